@@ -1,0 +1,1 @@
+"""Where the preload library is and how to inject it."""

@@ -1,0 +1,31 @@
+"""netsandbox: run a command so that it reaches only the names it is allowed.
+
+    from netsandbox import Policy, Sandbox
+
+    with Sandbox(Policy(allow_domains=["example.com"])) as box:
+        box.run(["curl", "https://example.com/"])
+
+The two names are loaded on first use: importing the package must cost the path to exec nothing.
+"""
+
+from __future__ import annotations
+
+from netsandbox.version import __version__
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from netsandbox.api import Result as Result
+    from netsandbox.api import Sandbox as Sandbox
+    from netsandbox.policy.policy import Policy as Policy
+
+__all__ = ["Policy", "Result", "Sandbox", "__version__"]
+
+_HOMES = {"Policy": "netsandbox.policy.policy", "Result": "netsandbox.api", "Sandbox": "netsandbox.api"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'netsandbox' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)

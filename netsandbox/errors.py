@@ -1,0 +1,27 @@
+"""Errors that end a command of ours. Each says what happened and, after a semicolon or full stop, what to do next."""
+
+from __future__ import annotations
+
+
+class NetsandboxError(Exception):
+    """Printed as `netsandbox: <text>`; `status` is the exit status."""
+
+    status = 1
+
+
+class UsageError(NetsandboxError):
+    """A wrong option, pattern or configuration file: the command was never started."""
+
+    status = 2
+
+
+class HostError(NetsandboxError):
+    """This machine does not offer what the sandbox needs; we never run unconfined instead."""
+
+
+class CommandError(NetsandboxError):
+    """CMD could not be executed: 127 not found, 126 found but not executable."""
+
+    def __init__(self, text: str, status: int) -> None:
+        super().__init__(text)
+        self.status = status

@@ -1,0 +1,115 @@
+"""The event loop: level-triggered epoll and a heap of timers, one thread, no imports beyond C modules.
+
+asyncio costs 49 ms to import and half the tunnels per second (docs/performance.md), so the supervisor brings its own
+hundred lines. A handler that raises is a bug of ours: the loop reports it to `on_error` and closes nothing itself, the
+owner of the descriptor is told to fail closed (INV-1).
+"""
+
+from __future__ import annotations
+
+import select
+import time
+from _heapq import heappop, heappush
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+IN, OUT = select.EPOLLIN, select.EPOLLOUT
+HUP, ERR = select.EPOLLHUP, select.EPOLLERR
+
+
+class Timer:
+    """A call that has been promised and can be taken back."""
+
+    __slots__ = ("callback", "due", "order")
+
+    def __init__(self, due: float, order: int, callback: Callable[[], None]) -> None:
+        self.due = due
+        self.order = order
+        self.callback: Callable[[], None] | None = callback
+
+    def cancel(self) -> None:
+        self.callback = None
+
+    def __lt__(self, other: Timer) -> bool:
+        return (self.due, self.order) < (other.due, other.order)
+
+
+class Loop:
+    """Watches descriptors and keeps time until `stop` is called."""
+
+    def __init__(self, on_error: Callable[[BaseException], None] | None = None) -> None:
+        self._epoll = select.epoll()
+        self._handlers: dict[int, Callable[[int], None]] = {}
+        self._timers: list[Timer] = []
+        self._order = 0
+        self._running = False
+        self._on_error = on_error
+        self.now = time.monotonic
+
+    def watch(self, fd: int, events: int, handler: Callable[[int], None]) -> None:
+        self._epoll.register(fd, events)
+        self._handlers[fd] = handler
+
+    def rewatch(self, fd: int, events: int) -> None:
+        self._epoll.modify(fd, events)
+
+    def unwatch(self, fd: int) -> None:
+        if self._handlers.pop(fd, None) is not None:
+            try:
+                self._epoll.unregister(fd)
+            except OSError:  # already closed: the kernel forgot it first
+                pass
+
+    def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
+        self._order += 1
+        timer = Timer(self.now() + seconds, self._order, callback)
+        heappush(self._timers, timer)
+        return timer
+
+    def stop(self) -> None:
+        self._running = False
+
+    def run(self) -> None:
+        self._running = True
+        poll, handlers = self._epoll.poll, self._handlers
+        while self._running:
+            for fd, events in poll(self._patience(), 256):
+                handler = handlers.get(fd)
+                if handler is None:  # closed by an earlier handler of this round
+                    continue
+                try:
+                    handler(events)
+                except Exception as error:
+                    self._failed(error)
+                if not self._running:
+                    return
+            if self._timers:
+                self._fire()
+
+    def close(self) -> None:
+        self._handlers.clear()
+        self._timers.clear()
+        self._epoll.close()
+
+    def _patience(self) -> float:
+        """Seconds until the next timer, or -1 for ever."""
+        while self._timers and self._timers[0].callback is None:
+            heappop(self._timers)
+        return max(0.0, self._timers[0].due - self.now()) if self._timers else -1
+
+    def _fire(self) -> None:
+        now = self.now()
+        while self._timers and self._timers[0].due <= now:
+            callback = heappop(self._timers).callback
+            if callback is not None:
+                try:
+                    callback()
+                except Exception as error:
+                    self._failed(error)
+
+    def _failed(self, error: BaseException) -> None:
+        if self._on_error is None:
+            raise error
+        self._on_error(error)

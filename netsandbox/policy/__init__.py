@@ -1,0 +1,1 @@
+"""The policy: what may be reached, decided without I/O."""

@@ -1,0 +1,43 @@
+"""The closed list of reasons (INV-11): every verdict carries exactly one of these, and nothing else."""
+
+from __future__ import annotations
+
+# Why something was let through.
+RULE = "rule"
+ONLINE = "online"
+LOOPBACK = "loopback"
+
+# Why the policy said no.
+OFFLINE = "offline"
+NOT_ALLOWED = "not-allowed"
+DENY_RULE = "deny-rule"
+DOH_ENDPOINT = "doh-endpoint"
+PORT_NOT_ALLOWED = "port-not-allowed"
+ADDRESS_LITERAL = "address-literal"
+ADDRESS_GUARD = "address-guard"
+BAD_NAME = "bad-name"
+BAD_PORT = "bad-port"
+
+# Why a door or the resolver said no.
+QUERY_TYPE = "query-type"
+TUNNEL_LABEL = "tunnel-label"
+TUNNEL_RATE = "tunnel-rate"
+LOOKUP_FAILED = "lookup-failed"
+MALFORMED = "malformed"
+UNSUPPORTED = "unsupported"
+HOST_MISMATCH = "host-mismatch"
+SNI_MISMATCH = "sni-mismatch"
+SNI_MISSING = "sni-missing"
+TLS_UNREADABLE = "tls-unreadable"
+ECH = "ech"
+DEADLINE = "deadline"
+LIMIT = "limit"
+UNREACHABLE = "unreachable"
+UDP = "udp"
+SOCKET_FAMILY = "socket-family"
+UNIX_SOCKET = "unix-socket"
+AUDIT_UNWRITABLE = "audit-unwritable"
+INTERNAL = "internal"
+
+ALLOWING = frozenset({RULE, ONLINE, LOOPBACK})
+ALL = frozenset(value for name, value in vars().items() if name.isupper() and isinstance(value, str))

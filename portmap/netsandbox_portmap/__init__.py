@@ -1,0 +1,1 @@
+"""Port windows, the shared-memory port map and publishing."""

@@ -1,0 +1,120 @@
+"""What the TCP doors ask of the launcher, and the values that travel between them.
+
+The doors parse and relay; they decide nothing. Every attempt goes to the injected `Gate`, which canonicalises the name,
+decides, looks it up, checks the addresses and writes the audit record. Rules kept by every door:
+
+1. No byte is sent upstream, and no connect() is made, before `Gate.dialling` returned True for that address (INV-5).
+2. Only an address listed in the grant is dialled (INV-4).
+3. After a grant, `Gate.ended` is called exactly once, whatever happens; a denial found later goes through `Gate.refuse` first.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Protocol
+else:
+    Protocol = object
+
+
+class Attempt:
+    """One wish to reach a destination, as the client spelled it."""
+
+    __slots__ = ("address", "door", "host", "port", "source")
+
+    def __init__(self, door: str, host: bytes, port: int, source: tuple[str, int], address: str | None = None) -> None:
+        self.door = door  # "connect" | "http" | "socks5" | "transparent"
+        self.host = host  # the bytes on the wire, not yet canonical; for "transparent" the destination address
+        self.port = port
+        self.source = source  # the client's own address, for attribution
+        self.address = address  # the destination the kernel saw, where there is one
+
+
+class Parent:
+    """A corporate proxy that stands between us and the world."""
+
+    __slots__ = ("addresses", "authorization", "port")
+
+    def __init__(self, addresses: Sequence[tuple[int, str]], port: int, authorization: bytes | None) -> None:
+        self.addresses = addresses
+        self.port = port
+        self.authorization = authorization  # value of Proxy-Authorization, or None
+
+
+class Grant:
+    """The gate said yes: these addresses, in this order, and no others."""
+
+    __slots__ = ("addresses", "allowed", "attempt", "host", "named", "parent", "port", "token")
+
+    def __init__(
+        self,
+        attempt: Attempt,
+        host: str,
+        port: int,
+        addresses: Sequence[tuple[int, str]],
+        *,
+        named: bool,
+        parent: Parent | None = None,
+        token: object = None,
+    ) -> None:
+        self.allowed = True
+        self.attempt = attempt
+        self.host = host  # canonical: the one string that is matched, dialled and logged (INV-2)
+        self.port = port
+        self.addresses = addresses  # (address family, literal); empty when a parent proxy resolves
+        self.named = named  # True: host is a name, so TLS must carry it as SNI
+        self.parent = parent
+        self.token = token  # the gate's own
+
+
+class Refusal:
+    """The gate said no. `hint` is one line for a person or an agent: what would change the answer."""
+
+    __slots__ = ("allowed", "hint", "host", "port", "reason")
+
+    def __init__(self, host: str, port: int, reason: str, hint: str) -> None:
+        self.allowed = False
+        self.host = host  # printable, already escaped
+        self.port = port
+        self.reason = reason
+        self.hint = hint
+
+
+class Gate(Protocol):
+    """Implemented by the launcher; the doors see nothing else of it."""
+
+    def admit(self, attempt: Attempt, done: Callable[[Grant | Refusal], None]) -> None:
+        """Decide, look up and check; call *done* once, now or later. A refusal has been recorded when it arrives."""
+
+    def dialling(self, grant: Grant, address: str) -> bool:
+        """Write the egress record for this address. False: the record could not be written, do not dial."""
+
+    def refuse(self, grant: Grant, reason: str) -> Refusal:
+        """Record a denial found after the grant (a reason of the closed list, such as sni-mismatch)."""
+
+    def reject(self, door: str, reason: str, detail: str, source: tuple[str, int]) -> None:
+        """Record bytes that never became an attempt: malformed, unsupported, past the deadline."""
+
+    def ended(self, grant: Grant, address: str | None, up: int, down: int, milliseconds: int, outcome: str) -> None:
+        """Record the end of a granted attempt."""
+
+
+class Timer(Protocol):
+    def cancel(self) -> None: ...
+
+
+class Loop(Protocol):
+    """The launcher's event loop: level-triggered epoll plus timers, all callbacks on one thread."""
+
+    def watch(self, fd: int, events: int, handler: Callable[[int], None]) -> None:
+        """Call handler(events) whenever fd is ready for one of *events* (EPOLLIN, EPOLLOUT; HUP and ERR always)."""
+
+    def rewatch(self, fd: int, events: int) -> None: ...
+
+    def unwatch(self, fd: int) -> None: ...
+
+    def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer: ...
+
+    def now(self) -> float:
+        """Monotonic seconds."""
