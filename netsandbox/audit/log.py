@@ -1,0 +1,220 @@
+"""The audit log as the supervisor writes it.
+
+Rules kept here:
+1. `write` returns True only when the whole line is in the file; whoever gets False denies (INV-1, INV-5).
+2. A failure is final: after it nothing more is written and every `write` returns False, so a torn line is the last one.
+3. The chain runs over everything, rotation and later sessions in the same file included (attack 181).
+4. With a cap, all files together never exceed keep * cap_bytes; what is rotated away is counted (attack 177).
+
+No fsync: records survive the death of this process by any signal, not the loss of power.
+"""
+
+from __future__ import annotations
+
+import os
+
+from netsandbox.audit import entry
+from netsandbox.audit.clock import Clock
+from netsandbox.audit.digest import digest
+from netsandbox.audit.file import open_file, read_tail, refusal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+DEFAULT_CAP = 64 * 1024 * 1024
+DEFAULT_KEEP = 7
+MAX_DENIED = 256
+SEAL = "audit.seal"
+ROTATE = "audit.rotate"
+
+DeniedKey = tuple[object, object, object, object]
+
+
+class AuditLog:
+    """One session's log. `failed` says why it can no longer be written, or is None."""
+
+    __slots__ = (
+        "_cap",
+        "_clock",
+        "_dropped",
+        "_fd",
+        "_keep",
+        "_prev",
+        "_second",
+        "_seq",
+        "_size",
+        "_stamp",
+        "_starts",
+        "counts",
+        "denied",
+        "denied_others",
+        "failed",
+        "path",
+        "session",
+    )
+
+    def __init__(self, fd: int, path: str, session: str, *, cap_bytes: int | None, keep: int) -> None:
+        """Use `AuditLog.open`."""
+        self.path = path
+        self.session = session
+        self.failed: str | None = None
+        self.counts: dict[tuple[str, object], int] = {}  # (event, verdict) -> records, folded ones by their count
+        self.denied: dict[DeniedKey, int] = {}  # (host, port, reason, hint) -> attempts, at most MAX_DENIED keys
+        self.denied_others = 0  # denials that found `denied` full
+        self._fd = fd
+        self._cap = cap_bytes
+        self._keep = keep
+        self._clock = Clock()
+        self._second = -1
+        self._stamp = ""
+        self._seq = 0
+        self._starts = [1]  # the first seq of each file still kept
+        self._dropped = 0
+        self._size, self._prev, torn = read_tail(fd, path)
+        if torn:
+            # Ends the torn line, so that it cannot swallow the first record of this session.
+            self._append(b"\n")
+
+    @classmethod
+    def open(
+        cls, path: str, session: str, *, cap_bytes: int | None = DEFAULT_CAP, keep: int = DEFAULT_KEEP
+    ) -> AuditLog:
+        """Open or make *path*; a log that cannot be written is an error and the command must not start (INV-1)."""
+        if cap_bytes is not None and (cap_bytes < 2 * entry.MAX_LINE or keep < 2):
+            raise ValueError("a capped log needs room for two lines and two files")
+        fd = open_file(path)
+        try:
+            log = cls(fd, path, session, cap_bytes=cap_bytes, keep=keep)
+            if log.failed:
+                raise refusal(path, f"cannot be written ({log.failed}); give another place with --audit-log")
+        except BaseException:
+            os.close(fd)
+            raise
+        return log
+
+    def write(self, event: str, **fields: object) -> bool:
+        """Append one record. False: it is not in the log, so what it describes must not happen."""
+        self._count(event, fields)
+        if self.failed is not None or not self._ready():
+            return False
+        line = self._next(event, fields)
+        if self._cap is not None and self._size + len(line) >= self._cap:
+            if not self._rotate():
+                return False
+            line = self._next(event, fields)
+        return self._commit(line)
+
+    def write_many(self, records: Sequence[tuple[str, Mapping[str, object]]]) -> bool:
+        """Append several records with one system call. False: not all of them are in the log."""
+        if self.failed is None and self._ready():
+            lines, prev = [], self._prev
+            for seq, (event, fields) in enumerate(records, self._seq + 1):
+                line = entry.line(self._stamp, seq, self.session, event, fields=fields, prev=prev)
+                prev = digest(line)
+                lines.append(line)
+            lines.append(b"")
+            data = b"\n".join(lines)
+            if self._cap is None or self._size + len(data) <= self._cap:
+                for event, fields in records:
+                    self._count(event, fields)
+                if not self._append(data):
+                    return False
+                self._seq += len(records)
+                self._prev = prev
+                return True
+        # Each is counted, even after the first one failed: `denied` must tell the whole story.
+        results = [self.write(event, **fields) for event, fields in records]
+        return all(results)
+
+    def total(self, verdict: str) -> int:
+        """How many attempts got *verdict* so far."""
+        return sum(count for (_, found), count in self.counts.items() if found == verdict)
+
+    def close(self) -> None:
+        """Seal and close. The seal repeats the time of the record before it, so every byte of it can be checked."""
+        if self._fd < 0:
+            return
+        if self.failed is None and self._seq:
+            self._commit(self._next(SEAL, {}))
+        os.close(self._fd)
+        self._fd = -1
+        self.failed = self.failed or "closed"
+
+    def _ready(self) -> bool:
+        """Take the time; once a second make sure that the file is still there and still whole."""
+        self._stamp = self._clock.stamp()
+        if self._clock.second == self._second:
+            return True
+        self._second = self._clock.second
+        try:
+            info = os.fstat(self._fd)
+        except OSError as error:
+            return self._fail(str(error.strerror))
+        if info.st_nlink == 0:
+            return self._fail("the file was deleted")
+        if info.st_size != self._size:
+            return self._fail("the file was changed by someone else")
+        return True
+
+    def _count(self, event: str, fields: Mapping[str, object]) -> None:
+        verdict = fields.get("verdict")
+        folded = fields.get("count", 1)
+        times = folded if isinstance(folded, int) else 1
+        kind = (event, verdict)
+        self.counts[kind] = self.counts.get(kind, 0) + times
+        if verdict != entry.DENY:
+            return
+        get = fields.get
+        key = (get("host"), get("port"), get("reason"), get("hint"))
+        if key in self.denied or len(self.denied) < MAX_DENIED:
+            self.denied[key] = self.denied.get(key, 0) + times
+        else:
+            self.denied_others += times
+
+    def _next(self, event: str, fields: Mapping[str, object]) -> bytes:
+        return entry.line(self._stamp, self._seq + 1, self.session, event, fields=fields, prev=self._prev)
+
+    def _commit(self, line: bytes) -> bool:
+        if not self._append(line + b"\n"):
+            return False
+        self._seq += 1
+        self._prev = digest(line)
+        return True
+
+    def _append(self, data: bytes) -> bool:
+        try:
+            written = os.write(self._fd, data)
+        except OSError as error:
+            return self._fail(str(error.strerror))
+        self._size += written
+        return True if written == len(data) else self._fail("only a part of a record fitted; the disk may be full")
+
+    def _fail(self, why: str) -> bool:
+        self.failed = why
+        return False
+
+    def _rotate(self) -> bool:
+        """Rename the files up by one and begin a new one, whose first record says what is gone."""
+        if len(self._starts) == self._keep:
+            self._dropped = self._starts[1] - 1
+            del self._starts[0]
+        try:
+            for number in range(self._keep - 1, 0, -1):
+                older = f"{self.path}.{number - 1}" if number > 1 else self.path
+                if number == 1 or os.path.lexists(older):
+                    os.rename(older, f"{self.path}.{number}")
+            fresh = open_file(self.path)
+        except Exception as error:
+            return self._fail(f"cannot be rotated: {error}")
+        os.close(self._fd)
+        self._fd = fresh
+        self._size = 0
+        self._starts.append(self._seq + 1)
+        totals: dict[str, object] = {
+            "oldest": self._starts[0],
+            "dropped": self._dropped,
+            "allowed": self.total(entry.ALLOW),
+            "denied": self.total(entry.DENY),
+        }
+        return self._commit(self._next(ROTATE, totals))
