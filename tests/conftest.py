@@ -1,0 +1,24 @@
+"""Loads the rig for every test. The fixtures live in tests/rig, one noun a file."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+pytest_plugins = [
+    "tests.rig.workshop",
+    "tests.rig.account",
+    "tests.rig.certificates",
+    "tests.rig.canary",
+    "tests.rig.authority",
+    "tests.rig.probes",
+    "tests.rig.command",
+    "tests.rig.leftovers",
+    "tests.rig.skips",
+]
+
+# `fast` is what everyone runs; `deep` is `make fuzz`. Deadlines would make a busy machine look like a bug.
+settings.register_profile("fast", max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("deep", max_examples=5000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))

@@ -1,0 +1,138 @@
+"""Who runs a session: the caller, and, when the caller is root, an ordinary account as well.
+
+A test marked `ordinary_user` runs twice under root: once as root, once as the account `netsandbox-test`. For anyone
+else it runs once, as himself. The account cannot read a checkout or an interpreter under /root, so the product is
+staged in a directory that it can read and run by an interpreter that it can execute.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.rig.workshop import ROOT
+
+ACCOUNT = "netsandbox-test"
+PACKAGES = (
+    "netsandbox",
+    "proxy/netsandbox_proxy",
+    "dns/netsandbox_dns",
+    "portmap/netsandbox_portmap",
+    "interpose/netsandbox_interpose",
+)
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+INTERPRETERS = (
+    "/usr/bin/python3.13",
+    "/usr/bin/python3.12",
+    "/usr/bin/python3.11",
+    "/usr/local/bin/python3",
+    "/usr/bin/python3",
+)
+
+
+@dataclass(frozen=True)
+class Identity:
+    """An account with the interpreter, the import path and the PATH that work for it."""
+
+    name: str
+    uid: int
+    gid: int
+    python: str
+    pythonpath: str
+    path: str
+
+    @property
+    def is_caller(self) -> bool:
+        return self.uid == os.geteuid()
+
+    @property
+    def popen(self) -> dict[str, object]:
+        """Keyword arguments that make subprocess run as this account."""
+        if self.is_caller:
+            return {}
+        return {"user": self.uid, "group": self.gid, "extra_groups": []}
+
+
+def import_path() -> str:
+    return os.pathsep.join(str(ROOT / Path(package).parent) for package in PACKAGES)
+
+
+@pytest.fixture(scope="session")
+def caller() -> Identity:
+    """The account that runs the tests."""
+    path = f"{Path(sys.executable).parent}:{SYSTEM_PATH}"
+    name = pwd.getpwuid(os.geteuid()).pw_name
+    return Identity(name, os.geteuid(), os.getegid(), sys.executable, import_path(), path)
+
+
+@pytest.fixture(scope="session")
+def ordinary_user(caller: Identity, workshop: Path) -> Identity:
+    """An account without privileges: the caller himself, unless he is root."""
+    if caller.uid != 0:
+        return caller
+    entry = _account()
+    site = _stage(workshop / "site")
+    python = next((c for c in (sys.executable, *INTERPRETERS) if _runs(c, entry)), None)
+    if python is None:
+        pytest.skip(f"no Python 3.11 or newer that the account {ACCOUNT} can execute")
+    return Identity(ACCOUNT, entry.pw_uid, entry.pw_gid, python, str(site), SYSTEM_PATH)
+
+
+def _account() -> pwd.struct_passwd:
+    try:
+        return pwd.getpwnam(ACCOUNT)
+    except KeyError:
+        pass
+    useradd = shutil.which("useradd", path=SYSTEM_PATH)
+    if useradd is None:
+        pytest.skip("useradd is missing, so no ordinary account can be made (package passwd)")
+    command = [useradd, "--system", "--no-create-home", "--home-dir", "/nonexistent", "--user-group", ACCOUNT]
+    made = subprocess.run(command, capture_output=True, text=True, check=False)
+    try:
+        return pwd.getpwnam(ACCOUNT)  # another test run may have been quicker
+    except KeyError:
+        pytest.skip(f"useradd failed: {made.stderr.strip()}")
+
+
+def _stage(site: Path) -> Path:
+    site.mkdir(mode=0o755)
+    for package in PACKAGES:
+        shutil.copytree(ROOT / package, site / Path(package).name, ignore=shutil.ignore_patterns("__pycache__"))
+    spec = importlib.util.find_spec("dnslib")
+    if spec is not None and spec.origin is not None:
+        shutil.copytree(Path(spec.origin).parent, site / "dnslib")
+    for path in (site, *site.rglob("*")):
+        path.chmod(path.stat().st_mode | (0o055 if path.is_dir() or path.stat().st_mode & 0o100 else 0o044))
+    return site
+
+
+def _runs(python: str, entry: pwd.struct_passwd) -> bool:
+    check = "import sys; raise SystemExit(sys.version_info < (3, 11))"
+    try:
+        done = subprocess.run(
+            [python, "-c", check], user=entry.pw_uid, group=entry.pw_gid, extra_groups=[], cwd="/", env={}, check=False
+        )
+    except OSError:
+        return False
+    return done.returncode == 0
+
+
+@pytest.fixture
+def identity(request: pytest.FixtureRequest) -> Identity:
+    """The account that this run of the test speaks for."""
+    chosen: Identity = request.getfixturevalue(getattr(request, "param", "caller"))
+    return chosen
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    marked = metafunc.definition.get_closest_marker("ordinary_user") is not None
+    if marked and "identity" in metafunc.fixturenames and os.geteuid() == 0:
+        metafunc.parametrize("identity", ["caller", "ordinary_user"], indirect=True, ids=["root", "user"])

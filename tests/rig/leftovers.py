@@ -1,0 +1,108 @@
+"""What a session must not leave behind (INV-10): processes, namespaces, mounts, ports, files, shared memory."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.rig import processes
+
+if TYPE_CHECKING:
+    from tests.rig.command import CommandLine, Home, Spawned
+
+KEPT = ("audit.jsonl",)  # the log outlives its session; that is what it is for
+LISTEN, UDP_BOUND = "0A", "07"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What is there now. Ports are the host's own, so compare them only while nothing else starts servers."""
+
+    processes: frozenset[str]
+    mounts: frozenset[str]
+    files: frozenset[str]
+    ports: frozenset[str]
+
+    def __sub__(self, other: Snapshot) -> dict[str, list[str]]:
+        """What is here and was not in OTHER, by kind; empty when nothing was left."""
+        kinds = {
+            "processes": self.processes - other.processes,
+            "mounts": self.mounts - other.mounts,
+            "files": self.files - other.files,
+            "ports": self.ports - other.ports,
+        }
+        return {kind: sorted(things) for kind, things in kinds.items() if things}
+
+
+@dataclass(frozen=True)
+class Watch:
+    """The processes and namespaces of a running session, to be gone later whatever their environment says."""
+
+    family: frozenset[processes.Process]
+    namespaces: frozenset[str]
+
+    def remains(self) -> list[str]:
+        alive = [f"{p.pid} {p.command}" for p in self.family if p.alive]
+        inside = [p for p in processes.running() if self.namespaces & processes.namespaces(p.pid)]
+        return alive + [f"{p.pid} {p.command} in the session's namespaces" for p in inside if p not in self.family]
+
+    def assert_gone(self, within: float = 1.0) -> None:
+        deadline = time.monotonic() + within
+        while (left := self.remains()) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert not left, f"still there after {within} s: {left}"
+
+
+class Leftovers:
+    """`leftovers()` takes a snapshot, `assert_none(before)` compares; `watch(spawned)` remembers a running session."""
+
+    def __init__(self, line: CommandLine) -> None:
+        self._line = line
+
+    def __call__(self) -> Snapshot:
+        homes = [self._line.home()]
+        mounts = frozenset(line.split(" ", 5)[4] for line in Path("/proc/self/mountinfo").read_text().splitlines())
+        files = frozenset(str(file) for home in homes for file in _files(home))
+        marked = {process for home in homes for process in processes.marked(home.mark)}
+        return Snapshot(frozenset(f"{p.pid} {p.command}" for p in marked), mounts, files | _shared_memory(), _ports())
+
+    def assert_none(self, before: Snapshot, within: float = 1.0) -> None:
+        deadline = time.monotonic() + within
+        while (left := self() - before) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert not left, f"left behind after {within} s: {left}"
+
+    def watch(self, spawned: Spawned) -> Watch:
+        family = spawned.family()
+        spaces = {space for process in family for space in processes.namespaces(process.pid)}
+        return Watch(frozenset(family), frozenset(spaces))
+
+
+def _files(home: Home) -> list[Path]:
+    watched = [home.state, home.path / "run", home.path / "tmp"]
+    files = [file for folder in watched for file in folder.rglob("*") if not file.is_dir()]
+    return [file for file in files if not file.name.startswith(KEPT)]
+
+
+def _shared_memory() -> frozenset[str]:
+    return frozenset(str(file) for file in Path("/dev/shm").glob("*netsandbox*"))
+
+
+def _ports() -> frozenset[str]:
+    found = set()
+    for table, state in (("tcp", LISTEN), ("tcp6", LISTEN), ("udp", UDP_BOUND), ("udp6", UDP_BOUND)):
+        for line in Path(f"/proc/self/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == state:
+                found.add(f"{table} {int(fields[1].rpartition(':')[2], 16)}")
+    return frozenset(found)
+
+
+@pytest.fixture
+def leftovers(netsandbox: CommandLine) -> Leftovers:
+    """Says what a session left behind."""
+    return Leftovers(netsandbox)

@@ -1,0 +1,94 @@
+"""Processes as /proc shows them: who carries a mark in his environment, who descends from whom, which namespaces."""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+NAMESPACES = ("net", "mnt", "pid", "user", "ipc")
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process, told from a later one with the same number by its start time."""
+
+    pid: int
+    started: int
+
+    @property
+    def alive(self) -> bool:
+        state = _stat(self.pid)
+        return state is not None and state[1] == self.started and state[2] != "Z"
+
+    @property
+    def command(self) -> str:
+        try:
+            return Path(f"/proc/{self.pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+        except OSError:
+            return "?"
+
+
+def _stat(pid: int) -> tuple[int, int, str] | None:
+    """(parent, start time, state) of PID, or None when there is none."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return int(fields[1]), int(fields[19]), fields[0]
+
+
+def running() -> dict[Process, int]:
+    """Every process that is not a zombie, with its parent's number."""
+    found: dict[Process, int] = {}
+    for entry in os.listdir("/proc"):
+        state = _stat(int(entry)) if entry.isdigit() else None
+        if state is not None and state[2] != "Z":
+            found[Process(int(entry), state[1])] = state[0]
+    return found
+
+
+def descendants(pid: int) -> set[Process]:
+    """PID and everything below it."""
+    table = running()
+    family = {pid}
+    while True:
+        more = {process.pid for process, parent in table.items() if parent in family} - family
+        if not more:
+            return {process for process in table if process.pid in family}
+        family |= more
+
+
+def marked(mark: str) -> set[Process]:
+    """Processes whose environment holds MARK (those whose environment we may read)."""
+    return {process for process in running() if mark.encode() in _environment(process.pid)}
+
+
+def _environment(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return b""
+
+
+def namespaces(pid: int) -> set[str]:
+    """The namespaces of PID that are not our own, as `net:[4026531840]`."""
+    return {link for name in NAMESPACES if (link := _namespace(pid, name)) and link != _namespace(os.getpid(), name)}
+
+
+def _namespace(pid: int, name: str) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/ns/{name}")
+    except OSError:
+        return ""
+
+
+def end(processes: set[Process]) -> None:
+    """Kills these processes, by number, if they are still the same ones."""
+    for process in processes:
+        if process.alive and process.pid != os.getpid():
+            try:
+                os.kill(process.pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                pass
