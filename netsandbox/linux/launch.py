@@ -1,0 +1,101 @@
+"""Starts the helper and speaks with it over the channel (netsandbox/native/channel.h). Thin: the plan is built elsewhere."""
+
+from __future__ import annotations
+
+import _socket
+import os
+import sys
+
+from netsandbox.errors import CommandError, HostError
+from netsandbox.linux import plan
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+HELPER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "native", "netsandbox-init")
+CHANNEL = 3
+SIGPIPE, SIGXFSZ = 13, 25  # CPython ignores these two; the command must not inherit that
+RECORD_LIMIT = 512
+MAX_DESCRIPTORS = 16
+
+
+class Message:
+    """One record from the helper."""
+
+    __slots__ = ("descriptors", "kind", "number", "text")
+
+    def __init__(self, data: bytes, descriptors: list[int]) -> None:
+        self.kind = data[:1].decode("ascii", "replace")
+        self.number = int.from_bytes(data[1:5], sys.byteorder, signed=True)
+        self.text = data[5:].decode("utf-8", "replace")
+        self.descriptors = descriptors
+
+
+class Helper:
+    """The session's first process, until the command has ended. `pid` is that of PID 1 as the host sees it."""
+
+    def __init__(self, command: Sequence[str], environment: Mapping[bytes, bytes], stdio: tuple[int, int, int]) -> None:
+        ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0)
+        actions = [(os.POSIX_SPAWN_DUP2, theirs.fileno(), CHANNEL)]
+        actions += [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(stdio) if fd != number]
+        try:
+            self._spawned = os.posix_spawn(
+                HELPER,
+                [HELPER, *command],
+                environment,
+                file_actions=actions,
+                setsigmask=[],
+                setsigdef=[SIGPIPE, SIGXFSZ],
+            )
+        except FileNotFoundError:
+            raise HostError("the native helper is missing; reinstall netsandbox with a C compiler at hand") from None
+        except OSError as error:
+            raise HostError(f"cannot start the native helper: {error.strerror}; see `netsandbox doctor`") from None
+        finally:
+            theirs.close()
+        self.channel = ours
+        self.pid = 0
+
+    def prepare(self, plan_bytes: bytes) -> list[int]:
+        """Send the plan and wait until the doors stand: their descriptors, in the order of `plan.doors()`."""
+        self.channel.send(plan_bytes)
+        while True:
+            message = self.receive()
+            if message.kind == "P":
+                self.pid = message.number
+                os.waitpid(self._spawned, 0)
+            elif message.kind == "D" and len(message.descriptors) == len(plan.doors()):
+                return message.descriptors
+            else:
+                self._refused(message)
+
+    def go(self) -> None:
+        """Start the command. Until now nothing of it has run."""
+        self.channel.send(b"G")
+
+    def receive(self) -> Message:
+        """The next record; an empty kind means that the helper is gone."""
+        size = _socket.CMSG_SPACE(4 * MAX_DESCRIPTORS)
+        data, ancillary, _, _ = self.channel.recvmsg(RECORD_LIMIT, size, _socket.MSG_CMSG_CLOEXEC)
+        descriptors = [
+            int.from_bytes(payload[start : start + 4], sys.byteorder)
+            for level, kind, payload in ancillary
+            if (level, kind) == (_socket.SOL_SOCKET, _socket.SCM_RIGHTS)
+            for start in range(0, len(payload) - 3, 4)
+        ]
+        return Message(data, descriptors)
+
+    def _refused(self, message: Message) -> None:
+        from netsandbox.linux.diagnosis import explain_failure
+
+        raise HostError(explain_failure(message.text, message.number))
+
+
+def exec_failure(command: str, number: int) -> CommandError:
+    """What the shells say, and their exit statuses: 127 not found, 126 found but not executable."""
+    import errno
+
+    if number in (errno.ENOENT, errno.ENOTDIR):
+        return CommandError(f"{command}: command not found; check the spelling and $PATH", 127)
+    return CommandError(f"{command}: {os.strerror(number)}; is it an executable file?", 126)

@@ -1,0 +1,121 @@
+"""The plan that the helper carries out, built as bytes (pure). The format is in netsandbox/native/plan.h.
+
+What the plan promises: a private /proc, /dev/shm and resolver configuration; the kernel's switches read-only; our own
+code, logs and state out of the workload's reach (INV-8); loopback configured and every other destination captured; the
+doors, made inside the namespace.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from netsandbox.linux import capture, ports
+from netsandbox.record import record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+BIND, READ_ONLY, OPTIONAL = 1, 2, 4
+AF_INET, AF_INET6 = 2, 10
+SOCK_STREAM, SOCK_DGRAM = 1, 2
+NETLINK_ROUTE, NETLINK_NETFILTER = 0, 12
+BACKLOG = 4096
+
+# (level, option) of ip(7), ipv6(7) and socket(7)
+REUSE_ADDRESS = (1, 2)
+RECEIVE_BUFFER = (1, 8)
+IP_TRANSPARENT, IPV6_TRANSPARENT = (0, 19), (41, 75)
+IP_ORIGINAL_DESTINATION, IPV6_ORIGINAL_DESTINATION = (0, 20), (41, 74)
+IP_PACKET_INFO, IPV6_PACKET_INFO = (0, 8), (41, 49)
+IPV6_ONLY = (41, 26)
+IP_ADD_MEMBERSHIP = (0, 35)
+ON = (1).to_bytes(4, sys.byteorder)
+BIG_BUFFER = (1 << 20).to_bytes(4, sys.byteorder)
+LOOPBACK_ADDRESS = bytes([127, 0, 0, 1])
+# Multicast reaches a transparent socket only if it joined the group: mDNS, LLMNR and SSDP, so that they are recorded.
+MULTICAST_GROUPS = (bytes([224, 0, 0, 251]), bytes([224, 0, 0, 252]), bytes([239, 255, 255, 250]))
+
+
+@record
+class Door:
+    """A socket made inside the namespace and served from outside."""
+
+    name: str
+    family: int
+    kind: int
+    port: int
+    loopback: bool
+    options: tuple[tuple[tuple[int, int], bytes], ...]
+
+
+def doors() -> tuple[Door, ...]:
+    """In the order in which their descriptors arrive at the supervisor."""
+    v6 = ((IPV6_ONLY, ON),)
+    reuse = ((REUSE_ADDRESS, ON),)
+    big = ((RECEIVE_BUFFER, BIG_BUFFER),)
+    groups = tuple((IP_ADD_MEMBERSHIP, group + LOOPBACK_ADDRESS) for group in MULTICAST_GROUPS)
+    transparent4, transparent6 = ((IP_TRANSPARENT, ON),), ((IPV6_TRANSPARENT, ON),)
+    return (
+        Door("mixed", AF_INET, SOCK_STREAM, ports.MIXED, True, reuse),
+        Door("mixed6", AF_INET6, SOCK_STREAM, ports.MIXED, True, reuse + v6),
+        Door("transparent", AF_INET, SOCK_STREAM, ports.TRANSPARENT, False, reuse + transparent4),
+        Door("transparent6", AF_INET6, SOCK_STREAM, ports.TRANSPARENT, False, reuse + v6 + transparent6),
+        Door("dns", AF_INET, SOCK_DGRAM, ports.DNS, False, big + ((IP_PACKET_INFO, ON),)),
+        Door("dns6", AF_INET6, SOCK_DGRAM, ports.DNS, False, big + v6 + ((IPV6_PACKET_INFO, ON),)),
+        Door("dns-tcp", AF_INET, SOCK_STREAM, ports.DNS, False, reuse),
+        Door("dns-tcp6", AF_INET6, SOCK_STREAM, ports.DNS, False, reuse + v6),
+        Door("udp", AF_INET, SOCK_DGRAM, ports.DATAGRAM, False, transparent4 + ((IP_ORIGINAL_DESTINATION, ON),) + groups),
+        Door("udp6", AF_INET6, SOCK_DGRAM, ports.DATAGRAM, False, v6 + transparent6 + ((IPV6_ORIGINAL_DESTINATION, ON),)),
+    )
+
+
+@record
+class View:
+    """What the session sees differently from the host."""
+
+    uid: int
+    gid: int
+    files: tuple[tuple[str, str], ...]  # (ours, the host's path it covers)
+    hidden: tuple[str, ...]  # folders that appear empty
+    read_only: tuple[str, ...]  # paths that cannot be written
+
+
+def build(view: View, filter_program: bytes) -> bytes:
+    """The whole plan."""
+    steps = [_step(b"I", _numbers(view.uid, view.gid))]
+    steps.append(_mount(0, "proc", "/proc", "proc"))
+    for path in ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"):
+        steps.append(_mount(BIND | READ_ONLY | OPTIONAL, path, path))
+    steps.append(_mount(BIND | READ_ONLY | OPTIONAL, "/sys", "/sys"))
+    steps.append(_mount(OPTIONAL, "tmpfs", "/dev/shm", "tmpfs", "mode=1777"))
+    steps += [_mount(BIND | READ_ONLY | OPTIONAL, ours, theirs) for ours, theirs in view.files]
+    steps += [_mount(BIND | READ_ONLY, path, path) for path in view.read_only]
+    steps += [_mount(READ_ONLY, "tmpfs", path, "tmpfs", "mode=0555,size=4k") for path in view.hidden]
+    steps.append(_step(b"K", _numbers(NETLINK_ROUTE, capture.ROUTE_ACKNOWLEDGEMENTS) + capture.ROUTE))
+    steps.append(_step(b"K", _numbers(NETLINK_NETFILTER, capture.FILTER_ACKNOWLEDGEMENTS) + capture.FILTER))
+    for door in doors():
+        steps += _door(door)
+    steps.append(_step(b"F", filter_program))
+    return b"".join(steps)
+
+
+def _door(door: Door) -> Iterable[bytes]:
+    backlog = BACKLOG if door.kind == SOCK_STREAM else 0
+    yield _step(b"D", _numbers(door.family, door.kind, door.port, int(door.loopback), backlog))
+    for (level, name), value in door.options:
+        yield _step(b"O", _numbers(level, name) + value)
+    yield _step(b"B", b"")
+
+
+def _mount(flags: int, source: str, target: str, kind: str = "", data: str = "") -> bytes:
+    texts = b"".join(text.encode("utf-8", "surrogateescape") + b"\0" for text in (source, target, kind, data))
+    return _step(b"M", _numbers(flags) + texts)
+
+
+def _step(operation: bytes, payload: bytes) -> bytes:
+    return operation + _numbers(len(payload)) + payload
+
+
+def _numbers(*values: int) -> bytes:
+    return b"".join(value.to_bytes(4, sys.byteorder) for value in values)

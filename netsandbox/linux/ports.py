@@ -1,0 +1,12 @@
+"""Where the doors stand inside a session's network namespace.
+
+The namespace is private, so the ports are constants. All are below 1024: the workload holds no capability, so it can
+neither bind them nor be handed one as an ephemeral port.
+"""
+
+from __future__ import annotations
+
+DNS = 53
+MIXED = 1008
+TRANSPARENT = 1009
+DATAGRAM = 1010

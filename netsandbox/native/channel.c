@@ -1,0 +1,71 @@
+#include "channel.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static void send_record(const void *data, size_t length)
+{
+    while (send(CHANNEL, data, length, MSG_NOSIGNAL) < 0)
+        if (errno != EINTR)
+            _exit(1); /* the supervisor is gone: so are we */
+}
+
+void channel_number(char kind, int number)
+{
+    char record[1 + sizeof number];
+
+    record[0] = kind;
+    memcpy(record + 1, &number, sizeof number);
+    send_record(record, sizeof record);
+}
+
+void channel_descriptors(char kind, const int *descriptors, size_t count)
+{
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int) * MAX_DOORS)];
+    } control;
+    struct iovec vector = { .iov_base = &kind, .iov_len = 1 };
+    struct msghdr message = { .msg_iov = &vector, .msg_iovlen = 1 };
+    struct cmsghdr *header;
+
+    if (count > MAX_DOORS)
+        fail("too many doors");
+    memset(&control, 0, sizeof control);
+    message.msg_control = &control;
+    message.msg_controllen = CMSG_SPACE(sizeof(int) * count);
+    header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int) * count);
+    memcpy(CMSG_DATA(header), descriptors, sizeof(int) * count);
+    while (sendmsg(CHANNEL, &message, MSG_NOSIGNAL) < 0)
+        if (errno != EINTR)
+            _exit(1);
+}
+
+void channel_await_go(void)
+{
+    char answer = 0;
+    ssize_t length;
+
+    do
+        length = recv(CHANNEL, &answer, 1, 0);
+    while (length < 0 && errno == EINTR);
+    if (length != 1 || answer != 'G')
+        _exit(1); /* no go, no command (INV-1) */
+}
+
+void fail(const char *step)
+{
+    char record[256] = "E";
+    int number = errno;
+    size_t length = strnlen(step, sizeof record - 1 - sizeof number);
+
+    memcpy(record + 1, &number, sizeof number);
+    memcpy(record + 1 + sizeof number, step, length);
+    send_record(record, 1 + sizeof number + length);
+    _exit(1);
+}

@@ -1,0 +1,27 @@
+/* The socket between the helper and the supervisor: SOCK_SEQPACKET, one message a record.
+ *
+ * helper -> supervisor                         supervisor -> helper
+ *   P <i32 pid>     init's pid, host view        the plan (first message), see plan.h
+ *   D [descriptors] the doors are ready          G  go: start the command
+ *   L [descriptor]  seccomp listener
+ *   X <i32 errno>   exec failed
+ *   E <i32 errno> <text>  set-up failed at step <text>; nothing was started
+ *   S <i32 status>  the command ended (wait status)
+ */
+#ifndef NETSANDBOX_CHANNEL_H
+#define NETSANDBOX_CHANNEL_H
+
+#include <stddef.h>
+#include <stdnoreturn.h>
+
+#define CHANNEL 3      /* the descriptor the supervisor gives us */
+#define MAX_DOORS 16
+
+void channel_number(char kind, int number);
+void channel_descriptors(char kind, const int *descriptors, size_t count);
+void channel_await_go(void);
+
+/* Tell the supervisor which step failed, with errno, and end the process. */
+noreturn void fail(const char *step);
+
+#endif

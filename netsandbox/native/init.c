@@ -1,0 +1,156 @@
+/* netsandbox-init: makes the namespaces, carries out the plan, and is PID 1 of the session.
+ *
+ *   supervisor -- posix_spawn --> this program -- clone --> PID 1 (same program) -- fork --> the command
+ *
+ * The clone uses CLONE_PARENT, so PID 1 is the supervisor's own child and this first process can leave. PID 1 keeps
+ * three promises: it reaps, it passes on signals that come from outside the session, and it dies with the supervisor
+ * (INV-10). It runs with an empty signal disposition of its own: every signal is blocked and read from a signalfd.
+ *
+ * Arguments: the command and its arguments. Environment: the command's. Descriptor 3: the channel.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "channel.h"
+#include "jail.h"
+#include "plan.h"
+
+#define PLAN_LIMIT 131072
+
+static unsigned char plan[PLAN_LIMIT] __attribute__((aligned(8)));
+
+static size_t read_plan(void)
+{
+    ssize_t length;
+
+    do
+        length = recv(CHANNEL, plan, sizeof plan, MSG_TRUNC);
+    while (length < 0 && errno == EINTR);
+    if (length <= 0)
+        _exit(1);
+    if ((size_t)length > sizeof plan) {
+        errno = E2BIG;
+        fail("reading the plan");
+    }
+    return (size_t)length;
+}
+
+/* Becomes the command. The channel and everything else but 0, 1 and 2 closes itself at exec. */
+static noreturn void become(char **command, const struct outcome *outcome, const sigset_t *mask)
+{
+    int listener = lock_down(&outcome->filter);
+
+    channel_descriptors('L', &listener, 1);
+    if (syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
+        fail("marking descriptors");
+    if (sigprocmask(SIG_SETMASK, mask, NULL) < 0)
+        fail("restoring the signal mask");
+    execvp(command[0], command);
+    channel_number('X', errno);
+    _exit(127);
+}
+
+/* Reaps every child that is there to be reaped; returns non-zero when the command itself ended. */
+static int reap(pid_t command)
+{
+    int status;
+    pid_t pid;
+
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+        if (pid == command) {
+            channel_number('S', status);
+            return 1;
+        }
+    return 0;
+}
+
+/* Signals sent by the terminal reach the command by themselves, since it shares our process group; signals sent by a
+ * process of the session are its own affair (si_pid is 0 only for senders outside this PID namespace). */
+static void pass_on(const struct signalfd_siginfo *info, pid_t command)
+{
+    if (info->ssi_code == SI_USER && info->ssi_pid == 0)
+        kill(command, (int)info->ssi_signo);
+}
+
+static noreturn void serve(int signals, pid_t command)
+{
+    struct pollfd watched[2] = { { .fd = signals, .events = POLLIN }, { .fd = CHANNEL, .events = POLLIN } };
+    struct signalfd_siginfo info;
+
+    for (;;) {
+        if (poll(watched, 2, -1) < 0 && errno != EINTR)
+            _exit(1);
+        if (watched[1].revents)
+            _exit(1); /* the supervisor closed the channel: the kernel kills the session with us */
+        if (read(signals, &info, sizeof info) != (ssize_t)sizeof info)
+            continue;
+        if (info.ssi_signo != SIGCHLD)
+            pass_on(&info, command);
+        else if (reap(command))
+            _exit(0);
+    }
+}
+
+static noreturn void session(char **command, const sigset_t *mask)
+{
+    struct outcome outcome = { .door_count = 0 };
+    sigset_t everything;
+    pid_t pid;
+    int signals;
+
+    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+        fail("making mounts private");
+    carry_out(plan, read_plan(), &outcome);
+    if (prctl(PR_SET_DUMPABLE, 0) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+        fail("hardening init");
+    channel_descriptors('D', outcome.doors, outcome.door_count);
+    for (size_t door = 0; door < outcome.door_count; door++)
+        close(outcome.doors[door]);
+    sigfillset(&everything);
+    signals = signalfd(-1, &everything, SFD_CLOEXEC);
+    if (signals < 0)
+        fail("making a signalfd");
+    channel_await_go();
+    pid = fork();
+    if (pid < 0)
+        fail("forking the command");
+    if (pid == 0)
+        become(command, &outcome, mask);
+    if (syscall(SYS_close_range, 0U, 2U, 0U) < 0) /* a reader of the command's output must see its end, not ours */
+        fail("closing standard descriptors");
+    serve(signals, pid);
+}
+
+int main(int argc, char **argv)
+{
+    const unsigned long namespaces = CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC;
+    sigset_t everything;
+    sigset_t mask;
+    long pid;
+
+    if (argc < 2 || syscall(SYS_close_range, CHANNEL + 1U, ~0U, 0U) < 0)
+        return 1;
+    sigfillset(&everything);
+    if (sigprocmask(SIG_SETMASK, &everything, &mask) < 0)
+        fail("blocking signals");
+    pid = syscall(SYS_clone, namespaces | CLONE_PARENT | SIGCHLD, NULL, NULL, NULL, 0UL);
+    if (pid < 0)
+        fail("creating namespaces");
+    if (pid == 0)
+        session(argv + 1, &mask);
+    channel_number('P', (int)pid);
+    return 0;
+}

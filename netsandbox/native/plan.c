@@ -1,0 +1,222 @@
+#define _GNU_SOURCE
+#include "plan.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <netinet/in.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "netlink.h"
+
+#ifndef AT_RECURSIVE
+#define AT_RECURSIVE 0x8000
+#endif
+
+/* A step's payload, read from the front; every read is checked against its end. */
+struct reader {
+    const unsigned char *at;
+    size_t left;
+};
+
+/* The door between its D step and its B step. */
+struct door {
+    int descriptor;
+    sa_family_t family;
+    int type;
+    uint16_t port;
+    int loopback;
+    int backlog;
+};
+
+static uint32_t number(struct reader *reader)
+{
+    uint32_t value;
+
+    if (reader->left < sizeof value) {
+        errno = EBADMSG;
+        fail("reading the plan");
+    }
+    memcpy(&value, reader->at, sizeof value);
+    reader->at += sizeof value;
+    reader->left -= sizeof value;
+    return value;
+}
+
+static const char *text(struct reader *reader)
+{
+    const char *start = (const char *)reader->at;
+    size_t length = strnlen(start, reader->left);
+
+    if (length == reader->left) {
+        errno = EBADMSG;
+        fail("reading the plan");
+    }
+    reader->at += length + 1;
+    reader->left -= length + 1;
+    return start;
+}
+
+static void write_file(const char *path, const char *content)
+{
+    int descriptor = open(path, O_WRONLY | O_CLOEXEC);
+
+    if (descriptor < 0 || write(descriptor, content, strlen(content)) < 0)
+        fail(path);
+    close(descriptor);
+}
+
+/* user_namespaces(7): an unprivileged process may map its own ids only, and must give up setgroups first. */
+static void identity(struct reader *reader)
+{
+    char line[64];
+    uint32_t uid = number(reader);
+    uint32_t gid = number(reader);
+
+    write_file("/proc/self/setgroups", "deny");
+    snprintf(line, sizeof line, "%u %u 1", uid, uid);
+    write_file("/proc/self/uid_map", line);
+    snprintf(line, sizeof line, "%u %u 1", gid, gid);
+    write_file("/proc/self/gid_map", line);
+}
+
+static void mount_step(struct reader *reader)
+{
+    uint32_t flags = number(reader);
+    const char *source = text(reader);
+    const char *target = text(reader);
+    const char *type = text(reader);
+    const char *data = text(reader);
+    struct mount_attr attributes = { .attr_set = MOUNT_ATTR_RDONLY };
+    unsigned long how = flags & MOUNT_BIND ? MS_BIND | MS_REC : MS_NOSUID | MS_NODEV;
+
+    if (!(flags & MOUNT_BIND) && strcmp(type, "proc") == 0)
+        how |= MS_NOEXEC;
+    if (mount(source, target, type, how, data) < 0) {
+        if (flags & MOUNT_OPTIONAL && (errno == ENOENT || errno == ENOTDIR))
+            return;
+        fail(target);
+    }
+    if (flags & MOUNT_READ_ONLY
+        && syscall(SYS_mount_setattr, AT_FDCWD, target, AT_RECURSIVE, &attributes, sizeof attributes) < 0)
+        fail(target);
+}
+
+static void door_step(struct reader *reader, struct door *door)
+{
+    door->family = (sa_family_t)number(reader);
+    door->type = (int)number(reader);
+    door->port = (uint16_t)number(reader);
+    door->loopback = (int)number(reader);
+    door->backlog = (int)number(reader);
+    door->descriptor = socket(door->family, door->type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (door->descriptor < 0)
+        fail("opening a door");
+}
+
+static void option_step(struct reader *reader, const struct door *door)
+{
+    int level = (int)number(reader);
+    int name = (int)number(reader);
+
+    if (setsockopt(door->descriptor, level, name, reader->at, (socklen_t)reader->left) < 0)
+        fail("setting an option of a door");
+}
+
+static void bind_step(struct door *door, struct outcome *outcome)
+{
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } address;
+    socklen_t length = door->family == AF_INET ? sizeof address.v4 : sizeof address.v6;
+
+    memset(&address, 0, sizeof address);
+    if (door->family == AF_INET) {
+        address.v4.sin_family = AF_INET;
+        address.v4.sin_port = htons(door->port);
+        address.v4.sin_addr.s_addr = htonl(door->loopback ? INADDR_LOOPBACK : INADDR_ANY);
+    } else {
+        address.v6.sin6_family = AF_INET6;
+        address.v6.sin6_port = htons(door->port);
+        address.v6.sin6_addr = door->loopback ? in6addr_loopback : in6addr_any;
+    }
+    if (bind(door->descriptor, &address.any, length) < 0)
+        fail("binding a door");
+    if (door->backlog && listen(door->descriptor, door->backlog) < 0)
+        fail("listening at a door");
+    if (outcome->door_count == MAX_DOORS) {
+        errno = E2BIG;
+        fail("opening a door");
+    }
+    outcome->doors[outcome->door_count++] = door->descriptor;
+}
+
+static void netlink_step(struct reader *reader)
+{
+    int protocol = (int)number(reader);
+    uint32_t acknowledgements = number(reader);
+
+    netlink_replay(protocol, reader->at, reader->left, acknowledgements);
+}
+
+static void step(unsigned char operation, struct reader *reader, struct door *door, struct outcome *outcome)
+{
+    switch (operation) {
+    case 'I':
+        identity(reader);
+        break;
+    case 'M':
+        mount_step(reader);
+        break;
+    case 'K':
+        netlink_step(reader);
+        break;
+    case 'D':
+        door_step(reader, door);
+        break;
+    case 'O':
+        option_step(reader, door);
+        break;
+    case 'B':
+        bind_step(door, outcome);
+        break;
+    case 'F':
+        outcome->filter.len = (unsigned short)(reader->left / sizeof(struct sock_filter));
+        outcome->filter.filter = (struct sock_filter *)(uintptr_t)reader->at;
+        break;
+    default:
+        errno = EBADMSG;
+        fail("reading the plan");
+    }
+}
+
+void carry_out(const unsigned char *plan, size_t length, struct outcome *outcome)
+{
+    struct reader all = { .at = plan, .left = length };
+    struct door door = { .descriptor = -1 };
+
+    while (all.left > 0) {
+        unsigned char operation = *all.at;
+        struct reader payload;
+
+        all.at++;
+        all.left--;
+        payload.left = number(&all);
+        payload.at = all.at;
+        if (payload.left > all.left) {
+            errno = EBADMSG;
+            fail("reading the plan");
+        }
+        all.at += payload.left;
+        all.left -= payload.left;
+        step(operation, &payload, &door, outcome);
+    }
+}

@@ -1,0 +1,35 @@
+/* The plan: what the supervisor wants set up, as a list of steps. The helper carries them out in order and knows
+ * nothing of policy. A step is <u8 operation> <u32 length> <payload>, numbers in host order; strings end with NUL.
+ *
+ *   I  identity   u32 uid, u32 gid                       write the id maps of the new user namespace
+ *   M  mount      u8 flags, source, target, type, data   flags below
+ *   K  netlink    u32 protocol, u32 acks, messages       send, and wait for every acknowledgement
+ *   D  door       u32 family, type, port, loopback, backlog   make a socket; its options follow as O steps before it binds
+ *   O  option     u32 level, u32 name, value             option of the door that the next B binds
+ *   B  bind       (nothing)                              bind (and listen on) the door
+ *   F  filter     struct sock_filter[]                   the seccomp filter for the command
+ */
+#ifndef NETSANDBOX_PLAN_H
+#define NETSANDBOX_PLAN_H
+
+#include <linux/filter.h>
+#include <stddef.h>
+
+#include "channel.h"
+
+enum mount_flag {
+    MOUNT_BIND = 1,      /* source onto target, submounts too */
+    MOUNT_READ_ONLY = 2, /* then make target read-only, submounts too */
+    MOUNT_OPTIONAL = 4,  /* a missing source or target is no error */
+};
+
+struct outcome {
+    int doors[MAX_DOORS];
+    size_t door_count;
+    struct sock_fprog filter;
+};
+
+/* Carries out every step; ends the process with a report when one fails. The filter points into the plan. */
+void carry_out(const unsigned char *plan, size_t length, struct outcome *outcome);
+
+#endif
