@@ -48,6 +48,10 @@ _BIG = 1 << 63
 _SHAPES: dict[tuple[str, ...], tuple[tuple[str, str, bool], ...]] = {}
 _MAX_SHAPES = 256
 
+# Short texts as they are printed: verdicts, reasons, hosts and programs come again and again.
+_QUOTED: dict[str, str] = {}
+_MAX_QUOTED = 1024
+
 
 def line(stamp: str, seq: int, session: str, event: str, *, fields: Mapping[str, object], prev: str) -> bytes:
     """The record as bytes, without the newline; envelope names in *fields* are ignored."""
@@ -61,16 +65,17 @@ def line(stamp: str, seq: int, session: str, event: str, *, fields: Mapping[str,
 
 def _build(opening: str, session: str, event: str, fields: Mapping[str, object], prev: str) -> bytes:
     """The hot path: the common kinds of value are told apart here, the rest in `_json`."""
-    parts = [opening, ',"session":', _text(session), ',"event":', _text(event)]
+    known = _QUOTED.get
+    parts = [opening, ',"session":', known(session) or _text(session), ',"event":', known(event) or _text(event)]
     add = parts.append
     names = tuple(fields)
     for name, key, is_host in _SHAPES.get(names) or _shape(names):
         value = fields[name]
         if type(value) is str:
-            add(key)
-            if is_host:
+            if is_host and ("@" in value or "?" in value):
                 value = _without_userinfo(value)
-            add(quote(value) if len(value) <= MAX_TEXT and "://" not in value else _text(value))
+            add(key)
+            add(known(value) or _text(value))
         elif value is not None:
             add(key)
             add(_json(value, MAX_DEPTH))
@@ -89,19 +94,20 @@ def _shape(names: tuple[str, ...]) -> tuple[tuple[str, str, bool], ...]:
 
 
 def _text(value: str) -> str:
-    if "://" in value:
-        value = without_secrets(value)
-    if len(value) > MAX_TEXT:
-        value = f"{value[:MAX_TEXT]}…[+{len(value) - MAX_TEXT}]"
-    return quote(value)
+    tame = without_secrets(value) if "://" in value else value
+    if len(tame) > MAX_TEXT:
+        tame = f"{tame[:MAX_TEXT]}…[+{len(tame) - MAX_TEXT}]"
+    quoted = quote(tame)
+    if len(value) <= MAX_NAME:
+        if len(_QUOTED) >= _MAX_QUOTED:
+            _QUOTED.clear()
+        _QUOTED[value] = quoted
+    return quoted
 
 
 def _without_userinfo(host: str) -> str:
-    if "@" in host:
-        host = "***@" + host[host.rindex("@") + 1 :]
-    if "?" in host:
-        host = host[: host.index("?")] + "?***"
-    return host
+    host = "***@" + host[host.rindex("@") + 1 :] if "@" in host else host
+    return host[: host.index("?")] + "?***" if "?" in host else host
 
 
 def without_secrets(text: str) -> str:

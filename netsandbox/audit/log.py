@@ -20,7 +20,7 @@ from netsandbox.audit.file import open_file, read_tail, refusal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 DEFAULT_CAP = 64 * 1024 * 1024
 DEFAULT_KEEP = 7
@@ -159,13 +159,15 @@ class AuditLog:
 
     def _count(self, event: str, fields: Mapping[str, object]) -> None:
         verdict = fields.get("verdict")
-        folded = fields.get("count", 1)
-        times = folded if isinstance(folded, int) else 1
+        times = fields.get("count", 1)
+        if type(times) is not int:
+            times = 1
         kind = (event, verdict)
         self.counts[kind] = self.counts.get(kind, 0) + times
-        if verdict != entry.DENY:
-            return
-        get = fields.get
+        if verdict == entry.DENY:
+            self._count_denial(fields.get, times)
+
+    def _count_denial(self, get: Callable[[str], object], times: int) -> None:
         key = (get("host"), get("port"), get("reason"), get("hint"))
         if key in self.denied or len(self.denied) < MAX_DENIED:
             self.denied[key] = self.denied.get(key, 0) + times

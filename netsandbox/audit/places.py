@@ -1,0 +1,83 @@
+"""Where sessions and their logs live, and the ids that name them.
+
+    <state home>/netsandbox/sessions/<id>/audit.jsonl, .1 … .6
+
+An id is a sortable UTC time to the millisecond and 64 random bits; nothing else is ever joined to a path (attack 190).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from netsandbox.errors import NetsandboxError, UsageError
+
+LOG_NAME = "audit.jsonl"
+_TIME_LENGTH, _RANDOM_LENGTH = 18, 16
+
+
+def state_home() -> str:
+    """`$XDG_STATE_HOME/netsandbox`, or `~/.local/state/netsandbox`; a relative XDG_STATE_HOME is ignored, as XDG says."""
+    base = os.environ.get("XDG_STATE_HOME", "")
+    return os.path.join(base if base.startswith("/") else os.path.join(_home(), ".local", "state"), "netsandbox")
+
+
+def _home() -> str:
+    home = os.environ.get("HOME", "")
+    if home.startswith("/"):
+        return home
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        raise NetsandboxError("no home directory is known; set HOME or XDG_STATE_HOME") from None
+
+
+def new_session_id() -> str:
+    now = time.time_ns() // 1_000_000
+    return f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime(now // 1000))}{now % 1000:03d}-{os.urandom(8).hex()}"
+
+
+def is_session_id(text: str) -> bool:
+    moment, dash, random = text[:_TIME_LENGTH], text[_TIME_LENGTH : _TIME_LENGTH + 1], text[_TIME_LENGTH + 1 :]
+    digits = moment[:8] + moment[9:]
+    return (
+        dash == "-"
+        and len(random) == _RANDOM_LENGTH
+        and moment[8:9] == "T"
+        and all(char in "0123456789" for char in digits)
+        and all(char in "0123456789abcdef" for char in random)
+    )
+
+
+def sessions_dir() -> str:
+    return os.path.join(state_home(), "sessions")
+
+
+def session_dir(session: str) -> str:
+    if not is_session_id(session):
+        raise UsageError(f"{session!a} is not a session id; `netsandbox ps` and `netsandbox audit show` print them")
+    return os.path.join(sessions_dir(), session)
+
+
+def log_path(session: str, override: str | None = None) -> str:
+    """The log of *session*: in its own directory, or where *override* (--audit-log, SANDBOX_AUDIT_LOG) says.
+
+    An override that is a directory, or ends in a slash, gets one file a session, so that several can run at once.
+    """
+    if not override:
+        return os.path.join(session_dir(session), LOG_NAME)
+    path = os.path.abspath(override)
+    if override.endswith("/") or os.path.isdir(path):
+        return os.path.join(path, f"{session}.jsonl")
+    return path
+
+
+def list_sessions() -> list[str]:
+    """Ids of the sessions that left a directory, newest first."""
+    try:
+        names = os.listdir(sessions_dir())
+    except FileNotFoundError:
+        return []
+    return sorted(filter(is_session_id, names), reverse=True)
