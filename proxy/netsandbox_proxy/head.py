@@ -1,0 +1,162 @@
+"""The head of an HTTP/1 message: bytes in, one value out.
+
+Rules kept here:
+
+1. A head is understood whole or not at all; nothing of it is acted on before the blank line.
+2. Whatever two HTTP parsers could read differently (bare LF or CR, folding, space before the colon, control bytes, two
+   Host headers, padding around Content-Length) is an error, so the origin sees what was decided on.
+3. Memory is bounded by the limits, time is linear however the bytes are cut.
+"""
+
+from __future__ import annotations
+
+from netsandbox_proxy.authority import ALPHA, DIGITS, VISIBLE, split_authority
+from netsandbox_proxy.errors import ProtocolError, malformed
+
+LINE_LIMIT = 16384
+HEAD_LIMIT = 65536
+HEADER_LIMIT = 200
+TOKEN = ALPHA + DIGITS + b"!#$%&'*+-.^_`|~"
+CONTROLS = bytes(byte for byte in range(0x20) if byte != 0x09) + b"\x7f"
+# Their value decides where a message ends or where it goes, so not even harmless padding is tolerated around it.
+UNPADDED = frozenset({b"host", b"content-length", b"transfer-encoding"})
+
+
+def is_token(raw: bytes) -> bool:
+    return bool(raw) and not raw.translate(None, TOKEN)
+
+
+def parse_header(line: bytes) -> tuple[bytes, bytes]:
+    """Name as spelled and value without the optional white space around it."""
+    name, colon, rest = line.partition(b":")
+    if not colon or not is_token(name):
+        raise malformed("a header line that is not `name: value`")
+    value = rest.strip(b" \t")
+    if len(value.translate(None, CONTROLS)) != len(value):
+        raise malformed("a control byte in a header value")
+    if name.lower() in UNPADDED and rest not in (value, b" " + value):
+        raise malformed("padding around a header that frames or routes the message")
+    return name, value
+
+
+class LineBlock:
+    """Collects CRLF lines up to the empty one. `raw` is the block as it came, the empty line included."""
+
+    __slots__ = ("_buffer", "_limit_head", "_limit_line", "_limit_lines", "_lines", "_scan", "_start", "raw")
+
+    def __init__(self, limit_line: int, limit_head: int, limit_lines: int) -> None:
+        self._limit_line = limit_line
+        self._limit_head = limit_head
+        self._limit_lines = limit_lines
+        self._buffer = bytearray()
+        self._start = 0  # where the unfinished line begins
+        self._scan = 0  # up to where it is known to hold no LF
+        self._lines: list[bytes] = []
+        self.raw = b""
+
+    def feed(self, data: bytes) -> tuple[list[bytes], bytes] | None:
+        """The lines and what followed them, or None: more is needed."""
+        buffer = self._buffer
+        buffer += data
+        while (found := buffer.find(b"\n", self._scan)) >= 0:
+            self._check(found + 1)
+            line = bytes(buffer[self._start : found + 1])
+            if not line.endswith(b"\r\n") or line.find(b"\r") != len(line) - 2:
+                raise malformed("a line that does not end in CRLF, or CR inside it")
+            self._start = self._scan = found + 1
+            if line == b"\r\n":
+                self.raw = bytes(buffer[: self._start])
+                return self._lines, bytes(buffer[self._start :])
+            self._lines.append(line[:-2])
+            if len(self._lines) > self._limit_lines:
+                raise ProtocolError("limit", "too many header lines", 431)
+        self._check(len(buffer))
+        self._scan = len(buffer)
+        return None
+
+    def _check(self, end: int) -> None:
+        if end - self._start > self._limit_line or end > self._limit_head:
+            raise ProtocolError("limit", "a head that is too long", 431)
+
+
+class RequestHead:
+    __slots__ = ("headers", "method", "raw", "target", "version")
+
+    def __init__(
+        self, method: bytes, target: bytes, version: bytes, headers: list[tuple[bytes, bytes]], raw: bytes
+    ) -> None:
+        self.method = method
+        self.target = target
+        self.version = version  # b"HTTP/1.1" or b"HTTP/1.0"
+        self.headers = headers  # names as spelled
+        self.raw = raw
+
+    def get_all(self, name: bytes) -> list[bytes]:
+        """The values of every header of that name, in order; the name's case does not matter."""
+        wanted = name.lower()
+        return [value for spelled, value in self.headers if spelled.lower() == wanted]
+
+    @property
+    def host(self) -> bytes | None:
+        """The Host header; None only in HTTP/1.0."""
+        values = self.get_all(b"host")
+        return values[0] if values else None
+
+
+class HeadReader:
+    """Reads one request head."""
+
+    __slots__ = ("_block",)
+
+    def __init__(
+        self, limit_line: int = LINE_LIMIT, limit_head: int = HEAD_LIMIT, limit_headers: int = HEADER_LIMIT
+    ) -> None:
+        self._block = LineBlock(limit_line, limit_head, limit_headers + 1)
+
+    def feed(self, data: bytes) -> tuple[RequestHead, bytes] | None:
+        """The head and what followed it, or None: more is needed."""
+        block = self._block.feed(data)
+        if block is None:
+            return None
+        lines, leftover = block
+        return parse_request(lines, self._block.raw), leftover
+
+
+def parse_request(lines: list[bytes], raw: bytes) -> RequestHead:
+    if not lines:
+        raise malformed("an empty line where a request should begin")
+    method, target, version = _parse_request_line(lines[0])
+    head = RequestHead(method, target, version, [parse_header(line) for line in lines[1:]], raw)
+    _check_host(head)
+    return head
+
+
+def _parse_request_line(line: bytes) -> tuple[bytes, bytes, bytes]:
+    parts = line.split(b" ")
+    if len(parts) != 3:
+        raise malformed("a request line that is not `method target version`")
+    method, target, version = parts
+    if not is_token(method) or not target or target.translate(None, VISIBLE):
+        raise malformed("a method or target that cannot be read")
+    if version not in (b"HTTP/1.1", b"HTTP/1.0"):
+        raise _version_error(method, version)
+    return method, target, version
+
+
+def _version_error(method: bytes, version: bytes) -> ProtocolError:
+    if method == b"PRI":
+        return ProtocolError("unsupported", "HTTP/2 is not spoken here")
+    digits = version[5:].split(b".")
+    if version.startswith(b"HTTP/") and len(version) <= 8 and all(part.isdigit() for part in digits):
+        return ProtocolError("unsupported", "an HTTP version that is not 1.0 or 1.1", 505)
+    return malformed("not an HTTP version")
+
+
+def _check_host(head: RequestHead) -> None:
+    hosts = head.get_all(b"host")
+    if len(hosts) > 1:
+        raise malformed("more than one Host header")
+    if hosts:
+        split_authority(hosts[0], 80)
+    elif head.version == b"HTTP/1.1":
+        raise malformed("HTTP/1.1 without a Host header")

@@ -1,0 +1,143 @@
+"""An origin's answer on its way to the client, verbatim, with its end known.
+
+Rules kept here:
+
+1. No byte of a head is passed on before that head parsed whole, so the client of a broken origin gets our 502.
+2. What lies behind the end of a response is never forwarded: it is handed back as leftover, and only a fault or an
+   attack puts anything there.
+"""
+
+from __future__ import annotations
+
+from netsandbox_proxy.authority import DIGITS
+from netsandbox_proxy.body import CLOSE, NONE, BodyReader, Framing, header_framing
+from netsandbox_proxy.errors import ProtocolError, malformed
+from netsandbox_proxy.head import CONTROLS, HEAD_LIMIT, LineBlock, parse_header
+
+INTERIM_LIMIT = 16
+HEADER_LIMIT = 500
+BODILESS = frozenset({204, 304})
+
+
+class ResponseHead:
+    __slots__ = ("headers", "status", "version")
+
+    def __init__(self, version: bytes, status: int, headers: list[tuple[bytes, bytes]]) -> None:
+        self.version = version
+        self.status = status
+        self.headers = headers
+
+    def get_all(self, name: bytes) -> list[bytes]:
+        return [value for spelled, value in self.headers if spelled.lower() == name]
+
+
+class ResponseReader:
+    """Follows the response to one request. After `upgraded` everything is opaque and passed on as it comes."""
+
+    __slots__ = (
+        "_block",
+        "_body",
+        "_interim",
+        "_method",
+        "_upgrade",
+        "close_delimited",
+        "done",
+        "keep_alive",
+        "started",
+        "status",
+        "upgraded",
+    )
+
+    def __init__(self, method: bytes, *, upgrade: bool = True) -> None:
+        self._method = method
+        self._upgrade = upgrade  # False: the request asked for none, so a 101 is a fault
+        self._interim = 0
+        self._block = _new_block()
+        self._body: BodyReader | None = None
+        self.status = 0
+        self.started = False
+        self.done = False
+        self.upgraded = False
+        self.keep_alive = False
+        self.close_delimited = False
+
+    def feed(self, data: bytes) -> tuple[bytes, bytes]:
+        """What goes to the client now, and what lies behind the end of the response."""
+        try:
+            forward, leftover = self._feed(data)
+        except ProtocolError as error:
+            raise ProtocolError(error.reason, f"origin: {error.detail}", 502) from None
+        self.started = self.started or bool(forward)
+        return forward, leftover
+
+    def _feed(self, data: bytes) -> tuple[bytes, bytes]:
+        out: list[bytes] = []
+        while data and not self.done and not self.upgraded and self._body is None:
+            block = self._block.feed(data)
+            if block is None:
+                return b"".join(out), b""
+            lines, data = block
+            self._head(parse_response(lines))
+            out.append(self._block.raw)
+            self._block = _new_block()
+        if self.upgraded:
+            out.append(data)
+            data = b""
+        elif self._body is not None and not self.done:
+            passed, data = self._body.feed(data)
+            out.append(passed)
+            self.done = self._body.done
+        return b"".join(out), data
+
+    def _head(self, head: ResponseHead) -> None:
+        self.status = head.status
+        found = header_framing(head.get_all(b"content-length"), head.get_all(b"transfer-encoding"), head.version)
+        if head.status == 101:
+            if not self._upgrade or head.version != b"HTTP/1.1":
+                raise malformed("101 that nobody asked for")
+            self.upgraded = True
+        elif head.status < 200:
+            self._interim += 1
+            if self._interim > INTERIM_LIMIT:
+                raise ProtocolError("limit", "too many interim responses")
+        else:
+            self._final(head, found)
+
+    def _final(self, head: ResponseHead, found: Framing | None) -> None:
+        tunnel = self._method == b"CONNECT" and head.status < 300
+        if self._method == b"HEAD" or head.status in BODILESS or tunnel:
+            found = Framing(NONE)
+        chosen = found or Framing(CLOSE)
+        self.close_delimited = chosen.kind == CLOSE
+        self.keep_alive = not self.close_delimited and wants_keep_alive(head.version, head.get_all(b"connection"))
+        self._body = BodyReader(chosen, extensions=True)
+        self.done = self._body.done
+
+
+def _new_block() -> LineBlock:
+    return LineBlock(HEAD_LIMIT, HEAD_LIMIT, HEADER_LIMIT + 1)
+
+
+def parse_response(lines: list[bytes]) -> ResponseHead:
+    if not lines:
+        raise malformed("an empty line where a response should begin")
+    version, _, rest = lines[0].partition(b" ")
+    code, _, phrase = rest.partition(b" ")
+    if version not in (b"HTTP/1.1", b"HTTP/1.0") or len(code) != 3 or code.translate(None, DIGITS) or code < b"100":
+        raise malformed("a status line that cannot be read")
+    if len(phrase.translate(None, CONTROLS)) != len(phrase):
+        raise malformed("a control byte in the status line")
+    return ResponseHead(version, int(code), [parse_header(line) for line in lines[1:]])
+
+
+def wants_keep_alive(version: bytes, connection: list[bytes]) -> bool:
+    """Whether a message with these Connection headers leaves its connection usable."""
+    options = connection_options(connection)
+    if b"close" in options:
+        return False
+    return version == b"HTTP/1.1" or b"keep-alive" in options
+
+
+def connection_options(values: list[bytes]) -> list[bytes]:
+    """The options of a Connection header, lower case."""
+    return [option for value in values for part in value.split(b",") if (option := part.strip(b" \t").lower())]
