@@ -1,1 +1,1 @@
-"""The resolver door."""
+"""The resolver door: strict DNS parsing, synthetic addresses, a tunnel guard, and lookups on the host's side."""

@@ -1,0 +1,81 @@
+"""The UDP door of the resolver, for a socket that was made inside the session's namespace.
+
+Rules kept here:
+
+1. A reply leaves from the address the query was sent to, so a client that asked 203.0.113.53 hears 203.0.113.53.
+2. At most `BATCH` datagrams are served before the loop gets its turn back, so a flood slows the flooder only.
+3. Nothing is queued for a client: what the kernel does not take at once is lost, as DNS over UDP may be.
+"""
+
+from __future__ import annotations
+
+import select
+from _socket import AF_INET6, IPPROTO_IP, IPPROTO_IPV6
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _socket import socket as Socket
+
+    from .contract import Loop
+    from .resolver import Resolver
+
+    Ancillary = list[tuple[int, int, bytes]]
+
+BATCH = 128
+DATAGRAM_MAX = 4096  # a longer query than this is cut and then malformed
+_IP_PKTINFO, _IPV6_RECVPKTINFO, _IPV6_PKTINFO = 8, 49, 50  # ip(7), ipv6(7); `_socket` has no names for all of them
+_LOOPBACK = b"\x7f\0\0\1"
+
+
+class UdpDoor:
+    """Answers queries on *sock*, which it owns from now on."""
+
+    def __init__(self, loop: Loop, sock: Socket, resolver: Resolver) -> None:
+        sock.setblocking(False)
+        if sock.family == AF_INET6:
+            sock.setsockopt(IPPROTO_IPV6, _IPV6_RECVPKTINFO, 1)
+        else:
+            sock.setsockopt(IPPROTO_IP, _IP_PKTINFO, 1)
+        self._loop = loop
+        self._sock = sock
+        self._resolver = resolver
+        self._fd = sock.fileno()
+        loop.watch(self._fd, select.EPOLLIN, self._ready)
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            self._loop.unwatch(self._fd)
+            self._fd = -1
+            self._sock.close()
+
+    def _ready(self, _events: int) -> None:
+        receive, answer, send = self._sock.recvmsg, self._resolver.answer, self._send
+        for _ in range(BATCH):
+            try:
+                data, ancillary, _flags, source = receive(DATAGRAM_MAX, 64)
+            except BlockingIOError:
+                return
+            except OSError:  # an ICMP error of an earlier reply: the next datagram is its own
+                continue
+            reply = answer(data, "udp", source, ancillary, send)
+            if reply is not None:
+                send(reply, source, ancillary)
+
+    def _send(self, reply: bytes, source: object, ancillary: object) -> None:
+        if self._fd < 0:  # a forwarded answer that came after the end
+            return
+        try:
+            self._sock.sendmsg((reply,), _from_where_it_came(ancillary), 0, source)
+        except OSError:
+            return
+
+
+def _from_where_it_came(ancillary: object) -> Ancillary:
+    """The control message that makes the kernel use the query's destination as the reply's source."""
+    assert isinstance(ancillary, list)
+    for level, kind, data in ancillary:
+        if level == IPPROTO_IP and kind == _IP_PKTINFO:
+            return [(level, kind, b"\0\0\0\0" + data[8:12] + b"\0\0\0\0")]
+        if level == IPPROTO_IPV6 and kind == _IPV6_PKTINFO:
+            return [(level, kind, data)]
+    return []

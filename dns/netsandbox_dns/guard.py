@@ -1,0 +1,72 @@
+"""Guard against data smuggled out in the labels of names under an allowed wildcard.
+
+A rule for one exact host leaves nothing to choose, so only names matched by a wildcard are judged. Three limits, each
+above what real content networks, object stores and package hosts use (tests/dns/test_guard.py keeps a list of such
+forms), and together a ceiling on what one parent can carry: 100 new names a minute.
+
+Memory is bounded: the newest *parents* parents, and per parent the names of its window, at most *names*.
+"""
+
+from __future__ import annotations
+
+from .contract import TUNNEL_LABEL, TUNNEL_RATE
+
+LABEL_MAX = 52
+SUBDOMAIN_MAX = 80
+ENTROPY_FROM = 24
+ENTROPY_MAX = 4.0
+
+
+class TunnelGuard:
+    """One per session: `admit` says None or why not."""
+
+    def __init__(self, *, names: int = 100, window: float = 60.0, parents: int = 512) -> None:
+        from math import log2  # after exec, and once
+
+        self._names = names
+        self._window = window
+        self._parents = parents
+        self._seen: dict[str, dict[str, float]] = {}  # parent, stalest first: name -> when it was admitted
+        self._weight = [0.0] + [n * log2(n) for n in range(1, 256)]
+
+    def admit(self, name: str, parent: str | None, now: float) -> str | None:
+        if parent is None:
+            return None
+        parent = parent.lstrip("*").lstrip(".")
+        below = name[: -len(parent) - 1] if name.endswith("." + parent) else name
+        if self._smells(below):
+            return TUNNEL_LABEL
+        return None if self._afford(name, parent, now) else TUNNEL_RATE
+
+    def _smells(self, below: str) -> bool:
+        if len(below) > SUBDOMAIN_MAX:
+            return True
+        for label in below.split("."):
+            if len(label) > LABEL_MAX:
+                return True
+            if len(label) >= ENTROPY_FROM and self.entropy(label) > ENTROPY_MAX:
+                return True
+        return False
+
+    def entropy(self, text: str) -> float:
+        """Bits per character of the text's own letter frequencies; *text* has at most 255 characters."""
+        size = len(text)
+        weight = self._weight
+        return (weight[size] - sum(weight[text.count(letter)] for letter in set(text))) / size
+
+    def _afford(self, name: str, parent: str, now: float) -> bool:
+        seen = self._seen.pop(parent, None)
+        if seen is None:
+            seen = {}
+            if len(self._seen) >= self._parents:
+                del self._seen[next(iter(self._seen))]
+        self._seen[parent] = seen
+        horizon = now - self._window
+        while seen and seen[stalest := next(iter(seen))] <= horizon:
+            del seen[stalest]
+        if name in seen:
+            return True
+        if len(seen) >= self._names:
+            return False
+        seen[name] = now
+        return True
