@@ -74,83 +74,97 @@ def parse_length(raw: bytes) -> int:
 class BodyReader:
     """Follows one body. `extensions` tolerates chunk extensions, which some origins send and no client needs."""
 
-    __slots__ = ("_extensions", "_line", "_remaining", "_step", "_trailers", "done")
+    __slots__ = ("_clean", "_extensions", "_held", "_line", "_remaining", "_step", "_trailers", "done")
 
     def __init__(self, framing: Framing, *, extensions: bool = False) -> None:
         self._extensions = extensions
         self._remaining = framing.length
         self._line = bytearray()
         self._trailers = LineBlock(TRAILER_LIMIT, TRAILER_LIMIT, TRAILER_LINES)
+        self._held = bytearray()  # bytes of earlier calls that wait for the rest of their line or section
+        self._clean = 0  # how far into this call's bytes everything has been understood
         self.done = framing.kind == NONE or (framing.kind == LENGTH and framing.length == 0)
         self._step = {CHUNKED: self._size, CLOSE: self._until_close}.get(framing.kind, self._counted)
 
     def feed(self, data: bytes) -> tuple[bytes, bytes]:
         """What may be forwarded now, and what lies behind the end of the body."""
-        out: list[bytes] = []
-        while data and not self.done:
-            passed, data = self._step(data)
-            out.append(passed)
-        return (out[0] if len(out) == 1 else b"".join(out)), data
+        if self.done:
+            return b"", data
+        at = self._clean = 0
+        while at < len(data) and not self.done:
+            at = self._step(data, at)
+        return self._release(data, at), data[at:]
 
-    def _until_close(self, data: bytes) -> tuple[bytes, bytes]:
-        return data, b""
+    def _release(self, data: bytes, at: int) -> bytes:
+        clean = self._clean
+        if not clean:
+            self._held += data[:at]
+            return b""
+        forward = bytes(self._held) + data[:clean] if self._held else data[:clean]
+        self._held[:] = data[clean:at]
+        return forward
 
-    def _counted(self, data: bytes) -> tuple[bytes, bytes]:
-        passed, rest = self._take(data)
+    # Each step looks at data from `at` on, moves `_clean` when it understood what it saw, and says where it stopped.
+
+    def _until_close(self, data: bytes, at: int) -> int:
+        self._clean = len(data)
+        return len(data)
+
+    def _counted(self, data: bytes, at: int) -> int:
+        at = self._skip(data, at)
         self.done = self._remaining == 0
-        return passed, rest
+        return at
 
-    def _take(self, data: bytes) -> tuple[bytes, bytes]:
-        if len(data) <= self._remaining:
-            self._remaining -= len(data)
-            return data, b""
-        cut, self._remaining = self._remaining, 0
-        return data[:cut], data[cut:]
+    def _skip(self, data: bytes, at: int) -> int:
+        count = min(self._remaining, len(data) - at)
+        self._remaining -= count
+        self._clean = at + count
+        return self._clean
 
-    def _size(self, data: bytes) -> tuple[bytes, bytes]:
-        end = data.find(b"\n") + 1
-        self._line += data[:end] if end else data
-        if len(self._line) > SIZE_LINE_LIMIT:
+    def _size(self, data: bytes, at: int) -> int:
+        found = data.find(b"\n", at, at + SIZE_LINE_LIMIT + 1)
+        end = found + 1 if found >= 0 else len(data)
+        if len(self._line) + end - at > SIZE_LINE_LIMIT:
             raise ProtocolError("limit", "a chunk-size line that is too long")
-        if not end:
-            return b"", b""
-        line = bytes(self._line)
-        self._remaining = parse_chunk_size(line, extensions=self._extensions)
+        self._line += data[at:end]
+        if found < 0:
+            return end
+        self._remaining = parse_chunk_size(bytes(self._line), extensions=self._extensions)
         self._line.clear()
-        self._step = self._chunk if self._remaining else self._trailer
-        if not self._remaining:
-            self._line += line  # the last chunk's line goes out with the trailers, once those are known to be clean
-            return b"", data[end:]
-        return line, data[end:]
+        if self._remaining:
+            self._step, self._clean = self._chunk, end
+        else:
+            self._step = self._trailer  # the last chunk's line goes out with the trailers, once those are clean
+        return end
 
-    def _chunk(self, data: bytes) -> tuple[bytes, bytes]:
-        passed, rest = self._take(data)
+    def _chunk(self, data: bytes, at: int) -> int:
+        at = self._skip(data, at)
         if not self._remaining:
             self._step = self._chunk_end
-        return passed, rest
+        return at
 
-    def _chunk_end(self, data: bytes) -> tuple[bytes, bytes]:
-        need = 2 - len(self._line)
-        self._line += data[:need]
+    def _chunk_end(self, data: bytes, at: int) -> int:
+        end = min(at + 2 - len(self._line), len(data))
+        self._line += data[at:end]
         if not b"\r\n".startswith(self._line):
             raise malformed("a chunk that does not end in CRLF")
-        if len(self._line) < 2:
-            return b"", b""
-        self._line.clear()
-        self._step = self._size
-        return b"\r\n", data[need:]
+        if len(self._line) == 2:
+            self._line.clear()
+            self._step, self._clean = self._size, end
+        return end
 
-    def _trailer(self, data: bytes) -> tuple[bytes, bytes]:
-        block = self._trailers.feed(data)
+    def _trailer(self, data: bytes, at: int) -> int:
+        block = self._trailers.feed(data[at:])
         if block is None:
-            return b"", b""
+            return len(data)
         lines, rest = block
         for line in lines:
             name, _ = parse_header(line)
             if name.lower() in FORBIDDEN_TRAILERS:
                 raise malformed("a trailer that frames or routes the message")
         self.done = True
-        return bytes(self._line) + self._trailers.raw, rest
+        self._clean = len(data) - len(rest)
+        return self._clean
 
 
 def parse_chunk_size(line: bytes, *, extensions: bool) -> int:

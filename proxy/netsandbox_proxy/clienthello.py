@@ -24,6 +24,8 @@ SERVER_NAME, ALPN = 0, 16
 ECH = frozenset({0xFE08, 0xFE09, 0xFE0A, 0xFE0B, 0xFE0C, 0xFE0D, 0xFFCE})
 NAME_BYTES = ALPHA + DIGITS + b"-_."
 HTTP_SNIFF = 24
+SSH = b"SSH-2.0-"
+SSH_LINE = 255  # RFC 4253 4.2
 
 
 def unreadable(detail: str) -> ProtocolError:
@@ -74,10 +76,10 @@ class ClientHelloReader:
         length = int.from_bytes(buffer[3:5], "big")
         if not 0 < length <= MAX_FRAGMENT:
             raise unreadable("a TLS record of impossible length")
-        if not self._hello and len(buffer) > RECORD_HEADER and buffer[RECORD_HEADER] != CLIENT_HELLO:
-            raise unreadable("the first handshake message is not a ClientHello")
         if self._wire + RECORD_HEADER + length > self._limit:
             raise unreadable("a ClientHello past the limit")
+        if not self._hello and len(buffer) > RECORD_HEADER and buffer[RECORD_HEADER] != CLIENT_HELLO:
+            raise unreadable("the first handshake message is not a ClientHello")
         return RECORD_HEADER + length
 
     def _complete(self) -> bytes | None:
@@ -194,11 +196,19 @@ def looks_like_http(first: bytes) -> bool | None:
     """
     if not first:
         return None
-    if first[0] in b"\r\n":
+    if first[0] in b"\r\n \t\v\f":
         return True
-    if b"SSH-".startswith(first[:4]):
-        return None if len(first) < 4 else False
+    if first.startswith(SSH):
+        return _ssh_line_is_http(first)
     rest = first[:HTTP_SNIFF].lstrip(TOKEN)
     if rest:
         return len(rest) < len(first[:HTTP_SNIFF]) and rest[0] in b" \t\v\f"
     return True if len(first) >= HTTP_SNIFF else None
+
+
+def _ssh_line_is_http(first: bytes) -> bool | None:
+    """An SSH banner may hold a space and so look like a method; `SSH-2.0-x / HTTP/1.1` must not pass for a banner."""
+    line, newline, _ = first[:SSH_LINE].partition(b"\n")
+    if newline:
+        return b"HTTP/" in line
+    return True if len(first) >= SSH_LINE else None

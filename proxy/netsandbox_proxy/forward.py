@@ -60,14 +60,12 @@ def pinned_request(head: RequestHead, host: bytes, port: int) -> ForwardRequest:
     """A request on a connection whose destination has been decided: it may name that destination and no other."""
     if head.method == b"CONNECT":
         raise ProtocolError("unsupported", "CONNECT on a connection that already has its destination")
-    if head.host is None:
-        raise _mismatch("no Host header to compare with the destination")
     path = head.target
     if not path.startswith(b"/") and path != b"*":
         _, authority, path = split_url(path)
         if not _agrees(authority, host, port, HTTP_PORT):
             raise _mismatch("the URL's authority is not the destination of this connection")
-    if not _agrees(head.host, host, port, port):
+    if head.host is not None and not _agrees(head.host, host, port, port):
         raise _mismatch("the Host header is not the destination of this connection")
     return _rewrite(head, host, port, path)
 

@@ -34,9 +34,12 @@ def parse_header(line: bytes) -> tuple[bytes, bytes]:
     value = rest.strip(b" \t")
     if len(value.translate(None, CONTROLS)) != len(value):
         raise malformed("a control byte in a header value")
-    if name.lower() in UNPADDED and rest not in (value, b" " + value):
-        raise malformed("padding around a header that frames or routes the message")
     return name, value
+
+
+def is_padded(line: bytes) -> bool:
+    name, _, rest = line.partition(b":")
+    return name.lower() in UNPADDED and rest.removeprefix(b" ") != rest.strip(b" \t")
 
 
 class LineBlock:
@@ -127,6 +130,8 @@ def parse_request(lines: list[bytes], raw: bytes) -> RequestHead:
         raise malformed("an empty line where a request should begin")
     method, target, version = _parse_request_line(lines[0])
     head = RequestHead(method, target, version, [parse_header(line) for line in lines[1:]], raw)
+    if any(is_padded(line) for line in lines[1:]):
+        raise malformed("padding around a header that frames or routes the message")
     _check_host(head)
     return head
 

@@ -64,13 +64,14 @@ def refusal_response(status: int, reason: str, host: str, port: int, hint: str) 
 
 
 def _sentence(status: int, reason: str, host: str, port: int) -> str:
-    where = f"{host}:{port}" if host else "the request"
+    name = f"[{host}]" if ":" in host and not host.startswith("[") else host
+    where = f"{name}:{port}" if host else "the request"
     if status in (403, 421):
         return f"{where} was refused by the sandbox's network policy ({reason}); retrying will not help."
     if status == 407:
         return "this proxy belongs to another session: the session's token is missing or wrong."
     if status in (502, 504):
-        return f"{where} is allowed by policy but could not be reached ({reason})."
+        return f"{where} is allowed by policy, but it could not be reached or gave no usable answer ({reason})."
     if status in (500, 503):
         return f"{where} was refused because the sandbox could not serve it ({reason})."
     return f"{where} was refused: the proxy could not accept the request as it was sent ({reason})."

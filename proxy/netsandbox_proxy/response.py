@@ -68,6 +68,8 @@ class ResponseReader:
         except ProtocolError as error:
             raise ProtocolError(error.reason, f"origin: {error.detail}", 502) from None
         self.started = self.started or bool(forward)
+        if leftover:
+            self.keep_alive = False  # nobody asked for these bytes: the next response must not begin with them
         return forward, leftover
 
     def _feed(self, data: bytes) -> tuple[bytes, bytes]:

@@ -102,7 +102,7 @@ class Socks5Reader:
         end = start + buffer[start - 1]
         if len(buffer) < end:
             return b""
-        if self._token is None or not compare_digest(buffer[start:end], self._token):
+        if not self._token or not compare_digest(buffer[start:end], self._token):
             return self._fail(bytes((AUTH_VERSION, 1)), "not-allowed")
         self._buffer = buffer[end:]
         self._step = self._request
