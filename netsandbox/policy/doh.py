@@ -1,0 +1,61 @@
+"""Resolvers that speak DNS over HTTPS, TLS or QUIC to the public.
+
+Whoever reaches one of these asks for any name behind the resolver door's back, so they are denied in every mode, and no
+allow rule lifts that. A name stands for itself and everything below it. The list cannot be complete; it removes the
+well-known ways, and an unknown resolver still needs an allow rule (or online mode) to be reached at all.
+"""
+
+from __future__ import annotations
+
+from netsandbox.policy.ip import Address, parse
+
+NAMES = frozenset(
+    """
+    dns.google dns.google.com 8888.google google-public-dns-a.google.com google-public-dns-b.google.com
+    cloudflare-dns.com cloudflare-gateway.com one.one.one.one 1dot1dot1dot1.com
+    dns.quad9.net dns9.quad9.net dns10.quad9.net dns11.quad9.net dns12.quad9.net
+    dns.opendns.com doh.opendns.com doh.familyshield.opendns.com doh.sandbox.opendns.com
+    dns.umbrella.com doh.umbrella.com
+    dns.adguard.com dns-family.adguard.com dns-unfiltered.adguard.com adguard-dns.com
+    doh.cleanbrowsing.org family-filter-dns.cleanbrowsing.org adult-filter-dns.cleanbrowsing.org
+    security-filter-dns.cleanbrowsing.org
+    dns.nextdns.io dns1.nextdns.io dns2.nextdns.io anycast.dns.nextdns.io
+    dns.controld.com freedns.controld.com
+    dns.mullvad.net doh.mullvad.net adblock.doh.mullvad.net
+    dns.alidns.com doh.pub dot.pub doh.360.cn dot.360.cn dns.twnic.tw
+    doh.dns.sb dot.sb doh.sb doh.libredns.gr dot.libredns.gr doh.ffmuc.net dot.ffmuc.net
+    dns.digitale-gesellschaft.ch doh.applied-privacy.net dot1.applied-privacy.net
+    doh.tiar.app doh.tiarap.org jp.tiar.app dns.switch.ch odvr.nic.cz
+    dns0.eu joindns4.eu dnsforge.de wikimedia-dns.org dns.njal.la
+    doh.powerdns.org doh.xfinity.com dot.xfinity.com ordns.he.net canadianshield.cira.ca
+    pi-dns.com ahadns.net blitz.ahadns.com dns.aa.net.uk rdns.faelix.net doh.crypto.sx dns.decloudus.com
+    basic.rethinkdns.com sky.rethinkdns.com max.rethinkdns.com
+    doh.dns.apple.com doh.seby.io doh.securedns.eu dns.rubyfish.cn doh.appliedprivacy.net
+    use-application-dns.net
+    """.split()  # noqa: SIM905 (a literal would take a line a name)
+)
+
+DNS_OVER_TLS_PORT = 853
+
+
+def _addresses(text: str) -> frozenset[Address]:
+    return frozenset(address for address in map(parse, text.split()) if address is not None)
+
+
+ADDRESSES = _addresses(
+    """
+    8.8.8.8 8.8.4.4 2001:4860:4860::8888 2001:4860:4860::8844
+    1.1.1.1 1.0.0.1 1.1.1.2 1.0.0.2 1.1.1.3 1.0.0.3 2606:4700:4700::1111 2606:4700:4700::1001
+    9.9.9.9 9.9.9.10 9.9.9.11 149.112.112.112 2620:fe::fe 2620:fe::9
+    208.67.222.222 208.67.220.220 94.140.14.14 94.140.15.15 223.5.5.5 223.6.6.6 1.12.12.12 120.53.53.53
+    """
+)
+
+
+def is_resolver(name: str) -> bool:
+    """Whether the canonical *name* is, or lies below, a known public resolver."""
+    while name not in NAMES:
+        _, dot, name = name.partition(".")
+        if not dot:
+            return False
+    return True

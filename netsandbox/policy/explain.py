@@ -1,0 +1,105 @@
+"""Saying why, and what would change the answer: for people, and for agents that read a refusal.
+
+Imported only to explain. Rule kept: a change that is named here, once made, turns the verdict that it was named for.
+"""
+
+from __future__ import annotations
+
+from netsandbox.policy import doh, reasons
+from netsandbox.policy.ip import parse
+from netsandbox.policy.policy import DEFAULT_PORTS, LOCALHOST, OFFLINE
+from netsandbox.record import record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from netsandbox.policy.policy import Policy
+    from netsandbox.policy.verdict import Request, Verdict
+
+_NAME_REASONS = (reasons.OFFLINE, reasons.NOT_ALLOWED, reasons.PORT_NOT_ALLOWED, reasons.DOH_ENDPOINT)
+_ADDRESS_REASONS = (reasons.OFFLINE, reasons.ADDRESS_LITERAL, reasons.ADDRESS_GUARD, reasons.DOH_ENDPOINT)
+_BECAUSE = {
+    reasons.RULE: "a rule allows it",
+    reasons.ONLINE: "the session is online",
+    reasons.LOOPBACK: "it is the session's own loopback",
+    reasons.OFFLINE: "the session is offline",
+    reasons.NOT_ALLOWED: "no rule allows this host",
+    reasons.DENY_RULE: "a deny rule names it",
+    reasons.DOH_ENDPOINT: "it is a public resolver that would bypass the name filter",
+    reasons.PORT_NOT_ALLOWED: "the host is allowed, this port is not",
+    reasons.ADDRESS_LITERAL: "it is a bare address and no address rule allows it",
+    reasons.ADDRESS_GUARD: "the address is guarded and no address rule allows it",
+    reasons.BAD_NAME: "it is not a valid host name",
+    reasons.BAD_PORT: "it is not a valid port",
+    reasons.UDP: "no door carries UDP",
+}
+
+
+@record
+class Explanation:
+    """A verdict in words. *change* is the smallest change that would turn it, None where there is none."""
+
+    verdict: Verdict
+    because: str
+    change: str | None
+
+
+def explanation(policy: Policy, request: Request) -> Explanation:
+    """Explain what *policy* decides on *request*."""
+    verdict = policy.decide(request)
+    return Explanation(verdict, because(verdict), _change(policy, verdict))
+
+
+def because(verdict: Verdict) -> str:
+    """Why, in one clause, with the rule and where it was written."""
+    text = _BECAUSE.get(verdict.reason, verdict.reason)
+    if verdict.rule is not None:
+        text += f": {verdict.rule} ({verdict.origin})"
+    elif verdict.guard is not None:
+        text += f": {verdict.address} is {verdict.guard}"
+    return text
+
+
+def flag_for(verdict: Verdict, default_ports: Collection[int] = DEFAULT_PORTS) -> str | None:
+    """The option that would allow what *verdict* denies; None where no option does."""
+    if verdict.allowed:
+        return None
+    port = f":{verdict.port}" if verdict.port else ""
+    if verdict.address is not None:
+        address = parse(verdict.address)
+        if address is None or not port or verdict.reason not in _ADDRESS_REASONS:
+            return None
+        text = f"[{address.text}]" if address.version == 6 else address.text
+        return f"--allow-address {text}{port}"
+    if verdict.reason not in _NAME_REASONS or doh.is_resolver(verdict.host):
+        return None
+    return f"--allow-domain {verdict.host}{'' if verdict.port in default_ports else port}"
+
+
+def hint(verdict: Verdict, default_ports: Collection[int] = DEFAULT_PORTS) -> str:
+    """One line for whoever was refused: that policy said no, that trying again is useless, and what would help."""
+    where = f"{verdict.host}:{verdict.port}" if verdict.port else verdict.host
+    text = f"netsandbox policy denies {where} ({verdict.reason}): {because(verdict)}."
+    flag = flag_for(verdict, default_ports)
+    remedy = f"The user can allow it by starting the session with {flag}" if flag else "No option allows it"
+    if verdict.reason == reasons.DENY_RULE:
+        remedy = f"The user can {_removal(verdict)}"
+    return f"{text} Retrying will not help. {remedy}."
+
+
+def _removal(verdict: Verdict) -> str:
+    if verdict.origin == "--deny-domain":
+        return f"remove --deny-domain {verdict.rule}"
+    return f"remove {verdict.rule} from deny_domains ({verdict.origin})"
+
+
+def _change(policy: Policy, verdict: Verdict) -> str | None:
+    if verdict.allowed:
+        return None
+    if verdict.reason == reasons.DENY_RULE:
+        return _removal(verdict)
+    flag = flag_for(verdict, policy.default_ports)
+    if flag is None or policy.mode not in (OFFLINE, LOCALHOST) or not (policy.allow_domains or policy.allow_addresses):
+        return flag
+    return f"{flag} without --{policy.mode}"

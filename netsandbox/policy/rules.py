@@ -1,0 +1,92 @@
+"""From what a caller hands to `Policy` to the rules it keeps.
+
+Rule kept: the wrong type is an error, never an empty list and never a list of letters, because a slip here would either
+deny what was wanted or, worse, allow what was not. None is the empty list, which allows nothing (INV-6).
+"""
+
+from __future__ import annotations
+
+from netsandbox.errors import UsageError
+from netsandbox.policy.names import printable
+from netsandbox.policy.patterns import AddressRule, DomainRule, parse_address, parse_domain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import TypeVar
+
+    T = TypeVar("T")
+
+_QUERY_TYPES = frozenset(
+    "A AAAA ANY AXFR CAA CDNSKEY CDS CERT CNAME DNAME DNSKEY DS HINFO HTTPS LOC MX NAPTR NS NSEC NSEC3 NULL OPENPGPKEY "
+    "PTR RP RRSIG SMIMEA SOA SPF SRV SSHFP SVCB TLSA TXT URI".split()  # noqa: SIM905 (a literal would take a line a name)
+)
+
+
+def domains(given: Iterable[str | DomainRule] | None, origin: str, *, deny: bool) -> tuple[DomainRule, ...]:
+    """Domain rules, parsed where they were strings."""
+    rules = []
+    for item in _items(given, origin):
+        if isinstance(item, str):
+            item = parse_domain(item, origin, deny=deny)  # noqa: PLW2901 (the loop narrows its own variable)
+        elif not isinstance(item, DomainRule):
+            raise UsageError(f"{origin}: {printable(repr(item))} is not a rule; give a string such as 'example.com'")
+        rules.append(item)
+    return tuple(rules)
+
+
+def addresses(given: Iterable[str | AddressRule] | None) -> tuple[AddressRule, ...]:
+    """Address rules, parsed where they were strings."""
+    origin = "--allow-address"
+    rules = []
+    for item in _items(given, origin):
+        if isinstance(item, str):
+            item = parse_address(item, origin)  # noqa: PLW2901 (the loop narrows its own variable)
+        elif not isinstance(item, AddressRule):
+            raise UsageError(f"{origin}: {printable(repr(item))} is not a rule; give a string such as '192.0.2.7:443'")
+        rules.append(item)
+    return tuple(rules)
+
+
+def ports(given: Iterable[int] | None, origin: str = "default_ports") -> tuple[int, ...]:
+    """The ports that a rule without a port stands for. None at all would read as every port, so one is needed."""
+    numbers = tuple(_items(given, origin))
+    for number in numbers:
+        if type(number) is not int or not 0 < number < 65536:
+            raise UsageError(f"{origin}: {printable(repr(number))} is not a port; write numbers from 1 to 65535")
+    if not numbers:
+        raise UsageError(f"{origin}: the list is empty; write at least one port, such as 443")
+    return numbers
+
+
+def unix_sockets(given: Iterable[str] | None, origin: str = "--allow-unix-socket") -> tuple[str, ...]:
+    """Absolute paths of sockets that the session may use."""
+    paths = tuple(_items(given, origin))
+    for path in paths:
+        if not isinstance(path, str) or not path.startswith("/") or "\0" in path or "/../" in path + "/":
+            raise UsageError(f"{origin}: {printable(str(path))} is not an absolute path; write it in full, without ..")
+    return paths
+
+
+def query_types(given: Iterable[str] | None, origin: str = "allow_query_types") -> tuple[str, ...]:
+    """Record types that the resolver may forward besides addresses, in upper case."""
+    types = []
+    for item in _items(given, origin):
+        name = item.upper() if isinstance(item, str) and item.isascii() else ""
+        if name not in _QUERY_TYPES and not _numbered(name):
+            raise UsageError(f"{origin}: {printable(str(item))} is no record type; write one such as TXT, MX or TYPE65")
+        types.append(name)
+    return tuple(types)
+
+
+def _numbered(name: str) -> bool:
+    digits = name[4:]
+    return name[:4] == "TYPE" and digits.isdigit() and len(digits) <= 5 and int(digits) < 65536
+
+
+def _items(given: Iterable[T] | None, origin: str) -> Iterable[T]:
+    if given is None:
+        return ()
+    if isinstance(given, (str, bytes, dict)) or not hasattr(given, "__iter__"):
+        raise UsageError(f"{origin}: {printable(repr(given))} is not a list; write it as a list of rules")
+    return given

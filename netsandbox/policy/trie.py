@@ -1,0 +1,112 @@
+"""Finding the rule for a name or an address.
+
+`NameTrie` is a trie over reversed labels kept flat: a node is its own path (the suffix of labels down to it), so the
+walk from the leaf to the root is one dictionary lookup a label, and a rule costs one entry to load.
+Matching is label by label because only whole suffixes are ever looked up. `AddressTable` is the same idea with bits.
+Rules that cover the same node are kept by their ports, so that many rules for one host stay one lookup too.
+"""
+
+from __future__ import annotations
+
+from netsandbox.policy.ip import BITS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from netsandbox.policy.ip import Address
+    from netsandbox.policy.patterns import AddressRule, DomainRule
+
+    Ports = tuple[int, ...] | None
+    DomainBucket = DomainRule | dict[Ports, DomainRule]
+
+# Asked of a trie in place of a port.
+SOME_PORT = -1  # is there a port that a rule covers?
+EVERY_PORT = 0  # is there a rule that covers every port?
+
+
+class NameTrie:
+    """Domain rules by name. *bare* are the ports of a rule that names none; () is every port."""
+
+    __slots__ = ("_bare", "_below", "_exact")
+
+    def __init__(self, rules: Iterable[DomainRule], bare: tuple[int, ...]) -> None:
+        self._bare = bare
+        self._exact: dict[str, DomainBucket] = {}
+        self._below: dict[str, DomainBucket] = {}
+        exact, below = self._exact, self._below
+        for rule in rules:
+            if rule.apex and exact.setdefault(rule.name, rule) is not rule:
+                _share(exact, rule)
+            if rule.below and below.setdefault(rule.name, rule) is not rule:
+                _share(below, rule)
+
+    def match(self, name: str, port: int) -> DomainRule | None:
+        """The closest rule that covers *name* and *port*: the name's own, else that of the nearest parent."""
+        bucket = self._exact.get(name)
+        if bucket is not None:
+            rule = self._covering(bucket, port)
+            if rule is not None:
+                return rule
+        below = self._below
+        if not below:
+            return None
+        dot = name.find(".")
+        while dot >= 0:
+            bucket = below.get(name[dot + 1 :])
+            if bucket is not None:
+                rule = self._covering(bucket, port)
+                if rule is not None:
+                    return rule
+            dot = name.find(".", dot + 1)
+        return None
+
+    def _covering(self, bucket: DomainBucket, port: int) -> DomainRule | None:
+        if not isinstance(bucket, dict):
+            ports = self._bare if bucket.ports is None else bucket.ports
+            return bucket if port == SOME_PORT or not ports or port in ports else None
+        if port == SOME_PORT:
+            return next(iter(bucket.values()))
+        rule = bucket.get((port,)) or bucket.get(())
+        if rule is None and (not self._bare or port in self._bare):
+            rule = bucket.get(None)
+        return rule
+
+
+def _share(nodes: dict[str, DomainBucket], rule: DomainRule) -> None:
+    """Add *rule* to a node that has one already; of two equal rules the first keeps the node."""
+    present = nodes[rule.name]
+    if not isinstance(present, dict):
+        present = nodes[rule.name] = {present.ports: present}
+    present.setdefault(rule.ports, rule)
+
+
+class AddressTable:
+    """Address rules by network. A rule without a port stands for the *bare* ports."""
+
+    __slots__ = ("_bare", "_lengths")
+
+    def __init__(self, rules: Iterable[AddressRule], bare: tuple[int, ...]) -> None:
+        self._bare = bare
+        self._lengths: dict[tuple[int, int], dict[int, dict[Ports, AddressRule]]] = {}
+        for rule in sorted(rules, key=lambda rule: -rule.length):
+            version = rule.network.version
+            networks = self._lengths.setdefault((version, rule.length), {})
+            prefix = rule.network.value >> (BITS[version] - rule.length)
+            networks.setdefault(prefix, {}).setdefault(rule.ports, rule)
+
+    def match(self, address: Address, port: int, *, exact: bool = False) -> AddressRule | None:
+        """The narrowest rule that covers *address* and *port*; with *exact* only one that names this very address."""
+        bits = BITS[address.version]
+        for (version, length), networks in self._lengths.items():
+            if version != address.version or (exact and length != bits):
+                continue
+            bucket = networks.get(address.value >> (bits - length))
+            if bucket is None:
+                continue
+            rule = bucket.get((port,)) or bucket.get(())
+            if rule is None and port in self._bare:
+                rule = bucket.get(None)
+            if rule is not None:
+                return rule
+        return None

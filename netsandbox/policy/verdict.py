@@ -1,0 +1,65 @@
+"""What is asked of the policy, and what it answers."""
+
+from __future__ import annotations
+
+from netsandbox.record import record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from netsandbox.policy.names import Host
+
+TCP = "tcp"
+UDP = "udp"
+DNS = "dns"
+
+
+@record
+class Request:
+    """One wish to reach or to resolve a host. For "dns" the port is ignored."""
+
+    host: Host
+    port: int
+    kind: str  # "tcp" | "udp" | "dns"
+
+
+@record
+class Verdict:
+    """The answer: yes or no, one reason of the closed list (INV-11), and the rule that decided, where one did."""
+
+    allowed: bool
+    reason: str
+    rule: str | None
+    origin: str | None
+    host: str
+    port: int
+    wildcard: str | None = None  # a match below a wildcard: the name it stands over, for the tunnel guard
+    address: str | None = None  # the address that was judged: a literal, or what a name resolved to
+    guard: str | None = None  # the guarded range it is in
+
+
+def verdict(
+    reason: str,
+    host: str,
+    port: int,
+    *,
+    allowed: bool = False,
+    rule: str | None = None,
+    origin: str | None = None,
+    wildcard: str | None = None,
+    address: str | None = None,
+    guard: str | None = None,
+) -> Verdict:
+    """A `Verdict`, filled in one step: the record's own constructor takes longer than the decision."""
+    made = Verdict.__new__(Verdict)
+    made.__dict__.update(
+        allowed=allowed,
+        reason=reason,
+        rule=rule,
+        origin=origin,
+        host=host,
+        port=port,
+        wildcard=wildcard,
+        address=address,
+        guard=guard,
+    )
+    return made
