@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import time
 
 from netsandbox.audit.digest import GENESIS, digest
 from netsandbox.audit.entry import MAX_LINE
@@ -94,13 +95,23 @@ def _check(fd: int, path: str) -> None:
         raise refusal(path, "can be written by other users; run chmod go-w on it")
     if info.st_nlink != 1:
         raise refusal(path, "has several names (hard links); give a path that does not exist yet")
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise refusal(path, "is in use by another session; give each session a log of its own") from None
-    except OSError:
-        # Some network file systems know no locks; a second writer then shows up in `audit verify`.
-        pass
+    if not _lock(fd):
+        raise refusal(path, "is in use by another session; give each session a log of its own (--audit-log DIRECTORY/)")
+
+
+def _lock(fd: int) -> bool:
+    # A reader that asks whether the log is live holds the lock for a moment: that must not refuse a run.
+    for pause in (0.002, 0.01, 0.05, 0.0):
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(pause)
+        except OSError:
+            # Some network file systems know no locks; a second writer then shows up in `audit verify`.
+            return True
+        else:
+            return True
+    return False
 
 
 def read_tail(fd: int, path: str) -> tuple[int, str, bool]:

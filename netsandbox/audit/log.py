@@ -60,7 +60,9 @@ class AuditLog:
         self.session = session
         self.failed: str | None = None
         self.counts: dict[tuple[str, object], int] = {}  # (event, verdict) -> records, folded ones by their count
-        self.denied: dict[DeniedKey, int] = {}  # (host, port, reason, hint) -> attempts, at most MAX_DENIED keys
+        self.denied: dict[
+            DeniedKey, int
+        ] = {}  # (host or address, port, reason, hint) -> attempts, at most MAX_DENIED keys
         self.denied_others = 0  # denials that found `denied` full
         self._fd = fd
         self._cap = cap_bytes
@@ -168,7 +170,7 @@ class AuditLog:
             self._count_denial(fields.get, times)
 
     def _count_denial(self, get: Callable[[str], object], times: int) -> None:
-        key = (get("host"), get("port"), get("reason"), get("hint"))
+        key = (get("host") or get("address"), get("port"), get("reason"), get("hint"))
         if key in self.denied or len(self.denied) < MAX_DENIED:
             self.denied[key] = self.denied.get(key, 0) + times
         else:

@@ -17,7 +17,7 @@ _TIME_LENGTH, _RANDOM_LENGTH = 18, 16
 
 
 def state_home() -> str:
-    """`$XDG_STATE_HOME/netsandbox`, or `~/.local/state/netsandbox`; a relative XDG_STATE_HOME is ignored, as XDG says."""
+    """`$XDG_STATE_HOME/netsandbox` or `~/.local/state/netsandbox`; XDG says to ignore a relative XDG_STATE_HOME."""
     base = os.environ.get("XDG_STATE_HOME", "")
     return os.path.join(base if base.startswith("/") else os.path.join(_home(), ".local", "state"), "netsandbox")
 

@@ -1,0 +1,135 @@
+"""What happened in a log, host by host. Pure: records in, a value out.
+
+A folded record (`count`) stands for that many attempts. An allowed connection is counted by its `egress` record and
+its bytes by its `egress.end`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any
+
+from netsandbox.audit.entry import ALLOW, DENY
+from netsandbox.audit.log import ROTATE
+from netsandbox.audit.reader import Record
+
+
+@dataclass(slots=True)
+class Allowed:
+    host: str
+    connections: int = 0
+    bytes_up: int = 0
+    bytes_down: int = 0
+    ports: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Denied:
+    event: str
+    host: str
+    port: int | None
+    reason: str
+    attempts: int = 0
+    hint: str | None = None
+
+
+@dataclass(slots=True)
+class Summary:
+    sessions: list[str] = field(default_factory=list)
+    first: str | None = None
+    last: str | None = None
+    records: int = 0
+    dropped: int = 0
+    ended: bool = False
+    status: int | None = None
+    allowed: dict[str, Allowed] = field(default_factory=dict)
+    denied: dict[tuple[str, str, int | None, str], Denied] = field(default_factory=dict)
+
+    @property
+    def attempts_denied(self) -> int:
+        return sum(item.attempts for item in self.denied.values())
+
+    @property
+    def seconds(self) -> float:
+        if self.first is None or self.last is None:
+            return 0.0
+        try:
+            return (datetime.fromisoformat(self.last) - datetime.fromisoformat(self.first)).total_seconds()
+        except ValueError:
+            return 0.0
+
+    def denied_by(self, event: str) -> list[Denied]:
+        """Denials of *event*, most frequent first."""
+        return sorted((item for item in self.denied.values() if item.event == event), key=_frequency)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "sessions": self.sessions,
+            "first": self.first,
+            "last": self.last,
+            "seconds": round(self.seconds, 3),
+            "records": self.records,
+            "dropped": self.dropped,
+            "ended": self.ended,
+            "status": self.status,
+            "allowed": [{**asdict(item), "ports": sorted(item.ports)} for item in self.allowed.values()],
+            "denied": [asdict(item) for item in sorted(self.denied.values(), key=_frequency)],
+        }
+
+
+def _frequency(item: Denied) -> tuple[int, str]:
+    return -item.attempts, item.host
+
+
+def summarise(records: Iterable[Record]) -> Summary:
+    summary = Summary()
+    for record in records:
+        _add(summary, record)
+    return summary
+
+
+def _add(summary: Summary, record: Record) -> None:
+    summary.records += 1
+    summary.first = summary.first or record["ts"]
+    summary.last = record["ts"]
+    event, verdict = record["event"], record.get("verdict")
+    if not summary.sessions or summary.sessions[-1] != record["session"]:
+        summary.sessions.append(record["session"])
+        summary.ended = False
+    if verdict == DENY:
+        _add_denied(summary, event, record)
+    elif event in ("egress", "egress.end") and verdict in (None, ALLOW):
+        _add_allowed(summary, event, record)
+    elif event == "session.end":
+        summary.ended = True
+        summary.status = _number(record, "status") if "status" in record else None
+    elif event == ROTATE:
+        summary.dropped = _number(record, "dropped")
+
+
+def _add_allowed(summary: Summary, event: str, record: Record) -> None:
+    host = str(record.get("host", "?"))
+    item = summary.allowed.setdefault(host, Allowed(host))
+    if event == "egress":
+        item.connections += _number(record, "count", 1)
+        if type(record.get("port")) is int:
+            item.ports.add(record["port"])
+    item.bytes_up += _number(record, "bytes_up")
+    item.bytes_down += _number(record, "bytes_down")
+
+
+def _add_denied(summary: Summary, event: str, record: Record) -> None:
+    host = str(record.get("host") or record.get("address") or record.get("detail") or "?")
+    port = record["port"] if type(record.get("port")) is int else None
+    reason = str(record.get("reason", "?"))
+    item = summary.denied.setdefault((event, host, port, reason), Denied(event, host, port, reason))
+    item.attempts += _number(record, "count", 1)
+    if isinstance(record.get("hint"), str):
+        item.hint = record["hint"]
+
+
+def _number(record: Record, name: str, default: int = 0) -> int:
+    value = record.get(name, default)
+    return value if type(value) is int else default

@@ -1,0 +1,136 @@
+"""Records and summaries as people read them. Pure: text out.
+
+Everything from the log is shown as printable ASCII: a host name must not move the cursor, change colours or hide
+itself by writing direction (attack 172).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from netsandbox.audit.entry import DENY
+from netsandbox.audit.reader import Record
+from netsandbox.audit.summary import Denied, Summary
+from netsandbox.audit.verify import Report
+
+RED, GREEN, DIM, RESET = "\x1b[31m", "\x1b[32m", "\x1b[2m", "\x1b[0m"
+_SHOWN = ("address", "pid", "exe", "bytes_up", "bytes_down", "ms", "count", "qtype", "outcome", "status", "hint")
+_UNIT = 1024
+
+
+def safe(value: object) -> str:
+    """*value* as printable ASCII, everything else escaped."""
+    text = str(value)
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(char if " " <= char <= "~" else _escape(char) for char in text)
+
+
+def _escape(char: str) -> str:
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def paint(text: str, colour: str, *, coloured: bool) -> str:
+    return f"{colour}{text}{RESET}" if coloured else text
+
+
+def row(record: Record, *, coloured: bool) -> str:
+    """One record on one line: time, verdict, event, destination, reason, the rest."""
+    verdict = safe(record.get("verdict", "-"))
+    colour = RED if verdict == DENY else GREEN if verdict == "allow" else DIM
+    rest = " ".join(f"{name}={safe(record[name])}" for name in _SHOWN if name in record)
+    columns = (
+        safe(record["ts"])[11:19],
+        paint(f"{verdict:<5}", colour, coloured=coloured),
+        f"{safe(record['event']):<13}",
+        f"{destination(record.get('host'), record.get('port')):<32}",
+        f"{safe(record.get('reason', '-')):<16}",
+        rest,
+    )
+    return " ".join(columns).rstrip()
+
+
+def destination(host: object, port: object) -> str:
+    if host is None:
+        return "-" if port is None else f":{safe(port)}"
+    return safe(host) if port is None else f"{safe(host)}:{safe(port)}"
+
+
+def size(count: int) -> str:
+    amount = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if amount < _UNIT:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= _UNIT
+    return f"{amount:.1f} TiB"
+
+
+def plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def aligned(rows: Iterable[tuple[str, ...]]) -> list[str]:
+    table = list(rows)
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return ["  " + "  ".join(map(str.ljust, cells, widths)).rstrip() for cells in table]
+
+
+def summary_text(summary: Summary, *, coloured: bool) -> str:
+    lines = [_heading(summary)]
+    hosts = sorted(summary.allowed.values(), key=lambda item: (-item.connections, item.host))
+    lines.append(
+        paint(f"Allowed: {plural(len(hosts), 'host')}" if hosts else "Allowed: nothing", GREEN, coloured=coloured)
+    )
+    lines += aligned(
+        (
+            f"{safe(item.host)}:{','.join(map(str, sorted(item.ports)))}".rstrip(":"),
+            f"{item.connections}x",
+            f"{size(item.bytes_up)} up",
+            f"{size(item.bytes_down)} down",
+        )
+        for item in hosts
+    )
+    lines += _denials(summary, coloured=coloured)
+    if summary.dropped:
+        lines.append(f"{summary.dropped} older records were rotated away and are not counted here.")
+    return "\n".join(lines)
+
+
+def _heading(summary: Summary) -> str:
+    names = ", ".join(safe(name) for name in summary.sessions[-3:]) or "no session"
+    more = f" and {len(summary.sessions) - 3} before" if len(summary.sessions) > 3 else ""
+    end = "" if summary.status is None else f", exit status {summary.status}"
+    state = "ended" if summary.ended else "no session.end"
+    return f"Session {names}{more}: {summary.seconds:.1f} s, {plural(summary.records, 'record')}, {state}{end}"
+
+
+def _denials(summary: Summary, *, coloured: bool) -> list[str]:
+    if not summary.denied:
+        return [paint("Denied: nothing", GREEN, coloured=coloured)]
+    titles = {"egress": "Denied connections", "dns": "Denied names (DNS)", "udp": "Dropped UDP"}
+    events = [*titles, *sorted({item.event for item in summary.denied.values()} - titles.keys())]
+    lines = []
+    for event in events:
+        found = summary.denied_by(event)
+        if found:
+            title = f"{titles.get(event, f'Denied: {safe(event)}')}: {plural(sum(item.attempts for item in found), 'attempt')}"
+            lines += [paint(title, RED, coloured=coloured), *aligned(map(_denial_row, found))]
+    return lines
+
+
+def _denial_row(item: Denied) -> tuple[str, ...]:
+    return destination(item.host, item.port), f"{item.attempts}x", safe(item.reason), safe(item.hint or "")
+
+
+def report_text(report: Report) -> str:
+    lines = [f"{safe(item.file)}:{item.line}: {item.text}" for item in report.problems[:10]]
+    if len(report.problems) > 10:
+        lines.append(f"... and {len(report.problems) - 10} more")
+    lines += [f"note: {safe(note)}" for note in report.notes]
+    if report.problems:
+        verdict = f"BROKEN, first at line {report.problems[0].line} of {safe(report.problems[0].file)}"
+    else:
+        verdict = "ok" if report.ok else "INCOMPLETE"
+    lines.append(f"{verdict}: {plural(report.records, 'record')} in {plural(report.files, 'file')}, head {report.head}")
+    return "\n".join(lines)

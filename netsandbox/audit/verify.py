@@ -1,0 +1,146 @@
+"""Says whether a log is as it was written.
+
+Every line names the hash of the line before it, every session counts its records from 1, and the seal that ends a
+session is wholly determined by what precedes it. So an edit, a deletion, an insertion or an exchange anywhere in a
+sealed log breaks something here. What a chain without a key cannot show: a log rewritten from some line to its end by
+someone who computed all hashes anew. Keep `head` elsewhere to catch that too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from netsandbox.audit import entry
+from netsandbox.audit.digest import GENESIS, digest
+from netsandbox.audit.log import ROTATE, SEAL
+from netsandbox.audit.reader import Line, Record, log_files, read_lines
+from netsandbox.audit.sweep import is_live
+
+MAX_PROBLEMS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    file: str
+    line: int
+    text: str
+
+
+@dataclass(slots=True)
+class Report:
+    """`ok`: nothing is broken and the last session ended, or is still running."""
+
+    path: str
+    records: int = 0
+    files: int = 0
+    sessions: int = 0
+    head: str = GENESIS
+    complete: bool = False
+    live: bool = False
+    problems: list[Problem] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        return not self.problems and (self.complete or self.live)
+
+
+def verify(path: str) -> Report:
+    """Check the log at *path* with its rotated files."""
+    live = is_live(path)
+    report = check(read_lines(path), path)
+    report.files = len(log_files(path))
+    report.live = live
+    if not report.complete:
+        report.notes.append(
+            "no session.end yet: the run is still going"
+            if live
+            else "no session.end: the log was cut at its end, or the supervisor was killed"
+        )
+    return report
+
+
+def check(lines: Iterable[Line], path: str) -> Report:
+    """The pure part: follow the chain over *lines*."""
+    report = Report(path)
+    chain = _Chain(report)
+    for line in lines:
+        chain.follow(line)
+    chain.finish()
+    return report
+
+
+class _Chain:
+    def __init__(self, report: Report) -> None:
+        self.report = report
+        self.first: Line | None = None
+        self.before: Line | None = None  # the line before, whether it is a record or not
+        self.last: Record | None = None  # the record before
+        self.ended = False  # the record before is session.end
+        self.oldest: dict[str, int] = {}  # by session: the first seq that rotation kept
+
+    def follow(self, line: Line) -> None:
+        if line.record is None:
+            self._problem(line, str(line.problem))
+        else:
+            if self.before is not None and line.record["prev"] != self.report.head:
+                self._problem(line, "does not follow from the line before it: edited, deleted or moved")
+            self._follow_record(line, line.record)
+        self.before = line
+        self.report.head = digest(line.raw)
+
+    def _follow_record(self, line: Line, record: Record) -> None:
+        self.report.records += 1
+        if record["v"] != entry.VERSION:
+            self._problem(line, f"has version {record['v']!a}; this netsandbox knows {entry.VERSION}")
+        self._follow_seq(line, record)
+        if record["event"] == SEAL:
+            self._check_seal(line, record)
+        elif record["event"] == ROTATE and type(record.get("oldest")) is int:
+            self.oldest[record["session"]] = record["oldest"]
+        self.report.complete = record["event"] == SEAL and self.ended
+        self.ended = record["event"] == "session.end"
+        self.first = self.first or line
+        self.last = record
+
+    def _follow_seq(self, line: Line, record: Record) -> None:
+        if self.last is not None and record["session"] == self.last["session"]:
+            if record["seq"] != self.last["seq"] + 1:
+                self._problem(line, f"has seq {record['seq']} after {self.last['seq']}: records are missing or moved")
+            return
+        self.report.sessions += 1
+        if self.last is not None and record["seq"] != 1:
+            self._problem(line, f"begins its session at seq {record['seq']}: records are missing")
+        if self.last is not None and self.last["event"] != SEAL:
+            self.report.notes.append(f"session {self.last['session']!a} was not sealed: its supervisor was killed")
+
+    def _check_seal(self, line: Line, record: Record) -> None:
+        if self.last is None:
+            return
+        expected = entry.line(
+            self.last["ts"], record["seq"], record["session"], SEAL, fields={}, prev=str(record["prev"])
+        )
+        if line.raw != expected:
+            self._problem(line, "is not the seal that was written here")
+
+    def finish(self) -> None:
+        if self.first is None or self.first.record is None:
+            self._problem_at(self.report.path, 1, "there is no record in this log")
+            return
+        record = self.first.record
+        if record["seq"] == 1:
+            if record["prev"] != GENESIS:
+                self._problem(self.first, "is not the first line that was written: the head of the log is missing")
+            return
+        if self.oldest.get(record["session"]) != record["seq"]:
+            self._problem(self.first, f"begins at seq {record['seq']}: the head of the log is missing")
+            return
+        self.report.notes.append(f"{record['seq'] - 1} older records were rotated away")
+
+    def _problem(self, line: Line, text: str) -> None:
+        self._problem_at(line.file, line.number, text)
+
+    def _problem_at(self, file: str, number: int, text: str) -> None:
+        if len(self.report.problems) < MAX_PROBLEMS:
+            self.report.problems.append(Problem(file, number, text))
