@@ -1,0 +1,67 @@
+# Everything a newcomer runs. On a fresh Debian or Ubuntu: `make demo`, then `make test`. No target needs root.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+VENV := .venv
+BIN := $(VENV)/bin
+NATIVE := $(wildcard netsandbox/native/*.c netsandbox/native/*.h netsandbox/native/netsandbox.py)
+BUILT_FROM := pyproject.toml interpose/hatch_build.py $(NATIVE)
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+
+.PHONY: help demo test lint bench fuzz soak venv clean deps-demo deps-test
+
+help:
+	@echo 'make demo    an install that works, a host that is refused, a DNS tunnel that leads nowhere'
+	@echo 'make test    lint, then every test this machine can run'
+	@echo 'make lint    ruff, mypy, import-linter'
+	@echo 'make fuzz    the property tests with fifty times as many examples'
+	@echo 'make bench   launch time and throughput'
+	@echo 'make soak    many sessions for a long time'
+	@echo 'make venv    the environment in .venv, with the tools for tests'
+	@echo 'make clean   remove what the others made'
+
+demo: deps-demo $(VENV)/.product
+	@$(BIN)/python scripts/demo
+
+test: deps-test lint
+	$(BIN)/python -m pytest -q $(PYTEST_ARGS)
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check . scripts/demo
+	$(BIN)/ruff format --check --quiet . scripts/demo
+	$(BIN)/mypy
+	$(BIN)/mypy -p tests.rig
+	$(BIN)/lint-imports
+
+fuzz: $(VENV)/.test
+	HYPOTHESIS_PROFILE=deep $(BIN)/python -m pytest -q -m hypothesis $(PYTEST_ARGS)
+
+bench soak: $(VENV)/.test
+	@program=bench/$(if $(filter bench,$@),run,soak); \
+	if [ ! -x $$program ]; then echo "netsandbox: $$program is not there" >&2; exit 1; fi; \
+	PATH="$(CURDIR)/$(BIN):$$PATH" $$program
+
+venv: $(VENV)/.test
+
+deps-demo:
+	@scripts/install-deps demo
+
+deps-test:
+	@scripts/install-deps test
+
+# Order only: the interpreter is looked for after the packages are there.
+$(BIN)/python: | deps-demo
+	@python=$$(scripts/find-python --with-venv) && $$python -m venv $(VENV)
+
+$(VENV)/.product: $(BUILT_FROM) | $(BIN)/python
+	@$(PIP) install -e .
+	@touch $@
+
+$(VENV)/.test: $(BUILT_FROM) | $(BIN)/python
+	@$(PIP) install -e '.[test]'
+	@touch $@ $(VENV)/.product
+
+clean:
+	rm -rf $(VENV) .demo dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -f netsandbox/native/netsandbox-init
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
