@@ -73,7 +73,7 @@ class Loop(Protocol):
 class Note(Protocol):
     """Write one audit record that stands for *count* identical questions; False: it could not be written."""
 
-    def __call__(self, host: str, qtype: int, allowed: bool, reason: str, rule: str | None, count: int) -> bool: ...  # noqa: FBT001
+    def __call__(self, host: str, qtype: int, *, allowed: bool, reason: str, rule: str | None, count: int) -> bool: ...
 
 
 class NoteUdp(Protocol):

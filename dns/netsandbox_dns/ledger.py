@@ -29,7 +29,7 @@ class Tally:
 
 
 class Ledger:
-    """*later* is the loop's timer; without one the owner calls `flush` itself. *lapsed* hears when kinds were closed."""
+    """*later* is the loop's timer; without one the owner calls `flush`. *lapsed* hears when kinds were closed."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Ledger:
     def _written(self, kind: Kind, count: int) -> bool:
         host, qtype, allowed, reason, rule = kind
         try:
-            written = bool(self._note(host, qtype, allowed, reason, rule, count))
+            written = bool(self._note(host, qtype, allowed=allowed, reason=reason, rule=rule, count=count))
         except Exception:  # a log that raises is a log that does not write
             written = False
         if not written and not self.broken:

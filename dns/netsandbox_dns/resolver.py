@@ -19,12 +19,13 @@ from .ledger import Ledger, Tally
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from typing import Any
 
     from .contract import Judgement, Note
     from .guard import TunnelGuard
     from .pool import SyntheticPool
 
-    Respond = Callable[[bytes, object, object], None]
+    Respond = Callable[[bytes, Any, Any], None]
     Forward = Callable[[wire.Query, Callable[[bytes | None], None]], None]
 
 TTL = 60
@@ -79,8 +80,8 @@ class Resolver:
         self,
         data: bytes,
         transport: str,
-        source: object = None,
-        destination: object = None,
+        source: Any = None,
+        destination: Any = None,
         respond: Respond | None = None,
     ) -> bytes | None:
         """The reply to *data*, or None: nothing is said, or *respond(reply, source, destination)* says it later."""
@@ -171,7 +172,7 @@ class Resolver:
         return Outcome(host, allowed=True, reason=RULE, rule=None, reply=wire.pointer_answer(query, name, TTL))
 
     def _pass_on(
-        self, query: wire.Query, transport: str, source: object, destination: object, respond: Respond | None
+        self, query: wire.Query, transport: str, source: Any, destination: Any, respond: Respond | None
     ) -> bytes | None:
         if respond is None or self._forward is None:
             return wire.servfail(query)

@@ -1,0 +1,79 @@
+"""The host's resolver settings, read from text: resolv.conf(5) and hosts(5). Pure; the launcher reads the files.
+
+The search list is deliberately not read: a decision is about the whole name the client asked for and nothing is ever
+appended to it.
+"""
+
+from __future__ import annotations
+
+from _socket import AF_INET, AF_INET6, inet_pton
+
+SERVERS_MAX = 3  # as the C library has it
+DNS_PORT = 53
+
+
+class Settings:
+    """Which servers to ask, for how long and how often."""
+
+    __slots__ = ("attempts", "servers", "timeout")
+
+    def __init__(self, servers: list[tuple[str, int]], timeout: float = 2.0, attempts: int = 2) -> None:
+        self.servers = servers
+        self.timeout = timeout
+        self.attempts = attempts
+
+
+def parse_resolv_conf(text: str) -> Settings:
+    """Without a usable nameserver line the C library asks 127.0.0.1, and so do we."""
+    settings = Settings([])
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) < 2:
+            continue
+        if words[0] == "nameserver" and len(settings.servers) < SERVERS_MAX and is_address(words[1]):
+            settings.servers.append((words[1], DNS_PORT))
+        elif words[0] == "options":
+            for word in words[1:]:
+                _take_option(settings, word)
+    settings.servers = settings.servers or [("127.0.0.1", DNS_PORT)]
+    return settings
+
+
+def _take_option(settings: Settings, word: str) -> None:
+    name, _, value = word.partition(":")
+    if not (value.isascii() and value.isdigit() and len(value) < 6):
+        return
+    if name == "timeout":
+        settings.timeout = float(min(max(int(value), 1), 30))
+    elif name == "attempts":
+        settings.attempts = min(max(int(value), 1), 5)
+
+
+def parse_hosts(text: str) -> dict[str, list[str]]:
+    """Lower-case names to their addresses, in the order of the file."""
+    table: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        words = line.partition("#")[0].split()
+        if len(words) < 2 or not is_address(words[0]):
+            continue
+        for name in words[1:]:
+            addresses = table.setdefault(name.rstrip(".").lower(), [])
+            if words[0] not in addresses:
+                addresses.append(words[0])
+    return table
+
+
+def is_address(text: str) -> bool:
+    """An IPv4 or IPv6 literal, the latter with or without a zone."""
+    bare = text.partition("%")[0] if ":" in text else text
+    return family_of(bare) is not None
+
+
+def family_of(text: str) -> int | None:
+    for family in (AF_INET, AF_INET6):
+        try:
+            inet_pton(family, text)
+        except (OSError, UnicodeError, ValueError):
+            continue
+        return int(family)
+    return None
