@@ -58,9 +58,15 @@ def line(stamp: str, seq: int, session: str, event: str, *, fields: Mapping[str,
     whole = _build(f'{{"v":{VERSION},"ts":"{stamp}","seq":{seq}', session, event, fields, prev)
     if len(whole) <= MAX_LINE:
         return whole
-    core: dict[str, object] = {name: fields[name] for name in FIELDS if name in fields}
+    core = {name: _short(fields[name]) for name in FIELDS if name in fields}
     core["cut"] = True
     return _build(f'{{"v":{VERSION},"ts":"{stamp}","seq":{seq}', session, event, core, prev)
+
+
+def _short(value: object) -> object:
+    if isinstance(value, (str, bytes)):
+        return value[:MAX_NAME]
+    return value if isinstance(value, int) else None
 
 
 def _build(opening: str, session: str, event: str, fields: Mapping[str, object], prev: str) -> bytes:
@@ -149,7 +155,7 @@ def _json(value: object, depth: int) -> str:
 
 def _nested(value: object, depth: int) -> str:
     if depth == 0:
-        return '"…"'
+        return '"\\u2026"'
     if isinstance(value, dict):
         items = list(value.items())
         pairs = [f"{_text(str(key))}:{_json(item, depth - 1)}" for key, item in items[:MAX_ITEMS]]

@@ -114,7 +114,8 @@ def _denials(summary: Summary, *, coloured: bool) -> list[str]:
     for event in events:
         found = summary.denied_by(event)
         if found:
-            title = f"{titles.get(event, f'Denied: {safe(event)}')}: {plural(sum(item.attempts for item in found), 'attempt')}"
+            attempts = plural(sum(item.attempts for item in found), "attempt")
+            title = f"{titles.get(event, f'Denied: {safe(event)}')}: {attempts}"
             lines += [paint(title, RED, coloured=coloured), *aligned(map(_denial_row, found))]
     return lines
 

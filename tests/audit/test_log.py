@@ -1,0 +1,297 @@
+"""The log says True only for what is in the file, fails for good, chains everything and stays within its cap."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from netsandbox.audit import log as log_module
+from netsandbox.audit.digest import GENESIS, digest
+from netsandbox.audit.log import MAX_DENIED, AuditLog
+from netsandbox.audit.reader import read_lines, read_records
+from netsandbox.audit.verify import verify
+from netsandbox.errors import NetsandboxError
+
+ROOT = Path(__file__).resolve().parents[2]
+FORBIDDEN = {
+    "re", "enum", "dataclasses", "typing", "collections", "functools", "json", "hashlib", "socket", "struct",
+    "ipaddress", "argparse", "pathlib", "contextlib", "logging", "ctypes", "inspect", "datetime",
+}  # fmt: skip
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "audit.jsonl"
+
+
+def python(code: str, *arguments: str, flags: tuple[str, ...] = ("-S",)) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *flags, "-c", textwrap.dedent(code), *arguments],
+        cwd=ROOT, env={"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+
+def test_the_writer_imports_nothing_that_delays_the_command() -> None:
+    done = python("import netsandbox.audit.log, netsandbox.audit.places", flags=("-X", "importtime", "-S"))
+    assert done.returncode == 0, done.stderr
+    imported = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines()}
+    assert "netsandbox.audit.log" in imported
+    assert not imported & FORBIDDEN
+
+
+def test_records_are_chained_from_the_first(path: Path) -> None:
+    log = AuditLog.open(str(path), "s")
+    for number in range(5):
+        assert log.write("egress", verdict="allow", host=f"h{number}.test")
+    lines = path.read_bytes().splitlines()
+    records = [json.loads(line) for line in lines]
+    assert [record["seq"] for record in records] == [1, 2, 3, 4, 5]
+    assert [record["prev"] for record in records] == [GENESIS, *map(digest, lines[:-1])]
+    log.close()
+
+
+def test_a_batch_is_one_system_call_and_the_same_chain(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = AuditLog.open(str(path), "s")
+    calls: list[bytes] = []
+    write = os.write
+    monkeypatch.setattr(log_module.os, "write", lambda fd, data: calls.append(data) or write(fd, data))
+    assert log.write_many([("dns", {"verdict": "deny", "host": f"h{number}.test"}) for number in range(10)])
+    assert len(calls) == 1
+    log.write("session.end")
+    log.close()
+    assert verify(str(path)).ok
+    assert log.total("deny") == 10
+
+
+def test_a_later_session_continues_the_chain(path: Path) -> None:
+    for session in ("one", "two"):
+        log = AuditLog.open(str(path), session, cap_bytes=None)
+        log.write("session.start")
+        log.write("session.end")
+        log.close()
+    report = verify(str(path))
+    assert (report.ok, report.sessions, report.records) == (True, 2, 6)
+
+
+def test_denials_are_collected_with_their_counts_and_bounded(path: Path) -> None:
+    log = AuditLog.open(str(path), "s")
+    for _ in range(2):
+        log.write(
+            "egress", verdict="deny", host="evil.test", port=443, reason="not-allowed", hint="--allow-domain evil.test"
+        )
+    log.write("udp", verdict="deny", address="203.0.113.9", port=443, reason="udp", count=5)
+    assert log.denied == {
+        ("evil.test", 443, "not-allowed", "--allow-domain evil.test"): 2,
+        ("203.0.113.9", 443, "udp", None): 5,
+    }
+    assert log.counts == {("egress", "deny"): 2, ("udp", "deny"): 5}
+    for number in range(MAX_DENIED + 10):
+        log.write("egress", verdict="deny", host=f"h{number}.test")
+    assert len(log.denied) == MAX_DENIED
+    assert log.denied_others == 12
+    log.close()
+
+
+@pytest.mark.attack(176)
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EPIPE, errno.EROFS, errno.EBADF])
+def test_176_a_failed_write_is_final(path: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    log = AuditLog.open(str(path), "s")
+    assert log.write("session.start")
+
+    def fail(fd: int, data: bytes) -> int:
+        raise OSError(code, os.strerror(code))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(log_module.os, "write", fail)
+        assert log.write("egress", verdict="allow", host="example.com") is False
+    assert log.failed == os.strerror(code)
+    assert log.write("egress", verdict="allow", host="example.com") is False
+    assert log.write_many([("egress", {"verdict": "deny"})] * 2) is False
+    assert log.total("deny") == 2, "denials are told at the end even when the log is lost"
+    log.close()
+    assert len(path.read_bytes().splitlines()) == 1
+
+
+@pytest.mark.attack(176)
+def test_176_a_torn_line_is_reported_and_does_not_swallow_the_next_record(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = AuditLog.open(str(path), "one", cap_bytes=None)
+    log.write("session.start")
+    write = os.write
+    with monkeypatch.context() as patch:
+        patch.setattr(log_module.os, "write", lambda fd, data: write(fd, data[:40]))
+        assert log.write("egress", verdict="allow") is False
+    assert log.write("egress", verdict="allow") is False
+    log.close()
+    second = AuditLog.open(str(path), "two", cap_bytes=None)
+    assert second.write("session.start")
+    second.write("session.end")
+    second.close()
+    lines = list(read_lines(str(path)))
+    assert [line.record is None for line in lines] == [False, True, False, False, False]
+    problems = verify(str(path)).problems
+    assert [problem.line for problem in problems] == [2], "the chain goes on over the torn line"
+
+
+@pytest.mark.attack(176)
+def test_176_a_file_size_limit_denies_from_then_on(path: Path) -> None:
+    done = python(
+        """
+        import resource, sys
+        from netsandbox.audit.log import AuditLog
+        log = AuditLog.open(sys.argv[1], "s")
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+        results = [log.write("egress", verdict="allow", host="example.com") for _ in range(20)]
+        print(results.index(False), any(results[results.index(False):]), bool(log.failed))
+        log.close()
+        """,
+        str(path),
+    )
+    first, later, failed = done.stdout.split()
+    assert (int(first) > 0, later, failed) == (True, "False", "True"), done.stderr
+    assert path.stat().st_size <= 1000
+    assert sum(1 for _ in read_records(str(path))) == int(first)
+
+
+@pytest.mark.attack(176)
+def test_176_a_full_file_system_denies_from_then_on(tmp_path: Path) -> None:
+    code = """
+        import sys
+        from netsandbox.audit.log import AuditLog
+        log = AuditLog.open(sys.argv[1], "s")
+        results = [log.write("egress", verdict="allow", host="example.com") for _ in range(2000)]
+        print(results.index(False), any(results[results.index(False):]), log.failed, sep="|")
+        """
+    script = f'mount -t tmpfs -o size=64k none "{tmp_path}" && exec "$0" -S -c "$1" "{tmp_path}/audit.jsonl"'
+    done = subprocess.run(
+        ["unshare", "-Urm", "sh", "-c", script, sys.executable, textwrap.dedent(code)],
+        cwd=ROOT, env={"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    if "|" not in done.stdout and ("unshare" in done.stderr or "mount" in done.stderr):
+        pytest.skip(f"no private tmpfs here: {done.stderr.strip()}")
+    first, later, failed = done.stdout.strip().split("|")
+    assert int(first) > 50, done.stderr
+    assert later == "False"
+    assert failed != "None"
+
+
+@pytest.mark.attack(176)
+def test_176_a_read_only_place_refuses_the_run() -> None:
+    with pytest.raises(NetsandboxError):
+        AuditLog.open("/proc/sys/audit.jsonl", "s")
+
+
+@pytest.mark.attack(176)
+@pytest.mark.parametrize("tamper", ["delete", "truncate", "grow"])
+def test_176_a_log_that_was_deleted_or_changed_is_noticed_within_a_second(
+    path: Path, monkeypatch: pytest.MonkeyPatch, tamper: str
+) -> None:
+    log = AuditLog.open(str(path), "s")
+    assert log.write("session.start")
+    if tamper == "delete":
+        path.unlink()
+    elif tamper == "truncate":
+        os.truncate(path, 10)
+    else:
+        with path.open("ab") as stream:
+            stream.write(b"forged\n")
+    later = time.time_ns() + 2_000_000_000
+    monkeypatch.setattr("netsandbox.audit.clock.time.time_ns", lambda: later)
+    assert log.write("egress", verdict="allow") is False
+    assert log.failed
+    log.close()
+
+
+@pytest.mark.attack(175)
+def test_175_what_write_acknowledged_survives_kill_9(path: Path) -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-S", "-c", textwrap.dedent("""
+            import os, sys
+            from netsandbox.audit.log import AuditLog
+            log = AuditLog.open(sys.argv[1], "s")
+            while True:
+                if log.write("egress", verdict="allow", host="example.com"):
+                    os.write(1, b".")
+        """), str(path)],
+        cwd=ROOT, env={"PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert child.stdout is not None
+    acknowledged = len(child.stdout.read(500))
+    child.send_signal(signal.SIGKILL)
+    acknowledged += len(child.stdout.read())
+    child.wait()
+    child.stdout.close()
+    report = verify(str(path))
+    assert report.records >= acknowledged
+    assert report.problems == []
+    assert not report.ok, "a log without an end is not called whole"
+
+
+@pytest.mark.attack(177)
+def test_177_the_files_stay_within_the_cap_and_the_chain_runs_over_all_of_them(path: Path) -> None:
+    cap, keep = 131072, 3
+    log = AuditLog.open(str(path), "s", cap_bytes=cap, keep=keep)
+    log.write("session.start")
+    for _ in range(1000):
+        assert log.write("egress", verdict="deny", reason="bad-name", host="a" * 8192)
+    assert log.write_many([("egress", {"verdict": "deny", "host": "b" * 8192})] * 400)
+    log.write("session.end")
+    log.close()
+    files = sorted(item.name for item in path.parent.iterdir())
+    assert files == ["audit.jsonl", "audit.jsonl.1", "audit.jsonl.2"]
+    assert all(item.stat().st_size <= cap for item in path.parent.iterdir())
+    assert all(item.stat().st_mode & 0o777 == 0o600 for item in path.parent.iterdir())
+    report = verify(str(path))
+    assert report.ok, report.problems
+    assert "rotated away" in report.notes[0]
+    rotations = [record for record in read_records(str(path)) if record["event"] == "audit.rotate"]
+    assert rotations[-1]["dropped"] == rotations[-1]["oldest"] - 1 > 0
+    assert log.total("deny") == 1400
+
+
+@pytest.mark.attack(177)
+def test_177_a_rotation_that_fails_denies(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = AuditLog.open(str(path), "s", cap_bytes=131072, keep=2)
+
+    def fail(old: str, new: str) -> None:
+        raise OSError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(log_module.os, "rename", fail)
+    results = [log.write("egress", verdict="allow", host="a" * 500) for _ in range(300)]
+    assert results.index(False) > 100
+    assert not any(results[results.index(False) :])
+    assert "rotated" in str(log.failed)
+    log.close()
+
+
+def test_a_log_without_cap_is_never_rotated(path: Path) -> None:
+    log = AuditLog.open(str(path), "s", cap_bytes=None)
+    for _ in range(400):
+        log.write("egress", verdict="allow", host="a" * 500)
+    log.close()
+    assert [item.name for item in path.parent.iterdir()] == ["audit.jsonl"]
+
+
+def test_a_cap_too_small_for_a_record_is_a_mistake(path: Path) -> None:
+    with pytest.raises(ValueError, match="room"):
+        AuditLog.open(str(path), "s", cap_bytes=1000)
+
+
+def test_a_closed_log_denies(path: Path) -> None:
+    log = AuditLog.open(str(path), "s")
+    log.write("session.start")
+    log.close()
+    log.close()
+    assert log.write("egress", verdict="allow") is False
