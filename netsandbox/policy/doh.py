@@ -7,7 +7,11 @@ well-known ways, and an unknown resolver still needs an allow rule (or online mo
 
 from __future__ import annotations
 
-from netsandbox.policy.ip import Address, parse
+from netsandbox.policy.ip import parse4, parse6
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from netsandbox.policy.ip import Address
 
 NAMES = frozenset(
     """
@@ -38,18 +42,14 @@ NAMES = frozenset(
 DNS_OVER_TLS_PORT = 853
 
 
-def _addresses(text: str) -> frozenset[Address]:
-    return frozenset(address for address in map(parse, text.split()) if address is not None)
-
-
-ADDRESSES = _addresses(
-    """
-    8.8.8.8 8.8.4.4 2001:4860:4860::8888 2001:4860:4860::8844
-    1.1.1.1 1.0.0.1 1.1.1.2 1.0.0.2 1.1.1.3 1.0.0.3 2606:4700:4700::1111 2606:4700:4700::1001
-    9.9.9.9 9.9.9.10 9.9.9.11 149.112.112.112 2620:fe::fe 2620:fe::9
+_ADDRESSES4 = """
+    8.8.8.8 8.8.4.4 1.1.1.1 1.0.0.1 1.1.1.2 1.0.0.2 1.1.1.3 1.0.0.3 9.9.9.9 9.9.9.10 9.9.9.11 149.112.112.112
     208.67.222.222 208.67.220.220 94.140.14.14 94.140.15.15 223.5.5.5 223.6.6.6 1.12.12.12 120.53.53.53
     """
-)
+_ADDRESSES6 = """
+    2001:4860:4860::8888 2001:4860:4860::8844 2606:4700:4700::1111 2606:4700:4700::1001 2620:fe::fe 2620:fe::9
+    """
+_VALUES = {4: frozenset(map(parse4, _ADDRESSES4.split())), 6: frozenset(map(parse6, _ADDRESSES6.split()))}
 
 
 def is_resolver(name: str) -> bool:
@@ -59,3 +59,8 @@ def is_resolver(name: str) -> bool:
         if not dot:
             return False
     return True
+
+
+def is_resolver_address(address: Address) -> bool:
+    """Whether *address* is a known public resolver's own."""
+    return address.value in _VALUES[address.version]

@@ -7,7 +7,7 @@ ways carries it; documentation ranges are ordinary networks (they are no one's i
 
 from __future__ import annotations
 
-from netsandbox.policy.ip import Address, parse
+from netsandbox.policy.ip import Address, parse4, parse6
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,9 +19,9 @@ LOOPBACK = "loopback"
 
 
 def _number(text: str) -> int:
-    address = parse(text)
-    assert address is not None
-    return address.value
+    value = parse6(text) if ":" in text else parse4(text)
+    assert value is not None
+    return value
 
 
 def _table(ranges: tuple[tuple[str, str], ...], bits: int) -> tuple[tuple[int, int, str], ...]:

@@ -34,8 +34,10 @@ MODES = (OFFLINE, LOCALHOST, FILTERED, ONLINE)
 DEFAULT_PORTS = (80, 443)
 
 _LOOPBACK_NAMES = frozenset(
-    "localhost localhost4 localhost6 ip6-localhost ip6-loopback localhost.localdomain "
-    "localhost4.localdomain4 localhost6.localdomain6".split()  # noqa: SIM905 (a literal would take a line a name)
+    """
+    localhost localhost4 localhost6 ip6-localhost ip6-loopback localhost.localdomain
+    localhost4.localdomain4 localhost6.localdomain6
+    """.split()  # noqa: SIM905 (a literal would take a line a name)
 )
 _LOOPBACK = (Address(4, 0x7F000001), Address(6, 1))
 
@@ -182,7 +184,9 @@ class Policy:
             return verdict(reasons.OFFLINE, name, port, address=name)
         if self.mode != ONLINE:
             return self._judge(name, address, port, (), None)
-        if self._addresses.match(address, port) is None and (port == doh.DNS_OVER_TLS_PORT or address in doh.ADDRESSES):
+        if self._addresses.match(address, port) is None and (
+            port == doh.DNS_OVER_TLS_PORT or doh.is_resolver_address(address)
+        ):
             return verdict(reasons.DOH_ENDPOINT, name, port, address=name)
         return self._judge(name, address, port, (), reasons.ONLINE)
 
