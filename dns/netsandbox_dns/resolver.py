@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 TTL = 60
 REPLIES_MAX = 8192
+KEY_MAX = 512  # a query can carry 64 KB of EDNS options; such a one is answered and not remembered
 COLD_RATE, COLD_BURST = 40_000, 80_000  # questions a second that are not repeats; a flood beyond that is refused
 _FOUR, _SIX = b"\x7f\0\0\1", b"\0" * 15 + b"\1"
 _LOCAL = frozenset({"localhost", "localhost.localdomain", "ip6-localhost", "ip6-loopback"})
@@ -101,7 +102,7 @@ class Resolver:
             return wire.servfail(query)
         if outcome.reply is None:
             return self._pass_on(query, transport, source, destination, respond)
-        if outcome.reason != INTERNAL:
+        if outcome.reason != INTERNAL and len(data) <= KEY_MAX:
             self._keep(data[2:], outcome.reply[2:], tally)
         return outcome.reply
 
@@ -121,7 +122,7 @@ class Resolver:
                 return self._pointer(query)
             return self._named(query, self._judge(query.name, query.qtype))
         except Exception:  # a judge that fails has not said yes
-            host = query.name.decode("ascii")
+            host = query.name.decode("ascii").lower()
             return Outcome(host, allowed=False, reason=INTERNAL, rule=None, reply=wire.servfail(query))
 
     def _named(self, query: wire.Query, judged: Judgement) -> Outcome:
