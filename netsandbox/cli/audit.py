@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
@@ -15,7 +15,7 @@ from netsandbox.audit.filters import Filter, parse_since
 from netsandbox.audit.follow import follow
 from netsandbox.audit.log import ROTATE
 from netsandbox.audit.places import LOG_NAME, list_sessions, session_dir
-from netsandbox.audit.reader import Record, read_records
+from netsandbox.audit.reader import Record, read_lines
 from netsandbox.audit.summary import summarise
 from netsandbox.audit.sweep import sweep
 from netsandbox.audit.verify import verify
@@ -142,6 +142,21 @@ def find_log(target: str | None) -> str:
     return logs[found[0]]
 
 
+def _records(path: str) -> Iterator[Record]:
+    """The records at *path*; lines that are none are counted and told, since they may be what someone wants hidden."""
+    good = bad = 0
+    for line in read_lines(path):
+        if line.record is None:
+            bad += 1
+        else:
+            good += 1
+            yield line.record
+    if bad and not good:
+        raise NetsandboxError(f"{path!a} holds no audit record; give a session id or an audit log")
+    if bad:
+        print(f"netsandbox: {bad} damaged lines were left out; run `netsandbox audit verify {path!a}`", file=sys.stderr)
+
+
 def _coloured() -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
@@ -153,14 +168,14 @@ def _print(records: Iterable[Record], options: Options) -> None:
 
 
 def _show(options: Options, path: str, keep: Filter) -> int:
-    _print(filter(keep, read_records(path)), options)
+    _print(filter(keep, _records(path)), options)
     return 0
 
 
 def _tail(options: Options, path: str, keep: Filter) -> int:
     count = _line_count(options.lines)
     if not options.follow:
-        _print(deque(filter(keep, read_records(path)), maxlen=count), options)
+        _print(deque(filter(keep, _records(path)), maxlen=count), options)
         return 0
     last: deque[Record] | None = deque(maxlen=count)
     for record in follow(path):
@@ -186,7 +201,7 @@ def _line_count(text: str | None) -> int:
 
 def _summary(options: Options, path: str, keep: Filter) -> int:
     # The frame of the session is no attempt: a filter on hosts must not make it look unfinished.
-    summary = summarise(record for record in read_records(path) if keep(record) or record["event"] in FRAME)
+    summary = summarise(record for record in _records(path) if keep(record) or record["event"] in FRAME)
     if options.json:
         print(json.dumps(summary.as_json(), indent=2))
     else:

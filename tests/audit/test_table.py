@@ -1,0 +1,80 @@
+"""Nothing that came from the workload reaches the terminal unescaped, and columns line up."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from netsandbox.audit import table
+from netsandbox.audit.summary import summarise
+from netsandbox.audit.verify import Problem, Report
+
+RECORD = {"ts": "2025-01-31T11:55:00.000000Z", "session": "s", "event": "egress"}
+
+
+@pytest.mark.attack(172)
+@given(st.text(max_size=30), st.sampled_from(["host", "reason", "exe", "hint", "verdict", "event", "ts", "session"]))
+def test_172_no_field_can_write_to_the_terminal(text: str, name: str) -> None:
+    record = {**RECORD, "verdict": "deny", name: text}
+    shown = table.row(record, coloured=False) + table.summary_text(summarise([record]), coloured=False).replace(
+        "\n", ""
+    )
+    assert shown.isascii()
+    assert shown.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"), [("\x1b[2J", "\\x1b[2J"), ("\u202e", "\\u202e"), ("\U0001f600", "\\U0001f600")]
+)
+def test_what_is_escaped_can_still_be_told_apart(text: str, shown: str) -> None:
+    assert table.safe(text) == shown
+
+
+def test_a_row_says_when_what_where_and_why() -> None:
+    row = table.row(
+        {**RECORD, "verdict": "deny", "host": "evil.test", "port": 443, "reason": "not-allowed"}, coloured=False
+    )
+    assert row.split() == ["11:55:00", "deny", "egress", "evil.test:443", "not-allowed"]
+    assert "\x1b[31mdeny" in table.row({**RECORD, "verdict": "deny"}, coloured=True)
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (3 << 30, "3.0 GiB"), (2 << 40, "2.0 TiB")]
+)
+def test_sizes_are_readable(count: int, text: str) -> None:
+    assert table.size(count) == text
+
+
+def test_columns_line_up() -> None:
+    assert table.aligned([("a", "bb", "c"), ("aaa", "b", "")]) == ["  a    bb  c", "  aaa  b"]
+    assert table.aligned([]) == []
+
+
+@pytest.mark.attack(180)
+def test_180_a_summary_names_what_was_denied_and_what_would_allow_it() -> None:
+    denied = {
+        **RECORD,
+        "verdict": "deny",
+        "host": "evil.test",
+        "port": 443,
+        "reason": "not-allowed",
+        "hint": "--allow-domain evil.test",
+    }
+    text = table.summary_text(summarise([denied, {**denied, "event": "bind"}, denied]), coloured=False)
+    assert "Denied connections: 2 attempts" in text
+    assert "evil.test:443  2x  not-allowed  --allow-domain evil.test" in text
+    assert "Denied: bind: 1 attempt" in text
+
+
+def test_rotated_away_records_are_mentioned() -> None:
+    text = table.summary_text(summarise([{**RECORD, "event": "audit.rotate", "dropped": 12}]), coloured=False)
+    assert "12 older records" in text
+
+
+def test_a_report_names_the_first_broken_line() -> None:
+    report = Report("f", records=30, files=1, problems=[Problem("f", number, "broken") for number in range(4, 24)])
+    text = table.report_text(report)
+    assert "BROKEN, first at line 4 of f" in text
+    assert "and 10 more" in text
+    assert "INCOMPLETE" in table.report_text(Report("f"))
