@@ -1,0 +1,160 @@
+"""Reach the destination of a grant: address after address, each recorded before it is dialled.
+
+Rules: connect() only after `Gate.dialling` said True for that address (INV-5), and only to an address of the grant or
+of its parent proxy (INV-4). A parent must answer our CONNECT with 2xx before the flow sees the socket, so no byte of
+the client leaves earlier. The owner calls `expired` when the time for one address is over.
+"""
+
+from __future__ import annotations
+
+import _socket
+import errno
+import sys
+
+from netsandbox_proxy.end import IN, OUT, End
+from netsandbox_proxy.limits import PARENT_HEAD
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from netsandbox_proxy.contract import Gate, Grant, Loop
+
+UNREACHABLE = "unreachable"
+AUDIT_UNWRITABLE = "audit-unwritable"
+ADDRESSES = 8  # of one name; the rest would only prolong the wait
+
+_CONNECTED = (0, errno.EISCONN)
+_UNDERWAY = (errno.EINPROGRESS, errno.EALREADY)
+_LINUX = sys.platform == "linux"
+_STREAM = _socket.SOCK_STREAM | (_socket.SOCK_NONBLOCK if _LINUX else 0)
+
+
+class Dial:
+    """`done(end, address, leftover)` on success, `failed(reason)` otherwise; one of them, once."""
+
+    __slots__ = ("_addresses", "_answer", "_done", "_end", "_failed", "_gate", "_grant", "_index", "_loop", "_port")
+
+    def __init__(
+        self,
+        loop: Loop,
+        gate: Gate,
+        grant: Grant,
+        done: Callable[[End, str, bytes], None],
+        failed: Callable[[str], None],
+    ) -> None:
+        self._loop = loop
+        self._gate = gate
+        self._grant = grant
+        self._done = done
+        self._failed = failed
+        parent = grant.parent
+        self._addresses = grant.addresses if parent is None else parent.addresses
+        self._port = grant.port if parent is None else parent.port
+        self._index = 0
+        self._end: End | None = None
+        self._answer = b""
+
+    def start(self) -> None:
+        """Dial the next address, or give up."""
+        while self._index < len(self._addresses) and self._index < ADDRESSES:
+            family, literal = self._addresses[self._index]
+            self._index += 1
+            if not self._gate.dialling(self._grant, literal):
+                return self._failed(AUDIT_UNWRITABLE)
+            if self._connect(family, literal):
+                return None
+        return self._failed(UNREACHABLE)
+
+    def expired(self) -> None:
+        """This address had its time."""
+        self.close()
+        self.start()
+
+    def close(self) -> None:
+        end, self._end = self._end, None
+        self._answer = b""
+        if end is not None:
+            end.abort()
+
+    def _connect(self, family: int, literal: str) -> bool:
+        """True when the connection is under way."""
+        try:
+            sock = _socket.socket(family, _STREAM)
+        except OSError:  # no descriptor left: this attempt fails, the others go on (INV-1)
+            return False
+        try:
+            if not _LINUX:
+                sock.setblocking(False)  # noqa: FBT003 (the C method takes no keyword)
+            if family != _socket.AF_UNIX:
+                sock.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
+            code = sock.connect_ex((literal, self._port))
+            if code not in _UNDERWAY and code not in _CONNECTED:
+                sock.close()
+                return False
+            end = End(self._loop, sock, self._on_connect)
+            end.on_failure = self.expired
+            end.want(OUT)
+        except (OSError, OverflowError):
+            sock.close()
+            return False
+        self._end = end
+        return True
+
+    def _on_connect(self, events: int) -> None:
+        end = self._end
+        assert end is not None
+        literal = self._addresses[self._index - 1][1]
+        # Asking again tells success, failure and "not yet" apart, where SO_ERROR is 0 for both the first and the last.
+        code = end.sock.connect_ex((literal, self._port))
+        if code in _UNDERWAY:
+            return
+        if code not in _CONNECTED:
+            self.expired()
+        elif self._grant.parent is not None:
+            self._ask_parent(end)
+        else:
+            self._end = None
+            self._done(end, literal, b"")
+
+    def _ask_parent(self, end: End) -> None:
+        request = parent_request(self._grant)
+        if end.send(request) != len(request):  # a fresh socket takes 64 KiB: this one is broken
+            return self.expired()
+        end.on_ready = self._on_parent
+        return end.want(IN)
+
+    def _on_parent(self, events: int) -> None:
+        end = self._end
+        assert end is not None
+        data = end.read(PARENT_HEAD)
+        if data is None:
+            return None
+        self._answer += data
+        head, blank, leftover = self._answer.partition(b"\r\n\r\n")
+        if not data or len(head) > PARENT_HEAD:
+            return self.expired()
+        if not blank:
+            return None
+        if not accepted(head):
+            return self.expired()
+        self._end = None
+        return self._done(end, self._addresses[self._index - 1][1], leftover)
+
+
+def parent_request(grant: Grant) -> bytes:
+    """Our own CONNECT, made of the canonical name: nothing the client wrote is in it."""
+    host = f"[{grant.host}]" if ":" in grant.host else grant.host
+    authority = f"{host}:{grant.port}".encode("ascii")
+    lines = [b"CONNECT " + authority + b" HTTP/1.1", b"Host: " + authority]
+    if grant.parent is not None and grant.parent.authorization is not None:
+        lines.append(b"Proxy-Authorization: " + grant.parent.authorization)
+    return b"\r\n".join(lines) + b"\r\n\r\n"
+
+
+def accepted(head: bytes) -> bool:
+    """Whether a parent's answer is 2xx."""
+    words = head.split(b"\r\n", 1)[0].split(b" ", 2)
+    if len(words) < 2 or words[0] not in (b"HTTP/1.1", b"HTTP/1.0"):
+        return False
+    return len(words[1]) == 3 and words[1].isdigit() and words[1].startswith(b"2")

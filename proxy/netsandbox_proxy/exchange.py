@@ -1,0 +1,145 @@
+"""One request and its answer, between a client and a server, with bounded buffers both ways.
+
+The body goes up under `BodyReader`, the answer comes down under `ResponseReader`; neither passes a byte whose framing
+it has not understood. A server may answer before the body is through; then the rest of the body is read and dropped.
+"""
+
+from __future__ import annotations
+
+from netsandbox_proxy.body import BodyReader
+from netsandbox_proxy.end import IN, OUT
+from netsandbox_proxy.errors import ProtocolError
+from netsandbox_proxy.limits import BUFFER
+from netsandbox_proxy.response import ResponseReader
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from netsandbox_proxy.end import End
+    from netsandbox_proxy.forward import ForwardRequest
+
+READ = 4 * BUFFER  # of a response; passed on at once, held only as far as the client does not take it
+
+
+class Exchange:
+    """After each step the owner looks at `complete`, `upgraded` and `fault`, and calls `settle`."""
+
+    __slots__ = (
+        "body",
+        "client",
+        "down",
+        "fault",
+        "request",
+        "response",
+        "server",
+        "stray",
+        "to_client",
+        "to_server",
+        "up",
+    )
+
+    def __init__(self, client: End, server: End, request: ForwardRequest) -> None:
+        self.client = client
+        self.server = server
+        self.request = request
+        self.body = BodyReader(request.framing)
+        self.response = ResponseReader(request.method, upgrade=request.upgrade)
+        self.to_server = b""
+        self.to_client = b""
+        self.up = 0
+        self.down = 0
+        self.stray = False  # bytes behind the response, or a server that stopped listening: not to be used again
+        self.fault: ProtocolError | None = None  # what went wrong on the server's side
+
+    @property
+    def complete(self) -> bool:
+        return self.response.done and not self.to_client
+
+    @property
+    def upgraded(self) -> bool:
+        return self.response.upgraded
+
+    @property
+    def answered(self) -> bool:
+        """Whether the client has seen any of the answer."""
+        return bool(self.down or self.to_client)
+
+    @property
+    def reusable(self) -> bool:
+        """Whether both connections are clean and meant to be kept."""
+        return self.request.keep_alive and self.response.keep_alive and self.body.done and not self.stray
+
+    def start(self, early: bytes) -> bytes:
+        """Send the head with what there is of the body; what is behind the body comes back."""
+        forward, leftover = self.body.feed(early) if early and not self.body.done else (b"", early)
+        self._push_up(self.request.head_bytes + forward)
+        return leftover
+
+    def feed_body(self, data: bytes) -> bytes:
+        """More of the body from the client; what is behind it comes back."""
+        forward, leftover = self.body.feed(data)
+        if forward:
+            self._push_up(forward)
+        return leftover
+
+    def flush_up(self) -> None:
+        data, self.to_server = self.to_server, b""
+        if data:
+            self._push_up(data)
+
+    def flush_down(self) -> None:
+        data, self.to_client = self.to_client, b""
+        if data:
+            self._push_down(data)
+
+    def read_answer(self) -> None:
+        """The server is readable."""
+        try:
+            data = self.server.read(READ)
+        except OSError:
+            return self._broken_off()
+        if data is None:
+            return None
+        if not data:
+            return self._ended()
+        try:
+            forward, leftover = self.response.feed(data)
+        except ProtocolError as error:
+            self.fault = error
+            return None
+        self.stray = self.stray or bool(leftover)
+        if forward:
+            self._push_down(forward)
+        return None
+
+    def settle(self, *, reading: bool) -> None:
+        """Ask the loop for what can be used; *reading*: the owner has room for the client's bytes."""
+        listen = reading and not self.to_server
+        self.client.want((IN if listen else 0) | (OUT if self.to_client else 0))
+        self.server.want((0 if self.to_client else IN) | (OUT if self.to_server else 0))
+
+    def _push_up(self, data: bytes) -> None:
+        if self.stray:
+            return
+        try:
+            sent = self.server.send(data)
+        except OSError:  # it closed its ear; its answer may still be on the way
+            self.stray = True
+            return
+        self.up += sent
+        self.to_server = data[sent:]
+
+    def _push_down(self, data: bytes) -> None:
+        sent = self.client.send(data)
+        self.down += sent
+        if sent < len(data):
+            self.to_client = data[sent:]
+
+    def _ended(self) -> None:
+        self.stray = True
+        if self.response.close_delimited:
+            self.response.done = True
+        else:
+            self._broken_off()
+
+    def _broken_off(self) -> None:
+        self.fault = ProtocolError("unreachable", "origin: closed before the answer was complete", 502)

@@ -1,0 +1,278 @@
+"""A stage that reads requests from a client, strictly one after another, and has each of them answered.
+
+What both kinds share: forward requests name their own destination (forward_http), pinned ones may only repeat the one
+already decided on (pinned_http). Rules: a request is acted on when its head is whole; what comes behind it waits, in
+bounds; after a refusal the connection ends, so nothing unread can be taken for a request.
+"""
+
+from __future__ import annotations
+
+from netsandbox_proxy import passage as outcomes
+from netsandbox_proxy.end import IN, OUT
+from netsandbox_proxy.errors import ProtocolError
+from netsandbox_proxy.exchange import Exchange
+from netsandbox_proxy.farewell import Farewell
+from netsandbox_proxy.flow import NEVER
+from netsandbox_proxy.head import HeadReader
+from netsandbox_proxy.limits import BUFFER
+from netsandbox_proxy.relay import Relay
+from netsandbox_proxy.replies import refusal_response
+from netsandbox_proxy.through import CHECKS, Idle, Through
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from netsandbox_proxy.end import End
+    from netsandbox_proxy.flow import Flow
+    from netsandbox_proxy.forward import ForwardRequest
+    from netsandbox_proxy.head import RequestHead
+    from netsandbox_proxy.passage import Passage
+
+
+class HttpFlow:
+    """`_busy` from the end of a head to the end of its answer; in between nothing of the next request is parsed."""
+
+    __slots__ = (
+        "_buffer",
+        "_busy",
+        "_ended",
+        "_exchange",
+        "_flow",
+        "_idle",
+        "_passage",
+        "_reader",
+        "_served",
+        "_server",
+    )
+
+    def __init__(self, flow: Flow, passage: Passage | None, server: End | None) -> None:
+        self._flow = flow
+        self._passage = passage
+        self._server = server
+        self._buffer = b""
+        self._reader: HeadReader | None = None
+        self._exchange: Exchange | None = None
+        self._idle: Idle | None = None
+        self._busy = False
+        self._ended = False
+        self._served = 0
+
+    def begin(self, data: bytes, *, client_ended: bool = False) -> None:
+        """The flow's deadline, as it stands, is that of the first head."""
+        flow = self._flow
+        flow.stage = self
+        self._buffer = data
+        self._ended = client_ended
+        self._reader = HeadReader()
+        flow.client.on_ready = self._on_client
+        if self._server is not None:
+            self._server.on_ready = self._on_server
+        self._read_head()
+        if not self._busy and flow.stage is self:
+            self._settle()
+
+    def expired(self, now: float) -> None:
+        flow, exchange, limits = self._flow, self._exchange, self._flow.door.limits
+        if exchange is None:
+            return self._late_head()
+        moved = exchange.up + exchange.down
+        if self._idle is None:
+            self._idle = Idle(now, moved)
+        if self._idle.over(now, moved, limits.idle):
+            return flow.fail(outcomes.DEADLINE)
+        flow.deadline = now + limits.idle / CHECKS
+        return None
+
+    def close(self, outcome: str) -> None:
+        self._drop_server()
+        self._end_passage(outcome)
+
+    # What the two kinds do differently
+
+    def _request(self, head: RequestHead) -> None:
+        """Act on a head; raise ProtocolError if it cannot be."""
+        raise NotImplementedError
+
+    def _turn_down(self, error: ProtocolError) -> None:
+        """Record that the client broke the rules, and answer it."""
+        raise NotImplementedError
+
+    def _next(self, exchange: Exchange) -> None:
+        """An exchange is complete and both connections are clean."""
+        raise NotImplementedError
+
+    def _end_passage(self, outcome: str) -> None:
+        raise NotImplementedError
+
+    # The client
+
+    def _on_client(self, events: int) -> None:
+        exchange = self._exchange
+        if events & OUT and exchange is not None:
+            exchange.flush_down()
+            self._after(exchange)
+        if events & ~OUT and self._flow.stage is self and self._flow.client.events & IN:
+            self._read_client()
+
+    def _read_client(self) -> None:
+        data = self._flow.client.read(BUFFER)
+        if data is None:
+            return None
+        if not data:
+            return self._client_ended()
+        exchange = self._exchange
+        if exchange is not None and not exchange.body.done:
+            return self._read_body(exchange, data)
+        self._buffer += data
+        if self._busy:
+            return self._settle()
+        return self._read_head()
+
+    def _read_body(self, exchange: Exchange, data: bytes) -> None:
+        try:
+            self._buffer += exchange.feed_body(data)
+        except ProtocolError as error:
+            return self._bad_body(error)
+        if exchange.to_server or self._buffer:
+            self._settle()
+        return None
+
+    def _read_head(self) -> None:
+        if self._reader is None:
+            self._reader = HeadReader()
+            self._flow.deadline = self._flow.door.loop.now() + self._flow.door.limits.head
+        data, self._buffer = self._buffer, b""
+        try:
+            got = self._reader.feed(data)
+            if got is None:
+                return
+            head, self._buffer = got
+            self._reader = None
+            self._busy = True
+            self._flow.deadline = NEVER
+            self._request(head)
+        except ProtocolError as error:
+            self._turn_down(error)
+
+    def _client_ended(self) -> None:
+        self._ended = True
+        exchange = self._exchange
+        if not self._busy:
+            self._flow.close(outcomes.HTTP)
+        elif exchange is not None and not exchange.body.done:
+            self._flow.fail()
+        else:
+            self._settle()
+
+    # The exchange
+
+    def _start(self, request: ForwardRequest, server: End) -> None:
+        flow = self._flow
+        server.on_ready = self._on_server
+        exchange = self._exchange = Exchange(flow.client, server, request)
+        flow.deadline = flow.door.loop.now() + flow.door.limits.idle / CHECKS
+        try:
+            self._buffer = exchange.start(self._buffer)
+        except ProtocolError as error:
+            return self._bad_body(error)
+        if self._ended and not exchange.body.done:
+            return flow.fail()
+        return self._settle()
+
+    def _on_server(self, events: int) -> None:
+        exchange = self._exchange
+        if exchange is None:  # between two requests it has nothing to say but goodbye
+            return self._server_left()
+        if events & OUT:
+            exchange.flush_up()
+        if events & ~OUT and not exchange.to_client:
+            exchange.read_answer()
+        return self._after(exchange)
+
+    def _after(self, exchange: Exchange) -> None:
+        if exchange.fault is not None:
+            return self._bad_gateway(exchange, exchange.fault)
+        if exchange.upgraded:
+            return self._upgrade(exchange)
+        if exchange.complete:
+            return self._complete(exchange)
+        return self._settle()
+
+    def _complete(self, exchange: Exchange) -> None:
+        self._served += 1
+        if exchange.reusable:
+            return self._next(exchange)
+        self.close(outcomes.HTTP)
+        return Farewell(self._flow, b"").start()
+
+    def _await_request(self) -> None:
+        flow = self._flow
+        self._exchange = self._idle = None
+        self._busy = False
+        if self._buffer:
+            self._read_head()
+        elif self._ended:
+            return flow.close(outcomes.HTTP)
+        else:
+            flow.deadline = flow.door.loop.now() + flow.door.limits.keep_alive
+        if not self._busy and flow.stage is self:
+            self._settle()
+        return None
+
+    def _upgrade(self, exchange: Exchange) -> None:
+        flow, passage, server = self._flow, self._passage, self._server
+        assert passage is not None
+        assert server is not None
+        relay = Relay(flow.client, server, flow.door.pipes)
+        relay.up.moved, relay.down.moved = self._totals()
+        Through(flow, passage, server, relay, outcomes.HTTP)
+        relay.start(exchange.to_server + self._buffer, exchange.to_client, client_ended=self._ended)
+
+    def _totals(self) -> tuple[int, int]:
+        exchange = self._exchange
+        return (exchange.up, exchange.down) if exchange is not None else (0, 0)
+
+    def _settle(self) -> None:
+        reading = not self._ended and len(self._buffer) < BUFFER
+        if self._exchange is not None:
+            self._exchange.settle(reading=reading)
+        else:
+            self._flow.client.want(IN if reading else 0)
+
+    # What goes wrong
+
+    def _bad_body(self, error: ProtocolError) -> None:
+        passage, exchange = self._passage, self._exchange
+        assert passage is not None
+        self._flow.door.gate.refuse(passage.grant, error.reason)
+        if exchange is not None and exchange.answered:
+            return self._flow.fail(outcomes.REFUSED)
+        return self._say(passage, error, outcomes.REFUSED)
+
+    def _bad_gateway(self, exchange: Exchange, fault: ProtocolError) -> None:
+        """Before a byte of the answer: 502. Behind one, or where the client can tell a race from a fault: hang up."""
+        passage = self._passage
+        assert passage is not None
+        if exchange.answered or (self._served and fault.reason == "unreachable"):
+            return self._flow.fail()
+        return self._say(passage, fault, outcomes.UNREACHABLE)
+
+    def _say(self, passage: Passage, error: ProtocolError, outcome: str) -> None:
+        """Our answer in place of the origin's, and the end."""
+        grant = passage.grant
+        words = refusal_response(error.status, error.reason, grant.host, grant.port, error.detail)
+        self.close(outcome)
+        Farewell(self._flow, words).start()
+
+    def _late_head(self) -> None:
+        if self._reader is None:
+            self._flow.close(outcomes.HTTP)
+        else:
+            self._turn_down(ProtocolError("deadline", "request head not finished in time", 408))
+
+    def _server_left(self) -> None:
+        raise NotImplementedError
+
+    def _drop_server(self) -> None:
+        server, self._server = self._server, None
+        if server is not None:
+            server.abort()

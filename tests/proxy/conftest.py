@@ -1,0 +1,297 @@
+"""A door on loopback, a gate that follows a script and writes down every call, and servers that count who comes."""
+
+from __future__ import annotations
+
+import gc
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from netsandbox.loop import Loop
+from netsandbox_proxy.contract import Attempt, Grant, Parent, Refusal
+from netsandbox_proxy.door import MixedDoor, TransparentDoor
+from netsandbox_proxy.limits import Limits
+
+PATIENCE = 5.0
+
+
+class ScriptedGate:
+    """Names are reached on 127.0.0.1 by `routes`; what has no route is refused."""
+
+    def __init__(self, loop: Loop) -> None:
+        self.loop = loop
+        self.routes: dict[str, list[str]] = {}
+        self.addresses_allowed = False
+        self.ports: dict[str, int] = {}
+        self.parent: Parent | None = None
+        self.delay: float | None = None
+        self.recorded = True
+        self.calls: list[tuple[Any, ...]] = []
+
+    def named(self, kind: str) -> list[tuple[Any, ...]]:
+        return [call for call in self.calls if call[0] == kind]
+
+    def decide(self, attempt: Attempt) -> Grant | Refusal:
+        host = attempt.host.decode("ascii", "backslashreplace").lower()
+        if host in self.routes:
+            addresses = [(socket.AF_INET6 if ":" in a else socket.AF_INET, a) for a in self.routes[host]]
+            return Grant(
+                attempt, host, self.ports.get(host, attempt.port), addresses, named=not host[0].isdigit(), parent=self.parent
+            )
+        return Refusal(host, attempt.port, "not-allowed", f"--allow-domain {host} would allow it.")
+
+    def admit(self, attempt: Attempt, done: Callable[[Grant | Refusal], None]) -> None:
+        self.calls.append(("admit", attempt.door, attempt.host, attempt.port, attempt.address))
+        if self.delay is None:
+            return done(self.decide(attempt))
+        self.loop.call_later(self.delay, lambda: done(self.decide(attempt)))
+        return None
+
+    def dialling(self, grant: Grant, address: str) -> bool:
+        self.calls.append(("dialling", grant.host, address))
+        return self.recorded
+
+    def refuse(self, grant: Grant, reason: str) -> Refusal:
+        self.calls.append(("refuse", grant.host, reason))
+        return Refusal(grant.host, grant.port, reason, "")
+
+    def reject(self, door: str, reason: str, detail: str, source: tuple[str, int]) -> None:
+        self.calls.append(("reject", door, reason, detail, source))
+
+    def ended(self, grant: Grant, address: str | None, up: int, down: int, milliseconds: int, outcome: str) -> None:
+        self.calls.append(("ended", grant.host, address, up, down, outcome))
+
+
+class Canary:
+    """A server in a thread: counts accepts, keeps what it heard, answers by its script."""
+
+    def __init__(self, serve: Callable[[Canary, socket.socket], None]) -> None:
+        self.accepts = 0
+        self.heard = b""
+        self._serve = serve
+        self._socket = socket.create_server(("127.0.0.1", 0), backlog=512)
+        self.port: int = self._socket.getsockname()[1]
+        self._thread = threading.Thread(target=self._accept, daemon=True)
+        self._thread.start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                peer, _ = self._socket.accept()
+            except OSError:
+                return
+            self.accepts += 1
+            peer.settimeout(PATIENCE)
+            threading.Thread(target=self._one, args=(peer,), daemon=True).start()
+
+    def _one(self, peer: socket.socket) -> None:
+        try:
+            with peer:
+                self._serve(self, peer)
+        except OSError:
+            pass
+
+    def hear(self, peer: socket.socket, size: int = 65536) -> bytes:
+        data = peer.recv(size)
+        self.heard += data
+        return data
+
+    def close(self) -> None:
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        self._thread.join(PATIENCE)
+
+
+def echo(canary: Canary, peer: socket.socket) -> None:
+    while data := canary.hear(peer):
+        peer.sendall(data)
+
+
+def answer_http(canary: Canary, peer: socket.socket) -> None:
+    """Every request without a body gets its own request line back."""
+    buffer = b""
+    while True:
+        while b"\r\n\r\n" not in buffer:
+            data = canary.hear(peer)
+            if not data:
+                return
+            buffer += data
+        head, _, buffer = buffer.partition(b"\r\n\r\n")
+        line = head.split(b"\r\n")[0]
+        peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(line), line))
+
+
+class Rig:
+    """The loop in a thread, with a gate, doors and canaries; `run` does a thing on the loop's own thread."""
+
+    def __init__(self) -> None:
+        self.errors: list[BaseException] = []
+        self.loop = Loop(self.errors.append)
+        self.gate = ScriptedGate(self.loop)
+        self.doors: list[MixedDoor | TransparentDoor] = []
+        self.canaries: list[Canary] = []
+        self._clients: list[socket.socket] = []
+        self._errands: list[Callable[[], None]] = []
+        self._bell = socket.socketpair()
+        self._bell[0].setblocking(False)
+        self.loop.watch(self._bell[0].fileno(), 1, self._on_bell)
+        self._thread: threading.Thread | None = None
+
+    def _on_bell(self, events: int) -> None:
+        self._bell[0].recv(4096)
+        while self._errands:
+            self._errands.pop(0)()
+
+    def run(self, errand: Callable[[], Any]) -> Any:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self.loop.run, daemon=True)
+            self._thread.start()
+        done, result = threading.Event(), []
+
+        def do() -> None:
+            try:
+                result.append(errand())
+            finally:
+                done.set()
+
+        self._errands.append(do)
+        self._bell[1].send(b"!")
+        assert done.wait(PATIENCE)
+        return result[0]
+
+    def listener(self) -> tuple[Any, int]:
+        import _socket
+
+        raw = _socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        raw.bind(("127.0.0.1", 0))
+        raw.listen(1024)
+        return raw, raw.getsockname()[1]
+
+    def mixed(self, token: bytes | None = None, **limits: Any) -> int:
+        raw, port = self.listener()
+        self.doors.append(self.run(lambda: MixedDoor(self.loop, self.gate, raw, Limits(**limits), token)))
+        return port
+
+    def transparent(self, address: str, port: int, **limits: Any) -> int:
+        """A door whose clients all meant to go to *address*:*port*."""
+        raw, own = self.listener()
+        self.doors.append(
+            self.run(
+                lambda: TransparentDoor(self.loop, self.gate, raw, Limits(**limits), destination=lambda _: (address, port))
+            )
+        )
+        return own
+
+    def canary(self, serve: Callable[[Canary, socket.socket], None] = echo, name: str = "allowed.test") -> Canary:
+        canary = Canary(serve)
+        self.canaries.append(canary)
+        self.gate.routes[name] = ["127.0.0.1"]
+        self.gate.ports[name] = canary.port
+        return canary
+
+    def client(self, port: int, *, receive_buffer: int | None = None) -> socket.socket:
+        client = socket.socket()
+        if receive_buffer is not None:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        client.settimeout(PATIENCE)
+        client.connect(("127.0.0.1", port))
+        self._clients.append(client)
+        return client
+
+    def tunnel(self, port: int, authority: str = "allowed.test:443") -> socket.socket:
+        client = self.client(port)
+        client.sendall(b"CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n" % (authority.encode(), authority.encode()))
+        assert read_head(client).startswith(b"HTTP/1.1 200 ")
+        return client
+
+    @property
+    def flows(self) -> int:
+        return sum(door.flows for door in self.doors)
+
+    def settle(self) -> None:
+        """Wait until no flow is left."""
+        wait_for(lambda: self.flows == 0)
+
+    def close(self) -> None:
+        for client in self._clients:
+            client.close()
+        for door in self.doors:
+            self.run(door.close)
+        assert self.flows == 0
+        self.run(self.loop.stop)
+        assert self._thread is not None
+        self._thread.join(PATIENCE)
+        self.loop.close()
+        for end in self._bell:
+            end.close()
+        for canary in self.canaries:
+            canary.close()
+        assert self.errors == []
+        grants = [call for call in self.gate.calls if call[0] == "ended"]
+        assert len({id(call) for call in grants}) == len(grants)
+
+
+def wait_for(condition: Callable[[], bool], patience: float = PATIENCE) -> None:
+    deadline = time.monotonic() + patience
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.002)
+
+
+def read_head(client: socket.socket) -> bytes:
+    """One byte at a time, so that nothing behind the head is lost."""
+    data = b""
+    while not data.endswith(b"\r\n\r\n"):
+        byte = client.recv(1)
+        if not byte:
+            break
+        data += byte
+    return data
+
+
+def read_all(client: socket.socket) -> bytes:
+    """Until the end of the stream; a reset counts as an end with nothing more."""
+    data = b""
+    while True:
+        try:
+            more = client.recv(65536)
+        except ConnectionResetError:
+            return data
+        if not more:
+            return data
+        data += more
+
+
+def descriptors() -> int:
+    gc.collect()
+    return len(os.listdir("/proc/self/fd"))
+
+
+@pytest.fixture
+def rig() -> Iterator[Rig]:
+    before = descriptors()
+    made = Rig()
+    made.run(lambda: None)
+    yield made
+    made.close()
+    wait_for(lambda: descriptors() <= before)
+
+
+@pytest.fixture
+def speak() -> Any:
+    """The functions of this file, for tests that cannot import it."""
+
+    class Speak:
+        echo = staticmethod(echo)
+        answer_http = staticmethod(answer_http)
+        read_head = staticmethod(read_head)
+        read_all = staticmethod(read_all)
+        wait_for = staticmethod(wait_for)
+
+    return Speak
