@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import stat
@@ -123,3 +124,11 @@ def test_the_tail_tells_a_torn_line(tmp_path: Path, content: bytes, *, torn: boo
     size, _, found = read_tail(fd, str(path))
     os.close(fd)
     assert (size, found) == (len(content), torn)
+
+
+def test_a_file_system_without_locks_is_no_reason_to_refuse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unsupported(fd: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("netsandbox.audit.file.fcntl.flock", unsupported)
+    os.close(open_file(str(tmp_path / "audit.jsonl")))

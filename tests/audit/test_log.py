@@ -295,3 +295,30 @@ def test_a_closed_log_denies(path: Path) -> None:
     log.close()
     log.close()
     assert log.write("egress", verdict="allow") is False
+
+
+@pytest.mark.attack(176)
+def test_176_a_torn_log_that_cannot_be_ended_refuses_the_run(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path.write_bytes(b'{"v":1')
+    path.chmod(0o600)
+
+    def fail(fd: int, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(log_module.os, "write", fail)
+    with pytest.raises(NetsandboxError, match="cannot be written"):
+        AuditLog.open(str(path), "s")
+
+
+@pytest.mark.attack(176)
+def test_176_a_file_that_cannot_be_asked_for_its_state_denies(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = AuditLog.open(str(path), "s")
+
+    def fail(fd: int) -> os.stat_result:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(log_module.os, "fstat", fail)
+        assert log.write("egress", verdict="allow") is False
+    assert log.failed == "Input/output error"
+    log.close()

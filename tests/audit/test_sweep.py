@@ -57,3 +57,9 @@ def test_files_of_others_stay(sessions: Path) -> None:
     sweep(keep_sessions=1)
     assert stranger.exists()
     assert not Path(log.path).exists()
+
+
+def test_a_log_that_cannot_be_asked_counts_as_live(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    assert is_live(str(tmp_path / "link"))
+    assert not is_live(str(tmp_path / "missing"))
