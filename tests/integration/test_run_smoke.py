@@ -31,8 +31,11 @@ def test_input_reaches_the_command_byte_for_byte(netsandbox: Any) -> None:
 
 
 def test_a_missing_command_is_127_and_one_that_is_no_program_126(netsandbox: Any) -> None:
+    notes = netsandbox.home().work / "notes"
+    notes.write_text("no program")
+    notes.chmod(0o644)
     assert netsandbox("run", "--", "no-such-command-here").returncode == 127
-    assert netsandbox("run", "--", "/etc/hostname").returncode == 126
+    assert netsandbox("run", "--", notes).returncode == 126
 
 
 def test_every_run_leaves_a_log_with_a_start_and_an_end(netsandbox: Any) -> None:

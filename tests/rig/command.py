@@ -76,6 +76,7 @@ class Spawned:
         self.home = home
         self.terminal = terminal
         self._before = before
+        self._unread = b""
         self._arguments = list(process.args) if isinstance(process.args, list) else []
 
     @property
@@ -93,9 +94,9 @@ class Spawned:
         return self.process.wait(timeout)
 
     def read_until(self, wanted: bytes, timeout: float = 20) -> bytes:
-        """Reads standard output (or the terminal) until WANTED has come; fails the test if it does not."""
+        """Standard output (or the terminal's) up to and with WANTED, the rest kept for later; fails if it never comes."""
         source = self.terminal if self.terminal is not None else self._stdout()
-        deadline, seen = time.monotonic() + timeout, b""
+        deadline, seen = time.monotonic() + timeout, self._unread
         while wanted not in seen:
             if not select.select([source], [], [], max(0, deadline - time.monotonic()))[0]:
                 pytest.fail(f"{wanted!r} did not come within {timeout} s; seen: {seen!r}")
@@ -106,7 +107,8 @@ class Spawned:
             if not data:
                 pytest.fail(f"output ended before {wanted!r}; seen: {seen!r}")
             seen += data
-        return seen
+        before, found, self._unread = seen.partition(wanted)
+        return before + found
 
     def wait_for(self, event: str, timeout: float = 10, **fields: object) -> dict[str, Any]:
         """Waits for a record of this kind in the log."""
