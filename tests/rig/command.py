@@ -94,7 +94,7 @@ class Spawned:
         return self.process.wait(timeout)
 
     def read_until(self, wanted: bytes, timeout: float = 20) -> bytes:
-        """Standard output (or the terminal's) up to and with WANTED, the rest kept for later; fails if it never comes."""
+        """Standard output (or the terminal's) up to and with WANTED, the rest kept; fails if it never comes."""
         source = self.terminal if self.terminal is not None else self._stdout()
         deadline, seen = time.monotonic() + timeout, self._unread
         while wanted not in seen:
