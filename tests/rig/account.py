@@ -94,7 +94,8 @@ def _account() -> pwd.struct_passwd:
     useradd = shutil.which("useradd", path=SYSTEM_PATH)
     if useradd is None:
         pytest.skip("useradd is missing, so no ordinary account can be made (package passwd)")
-    command = [useradd, "--system", "--no-create-home", "--home-dir", "/nonexistent", "--user-group", ACCOUNT]
+    nowhere = ("--no-create-home", "--home-dir", "/nonexistent", "--shell", "/usr/sbin/nologin")
+    command = [useradd, "--system", "--user-group", *nowhere, ACCOUNT]
     made = subprocess.run(command, capture_output=True, text=True, check=False)
     try:
         return pwd.getpwnam(ACCOUNT)  # another test run may have been quicker
