@@ -79,7 +79,8 @@ def flag_for(verdict: Verdict, default_ports: Collection[int] = DEFAULT_PORTS) -
 
 def hint(verdict: Verdict, default_ports: Collection[int] = DEFAULT_PORTS) -> str:
     """One line for whoever was refused: that policy said no, that trying again is useless, and what would help."""
-    where = f"{verdict.host}:{verdict.port}" if verdict.port else verdict.host
+    host = f"[{verdict.host}]" if ":" in verdict.host and verdict.host == verdict.address else verdict.host
+    where = f"{host}:{verdict.port}" if verdict.port else host
     text = f"netsandbox policy denies {where} ({verdict.reason}): {because(verdict)}."
     flag = flag_for(verdict, default_ports)
     remedy = f"The user can allow it by starting the session with {flag}" if flag else "No option allows it"

@@ -1,0 +1,43 @@
+"""The policy is on the path to exec: it may load nothing heavy."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HEAVY = set(
+    """
+    re enum dataclasses typing collections functools json hashlib socket struct ipaddress argparse pathlib contextlib
+    logging ctypes inspect unicodedata stringprep tomllib asyncio difflib
+    """.split()  # noqa: SIM905 (a literal would take a line a name)
+)
+
+
+def imported(statement: str) -> set[str]:
+    root = Path(__file__).resolve().parents[2]
+    run = subprocess.run(
+        [sys.executable, "-X", "importtime", "-S", "-c", statement],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return {line.rpartition("|")[2].strip() for line in run.stderr.splitlines() if line.startswith("import time:")}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import netsandbox.policy.policy",
+        "from netsandbox.policy.policy import Policy; Policy(['*.example.com:443'], ['a.example.com'], ['10.0.0.0/8'])",
+        "import netsandbox.config",
+    ],
+)
+def test_nothing_heavy_is_loaded_before_exec(statement):
+    modules = imported(statement)
+    assert "netsandbox.policy.policy" in modules
+    assert not modules & HEAVY
+    assert not modules & {"netsandbox.policy.explain", "netsandbox.policy.idn", "encodings.idna"}

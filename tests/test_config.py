@@ -1,0 +1,216 @@
+"""The configuration file: what it may say, and that a slip stops the command instead of opening a door."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from netsandbox import config
+from netsandbox.config import Settings, check_proxy, check_server, load
+from netsandbox.errors import UsageError
+from netsandbox.policy.names import canonical
+from netsandbox.policy.policy import Policy
+from netsandbox.policy.verdict import Request
+
+
+@pytest.fixture
+def written(tmp_path):
+    """written(text) -> the path of a file that holds it"""
+
+    def write(text: str | bytes) -> str:
+        path = tmp_path / "netsandbox.toml"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return str(path)
+
+    return write
+
+
+WHOLE = """
+[network]
+mode = "filtered"
+allow_domains = [
+  "example.test",
+  "*.x.test:443",
+]
+deny_domains = ["bad.x.test", "*.ru"]
+allow_addresses = ["192.0.2.7:5432", "[2001:db8::/32]:443"]
+default_ports = [443, 8443]
+allow_unix_sockets = ["/run/example.sock"]
+allow_query_types = ["txt"]
+upstream_dns = ["192.0.2.53", "[2001:db8::53]:5353"]
+upstream_proxy = "http://user:secret@proxy.example.com:3128"
+proxy_env = false
+
+[audit]
+log = "audit.jsonl"
+"""
+
+
+def test_everything_that_a_file_may_say(written):
+    path = written(WHOLE)
+    found = load(path)
+    assert found.path == path
+    assert found.mode == "filtered"
+    assert [(rule.text, rule.origin) for rule in found.allow_domains] == [
+        ("example.test", f"{path}:5"),
+        ("*.x.test:443", f"{path}:6"),
+    ]
+    assert [(rule.text, rule.origin) for rule in found.deny_domains] == [
+        ("bad.x.test", f"{path}:8"),
+        ("*.ru", f"{path}:8"),
+    ]
+    assert [rule.origin for rule in found.allow_addresses] == [f"{path}:9"] * 2
+    assert found.default_ports == (443, 8443)
+    assert found.allow_unix_sockets == ("/run/example.sock",)
+    assert found.allow_query_types == ("TXT",)
+    assert found.upstream_dns == ("192.0.2.53", "[2001:db8::53]:5353")
+    assert found.upstream_proxy == "http://user:secret@proxy.example.com:3128"
+    assert found.proxy_env is False
+    assert found.audit_log == "audit.jsonl"
+
+
+def test_no_file_is_the_default():
+    assert Settings().allow_domains == ()
+    assert Settings().default_ports == (80, 443)
+    assert Settings().proxy_env is True
+
+
+@pytest.mark.attack(1)
+@pytest.mark.parametrize("text", ["[network]\nallow_domains = []\n", "[network]\n", "[audit]\nlog = 'x'\n"])
+def test_an_empty_or_absent_list_denies_everything(written, text):
+    """INV-6."""
+    found = load(written(text))
+    policy = Policy(found.allow_domains, found.deny_domains, found.allow_addresses, found.mode)
+    for kind in ("tcp", "dns"):
+        assert not policy.decide(Request(canonical("example.test"), 443, kind)).allowed
+
+
+@pytest.mark.attack(16)
+@pytest.mark.parametrize(
+    ("text", "line", "says"),
+    [
+        ("[network]\n\nallow_domain = ['x.test']\n", 3, "did you mean allow_domains?"),
+        ("[netwrok]\nmode = 'online'\n", 1, "did you mean network?"),
+        ("[network]\nzzz = 1\n", 2, "use one of mode"),
+        ("mode = 'online'\n", 1, "unknown table 'mode'"),
+        ("network = 1\n", 1, "write [network] on a line of its own"),
+        ("[[network]]\nmode = 'online'\n", 1, "write [network] on a line of its own"),
+        ("[network]\nmode = 'open'\n", 2, "write one of offline"),
+        ("[network]\nmode = true\n", 2, "wrong type"),
+        ("[network]\nallow_domains = 'x.test'\n", 2, "wrong type"),
+        ("[network]\nallow_domains = [\n 'x.test',\n 7]\n", 4, "wrong type"),
+        ("[network]\nallow_domains = [\n 'x.test',\n ['y.test']]\n", 4, "wrong type"),
+        ("[network]\nallow_domains = [\n 'x.test',\n '*']\n", 4, "use --online"),
+        ("[network]\nallow_domains = ['https://*.x.test']\n", 2, "wildcard inside a URL"),
+        ("[network]\nallow_domains = ['10.0.0.1']\n", 2, "use --allow-address"),
+        ("[network]\ndeny_domains = ['*']\n", 2, "use --offline"),
+        ("[network]\nallow_addresses = ['0.0.0.0/0']\n", 2, "use --online"),
+        ("[network]\nallow_addresses = ['x.test']\n", 2, "is not an address"),
+        ("[network]\ndefault_ports = []\n", 2, "the list is empty"),
+        ("[network]\ndefault_ports = [0]\n", 2, "is not a port"),
+        ("[network]\ndefault_ports = [true]\n", 2, "wrong type"),
+        ("[network]\ndefault_ports = ['443']\n", 2, "wrong type"),
+        ("[network]\nallow_unix_sockets = [\n'x.sock']\n", 3, "not an absolute path"),
+        ("[network]\nallow_query_types = ['NOPE']\n", 2, "no record type"),
+        ("[network]\nupstream_dns = ['dns.example.com']\n", 2, "is not an address"),
+        ("[network]\nupstream_dns = ['192.0.2.0/24']\n", 2, "not one server"),
+        ("[network]\nupstream_dns = ['192.0.2.53:*']\n", 2, "not one server"),
+        ("[network]\nupstream_proxy = 'socks5://proxy.test:1080'\n", 2, "write http://"),
+        ("[network]\nupstream_proxy = 7\n", 2, "wrong type"),
+        ("[network]\nproxy_env = 'false'\n", 2, "write true or false"),
+        ("[network]\nproxy_env = 0\n", 2, "write true or false"),
+        ("[audit]\nlog = ''\n", 2, "write a path"),
+        ("[audit]\nlog = 1\n", 2, "write a path"),
+        ("[network]\nmode = 'online'\nmode = 'offline'\n", 3, "invalid TOML"),
+        ("[network]\nmode = \n", 2, "invalid TOML"),
+        (b"[network]\n# \xff\n", 2, "not UTF-8"),
+    ],
+)
+def test_a_slip_is_an_error_with_file_line_and_advice(written, text, line, says):
+    path = written(text)
+    with pytest.raises(UsageError) as caught:
+        load(path)
+    message = str(caught.value)
+    assert message.startswith(f"{path}:{line}: ")
+    assert says in message
+    assert "; " in message
+    assert message.isprintable()
+    assert caught.value.status == 2
+
+
+@pytest.mark.attack(16)
+@pytest.mark.parametrize("text", ["", "\n", "# only a comment\n"])
+def test_a_file_that_says_nothing_is_an_error(written, text):
+    with pytest.raises(UsageError, match="says nothing; write"):
+        load(written(text))
+
+
+@pytest.mark.attack(16)
+def test_a_file_that_cannot_be_read_is_an_error(tmp_path):
+    for path in (str(tmp_path / "missing.toml"), str(tmp_path), "a\0b"):
+        with pytest.raises(UsageError, match="cannot read the configuration"):
+            load(path)
+
+
+def test_an_unfinished_file_is_an_error(written):
+    with pytest.raises(UsageError, match="invalid TOML"):
+        load(written("[network]\nallow_domains = ["))
+
+
+def test_a_file_nested_without_end_is_an_error(written):
+    with pytest.raises(UsageError, match="invalid TOML"):
+        load(written("x = " + "[" * 50_000))
+
+
+def test_a_file_without_end_is_an_error(written, monkeypatch):
+    monkeypatch.setattr(config, "SIZE_LIMIT", 10)
+    with pytest.raises(UsageError, match="larger than 10 bytes"):
+        load(written("[network]\nmode = 'online'\n"))
+
+
+@given(st.one_of(st.text(max_size=60), st.text("[network]mode='\"=,\n#", max_size=60)))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_text_is_settings_or_a_usage_error(written, text):
+    try:
+        load(written(text.encode("utf-8", "surrogatepass")))
+    except UsageError as error:
+        message = str(error)
+    else:
+        message = "; "
+    assert "; " in message
+
+
+def test_every_setting_has_a_key():
+    fields = {field for keys in config._TABLES.values() for field, _ in keys.values()}
+    assert fields | {"path"} == set(Settings.__annotations__)
+
+
+@pytest.mark.parametrize(
+    "text", ["http://p.test:3128", "http://p.test:3128/", "HTTP://u:p@w@10.0.0.1:80", "http://[2001:db8::1]:3128"]
+)
+def test_proxies_that_are_one(text):
+    assert check_proxy(text, "--upstream-proxy") == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "p.test:3128",
+        "https://p.test:3128",
+        "http://p.test",
+        "http://p.test:0",
+        "http://p.test:1/x",
+        "http://:3128",
+        "http://a b:3128",
+        "http://u:hush@p.test:x",
+    ],
+)
+def test_proxies_that_are_none_are_refused_without_showing_a_password(text):
+    with pytest.raises(UsageError) as caught:
+        check_proxy(text, "--upstream-proxy")
+    assert "hush" not in str(caught.value)
+
+
+def test_a_server_is_one_address():
+    assert check_server("192.0.2.53:5353", "--upstream-dns") == "192.0.2.53:5353"
