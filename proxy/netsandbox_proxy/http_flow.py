@@ -83,6 +83,8 @@ class HttpFlow:
         return None
 
     def close(self, outcome: str) -> None:
+        if self._server is not None and outcome != outcomes.HTTP:
+            self._server.abort()  # it must not take what it got for the whole
         self._drop_server()
         self._end_passage(outcome)
 
@@ -144,14 +146,14 @@ class HttpFlow:
         try:
             got = self._reader.feed(data)
             if got is None:
-                return
+                return self._flow.close(outcomes.HTTP) if self._ended else None
             head, self._buffer = got
             self._reader = None
             self._busy = True
             self._flow.deadline = NEVER
-            self._request(head)
+            return self._request(head)
         except ProtocolError as error:
-            self._turn_down(error)
+            return self._turn_down(error)
 
     def _client_ended(self) -> None:
         self._ended = True
@@ -180,13 +182,18 @@ class HttpFlow:
 
     def _on_server(self, events: int) -> None:
         exchange = self._exchange
-        if exchange is None:  # between two requests it has nothing to say but goodbye
-            return self._server_left()
+        if exchange is None:
+            return self._on_idle_server()
         if events & OUT:
             exchange.flush_up()
         if events & ~OUT and not exchange.to_client:
             exchange.read_answer()
         return self._after(exchange)
+
+    def _on_idle_server(self) -> None:
+        """Between two requests it has nothing to say but goodbye."""
+        if self._server is not None and self._server.read(1) is not None:
+            self._server_left()
 
     def _after(self, exchange: Exchange) -> None:
         if exchange.fault is not None:
@@ -252,8 +259,10 @@ class HttpFlow:
         """Before a byte of the answer: 502. Behind one, or where the client can tell a race from a fault: hang up."""
         passage = self._passage
         assert passage is not None
-        if exchange.answered or (self._served and fault.reason == "unreachable"):
+        if exchange.answered:
             return self._flow.fail()
+        if self._served and fault.reason == "unreachable":
+            return self._flow.close(outcomes.RESET)
         return self._say(passage, fault, outcomes.UNREACHABLE)
 
     def _say(self, passage: Passage, error: ProtocolError, outcome: str) -> None:
@@ -275,4 +284,4 @@ class HttpFlow:
     def _drop_server(self) -> None:
         server, self._server = self._server, None
         if server is not None:
-            server.abort()
+            server.close()
