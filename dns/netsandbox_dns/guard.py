@@ -44,8 +44,11 @@ class TunnelGuard:
         for label in below.split("."):
             if len(label) > LABEL_MAX:
                 return True
-            if len(label) >= ENTROPY_FROM and self.entropy(label) > ENTROPY_MAX:
-                return True
+            # Word by word: load balancers and buckets chain readable words and short hashes with hyphens, and such a
+            # chain is as varied as noise. One long word as varied as that is not a word.
+            for word in label.split("-"):
+                if len(word) >= ENTROPY_FROM and self.entropy(word) > ENTROPY_MAX:
+                    return True
         return False
 
     def entropy(self, text: str) -> float:

@@ -97,7 +97,7 @@ class Upstream:
         lookup.start(self._exchange)
 
     def forward(self, query: Query, done: Callable[[bytes | None], None]) -> None:
-        """Put a question of another type to the servers; *done* gets a reply rebuilt from what was understood, or None."""
+        """Put a question of another type to the servers; *done* gets a rebuilt reply, or None for every failure."""
         from .forwarding import rebuilt
 
         if self._forwarded >= PENDING_MAX:

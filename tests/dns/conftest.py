@@ -1,0 +1,186 @@
+"""A policy of three names, a log that can be broken, a clock that is turned by hand, and a scripted name server."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import dnslib
+import pytest
+from netsandbox_dns.contract import Judgement
+from netsandbox_dns.guard import TunnelGuard
+from netsandbox_dns.pool import SyntheticPool
+from netsandbox_dns.resolver import Resolver
+from netsandbox_dns.upstream import Failed, Found, Upstream
+
+from netsandbox.loop import Loop
+
+
+class Session:
+    """A resolver with everything it needs, and what it wrote."""
+
+    def __init__(self, **options: Any) -> None:
+        self.records: list[dict[str, Any]] = []
+        self.judged: list[bytes] = []
+        self.writable = True
+        self.forwarding = False
+        self.now = 100.0
+        self.pool = options.pop("pool", None) or SyntheticPool()
+        self.resolver = Resolver(
+            self.judge, self.note, self.pool, TunnelGuard(), lambda: self.now, host_names=["Builder.lan"], **options
+        )
+
+    def judge(self, name: bytes, qtype: int) -> Judgement:
+        self.judged.append(name)
+        host = name.decode("ascii").lower()
+        if host == "broken.test":
+            raise RuntimeError("the judge fell over")
+        if host in ("allowed.test", "other.test"):
+            return Judgement(allowed=True, reason="rule", host=host, rule=host, forward=self.forwarding)
+        if host.endswith(".wild.test"):
+            return Judgement(allowed=True, reason="rule", host=host, rule="*.wild.test", wildcard="wild.test")
+        return Judgement(allowed=False, reason="not-allowed", host=host)
+
+    def note(self, host: str, qtype: int, **fields: Any) -> bool:
+        if not self.writable:
+            return False
+        self.records.append({"host": host, "qtype": qtype, **fields})
+        return True
+
+    def ask(self, name: str, qtype: str = "A", transport: str = "udp") -> dnslib.DNSRecord:
+        reply = self.resolver.answer(bytes(dnslib.DNSRecord.question(name, qtype).pack()), transport)
+        assert reply is not None
+        return dnslib.DNSRecord.parse(reply)
+
+    def counted(self) -> int:
+        return sum(record["count"] for record in self.records)
+
+
+@pytest.fixture
+def session() -> Session:
+    return Session()
+
+
+@pytest.fixture
+def make_session() -> type[Session]:
+    return Session
+
+
+class NameServer:
+    """Answers on loopback, UDP and TCP, as `script(request, transport)` says: bytes, a list of them, or None."""
+
+    def __init__(self) -> None:
+        self.script: Callable[[dnslib.DNSRecord, str], Any] = lambda request, transport: None
+        self.asked: list[tuple[str, str, str]] = []
+        self.peers: list[tuple[str, int]] = []
+        self.udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.udp.bind(("127.0.0.1", 0))
+        self.place = self.udp.getsockname()
+        self.tcp = socket.create_server(self.place)
+        self._threads = [threading.Thread(target=run, daemon=True) for run in (self._serve_udp, self._serve_tcp)]
+        for thread in self._threads:
+            thread.start()
+
+    def close(self) -> None:
+        self.tcp.shutdown(socket.SHUT_RDWR)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as last:
+            last.sendto(b"", self.place)
+        for thread in self._threads:
+            thread.join(5)
+        self.udp.close()
+        self.tcp.close()
+
+    def _told(self, data: bytes, transport: str) -> list[bytes]:
+        request = dnslib.DNSRecord.parse(data)
+        self.asked.append((str(request.q.qname).rstrip("."), dnslib.QTYPE[request.q.qtype], transport))
+        said = self.script(request, transport)
+        return [] if said is None else [said] if isinstance(said, bytes) else said
+
+    def _serve_udp(self) -> None:
+        while True:
+            data, peer = self.udp.recvfrom(4096)
+            if not data:
+                return
+            self.peers.append(peer)
+            for reply in self._told(data, "udp"):
+                self.udp.sendto(reply, peer)
+
+    def _serve_tcp(self) -> None:
+        while True:
+            try:
+                conn, _ = self.tcp.accept()
+            except OSError:
+                return
+            with conn:
+                conn.settimeout(5)
+                head = conn.recv(2, socket.MSG_WAITALL)
+                data = conn.recv(int.from_bytes(head, "big"), socket.MSG_WAITALL)
+                for reply in self._told(data, "tcp"):
+                    conn.sendall(len(reply).to_bytes(2, "big") + reply)
+
+
+def zone_reply(request: dnslib.DNSRecord, text: str, **header: int) -> bytes:
+    """The records of *text* that have the type asked for or are CNAMEs, under the question as it was spelled."""
+    reply = request.reply()
+    for record in dnslib.RR.fromZone(text):
+        if record.rtype in (request.q.qtype, dnslib.QTYPE.CNAME):
+            reply.add_answer(record)
+    for field, value in header.items():
+        setattr(reply.header, field, value)
+    return bytes(reply.pack())
+
+
+@pytest.fixture
+def answer_from() -> Callable[..., bytes]:
+    return zone_reply
+
+
+@pytest.fixture
+def server() -> Iterator[NameServer]:
+    server = NameServer()
+    yield server
+    server.close()
+
+
+class Asker:
+    """An upstream on a loop of its own, asked synchronously."""
+
+    def __init__(self, loop: Loop, upstream: Upstream) -> None:
+        self.loop = loop
+        self.upstream = upstream
+
+    def __call__(self, name: str, *, patience: float = 5.0) -> Found | Failed:
+        results: list[Found | Failed] = []
+        self.upstream.lookup(name, lambda result: (results.append(result), self.loop.stop())[0])
+        if not results:
+            guard = self.loop.call_later(patience, self.loop.stop)
+            self.loop.run()
+            guard.cancel()
+        assert results, f"no answer about {name} in {patience} s"
+        return results[0]
+
+
+@pytest.fixture
+def loop() -> Iterator[Loop]:
+    loop = Loop()
+    yield loop
+    loop.close()
+
+
+@pytest.fixture
+def ask_upstream(loop: Loop, server: NameServer) -> Iterator[Callable[..., Asker]]:
+    made: list[Upstream] = []
+
+    def make(
+        servers: list[tuple[str, int]] | None = None, hosts: dict[str, list[str]] | None = None, **options: Any
+    ) -> Asker:
+        options = {"timeout": 0.3, "attempts": 2, **options}
+        upstream = Upstream(loop, servers or [server.place], hosts or {}, loop.now, **options)
+        made.append(upstream)
+        return Asker(loop, upstream)
+
+    yield make
+    for upstream in made:
+        upstream.close()
