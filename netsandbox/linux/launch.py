@@ -60,15 +60,17 @@ class Helper:
     def prepare(self, plan_bytes: bytes) -> list[int]:
         """Send the plan and wait until the doors stand: their descriptors, in the order of `plan.doors()`."""
         self.channel.send(plan_bytes)
-        while True:
+        doors: list[int] = []
+        while not (self.pid and doors):
             message = self.receive()
             if message.kind == "P":
                 self.pid = message.number
                 os.waitpid(self._spawned, 0)
             elif message.kind == "D" and len(message.descriptors) == len(plan.doors()):
-                return message.descriptors
+                doors = message.descriptors
             else:
                 self._refused(message)
+        return doors
 
     def go(self) -> None:
         """Start the command. Until now nothing of it has run."""
@@ -86,10 +88,24 @@ class Helper:
         ]
         return Message(data, descriptors)
 
-    def _refused(self, message: Message) -> None:
-        from netsandbox.linux.diagnosis import explain_failure
+    def close(self) -> None:
+        """End the session, if it still runs, and reap it. PID 1 leaves when the channel closes."""
+        self.channel.close()
+        for pid in (self._spawned if not self.pid else 0, self.pid):
+            if pid:
+                try:
+                    os.waitpid(pid, 0)
+                except ChildProcessError:
+                    pass
 
-        raise HostError(explain_failure(message.text, message.number))
+    def _refused(self, message: Message) -> None:
+        raise set_up_failure(message.text, message.number)
+
+
+def set_up_failure(step: str, number: int) -> HostError:
+    from netsandbox.linux.diagnosis import explain_failure
+
+    return HostError(explain_failure(step, number))
 
 
 def exec_failure(command: str, number: int) -> CommandError:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 ANY_PORT: tuple[int, ...] = ()
+_ports_read = {"*": ANY_PORT}  # rules share their ports: a long list repeats a few
 _SCHEMES = {"http": 80, "https": 443}
 _BROADEST = {4: 8, 6: 7}  # wider than this is no network but a large part of the world
 
@@ -68,8 +69,10 @@ def parse_domain(text: str, origin: str, *, deny: bool = False) -> DomainRule:
     if is_plain(text):
         return DomainRule(text, origin, text, None, apex=True, below=False)
     pattern, ports = _split_url(text, origin) if ":/" in text else _split_port(text, origin)
-    wildcard, name = _split_wildcard(pattern, text, origin, deny=deny)
+    wildcard = "*." if pattern[:2] == "*." else "**." if pattern[:3] == "**." else ""
+    name = pattern[len(wildcard) :]
     if not is_plain(name):
+        _check_wildcards(pattern, name, text, origin, deny=deny)
         name = _canonical_name(name, ports, text, origin)
     if wildcard and not deny and is_shared(name):
         _refuse(origin, text, f"covers everybody's names under {name}", "name the domains one by one")
@@ -110,12 +113,13 @@ def _number(text: str, least: int, most: int) -> int | None:
 
 
 def _ports(port: str, text: str, origin: str) -> tuple[int, ...]:
-    if port == "*":
-        return ANY_PORT
+    ports = _ports_read.get(port)
+    if ports is not None:
+        return ports
     number = read_port(port)
     if number is None:
         _refuse(origin, text, f"has a bad port {printable(port)}", "write a port from 1 to 65535, or * for every port")
-    return (number,)
+    return _ports_read.setdefault(port, (number,))
 
 
 def _canonical_name(name: str, ports: tuple[int, ...] | None, text: str, origin: str) -> str:
@@ -157,18 +161,14 @@ def _split_url(text: str, origin: str) -> tuple[str, tuple[int, ...] | None]:
     return host, (port,) if ports is None else ports
 
 
-def _split_wildcard(pattern: str, text: str, origin: str, *, deny: bool) -> tuple[str, str]:
-    """The wildcard in front ("", "*." or "**.") and the name that it stands over."""
+def _check_wildcards(pattern: str, name: str, text: str, origin: str, *, deny: bool) -> None:
+    """Refuse a pattern for every name, and a *name* with a wildcard left in it."""
     if pattern.strip("*.[]?") == "" and pattern.strip("."):
         instead = "use --offline to deny everything" if deny else "use --online to allow everything"
         _refuse(origin, text, "matches every name", instead)
-    wildcard = "*." if pattern[:2] == "*." else "**." if pattern[:3] == "**." else ""
-    name = pattern[len(wildcard) :]
     if "*" in name or "?" in name:
-        _refuse(
-            origin, text, "has a wildcard that is not its whole first label", "write *.example.com or **.example.com"
-        )
-    return wildcard, name
+        what = "has a wildcard that is not its whole first label"
+        _refuse(origin, text, what, "write *.example.com or **.example.com")
 
 
 def _split_address(text: str, origin: str) -> tuple[str, tuple[int, ...] | None]:

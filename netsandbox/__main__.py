@@ -1,0 +1,5 @@
+"""`python -m netsandbox`."""
+
+from netsandbox.cli.main import main
+
+main()

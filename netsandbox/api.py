@@ -1,0 +1,87 @@
+"""The Python API, which the command line uses too.
+
+    with Sandbox(Policy(allow_domains=["example.com"])) as box:
+        result = box.run(["curl", "-fsS", "https://example.com/"])
+        print(result.returncode, result.denied)
+"""
+
+from __future__ import annotations
+
+import os
+
+from netsandbox.record import record
+from netsandbox.session import Session
+from netsandbox.settings import RunSettings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import TracebackType
+
+    from netsandbox.policy.policy import Policy
+
+
+@record
+class Denial:
+    """What was refused, how often, and the option that would have allowed it (None where no option does)."""
+
+    host: str | None
+    port: int | None
+    reason: str
+    flag: str | None
+    count: int
+
+
+@record
+class Result:
+    """How a command ended: `returncode` as `subprocess` has it (negative for a signal), and what was refused."""
+
+    returncode: int
+    session: str
+    audit_log: str
+    denied: tuple[Denial, ...]
+
+
+class Sandbox:
+    """Runs commands under one policy. Each run is a session of its own, with its own network and its own log."""
+
+    def __init__(self, policy: Policy, settings: RunSettings | None = None) -> None:
+        self.policy = policy
+        self.settings = settings or RunSettings()
+        self._open = True
+
+    def __enter__(self) -> Sandbox:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open = False
+
+    def run(
+        self,
+        command: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        stdin: int = 0,
+        stdout: int = 1,
+        stderr: int = 2,
+    ) -> Result:
+        """Run *command* and wait for it. *stdin*, *stdout* and *stderr* are descriptors; *env* defaults to ours.
+
+        Raises `netsandbox.errors.NetsandboxError` when the sandbox cannot be set up or the command not executed; it is
+        never run unconfined instead.
+        """
+        if not self._open:
+            raise RuntimeError("this Sandbox is closed; make a new one")
+        if not command or isinstance(command, (str, bytes)):
+            raise TypeError("command is a list of strings, the program first")
+        outer = os.environb if env is None else {os.fsencode(name): os.fsencode(value) for name, value in env.items()}
+        session = Session(self.policy, self.settings)
+        status = session.run(command, outer, (stdin, stdout, stderr))
+        return Result(
+            os.waitstatus_to_exitcode(status),
+            session.id,
+            session.log.path,
+            tuple(Denial(*key, count) for key, count in session.log.denied.items()),  # type: ignore[arg-type]
+        )

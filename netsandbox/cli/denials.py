@@ -1,0 +1,36 @@
+"""What a user reads after a run in which something was refused: one line a host, with the option that would allow it."""
+
+from __future__ import annotations
+
+from netsandbox.policy import reasons
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from netsandbox.api import Denial
+
+MOST_LINES = 20
+# Every program that looks up a user name asks nscd by a unix socket first; that is in the log, not worth a line here.
+UNSAID = (reasons.UNIX_SOCKET,)
+
+
+def denial_lines(denials: Iterable[Denial]) -> list[str]:
+    """A host that was refused at several doors, or first by the resolver, gets one line: the one that says most."""
+    by_host: dict[str, Denial] = {}
+    for denial in denials:
+        if denial.reason in UNSAID or denial.host is None:
+            continue
+        known = by_host.get(denial.host)
+        if known is None or (known.port is None and denial.port is not None):
+            by_host[denial.host] = denial
+    lines = [_line(denial) for denial in by_host.values()]
+    if len(lines) > MOST_LINES:
+        lines = [*lines[:MOST_LINES], f"and {len(lines) - MOST_LINES} more hosts; see `netsandbox audit summary`"]
+    return lines
+
+
+def _line(denial: Denial) -> str:
+    where = f"{denial.host}:{denial.port}" if denial.port else f"{denial.host}"
+    remedy = f"allow it with {denial.flag}" if denial.flag else "no option allows it; see `netsandbox audit show`"
+    return f"denied {where} ({denial.reason}); {remedy}"

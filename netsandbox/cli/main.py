@@ -1,0 +1,86 @@
+"""The entry point: one subcommand, one exit status, no traceback for what a user can mend."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from netsandbox.errors import NetsandboxError, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+COMMANDS = ("run", "explain", "audit", "doctor")
+
+
+def main() -> NoReturn:
+    """Run the command line and leave the process without the interpreter's farewell, which takes milliseconds."""
+    try:
+        status = dispatch(sys.argv[1:])
+    except NetsandboxError as error:
+        status = error.status
+        _say(str(error))
+    except KeyboardInterrupt:
+        status = -2
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:  # whoever read our output is gone
+        pass
+    leave(status)
+
+
+def dispatch(arguments: list[str]) -> int:
+    """The status of one subcommand; negative for the signal that killed the user's command."""
+    word = arguments[0] if arguments else "--help"
+    rest = arguments[1:]
+    if word == "run":
+        from netsandbox.cli.run import main as run
+
+        return run(rest)
+    if word == "audit":
+        from netsandbox.cli.audit import main as audit
+
+        return audit(rest)
+    if word == "explain":
+        from netsandbox.cli.explain import main as explain
+
+        return explain(rest)
+    if word == "doctor":
+        from netsandbox.cli.doctor import main as doctor
+
+        return doctor(rest)
+    if word in ("-h", "--help", "help"):
+        from netsandbox.cli.help import print_overview
+
+        return print_overview()
+    if word in ("-V", "--version"):
+        from netsandbox.version import __version__
+
+        print(f"netsandbox {__version__}")
+        return 0
+    raise UsageError(f"unknown command {word!a}; use one of {', '.join(COMMANDS)}, or see `netsandbox --help`")
+
+
+def leave(status: int) -> NoReturn:
+    """Exit with *status*; a negative one means dying of that signal ourselves, so that our caller sees it (INV-9)."""
+    if status < 0:
+        import _signal
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the command's core was its own; ours would be a second one
+        try:
+            _signal.signal(-status, _signal.SIG_DFL)
+            os.kill(os.getpid(), -status)
+        except (OSError, ValueError):  # SIGKILL and SIGSTOP cannot be set, and kill anyway
+            pass
+        status = 128 - status
+    os._exit(status)
+
+
+def _say(text: str) -> None:
+    try:
+        sys.stderr.write(f"netsandbox: {text}\n")
+    except OSError:
+        pass

@@ -1,0 +1,114 @@
+"""Opens the doors: wires the sockets that were made inside the session to the components that serve them.
+
+Imported when the first packet arrives, so a command that never uses the network never pays for it.
+"""
+
+from __future__ import annotations
+
+import _socket
+
+from netsandbox.gate import Gate
+from netsandbox.own_addresses import OwnAddresses
+from netsandbox_dns.door import UdpDoor
+from netsandbox_dns.guard import TunnelGuard
+from netsandbox_dns.pool import SyntheticPool
+from netsandbox_dns.recorder import UdpRecorder
+from netsandbox_dns.resolver import Resolver
+from netsandbox_dns.settings import parse_hosts, parse_resolv_conf
+from netsandbox_dns.stream import TcpDoor
+from netsandbox_dns.upstream import Upstream
+from netsandbox_proxy.door import MixedDoor, TransparentDoor
+from netsandbox_proxy.limits import Limits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from netsandbox.audit.log import AuditLog
+    from netsandbox.loop import Loop
+    from netsandbox.policy.policy import Policy
+    from netsandbox.settings import RunSettings
+    from netsandbox_proxy.contract import Parent
+
+
+class Doors:
+    """Every door of one session. *sockets* are named as in `linux.plan.doors()`."""
+
+    def __init__(
+        self, loop: Loop, policy: Policy, log: AuditLog, settings: RunSettings, sockets: dict[str, _socket.socket]
+    ) -> None:
+        _raise_descriptor_limit()
+        pool, guard = SyntheticPool(), TunnelGuard()
+        upstream = _upstream(loop, settings)
+        gate = Gate(
+            policy,
+            log,
+            upstream,
+            pool,
+            guard,
+            own=OwnAddresses(loop.now),
+            clock=loop.now,
+            parent=_parent(settings),
+        )
+        limits = Limits()
+        self._resolver = Resolver(
+            gate.judge_question,
+            gate.note_question,
+            pool,
+            guard,
+            loop.now,
+            later=loop.call_later,
+            host_names=[_socket.gethostname()],
+            forward=upstream.forward,
+        )
+        self._tcp = [MixedDoor(loop, gate, sockets[name], limits) for name in ("mixed", "mixed6")]
+        self._tcp += [TransparentDoor(loop, gate, sockets[name], limits) for name in ("transparent", "transparent6")]
+        self._dns = [UdpDoor(loop, sockets[name], self._resolver) for name in ("dns", "dns6")]
+        self._dns_tcp = [TcpDoor(loop, sockets[name], self._resolver) for name in ("dns-tcp", "dns-tcp6")]
+        self._recorders = [UdpRecorder(loop, sockets[name], gate.note_datagrams) for name in ("udp", "udp6")]
+
+    @property
+    def flows(self) -> int:
+        """Connections that are still open."""
+        return sum(door.flows for door in self._tcp)
+
+    def close(self) -> None:
+        """Close everything; what was folded or still open gets its record."""
+        for door in (*self._tcp, *self._dns, *self._dns_tcp, *self._recorders):
+            door.close()
+        self._resolver.flush()
+
+
+def _upstream(loop: Loop, settings: RunSettings) -> Upstream:
+    """Servers named by the user are asked alone; otherwise the host's own configuration, hosts file first."""
+    if settings.upstream_dns:
+        return Upstream(loop, list(settings.upstream_dns), {}, loop.now)
+    host = parse_resolv_conf(_read("/etc/resolv.conf"))
+    servers = host.servers or [("127.0.0.1", 53)]
+    hosts = parse_hosts(_read("/etc/hosts"))
+    return Upstream(loop, servers, hosts, loop.now, timeout=host.timeout, attempts=host.attempts)
+
+
+def _parent(settings: RunSettings) -> Parent | None:
+    if settings.upstream_proxy is None:
+        return None
+    from netsandbox.upstream_proxy import resolve_parent
+
+    return resolve_parent(settings.upstream_proxy)
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:  # an absent file says nothing; names then fail to resolve, which denies
+        return ""
+
+
+def _raise_descriptor_limit() -> None:
+    """A tunnel takes two descriptors; the command was started before and keeps the limit it had."""
+    import resource
+
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65536) if hard > 0 else 65536, hard))
+    except (OSError, ValueError):  # the lower limit still holds; doors refuse what they cannot accept
+        pass

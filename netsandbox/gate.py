@@ -1,0 +1,239 @@
+"""The gate: where names are judged, looked up, judged again and recorded, for every TCP door (INV-3).
+
+An attempt passes canonical name -> policy -> tunnel guard -> lookup -> address check, and the first no ends it. Whatever
+raises on the way is a no with the reason `internal` (INV-1). A refusal is in the log before the door hears of it; a
+grant is in the log before the door dials (INV-5). Imported when the first connection arrives.
+"""
+
+from __future__ import annotations
+
+from netsandbox.policy import reasons
+from netsandbox.policy.explain import flag_for, hint
+from netsandbox.policy.ip import parse
+from netsandbox.policy.names import BadName, canonical
+from netsandbox.policy.policy import bad_name, is_loopback_name
+from netsandbox.policy.verdict import DNS, TCP, Request, verdict
+from netsandbox_dns.contract import Judgement
+from netsandbox_dns.upstream import Failed
+from netsandbox_proxy.contract import Grant, Refusal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from netsandbox.audit.log import AuditLog
+    from netsandbox.policy.ip import Address
+    from netsandbox.policy.names import Host
+    from netsandbox.policy.policy import Policy
+    from netsandbox.policy.verdict import Verdict
+    from netsandbox_dns.guard import TunnelGuard
+    from netsandbox_dns.pool import SyntheticPool
+    from netsandbox_dns.upstream import Found, Upstream
+    from netsandbox_proxy.contract import Attempt, Parent
+
+    Done = Callable[[Grant | Refusal], None]
+
+AF_INET, AF_INET6 = 2, 10
+LOOPBACK_ADDRESSES = ((AF_INET, "127.0.0.1"), (AF_INET6, "::1"))
+
+
+class Gate:
+    """One per session; implements `netsandbox_proxy.contract.Gate`."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        log: AuditLog,
+        upstream: Upstream,
+        pool: SyntheticPool,
+        guard: TunnelGuard,
+        *,
+        own: Callable[[], Collection[Address]],
+        clock: Callable[[], float],
+        parent: Parent | None = None,
+    ) -> None:
+        self.policy = policy
+        self._log = log
+        self._upstream = upstream
+        self._pool = pool
+        self._guard = guard
+        self._own = own
+        self._clock = clock
+        self._parent = parent
+        self._types = frozenset(policy.allow_query_types)
+
+    # For the TCP doors.
+
+    def admit(self, attempt: Attempt, done: Done) -> None:
+        try:
+            self._judge(attempt, done)
+        except Exception as error:
+            done(self._refuse(attempt, self._internal(attempt, error)))
+
+    def dialling(self, grant: Grant, address: str) -> bool:
+        decided: Verdict = grant.token  # type: ignore[assignment]
+        return self._log.write(
+            "egress",
+            verdict="allow",
+            reason=decided.reason,
+            rule=decided.rule,
+            door=grant.attempt.door,
+            host=grant.host,
+            port=grant.port,
+            address=address,
+        )
+
+    def refuse(self, grant: Grant, reason: str) -> Refusal:
+        return self._refuse(grant.attempt, verdict(reason, grant.host, grant.port))
+
+    def reject(self, door: str, reason: str, detail: str, source: tuple[str, int]) -> None:
+        self._log.write("egress", verdict="deny", reason=reason, door=door, detail=detail)
+
+    def ended(self, grant: Grant, address: str | None, up: int, down: int, milliseconds: int, outcome: str) -> None:
+        self._log.write(
+            "egress.end",
+            door=grant.attempt.door,
+            host=grant.host,
+            port=grant.port,
+            address=address,
+            bytes_up=up,
+            bytes_down=down,
+            ms=milliseconds,
+            outcome=outcome,
+        )
+
+    # For the resolver.
+
+    def judge_question(self, name: bytes, qtype: int) -> Judgement:
+        from netsandbox.record_types import type_name
+
+        try:
+            host = canonical(name)
+        except BadName:
+            decided = bad_name(name, 0)
+        else:
+            decided = self.policy.decide(Request(host, 0, DNS))
+        return Judgement(
+            allowed=decided.allowed,
+            reason=decided.reason,
+            host=decided.host,
+            rule=decided.rule,
+            loopback=decided.reason == reasons.LOOPBACK,
+            wildcard=decided.wildcard,
+            forward=bool(self._types) and type_name(qtype) in self._types,
+        )
+
+    def note_question(
+        self, host: str, qtype: int, *, allowed: bool, reason: str, rule: str | None, count: int
+    ) -> bool:
+        from netsandbox.record_types import type_name
+
+        extra: dict[str, object] = {"count": count} if count > 1 else {}
+        if not allowed:
+            extra["hint"] = flag_for(verdict(reason, host, 0))
+        return self._log.write(
+            "dns",
+            verdict="allow" if allowed else "deny",
+            reason=reason,
+            rule=rule,
+            door="dns",
+            host=host,
+            qtype=type_name(qtype),
+            **extra,
+        )
+
+    def note_datagrams(self, address: str, port: int, length: int, source: tuple[str, int], count: int) -> bool:
+        extra: dict[str, object] = {"count": count} if count > 1 else {}
+        return self._log.write(
+            "udp",
+            verdict="deny",
+            reason=reasons.UDP,
+            door="udp",
+            host=self._pool.name_of(address),
+            port=port,
+            address=address,
+            bytes_up=length,
+            **extra,
+        )
+
+    # The way of one attempt.
+
+    def _judge(self, attempt: Attempt, done: Done) -> None:
+        raw = attempt.host
+        if attempt.address is not None:
+            name = self._pool.name_of(attempt.address)
+            raw = name.encode("ascii") if name is not None else raw
+        try:
+            host = canonical(raw)
+        except BadName:
+            return done(self._refuse(attempt, bad_name(raw, attempt.port)))
+        decided = self.policy.decide(Request(host, attempt.port, TCP))
+        if not decided.allowed:
+            return done(self._refuse(attempt, decided))
+        tunnel = self._guard.admit(host.text, decided.wildcard, self._clock())
+        if tunnel is not None:
+            return done(self._refuse(attempt, verdict(tunnel, host.text, attempt.port, rule=decided.rule)))
+        if host.address is not None:
+            family = AF_INET if host.address.version == 4 else AF_INET6
+            return done(self._checked(attempt, host, decided, [(family, host.address.text)]))
+        if is_loopback_name(host.text):
+            return done(self._checked(attempt, host, decided, LOOPBACK_ADDRESSES))
+        if self._parent is not None:
+            return done(
+                Grant(attempt, host.text, attempt.port, (), named=True, parent=self._parent, token=decided)
+            )
+        return self._upstream.lookup(host.text, lambda found: done(self._found(attempt, host, decided, found)))
+
+    def _found(self, attempt: Attempt, host: Host, decided: Verdict, found: Found | Failed) -> Grant | Refusal:
+        try:
+            if isinstance(found, Failed):
+                return self._refuse(attempt, verdict(reasons.LOOKUP_FAILED, host.text, attempt.port), found.reason)
+            for alias in found.chain:
+                denied = self.policy.denies_name(canonical(alias), attempt.port)
+                if denied is not None:
+                    return self._refuse(attempt, denied)
+            return self._checked(attempt, host, decided, found.addresses)
+        except Exception as error:
+            return self._refuse(attempt, self._internal(attempt, error))
+
+    def _checked(
+        self, attempt: Attempt, host: Host, decided: Verdict, addresses: Collection[tuple[int, str]]
+    ) -> Grant | Refusal:
+        """Keep the addresses that pass (INV-4); the first that does not is the reason when none does."""
+        own = self._own()
+        passed: list[tuple[int, str]] = []
+        failed: Verdict | None = None
+        for family, text in addresses:
+            address = parse(text)
+            if address is None:
+                continue
+            checked = self.policy.check_address(host, address, attempt.port, own)
+            if checked.allowed:
+                passed.append((family, text))
+            else:
+                failed = failed or checked
+        if not passed:
+            return self._refuse(attempt, failed or verdict(reasons.LOOKUP_FAILED, host.text, attempt.port))
+        parent = self._parent if host.address is None and not is_loopback_name(host.text) else None
+        return Grant(
+            attempt, host.text, attempt.port, passed, named=host.address is None, parent=parent, token=decided
+        )
+
+    def _refuse(self, attempt: Attempt, decided: Verdict, detail: str | None = None) -> Refusal:
+        self._log.write(
+            "egress",
+            verdict="deny",
+            reason=decided.reason,
+            rule=decided.rule,
+            door=attempt.door,
+            host=decided.host,
+            port=attempt.port,
+            address=decided.address or attempt.address,
+            hint=flag_for(decided, self.policy.default_ports),
+            detail=detail,
+        )
+        return Refusal(decided.host, attempt.port, decided.reason, hint(decided, self.policy.default_ports))
+
+    def _internal(self, attempt: Attempt, error: Exception) -> Verdict:
+        self._log.write("policy", verdict="deny", reason=reasons.INTERNAL, detail=repr(error))
+        return verdict(reasons.INTERNAL, attempt.host.decode("ascii", "backslashreplace"), attempt.port)

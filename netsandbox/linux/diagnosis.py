@@ -1,0 +1,56 @@
+"""Why the helper could not set the session up, in words that end with what to do."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+
+def explain_failure(step: str, number: int) -> str:
+    """The message for a failed set-up step; an empty step means that the helper died without a word."""
+    if not step:
+        return "the native helper ended before the sandbox stood; run `netsandbox doctor`"
+    what = f"{step} failed: {os.strerror(number)}"
+    if step == "creating namespaces":
+        return f"{what}. {_namespaces(number)}"
+    if step == "/proc":
+        return (
+            f"cannot mount a private /proc: {os.strerror(number)}. In a container its /proc is masked; start it with "
+            "`--security-opt systempaths=unconfined` or run netsandbox outside"
+        )
+    if "nftables" in step:
+        return f"{what}. The kernel needs nf_tables and nft_tproxy; as root run `modprobe nft_tproxy`"
+    if step == "/proc/self/uid_map":
+        return f"{what}. {_namespaces(number)}"
+    return f"{what}; run `netsandbox doctor` to see what this machine lacks"
+
+
+def _namespaces(number: int) -> str:
+    """Which switch forbids user namespaces here."""
+    for path, wanted, command in (
+        ("/proc/sys/kernel/unprivileged_userns_clone", "1", "sysctl -w kernel.unprivileged_userns_clone=1"),
+        (
+            "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+            "0",
+            "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
+        ),
+    ):
+        value = _read(path)
+        if value is not None and value != wanted:
+            return f"User namespaces are forbidden by {path}={value}; as root run `{command}`"
+    if _read("/proc/sys/user/max_user_namespaces") == "0":
+        return "User namespaces are forbidden by user.max_user_namespaces=0; as root run `sysctl -w user.max_user_namespaces=15000`"
+    if number == errno.ENOSPC:
+        return "Too many namespaces; raise /proc/sys/user/max_*_namespaces or end other sandboxes"
+    return (
+        "User namespaces are not available here (in a container, its seccomp profile forbids them); "
+        "allow them or run netsandbox outside the container"
+    )
+
+
+def _read(path: str) -> str | None:
+    try:
+        with open(path) as file:
+            return file.read().strip()
+    except OSError:
+        return None

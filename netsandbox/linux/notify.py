@@ -1,0 +1,156 @@
+"""Answers the system calls that the seccomp filter will not let pass by itself (seccomp_unotify(2)).
+
+A call that wants a socket of a family outside the allow list is denied and recorded; its arguments are plain numbers, so
+nothing can change between our look and the answer. The kernel never hears CONTINUE from us for a call whose meaning lies
+in memory. When we die the calls fail with ENOSYS.
+"""
+
+from __future__ import annotations
+
+import _struct
+import errno
+import fcntl
+import os
+
+from netsandbox.linux.seccomp import AF_UNIX
+from netsandbox.policy import reasons
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from netsandbox.audit.log import AuditLog
+    from netsandbox.linux.unix_broker import UnixBroker
+    from netsandbox.loop import Loop
+
+# linux/seccomp.h
+NOTIF_RECV, NOTIF_SEND, NOTIF_ID_VALID = 0xC0502100, 0xC0182101, 0x40082102
+NOTIFICATION = _struct.Struct("=QIIiIQ6Q")
+RESPONSE = _struct.Struct("=QqiI")
+MAX_KINDS = 1024
+
+FAMILIES = {
+    0: "unspec",
+    1: "unix",
+    2: "inet",
+    10: "inet6",
+    16: "netlink",
+    17: "packet",
+    21: "rds",
+    29: "can",
+    30: "tipc",
+    31: "bluetooth",
+    38: "alg",
+    40: "vsock",
+    41: "kcm",
+    42: "qipcrtr",
+    43: "smc",
+    44: "xdp",
+}
+TYPES = {1: "stream", 2: "dgram", 3: "raw", 4: "rdm", 5: "seqpacket", 6: "dccp", 10: "packet"}
+
+
+class Call:
+    """One trapped system call. `pid` is the caller's, as this process sees it."""
+
+    __slots__ = ("arguments", "id", "number", "pid")
+
+    def __init__(self, data: bytes) -> None:
+        self.id, self.pid, _, self.number, _, _, *self.arguments = NOTIFICATION.unpack(data)
+
+
+class Listener:
+    """Serves the listener's descriptor until the session ends."""
+
+    def __init__(self, loop: Loop, fd: int, log: AuditLog, unix_sockets: tuple[str, ...]) -> None:
+        self._loop = loop
+        self._fd = fd
+        self._log = log
+        self._repeats: dict[tuple[str, int, int, int], int] = {}
+        self._broker: UnixBroker | None = None
+        if unix_sockets:
+            from netsandbox.linux.unix_broker import UnixBroker
+
+            self._broker = UnixBroker(self, log, unix_sockets)
+        loop.watch(fd, 1, self.serve)
+
+    def serve(self, events: int) -> None:
+        call = self._receive()
+        if call is None:
+            return
+        if self._broker is not None and self._broker.takes(call):
+            self._broker.serve(call)
+            return
+        try:
+            number = self._refuse_socket(call)
+        except Exception:  # whatever goes wrong here, the answer is no
+            number = errno.EPERM
+        self.answer(call, error=number)
+
+    def answer(self, call: Call, *, value: int = 0, error: int = 0) -> None:
+        """Let the call return *value*, or fail with *error*."""
+        try:
+            fcntl.ioctl(self._fd, NOTIF_SEND, RESPONSE.pack(call.id, value, -error, 0))
+        except OSError:  # the caller was killed meanwhile
+            pass
+
+    def is_valid(self, call: Call) -> bool:
+        """Whether the caller still waits: what was read from its process is its own only then."""
+        try:
+            fcntl.ioctl(self._fd, NOTIF_ID_VALID, _struct.pack("=Q", call.id))
+        except OSError:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Write what was folded; without us every further call fails."""
+        for (exe, family, kind, protocol), count in self._repeats.items():
+            if count:
+                self._record(exe, family, kind, protocol, None, count)
+        if self._broker is not None:
+            self._broker.close()
+        self._loop.unwatch(self._fd)
+        os.close(self._fd)
+
+    def _receive(self) -> Call | None:
+        buffer = bytearray(NOTIFICATION.size)
+        try:
+            fcntl.ioctl(self._fd, NOTIF_RECV, buffer)
+        except OSError as error:
+            if error.errno != errno.ENOENT:  # ENOENT: the caller died before we looked
+                self._loop.unwatch(self._fd)
+            return None
+        return Call(bytes(buffer))
+
+    def _refuse_socket(self, call: Call) -> int:
+        """Record and deny; the same wish of the same program is recorded once, then counted."""
+        family, kind, protocol = (argument & 0xFFFFFFFF for argument in call.arguments[:3])
+        kind &= 0xF
+        exe = self._exe(call)
+        key = (exe, family, kind, protocol)
+        if key in self._repeats:
+            self._repeats[key] += 1
+        else:
+            if len(self._repeats) < MAX_KINDS:
+                self._repeats[key] = 0
+            self._record(exe, family, kind, protocol, call.pid, 1)
+        return errno.EACCES if family == AF_UNIX else errno.EPERM
+
+    def _record(self, exe: str, family: int, kind: int, protocol: int, pid: int | None, count: int) -> None:
+        self._log.write(
+            "socket",
+            verdict="deny",
+            reason=reasons.UNIX_SOCKET if family == AF_UNIX else reasons.SOCKET_FAMILY,
+            door="seccomp",
+            pid=pid,
+            exe=exe,
+            family=FAMILIES.get(family, str(family)),
+            type=TYPES.get(kind, str(kind)),
+            protocol=protocol,
+            count=count,
+        )
+
+    def _exe(self, call: Call) -> str:
+        try:
+            exe = os.readlink(f"/proc/{call.pid}/exe")
+        except OSError:
+            return "?"
+        return exe if self.is_valid(call) else "?"

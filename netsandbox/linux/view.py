@@ -1,0 +1,40 @@
+"""What a session sees of this host's files: the paths for `plan.View`, found on the disk."""
+
+from __future__ import annotations
+
+import os
+
+from netsandbox.linux.plan import View
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+FILES = os.path.join(PACKAGE, "linux", "files")
+COMPONENTS = ("proxy", "dns", "portmap", "interpose")
+
+
+def session_view(state: str, log: str | None) -> View:
+    """*state* is hidden; our own code, and a log that the user placed elsewhere, cannot be written (INV-8)."""
+    read_only = _packages()
+    if log is not None:
+        read_only.append(log)
+    return View(
+        uid=os.geteuid(),
+        gid=os.getegid(),
+        files=(
+            (os.path.join(FILES, "resolv.conf"), "/etc/resolv.conf"),
+            (os.path.join(FILES, "hosts"), "/etc/hosts"),
+        ),
+        hidden=(state,) if os.path.isdir(state) else (),
+        read_only=tuple(read_only),
+    )
+
+
+def _packages() -> list[str]:
+    """The launcher and its components: side by side when installed, in their folders in a checkout."""
+    root = os.path.dirname(PACKAGE)
+    found = [PACKAGE]
+    for name in COMPONENTS:
+        for path in (os.path.join(root, f"netsandbox_{name}"), os.path.join(root, name, f"netsandbox_{name}")):
+            if os.path.isdir(path):
+                found.append(path)
+                break
+    return found

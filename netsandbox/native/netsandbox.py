@@ -1,0 +1,4 @@
+#!python
+from netsandbox.cli.main import main
+
+main()

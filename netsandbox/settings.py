@@ -1,0 +1,16 @@
+"""How one run is to be made, besides its policy."""
+
+from __future__ import annotations
+
+from netsandbox.record import record
+
+
+@record
+class RunSettings:
+    """Checked values; where they come from is the command line's or the caller's business."""
+
+    upstream_dns: tuple[tuple[str, int], ...] = ()  # empty: the host's resolv.conf
+    upstream_proxy: str | None = None
+    proxy_env: bool = True
+    audit_log: str | None = None  # None: in the session's state directory, rotated
+    name: str | None = None

@@ -1,0 +1,149 @@
+"""Serves one session from outside: waits for the command, opens the doors on the first packet, passes signals on.
+
+It stands in the host's network, holds the policy and the log, and is the only way out of the session. When it dies the
+kernel kills the session (INV-10); when one of its handlers fails, that connection is refused and the failure recorded,
+never let through (INV-1).
+"""
+
+from __future__ import annotations
+
+import _signal
+import _socket
+import os
+
+from netsandbox.loop import IN, Loop
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from netsandbox.audit.log import AuditLog
+    from netsandbox.doors import Doors
+    from netsandbox.linux.launch import Helper, Message
+    from netsandbox.linux.notify import Listener
+    from netsandbox.policy.policy import Policy
+    from netsandbox.settings import RunSettings
+
+FORWARDED = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT, _signal.SIGUSR1, _signal.SIGUSR2)
+FROM_TERMINAL = (_signal.SIGINT, _signal.SIGQUIT)
+LINGER_SECONDS = 0.25
+KILLED = 9  # the wait status of a session that ended without telling us its own
+
+
+class Supervisor:
+    """One per session. `exec_errno` is set when the command could not be executed."""
+
+    def __init__(
+        self,
+        helper: Helper,
+        policy: Policy,
+        log: AuditLog,
+        settings: RunSettings,
+        sockets: dict[str, _socket.socket],
+    ) -> None:
+        self._helper = helper
+        self._policy = policy
+        self._log = log
+        self._settings = settings
+        self._sockets = sockets
+        self._loop = Loop(self._failed)
+        self._doors: Doors | None = None
+        self._listener: Listener | None = None
+        self._status: int | None = None
+        self.exec_errno = 0
+        self.failure: tuple[str, int] | None = None  # a step that failed after the doors stood
+
+    def run(self) -> int:
+        """Serve until the command has ended; its wait status."""
+        self._loop.watch(self._helper.channel.fileno(), IN, self._on_channel)
+        for sock in self._sockets.values():
+            self._loop.watch(sock.fileno(), IN, self._on_first_packet)
+        previous = self._take_signals()
+        try:
+            self._loop.run()
+        finally:
+            for number, handler in previous.items():
+                _signal.signal(number, handler)
+            self._close()
+        return KILLED if self._status is None else self._status
+
+    def _close(self) -> None:
+        if self._listener is not None:
+            self._listener.close()
+        if self._doors is not None:
+            self._doors.close()
+        for sock in self._sockets.values():
+            sock.close()
+        self._loop.close()
+
+    def _on_channel(self, events: int) -> None:
+        message = self._helper.receive()
+        if message.kind == "L":
+            self._listen(message)
+        elif message.kind == "X":
+            self.exec_errno = message.number
+        elif message.kind == "E":
+            self.failure = (message.text, message.number)
+        else:
+            self._status = message.number if message.kind == "S" else None
+            self._loop.unwatch(self._helper.channel.fileno())
+            self._linger(self._loop.now() + LINGER_SECONDS)
+
+    def _linger(self, until: float) -> None:
+        """What the command wrote before it ended may still be on its way through us."""
+        if self._doors is None or self._doors.flows == 0 or self._loop.now() >= until:
+            self._loop.stop()
+        else:
+            self._loop.call_later(0.005, lambda: self._linger(until))
+
+    def _listen(self, message: Message) -> None:
+        fd = message.descriptors[0]
+        self._loop.watch(fd, IN, lambda events: self._on_notification(fd))
+
+    def _on_notification(self, fd: int) -> None:
+        from netsandbox.linux.notify import Listener
+
+        self._loop.unwatch(fd)
+        self._listener = Listener(self._loop, fd, self._log, self._policy.allow_unix_sockets)
+        self._listener.serve(IN)
+
+    def _on_first_packet(self, events: int) -> None:
+        from netsandbox.doors import Doors
+
+        for sock in self._sockets.values():
+            self._loop.unwatch(sock.fileno())
+        self._doors = Doors(self._loop, self._policy, self._log, self._settings, self._sockets)
+
+    def _take_signals(self) -> dict[int, _signal._HANDLER]:
+        """Handlers for what is not ignored already (nohup); only the main thread may have them."""
+        previous: dict[int, _signal._HANDLER] = {}
+        for number in FORWARDED:
+            if _signal.getsignal(number) != _signal.SIG_IGN:
+                try:
+                    previous[number] = _signal.signal(number, self._forward)
+                except ValueError:
+                    return {}
+        return previous
+
+    def _forward(self, number: int, frame: object) -> None:
+        """The terminal's signals have reached the command already, as a member of our process group."""
+        if number in FROM_TERMINAL and _in_foreground():
+            return
+        try:
+            os.kill(self._helper.pid, number)
+        except ProcessLookupError:
+            pass
+
+    def _failed(self, error: BaseException) -> None:
+        self._log.write("policy", verdict="deny", reason="internal", detail=repr(error))
+
+
+def _in_foreground() -> bool:
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)
