@@ -1,0 +1,119 @@
+"""HTTP where the destination is already decided: inside CONNECT and on transparent connections."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+import pytest
+
+
+def get(host: bytes, path: bytes = b"/") -> bytes:
+    return b"GET %s HTTP/1.1\r\nHost: %s\r\n\r\n" % (path, host)
+
+
+def take(client: socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        more = client.recv(size - len(data))
+        if not more:
+            break
+        data += more
+    return data
+
+
+def test_a_host_that_is_the_decided_name_passes_request_after_request(rig: Any, speak: Any) -> None:
+    canary = rig.canary(speak.answer_http)
+    rig.gate.ports.clear()
+    rig.gate.ports["allowed.test"] = canary.port
+    client = rig.client(rig.transparent("allowed.test", 80))
+    for path in (b"/1", b"/2", b"/3"):
+        client.sendall(get(b"allowed.test", path))
+        assert speak.read_head(client).startswith(b"HTTP/1.1 200 ")
+        assert take(client, len(path) + 13) == b"GET %s HTTP/1.1" % path
+    client.close()
+    rig.settle()
+    assert canary.accepts == 1
+    assert [call[0] for call in rig.gate.calls] == ["admit", "dialling", "ended"]
+    up, down, outcome = rig.gate.named("ended")[0][3:]
+    assert outcome == "http"
+    assert up == len(canary.heard)
+    assert down > 0
+
+
+@pytest.mark.attack(22)
+@pytest.mark.attack(56)
+def test_another_host_is_421_and_never_reaches_the_server(rig: Any, speak: Any) -> None:
+    canary = rig.canary(speak.answer_http)
+    client = rig.tunnel(rig.mixed(), "allowed.test:80")
+    client.sendall(get(b"denied.test"))
+    assert speak.read_all(client).startswith(b"HTTP/1.1 421 ")
+    assert canary.heard == b""
+    assert rig.gate.named("refuse") == [("refuse", "allowed.test", "host-mismatch")]
+    assert rig.gate.named("ended")[0][5] == "refused"
+
+
+@pytest.mark.attack(25)
+def test_the_host_is_compared_on_every_request_and_in_one_segment_too(rig: Any, speak: Any) -> None:
+    canary = rig.canary(speak.answer_http)
+    host = b"allowed.test:%d" % canary.port
+    client = rig.tunnel(rig.mixed(), "allowed.test:80")
+    client.sendall(get(host, b"/1") + get(b"denied.test", b"/2") + get(host, b"/3"))
+    answer = speak.read_all(client)
+    assert b"GET /1" in answer
+    assert b"HTTP/1.1 421 " in answer
+    assert b"/2" not in canary.heard
+    assert b"/3" not in canary.heard
+
+
+@pytest.mark.attack(35)
+def test_a_websocket_inside_connect_is_opaque_after_the_101(rig: Any, speak: Any) -> None:
+    def socketeer(canary: Any, peer: socket.socket) -> None:
+        canary.hear(peer)
+        peer.sendall(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+        while data := canary.hear(peer):
+            peer.sendall(data)
+
+    canary = rig.canary(socketeer)
+    client = rig.tunnel(rig.mixed(), "allowed.test:80")
+    head = b"GET / HTTP/1.1\r\nHost: allowed.test:%d\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n" % canary.port
+    client.sendall(head + b"early")
+    assert speak.read_head(client).startswith(b"HTTP/1.1 101 ")
+    assert client.recv(5) == b"early"
+    client.close()
+    rig.settle()
+    assert rig.gate.named("ended")[0][5] == "http"
+
+
+@pytest.mark.attack(24)
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: allowed.test\r\nHost: denied.test\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost : allowed.test\r\n\r\n",
+        b"GET / HTTP/1.1\nHost: denied.test\n\n",
+        b"CONNECT denied.test:443 HTTP/1.1\r\nHost: denied.test:443\r\n\r\n",
+        b"get  / http/1.1\r\n\r\n",
+    ],
+)
+def test_a_head_that_two_parsers_could_read_differently_goes_nowhere(rig: Any, speak: Any, head: bytes) -> None:
+    canary = rig.canary(speak.answer_http)
+    client = rig.tunnel(rig.mixed(), "allowed.test:80")
+    client.sendall(head)
+    assert speak.read_all(client).startswith(b"HTTP/1.1 4")
+    assert canary.heard == b""
+    assert len(rig.gate.named("refuse")) == 1
+
+
+def test_a_server_that_closes_between_requests_closes_the_client(rig: Any, speak: Any) -> None:
+    def once(canary: Any, peer: socket.socket) -> None:
+        canary.hear(peer)
+        peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+    canary = rig.canary(once)
+    client = rig.tunnel(rig.mixed(), "allowed.test:80")
+    client.sendall(get(b"allowed.test:%d" % canary.port))
+    assert speak.read_all(client).endswith(b"ok")
+    rig.settle()
+    assert rig.gate.named("ended")[0][5] == "http"
