@@ -109,6 +109,7 @@ def test_dotless_i_is_its_own_letter():
         "xn--a.test",
         "xn--allowed-.test",
         "xn--99999999.test",
+        "xn---tda.test",
         "xn--bcher-kva\u00fc.test",
         "a\u0338\u00fc/.test",
     ],
