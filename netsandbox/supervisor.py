@@ -96,12 +96,15 @@ class Supervisor:
 
     def _listen(self, message: Message) -> None:
         fd = message.descriptors[0]
-        self._loop.watch(fd, IN, lambda events: self._on_notification(fd))
+        self._loop.watch(fd, IN, lambda events: self._on_notification(fd, events))
 
-    def _on_notification(self, fd: int) -> None:
+    def _on_notification(self, fd: int, events: int) -> None:
+        self._loop.unwatch(fd)
+        if not events & IN:  # the last process under the filter is gone
+            os.close(fd)
+            return
         from netsandbox.linux.notify import Listener
 
-        self._loop.unwatch(fd)
         self._listener = Listener(self._loop, fd, self._log, self._policy.allow_unix_sockets)
         self._listener.serve(IN)
 
