@@ -73,9 +73,10 @@ class Resolver:
         self._local = _LOCAL | {name.rstrip(".").lower() for name in host_names}
         self._forward = forward
         self._cold = cold if cold is not None else TokenBucket(COLD_RATE, COLD_BURST)
-        self._replies: dict[bytes, tuple[bytes, Tally]] = {}  # all but the id -> all but the id
+        # All but the id -> all but the id. A door that counts in the tally, as `answer` does, may look here itself.
+        self.replies: dict[bytes, tuple[bytes, Tally]] = {}
         self._ledger = Ledger(note, self._lapsed, later)
-        pool.on_evict = self._replies.clear
+        pool.on_evict = self.replies.clear
 
     def answer(
         self,
@@ -86,7 +87,7 @@ class Resolver:
         respond: Respond | None = None,
     ) -> bytes | None:
         """The reply to *data*, or None: nothing is said, or *respond(reply, source, destination)* says it later."""
-        known = self._replies.get(data[2:])
+        known = self.replies.get(data[2:])
         if known is not None:
             known[1].count += 1
             return data[:2] + known[0]
@@ -112,7 +113,7 @@ class Resolver:
 
     def forget(self) -> None:
         """Drop every cached reply: the policy has changed."""
-        self._replies.clear()
+        self.replies.clear()
 
     def _weigh(self, query: wire.Query) -> Outcome:
         try:
@@ -203,17 +204,17 @@ class Resolver:
         return wire.servfail(query) if tally is None else wire.refused(query, f"netsandbox: {LIMIT}")
 
     def _keep(self, key: bytes, reply: bytes, tally: Tally) -> None:
-        if len(self._replies) >= REPLIES_MAX:
-            for stalest in list(self._replies)[: REPLIES_MAX // 2]:
-                del self._replies[stalest]
-        self._replies[key] = (reply, tally)
+        if len(self.replies) >= REPLIES_MAX:
+            for stalest in list(self.replies)[: REPLIES_MAX // 2]:
+                del self.replies[stalest]
+        self.replies[key] = (reply, tally)
 
     def _lapsed(self) -> None:
         """Some windows closed: their replies go. While the log fails all go, so each question meets the log itself."""
         ledger = self._ledger
-        stale = [key for key, known in self._replies.items() if ledger.broken or not ledger.is_open(known[1])]
+        stale = [key for key, known in self.replies.items() if ledger.broken or not ledger.is_open(known[1])]
         for key in stale:
-            del self._replies[key]
+            del self.replies[key]
 
 
 def _reversed(labels: tuple[bytes, ...]) -> bytes | None:

@@ -221,11 +221,11 @@ def test_the_byte_cache_is_bounded_in_entries_and_in_bytes(session: Any) -> None
     for i in range(REPLIES_MAX + 100):
         cookie = b"\0\x0a\0\x08" + i.to_bytes(8, "big")
         assert session.resolver.answer(padded + b"\0\0\x29\x04\xd0\0\0\0\0\0\x0c" + cookie, "udp") is not None
-    assert len(session.resolver._replies) <= REPLIES_MAX
+    assert len(session.resolver.replies) <= REPLIES_MAX
     session.resolver.forget()
     big = b"\0\x0c\xea\x60" + b"\0" * 60000
     assert session.resolver.answer(padded + b"\0\0\x29\x04\xd0\0\0\0\0" + len(big).to_bytes(2, "big") + big, "tcp")
-    assert session.resolver._replies == {}
+    assert session.resolver.replies == {}
     session.resolver.flush()
     assert session.counted() == REPLIES_MAX + 101
 
