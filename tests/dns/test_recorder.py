@@ -19,7 +19,6 @@ class Book:
         self.written.append(fields)
 
 
-@pytest.mark.attack(70)
 @pytest.mark.attack(174)
 @pytest.mark.parametrize(("family", "address"), [(socket.AF_INET, "127.0.0.7"), (socket.AF_INET6, "::1")])
 def test_every_datagram_is_in_a_record_and_none_is_answered(loop: Any, family: int, address: str) -> None:
