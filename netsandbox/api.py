@@ -15,7 +15,7 @@ from netsandbox.settings import RunSettings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
 
     from netsandbox.policy.policy import Policy
@@ -46,8 +46,20 @@ class Sandbox:
     """Runs commands under one policy. Each run is a session of its own, with its own network and its own log."""
 
     def __init__(self, policy: Policy, settings: RunSettings | None = None) -> None:
-        self.policy = policy
-        self.settings = settings or RunSettings()
+        base = settings or RunSettings()
+        fitting = {**vars(base), "unix_sockets": bool(policy.allow_unix_sockets)}
+        self._start(lambda: policy, RunSettings(**fitting))
+
+    @classmethod
+    def deferred(cls, policy: Callable[[], Policy], settings: RunSettings) -> Sandbox:
+        """A sandbox that asks for its policy while the kernel sets the session up; the command line is in a hurry."""
+        box = cls.__new__(cls)
+        box._start(policy, settings)
+        return box
+
+    def _start(self, policy: Callable[[], Policy], settings: RunSettings) -> None:
+        self._policy = policy
+        self.settings = settings
         self._open = True
 
     def __enter__(self) -> Sandbox:
@@ -77,8 +89,8 @@ class Sandbox:
         if not command or isinstance(command, (str, bytes)):
             raise TypeError("command is a list of strings, the program first")
         outer = os.environb if env is None else {os.fsencode(name): os.fsencode(value) for name, value in env.items()}
-        session = Session(self.policy, self.settings)
-        status = session.run(command, outer, (stdin, stdout, stderr))
+        session = Session(self.settings)
+        status = session.run(self._policy, command, outer, (stdin, stdout, stderr))
         return Result(
             os.waitstatus_to_exitcode(status),
             session.id,

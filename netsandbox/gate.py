@@ -10,7 +10,7 @@ from __future__ import annotations
 from netsandbox.policy import reasons
 from netsandbox.policy.explain import flag_for, hint
 from netsandbox.policy.ip import parse
-from netsandbox.policy.names import BadName, canonical
+from netsandbox.policy.names import BadName, canonical, host_of
 from netsandbox.policy.policy import bad_name, is_loopback_name
 from netsandbox.policy.verdict import DNS, TCP, Request, verdict
 from netsandbox_dns.contract import Judgement
@@ -159,14 +159,10 @@ class Gate:
     # The way of one attempt.
 
     def _judge(self, attempt: Attempt, done: Done) -> None:
-        raw = attempt.host
-        if attempt.address is not None:
-            name = self._pool.name_of(attempt.address)
-            raw = name.encode("ascii") if name is not None else raw
         try:
-            host = canonical(raw)
+            host = self._host(attempt)
         except BadName:
-            return done(self._refuse(attempt, bad_name(raw, attempt.port)))
+            return done(self._refuse(attempt, bad_name(attempt.host, attempt.port)))
         decided = self.policy.decide(Request(host, attempt.port, TCP))
         if not decided.allowed:
             return done(self._refuse(attempt, decided))
@@ -183,6 +179,18 @@ class Gate:
                 Grant(attempt, host.text, attempt.port, (), named=True, parent=self._parent, token=decided)
             )
         return self._upstream.lookup(host.text, lambda found: done(self._found(attempt, host, decided, found)))
+
+    def _host(self, attempt: Attempt) -> Host:
+        """What the attempt is for: the name that its synthetic address stands for, its address, or its spelling."""
+        if attempt.address is None:
+            return canonical(attempt.host)
+        name = self._pool.name_of(attempt.address)
+        if name is not None:
+            return canonical(name)
+        address = parse(attempt.address)
+        if address is None:
+            raise BadName(attempt.address)
+        return host_of(address)
 
     def _found(self, attempt: Attempt, host: Host, decided: Verdict, found: Found | Failed) -> Grant | Refusal:
         try:

@@ -1,94 +1,116 @@
-"""One session from start to end: log, plan, helper, supervisor, last record.
+"""One session from start to end: helper, log, supervisor, last record.
 
-Order matters. The log is open before anything can happen, the session stands before the command may start, and the
-command's first instruction already runs behind the doors (attack 203).
+Order matters. The helper is started first, so that the kernel makes the namespaces while we still load the policy and
+open the log; the command itself waits for `go`, which is given only when the doors stand, the policy is whole and the
+log has its first record. Its first instruction already runs behind the doors (attack 203).
 """
 
 from __future__ import annotations
 
-import _socket
 import os
 import time
 
-from netsandbox.audit.log import DEFAULT_CAP, AuditLog
 from netsandbox.audit.places import log_path, new_session_id, state_home
 from netsandbox.environment import session_environment
 from netsandbox.errors import HostError
 from netsandbox.linux import launch, plan, seccomp
 from netsandbox.linux.syscalls import abi_of
 from netsandbox.linux.view import session_view
-from netsandbox.supervisor import Supervisor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from netsandbox.audit.log import AuditLog
     from netsandbox.policy.policy import Policy
     from netsandbox.settings import RunSettings
 
 
 class Session:
-    """Run once. After `run`: `status` (a wait status), `log` with its counts and denials."""
+    """Run once. After `run`, `log` has the counts and the denials."""
 
-    def __init__(self, policy: Policy, settings: RunSettings) -> None:
-        self.policy = policy
+    def __init__(self, settings: RunSettings) -> None:
         self.settings = settings
         self.id = new_session_id()
-        self.log = AuditLog.open(
-            log_path(self.id, settings.audit_log),
-            self.id,
-            cap_bytes=None if settings.audit_log else DEFAULT_CAP,
-        )
-        self.status = 0
+        self.log_path = log_path(self.id, settings.audit_log)
+        self._log: AuditLog | None = None
+
+    @property
+    def log(self) -> AuditLog:
+        """Opened when it is first asked for: a log that the user placed must exist before the helper protects it."""
+        if self._log is None:
+            from netsandbox.audit.log import DEFAULT_CAP, AuditLog
+
+            cap = None if self.settings.audit_log else DEFAULT_CAP
+            self._log = AuditLog.open(self.log_path, self.id, cap_bytes=cap)
+        return self._log
 
     def run(
         self,
+        policy: Callable[[], Policy],
         command: Sequence[str],
         environment: Mapping[bytes, bytes],
-        stdio: tuple[int, int, int] = (0, 1, 2),
+        stdio: tuple[int, int, int],
     ) -> int:
-        """Run *command* to its end; its wait status. Raises before it started, or when it could not be executed."""
+        """Run *command* to its end; its wait status. *policy* is asked once, while the helper works.
+
+        Whatever is raised on the way, the command has not run, or has ended.
+        """
         began = time.monotonic()
-        inside = session_environment(environment, self.id, proxy_env=self.settings.proxy_env)
-        helper = launch.Helper(command, inside, stdio)
+        helper = self._start(command, environment, stdio)
         try:
-            if not self._begin(command):
+            decided = policy()
+            if bool(decided.allow_unix_sockets) != self.settings.unix_sockets:
+                raise AssertionError("the seccomp filter does not fit the policy")
+            if not self._write_start(command, decided):
                 raise HostError(f"the audit log cannot be written: {self.log.failed}; free space or use --audit-log")
-            supervisor = self._supervise(helper)
-            self.status = supervisor.run()
-            self._end(began, self.status)
-            if supervisor.exec_errno:
-                raise launch.exec_failure(command[0], supervisor.exec_errno)
-            if supervisor.failure is not None:
-                raise launch.set_up_failure(*supervisor.failure)
+            status = self._supervise(helper, decided, command[0])
+            self._write_end(began, status)
         finally:
             helper.close()
-            self.log.close()
-        return self.status
+            if self._log is not None:
+                self._log.close()
+        return status
 
-    def _begin(self, command: Sequence[str]) -> bool:
+    def _start(
+        self, command: Sequence[str], environment: Mapping[bytes, bytes], stdio: tuple[int, int, int]
+    ) -> launch.Helper:
+        placed = self.log.path if self.settings.audit_log else None
+        state = state_home()
+        try:
+            os.makedirs(state, 0o700, exist_ok=True)
+        except OSError as error:
+            advice = "set XDG_STATE_HOME to a directory that can be written"
+            raise HostError(f"cannot make {state}: {error.strerror}; {advice}") from None
+        program = seccomp.build(abi_of(os.uname().machine), unix_sockets=self.settings.unix_sockets)
+        inside = session_environment(environment, self.id, proxy_env=self.settings.proxy_env)
+        helper = launch.Helper(command, inside, stdio)
+        helper.send_plan(plan.build(session_view(state, placed), program))
+        return helper
+
+    def _supervise(self, helper: launch.Helper, policy: Policy, command: str) -> int:
+        sockets = helper.doors()
+        helper.go()
+        from netsandbox.supervisor import Supervisor  # loads while the command starts
+
+        supervisor = Supervisor(helper, policy, self.log, self.settings, sockets)
+        status = supervisor.run()
+        if supervisor.exec_errno:
+            raise launch.exec_failure(command, supervisor.exec_errno)
+        if supervisor.failure is not None:
+            raise launch.set_up_failure(*supervisor.failure)
+        return status
+
+    def _write_start(self, command: Sequence[str], policy: Policy) -> bool:
         return self.log.write(
             "session.start",
             name=self.settings.name,
             command=command[0],
             args=len(command) - 1,
-            mode=self.policy.mode,
+            mode=policy.mode,
             backend="namespaces",
         )
 
-    def _supervise(self, helper: launch.Helper) -> Supervisor:
-        unix_sockets = bool(self.policy.allow_unix_sockets)
-        program = seccomp.build(abi_of(os.uname().machine), unix_sockets=unix_sockets)
-        view = session_view(state_home(), self.log.path if self.settings.audit_log else None)
-        descriptors = helper.prepare(plan.build(view, program))
-        sockets = {
-            door.name: _socket.socket(door.family, door.kind, 0, descriptor)
-            for door, descriptor in zip(plan.doors(), descriptors, strict=True)
-        }
-        supervisor = Supervisor(helper, self.policy, self.log, self.settings, sockets)
-        helper.go()
-        return supervisor
-
-    def _end(self, began: float, status: int) -> None:
+    def _write_end(self, began: float, status: int) -> None:
         code = 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
         self.log.write("session.end", status=code, ms=int((time.monotonic() - began) * 1000))

@@ -12,5 +12,6 @@ class RunSettings:
     upstream_dns: tuple[tuple[str, int], ...] = ()  # empty: the host's resolv.conf
     upstream_proxy: str | None = None
     proxy_env: bool = True
+    unix_sockets: bool = False  # whether the policy allows any: the seccomp filter is made before the policy is read
     audit_log: str | None = None  # None: in the session's state directory, rotated
     name: str | None = None

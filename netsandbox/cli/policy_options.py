@@ -6,13 +6,13 @@ import os
 
 from netsandbox.cli.options import FLAG, LIST, VALUE, Option
 from netsandbox.errors import UsageError
-from netsandbox.policy.policy import LOCALHOST, OFFLINE, ONLINE, Policy
 from netsandbox.settings import RunSettings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from netsandbox.cli.options import Parsed
     from netsandbox.config import Settings
+    from netsandbox.policy.policy import Policy
 
 POLICY_OPTIONS = (
     Option("allow-domain", LIST, "", "PATTERN", "let this name through: example.com, *.example.com, host:8443, a URL"),
@@ -27,64 +27,63 @@ POLICY_OPTIONS = (
     Option("upstream-dns", LIST, "", "ADDRESS[:PORT]", "resolve allowed names there instead of by the host's resolv.conf"),
     Option("upstream-proxy", VALUE, "", "URL", "dial through this HTTP proxy: http://proxy.example.com:3128"),
 )
-MODES = (OFFLINE, LOCALHOST, ONLINE)
+MODES = ("offline", "localhost", "online")
 
 
-def policy_of(parsed: Parsed) -> Policy:
-    """The policy that the options and the configuration file make together: lists add up, the command line's mode wins."""
-    file = _file(parsed)
-    modes = [mode for mode in MODES if mode in parsed.flags]
-    if len(modes) > 1:
-        raise UsageError(f"--{modes[0]} and --{modes[1]} exclude each other; choose one")
-    allow, addresses = parsed.all("allow-domain"), parsed.all("allow-address")
-    if modes and modes[0] != ONLINE and (allow or addresses):
-        raise UsageError(f"--{modes[0]} lets nothing out, so --allow-… has no meaning with it; leave one of them out")
-    if file is None:
-        return Policy(
-            allow,
-            parsed.all("deny-domain"),
-            addresses,
-            mode=modes[0] if modes else None,
-            allow_unix_sockets=parsed.all("allow-unix-socket"),
-            allow_query_types=parsed.all("allow-query-type"),
-        )
-    return Policy(
-        [*file.allow_domains, *allow],
-        [*file.deny_domains, *parsed.all("deny-domain")],
-        [*file.allow_addresses, *addresses],
-        mode=modes[0] if modes else file.mode,
-        default_ports=file.default_ports,
-        allow_unix_sockets=[*file.allow_unix_sockets, *parsed.all("allow-unix-socket")],
-        allow_query_types=[*file.allow_query_types, *parsed.all("allow-query-type")],
-    )
-
-
-def settings_of(parsed: Parsed) -> RunSettings:
-    """The rest: where names are resolved, where the log goes."""
-    file = _file(parsed)
-    servers = parsed.all("upstream-dns") or (list(file.upstream_dns) if file else [])
-    proxy = parsed.values.get("upstream-proxy") or (file.upstream_proxy if file else None)
-    if proxy is not None:
-        from netsandbox.config import check_proxy
-
-        proxy = check_proxy(proxy, "--upstream-proxy")
-    log = parsed.values.get("audit-log") or os.environ.get("SANDBOX_AUDIT_LOG") or (file.audit_log if file else None)
-    return RunSettings(
-        upstream_dns=tuple(_server(text) for text in servers),
-        upstream_proxy=proxy,
-        proxy_env="no-proxy-env" not in parsed.flags and (file is None or file.proxy_env),
-        audit_log=log,
-        name=parsed.values.get("name"),
-    )
-
-
-def _file(parsed: Parsed) -> Settings | None:
+def read_config(parsed: Parsed) -> Settings | None:
+    """The file named by --config, checked; None when there is none."""
     path = parsed.values.get("config")
     if path is None:
         return None
     from netsandbox.config import load
 
     return load(path)
+
+
+def policy_of(parsed: Parsed, file: Settings | None) -> Policy:
+    """The policy that the options and the configuration file make together: lists add up, the command line's mode wins."""
+    from netsandbox.policy.policy import Policy
+
+    modes = [mode for mode in MODES if mode in parsed.flags]
+    if len(modes) > 1:
+        raise UsageError(f"--{modes[0]} and --{modes[1]} exclude each other; choose one")
+    allow, addresses = parsed.all("allow-domain"), parsed.all("allow-address")
+    if modes and modes[0] != "online" and (allow or addresses):
+        raise UsageError(f"--{modes[0]} lets nothing out, so --allow-… has no meaning with it; leave one of them out")
+    given: dict[str, list[str]] = {
+        "deny_domains": parsed.all("deny-domain"),
+        "allow_unix_sockets": parsed.all("allow-unix-socket"),
+        "allow_query_types": parsed.all("allow-query-type"),
+    }
+    if file is None:
+        return Policy(allow_domains=allow, allow_addresses=addresses, mode=modes[0] if modes else None, **given)
+    both = {name: [*getattr(file, name), *values] for name, values in given.items()}
+    return Policy(
+        allow_domains=[*file.allow_domains, *allow],
+        allow_addresses=[*file.allow_addresses, *addresses],
+        mode=modes[0] if modes else file.mode,
+        default_ports=file.default_ports,
+        **both,
+    )
+
+
+def settings_of(parsed: Parsed, file: Settings | None) -> RunSettings:
+    """The rest: where names are resolved, where the log goes."""
+    servers = parsed.all("upstream-dns") or (list(file.upstream_dns) if file else [])
+    proxy = parsed.values.get("upstream-proxy")
+    if proxy is not None:
+        from netsandbox.config import check_proxy
+
+        proxy = check_proxy(proxy, "--upstream-proxy")
+    log = parsed.values.get("audit-log") or os.environ.get("SANDBOX_AUDIT_LOG")
+    return RunSettings(
+        upstream_dns=tuple(_server(text) for text in servers),
+        upstream_proxy=proxy or (file.upstream_proxy if file else None),
+        proxy_env="no-proxy-env" not in parsed.flags and (file is None or file.proxy_env),
+        unix_sockets=bool(parsed.all("allow-unix-socket") or (file and file.allow_unix_sockets)),
+        audit_log=log or (file.audit_log if file else None),
+        name=parsed.values.get("name"),
+    )
 
 
 def _server(text: str) -> tuple[str, int]:

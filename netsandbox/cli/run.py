@@ -7,7 +7,7 @@ import sys
 
 from netsandbox.api import Sandbox
 from netsandbox.cli.options import FLAG, VALUE, Option, parse
-from netsandbox.cli.policy_options import POLICY_OPTIONS, policy_of, settings_of
+from netsandbox.cli.policy_options import POLICY_OPTIONS, policy_of, read_config, settings_of
 from netsandbox.errors import UsageError
 
 TYPE_CHECKING = False
@@ -38,14 +38,20 @@ def main(arguments: list[str]) -> int:
     _check_words(parsed.words)
     if parsed.values.get("backend", "namespaces") != "namespaces":
         raise UsageError(f"unknown backend {parsed.values['backend']!a}; use --backend namespaces")
-    policy, settings = policy_of(parsed), settings_of(parsed)
+    file = read_config(parsed)
+    settings = settings_of(parsed, file)
     command = parsed.command or [os.environ.get("SHELL") or "/bin/sh"]
     if not command[0]:
         raise UsageError("the command is empty; write it after --")
     _hold_standard_descriptors()
-    if "verbose" in parsed.flags:
-        _introduce(policy)
-    with Sandbox(policy, settings) as box:
+
+    def policy() -> Policy:
+        decided = policy_of(parsed, file)
+        if "verbose" in parsed.flags:
+            _introduce(decided)
+        return decided
+
+    with Sandbox.deferred(policy, settings) as box:
         result = box.run(command)
     if "verbose" in parsed.flags:
         print(f"netsandbox: audit log {result.audit_log}", file=sys.stderr)

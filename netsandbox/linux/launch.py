@@ -57,20 +57,27 @@ class Helper:
         self.channel = ours
         self.pid = 0
 
-    def prepare(self, plan_bytes: bytes) -> list[int]:
-        """Send the plan and wait until the doors stand: their descriptors, in the order of `plan.doors()`."""
+    def send_plan(self, plan_bytes: bytes) -> None:
+        """Let the helper begin; `doors` waits for what it made."""
         self.channel.send(plan_bytes)
-        doors: list[int] = []
-        while not (self.pid and doors):
+
+    def doors(self) -> dict[str, _socket.socket]:
+        """Wait until the session stands: its doors, named as in `plan.doors()`."""
+        expected = plan.doors()
+        descriptors: list[int] = []
+        while not (self.pid and descriptors):
             message = self.receive()
             if message.kind == "P":
                 self.pid = message.number
                 os.waitpid(self._spawned, 0)
-            elif message.kind == "D" and len(message.descriptors) == len(plan.doors()):
-                doors = message.descriptors
+            elif message.kind == "D" and len(message.descriptors) == len(expected):
+                descriptors = message.descriptors
             else:
-                self._refused(message)
-        return doors
+                raise set_up_failure(message.text, message.number)
+        return {
+            door.name: _socket.socket(door.family, door.kind, 0, descriptor)
+            for door, descriptor in zip(expected, descriptors, strict=True)
+        }
 
     def go(self) -> None:
         """Start the command. Until now nothing of it has run."""
@@ -90,16 +97,31 @@ class Helper:
 
     def close(self) -> None:
         """End the session, if it still runs, and reap it. PID 1 leaves when the channel closes."""
+        if not self.pid:
+            self._learn_pid()
         self.channel.close()
-        for pid in (self._spawned if not self.pid else 0, self.pid):
-            if pid:
-                try:
-                    os.waitpid(pid, 0)
-                except ChildProcessError:
-                    pass
+        if self.pid:
+            _reap(self.pid)
 
-    def _refused(self, message: Message) -> None:
-        raise set_up_failure(message.text, message.number)
+    def _learn_pid(self) -> None:
+        """We stop before the doors stood: PID 1 may be there, and its number may still be in the channel."""
+        _reap(self._spawned)
+        self.channel.settimeout(0)
+        try:
+            while (message := self.receive()).kind:
+                if message.kind == "P":
+                    self.pid = message.number
+                for descriptor in message.descriptors:
+                    os.close(descriptor)
+        except OSError:  # nothing more has been said
+            pass
+
+
+def _reap(pid: int) -> None:
+    try:
+        os.waitpid(pid, 0)
+    except ChildProcessError:
+        pass
 
 
 def set_up_failure(step: str, number: int) -> HostError:
