@@ -6,6 +6,7 @@ Imported when the first packet arrives, so a command that never uses the network
 from __future__ import annotations
 
 import _socket
+import gc
 
 from netsandbox.gate import Gate
 from netsandbox.own_addresses import OwnAddresses
@@ -35,6 +36,7 @@ class Doors:
     def __init__(
         self, loop: Loop, policy: Policy, log: AuditLog, settings: RunSettings, sockets: dict[str, _socket.socket]
     ) -> None:
+        gc.enable()
         _raise_descriptor_limit()
         pool, guard = SyntheticPool(), TunnelGuard()
         upstream = _upstream(loop, settings)

@@ -11,7 +11,7 @@ from netsandbox.policy import reasons
 from netsandbox.policy.explain import flag_for, hint
 from netsandbox.policy.ip import parse
 from netsandbox.policy.names import BadName, canonical, host_of
-from netsandbox.policy.policy import bad_name, is_loopback_name
+from netsandbox.policy.decision import bad_name, is_loopback_name
 from netsandbox.policy.verdict import DNS, TCP, Request, verdict
 from netsandbox_dns.contract import Judgement
 from netsandbox_dns.upstream import Failed

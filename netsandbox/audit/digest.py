@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import sys
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from hashlib import sha256
 else:
     try:
-        from _sha2 import sha256  # Python 3.12 and later
+        if sys.version_info >= (3, 12):
+            from _sha2 import sha256
+        else:
+            from _sha256 import sha256
     except ImportError:
-        try:
-            from _sha256 import sha256  # Python 3.11
-        except ImportError:
-            from hashlib import sha256  # an interpreter built without its own
+        from hashlib import sha256  # an interpreter built without its own
 
 # What the first line of a log names as its predecessor.
 GENESIS = "0" * 64

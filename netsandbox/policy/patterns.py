@@ -9,7 +9,6 @@ from __future__ import annotations
 from netsandbox.errors import UsageError
 from netsandbox.policy.ip import BITS, Address, parse, parse6, unmapped
 from netsandbox.policy.names import BadName, canonical, is_plain, printable
-from netsandbox.policy.suffixes import is_shared
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ def parse_domain(text: str, origin: str, *, deny: bool = False) -> DomainRule:
     if not is_plain(name):
         _check_wildcards(pattern, name, text, origin, deny=deny)
         name = _canonical_name(name, ports, text, origin)
-    if wildcard and not deny and is_shared(name):
+    if wildcard and not deny and _is_shared(name):
         _refuse(origin, text, f"covers everybody's names under {name}", "name the domains one by one")
     return DomainRule(text, origin, name, ports, apex=wildcard != "*.", below=bool(wildcard))
 
@@ -196,3 +195,9 @@ def _authority(address: Address, ports: tuple[int, ...] | None) -> str:
 
 def _refuse(origin: str, text: str, what: str, instead: str) -> NoReturn:
     raise UsageError(f"{origin}: {printable(text)} {what}; {instead}")
+
+
+def _is_shared(name: str) -> bool:
+    from netsandbox.policy.suffixes import is_shared  # a list that most command lines never need
+
+    return is_shared(name)

@@ -14,7 +14,8 @@ from netsandbox.policy import reasons
 from netsandbox.policy.ip import Address, parse
 from netsandbox.policy.names import BadName, canonical, host_of
 from netsandbox.policy.patterns import parse_domain
-from netsandbox.policy.policy import MODES, Policy, bad_name, is_loopback_name
+from netsandbox.policy.decision import bad_name, is_loopback_name
+from netsandbox.policy.policy import MODES, Policy
 from netsandbox.policy.verdict import Request
 
 KINDS = ("tcp", "udp", "dns")

@@ -1,0 +1,177 @@
+"""`netsandbox explain [HOST[:PORT]]`: what the policy would say, why, from which rule, and what would turn it.
+
+Asks the same `decide` as every door (INV-3) and dials nothing. Exit status 0 when allowed, 1 when denied, 2 when what
+was asked is no host. Without a port the default ports are asked, and the host counts as allowed if all of them are.
+"""
+
+from __future__ import annotations
+
+import json
+
+from netsandbox.cli.help import print_help
+from netsandbox.cli.options import FLAG, Option, parse
+from netsandbox.cli.policy_options import POLICY_OPTIONS, policy_of, read_config, settings_of
+from netsandbox.cli.policy_text import policy_json, policy_lines
+from netsandbox.errors import UsageError
+from netsandbox.own_addresses import OwnAddresses
+from netsandbox.policy import reasons
+from netsandbox.policy.explain import Explanation, because
+from netsandbox.policy.ip import parse6
+from netsandbox.policy.names import BadName, Host, canonical, printable
+from netsandbox.policy.patterns import read_port
+from netsandbox.policy.verdict import DNS, TCP, Request
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from netsandbox.policy.ip import Address
+    from netsandbox.policy.policy import Policy
+
+OPTIONS = (
+    *POLICY_OPTIONS,
+    Option("json", FLAG, "", "", "for programs; the keys are listed in docs/doctor.md"),
+    Option("help", FLAG, "h", "", "this text"),
+)
+USAGE = """\
+usage: netsandbox explain [HOST[:PORT] | URL] [OPTIONS]
+
+Say whether a host would be let through under these options, which rule decides and what would change it.
+Without HOST: show the whole policy that the options make. Exit status: 0 allowed, 1 denied, 2 not a host."""
+SCHEMES = {"http": 80, "https": 443}
+AFTER_LOOKUP = "the addresses it resolves to are checked again: private ones need --allow-address"
+OWN_LOOPBACK = "inside a session this is the session's own loopback, which always works; the verdict is on the host's"
+
+
+def main(arguments: list[str]) -> int:
+    """The exit status."""
+    parsed = parse(arguments, OPTIONS, "netsandbox explain")
+    if "help" in parsed.flags:
+        return print_help(USAGE, OPTIONS)
+    if parsed.command is not None or len(parsed.words) > 1:
+        raise UsageError("explain takes one host; write `netsandbox explain example.com:443`")
+    file = read_config(parsed)
+    policy, settings = policy_of(parsed, file), settings_of(parsed, file)
+    as_json = "json" in parsed.flags
+    if parsed.words:
+        return _answer(policy, parsed.words[0], as_json=as_json)
+    if as_json:
+        print(json.dumps(policy_json(policy, settings), indent=2))
+    else:
+        print("\n".join(policy_lines(policy, settings)))
+    return 0
+
+
+def _answer(policy: Policy, word: str, *, as_json: bool) -> int:
+    host, port = read_target(word)
+    explained = explain(policy, host, port, OwnAddresses(lambda: 0.0)())
+    allowed = all(each.verdict.allowed for kind, each in explained if kind == TCP)
+    notes = notes_on(explained, allowed=allowed)
+    if as_json:
+        print(json.dumps(target_json(host, port, explained, notes, allowed=allowed), indent=2))
+    else:
+        print("\n".join([host.bracketed, *verdict_lines(explained), *(f"  note: {note}" for note in notes)]))
+    return 0 if allowed else 1
+
+
+def read_target(text: str) -> tuple[Host, int | None]:
+    """HOST, HOST:PORT, [IPv6], [IPv6]:PORT, a bare IPv6 address or an http(s) URL."""
+    authority, port = text, None
+    if "://" in text:
+        scheme, _, rest = text.partition("://")
+        port = SCHEMES.get(scheme.lower())
+        if port is None or "\\" in text:
+            raise UsageError(f"{printable(text)} is not an http or https URL; write the host, such as example.com:443")
+        authority = rest.partition("#")[0].partition("?")[0].partition("/")[0]
+    name, colon, number = _split(authority)
+    if colon:
+        port = read_port(number) if number else None
+        if port is None:
+            raise UsageError(f"{printable(text)} has a bad port; write a port from 1 to 65535")
+    try:
+        return canonical(name), port
+    except BadName as error:
+        raise UsageError(f"{error}; write a host such as example.com, 192.0.2.7 or [2001:db8::1]:443") from None
+
+
+def _split(authority: str) -> tuple[str, str, str]:
+    if authority.startswith("["):
+        inside, bracket, rest = authority.partition("]")
+        return (inside + bracket, rest[:1], rest[1:]) if rest[:1] in ("", ":") else (authority, "", "")
+    if authority.count(":") < 2:
+        return authority.partition(":")
+    front, _, back = authority.rpartition(":")
+    if read_port(back) is not None and parse6(front) is not None:
+        shown = printable(authority)
+        raise UsageError(f"{shown} may or may not end in a port; write [{front}]:{back} or [{authority}]")
+    return f"[{authority}]", "", ""
+
+
+def explain(
+    policy: Policy, host: Host, port: int | None, own: Collection[Address] = ()
+) -> list[tuple[str, Explanation]]:
+    """One explanation for each port, and for a name one for its lookup."""
+    ports = policy.default_ports if port is None else (port,)
+    explained = [(TCP, _reach(policy, host, number, own)) for number in ports]
+    if host.address is None:
+        explained.append((DNS, policy.explain(Request(host, 0, DNS))))
+    return explained
+
+
+def _reach(policy: Policy, host: Host, port: int, own: Collection[Address]) -> Explanation:
+    """As the gate does it: what `decide` lets through must pass the address check too (INV-4)."""
+    explained = policy.explain(Request(host, port, TCP))
+    if host.address is None or not explained.verdict.allowed:
+        return explained
+    checked = policy.check_address(host, host.address, port, own)
+    if checked.allowed:
+        return explained
+    return Explanation(checked, because(checked), f"--allow-address {host.bracketed}:{port}")
+
+
+def notes_on(explained: Sequence[tuple[str, Explanation]], *, allowed: bool) -> list[str]:
+    lookups = [each.verdict.reason for kind, each in explained if kind == DNS]
+    if reasons.LOOPBACK in lookups:
+        return [OWN_LOOPBACK]
+    return [AFTER_LOOKUP] if allowed and lookups else []
+
+
+def verdict_lines(explained: Sequence[tuple[str, Explanation]]) -> list[str]:
+    """One line for each port, folded where only the port differs; a second line for the remedy."""
+    folded: dict[tuple[str, bool, str], list[Explanation]] = {}
+    for kind, each in explained:
+        folded.setdefault((kind, each.verdict.allowed, each.because), []).append(each)
+    lines = []
+    for (kind, allowed, why), group in folded.items():
+        what = kind if kind == DNS else f"{kind} {', '.join(str(each.verdict.port) for each in group)}"
+        lines.append(f"  {what:<12} {'allowed' if allowed else 'denied':<8} {why}")
+        if not allowed:
+            changes = " and ".join(dict.fromkeys(each.change for each in group if each.change))
+            lines.append(f"  {'':<12} {'':<8} {f'to allow it: {changes}' if changes else 'no option allows it'}")
+    return lines
+
+
+def target_json(
+    host: Host,
+    port: int | None,
+    explained: Sequence[tuple[str, Explanation]],
+    notes: list[str],
+    *,
+    allowed: bool,
+) -> dict[str, object]:
+    verdicts = [
+        {
+            "kind": kind,
+            "port": each.verdict.port or None,
+            "allowed": each.verdict.allowed,
+            "reason": each.verdict.reason,
+            "because": each.because,
+            "rule": each.verdict.rule,
+            "origin": each.verdict.origin,
+            "address": each.verdict.address,
+            "guard": each.verdict.guard,
+            "change": each.change,
+        }
+        for kind, each in explained
+    ]
+    return {"v": 1, "host": host.text, "port": port, "allowed": allowed, "verdicts": verdicts, "notes": notes}

@@ -1,0 +1,86 @@
+"""The effective policy as people and programs read it. Pure: a policy in, lines or plain values out."""
+
+from __future__ import annotations
+
+from netsandbox.policy.policy import FILTERED, LOCALHOST, OFFLINE, ONLINE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from netsandbox.policy.patterns import AddressRule, DomainRule
+    from netsandbox.policy.policy import Policy
+    from netsandbox.settings import RunSettings
+
+    Rule = DomainRule | AddressRule
+
+MODES = {
+    OFFLINE: "nothing leaves",
+    LOCALHOST: "nothing leaves; the session's own loopback works",
+    FILTERED: "what a rule allows, and nothing else",
+    ONLINE: "everything that is not denied below",
+}
+ALWAYS_DENIED = (
+    "known DNS-over-HTTPS and DNS-over-TLS services, whatever allows them",
+    "the host's own addresses, loopback, private, link-local and metadata addresses without an address rule",
+    "UDP other than DNS to the session's resolver",
+    "raw, packet and other socket families, io_uring, new namespaces",
+    "unix sockets of the host, unless --allow-unix-socket names them",
+)
+LABEL = 10
+
+
+def policy_lines(policy: Policy, settings: RunSettings) -> list[str]:
+    """The whole policy, readable."""
+    ports = policy.default_ports
+    lines = _labelled("mode", [f"{policy.mode}: {MODES[policy.mode]}"])
+    lines += _labelled("allow", _rules(policy.allow_domains, ports) or ["no name"])
+    lines += _labelled("deny", _rules(policy.deny_domains, ()) or ["no name besides those always denied"])
+    lines += _labelled("address", _rules(policy.allow_addresses, ports) or ["no address"])
+    lines += _labelled("ports", [f"{_ports(ports)} where an allow rule names none"])
+    lines += _labelled("unix", policy.allow_unix_sockets)
+    lines += _labelled("types", [", ".join(policy.allow_query_types)] if policy.allow_query_types else [])
+    lines += _labelled("dns", [f"{address} port {port}" for address, port in settings.upstream_dns])
+    lines += _labelled("proxy", [settings.upstream_proxy] if settings.upstream_proxy else [])
+    return lines + _labelled("always", [f"denied: {what}" for what in ALWAYS_DENIED])
+
+
+def policy_json(policy: Policy, settings: RunSettings) -> dict[str, object]:
+    """The same for programs. `ports` is null where a rule covers every port."""
+    ports = policy.default_ports
+    return {
+        "v": 1,
+        "mode": policy.mode,
+        "allow_domains": [_rule_json(rule, ports) for rule in policy.allow_domains],
+        "deny_domains": [_rule_json(rule, ()) for rule in policy.deny_domains],
+        "allow_addresses": [_rule_json(rule, ports) for rule in policy.allow_addresses],
+        "default_ports": list(ports),
+        "allow_unix_sockets": list(policy.allow_unix_sockets),
+        "allow_query_types": list(policy.allow_query_types),
+        "upstream_dns": [list(server) for server in settings.upstream_dns],
+        "upstream_proxy": settings.upstream_proxy,
+        "always_denied": list(ALWAYS_DENIED),
+    }
+
+
+def _labelled(label: str, texts: Iterable[str]) -> list[str]:
+    return [f"{label if number == 0 else '':<{LABEL}}{text}" for number, text in enumerate(texts)]
+
+
+def _rules(rules: Iterable[Rule], default: tuple[int, ...]) -> list[str]:
+    """*default* is what a rule without ports stands for; () is every port."""
+    return [f"{rule.text:<32} {_ports(_effective(rule, default)):<16} {rule.origin}" for rule in rules]
+
+
+def _effective(rule: Rule, default: tuple[int, ...]) -> tuple[int, ...]:
+    return default if rule.ports is None else rule.ports
+
+
+def _ports(ports: tuple[int, ...]) -> str:
+    if not ports:
+        return "every port"
+    return f"port{'s' if len(ports) > 1 else ''} {', '.join(map(str, ports))}"
+
+
+def _rule_json(rule: Rule, default: tuple[int, ...]) -> dict[str, object]:
+    return {"rule": rule.text, "ports": list(_effective(rule, default)) or None, "origin": rule.origin}

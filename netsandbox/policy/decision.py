@@ -1,0 +1,169 @@
+"""The decision: may this host be reached, or resolved?
+
+Pure: no I/O, no clock, no state that changes. Built from a `Policy` when the first question comes, which is after exec:
+the tables of a hundred thousand rules take longer than a launch may. Rules kept, in this order:
+
+1. Deny rules and known DNS-over-HTTPS endpoints say no in every mode, whatever allows the name (INV-6).
+2. The host's loopback is never ours to give: only an address rule opens it.
+3. Offline, or nothing allowed: everything is denied.
+4. An address needs an address rule (online: must not be guarded); a name needs a domain rule (online: none).
+5. After the lookup every address is judged again by `check_address`, literals too (INV-4).
+"""
+
+from __future__ import annotations
+
+from netsandbox.policy import doh, guard, reasons
+from netsandbox.policy.ip import Address, unmapped
+from netsandbox.policy.names import Host, printable
+from netsandbox.policy.policy import FILTERED, LOCALHOST, OFFLINE, ONLINE, Policy
+from netsandbox.policy.trie import EVERY_PORT, SOME_PORT, AddressTable, NameTrie
+from netsandbox.policy.verdict import DNS, TCP, UDP, Request, Verdict, verdict
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+_LOOPBACK_NAMES = frozenset(
+    """
+    localhost localhost4 localhost6 ip6-localhost ip6-loopback localhost.localdomain
+    localhost4.localdomain4 localhost6.localdomain6
+    """.split()  # noqa: SIM905 (a literal would take a line a name)
+)
+_LOOPBACK = (Address(4, 0x7F000001), Address(6, 1))
+
+
+class Decision:
+    """Answers for one policy."""
+
+    __slots__ = ("_addresses", "_allow", "_closed", "_deny", "mode")
+
+    def __init__(self, policy: Policy) -> None:
+        self.mode = policy.mode
+        self._allow = NameTrie(policy.allow_domains, policy.default_ports)
+        self._deny = NameTrie(policy.deny_domains, ())
+        self._addresses = AddressTable(policy.allow_addresses, policy.default_ports)
+        nothing = not (policy.allow_domains or policy.allow_addresses)
+        self._closed = self.mode != ONLINE and (self.mode != FILTERED or nothing)
+
+    def decide(self, request: Request) -> Verdict:
+        """The one decision behind every door (INV-3)."""
+        host, port, kind = request.host, request.port, request.kind
+        if kind == DNS:
+            return self._resolve(host)
+        if type(port) is not int or not 0 < port < 65536:
+            return verdict(reasons.BAD_PORT, host.text, 0)
+        if kind == TCP:
+            return self._reach(host, port)
+        if kind != UDP:
+            return verdict(reasons.INTERNAL, host.text, port)
+        answer = self._reach(host, port)
+        return verdict(reasons.UDP, host.text, port) if answer.allowed else answer  # no door carries it
+
+    def check_address(self, host: Host, address: Address, port: int, own: Collection[Address] = ()) -> Verdict:
+        """Judge one address that an allowed *host* resolved to (or is), before it is dialled (INV-4).
+
+        *own* holds the host's own addresses as they are now.
+        """
+        address = unmapped(address)
+        if self.mode in (OFFLINE, LOCALHOST):
+            return verdict(reasons.OFFLINE, host.text, port, address=address.text)
+        return self._judge(host.text, address, port, own, reasons.ONLINE if self.mode == ONLINE else reasons.RULE)
+
+    def denies_name(self, host: Host, port: int = EVERY_PORT) -> Verdict | None:
+        """What the deny list and the list of DoH endpoints say against a name, for every link of a CNAME chain."""
+        name = host.text
+        rule = self._deny.match(name, port)
+        if rule is not None:
+            return verdict(reasons.DENY_RULE, name, port, rule=rule.text, origin=rule.origin)
+        if doh.is_resolver(name):
+            return verdict(reasons.DOH_ENDPOINT, name, port)
+        return None
+
+    def _resolve(self, host: Host) -> Verdict:
+        name = host.text
+        if host.address is not None:
+            return verdict(reasons.ADDRESS_LITERAL, name, 0, address=name)
+        denied = self.denies_name(host)
+        if denied is not None:
+            return denied
+        if is_loopback_name(name):
+            return verdict(reasons.LOOPBACK, name, 0, allowed=True)
+        if self._closed:
+            return verdict(reasons.OFFLINE, name, 0)
+        return self._by_rule(name, SOME_PORT, 0) or self._without_rule(name, 0)
+
+    def _reach(self, host: Host, port: int) -> Verdict:
+        name = host.text
+        if host.address is not None:
+            return self._reach_address(name, host.address, port)
+        denied = self.denies_name(host, port)
+        if denied is not None:
+            return denied
+        if is_loopback_name(name):
+            return self._reach_loopback(name, port)
+        if self._closed:
+            return verdict(reasons.OFFLINE, name, port)
+        return self._by_rule(name, port, port) or self._without_rule(name, port)
+
+    def _by_rule(self, name: str, wanted: int, port: int) -> Verdict | None:
+        rule = self._allow.match(name, wanted)
+        if rule is None:
+            return None
+        wildcard = rule.name if rule.below and rule.name != name else None
+        return verdict(reasons.RULE, name, port, allowed=True, rule=rule.text, origin=rule.origin, wildcard=wildcard)
+
+    def _without_rule(self, name: str, port: int) -> Verdict:
+        if self.mode == ONLINE:
+            if port == doh.DNS_OVER_TLS_PORT:
+                return verdict(reasons.DOH_ENDPOINT, name, port)
+            return verdict(reasons.ONLINE, name, port, allowed=True)
+        near = self._allow.match(name, SOME_PORT)
+        if near is None:
+            return verdict(reasons.NOT_ALLOWED, name, port)
+        return verdict(reasons.PORT_NOT_ALLOWED, name, port, rule=near.text, origin=near.origin)
+
+    def _reach_loopback(self, name: str, port: int) -> Verdict:
+        if self.mode not in (OFFLINE, LOCALHOST):
+            for address in _LOOPBACK:
+                rule = self._addresses.match(address, port)
+                if rule is not None:
+                    return verdict(reasons.RULE, name, port, allowed=True, rule=rule.text, origin=rule.origin)
+        return verdict(reasons.ADDRESS_GUARD, name, port, address=_LOOPBACK[0].text, guard=guard.LOOPBACK)
+
+    def _reach_address(self, name: str, address: Address, port: int) -> Verdict:
+        if self._closed:
+            return verdict(reasons.OFFLINE, name, port, address=name)
+        if self.mode != ONLINE:
+            return self._judge(name, address, port, (), None)
+        if self._addresses.match(address, port) is None and (
+            port == doh.DNS_OVER_TLS_PORT or doh.is_resolver_address(address)
+        ):
+            return verdict(reasons.DOH_ENDPOINT, name, port, address=name)
+        return self._judge(name, address, port, (), reasons.ONLINE)
+
+    def _judge(
+        self, name: str, address: Address, port: int, own: Collection[Address], otherwise: str | None
+    ) -> Verdict:
+        """By address rule, else by guard, else *otherwise*: the reason that lets it through, None for none."""
+        text = address.text
+        where = guard.guarded(address, own)
+        rule = self._addresses.match(address, port, exact=where == guard.METADATA)
+        if rule is not None:
+            return verdict(
+                reasons.RULE, name, port, allowed=True, rule=rule.text, origin=rule.origin, address=text, guard=where
+            )
+        if where is not None:
+            return verdict(reasons.ADDRESS_GUARD, name, port, address=text, guard=where)
+        if otherwise is None:
+            return verdict(reasons.ADDRESS_LITERAL, name, port, address=text)
+        return verdict(otherwise, name, port, allowed=True, address=text)
+
+
+def is_loopback_name(name: str) -> bool:
+    """Whether the canonical *name* means loopback by convention (RFC 6761) or by every hosts file."""
+    return name in _LOOPBACK_NAMES or name.endswith(".localhost")
+
+
+def bad_name(raw: bytes | str, port: int) -> Verdict:
+    """The verdict on bytes that are no host; its host is printable."""
+    return verdict(reasons.BAD_NAME, printable(raw), port)
