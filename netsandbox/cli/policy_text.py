@@ -41,7 +41,7 @@ def policy_lines(policy: Policy, settings: RunSettings) -> list[str]:
     lines += _labelled("unix", policy.allow_unix_sockets)
     lines += _labelled("types", [", ".join(policy.allow_query_types)] if policy.allow_query_types else [])
     lines += _labelled("dns", [f"{address} port {port}" for address, port in settings.upstream_dns])
-    lines += _labelled("proxy", [settings.upstream_proxy] if settings.upstream_proxy else [])
+    lines += _labelled("proxy", [_without_password(settings.upstream_proxy)] if settings.upstream_proxy else [])
     return lines + _labelled("always", [f"denied: {what}" for what in ALWAYS_DENIED])
 
 
@@ -58,7 +58,7 @@ def policy_json(policy: Policy, settings: RunSettings) -> dict[str, object]:
         "allow_unix_sockets": list(policy.allow_unix_sockets),
         "allow_query_types": list(policy.allow_query_types),
         "upstream_dns": [list(server) for server in settings.upstream_dns],
-        "upstream_proxy": settings.upstream_proxy,
+        "upstream_proxy": _without_password(settings.upstream_proxy) if settings.upstream_proxy else None,
         "always_denied": list(ALWAYS_DENIED),
     }
 
@@ -80,6 +80,12 @@ def _ports(ports: tuple[int, ...]) -> str:
     if not ports:
         return "every port"
     return f"port{'s' if len(ports) > 1 else ''} {', '.join(map(str, ports))}"
+
+
+def _without_password(url: str) -> str:
+    """What is printed ends up in logs and bug reports; the user and password of a proxy do not belong there."""
+    scheme, separator, rest = url.partition("://")
+    return scheme + separator + rest.rpartition("@")[2]
 
 
 def _rule_json(rule: Rule, default: tuple[int, ...]) -> dict[str, object]:
