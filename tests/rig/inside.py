@@ -1,6 +1,6 @@
 """What an attacker has inside a session: a Python with raw sockets that knows where the doors are.
 
-`attack(netsandbox, options, script)` runs SCRIPT in one session, behind a prelude of clients that check nothing and send
+`attack(netsandbox, options, script)` runs SCRIPT in one session, after a prelude of clients that check nothing and send
 exactly the bytes they are given, and hands back what the script put into `out`.
 """
 
@@ -141,7 +141,7 @@ def refused(call, *arguments, **named):
     return None
 """
 ENDING = (
-    "\nsys.stdout.write('\\0' + json.dumps(out, default=lambda data: data.decode('latin-1')))\nsys.stdout.flush()\n"
+    "\nsys.stdout.write('\\0' + json.dumps(out, default=lambda data: str(data, 'latin-1')))\nsys.stdout.flush()\n"
 )
 
 
