@@ -1,0 +1,61 @@
+"""How long `true` takes: bare, by the interpreter alone, in a session, and in the peers' sandboxes."""
+
+from __future__ import annotations
+
+import place
+from figures import Result, Series
+from processes import timed
+from rig import Rig
+
+OURS = "netsandbox"
+INTERPRETER = "python -I -S -c pass"
+CODEX = "codex (native)"
+SRT = "srt"
+ONE_DOMAIN = ["--allow-domain", "example.com"]
+
+
+def contestants(rig: Rig) -> dict[str, list[str]]:
+    found = {
+        "bare": ["/bin/true"],
+        INTERPRETER: [rig.product.python, "-I", "-S", "-c", "pass"],
+        OURS: [rig.product.command, "run", *ONE_DOMAIN, "--", "true"],
+    }
+    if bwrap := place.find("bwrap"):
+        view = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+        found["bwrap"] = [bwrap, *view, "--unshare-user", "--unshare-pid", "--unshare-net", "true"]
+    if codex := place.codex():
+        found[CODEX] = [codex, "sandbox", "--", "true"]
+    if srt := place.srt(["example.com"]):
+        found[SRT] = [*srt, "true"]
+    return found
+
+
+def race(commands: dict[str, list[str]], rig: Rig, rounds: int, result: Result) -> tuple[Series, Series]:
+    """Milliseconds of wall time and of processor time, every command once a round."""
+    wall, cpu = Series(), Series()
+    commands = {name: argv for name, argv in commands.items() if _works(name, argv, rig, result)}
+    for _ in range(rounds):
+        for name, argv in commands.items():
+            timing = timed(argv, rig.environment)
+            wall.add(name, None if timing.status else timing.seconds * 1e3)
+            cpu.add(f"{name}, CPU", None if timing.status else timing.cpu * 1e3)
+    return wall, cpu
+
+
+def _works(name: str, argv: list[str], rig: Rig, result: Result) -> bool:
+    """Twice before the first round: files in the cache, and no failure in the figures."""
+    statuses = [timed(argv, rig.environment).status for _ in range(2)]
+    if statuses[-1] == 0:
+        return True
+    result.notes.append(f"{name} left out: exit status {statuses[-1]}")
+    return False
+
+
+def measure(rig: Rig, rounds: int) -> Result:
+    result = Result("launch of `true`, one allowed domain")
+    wall, cpu = race(contestants(rig), rig, rounds, result)
+    result.table(wall, "ms", OURS)
+    result.table(cpu, "ms")
+    result.aim("launch against codex native", 0.6, wall.ratio(OURS, CODEX))
+    result.aim("launch against python -I -S", 2.5, wall.ratio(OURS, INTERPRETER))
+    return result

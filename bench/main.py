@@ -1,0 +1,81 @@
+"""The command line of the benchmarks: which measurements, how many rounds, and where the figures go."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import growth
+import imports
+import launch
+import memory
+import npm
+import place
+import policy
+import report
+import request
+import resolver
+import throughput
+import tunnels
+from figures import Result
+from rig import Rig
+
+# In this order; the rounds keep a run of everything under ten minutes on two cores.
+MEASUREMENTS: dict[str, tuple[Callable[[Rig, int], Result], int]] = {
+    "launch": (launch.measure, 25),
+    "imports": (imports.measure, 5),
+    "request": (request.measure, 10),
+    "tunnels": (tunnels.measure, 5),
+    "throughput": (throughput.measure, 5),
+    "resolver": (resolver.measure, 5),
+    "npm": (npm.measure, 3),
+    "memory": (memory.measure, 2),
+    "policy": (policy.measure, 3),
+    "growth": (growth.measure, 3),
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="bench/run", description="Measures netsandbox beside its peers.")
+    parser.add_argument(
+        "what", nargs="*", default=["all"], metavar="what", help=f"all, or some of: {', '.join(MEASUREMENTS)}"
+    )
+    parser.add_argument("--rounds", type=int, metavar="N", help="instead of each measurement's own number")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
+    parser.add_argument("--no-install", action="store_true", help="compare with the peers that are here already")
+    chosen = parser.parse_args()
+    names = list(MEASUREMENTS) if "all" in chosen.what else chosen.what
+    if unknown := [name for name in names if name not in MEASUREMENTS]:
+        parser.error(f"no such measurement: {', '.join(unknown)}")
+    if not chosen.no_install:
+        subprocess.run([str(place.BENCH / "install-peers")], check=False)
+    results = run(names, chosen.rounds)
+    report.summary(results)
+    if chosen.json:
+        report.save(chosen.json, results)
+    return 0
+
+
+def run(names: list[str], rounds: int | None) -> list[Result]:
+    print(", ".join(f"{name} {value}" for name, value in report.machine().items()), flush=True)
+    results = []
+    with Rig() as rig:
+        for name in names:
+            measurement, own_rounds = MEASUREMENTS[name]
+            began = time.monotonic()
+            result = _guarded(name, measurement, rig, rounds or own_rounds)
+            result.notes.append(f"took {time.monotonic() - began:.0f} s")
+            report.show(result)
+            results.append(result)
+    return results
+
+
+def _guarded(name: str, measurement: Callable[[Rig, int], Result], rig: Rig, rounds: int) -> Result:
+    """A measurement that breaks must not take the others along; it has no figures, and says why."""
+    try:
+        return measurement(rig, rounds)
+    except (OSError, LookupError, ValueError, RuntimeError, subprocess.SubprocessError) as error:
+        return Result(name, notes=[f"broke off: {error}"])

@@ -1,0 +1,53 @@
+"""Where the benchmarks keep things, which peers are here, and the environment that everybody runs in."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+BENCH = REPOSITORY / "bench"
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "netsandbox-bench"
+WORK = CACHE / "work"
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+MODULES = CACHE / "npm" / "node_modules"
+
+
+def environment() -> dict[str, str]:
+    """The caller's, without what would slow or change a Python program, and with logs in a place of ours."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    kept["PATH"] = f"{kept.get('PATH', '')}:{SYSTEM_PATH}"
+    kept["XDG_STATE_HOME"] = str(CACHE / "state")
+    kept["CODEX_HOME"] = str(CACHE / "codex")
+    return kept
+
+
+def prepare() -> None:
+    """Empty working folder; what earlier runs left is gone."""
+    shutil.rmtree(WORK, ignore_errors=True)
+    for folder in (WORK, CACHE / "state", CACHE / "codex"):
+        folder.mkdir(parents=True, exist_ok=True)
+
+
+def find(program: str) -> str | None:
+    return shutil.which(program, path=environment()["PATH"])
+
+
+def codex() -> str | None:
+    """The native program inside the npm package, without its Node wrapper."""
+    found = sorted(MODULES.glob("@openai/codex*/vendor/*/bin/codex"))
+    return str(found[0]) if found else None
+
+
+def srt(domains: list[str]) -> list[str] | None:
+    """The command line of sandbox-runtime with only these domains allowed; a shell command follows it."""
+    program = MODULES / ".bin" / "srt"
+    if not program.exists() or not find("node"):
+        return None
+    settings = WORK / f"srt-{len(list(WORK.glob('srt-*')))}.json"
+    network = {"allowedDomains": domains, "deniedDomains": []}
+    files: dict[str, list[str]] = {"denyRead": [], "allowWrite": [str(WORK), "/tmp"], "denyWrite": []}
+    settings.write_text(json.dumps({"network": network, "filesystem": files}))
+    return [str(program), "-s", str(settings), "-c"]

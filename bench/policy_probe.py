@@ -1,0 +1,45 @@
+"""Loads a policy of N rules and times decisions; runs on the installed product. Usage: policy_probe.py N"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+
+from netsandbox.policy.names import canonical
+from netsandbox.policy.policy import Policy
+from netsandbox.policy.verdict import TCP, Request
+
+DECISIONS = 20_000
+
+
+def rules(count: int) -> list[str]:
+    """Three exact hosts in many zones to one wildcard with a port, as lists of this kind are."""
+    return [f"*.w{n}.example.org:8443" if n % 4 == 0 else f"host-{n}.zone{n % 977}.example.com" for n in range(count)]
+
+
+def decide_microseconds(policy: Policy, host: str, port: int) -> float:
+    request = Request(canonical(host), port, TCP)
+    decide = policy.decide
+    began = time.perf_counter()
+    for _ in range(DECISIONS):
+        decide(request)
+    return (time.perf_counter() - began) / DECISIONS * 1e6
+
+
+def main() -> None:
+    texts = rules(int(sys.argv[1]))
+    began = time.perf_counter()
+    policy = Policy(texts)
+    loaded = time.perf_counter() - began
+    questions = {
+        "exact": ("host-5.zone5.example.com", 443),
+        "wildcard": ("a.b.w4.example.org", 8443),
+        "denied": ("nowhere.zone5.example.com", 443),
+    }
+    costs = {kind: decide_microseconds(policy, *question) for kind, question in questions.items()}
+    print(json.dumps({"load_s": loaded, "decide_us": costs}))
+
+
+if __name__ == "__main__":
+    main()

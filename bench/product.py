@@ -1,0 +1,52 @@
+"""Installs netsandbox the way a user has it: from the wheel, in a fresh environment, with its bytecode compiled."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import place
+
+UNWANTED = shutil.ignore_patterns(".git", ".venv", ".demo", "__pycache__", ".*_cache", ".hypothesis", "dist", "build")
+
+
+class Product:
+    """`command` is the installed entry point; `python` the interpreter that it runs on."""
+
+    def __init__(self) -> None:
+        self._environment = place.environment()
+        self._folder = place.WORK / "product"
+        wheel = self._wheel()
+        venv = self._folder / "venv"
+        self._run([_base_interpreter(), "-m", "venv", str(venv)])
+        self.python = str(venv / "bin" / "python")
+        self._run([self.python, "-m", "pip", "-q", "--disable-pip-version-check", "install", "--no-deps", str(wheel)])
+        self.command = str(venv / "bin" / "netsandbox")
+
+    def run(self, options: list[str], command: list[str]) -> list[str]:
+        """The command line that runs *command* in a session."""
+        return [self.command, "run", "-q", *options, "--", *command]
+
+    def _wheel(self) -> Path:
+        source, output = self._folder / "source", self._folder / "wheel"
+        shutil.copytree(place.REPOSITORY, source, ignore=UNWANTED, symlinks=True)
+        build = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check", "wheel", "--no-deps"]
+        if _has_hatchling():
+            build.append("--no-build-isolation")
+        self._run([*build, "-w", str(output), str(source)])
+        return next(output.glob("netsandbox-*.whl"))
+
+    def _run(self, argv: list[str]) -> None:
+        subprocess.run(argv, env=self._environment, check=True, stdin=subprocess.DEVNULL, cwd=self._folder.parent)
+
+
+def _base_interpreter() -> str:
+    return str(getattr(sys, "_base_executable", sys.executable))
+
+
+def _has_hatchling() -> bool:
+    from importlib.util import find_spec
+
+    return all(find_spec(name) is not None for name in ("hatchling", "editables", "pip"))

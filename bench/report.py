@@ -1,0 +1,81 @@
+"""Prints results for people and writes them for programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+from figures import Result, Row, Target
+
+WORDS = {True: "met", False: "MISSED", None: "not compared"}
+
+
+def machine() -> dict[str, object]:
+    """What the figures depend on and a reader cannot see."""
+    return {
+        "cores": len(os.sched_getaffinity(0)),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "load": [round(load, 2) for load in os.getloadavg()],
+        "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+
+
+def show(result: Result) -> None:
+    print(f"\n## {result.title}")
+    width = max((len(row.name) for row in result.rows), default=0)
+    for row in result.rows:
+        print(_row(row, width))
+    for note in result.notes:
+        print(f"  note: {note}")
+    for target in result.targets:
+        print(f"  target: {_target(target)}")
+
+
+def summary(results: list[Result]) -> None:
+    targets = [target for result in results for target in result.targets]
+    print("\n## Targets")
+    for target in targets:
+        print(f"  {_target(target)}")
+    counts = {word: sum(WORDS[target.met] == word for target in targets) for word in WORDS.values()}
+    print("  " + ", ".join(f"{count} {word}" for word, count in counts.items()))
+
+
+def save(path: Path, results: list[Result]) -> None:
+    path.write_text(
+        json.dumps({"machine": machine(), "results": [_plain(result) for result in results]}, indent=1) + "\n"
+    )
+
+
+def _row(row: Row, width: int) -> str:
+    value = row.value
+    span = f"({number(value.low)} to {number(value.high)})" if value.count > 1 else ""
+    line = f"  {row.name:{width}}  {number(value.median):>9} {row.unit:8} {span:22}"
+    if row.ratio is None:
+        return line.rstrip()
+    ratio = row.ratio
+    return f"{line} {ratio.median:8.3g} x {row.against} ({ratio.low:.3g} to {ratio.high:.3g})"
+
+
+def _target(target: Target) -> str:
+    bound = "at least" if target.at_least else "at most"
+    actual = "nothing" if target.actual is None else f"{number(target.actual)} {target.unit}"
+    return f"[{WORDS[target.met]}] {target.text}: {actual}, {bound} {number(target.limit)} {target.unit}"
+
+
+def number(value: float) -> str:
+    """Three figures that matter, and thousands that can be read."""
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def _plain(result: Result) -> dict[str, object]:
+    plain = asdict(result)
+    for entry, target in zip(plain["targets"], result.targets, strict=True):
+        entry["met"] = target.met
+    return plain

@@ -1,0 +1,83 @@
+"""Everything a measurement may need, made when it is first asked for and taken down at the end."""
+
+from __future__ import annotations
+
+import subprocess
+from contextlib import ExitStack
+from functools import cached_property
+
+import place
+from box import Box
+from product import Product
+from servers import ORIGIN, Authority, Dnsmasq, Origin, Squid
+
+
+class Rig:
+    """One for a run of the benchmarks; use as a context manager."""
+
+    def __init__(self) -> None:
+        place.prepare()
+        self.environment = place.environment()
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Rig:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @cached_property
+    def product(self) -> Product:
+        return Product()
+
+    @cached_property
+    def origin(self) -> Origin:
+        origin = Origin()
+        self._stack.callback(origin.server.stop)
+        return origin
+
+    @cached_property
+    def authority(self) -> Authority:
+        authority = Authority()
+        self._stack.callback(authority.server.stop)
+        return authority
+
+    @cached_property
+    def squid(self) -> Squid | None:
+        try:
+            squid = Squid()
+        except LookupError:
+            return None
+        self._stack.callback(squid.server.stop)
+        return squid
+
+    @cached_property
+    def dnsmasq(self) -> Dnsmasq | None:
+        try:
+            dnsmasq = Dnsmasq()
+        except LookupError:
+            return None
+        self._stack.callback(dnsmasq.server.stop)
+        return dnsmasq
+
+    @cached_property
+    def load(self) -> str:
+        """The load generator, static so that nothing of the session can change how it runs."""
+        program = str(place.WORK / "load")
+        source = str(place.BENCH / "load.c")
+        subprocess.run(["gcc", "-std=gnu11", "-O2", "-static", "-pthread", "-o", program, source], check=True)
+        return program
+
+    @property
+    def to_origin(self) -> list[str]:
+        """Options that allow the origin by its name and by its address."""
+        ports = (self.origin.port, self.origin.tls)
+        options = ["--upstream-dns", f"127.0.0.1:{self.authority.port}"]
+        for port in ports:
+            options += ["--allow-domain", f"{ORIGIN}:{port}", "--allow-address", f"127.0.0.1/32:{port}"]
+        return options
+
+    def box(self, options: list[str]) -> Box:
+        box = Box(self.product, options)
+        self._stack.callback(box.stop)
+        return box
