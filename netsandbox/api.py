@@ -1,8 +1,8 @@
 """The Python API, which the command line uses too.
 
-    with Sandbox(Policy(allow_domains=["example.com"])) as box:
-        result = box.run(["curl", "-fsS", "https://example.com/"])
-        print(result.returncode, result.denied)
+with Sandbox(Policy(allow_domains=["example.com"])) as box:
+    result = box.run(["curl", "-fsS", "https://example.com/"])
+    print(result.returncode, result.denied)
 """
 
 from __future__ import annotations

@@ -8,8 +8,6 @@ from __future__ import annotations
 import _socket
 import gc
 
-from netsandbox.gate import Gate
-from netsandbox.own_addresses import OwnAddresses
 from netsandbox_dns.door import UdpDoor
 from netsandbox_dns.guard import TunnelGuard
 from netsandbox_dns.pool import SyntheticPool
@@ -18,23 +16,33 @@ from netsandbox_dns.resolver import Resolver
 from netsandbox_dns.settings import parse_hosts, parse_resolv_conf
 from netsandbox_dns.stream import TcpDoor
 from netsandbox_dns.upstream import Upstream
-from netsandbox_proxy.door import MixedDoor, TransparentDoor
+from netsandbox_proxy.door import Door, MixedDoor, TransparentDoor
 from netsandbox_proxy.limits import Limits
+
+from netsandbox.gate import Gate
+from netsandbox.own_addresses import OwnAddresses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from netsandbox_proxy.contract import Parent
+
     from netsandbox.audit.log import AuditLog
     from netsandbox.loop import Loop
     from netsandbox.policy.policy import Policy
     from netsandbox.settings import RunSettings
-    from netsandbox_proxy.contract import Parent
 
 
 class Doors:
     """Every door of one session. *sockets* are named as in `linux.plan.doors()`."""
 
     def __init__(
-        self, loop: Loop, policy: Policy, log: AuditLog, settings: RunSettings, sockets: dict[str, _socket.socket]
+        self,
+        loop: Loop,
+        policy: Policy,
+        log: AuditLog,
+        settings: RunSettings,
+        sockets: dict[str, _socket.socket],
+        parent: Parent | None,
     ) -> None:
         gc.enable()
         _raise_descriptor_limit()
@@ -48,7 +56,7 @@ class Doors:
             guard,
             own=OwnAddresses(loop.now),
             clock=loop.now,
-            parent=_parent(settings),
+            parent=parent,
         )
         limits = Limits()
         self._resolver = Resolver(
@@ -61,11 +69,12 @@ class Doors:
             host_names=[_socket.gethostname()],
             forward=upstream.forward,
         )
-        self._tcp = [MixedDoor(loop, gate, sockets[name], limits) for name in ("mixed", "mixed6")]
+        self._tcp: list[Door] = [MixedDoor(loop, gate, sockets[name], limits) for name in ("mixed", "mixed6")]
         self._tcp += [TransparentDoor(loop, gate, sockets[name], limits) for name in ("transparent", "transparent6")]
-        self._dns = [UdpDoor(loop, sockets[name], self._resolver) for name in ("dns", "dns6")]
-        self._dns_tcp = [TcpDoor(loop, sockets[name], self._resolver) for name in ("dns-tcp", "dns-tcp6")]
-        self._recorders = [UdpRecorder(loop, sockets[name], gate.note_datagrams) for name in ("udp", "udp6")]
+        self._resolving: list[UdpDoor | TcpDoor | UdpRecorder] = []
+        self._resolving += [UdpDoor(loop, sockets[name], self._resolver) for name in ("dns", "dns6")]
+        self._resolving += [TcpDoor(loop, sockets[name], self._resolver) for name in ("dns-tcp", "dns-tcp6")]
+        self._resolving += [UdpRecorder(loop, sockets[name], gate.note_datagrams) for name in ("udp", "udp6")]
 
     @property
     def flows(self) -> int:
@@ -74,8 +83,8 @@ class Doors:
 
     def close(self) -> None:
         """Close everything; what was folded or still open gets its record."""
-        for door in (*self._tcp, *self._dns, *self._dns_tcp, *self._recorders):
-            door.close()
+        for close in [door.close for door in self._tcp] + [door.close for door in self._resolving]:
+            close()
         self._resolver.flush()
 
 
@@ -87,14 +96,6 @@ def _upstream(loop: Loop, settings: RunSettings) -> Upstream:
     servers = host.servers or [("127.0.0.1", 53)]
     hosts = parse_hosts(_read("/etc/hosts"))
     return Upstream(loop, servers, hosts, loop.now, timeout=host.timeout, attempts=host.attempts)
-
-
-def _parent(settings: RunSettings) -> Parent | None:
-    if settings.upstream_proxy is None:
-        return None
-    from netsandbox.upstream_proxy import resolve_parent
-
-    return resolve_parent(settings.upstream_proxy)
 
 
 def _read(path: str) -> str:

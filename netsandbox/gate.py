@@ -1,40 +1,52 @@
 """The gate: where names are judged, looked up, judged again and recorded, for every TCP door (INV-3).
 
-An attempt passes canonical name -> policy -> tunnel guard -> lookup -> address check, and the first no ends it. Whatever
+An attempt passes canonical name, policy, tunnel guard, lookup and address check, and the first no ends it. Whatever
 raises on the way is a no with the reason `internal` (INV-1). A refusal is in the log before the door hears of it; a
 grant is in the log before the door dials (INV-5). Imported when the first connection arrives.
 """
 
 from __future__ import annotations
 
-from netsandbox.policy import reasons
-from netsandbox.policy.explain import flag_for, hint
-from netsandbox.policy.ip import parse
-from netsandbox.policy.names import BadName, canonical, host_of
-from netsandbox.policy.decision import bad_name, is_loopback_name
-from netsandbox.policy.verdict import DNS, TCP, Request, verdict
 from netsandbox_dns.contract import Judgement
 from netsandbox_dns.upstream import Failed
 from netsandbox_proxy.contract import Grant, Refusal
 
+from netsandbox.policy import reasons
+from netsandbox.policy.decision import bad_name, is_loopback_name
+from netsandbox.policy.explain import flag_for, hint
+from netsandbox.policy.ip import parse
+from netsandbox.policy.names import BadName, canonical, host_of
+from netsandbox.policy.verdict import DNS, TCP, Request, verdict
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
+
+    from netsandbox_dns.guard import TunnelGuard
+    from netsandbox_dns.pool import SyntheticPool
+    from netsandbox_dns.upstream import Found, Upstream
+    from netsandbox_proxy.contract import Attempt, Parent
 
     from netsandbox.audit.log import AuditLog
     from netsandbox.policy.ip import Address
     from netsandbox.policy.names import Host
     from netsandbox.policy.policy import Policy
     from netsandbox.policy.verdict import Verdict
-    from netsandbox_dns.guard import TunnelGuard
-    from netsandbox_dns.pool import SyntheticPool
-    from netsandbox_dns.upstream import Found, Upstream
-    from netsandbox_proxy.contract import Attempt, Parent
 
     Done = Callable[[Grant | Refusal], None]
 
 AF_INET, AF_INET6 = 2, 10
 LOOPBACK_ADDRESSES = ((AF_INET, "127.0.0.1"), (AF_INET6, "::1"))
+
+
+class Pending:
+    """A name that the policy allows and that has yet to be looked up."""
+
+    __slots__ = ("decided", "host")
+
+    def __init__(self, host: Host, decided: Verdict) -> None:
+        self.host = host
+        self.decided = decided
 
 
 class Gate:
@@ -65,10 +77,15 @@ class Gate:
     # For the TCP doors.
 
     def admit(self, attempt: Attempt, done: Done) -> None:
+        """Calls *done* once; it is never called from inside a `try`, so a door's own mistake is not answered twice."""
         try:
-            self._judge(attempt, done)
+            outcome = self._judge(attempt)
         except Exception as error:
-            done(self._refuse(attempt, self._internal(attempt, error)))
+            outcome = self._refuse(attempt, self._internal(attempt, error))
+        if isinstance(outcome, Pending):
+            self._look_up(attempt, outcome, done)
+        else:
+            done(outcome)
 
     def dialling(self, grant: Grant, address: str) -> bool:
         decided: Verdict = grant.token  # type: ignore[assignment]
@@ -123,9 +140,7 @@ class Gate:
             forward=bool(self._types) and type_name(qtype) in self._types,
         )
 
-    def note_question(
-        self, host: str, qtype: int, *, allowed: bool, reason: str, rule: str | None, count: int
-    ) -> bool:
+    def note_question(self, host: str, qtype: int, *, allowed: bool, reason: str, rule: str | None, count: int) -> bool:
         from netsandbox.record_types import type_name
 
         extra: dict[str, object] = {"count": count} if count > 1 else {}
@@ -158,27 +173,41 @@ class Gate:
 
     # The way of one attempt.
 
-    def _judge(self, attempt: Attempt, done: Done) -> None:
+    def _judge(self, attempt: Attempt) -> Grant | Refusal | Pending:
+        port = attempt.port
         try:
             host = self._host(attempt)
         except BadName:
-            return done(self._refuse(attempt, bad_name(attempt.host, attempt.port)))
-        decided = self.policy.decide(Request(host, attempt.port, TCP))
+            return self._refuse(attempt, bad_name(attempt.host, port))
+        decided = self.policy.decide(Request(host, port, TCP))
         if not decided.allowed:
-            return done(self._refuse(attempt, decided))
+            return self._refuse(attempt, decided)
         tunnel = self._guard.admit(host.text, decided.wildcard, self._clock())
         if tunnel is not None:
-            return done(self._refuse(attempt, verdict(tunnel, host.text, attempt.port, rule=decided.rule)))
+            return self._refuse(attempt, verdict(tunnel, host.text, port, rule=decided.rule))
         if host.address is not None:
             family = AF_INET if host.address.version == 4 else AF_INET6
-            return done(self._checked(attempt, host, decided, [(family, host.address.text)]))
+            return self._checked(attempt, host, decided, [(family, host.address.text)])
         if is_loopback_name(host.text):
-            return done(self._checked(attempt, host, decided, LOOPBACK_ADDRESSES))
+            return self._checked(attempt, host, decided, LOOPBACK_ADDRESSES)
         if self._parent is not None:
-            return done(
-                Grant(attempt, host.text, attempt.port, (), named=True, parent=self._parent, token=decided)
-            )
-        return self._upstream.lookup(host.text, lambda found: done(self._found(attempt, host, decided, found)))
+            return Grant(attempt, host.text, port, (), named=True, parent=self._parent, token=decided)
+        return Pending(host, decided)
+
+    def _look_up(self, attempt: Attempt, pending: Pending, done: Done) -> None:
+        answered = False
+
+        def found(result: Found | Failed) -> None:
+            nonlocal answered
+            answered = True
+            done(self._found(attempt, pending.host, pending.decided, result))
+
+        try:
+            self._upstream.lookup(pending.host.text, found)
+        except Exception as error:
+            if answered:
+                raise
+            done(self._refuse(attempt, self._internal(attempt, error)))
 
     def _host(self, attempt: Attempt) -> Host:
         """What the attempt is for: the name that its synthetic address stands for, its address, or its spelling."""
@@ -223,9 +252,7 @@ class Gate:
         if not passed:
             return self._refuse(attempt, failed or verdict(reasons.LOOKUP_FAILED, host.text, attempt.port))
         parent = self._parent if host.address is None and not is_loopback_name(host.text) else None
-        return Grant(
-            attempt, host.text, attempt.port, passed, named=host.address is None, parent=parent, token=decided
-        )
+        return Grant(attempt, host.text, attempt.port, passed, named=host.address is None, parent=parent, token=decided)
 
     def _refuse(self, attempt: Attempt, decided: Verdict, detail: str | None = None) -> Refusal:
         self._log.write(

@@ -1,8 +1,8 @@
 """The event loop: level-triggered epoll and a heap of timers, one thread, no imports beyond C modules.
 
 asyncio costs 49 ms to import and half the tunnels per second (docs/performance.md), so the supervisor brings its own
-hundred lines. A handler that raises is a bug of ours: the loop reports it to `on_error` and closes nothing itself, the
-owner of the descriptor is told to fail closed (INV-1).
+hundred lines. A handler that raises is a bug of ours: its descriptor is watched no longer, so that nothing more passes
+there and the loop cannot spin on it, and `on_error` is told (INV-1).
 """
 
 from __future__ import annotations
@@ -82,6 +82,7 @@ class Loop:
                 try:
                     handler(events)
                 except Exception as error:
+                    self.unwatch(fd)
                     self._failed(error)
                 if not self._running:
                     return

@@ -19,7 +19,7 @@ else:
 
     def record(cls):
         """Make *cls* a frozen value class; class attributes are the defaults of the fields of the same name."""
-        fields = tuple(cls.__dict__.get("__annotations__", ()))
+        fields = tuple(cls.__dict__.get("__annotations__", ()))  # noqa: RUF063 (inspect costs more than the class)
         defaults = {name: cls.__dict__[name] for name in fields if name in cls.__dict__}
 
         def __init__(self, *args, **kwargs):

@@ -8,6 +8,7 @@ log has its first record. Its first instruction already runs behind the doors (a
 from __future__ import annotations
 
 import os
+import sys
 import time
 
 from netsandbox.audit.places import log_path, new_session_id, state_home
@@ -56,6 +57,8 @@ class Session:
 
         Whatever is raised on the way, the command has not run, or has ended.
         """
+        if sys.platform != "linux":
+            raise HostError("this version runs on Linux only; on other systems nothing is run unconfined")
         began = time.monotonic()
         helper = self._start(command, environment, stdio)
         try:
@@ -89,11 +92,16 @@ class Session:
         return helper
 
     def _supervise(self, helper: launch.Helper, policy: Policy, command: str) -> int:
+        parent = None
+        if self.settings.upstream_proxy is not None:
+            from netsandbox.upstream_proxy import resolve_parent
+
+            parent = resolve_parent(self.settings.upstream_proxy)
         sockets = helper.doors()
         helper.go()
         from netsandbox.supervisor import Supervisor  # loads while the command starts
 
-        supervisor = Supervisor(helper, policy, self.log, self.settings, sockets)
+        supervisor = Supervisor(helper, policy, self.log, self.settings, sockets, parent)
         status = supervisor.run()
         if supervisor.exec_errno:
             raise launch.exec_failure(command, supervisor.exec_errno)

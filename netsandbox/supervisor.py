@@ -15,6 +15,8 @@ from netsandbox.loop import IN, Loop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from netsandbox_proxy.contract import Parent
+
     from netsandbox.audit.log import AuditLog
     from netsandbox.doors import Doors
     from netsandbox.linux.launch import Helper, Message
@@ -38,15 +40,18 @@ class Supervisor:
         log: AuditLog,
         settings: RunSettings,
         sockets: dict[str, _socket.socket],
+        parent: Parent | None = None,
     ) -> None:
         self._helper = helper
         self._policy = policy
         self._log = log
         self._settings = settings
         self._sockets = sockets
+        self._parent = parent
         self._loop = Loop(self._failed)
         self._doors: Doors | None = None
         self._listener: Listener | None = None
+        self._unserved: int | None = None  # the seccomp listener, while nothing has been asked of it
         self._status: int | None = None
         self.exec_errno = 0
         self.failure: tuple[str, int] | None = None  # a step that failed after the doors stood
@@ -68,6 +73,8 @@ class Supervisor:
     def _close(self) -> None:
         if self._listener is not None:
             self._listener.close()
+        if self._unserved is not None:
+            os.close(self._unserved)
         if self._doors is not None:
             self._doors.close()
         for sock in self._sockets.values():
@@ -95,16 +102,16 @@ class Supervisor:
             self._loop.call_later(0.005, lambda: self._linger(until))
 
     def _listen(self, message: Message) -> None:
-        fd = message.descriptors[0]
+        fd = self._unserved = message.descriptors[0]
         self._loop.watch(fd, IN, lambda events: self._on_notification(fd, events))
 
     def _on_notification(self, fd: int, events: int) -> None:
         self._loop.unwatch(fd)
         if not events & IN:  # the last process under the filter is gone
-            os.close(fd)
             return
         from netsandbox.linux.notify import Listener
 
+        self._unserved = None
         self._listener = Listener(self._loop, fd, self._log, self._policy.allow_unix_sockets)
         self._listener.serve(IN)
 
@@ -113,7 +120,7 @@ class Supervisor:
 
         for sock in self._sockets.values():
             self._loop.unwatch(sock.fileno())
-        self._doors = Doors(self._loop, self._policy, self._log, self._settings, self._sockets)
+        self._doors = Doors(self._loop, self._policy, self._log, self._settings, self._sockets, self._parent)
 
     def _take_signals(self) -> dict[int, _signal._HANDLER]:
         """Handlers for what is not ignored already (nohup); only the main thread may have them."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from netsandbox.errors import UsageError
 from netsandbox_proxy.contract import Parent
+
+from netsandbox.errors import UsageError
 
 
 def resolve_parent(url: str) -> Parent:

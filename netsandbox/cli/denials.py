@@ -1,4 +1,4 @@
-"""What a user reads after a run in which something was refused: one line a host, with the option that would allow it."""
+"""What a user reads after a run with refusals: one line a host, with the option that would allow it."""
 
 from __future__ import annotations
 

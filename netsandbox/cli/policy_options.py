@@ -24,7 +24,7 @@ POLICY_OPTIONS = (
     Option("localhost", FLAG, "", "", "the same; the session's own loopback always works"),
     Option("online", FLAG, "", "", "everything but denied names, private addresses and DNS-over-HTTPS"),
     Option("config", VALUE, "c", "FILE", "read further rules from this TOML file"),
-    Option("upstream-dns", LIST, "", "ADDRESS[:PORT]", "resolve allowed names there instead of by the host's resolv.conf"),
+    Option("upstream-dns", LIST, "", "ADDRESS[:PORT]", "resolve names there, not by the host's resolv.conf"),
     Option("upstream-proxy", VALUE, "", "URL", "dial through this HTTP proxy: http://proxy.example.com:3128"),
 )
 MODES = ("offline", "localhost", "online")
@@ -41,7 +41,7 @@ def read_config(parsed: Parsed) -> Settings | None:
 
 
 def policy_of(parsed: Parsed, file: Settings | None) -> Policy:
-    """The policy that the options and the configuration file make together: lists add up, the command line's mode wins."""
+    """What the options and the file make together: lists add up, the command line's mode wins."""
     from netsandbox.policy.policy import Policy
 
     modes = [mode for mode in MODES if mode in parsed.flags]
@@ -50,20 +50,25 @@ def policy_of(parsed: Parsed, file: Settings | None) -> Policy:
     allow, addresses = parsed.all("allow-domain"), parsed.all("allow-address")
     if modes and modes[0] != "online" and (allow or addresses):
         raise UsageError(f"--{modes[0]} lets nothing out, so --allow-… has no meaning with it; leave one of them out")
-    given: dict[str, list[str]] = {
-        "deny_domains": parsed.all("deny-domain"),
-        "allow_unix_sockets": parsed.all("allow-unix-socket"),
-        "allow_query_types": parsed.all("allow-query-type"),
-    }
+    unix_sockets, query_types = parsed.all("allow-unix-socket"), parsed.all("allow-query-type")
+    mode = modes[0] if modes else None
     if file is None:
-        return Policy(allow_domains=allow, allow_addresses=addresses, mode=modes[0] if modes else None, **given)
-    both = {name: [*getattr(file, name), *values] for name, values in given.items()}
+        return Policy(
+            allow,
+            parsed.all("deny-domain"),
+            addresses,
+            mode=mode,
+            allow_unix_sockets=unix_sockets,
+            allow_query_types=query_types,
+        )
     return Policy(
-        allow_domains=[*file.allow_domains, *allow],
-        allow_addresses=[*file.allow_addresses, *addresses],
-        mode=modes[0] if modes else file.mode,
+        [*file.allow_domains, *allow],
+        [*file.deny_domains, *parsed.all("deny-domain")],
+        [*file.allow_addresses, *addresses],
+        mode=mode or file.mode,
         default_ports=file.default_ports,
-        **both,
+        allow_unix_sockets=[*file.allow_unix_sockets, *unix_sockets],
+        allow_query_types=[*file.allow_query_types, *query_types],
     )
 
 

@@ -71,7 +71,7 @@ def _check_words(words: list[str]) -> None:
 
 
 def _introduce(policy: Policy) -> None:
-    rules = [rule.text for rule in (*policy.allow_domains, *policy.allow_addresses)]
+    rules = [rule.text for rule in policy.allow_domains] + [rule.text for rule in policy.allow_addresses]
     print(f"netsandbox: mode {policy.mode}, allowed: {', '.join(rules) or 'nothing'}", file=sys.stderr)
 
 
@@ -82,7 +82,7 @@ def _hold_standard_descriptors() -> None:
         if fd > 2:
             os.close(fd)
             return
-        os.set_inheritable(fd, True)
+        os.set_inheritable(fd, True)  # noqa: FBT003 (the standard library's own signature)
 
 
 def _sweep(result: Result) -> None:

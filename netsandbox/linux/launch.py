@@ -1,4 +1,4 @@
-"""Starts the helper and speaks with it over the channel (netsandbox/native/channel.h). Thin: the plan is built elsewhere."""
+"""Starts the helper and speaks with it over the channel (netsandbox/native/channel.h); the plan is built elsewhere."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Policy:
         "mode",
     )
 
-    def __init__(  # noqa: PLR0917 (the public constructor; callers use keywords)
+    def __init__(
         self,
         allow_domains: Iterable[str | DomainRule] | None = (),
         deny_domains: Iterable[str | DomainRule] | None = (),

@@ -5,7 +5,8 @@ decides, looks it up, checks the addresses and writes the audit record. Rules ke
 
 1. No byte is sent upstream, and no connect() is made, before `Gate.dialling` returned True for that address (INV-5).
 2. Only an address listed in the grant is dialled (INV-4).
-3. After a grant, `Gate.ended` is called exactly once, whatever happens; a denial found later goes through `Gate.refuse` first.
+3. After a grant, `Gate.ended` is called exactly once, whatever happens; a denial found later goes through
+   `Gate.refuse` first.
 """
 
 from __future__ import annotations

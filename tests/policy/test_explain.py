@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netsandbox.policy import reasons
+from netsandbox.policy.decision import bad_name
 from netsandbox.policy.explain import flag_for, hint
 from netsandbox.policy.ip import parse
 from netsandbox.policy.names import canonical
 from netsandbox.policy.patterns import parse_domain
-from netsandbox.policy.decision import bad_name
 from netsandbox.policy.policy import Policy
 from netsandbox.policy.verdict import Request
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from netsandbox.errors import UsageError
 from netsandbox.policy import reasons
+from netsandbox.policy.decision import bad_name, is_loopback_name
 from netsandbox.policy.ip import Address, parse
 from netsandbox.policy.names import BadName, canonical, host_of
 from netsandbox.policy.patterns import parse_domain
-from netsandbox.policy.decision import bad_name, is_loopback_name
 from netsandbox.policy.policy import MODES, Policy
 from netsandbox.policy.verdict import Request
 
