@@ -78,15 +78,13 @@ def flag_for(verdict: Verdict, default_ports: Collection[int] = DEFAULT_PORTS) -
 
 
 def hint(verdict: Verdict, default_ports: Collection[int] = DEFAULT_PORTS) -> str:
-    """One line for whoever was refused: that policy said no, that trying again is useless, and what would help."""
-    host = f"[{verdict.host}]" if ":" in verdict.host and verdict.host == verdict.address else verdict.host
-    where = f"{host}:{verdict.port}" if verdict.port else host
-    text = f"netsandbox policy denies {where} ({verdict.reason}): {because(verdict)}."
+    """One line behind a refusal that has already named the host and the reason: why, and what would help."""
+    why = because(verdict)
     flag = flag_for(verdict, default_ports)
-    remedy = f"The user can allow it by starting the session with {flag}" if flag else "No option allows it"
+    remedy = f"the user can allow it by starting the session with {flag}" if flag else "no option allows it"
     if verdict.reason == reasons.DENY_RULE:
-        remedy = f"The user can {_removal(verdict)}"
-    return f"{text} Retrying will not help. {remedy}."
+        remedy = f"the user can {_removal(verdict)}"
+    return f"{why[:1].upper()}{why[1:]}; {remedy}."
 
 
 def _removal(verdict: Verdict) -> str:
