@@ -39,7 +39,10 @@ def _namespaces(number: int) -> str:
         if value is not None and value != wanted:
             return f"User namespaces are forbidden by {path}={value}; as root run `{command}`"
     if _read("/proc/sys/user/max_user_namespaces") == "0":
-        return "User namespaces are forbidden by user.max_user_namespaces=0; as root run `sysctl -w user.max_user_namespaces=15000`"
+        return (
+            "User namespaces are forbidden by user.max_user_namespaces=0; "
+            "as root run `sysctl -w user.max_user_namespaces=15000`"
+        )
     if number == errno.ENOSPC:
         return "Too many namespaces; raise /proc/sys/user/max_*_namespaces or end other sandboxes"
     return (

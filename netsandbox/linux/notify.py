@@ -1,8 +1,8 @@
 """Answers the system calls that the seccomp filter will not let pass by itself (seccomp_unotify(2)).
 
-A call that wants a socket of a family outside the allow list is denied and recorded; its arguments are plain numbers, so
-nothing can change between our look and the answer. The kernel never hears CONTINUE from us for a call whose meaning lies
-in memory. When we die the calls fail with ENOSYS.
+A call that wants a socket of a family outside the allow list is denied and recorded; its arguments are plain numbers,
+so nothing can change between our look and the answer. The kernel never hears CONTINUE from us. When we die the calls
+fail with ENOSYS.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ from netsandbox.policy import reasons
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from netsandbox.audit.log import AuditLog
     from netsandbox.linux.unix_broker import UnixBroker
+    from netsandbox.linux.unix_pins import Pin
     from netsandbox.loop import Loop
 
 # linux/seccomp.h
@@ -26,6 +29,7 @@ NOTIF_RECV, NOTIF_SEND, NOTIF_ID_VALID = 0xC0502100, 0xC0182101, 0x40082102
 NOTIFICATION = _struct.Struct("=QIIiIQ6Q")
 RESPONSE = _struct.Struct("=QqiI")
 MAX_KINDS = 1024
+IN = 1  # EPOLLIN
 
 FAMILIES = {
     0: "unspec",
@@ -60,19 +64,22 @@ class Call:
 class Listener:
     """Serves the listener's descriptor until the session ends."""
 
-    def __init__(self, loop: Loop, fd: int, log: AuditLog, unix_sockets: tuple[str, ...]) -> None:
+    def __init__(self, loop: Loop, fd: int, log: AuditLog, unix_sockets: Sequence[str | Pin]) -> None:
         self._loop = loop
         self._fd = fd
         self._log = log
-        self._repeats: dict[tuple[str, int, int, int], int] = {}
+        self._repeats: dict[tuple[str, tuple[int, int, int]], int] = {}
         self._broker: UnixBroker | None = None
         if unix_sockets:
             from netsandbox.linux.unix_broker import UnixBroker
 
             self._broker = UnixBroker(self, log, unix_sockets)
-        loop.watch(fd, 1, self.serve)
+        loop.watch(fd, IN, self.serve)
 
     def serve(self, events: int) -> None:
+        if not events & IN:  # the last process under the filter is gone; asking for its calls would wait for ever
+            self._loop.unwatch(self._fd)
+            return
         call = self._receive()
         if call is None:
             return
@@ -85,12 +92,13 @@ class Listener:
             number = errno.EPERM
         self.answer(call, error=number)
 
-    def answer(self, call: Call, *, value: int = 0, error: int = 0) -> None:
-        """Let the call return *value*, or fail with *error*."""
+    def answer(self, call: Call, *, value: int = 0, error: int = 0) -> bool:
+        """Let the call return *value*, or fail with *error*. False: the caller was killed or interrupted meanwhile."""
         try:
             fcntl.ioctl(self._fd, NOTIF_SEND, RESPONSE.pack(call.id, value, -error, 0))
-        except OSError:  # the caller was killed meanwhile
-            pass
+        except (OSError, ValueError):  # ValueError: a thread of the broker answers after `close`
+            return False
+        return True
 
     def is_valid(self, call: Call) -> bool:
         """Whether the caller still waits: what was read from its process is its own only then."""
@@ -102,13 +110,14 @@ class Listener:
 
     def close(self) -> None:
         """Write what was folded; without us every further call fails."""
-        for (exe, family, kind, protocol), count in self._repeats.items():
+        for (exe, wish), count in self._repeats.items():
             if count:
-                self._record(exe, family, kind, protocol, None, count)
+                self._record(exe, wish, pid=None, count=count)
         if self._broker is not None:
             self._broker.close()
         self._loop.unwatch(self._fd)
         os.close(self._fd)
+        self._fd = -1
 
     def _receive(self) -> Call | None:
         buffer = bytearray(NOTIFICATION.size)
@@ -123,18 +132,18 @@ class Listener:
     def _refuse_socket(self, call: Call) -> int:
         """Record and deny; the same wish of the same program is recorded once, then counted."""
         family, kind, protocol = (argument & 0xFFFFFFFF for argument in call.arguments[:3])
-        kind &= 0xF
-        exe = self._exe(call)
-        key = (exe, family, kind, protocol)
-        if key in self._repeats:
-            self._repeats[key] += 1
+        wish = (family, kind & 0xF, protocol)
+        exe = self.exe_of(call)
+        if (exe, wish) in self._repeats:
+            self._repeats[exe, wish] += 1
         else:
             if len(self._repeats) < MAX_KINDS:
-                self._repeats[key] = 0
-            self._record(exe, family, kind, protocol, call.pid, 1)
+                self._repeats[exe, wish] = 0
+            self._record(exe, wish, pid=call.pid, count=1)
         return errno.EACCES if family == AF_UNIX else errno.EPERM
 
-    def _record(self, exe: str, family: int, kind: int, protocol: int, pid: int | None, count: int) -> None:
+    def _record(self, exe: str, wish: tuple[int, int, int], *, pid: int | None, count: int) -> None:
+        family, kind, protocol = wish
         self._log.write(
             "socket",
             verdict="deny",
@@ -148,7 +157,8 @@ class Listener:
             count=count,
         )
 
-    def _exe(self, call: Call) -> str:
+    def exe_of(self, call: Call) -> str:
+        """The program that calls, as this host names it."""
         try:
             exe = os.readlink(f"/proc/{call.pid}/exe")
         except OSError:

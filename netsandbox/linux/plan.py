@@ -16,6 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    Option = tuple[tuple[int, int], bytes]
+
 BIND, READ_ONLY, OPTIONAL = 1, 2, 4
 AF_INET, AF_INET6 = 2, 10
 SOCK_STREAM, SOCK_DGRAM = 1, 2
@@ -29,12 +31,17 @@ IP_TRANSPARENT, IPV6_TRANSPARENT = (0, 19), (41, 75)
 IP_ORIGINAL_DESTINATION, IPV6_ORIGINAL_DESTINATION = (0, 20), (41, 74)
 IP_PACKET_INFO, IPV6_PACKET_INFO = (0, 8), (41, 49)
 IPV6_ONLY = (41, 26)
-IP_ADD_MEMBERSHIP = (0, 35)
+IP_ADD_MEMBERSHIP, IPV6_ADD_MEMBERSHIP = (0, 35), (41, 20)
 ON = (1).to_bytes(4, sys.byteorder)
 BIG_BUFFER = (1 << 20).to_bytes(4, sys.byteorder)
-LOOPBACK_ADDRESS = bytes([127, 0, 0, 1])
+LOOPBACK_ADDRESS, LOOPBACK_INDEX = bytes([127, 0, 0, 1]), (1).to_bytes(4, sys.byteorder)
 # Multicast reaches a transparent socket only if it joined the group: mDNS, LLMNR and SSDP, so that they are recorded.
 MULTICAST_GROUPS = (bytes([224, 0, 0, 251]), bytes([224, 0, 0, 252]), bytes([239, 255, 255, 250]))
+MULTICAST_GROUPS6 = (
+    "ff0200000000000000000000000000fb",
+    "ff020000000000000000000000010003",
+    "ff02000000000000000000000000000c",
+)
 
 
 @record
@@ -46,28 +53,42 @@ class Door:
     kind: int
     port: int
     loopback: bool
-    options: tuple[tuple[tuple[int, int], bytes], ...]
+    options: tuple[Option, ...]
 
 
 def doors() -> tuple[Door, ...]:
     """In the order in which their descriptors arrive at the supervisor."""
-    v6 = ((IPV6_ONLY, ON),)
-    reuse = ((REUSE_ADDRESS, ON),)
-    big = ((RECEIVE_BUFFER, BIG_BUFFER),)
-    groups = tuple((IP_ADD_MEMBERSHIP, group + LOOPBACK_ADDRESS) for group in MULTICAST_GROUPS)
-    transparent4, transparent6 = ((IP_TRANSPARENT, ON),), ((IPV6_TRANSPARENT, ON),)
+    reuse, v6, big = (REUSE_ADDRESS, ON), (IPV6_ONLY, ON), (RECEIVE_BUFFER, BIG_BUFFER)
     return (
-        Door("mixed", AF_INET, SOCK_STREAM, ports.MIXED, True, reuse),
-        Door("mixed6", AF_INET6, SOCK_STREAM, ports.MIXED, True, reuse + v6),
-        Door("transparent", AF_INET, SOCK_STREAM, ports.TRANSPARENT, False, reuse + transparent4),
-        Door("transparent6", AF_INET6, SOCK_STREAM, ports.TRANSPARENT, False, reuse + v6 + transparent6),
-        Door("dns", AF_INET, SOCK_DGRAM, ports.DNS, False, big + ((IP_PACKET_INFO, ON),)),
-        Door("dns6", AF_INET6, SOCK_DGRAM, ports.DNS, False, big + v6 + ((IPV6_PACKET_INFO, ON),)),
-        Door("dns-tcp", AF_INET, SOCK_STREAM, ports.DNS, False, reuse),
-        Door("dns-tcp6", AF_INET6, SOCK_STREAM, ports.DNS, False, reuse + v6),
-        Door("udp", AF_INET, SOCK_DGRAM, ports.DATAGRAM, False, transparent4 + ((IP_ORIGINAL_DESTINATION, ON),) + groups),
-        Door("udp6", AF_INET6, SOCK_DGRAM, ports.DATAGRAM, False, v6 + transparent6 + ((IPV6_ORIGINAL_DESTINATION, ON),)),
+        _stream("mixed", AF_INET, ports.MIXED, reuse, loopback=True),
+        _stream("mixed6", AF_INET6, ports.MIXED, reuse, v6, loopback=True),
+        _stream("transparent", AF_INET, ports.TRANSPARENT, reuse, (IP_TRANSPARENT, ON)),
+        _stream("transparent6", AF_INET6, ports.TRANSPARENT, reuse, v6, (IPV6_TRANSPARENT, ON)),
+        _datagram("dns", AF_INET, ports.DNS, big, (IP_PACKET_INFO, ON)),
+        _datagram("dns6", AF_INET6, ports.DNS, big, v6, (IPV6_PACKET_INFO, ON)),
+        _stream("dns-tcp", AF_INET, ports.DNS, reuse),
+        _stream("dns-tcp6", AF_INET6, ports.DNS, reuse, v6),
+        _datagram("udp", AF_INET, ports.DATAGRAM, (IP_TRANSPARENT, ON), (IP_ORIGINAL_DESTINATION, ON), *_groups()),
+        _datagram(
+            "udp6", AF_INET6, ports.DATAGRAM, v6, (IPV6_TRANSPARENT, ON), (IPV6_ORIGINAL_DESTINATION, ON), *_groups6()
+        ),
     )
+
+
+def _stream(name: str, family: int, port: int, *options: Option, loopback: bool = False) -> Door:
+    return Door(name, family, SOCK_STREAM, port, loopback, options)
+
+
+def _datagram(name: str, family: int, port: int, *options: Option) -> Door:
+    return Door(name, family, SOCK_DGRAM, port, False, options)  # noqa: FBT003
+
+
+def _groups() -> list[Option]:
+    return [(IP_ADD_MEMBERSHIP, group + LOOPBACK_ADDRESS) for group in MULTICAST_GROUPS]
+
+
+def _groups6() -> list[Option]:
+    return [(IPV6_ADD_MEMBERSHIP, bytes.fromhex(group) + LOOPBACK_INDEX) for group in MULTICAST_GROUPS6]
 
 
 @record
@@ -88,7 +109,7 @@ def build(view: View, filter_program: bytes) -> bytes:
     for path in ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"):
         steps.append(_mount(BIND | READ_ONLY | OPTIONAL, path, path))
     steps.append(_mount(BIND | READ_ONLY | OPTIONAL, "/sys", "/sys"))
-    steps.append(_mount(OPTIONAL, "tmpfs", "/dev/shm", "tmpfs", "mode=1777"))
+    steps.append(_mount(OPTIONAL, "tmpfs", "/dev/shm", "tmpfs", "mode=1777"))  # noqa: S108
     steps += [_mount(BIND | READ_ONLY | OPTIONAL, ours, theirs) for ours, theirs in view.files]
     steps += [_mount(BIND | READ_ONLY, path, path) for path in view.read_only]
     steps += [_mount(READ_ONLY, "tmpfs", path, "tmpfs", "mode=0555,size=4k") for path in view.hidden]

@@ -119,7 +119,7 @@ def _batch_mark(kind: int, sequence: int) -> bytes:
 def filter_batch() -> list[bytes]:
     """One nfnetlink batch: table, chain and rules, all or nothing."""
     hook = {"attrs": [("NFTA_HOOK_HOOKNUM", 0), ("NFTA_HOOK_PRIORITY", PRIORITY_MANGLE)]}
-    chain = [("NFTA_CHAIN_TABLE", TABLE), ("NFTA_CHAIN_NAME", CHAIN), ("NFTA_CHAIN_HOOK", hook)]
+    chain: list[tuple[str, Any]] = [("NFTA_CHAIN_TABLE", TABLE), ("NFTA_CHAIN_NAME", CHAIN), ("NFTA_CHAIN_HOOK", hook)]
     chain += [("NFTA_CHAIN_POLICY", ACCEPT), ("NFTA_CHAIN_TYPE", "filter")]
     messages = [
         _batch_mark(NFNL_MSG_BATCH_BEGIN, 1),

@@ -9,8 +9,8 @@ What it refuses and why, in the order of the kernel's questions:
 - sockets by an allow list of family, type and protocol. TCP and UDP over IPv4 and IPv6, rtnetlink (read-only without
   capabilities; interface lists need it) and stream socket pairs are let through; every other wish goes to the
   supervisor, who writes the audit record and says no;
-- AF_UNIX: a pathname socket is reached through the file system, so no namespace hides one that is created later. Without
-  the socket there is nothing to connect with. Datagram socket pairs go too: `sendto` can aim one end at any path;
+- AF_UNIX: a pathname socket is reached through the file system, so no namespace hides one that is created later.
+  Without the socket there is nothing to connect with. Datagram socket pairs go too: `sendto` can aim one end anywhere;
 - TIOCSTI and TIOCLINUX: they type into the user's terminal.
 
 A filter is a list of `Step`s with labels; `assemble` turns it into `struct sock_filter[]`.
@@ -46,7 +46,7 @@ TIOCSTI, TIOCLINUX = 0x5412, 0x541C
 
 
 def build(abi: Abi, *, unix_sockets: bool = False) -> bytes:
-    """The whole filter. With *unix_sockets* stream sockets may be made, and every connect and bind asks the supervisor."""
+    """The whole filter. With *unix_sockets* stream ones may be made, and every connect and bind asks the supervisor."""
     calls = abi.calls
     steps: list[Step] = [("load", ARCHITECTURE), ("equal", abi.audit_architecture, None, "kill"), ("load", NUMBER)]
     if abi.has_x32:
