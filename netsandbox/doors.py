@@ -20,6 +20,7 @@ from netsandbox_proxy.door import Door, MixedDoor, TransparentDoor
 from netsandbox_proxy.limits import Limits
 
 from netsandbox.gate import Gate
+from netsandbox.linux.attribution import Attribution
 from netsandbox.own_addresses import OwnAddresses
 
 TYPE_CHECKING = False
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class Doors:
-    """Every door of one session. *sockets* are named as in `linux.plan.doors()`."""
+    """Every door of one session. *sockets* are named as in `linux.plan.doors()`; *init* is the pid of its PID 1."""
 
     def __init__(
         self,
@@ -42,6 +43,8 @@ class Doors:
         log: AuditLog,
         settings: RunSettings,
         sockets: dict[str, _socket.socket],
+        *,
+        init: int,
         parent: Parent | None,
     ) -> None:
         gc.enable()
@@ -55,6 +58,7 @@ class Doors:
             pool,
             guard,
             own=OwnAddresses(loop.now),
+            attribute=Attribution(init, loop.now),
             clock=loop.now,
             parent=parent,
         )

@@ -61,6 +61,7 @@ class Gate:
         guard: TunnelGuard,
         *,
         own: Callable[[], Collection[Address]],
+        attribute: Callable[[tuple[str, int]], tuple[int, str] | None],
         clock: Callable[[], float],
         parent: Parent | None = None,
     ) -> None:
@@ -70,6 +71,7 @@ class Gate:
         self._pool = pool
         self._guard = guard
         self._own = own
+        self._attribute = attribute
         self._clock = clock
         self._parent = parent
         self._types = frozenset(policy.allow_query_types)
@@ -89,6 +91,7 @@ class Gate:
 
     def dialling(self, grant: Grant, address: str) -> bool:
         decided: Verdict = grant.token  # type: ignore[assignment]
+        pid, exe = self._attribute(grant.attempt.source) or (None, None)
         return self._log.write(
             "egress",
             verdict="allow",
@@ -98,6 +101,8 @@ class Gate:
             host=grant.host,
             port=grant.port,
             address=address,
+            pid=pid,
+            exe=exe,
         )
 
     def refuse(self, grant: Grant, reason: str) -> Refusal:
@@ -255,6 +260,7 @@ class Gate:
         return Grant(attempt, host.text, attempt.port, passed, named=host.address is None, parent=parent, token=decided)
 
     def _refuse(self, attempt: Attempt, decided: Verdict, detail: str | None = None) -> Refusal:
+        pid, exe = self._attribute(attempt.source) or (None, None)
         self._log.write(
             "egress",
             verdict="deny",
@@ -264,6 +270,8 @@ class Gate:
             host=decided.host,
             port=attempt.port,
             address=decided.address or attempt.address,
+            pid=pid,
+            exe=exe,
             hint=flag_for(decided, self.policy.default_ports),
             detail=detail,
         )

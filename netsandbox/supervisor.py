@@ -120,7 +120,15 @@ class Supervisor:
 
         for sock in self._sockets.values():
             self._loop.unwatch(sock.fileno())
-        self._doors = Doors(self._loop, self._policy, self._log, self._settings, self._sockets, self._parent)
+        self._doors = Doors(
+            self._loop,
+            self._policy,
+            self._log,
+            self._settings,
+            self._sockets,
+            init=self._helper.pid,
+            parent=self._parent,
+        )
 
     def _take_signals(self) -> dict[int, _signal._HANDLER]:
         """Handlers for what is not ignored already (nohup); only the main thread may have them."""

@@ -5,7 +5,7 @@ Imported only when a question of an allowed type has actually been answered: dns
 
 from __future__ import annotations
 
-import dnslib  # type: ignore[import-untyped]
+import dnslib
 
 from .message import CNAME, Reply, follow
 from .wire import Query

@@ -1,0 +1,101 @@
+"""Which program wanted this connection? Found from outside, by the session's own socket table.
+
+The client's address is looked up in /proc/<PID 1>/net/tcp (the table is that of PID 1's network namespace), which names
+the socket's inode; the process of the session that holds it is the one. Best effort: the answer goes into the log and
+decides nothing, a process may pass its socket on, and a budget keeps a storm of connections from costing more than the
+log line is worth. What is not found is left out of the record.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+LOOKUPS_PER_SECOND = 50
+MOST_PROCESSES = 512
+MAPPED = "0000000000000000FFFF0000"
+
+
+def table_address(address: str, port: int) -> str:
+    """How the table writes an address: words in host order, in hex."""
+    from _socket import AF_INET, AF_INET6, inet_pton
+
+    packed = inet_pton(AF_INET6 if ":" in address else AF_INET, address)
+    words = [packed[start : start + 4][::-1].hex().upper() for start in range(0, len(packed), 4)]
+    return f"{''.join(words)}:{port:04X}"
+
+
+def find_inode(table: str, local: str) -> str | None:
+    """The inode of the socket whose own address is *local*; `0` stands for one that nobody holds any more."""
+    for line in table.splitlines():
+        words = line.split()
+        if len(words) > 9 and words[1] == local and words[9] != "0":
+            return words[9]
+    return None
+
+
+class Attribution:
+    """One per session; *init* is the pid of its PID 1 as this process sees it."""
+
+    def __init__(self, init: int, clock: Callable[[], float]) -> None:
+        self._init = init
+        self._clock = clock
+        self._second = 0
+        self._left = 0
+
+    def __call__(self, source: tuple[str, int]) -> tuple[int, str] | None:
+        """The pid and the program behind the client *source*; None where that cannot be told, or not cheaply."""
+        second = int(self._clock())
+        if second != self._second:
+            self._second, self._left = second, LOOKUPS_PER_SECOND
+        if self._left <= 0:
+            return None
+        self._left -= 1
+        try:
+            inode = self._inode(*source)
+            pid = self._holder(f"socket:[{inode}]") if inode is not None else None
+            return (pid, os.readlink(f"/proc/{pid}/exe")) if pid is not None else None
+        except OSError:  # it ended meanwhile
+            return None
+
+    def _inode(self, address: str, port: int) -> str | None:
+        local = table_address(address, port)
+        if ":" in address:
+            return find_inode(_read(f"/proc/{self._init}/net/tcp6"), local)
+        found = find_inode(_read(f"/proc/{self._init}/net/tcp"), local)
+        return found or find_inode(_read(f"/proc/{self._init}/net/tcp6"), MAPPED + local)
+
+    def _holder(self, link: str) -> int | None:
+        for pid in self._processes():
+            folder = f"/proc/{pid}/fd"
+            try:
+                for descriptor in os.listdir(folder):
+                    if os.readlink(f"{folder}/{descriptor}") == link:
+                        return pid
+            except OSError:  # that process, or that descriptor, is gone
+                continue
+        return None
+
+    def _processes(self) -> Iterator[int]:
+        """Every process of the session, parents first."""
+        waiting = [self._init]
+        for _ in range(MOST_PROCESSES):
+            if not waiting:
+                return
+            pid = waiting.pop(0)
+            try:
+                threads = os.listdir(f"/proc/{pid}/task")
+                children = [_read(f"/proc/{pid}/task/{thread}/children") for thread in threads]
+            except OSError:
+                continue
+            found = [int(word) for text in children for word in text.split()]
+            yield from found
+            waiting += found
+
+
+def _read(path: str) -> str:
+    with open(path, encoding="ascii") as file:
+        return file.read()
