@@ -15,6 +15,7 @@ from netsandbox.audit.places import log_path, new_session_id, state_home
 from netsandbox.environment import session_environment
 from netsandbox.errors import HostError
 from netsandbox.linux import launch, plan, seccomp
+from netsandbox.linux.stdio import check_stdio
 from netsandbox.linux.syscalls import abi_of
 from netsandbox.linux.view import session_view
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from netsandbox.audit.log import AuditLog
+    from netsandbox.linux.unix_pins import Pin
     from netsandbox.policy.policy import Policy
     from netsandbox.settings import RunSettings
 
@@ -78,6 +80,7 @@ class Session:
     def _start(
         self, command: Sequence[str], environment: Mapping[bytes, bytes], stdio: tuple[int, int, int]
     ) -> launch.Helper:
+        check_stdio(stdio)
         placed = self.log.path if self.settings.audit_log else None
         state = state_home()
         try:
@@ -97,11 +100,16 @@ class Session:
             from netsandbox.upstream_proxy import resolve_parent
 
             parent = resolve_parent(self.settings.upstream_proxy)
+        pins: tuple[Pin, ...] = ()
+        if policy.allow_unix_sockets:
+            from netsandbox.linux.unix_pins import Pin
+
+            pins = tuple(Pin(path) for path in policy.allow_unix_sockets)
         sockets = helper.doors()
         helper.go()
         from netsandbox.supervisor import Supervisor  # loads while the command starts
 
-        supervisor = Supervisor(helper, policy, self.log, self.settings, sockets, parent)
+        supervisor = Supervisor(helper, policy, self.log, self.settings, sockets, pins=pins, parent=parent)
         status = supervisor.run()
         if supervisor.exec_errno:
             raise launch.exec_failure(command, supervisor.exec_errno)

@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from netsandbox.doors import Doors
     from netsandbox.linux.launch import Helper, Message
     from netsandbox.linux.notify import Listener
+    from netsandbox.linux.unix_pins import Pin
     from netsandbox.policy.policy import Policy
     from netsandbox.settings import RunSettings
 
 FORWARDED = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT, _signal.SIGUSR1, _signal.SIGUSR2)
 FROM_TERMINAL = (_signal.SIGINT, _signal.SIGQUIT)
 LINGER_SECONDS = 0.25
+SETTLING_ROUNDS = 4
 KILLED = 9  # the wait status of a session that ended without telling us its own
 
 
@@ -40,13 +42,16 @@ class Supervisor:
         log: AuditLog,
         settings: RunSettings,
         sockets: dict[str, _socket.socket],
-        parent: Parent | None = None,
+        *,
+        pins: tuple[Pin, ...],
+        parent: Parent | None,
     ) -> None:
         self._helper = helper
         self._policy = policy
         self._log = log
         self._settings = settings
         self._sockets = sockets
+        self._pins = pins
         self._parent = parent
         self._loop = Loop(self._failed)
         self._doors: Doors | None = None
@@ -92,14 +97,19 @@ class Supervisor:
         else:
             self._status = message.number if message.kind == "S" else None
             self._loop.unwatch(self._helper.channel.fileno())
-            self._linger(self._loop.now() + LINGER_SECONDS)
+            self._linger(self._loop.now() + LINGER_SECONDS, SETTLING_ROUNDS)
 
-    def _linger(self, until: float) -> None:
-        """What the command wrote before it ended may still be on its way through us."""
-        if self._doors is None or self._doors.flows == 0 or self._loop.now() >= until:
+    def _linger(self, until: float, rounds: int) -> None:
+        """What the command did last may still lie in a door's queue, or be on its way through us.
+
+        A few more rounds of the loop take up what is queued: one opens the doors, one accepts, one reads.
+        """
+        if rounds:
+            self._loop.call_later(0, lambda: self._linger(until, rounds - 1))
+        elif self._doors is None or self._doors.flows == 0 or self._loop.now() >= until:
             self._loop.stop()
         else:
-            self._loop.call_later(0.005, lambda: self._linger(until))
+            self._loop.call_later(0.005, lambda: self._linger(until, 0))
 
     def _listen(self, message: Message) -> None:
         fd = self._unserved = message.descriptors[0]
@@ -112,7 +122,7 @@ class Supervisor:
         from netsandbox.linux.notify import Listener
 
         self._unserved = None
-        self._listener = Listener(self._loop, fd, self._log, self._policy.allow_unix_sockets)
+        self._listener = Listener(self._loop, fd, self._log, self._pins)
         self._listener.serve(IN)
 
     def _on_first_packet(self, events: int) -> None:

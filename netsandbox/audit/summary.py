@@ -121,7 +121,7 @@ def _add_allowed(summary: Summary, event: str, record: Record) -> None:
 
 
 def _add_denied(summary: Summary, event: str, record: Record) -> None:
-    host = str(record.get("host") or record.get("address") or record.get("detail") or "?")
+    host = str(record.get("host") or record.get("address") or record.get("detail") or record.get("exe") or "?")
     port = record["port"] if type(record.get("port")) is int else None
     reason = str(record.get("reason", "?"))
     item = summary.denied.setdefault((event, host, port, reason), Denied(event, host, port, reason))

@@ -108,7 +108,12 @@ def _heading(summary: Summary) -> str:
 def _denials(summary: Summary, *, coloured: bool) -> list[str]:
     if not summary.denied:
         return [paint("Denied: nothing", GREEN, coloured=coloured)]
-    titles = {"egress": "Denied connections", "dns": "Denied names (DNS)", "udp": "Dropped UDP"}
+    titles = {
+        "egress": "Denied connections",
+        "dns": "Denied names (DNS)",
+        "udp": "Dropped UDP",
+        "socket": "Refused sockets",
+    }
     events = [*titles, *sorted({item.event for item in summary.denied.values()} - titles.keys())]
     lines = []
     for event in events:

@@ -32,6 +32,21 @@ static void drop_capabilities(void)
         fail("dropping capabilities");
 }
 
+/* Linux 5.19: a signal cannot interrupt a call that the supervisor already works on; older kernels do without. */
+#ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+#define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
+#endif
+
+static long install(const struct sock_fprog *filter)
+{
+    const unsigned long flags = SECCOMP_FILTER_FLAG_NEW_LISTENER;
+    long listener = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, filter);
+
+    if (listener < 0 && errno == EINVAL)
+        listener = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, filter);
+    return listener;
+}
+
 int lock_down(const struct sock_fprog *filter)
 {
     long listener;
@@ -43,7 +58,7 @@ int lock_down(const struct sock_fprog *filter)
         errno = EINVAL;
         fail("installing the seccomp filter");
     }
-    listener = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, filter);
+    listener = install(filter);
     if (listener < 0)
         fail("installing the seccomp filter");
     return (int)listener;
