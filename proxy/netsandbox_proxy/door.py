@@ -11,8 +11,9 @@ import _socket
 
 from netsandbox_proxy.end import IN, End
 from netsandbox_proxy.flow import Flow
+from netsandbox_proxy.known import KnownHeads
 from netsandbox_proxy.limits import BUFFER
-from netsandbox_proxy.manner import TRANSPARENT
+from netsandbox_proxy.manner import CONNECT, TRANSPARENT
 from netsandbox_proxy.pipes import PipePool
 from netsandbox_proxy.replies import refusal_response
 from netsandbox_proxy.tunnel import Tunnel
@@ -41,6 +42,7 @@ class Door:
         self.limits = limits
         self.token: bytes | None = None
         self.pipes = PipePool()
+        self.known = KnownHeads()
         self._listener = listener
         self._fd = listener.fileno()
         self._flows: set[Flow] = set()
@@ -187,6 +189,9 @@ class Greeting:
             return None
         if not data:
             return flow.close("closed")
+        known = flow.door.known.recall(data)
+        if known is not None:
+            return Tunnel(flow, CONNECT).begin(*known)
         first = data[0]
         if 65 <= first <= 90 or 97 <= first <= 122:
             from netsandbox_proxy.forward_http import ForwardHttp

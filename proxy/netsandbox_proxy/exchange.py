@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from netsandbox_proxy.end import End
     from netsandbox_proxy.forward import ForwardRequest
 
-READ = 4 * BUFFER  # of a response; passed on at once, held only as far as the client does not take it
+LARGE = 4 * BUFFER  # one read of an answer that has proved long; small ones are not worth the larger allocation
 
 
 class Exchange:
@@ -94,7 +94,7 @@ class Exchange:
     def read_answer(self) -> None:
         """The server is readable."""
         try:
-            data = self.server.read(READ)
+            data = self.server.read(LARGE if self.down > LARGE else BUFFER)
         except OSError:
             return self._broken_off()
         if data is None:

@@ -47,7 +47,8 @@ class Farewell:
 
     def _say(self) -> None:
         client = self._flow.client
-        self._words = self._words[client.send(self._words) :]
+        if self._words:
+            self._words = self._words[client.send(self._words) :]
         if self._words:
             return client.want(IN | OUT)
         client.shut()

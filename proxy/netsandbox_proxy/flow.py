@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from netsandbox_proxy.contract import Gate, Grant, Loop
     from netsandbox_proxy.end import End
+    from netsandbox_proxy.known import KnownHeads
     from netsandbox_proxy.limits import Limits
     from netsandbox_proxy.pipes import PipePool
 else:
@@ -49,6 +50,7 @@ class House(Protocol):
     gate: Gate
     limits: Limits
     pipes: PipePool
+    known: KnownHeads
     token: bytes | None  # what a client must show, where others could reach the door
 
     def forget(self, flow: Flow) -> None: ...

@@ -59,6 +59,7 @@ class ForwardHttp(HttpFlow):
             raise ProtocolError("not-allowed", "the session's token is missing or wrong", 407)
         if head.method == b"CONNECT":
             host, port = connect_request(head)
+            flow.door.known.learn(head.raw, host, port)
             self._drop_server()
             return Tunnel(flow, CONNECT, self._buffer, client_ended=self._ended).begin(host, port)
         request = self._pending = forward_request(head)

@@ -25,7 +25,7 @@ _FLAGS = getattr(os, "SPLICE_F_MOVE", 0) | getattr(os, "SPLICE_F_NONBLOCK", 0)
 
 
 class Lane:
-    """`blocked`: bytes wait for the sink. `ended`: the source said so and the sink has been told."""
+    """`blocked`: bytes wait for the sink. `eof`: the source has ended. `ended`: and the sink has been told."""
 
     __slots__ = ("blocked", "copying", "ended", "eof", "held", "in_pipe", "moved", "pipe", "pipes", "sink", "source")
 
@@ -52,7 +52,8 @@ class Lane:
             return None
         if data:
             return self.push(data)
-        return self.finish()
+        self.eof = True
+        return None
 
     def push(self, data: bytes) -> None:
         """Send *data*, hold what the sink does not take."""
@@ -74,15 +75,6 @@ class Lane:
             self._empty_pipe()
             if not self.blocked:
                 self._return_pipe()
-        if self.eof and not self.blocked:
-            self.finish()
-
-    def finish(self) -> None:
-        """The source has ended; the sink hears of it after the last byte."""
-        self.eof = True
-        if not self.blocked and not self.ended:
-            self.ended = True
-            self.sink.shut()
 
     def close(self) -> None:
         pipe, self.pipe = self.pipe, None
@@ -106,7 +98,7 @@ class Lane:
                 self.copying = True
                 break
             if not count:
-                self.finish()
+                self.eof = True
                 break
             self.in_pipe = count
             self._empty_pipe()

@@ -45,7 +45,7 @@ class Relay:
         if down:
             self.down.push(down)
         if client_ended:
-            self.up.finish()
+            self.up.eof = True
         self._settle()
 
     def release(self, held: bytes, *, client_ended: bool) -> None:
@@ -54,11 +54,13 @@ class Relay:
         if held:
             self.up.push(held)
         if client_ended:
-            self.up.finish()
+            self.up.eof = True
         if self.up.blocked or self.up.eof:
             self._settle()
 
     def close(self) -> None:
+        self.over = _unheard  # no cycle is left behind
+        self.judge = None
         self.up.close()
         self.down.close()
 
@@ -95,8 +97,16 @@ class Relay:
     def _settle(self) -> None:
         """Ask the loop for exactly what each lane can use."""
         up, down = self.up, self.down
-        if up.ended and down.ended:
+        up_over = up.eof and not up.blocked
+        down_over = down.eof and not down.blocked
+        if up_over and down_over:
             return self.over()
+        if up_over and not up.ended:
+            up.ended = True
+            self.server.shut()
+        if down_over and not down.ended:
+            down.ended = True
+            self.client.shut()
         deaf = up.eof or up.blocked or self.deaf
         self.client.want((0 if deaf else IN) | (OUT if down.blocked else 0))
         self.server.want((0 if down.eof or down.blocked else IN) | (OUT if up.blocked else 0))

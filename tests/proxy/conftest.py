@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-
-from netsandbox.loop import Loop
 from netsandbox_proxy.contract import Attempt, Grant, Parent, Refusal
 from netsandbox_proxy.door import MixedDoor, TransparentDoor
 from netsandbox_proxy.limits import Limits
+
+from netsandbox.loop import Loop
 
 PATIENCE = 5.0
 
@@ -65,32 +65,61 @@ class ScriptedGate:
     def reject(self, door: str, reason: str, detail: str, source: tuple[str, int]) -> None:
         self.calls.append(("reject", door, reason, detail, source))
 
-    def ended(self, grant: Grant, address: str | None, up: int, down: int, milliseconds: int, outcome: str) -> None:
-        self.calls.append(("ended", grant.host, address, up, down, outcome))
+    def ended(self, grant: Grant, address: str | None, up: int, down: int, *rest: Any) -> None:
+        self.calls.append(("ended", grant.host, address, up, down, rest[1]))
         self.open.remove(grant)  # exactly once, or this fails
 
 
 class Canary:
-    """A server in a thread: counts accepts, keeps what it heard, answers by its script."""
+    """A server in threads: counts accepts, keeps what it heard, answers by its script.
+
+    `accepts` and `everything` are exact for what the door did before they are asked, so that a zero means nobody came.
+    """
 
     def __init__(self, serve: Callable[[Canary, socket.socket], None]) -> None:
-        self.accepts = 0
         self.heard = b""
         self._serve = serve
+        self._accepts = 0
+        self._marks: dict[int, threading.Event] = {}
+        self._threads: list[threading.Thread] = []
         self._socket = socket.create_server(("127.0.0.1", 0), backlog=512)
         self.port: int = self._socket.getsockname()[1]
         self._thread = threading.Thread(target=self._accept, daemon=True)
         self._thread.start()
 
+    @property
+    def accepts(self) -> int:
+        """The kernel's queue is first in, first out: when our own mark has come, so has everybody before it."""
+        with socket.socket() as mark:
+            mark.bind(("127.0.0.1", 0))
+            seen = self._marks[mark.getsockname()[1]] = threading.Event()
+            mark.connect(("127.0.0.1", self.port))
+            assert seen.wait(PATIENCE)
+        return self._accepts
+
+    def everything(self) -> bytes:
+        """All that was ever heard, once every connection to this server has ended."""
+        assert self.accepts >= 0
+        for thread in self._threads:
+            thread.join(PATIENCE + 1)
+        return self.heard
+
     def _accept(self) -> None:
         while True:
             try:
-                peer, _ = self._socket.accept()
+                peer, address = self._socket.accept()
             except OSError:
                 return
-            self.accepts += 1
+            mark = self._marks.pop(address[1], None)
+            if mark is not None:
+                peer.close()
+                mark.set()
+                continue
+            self._accepts += 1
             peer.settimeout(PATIENCE)
-            threading.Thread(target=self._one, args=(peer,), daemon=True).start()
+            thread = threading.Thread(target=self._one, args=(peer,), daemon=True)
+            self._threads.append(thread)
+            thread.start()
 
     def _one(self, peer: socket.socket) -> None:
         try:
@@ -107,7 +136,8 @@ class Canary:
     def close(self) -> None:
         self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
-        self._thread.join(PATIENCE)
+        for thread in (self._thread, *self._threads):
+            thread.join(PATIENCE + 1)
 
 
 def echo(canary: Canary, peer: socket.socket) -> None:
@@ -186,7 +216,9 @@ class Rig:
         raw, own = self.listener()
         self.doors.append(
             self.run(
-                lambda: TransparentDoor(self.loop, self.gate, raw, Limits(**limits), destination=lambda _: (address, port))
+                lambda: TransparentDoor(
+                    self.loop, self.gate, raw, Limits(**limits), destination=lambda _: (address, port)
+                )
             )
         )
         return own
@@ -244,6 +276,13 @@ def wait_for(condition: Callable[[], bool], patience: float = PATIENCE) -> None:
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
         time.sleep(0.002)
+
+
+def steady(value: Callable[[], int]) -> bool:
+    """Whether it stands still, and not at nothing, for a fifth of a second."""
+    before = value()
+    time.sleep(0.2)
+    return 0 < before == value()
 
 
 def read_head(client: socket.socket) -> bytes:
@@ -308,6 +347,12 @@ def speak() -> Any:
         answer_http = staticmethod(answer_http)
         read_head = staticmethod(read_head)
         read_all = staticmethod(read_all)
+        steady = staticmethod(steady)
         wait_for = staticmethod(wait_for)
 
     return Speak
+
+
+@pytest.fixture(scope="session")
+def speak_hello() -> Callable[..., bytes]:
+    return client_hello
