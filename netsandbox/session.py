@@ -18,15 +18,19 @@ from netsandbox.linux import launch, plan, seccomp
 from netsandbox.linux.stdio import check_stdio
 from netsandbox.linux.syscalls import abi_of
 from netsandbox.linux.view import session_view
+from netsandbox.signals import Forwarder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from netsandbox_proxy.contract import Parent
+
     from netsandbox.audit.log import AuditLog
     from netsandbox.linux.unix_pins import Pin
     from netsandbox.policy.policy import Policy
     from netsandbox.settings import RunSettings
+    from netsandbox.supervisor import Supervisor
 
 
 class Session:
@@ -69,13 +73,17 @@ class Session:
                 raise AssertionError("the seccomp filter does not fit the policy")
             if not self._write_start(command, decided):
                 raise HostError(f"the audit log cannot be written: {self.log.failed}; free space or use --audit-log")
-            status = self._supervise(helper, decided, command[0])
-            self._write_end(began, status)
+            supervisor = self._supervise(helper, decided)
+            self._write_end(began, supervisor.status)
+            if supervisor.exec_errno:
+                raise launch.exec_failure(command[0], supervisor.exec_errno)
+            if supervisor.failure is not None:
+                raise launch.set_up_failure(*supervisor.failure)
         finally:
             helper.close()
             if self._log is not None:
                 self._log.close()
-        return status
+        return supervisor.status
 
     def _start(
         self, command: Sequence[str], environment: Mapping[bytes, bytes], stdio: tuple[int, int, int]
@@ -94,28 +102,28 @@ class Session:
         helper.send_plan(plan.build(session_view(state, placed), program))
         return helper
 
-    def _supervise(self, helper: launch.Helper, policy: Policy, command: str) -> int:
-        parent = None
-        if self.settings.upstream_proxy is not None:
-            from netsandbox.upstream_proxy import resolve_parent
-
-            parent = resolve_parent(self.settings.upstream_proxy)
-        pins: tuple[Pin, ...] = ()
-        if policy.allow_unix_sockets:
-            from netsandbox.linux.unix_pins import Pin
-
-            pins = tuple(Pin(path) for path in policy.allow_unix_sockets)
+    def _supervise(self, helper: launch.Helper, policy: Policy) -> Supervisor:
+        pins, parent = _pins(policy), self._parent()
         sockets = helper.doors()
-        helper.go()
-        from netsandbox.supervisor import Supervisor  # loads while the command starts
+        forwarder = Forwarder(helper.pid)
+        forwarder.hold()
+        try:
+            helper.go()
+            from netsandbox.supervisor import Supervisor  # loads while the command starts
 
-        supervisor = Supervisor(helper, policy, self.log, self.settings, sockets, pins=pins, parent=parent)
-        status = supervisor.run()
-        if supervisor.exec_errno:
-            raise launch.exec_failure(command, supervisor.exec_errno)
-        if supervisor.failure is not None:
-            raise launch.set_up_failure(*supervisor.failure)
-        return status
+            supervisor = Supervisor(helper, policy, self.log, self.settings, sockets, pins=pins, parent=parent)
+            forwarder.release()
+            supervisor.run()
+        finally:
+            forwarder.restore()
+        return supervisor
+
+    def _parent(self) -> Parent | None:
+        if self.settings.upstream_proxy is None:
+            return None
+        from netsandbox.upstream_proxy import resolve_parent
+
+        return resolve_parent(self.settings.upstream_proxy)
 
     def _write_start(self, command: Sequence[str], policy: Policy) -> bool:
         return self.log.write(
@@ -130,3 +138,12 @@ class Session:
     def _write_end(self, began: float, status: int) -> None:
         code = 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
         self.log.write("session.end", status=code, ms=int((time.monotonic() - began) * 1000))
+
+
+def _pins(policy: Policy) -> tuple[Pin, ...]:
+    """Taken before the command can put anything else at those paths."""
+    if not policy.allow_unix_sockets:
+        return ()
+    from netsandbox.linux.unix_pins import Pin
+
+    return tuple(Pin(path) for path in policy.allow_unix_sockets)

@@ -1,4 +1,4 @@
-"""Serves one session from outside: waits for the command, opens the doors on the first packet, passes signals on.
+"""Serves one session from outside: waits for the command, and opens the doors on the first packet.
 
 It stands in the host's network, holds the policy and the log, and is the only way out of the session. When it dies the
 kernel kills the session (INV-10); when one of its handlers fails, that connection is refused and the failure recorded,
@@ -7,7 +7,6 @@ never let through (INV-1).
 
 from __future__ import annotations
 
-import _signal
 import _socket
 import os
 
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from netsandbox.policy.policy import Policy
     from netsandbox.settings import RunSettings
 
-FORWARDED = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT, _signal.SIGUSR1, _signal.SIGUSR2)
-FROM_TERMINAL = (_signal.SIGINT, _signal.SIGQUIT)
 LINGER_SECONDS = 0.25
 SETTLING_ROUNDS = 4
 KILLED = 9  # the wait status of a session that ended without telling us its own
@@ -57,23 +54,19 @@ class Supervisor:
         self._doors: Doors | None = None
         self._listener: Listener | None = None
         self._unserved: int | None = None  # the seccomp listener, while nothing has been asked of it
-        self._status: int | None = None
+        self.status = KILLED  # the command's wait status, once it has one
         self.exec_errno = 0
         self.failure: tuple[str, int] | None = None  # a step that failed after the doors stood
 
-    def run(self) -> int:
-        """Serve until the command has ended; its wait status."""
+    def run(self) -> None:
+        """Serve until the command has ended."""
         self._loop.watch(self._helper.channel.fileno(), IN, self._on_channel)
         for sock in self._sockets.values():
             self._loop.watch(sock.fileno(), IN, self._on_first_packet)
-        previous = self._take_signals()
         try:
             self._loop.run()
         finally:
-            for number, handler in previous.items():
-                _signal.signal(number, handler)
             self._close()
-        return KILLED if self._status is None else self._status
 
     def _close(self) -> None:
         if self._listener is not None:
@@ -95,7 +88,8 @@ class Supervisor:
         elif message.kind == "E":
             self.failure = (message.text, message.number)
         else:
-            self._status = message.number if message.kind == "S" else None
+            if message.kind == "S":
+                self.status = message.number
             self._loop.unwatch(self._helper.channel.fileno())
             self._linger(self._loop.now() + LINGER_SECONDS, SETTLING_ROUNDS)
 
@@ -140,38 +134,5 @@ class Supervisor:
             parent=self._parent,
         )
 
-    def _take_signals(self) -> dict[int, _signal._HANDLER]:
-        """Handlers for what is not ignored already (nohup); only the main thread may have them."""
-        previous: dict[int, _signal._HANDLER] = {}
-        for number in FORWARDED:
-            if _signal.getsignal(number) != _signal.SIG_IGN:
-                try:
-                    previous[number] = _signal.signal(number, self._forward)
-                except ValueError:
-                    return {}
-        return previous
-
-    def _forward(self, number: int, frame: object) -> None:
-        """The terminal's signals have reached the command already, as a member of our process group."""
-        if number in FROM_TERMINAL and _in_foreground():
-            return
-        try:
-            os.kill(self._helper.pid, number)
-        except ProcessLookupError:
-            pass
-
     def _failed(self, error: BaseException) -> None:
         self._log.write("policy", verdict="deny", reason="internal", detail=repr(error))
-
-
-def _in_foreground() -> bool:
-    try:
-        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        return os.tcgetpgrp(terminal) == os.getpgrp()
-    except OSError:
-        return False
-    finally:
-        os.close(terminal)

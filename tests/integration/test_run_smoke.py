@@ -40,7 +40,7 @@ def test_a_missing_command_is_127_and_one_that_is_no_program_126(netsandbox: Any
 
 def test_every_run_leaves_a_log_with_a_start_and_an_end(netsandbox: Any) -> None:
     run = netsandbox("run", "--", "true")
-    assert [record["event"] for record in run.audit] == ["session.start", "session.end"]
+    assert [record["event"] for record in run.audit] == ["session.start", "session.end", "audit.seal"]
 
 
 def test_a_signal_to_the_supervisor_reaches_the_command(netsandbox: Any) -> None:

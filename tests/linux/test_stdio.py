@@ -51,9 +51,12 @@ def test_a_unix_datagram_pair_is_refused(null):
 
 
 def test_a_connected_internet_socket_is_refused_too(null):
-    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as client:
-        with pytest.raises(HostError):
-            check_stdio((null, null, client.fileno()))
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()) as client,
+        pytest.raises(HostError),
+    ):
+        check_stdio((null, null, client.fileno()))
 
 
 def test_a_closed_descriptor_is_refused(null):

@@ -1,0 +1,69 @@
+"""Signals that are sent to us but meant for the command.
+
+From `hold` until `release` they wait in the kernel: the command already runs while the supervisor still loads, and a
+SIGTERM in between must neither kill us nor be lost. What was ignored when we were started stays ignored (nohup).
+"""
+
+from __future__ import annotations
+
+import _signal
+import os
+
+FORWARDED = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT, _signal.SIGUSR1, _signal.SIGUSR2)
+FROM_TERMINAL = (_signal.SIGINT, _signal.SIGQUIT)
+
+
+class Forwarder:
+    """Passes signals on to *pid*, PID 1 of the session, which hands them to the command."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._mask: set[int] | None = None
+        self._previous: dict[int, object] = {}
+
+    def hold(self) -> None:
+        self._mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, FORWARDED)
+
+    def release(self) -> None:
+        """From now on they are passed on, first those that waited. Only the main thread can have handlers."""
+        for number in FORWARDED:
+            if _signal.getsignal(number) != _signal.SIG_IGN:
+                try:
+                    self._previous[number] = _signal.signal(number, self._forward)
+                except ValueError:
+                    break
+        self._unblock()
+
+    def restore(self) -> None:
+        """As it was before `hold`."""
+        for number, handler in self._previous.items():
+            _signal.signal(number, handler)
+        self._previous.clear()
+        self._unblock()
+
+    def _unblock(self) -> None:
+        if self._mask is not None:
+            _signal.pthread_sigmask(_signal.SIG_SETMASK, self._mask)
+            self._mask = None
+
+    def _forward(self, number: int, frame: object) -> None:
+        """The terminal's signals have reached the command already, as a member of our process group."""
+        if number in FROM_TERMINAL and _in_foreground():
+            return
+        try:
+            os.kill(self._pid, number)
+        except ProcessLookupError:
+            pass
+
+
+def _in_foreground() -> bool:
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)
