@@ -1,0 +1,124 @@
+"""Signals and exit statuses are the command's (INV-9): what is sent to netsandbox reaches it, what ends it shows."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+from typing import Any
+
+import pytest
+
+pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.ordinary_user]
+
+FORWARDED = ["TERM", "INT", "HUP", "QUIT", "USR1", "USR2"]
+GLIBC_OWN = 0b11 << 31  # signals 32 and 33: glibc's posix_spawn leaves them ignored and its threads set them anew
+
+
+@pytest.mark.parametrize("name", FORWARDED)
+def test_a_signal_to_the_supervisor_alone_reaches_the_command(spawn: Any, name: str) -> None:
+    running = spawn(
+        "run", "--", "bash", "-c", f"trap 'echo caught; exit 9' {name}; echo ready; while :; do sleep 0.02; done"
+    )
+    running.read_until(b"ready")
+    running.signal(signal.Signals[f"SIG{name}"])
+    running.read_until(b"caught")
+    assert running.wait() == 9
+
+
+@pytest.mark.parametrize("name", FORWARDED)
+def test_a_signal_that_ends_the_command_ends_netsandbox_by_the_same_signal(spawn: Any, name: str) -> None:
+    number = signal.Signals[f"SIG{name}"]
+    running = spawn("run", "--", "sh", "-c", "ulimit -c 0; echo ready; exec sleep 60")
+    running.read_until(b"ready")
+    running.signal(number)
+    assert running.wait(5) == -number
+    assert running.process.stderr.read() == b""
+
+
+@pytest.mark.parametrize("name", ["KILL", "SEGV", "ABRT", "PIPE", "ALRM", "TERM", "INT", "BUS", "XCPU"])
+def test_a_command_that_dies_of_a_signal_shows_it(netsandbox: Any, name: str) -> None:
+    run = netsandbox("run", "--", "sh", "-c", f"ulimit -c 0; kill -{name} $$")
+    assert run.returncode == -signal.Signals[f"SIG{name}"]
+    assert run.stderr == ""
+    end = run.events("session.end")
+    assert [record["status"] for record in end] == [128 + signal.Signals[f"SIG{name}"]]
+
+
+def test_a_core_limit_and_others_are_inherited(netsandbox: Any) -> None:
+    """Limits are the caller's; our own needs of descriptors do not show inside."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    run = netsandbox("run", "--", "sh", "-c", "ulimit -n")
+    assert run.stdout.strip() == str(soft)
+
+
+@pytest.mark.parametrize("wrapper", [[], ["nohup"]], ids=["plain", "nohup"])
+def test_ignored_and_blocked_signals_are_inherited_as_they_are(netsandbox: Any, wrapper: list[str]) -> None:
+    """Python ignores SIGPIPE for itself; nothing of that may reach the command, and nohup must."""
+    home = netsandbox.home()
+    show = ["grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"]
+    outside = _run(home, [*wrapper, *show])
+    inside = _run(home, [*wrapper, home.identity.python, "-m", "netsandbox", "run", "--", *show])
+    assert inside == outside
+    assert outside["SigIgn"] & 1 == bool(wrapper)
+
+
+def _run(home: Any, command: list[str]) -> dict[str, int]:
+    done = subprocess.run(
+        command, env=home.environment(None), cwd=home.work, stdin=subprocess.DEVNULL, capture_output=True, check=True,
+        **home.identity.popen,
+    )  # fmt: skip
+    lines = [line.split(":") for line in done.stdout.decode().splitlines()]
+    return {name: int(value, 16) & ~GLIBC_OWN for name, value in lines}
+
+
+def test_a_hangup_that_is_ignored_ends_nothing(netsandbox: Any) -> None:
+    home = netsandbox.home()
+    script = "echo ready; read line; echo got=$line"
+    command = ["nohup", home.identity.python, "-m", "netsandbox", "run", "--", "sh", "-c", script]
+    with subprocess.Popen(
+        command, env=home.environment(None), cwd=home.work, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        start_new_session=True, **home.identity.popen,
+    ) as running:  # fmt: skip
+        assert running.stdin is not None
+        assert running.stdout is not None
+        assert running.stdout.readline() == b"ready\n"
+        os.killpg(running.pid, signal.SIGHUP)
+        out, _ = running.communicate(b"hello\n", timeout=10)
+    assert (out, running.returncode) == (b"got=hello\n", 0)
+
+
+def test_a_command_that_ignores_a_signal_goes_on(spawn: Any) -> None:
+    script = "trap '' TERM; echo ready; read line; echo got=$line; exit 6"
+    running = spawn("run", "--", "sh", "-c", script, stdin=subprocess.PIPE)
+    running.read_until(b"ready")
+    for _ in range(3):
+        running.signal(signal.SIGTERM)
+    running.process.stdin.write(b"hello\n")
+    running.process.stdin.flush()
+    running.read_until(b"got=hello")
+    assert running.wait() == 6
+
+
+def test_a_signal_to_the_group_reaches_the_command_once(spawn: Any) -> None:
+    """What timeout(1) and a supervisor of services send. A second copy would be a second Ctrl-C to the command."""
+    script = "n=0; trap 'n=$((n+1)); echo caught=$n' TERM; echo ready; while :; do sleep 0.02; done"
+    running = spawn("run", "--", "bash", "-c", script)
+    running.read_until(b"ready")
+    os.killpg(running.pid, signal.SIGTERM)
+    running.read_until(b"caught=1")
+    os.killpg(running.pid, signal.SIGKILL)
+    running.wait()
+
+
+def test_a_process_of_the_session_cannot_signal_the_supervisor_or_the_host(netsandbox: Any) -> None:
+    """Attack 170: kill(-1) and every PID there is; only the session's own processes are in reach."""
+    witness = subprocess.Popen(["sleep", "30"], env=netsandbox.home().environment(None), **netsandbox.identity.popen)
+    script = f"trap '' TERM; kill -TERM -1; kill -KILL {witness.pid} 2>/dev/null; kill -KILL 1; exit 8"
+    try:
+        assert netsandbox("run", "--", "sh", "-c", script).returncode == 8
+        assert witness.poll() is None
+    finally:
+        witness.kill()
+        witness.wait()
