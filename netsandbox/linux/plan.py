@@ -31,6 +31,7 @@ IP_TRANSPARENT, IPV6_TRANSPARENT = (0, 19), (41, 75)
 IP_ORIGINAL_DESTINATION, IPV6_ORIGINAL_DESTINATION = (0, 20), (41, 74)
 IP_PACKET_INFO, IPV6_PACKET_INFO = (0, 8), (41, 49)
 IPV6_ONLY = (41, 26)
+IPV6_FREE_BIND = (41, 78)  # lets an answer leave from the address that was asked, which is routed to us, not assigned
 IP_ADD_MEMBERSHIP, IPV6_ADD_MEMBERSHIP = (0, 35), (41, 20)
 ON = (1).to_bytes(4, sys.byteorder)
 BIG_BUFFER = (1 << 20).to_bytes(4, sys.byteorder)
@@ -65,7 +66,7 @@ def doors() -> tuple[Door, ...]:
         _stream("transparent", AF_INET, ports.TRANSPARENT, reuse, (IP_TRANSPARENT, ON)),
         _stream("transparent6", AF_INET6, ports.TRANSPARENT, reuse, v6, (IPV6_TRANSPARENT, ON)),
         _datagram("dns", AF_INET, ports.DNS, big, (IP_PACKET_INFO, ON)),
-        _datagram("dns6", AF_INET6, ports.DNS, big, v6, (IPV6_PACKET_INFO, ON)),
+        _datagram("dns6", AF_INET6, ports.DNS, big, v6, (IPV6_PACKET_INFO, ON), (IPV6_FREE_BIND, ON)),
         _stream("dns-tcp", AF_INET, ports.DNS, reuse),
         _stream("dns-tcp6", AF_INET6, ports.DNS, reuse, v6),
         _datagram("udp", AF_INET, ports.DATAGRAM, (IP_TRANSPARENT, ON), (IP_ORIGINAL_DESTINATION, ON), *_groups()),

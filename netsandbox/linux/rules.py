@@ -3,8 +3,9 @@
 This is the source of `capture.py`: pyroute2 takes 150 ms to import, the messages never change, so they are encoded once
 (`python -m netsandbox.linux.rules`), kept as bytes and replayed by the helper. A test encodes them again and compares.
 
-The rules: every address is local (so there is no route out), port 53 goes to the resolver's own sockets, loopback is
-the workload's, and every other TCP connection or UDP datagram is handed to a transparent door.
+The rules: every address is local (so there is no route out), port 53 goes to the resolver's own sockets and what comes
+from it to whoever asked, loopback is the workload's, and every other TCP connection or UDP datagram is handed to a
+transparent door. Nobody but the resolver speaks from port 53: the workload may not bind a port below 1024.
 """
 
 from __future__ import annotations
@@ -95,8 +96,10 @@ def _to_door(port: int) -> list[Expression]:
 
 def rules() -> list[list[Expression]]:
     """The chain, first match first."""
+    dns = ports.DNS.to_bytes(2, "big")
     return [
-        _payload_is(TRANSPORT_HEADER, 2, ports.DNS.to_bytes(2, "big")) + _accept(),
+        _payload_is(TRANSPORT_HEADER, 2, dns) + _accept(),
+        _payload_is(TRANSPORT_HEADER, 0, dns) + _accept(),  # the resolver's answers, from whichever address was asked
         _meta_is(META_NFPROTO, bytes([AF_INET])) + _payload_is(NETWORK_HEADER, 16, b"\x7f") + _accept(),
         _meta_is(META_NFPROTO, bytes([AF_INET6])) + _payload_is(NETWORK_HEADER, 24, bytes(15) + b"\x01") + _accept(),
         _meta_is(META_L4PROTO, b"\x06") + _to_door(ports.TRANSPARENT),
