@@ -99,7 +99,7 @@ class Session:
         program = seccomp.build(abi_of(os.uname().machine), unix_sockets=self.settings.unix_sockets)
         inside = session_environment(environment, self.id, proxy_env=self.settings.proxy_env)
         helper = launch.Helper(command, inside, stdio)
-        helper.send_plan(plan.build(session_view(state, placed), program))
+        helper.send_plan(plan.build(session_view(state, placed, self.settings.config), program))
         return helper
 
     def _supervise(self, helper: launch.Helper, policy: Policy) -> Supervisor:

@@ -87,6 +87,7 @@ def settings_of(parsed: Parsed, file: Settings | None) -> RunSettings:
         proxy_env="no-proxy-env" not in parsed.flags and (file is None or file.proxy_env),
         unix_sockets=bool(parsed.all("allow-unix-socket") or (file and file.allow_unix_sockets)),
         audit_log=log or (file.audit_log if file else None),
+        config=os.path.realpath(file.path) if file and file.path else None,
         name=parsed.values.get("name"),
     )
 

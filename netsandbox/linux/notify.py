@@ -140,7 +140,8 @@ class Listener:
             if len(self._repeats) < MAX_KINDS:
                 self._repeats[exe, wish] = 0
             self._record(exe, wish, pid=call.pid, count=1)
-        return errno.EACCES if family == AF_UNIX else errno.EPERM
+        # Programs that probe for unix sockets (nscd, resolvers) expect this errno where there are none, and stay quiet.
+        return errno.EAFNOSUPPORT if family == AF_UNIX else errno.EPERM
 
     def _record(self, exe: str, wish: tuple[int, int, int], *, pid: int | None, count: int) -> None:
         family, kind, protocol = wish

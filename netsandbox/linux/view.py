@@ -11,11 +11,9 @@ FILES = os.path.join(PACKAGE, "linux", "files")
 COMPONENTS = ("proxy", "dns", "portmap", "interpose")
 
 
-def session_view(state: str, log: str | None) -> View:
-    """*state* is hidden; our own code, and a log that the user placed elsewhere, cannot be written (INV-8)."""
-    read_only = _packages()
-    if log is not None:
-        read_only.append(log)
+def session_view(state: str, *protected: str | None) -> View:
+    """*state* is hidden; our own code and what is *protected* (a log, a configuration) cannot be written (INV-8)."""
+    read_only = _packages() + [path for path in protected if path is not None]
     return View(
         uid=os.geteuid(),
         gid=os.getegid(),

@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <linux/capability.h>
+#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <linux/securebits.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -47,6 +49,52 @@ static long install(const struct sock_fprog *filter)
     return listener;
 }
 
+/* linux/landlock.h, whose copy in many distributions is older than scopes (ABI 6, Linux 6.12). */
+#define SCOPE_SIGNAL (1ULL << 1)
+#ifndef SYS_landlock_create_ruleset
+#define SYS_landlock_create_ruleset 444
+#define SYS_landlock_restrict_self 446
+#endif
+
+struct scopes {
+    uint64_t files;
+    uint64_t network;
+    uint64_t scoped;
+};
+
+/* kill(0, …) for kernels without scopes: refused, since the filter cannot tell insiders from outsiders. */
+static void refuse_group_signals(void)
+{
+    struct sock_filter steps[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_kill, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog program = { .len = sizeof steps / sizeof *steps, .filter = steps };
+
+    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0UL, &program) < 0)
+        fail("keeping signals inside");
+}
+
+/* The command shares our caller's process group, so that the terminal's job control works as ever; kill(0, …) goes by
+ * that group and would reach the caller and its siblings. A Landlock scope ends it at the session's own processes. */
+static void keep_signals_inside(void)
+{
+    const struct scopes scopes = { .scoped = SCOPE_SIGNAL };
+    int ruleset = (int)syscall(SYS_landlock_create_ruleset, &scopes, sizeof scopes, 0U);
+
+    if (ruleset < 0) {
+        refuse_group_signals();
+        return;
+    }
+    if (syscall(SYS_landlock_restrict_self, ruleset, 0U) < 0)
+        fail("keeping signals inside");
+    close(ruleset);
+}
+
 int lock_down(const struct sock_fprog *filter)
 {
     long listener;
@@ -54,6 +102,7 @@ int lock_down(const struct sock_fprog *filter)
     drop_capabilities();
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         fail("setting no_new_privs");
+    keep_signals_inside();
     if (filter->len == 0) {
         errno = EINVAL;
         fail("installing the seccomp filter");
