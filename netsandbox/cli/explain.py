@@ -10,6 +10,7 @@ import json
 
 from netsandbox.cli.help import print_help
 from netsandbox.cli.options import FLAG, Option, parse
+from netsandbox.cli.output import put
 from netsandbox.cli.policy_options import POLICY_OPTIONS, policy_of, read_config, settings_of
 from netsandbox.cli.policy_text import policy_json, policy_lines
 from netsandbox.errors import UsageError
@@ -56,9 +57,9 @@ def main(arguments: list[str]) -> int:
     if parsed.words:
         return _answer(policy, parsed.words[0], as_json=as_json)
     if as_json:
-        print(json.dumps(policy_json(policy, settings), indent=2))
+        put(json.dumps(policy_json(policy, settings), indent=2))
     else:
-        print("\n".join(policy_lines(policy, settings)))
+        put("\n".join(policy_lines(policy, settings)))
     return 0
 
 
@@ -68,9 +69,9 @@ def _answer(policy: Policy, word: str, *, as_json: bool) -> int:
     allowed = all(each.verdict.allowed for kind, each in explained if kind == TCP)
     notes = notes_on(explained, allowed=allowed)
     if as_json:
-        print(json.dumps(target_json(host, port, explained, notes, allowed=allowed), indent=2))
+        put(json.dumps(target_json(host, port, explained, notes, allowed=allowed), indent=2))
     else:
-        print("\n".join([host.bracketed, *verdict_lines(explained), *(f"  note: {note}" for note in notes)]))
+        put("\n".join([host.bracketed, *verdict_lines(explained), *(f"  note: {note}" for note in notes)]))
     return 0 if allowed else 1
 
 

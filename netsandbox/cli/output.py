@@ -1,0 +1,16 @@
+"""Printing an answer to whoever reads it, who may stop reading (`| head`) without that being our error."""
+
+from __future__ import annotations
+
+import os
+
+
+def put(text: str) -> None:
+    """Print *text* with a line end; if nobody reads any more, fall silent."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        # What is still buffered would complain once more at the interpreter's end.
+        silent = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+        os.dup2(silent, 1)
+        os.close(silent)

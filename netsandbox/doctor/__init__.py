@@ -1,0 +1,1 @@
+"""What `netsandbox doctor` looks at: the machine, and the jail from inside."""

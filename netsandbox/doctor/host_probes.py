@@ -1,0 +1,76 @@
+"""The probes of the boundary itself: what the kernel grants inside, and what of the host's can be seen or written."""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import Any
+
+from netsandbox.audit.verify import verify
+from netsandbox.doctor import judgement
+from netsandbox.doctor.probe import UNCHANGED, Absent, Probe, refused
+from netsandbox.doctor.scene import MARK, Scene
+from netsandbox.linux.syscalls import abi_of
+
+NAMESPACES = ("user", "net", "mnt", "pid", "ipc")
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def host_probes(scene: Scene) -> list[Probe | Absent]:
+    return [*_sockets(), *_kernel(), *_files(scene)]
+
+
+def _sockets() -> list[Probe]:
+    internet, internet6, raw = int(socket.AF_INET), int(socket.AF_INET6), int(socket.SOCK_RAW)
+    vsock, stream = int(socket.AF_VSOCK), int(socket.SOCK_STREAM)
+    return [
+        refused("raw-socket", "socket", family=internet, kind=raw, protocol=int(socket.IPPROTO_ICMP)),
+        refused("raw6-socket", "socket", family=internet6, kind=raw, protocol=int(socket.IPPROTO_ICMPV6)),
+        refused("packet-socket", "socket", family=int(socket.AF_PACKET), kind=raw, protocol=0x0300),
+        refused("vsock-socket", "socket", family=vsock, kind=stream),
+    ]
+
+
+def _kernel() -> list[Probe]:
+    calls = abi_of(os.uname().machine).calls
+    host = {kind: os.readlink(f"/proc/self/ns/{kind}") for kind in NAMESPACES}
+    return [
+        refused("io-uring", "io-uring", number=calls["io_uring_setup"]),
+        refused("user-namespace", "user-namespace", **_ways(calls)),
+        refused("capabilities", "capabilities", expected="none"),
+        refused("new-privileges", "new-privileges", expected="impossible"),
+        refused("seccomp-filter", "no-filter", expected="in force"),
+        refused("namespaces", "shared-namespaces", expected="all its own", host=host),
+        refused("host-processes", "foreign-processes", expected="not visible"),
+        refused("trace-init", "trace-parent"),
+        refused("descriptors", "open-descriptors", expected="none inherited"),
+    ]
+
+
+def _ways(calls: dict[str, int]) -> dict[str, Any]:
+    return {name: calls[name] for name in ("unshare", "clone", "clone3")}
+
+
+def _files(scene: Scene) -> list[Probe | Absent]:
+    return [
+        Probe(
+            "write-state",
+            UNCHANGED,
+            "append",
+            {"path": scene.forged, "text": MARK},
+            lambda seen: judgement.untouched(seen.answer, changed=os.path.exists(scene.forged)),
+        ),
+        Probe(
+            "write-log",
+            UNCHANGED,
+            "append-log",
+            {"state": scene.state, "text": MARK},
+            lambda seen: judgement.untouched(seen.answer, changed=_log_changed(seen.log)),
+        ),
+        refused("write-code", "open-for-writing", path=os.path.join(PACKAGE, "__init__.py")),
+    ]
+
+
+def _log_changed(log: str | None) -> bool:
+    """A log that is not whole counts as changed (INV-1)."""
+    return log is None or not verify(log).ok

@@ -1,0 +1,1 @@
+"""The probe program: what runs inside the session. It uses nothing but the standard library."""

@@ -1,0 +1,88 @@
+"""Attempts over TCP: straight, through the door's CONNECT and SOCKS5, and the honest visit that must succeed."""
+
+from __future__ import annotations
+
+import socket
+
+from netsandbox.doctor.inside.prevented import Prevented
+
+SECONDS = 2.0
+REQUEST = b"GET / HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n"
+HEAD_LIMIT = 16384
+
+
+def tcp(host: str, port: int) -> str:
+    """A connection proves little here, since every one is accepted by a door: bytes that come back do."""
+    with socket.create_connection((host, port), timeout=SECONDS) as stream:
+        stream.sendall(REQUEST % b"probe.test")
+        stream.settimeout(0.5)
+        return _something(_receive(stream))
+
+
+def connect_door(door: int, host: str, port: int) -> str:
+    with socket.create_connection(("127.0.0.1", door), timeout=SECONDS) as stream:
+        target = b"%s:%d" % (host.encode("ascii"), port)
+        stream.sendall(b"CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n" % (target, target))
+        head = _head(stream)
+        status = head.split(b" ")[1:2]
+        if status != [b"200"]:
+            raise Prevented(_refusal(head))
+        stream.sendall(REQUEST % target)
+        return _something(_receive(stream))
+
+
+def socks_door(door: int, host: str, port: int) -> str:
+    with socket.create_connection(("127.0.0.1", door), timeout=SECONDS) as stream:
+        stream.sendall(b"\x05\x01\x00")
+        if stream.recv(2) != b"\x05\x00":
+            raise Prevented("the door speaks no SOCKS5")
+        stream.sendall(b"\x05\x01\x00\x01" + socket.inet_aton(host) + port.to_bytes(2, "big"))
+        reply = stream.recv(10)
+        if reply[1:2] != b"\x00":
+            raise Prevented(f"SOCKS5 reply {reply[1]}" if len(reply) > 1 else "closed by the door")
+        stream.sendall(REQUEST % host.encode("ascii"))
+        return _something(_receive(stream))
+
+
+def visit(name: str, port: int) -> str:
+    """As any program does it: look the name up, connect, ask, read."""
+    address = str(socket.getaddrinfo(name, port, socket.AF_INET, socket.SOCK_STREAM)[0][4][0])
+    with socket.create_connection((address, port), timeout=SECONDS) as stream:
+        stream.sendall(REQUEST % name.encode("ascii"))
+        return _something(_receive(stream))
+
+
+def _receive(stream: socket.socket) -> bytes:
+    data = b""
+    try:
+        while len(data) < HEAD_LIMIT and (piece := stream.recv(4096)):
+            data += piece
+    except TimeoutError:
+        if not data:
+            raise Prevented("no answer") from None
+    return data
+
+
+def _something(data: bytes) -> str:
+    if not data:
+        raise Prevented("closed by the door")
+    first = data.split(b"\r\n")[0].decode("ascii", "replace")
+    if first.startswith("HTTP/1.1 403"):  # a door answers plain HTTP itself
+        raise Prevented(_refusal(data))
+    return f"answered {first[:60]!a}"
+
+
+def _head(stream: socket.socket) -> bytes:
+    data = b""
+    while b"\r\n\r\n" not in data and len(data) < HEAD_LIMIT and (piece := stream.recv(4096)):
+        data += piece
+    return data
+
+
+def _refusal(head: bytes) -> str:
+    lines = head.partition(b"\r\n\r\n")[0].decode("ascii", "replace").split("\r\n")
+    for line in lines:
+        name, _, value = line.partition(":")
+        if name.lower() == "x-netsandbox-reason":
+            return f"403 {value.strip()}"
+    return lines[0][:60] or "closed by the door"

@@ -1,0 +1,111 @@
+"""Proves the jail: runs the probe program in one real session under a strict policy and judges what came of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from netsandbox.api import Sandbox
+from netsandbox.audit.reader import read_records
+from netsandbox.doctor.host_probes import host_probes
+from netsandbox.doctor.judgement import FAILED, SKIPPED, Answer
+from netsandbox.doctor.network_probes import network_probes
+from netsandbox.doctor.probe import Absent, Evidence, Probe
+from netsandbox.doctor.scene import CONTROL_NAME, REBOUND_NAME, Scene
+from netsandbox.errors import HostError
+from netsandbox.policy.policy import Policy
+from netsandbox.settings import RunSettings
+
+PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "inside", "__main__.py")
+Probes = list[Probe | Absent]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One row: what was tried, what must come of it, what did, and the status."""
+
+    probe: str
+    expected: str
+    happened: str
+    status: str
+
+
+def strict_policy(scene: Scene, chosen: Probes) -> Policy:
+    """Allows the two controls and one name that leads inside; everything else must be refused."""
+    rebound = [each.arguments["port"] for each in chosen if isinstance(each, Probe) and each.name == "door-rebinding"]
+    return Policy(
+        allow_domains=[f"{CONTROL_NAME}:{scene.by_name.port}", *(f"{REBOUND_NAME}:{port}" for port in rebound)],
+        allow_addresses=[f"127.0.0.1:{scene.by_name.port}", f"127.0.0.1:{scene.by_door.port}"],
+    )
+
+
+def run_in_session(scene: Scene, policy: Policy, command: list[str], output: int) -> str | None:
+    """The path of the session's log."""
+    settings = RunSettings(upstream_dns=((scene.upstream.address, scene.upstream.port),), name="doctor")
+    nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        with Sandbox(policy, settings) as box:
+            return box.run(command, stdin=nothing, stdout=output, stderr=output).audit_log
+    finally:
+        os.close(nothing)
+
+
+def prove(
+    policy_of: Callable[[Scene, Probes], Policy] = strict_policy,
+    run: Callable[[Scene, Policy, list[str], int], str | None] = run_in_session,
+    wanted: Callable[[str], bool] = lambda name: True,
+) -> list[Finding]:
+    """Every finding, in the order of the probes. Raises `NetsandboxError` where no session can be made at all."""
+    with Scene() as scene:
+        chosen = [each for each in (*network_probes(scene), *host_probes(scene)) if wanted(each.name)]
+        wishes = [
+            {"probe": each.name, "verb": each.verb, "with": each.arguments}
+            for each in chosen
+            if isinstance(each, Probe)
+        ]
+        command = [sys.executable, "-I", "-S", PROGRAM, json.dumps(wishes)]
+        output = os.memfd_create("netsandbox-doctor")
+        try:
+            log = run(scene, policy_of(scene, chosen), command, output)
+            said = _content(output)
+        finally:
+            os.close(output)
+        answers = read_answers(said)
+        if not answers:
+            raise HostError(f"the probe program did not run: {_last_line(said)}; is {sys.executable} readable inside?")
+        records = list(read_records(log)) if log is not None else []
+        return [_finding(each, Evidence(answers.get(each.name), records, log)) for each in chosen]
+
+
+def read_answers(data: bytes) -> dict[str, Answer]:
+    """What the probe program printed; a line that is no answer is none."""
+    answers = {}
+    for line in data.splitlines():
+        try:
+            said: dict[str, Any] = json.loads(line)
+            answers[str(said["probe"])] = Answer(bool(said["done"]), str(said["said"]))
+        except (ValueError, TypeError, KeyError):
+            continue
+    return answers
+
+
+def _last_line(data: bytes) -> str:
+    return (data.decode("utf-8", "replace").strip().splitlines() or ["it said nothing"])[-1]
+
+
+def _content(descriptor: int) -> bytes:
+    return os.pread(descriptor, os.fstat(descriptor).st_size, 0)
+
+
+def _finding(each: Probe | Absent, evidence: Evidence) -> Finding:
+    if isinstance(each, Absent):
+        return Finding(each.name, each.expected, each.why, SKIPPED)
+    try:
+        judged = each.judge(evidence)
+    except Exception as error:  # what cannot be judged is not proven (INV-1)
+        return Finding(each.name, each.expected, f"cannot be judged: {error!r}", FAILED)
+    return Finding(each.name, each.expected, judged.happened, judged.status)

@@ -1,0 +1,75 @@
+"""Judging a probe (pure). The verdict is what was heard outside; what the client saw only explains it.
+
+A probe that gave no answer proves nothing, so it fails: silence of a canary counts only if someone tried to wake it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+OK = "ok"
+LEAK = "LEAK"
+FAILED = "FAILED"
+SKIPPED = "skipped"
+HOLDING = (OK, SKIPPED)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the probe program said about one probe."""
+
+    done: bool
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    status: str
+    happened: str
+
+
+UNANSWERED = Judgement(FAILED, "the probe gave no answer")
+
+
+def silence(answer: Answer | None, heard: int) -> Judgement:
+    """Nothing may arrive at the canary, whatever the client believes."""
+    if heard:
+        return Judgement(LEAK, f"the canary heard {heard}")
+    return UNANSWERED if answer is None else Judgement(OK, f"nothing heard; client: {answer.said}")
+
+
+def refusal(answer: Answer | None) -> Judgement:
+    """For what leaves no trace outside: the attempt itself must fail."""
+    if answer is None:
+        return UNANSWERED
+    return Judgement(LEAK if answer.done else OK, answer.said)
+
+
+def arrival(answer: Answer | None, heard: int) -> Judgement:
+    """The control must be reached, or the other probes prove nothing."""
+    if answer is None:
+        return UNANSWERED
+    if heard and answer.done:
+        return Judgement(OK, f"reached; client: {answer.said}")
+    return Judgement(FAILED, f"the control heard {heard}; client: {answer.said}")
+
+
+def denial(answer: Answer | None, records: Iterable[dict[str, Any]], address: str) -> Judgement:
+    """For addresses where no canary can stand: the log must show the refusal, and nothing may come back."""
+    if answer is None:
+        return UNANSWERED
+    verdicts = [(record.get("verdict"), record.get("reason")) for record in records if record.get("address") == address]
+    if answer.done or any(verdict != "deny" for verdict, _ in verdicts):
+        return Judgement(LEAK, f"let through; client: {answer.said}")
+    if not verdicts:
+        return Judgement(FAILED, f"no record in the log; client: {answer.said}")
+    return Judgement(OK, f"denied and logged ({verdicts[0][1]}); client: {answer.said}")
+
+
+def untouched(answer: Answer | None, *, changed: bool) -> Judgement:
+    """For files: what is on the host's disk decides."""
+    if changed:
+        return Judgement(LEAK, "the host's file was changed")
+    return UNANSWERED if answer is None else Judgement(OK, f"unchanged; client: {answer.said}")

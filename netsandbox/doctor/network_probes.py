@@ -1,0 +1,139 @@
+"""The probes that try to reach something: by address, through the doors, by name, through unix sockets."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from netsandbox.doctor import judgement
+from netsandbox.doctor.judgement import Judgement
+from netsandbox.doctor.probe import REACHED, SILENCE, Absent, Evidence, Probe, heard, logged
+from netsandbox.doctor.scene import CONTROL_NAME, REBOUND_NAME, Scene, has_loopback6
+from netsandbox.linux import ports
+
+DENIED_NAME = "denied.doctor.test"
+TXT = 16
+METADATA = "169.254.169.254"
+GLOBAL6 = "2001:db8::1"
+ELSEWHERE = "192.0.2.53"
+
+
+def network_probes(scene: Scene) -> list[Probe | Absent]:
+    """Controls come first: they also prove that the doors are open."""
+    return [
+        *_controls(scene),
+        *_ipv4(scene),
+        *_ipv6(scene),
+        *_doors(scene),
+        *_names(scene),
+        *_unix(scene),
+    ]
+
+
+def _controls(scene: Scene) -> list[Probe | Absent]:
+    name, door = scene.by_name, scene.by_door
+    return [
+        Probe(
+            "control-name",
+            REACHED,
+            "visit",
+            {"name": CONTROL_NAME, "port": name.port},
+            lambda seen: judgement.arrival(seen.answer, name.visits),
+        ),
+        Probe(
+            "control-door",
+            REACHED,
+            "connect-door",
+            {"door": ports.MIXED, "host": "127.0.0.1", "port": door.port},
+            lambda seen: judgement.arrival(seen.answer, door.visits),
+        ),
+    ]
+
+
+def _ipv4(scene: Scene) -> list[Probe | Absent]:
+    found: list[Probe | Absent] = []
+    for suffix, address in (("loopback", "127.0.0.1"), ("host", scene.host4)):
+        for name in (f"tcp-{suffix}", f"udp-{suffix}", f"mapped-{suffix}"):
+            if address is None:
+                found.append(Absent(name, SILENCE, "this host has no IPv4 address but loopback"))
+                continue
+            verb = "udp" if name.startswith("udp") else "tcp"
+            canary = scene.udp(address) if verb == "udp" else scene.tcp(address)
+            target = f"::ffff:{address}" if name.startswith("mapped") else address
+            found.append(heard(name, verb, canary, host=target, port=canary.port))
+    return [*found, logged("tcp-metadata", METADATA, 80)]
+
+
+def _ipv6(scene: Scene) -> list[Probe | Absent]:
+    found: list[Probe | Absent] = []
+    for suffix, address in (("loopback", "::1" if has_loopback6() else None), ("host", scene.host6)):
+        for verb in ("tcp", "udp"):
+            name = f"{verb}6-{suffix}"
+            if address is None:
+                found.append(Absent(name, SILENCE, f"this host has no IPv6 {suffix} address"))
+                continue
+            canary = scene.tcp(address) if verb == "tcp" else scene.udp(address)
+            family = {"family": int(socket.AF_INET6)} if verb == "udp" else {}
+            found.append(heard(name, verb, canary, host=address, port=canary.port, **family))
+    return [*found, logged("tcp6-global", GLOBAL6, 443)]
+
+
+def _doors(scene: Scene) -> list[Probe | Absent]:
+    connect, socks, rebound = scene.tcp("127.0.0.1"), scene.tcp("127.0.0.1"), scene.tcp("127.0.0.1")
+    own = scene.tcp(scene.host4 or "127.0.0.1")
+    door = ports.MIXED
+    return [
+        heard("door-connect", "connect-door", connect, door=door, host="127.0.0.1", port=connect.port),
+        heard("door-connect-host", "connect-door", own, door=door, host=own.address, port=own.port),
+        heard("door-socks5", "socks-door", socks, door=door, host="127.0.0.1", port=socks.port),
+        # The name and the port are allowed; where it leads is not.
+        heard("door-rebinding", "connect-door", rebound, door=door, host=REBOUND_NAME, port=rebound.port),
+    ]
+
+
+def _names(scene: Scene) -> list[Probe | Absent]:
+    other, upstream = scene.other_server, scene.upstream
+
+    def direct(seen: Evidence) -> Judgement:
+        return judgement.silence(seen.answer, other.total)
+
+    def unheard(prefix: str) -> Callable[[Evidence], Judgement]:
+        return lambda seen: judgement.silence(seen.answer, upstream.heard(f"{prefix}.{DENIED_NAME}"))
+
+    def text(seen: Evidence) -> Judgement:
+        return judgement.silence(seen.answer, upstream.asked[CONTROL_NAME, TXT])
+
+    def ask(
+        name: str, server: str, port: int, question: str, judge: Callable[[Evidence], Judgement], **more: Any
+    ) -> Probe:
+        arguments = {"server": server, "port": port, "name": question, **more}
+        return Probe(name, SILENCE, "ask", arguments, judge)
+
+    return [
+        ask("dns-server-udp", other.address, other.port, f"a.{DENIED_NAME}", direct),
+        ask("dns-server-tcp", other.address, other.port, f"b.{DENIED_NAME}", direct, tcp=True),
+        ask("dns-elsewhere-udp", ELSEWHERE, ports.DNS, f"c.{DENIED_NAME}", unheard("c")),
+        ask("dns-elsewhere-tcp", ELSEWHERE, ports.DNS, f"d.{DENIED_NAME}", unheard("d"), tcp=True),
+        ask("dns-denied-udp", "127.0.0.1", ports.DNS, f"e.{DENIED_NAME}", unheard("e")),
+        ask("dns-denied-tcp", "127.0.0.1", ports.DNS, f"f.{DENIED_NAME}", unheard("f"), tcp=True),
+        ask("dns-txt", "127.0.0.1", ports.DNS, CONTROL_NAME, text, kind=TXT),
+    ]
+
+
+def _unix(scene: Scene) -> list[Probe | Absent]:
+    abstract = scene.unix(f"\0{os.path.basename(scene.directory)}")
+    path, datagrams = scene.unix("before.sock"), scene.unix("datagrams.sock", socket.SOCK_DGRAM)
+    return [
+        heard("unix-abstract", "unix-stream", abstract, path=abstract.address),
+        heard("unix-path", "unix-stream", path, path=path.address),
+        heard("unix-datagram", "unix-datagram", datagrams, path=datagrams.address),
+        Probe(
+            "unix-late",
+            SILENCE,
+            "unix-late",
+            {"ready": scene.ready, "path": scene.late_path},
+            lambda seen: judgement.silence(seen.answer, scene.late_heard()),
+        ),
+    ]

@@ -1,0 +1,81 @@
+"""The doctor's findings as people and programs read them. Pure: findings in, lines or plain values out."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from netsandbox.audit.table import safe
+from netsandbox.doctor import judgement
+from netsandbox.doctor.jail import Finding
+from netsandbox.doctor.machine import MISSING, OK, Check
+
+HEADINGS = ("probe", "expected", "what happened", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """`unproven` says why there are no probes, None where they ran."""
+
+    machine: list[Check]
+    jail: list[Finding]
+    unproven: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Everything needed is there and every probe that has ground here holds; no probes, no proof."""
+        lacking = any(check.status == MISSING for check in self.machine)
+        holding = all(finding.status in judgement.HOLDING for finding in self.jail)
+        return not lacking and bool(self.jail) and holding and self.unproven is None
+
+
+def as_json(report: Report) -> dict[str, object]:
+    return {
+        "v": 1,
+        "ok": report.ok,
+        "machine": [asdict(check) for check in report.machine],
+        "jail": [asdict(finding) for finding in report.jail],
+        "unproven": report.unproven,
+    }
+
+
+def lines(report: Report) -> list[str]:
+    return ["This machine", *_machine_lines(report.machine), "", *_jail_lines(report), "", _sum(report)]
+
+
+def _machine_lines(checks: list[Check]) -> list[str]:
+    rows = []
+    for check in checks:
+        rows.append(f"  {check.name:<20} {safe(check.found)}  {check.status}")
+        if check.status != OK and check.remedy:
+            rows.append(f"  {'':<20} {safe(check.remedy)}")
+    return rows
+
+
+def _jail_lines(report: Report) -> list[str]:
+    if report.unproven is not None:
+        return [f"The jail was not proven: {safe(report.unproven)}"]
+    rows = [HEADINGS, *((each.probe, each.expected, safe(each.happened), each.status) for each in report.jail)]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    title = "The jail, tried from inside and judged by what was heard outside"
+    return [title, *(f"  {'  '.join(_padded(row, widths))}".rstrip() for row in rows)]
+
+
+def _padded(row: tuple[str, str, str, str], widths: list[int]) -> list[str]:
+    return [*(text.ljust(width) for text, width in zip(row[:3], widths, strict=True)), row[3]]
+
+
+def _sum(report: Report) -> str:
+    counts = dict.fromkeys((judgement.OK, judgement.LEAK, judgement.FAILED, judgement.SKIPPED), 0)
+    for finding in report.jail:
+        counts[finding.status] += 1
+    missing = sum(check.status == MISSING for check in report.machine)
+    if report.ok:
+        skipped = f", {counts[judgement.SKIPPED]} have no ground here" if counts[judgement.SKIPPED] else ""
+        return f"The jail holds: {counts[judgement.OK]} probes{skipped}."
+    if counts[judgement.LEAK]:
+        return f"THE JAIL LEAKS: {counts[judgement.LEAK]} probes got out. Do not rely on it; please report this table."
+    if missing:
+        return f"{missing} needed things are missing; no session runs here until that is mended."
+    return (
+        f"Not proven: {counts[judgement.FAILED]} probes failed. Run it again; if that stays, please report this table."
+    )

@@ -1,0 +1,170 @@
+"""What stands outside while the probes run: canaries, controls, name servers, a state directory; and its end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import Callable
+from types import TracebackType
+
+from netsandbox.doctor.attendant import Attendant
+from netsandbox.doctor.canary import Canary
+from netsandbox.doctor.control import Control
+from netsandbox.doctor.name_server import NameServer
+from netsandbox.own_addresses import OwnAddresses
+
+CONTROL_NAME = "control.doctor.test"
+REBOUND_NAME = "rebound.doctor.test"
+MARK = "netsandbox-doctor-was-here"
+STATE = "XDG_STATE_HOME"
+PREFIX = "netsandbox-doctor-"
+PATH_LIMIT = 107
+
+
+class Scene:
+    """Use as a context. While it is open, sessions of this process keep their state in the scene's own directory."""
+
+    def __init__(self) -> None:
+        self._closers: list[Callable[[], None]] = []
+        self.directory = make_directory(tempfile.gettempdir())
+        self._closers.append(lambda: shutil.rmtree(self.directory, ignore_errors=True))
+        try:
+            self._build()
+        except BaseException:
+            self.close()
+            raise
+
+    def _build(self) -> None:
+        self.host4, self.host6 = own_address(4), own_address(6)
+        self.by_name, self.by_door = self._control(), self._control()
+        self.upstream = self._name_server("127.0.0.1")
+        self.other_server = self._name_server(self.host4 or "127.0.0.1")
+        self._late: Canary | None = None
+        self._attendant = Attendant()
+        self._attend()
+        self._descriptor = os.open(self.directory, os.O_RDONLY)
+        os.set_inheritable(self._descriptor, True)  # noqa: FBT003 (the library's signature)
+        self._closers.append(lambda: os.close(self._descriptor))
+        self._keep_state_here()
+
+    def __enter__(self) -> Scene:
+        self._closers.append(self._attendant.close)
+        self._attendant.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def state(self) -> str:
+        return os.path.join(self.directory, "state", "netsandbox")
+
+    @property
+    def ready(self) -> str:
+        """The file by which the probe asks for the late socket."""
+        return os.path.join(self.directory, "ready")
+
+    @property
+    def late_path(self) -> str:
+        return os.path.join(self.directory, "late.sock")
+
+    @property
+    def forged(self) -> str:
+        """A file that the probe tries to leave in the state directory."""
+        return os.path.join(self.state, "forged")
+
+    def tcp(self, address: str) -> Canary:
+        return self._canary(_family(address), socket.SOCK_STREAM, address)
+
+    def udp(self, address: str) -> Canary:
+        return self._canary(_family(address), socket.SOCK_DGRAM, address)
+
+    def unix(self, name: str, kind: int = socket.SOCK_STREAM) -> Canary:
+        """In the scene's directory; a name that begins with NUL is abstract."""
+        path = name if name.startswith("\0") else os.path.join(self.directory, name)
+        return self._canary(socket.AF_UNIX, kind, path)
+
+    def late_heard(self) -> int:
+        return 0 if self._late is None else self._late.heard()
+
+    def close(self) -> None:
+        while self._closers:
+            self._closers.pop()()
+
+    def _canary(self, family: int, kind: int, address: str) -> Canary:
+        canary = Canary(family, kind, address)
+        self._closers.append(canary.close)
+        return canary
+
+    def _control(self) -> Control:
+        control = Control()
+        self._closers.append(control.close)
+        return control
+
+    def _name_server(self, address: str) -> NameServer:
+        server = NameServer((CONTROL_NAME, REBOUND_NAME), address)
+        self._closers.append(server.close)
+        return server
+
+    def _attend(self) -> None:
+        for control in (self.by_name, self.by_door):
+            self._attendant.watch(control, control.serve)
+        for server in (self.upstream, self.other_server):
+            self._attendant.watch(server.datagrams, server.serve_datagram)
+            self._attendant.watch(server.stream, server.serve_stream)
+        self._attendant.each_moment(self._appear)
+
+    def _appear(self) -> None:
+        """The late socket: made when the probe, already inside, asks for it."""
+        if self._late is None and os.path.exists(self.ready):
+            self._late = self.unix("late.sock")
+
+    def _keep_state_here(self) -> None:
+        before = os.environ.get(STATE)
+        os.environ[STATE] = os.path.dirname(self.state)
+
+        def restore() -> None:
+            if before is None:
+                os.environ.pop(STATE, None)
+            else:
+                os.environ[STATE] = before
+
+        self._closers.append(restore)
+
+
+def make_directory(parent: str) -> str:
+    """A private directory in *parent*, or in /tmp where the path of a unix socket would get too long (unix(7))."""
+    room = PATH_LIMIT - len(os.fsencode(os.path.join(parent, PREFIX + 8 * "x", "datagrams.sock")))
+    return tempfile.mkdtemp(prefix=PREFIX, dir=parent if room >= 0 else "/tmp")  # noqa: S108 (mkdtemp makes it private)
+
+
+def own_address(version: int) -> str | None:
+    """An address of this host that is neither loopback nor link-local and on which a server can stand."""
+    for address in sorted(OwnAddresses(lambda: 0.0)(), key=lambda each: each.value):
+        text = address.text
+        if address.version != version or text.startswith(("127.", "169.254.", "fe8", "fe9", "fea", "feb")):
+            continue
+        if text == "::1" or not _bindable(text):
+            continue
+        return text
+    return None
+
+
+def has_loopback6() -> bool:
+    return _bindable("::1")
+
+
+def _bindable(address: str) -> bool:
+    try:
+        Canary(_family(address), socket.SOCK_STREAM, address).close()
+    except OSError:
+        return False
+    return True
+
+
+def _family(address: str) -> int:
+    return socket.AF_INET6 if ":" in address else socket.AF_INET

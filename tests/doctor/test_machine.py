@@ -1,0 +1,104 @@
+"""Each check says what is there, and for what is lacking the setting that changes it."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from netsandbox.doctor import machine
+from netsandbox.doctor.kernel import error_numbers
+from netsandbox.doctor.machine import MISSING, NOTE, OK, UNTRIED, Check
+
+
+@pytest.mark.parametrize(
+    ("release", "status"),
+    [("6.18.5-generic", OK), ("5.11", OK), ("5.10.0-28-amd64", MISSING), ("4.19.0", MISSING), ("5.15.90.1-WSL2", OK)],
+)
+def test_an_old_kernel_is_named(release, status):
+    assert machine.kernel_version(release).status == status
+
+
+def test_an_architecture_without_numbers_is_missing():
+    assert machine.architecture("x86_64").status == OK
+    assert machine.architecture("riscv64").status == MISSING
+
+
+def test_a_helper_must_be_there_and_executable(tmp_path: Path):
+    file = tmp_path / "netsandbox-init"
+    assert "not there" in machine.helper(str(file)).found
+    file.write_bytes(b"")
+    file.chmod(0o644)
+    assert "not executable" in machine.helper(str(file)).found
+    file.chmod(0o755)
+    assert machine.helper(str(file)).status == OK
+
+
+@pytest.mark.parametrize(
+    ("step", "number", "word"),
+    [
+        ("creating namespaces", errno.EPERM, "namespaces"),
+        ("creating namespaces", errno.ENOSPC, "namespaces"),
+        ("nftables", errno.ENOENT, "modprobe nft_tproxy"),
+        ("/proc", errno.EPERM, "systempaths=unconfined"),
+    ],
+)
+def test_what_the_kernel_refuses_comes_with_its_switch(step, number, word):
+    check = machine.by_error("thing", number, step)
+    assert check.status == MISSING
+    assert check.remedy is not None
+    assert word in check.remedy
+
+
+def test_what_is_optional_is_a_note():
+    assert machine.splice(present=False).status == NOTE
+    assert machine.landlock(0).status == NOTE
+    assert machine.landlock(4) == Check("Landlock", OK, "ABI 4; not needed by the namespaces backend")
+
+
+def test_seccomp_and_ipv6_are_needed():
+    assert machine.seccomp(errno.EINVAL).status == MISSING
+    assert machine.ipv6(errno.EAFNOSUPPORT).status == MISSING
+
+
+def test_a_state_directory_that_can_be_made_is_well_and_is_not_made(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "a" / "b"))
+    assert machine.state_directory().status == OK
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_state_directory_below_a_file_is_missing(tmp_path: Path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    check = machine.state_directory()
+    assert check.status == MISSING
+    assert "XDG_STATE_HOME" in (check.remedy or "")
+
+
+def _message(kind: int, number: int, length: int = 20) -> bytes:
+    header = length.to_bytes(4, "little") + kind.to_bytes(2, "little") + bytes(10)
+    return (header + (-number).to_bytes(4, "little", signed=True)).ljust((length + 3) & ~3, b"\0")
+
+
+def test_netlink_acknowledgements_are_read_to_the_last():
+    data = _message(2, 0, 36) + _message(3, 0, 24) + _message(2, errno.ENOENT, 21)
+    assert error_numbers(data) == [0, errno.ENOENT]
+    assert error_numbers(data[:19]) == []
+    assert error_numbers(bytes(64)) == []
+
+
+def test_one_cause_has_one_remedy(monkeypatch):
+    """Attack 134: what stands on something missing is not tried, and sends nobody looking for other switches."""
+    monkeypatch.setattr(machine.kernel, "user_namespace", lambda: errno.EPERM)
+    checks = machine.namespaces()
+    assert [check.status for check in checks] == [MISSING, UNTRIED, UNTRIED, UNTRIED]
+    assert [check.remedy for check in checks[1:]] == [None, None, None]
+
+
+def test_without_a_network_namespace_the_rules_are_not_tried(monkeypatch):
+    answers = {"user_namespace": 0, "private_proc": 0, "network_namespace": errno.EPERM}
+    for name, answer in answers.items():
+        monkeypatch.setattr(machine.kernel, name, lambda answer=answer: answer)
+    assert [check.status for check in machine.namespaces()] == [OK, OK, MISSING, UNTRIED]
