@@ -245,6 +245,13 @@ class Rig:
         assert read_head(client).startswith(b"HTTP/1.1 200 ")
         return client
 
+    def effort(self, seconds: float) -> float:
+        """How much of a while the loop spends awake, 0 to 1: a loop that waits for something spends none."""
+        before = self.run(time.thread_time)
+        time.sleep(seconds)
+        spent: float = self.run(time.thread_time) - before
+        return spent / seconds
+
     @property
     def flows(self) -> int:
         return sum(door.flows for door in self.doors)
