@@ -68,6 +68,18 @@ def make_session() -> type[Session]:
     return Session
 
 
+def _both() -> tuple[socket.socket, socket.socket]:
+    """A UDP and a TCP socket on one port: the kernel's choice for the one may be taken for the other."""
+    for _ in range(100):
+        udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        udp.bind(("127.0.0.1", 0))
+        try:
+            return udp, socket.create_server(udp.getsockname())
+        except OSError:
+            udp.close()
+    raise OSError("no port is free for both UDP and TCP")
+
+
 class NameServer:
     """Answers on loopback, UDP and TCP, as `script(request, transport)` says: bytes, a list of them, or None."""
 
@@ -75,10 +87,8 @@ class NameServer:
         self.script: Callable[[dnslib.DNSRecord, str], Any] = lambda request, transport: None
         self.asked: list[tuple[str, str, str]] = []
         self.peers: list[tuple[str, int]] = []
-        self.udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.udp.bind(("127.0.0.1", 0))
+        self.udp, self.tcp = _both()
         self.place = self.udp.getsockname()
-        self.tcp = socket.create_server(self.place)
         self._threads = [threading.Thread(target=run, daemon=True) for run in (self._serve_udp, self._serve_tcp)]
         for thread in self._threads:
             thread.start()
