@@ -97,8 +97,8 @@ static int hear_http(int fd, int has_body)
 
 static int hear_record(int fd)
 {
-    unsigned char type;
-    return recv(fd, &type, 1, 0) == 1 && type >= 20 && type <= 23 ? 0 : -1;
+    unsigned char record[BUFFER];
+    return recv(fd, record, sizeof record, 0) > 0 && record[0] >= 20 && record[0] <= 23 ? 0 : -1;
 }
 
 /* A tunnel that has carried one exchange, or -1. */

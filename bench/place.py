@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import tempfile
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 BENCH = REPOSITORY / "bench"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "netsandbox-bench"
-WORK = CACHE / "work"
+WORK = Path(tempfile.gettempdir()) / f"netsandbox-bench-{os.getuid()}"  # where squid, under its own account, can read
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 MODULES = CACHE / "npm" / "node_modules"
 
@@ -27,8 +28,15 @@ def environment() -> dict[str, str]:
 def prepare() -> None:
     """Empty working folder; what earlier runs left is gone."""
     shutil.rmtree(WORK, ignore_errors=True)
-    for folder in (WORK, CACHE / "state", CACHE / "codex"):
+    WORK.mkdir(mode=0o755)
+    for folder in (CACHE / "state", CACHE / "codex"):
         folder.mkdir(parents=True, exist_ok=True)
+
+
+def clear() -> None:
+    """Leave nothing but the cache."""
+    shutil.rmtree(WORK, ignore_errors=True)
+    shutil.rmtree(CACHE / "state", ignore_errors=True)
 
 
 def find(program: str) -> str | None:

@@ -50,7 +50,7 @@ def _cold(rig: Rig, rounds: int, rates: Series) -> None:
     """A session of its own each time. Under a wildcard a hundred new names a minute are the limit: rules are exact."""
     policy = place.WORK / "cold.toml"
     names = ", ".join(f'"c{number}.allowed.test"' for number in range(COLD))
-    policy.write_text(f"allow_domains = [{names}]\n")
+    policy.write_text(f"[network]\nallow_domains = [{names}]\n")
     for _ in range(min(rounds, 3)):
         for kind in ("allowed", "denied"):
             box: Box = rig.box(["--config", str(policy)])

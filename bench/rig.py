@@ -25,6 +25,7 @@ class Rig:
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
+        place.clear()
 
     @cached_property
     def product(self) -> Product:

@@ -2,8 +2,8 @@
 
 The client's address is looked up in /proc/<PID 1>/net/tcp (the table is that of PID 1's network namespace), which names
 the socket's inode; the process of the session that holds it is the one. Best effort: the answer goes into the log and
-decides nothing, a process may pass its socket on, and a budget keeps a storm of connections from costing more than the
-log line is worth. What is not found is left out of the record.
+decides nothing, a process may pass its socket on, and a budget of time keeps a storm of connections from stalling the
+flows that are open. What is not found is left out of the record.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-LOOKUPS_PER_SECOND = 50
+SHARE, BURST = 0.01, 0.02  # of our time that may go into this, and seconds of it that may be saved up
 MOST_PROCESSES = 512
+ROW = 256  # longer than any line of the table, counted from its address
 MAPPED = "0000000000000000FFFF0000"
 
 
@@ -30,10 +31,11 @@ def table_address(address: str, port: int) -> str:
 
 def find_inode(table: str, local: str) -> str | None:
     """The inode of the socket whose own address is *local*; `0` stands for one that nobody holds any more."""
-    for line in table.splitlines():
-        words = line.split()
-        if len(words) > 9 and words[1] == local and words[9] != "0":
-            return words[9]
+    mark, at = f": {local} ", -1
+    while (at := table.find(mark, at + 1)) >= 0:  # thousands of lines after a storm: they are not split
+        words = table[at + 2 : at + ROW].split()
+        if len(words) > 8 and words[8] != "0":
+            return words[8]
     return None
 
 
@@ -43,23 +45,24 @@ class Attribution:
     def __init__(self, init: int, clock: Callable[[], float]) -> None:
         self._init = init
         self._clock = clock
-        self._second = 0
-        self._left = 0
+        self._left = BURST
+        self._counted = clock()
 
     def __call__(self, source: tuple[str, int]) -> tuple[int, str] | None:
         """The pid and the program behind the client *source*; None where that cannot be told, or not cheaply."""
-        second = int(self._clock())
-        if second != self._second:
-            self._second, self._left = second, LOOKUPS_PER_SECOND
+        began = self._clock()
+        self._left = min(BURST, self._left + (began - self._counted) * SHARE)
+        self._counted = began
         if self._left <= 0:
             return None
-        self._left -= 1
         try:
             inode = self._inode(*source)
             pid = self._holder(f"socket:[{inode}]") if inode is not None else None
             return (pid, os.readlink(f"/proc/{pid}/exe")) if pid is not None else None
         except OSError:  # it ended meanwhile
             return None
+        finally:
+            self._left -= self._clock() - began
 
     def _inode(self, address: str, port: int) -> str | None:
         local = table_address(address, port)

@@ -8,7 +8,7 @@ import socket
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.linux.attribution import LOOKUPS_PER_SECOND, Attribution, find_inode, table_address
+from netsandbox.linux.attribution import BURST, SHARE, Attribution, find_inode, table_address
 
 
 def test_addresses_are_written_as_the_kernel_writes_them():
@@ -60,10 +60,24 @@ def test_a_client_that_is_gone_is_left_out():
     assert Attribution(2**22 + 1, lambda: 1.0)(("127.0.0.1", 1)) is None
 
 
-def test_a_storm_is_not_looked_up_beyond_the_budget(monkeypatch):
-    asked = []
-    attribution = Attribution(os.getpid(), lambda: 5.0)
-    monkeypatch.setattr(attribution, "_inode", lambda *source: asked.append(source))
-    for port in range(LOOKUPS_PER_SECOND * 3):
-        attribution(("127.0.0.1", port))
-    assert len(asked) == LOOKUPS_PER_SECOND
+def test_a_storm_gets_no_more_than_its_share_of_time(monkeypatch):
+    """Each look-up takes 5 ms here, and connections come every millisecond for ten seconds."""
+    now, spent = [0.0], [0.0]
+    attribution = Attribution(os.getpid(), lambda: now[0])
+
+    def slow(*source):
+        now[0] += 0.005
+        spent[0] += 0.005
+
+    monkeypatch.setattr(attribution, "_inode", slow)
+    while now[0] < 10:
+        now[0] += 0.001
+        attribution(("127.0.0.1", 1))
+    assert spent[0] <= BURST + SHARE * now[0] + 0.005
+
+
+def test_a_row_is_found_among_those_that_look_like_it():
+    closed = "   0: 0100007F:0035 0100007F:9999 06 00000000:00000000 03:000017C4 00000000     0        0 0 3 x\n"
+    reverse = "   1: 0100007F:9999 0100007F:0035 01 00000000:00000000 00:00000000 00000000  1000        0 777 1 x\n"
+    live = "   2: 0100007F:0035 0100007F:9998 01 00000000:00000000 00:00000000 00000000  1000        0 888 1 x\n"
+    assert find_inode(closed + reverse + live, "0100007F:0035") == "888"
