@@ -1,0 +1,138 @@
+"""What can be taken from another process, and what cannot, on real processes."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from netsandbox.linux import caller
+
+
+@pytest.fixture
+def sockets() -> Iterator[tuple[socket.socket, socket.socket]]:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        yield ours, theirs
+
+
+def test_the_copy_is_the_same_socket(sockets: tuple[socket.socket, socket.socket]) -> None:
+    ours, theirs = sockets
+    copy = caller.copy_socket(os.getpid(), theirs.fileno())
+    assert copy.fileno() != theirs.fileno()
+    copy.send(b"x")
+    assert ours.recv(1) == b"x"
+    assert copy.family == socket.AF_UNIX
+    copy.close()
+
+
+def test_a_thread_is_as_good_as_its_process(sockets: tuple[socket.socket, socket.socket]) -> None:
+    done, threads = threading.Event(), []
+
+    def wait() -> None:
+        threads.append(threading.get_native_id())
+        done.wait()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    while not threads:
+        pass
+    try:
+        caller.copy_socket(threads[0], sockets[0].fileno()).close()
+        assert caller._process_of(threads[0]) == os.getpid()
+    finally:
+        done.set()
+        thread.join()
+
+
+@pytest.mark.parametrize(("number", "expected"), [(1 << 20, errno.EBADF), (0xFFFFFFFF, errno.EBADF)])
+def test_a_closed_descriptor_is_said_to_be_closed(number: int, expected: int) -> None:
+    with pytest.raises(OSError, match=os.strerror(expected)):
+        caller.copy_socket(os.getpid(), number)
+
+
+def test_a_file_is_no_socket_and_its_copy_is_closed() -> None:
+    with open(os.devnull) as file:
+        before = len(os.listdir("/proc/self/fd"))
+        with pytest.raises(OSError, match="Socket operation on non-socket"):
+            caller.copy_socket(os.getpid(), file.fileno())
+        assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_dead_process_has_nothing() -> None:
+    pid = os.posix_spawn("/bin/true", ["true"], {})
+    os.waitpid(pid, 0)
+    for take in (lambda: caller.copy_socket(pid, 0), lambda: caller.memory(pid, 4096, 1)):
+        with pytest.raises(OSError, match="No such"):
+            take()
+    with pytest.raises(OSError, match="No such"):
+        caller.open_path(pid, b"/")
+
+
+def test_memory_is_read_whole_or_not_at_all() -> None:
+    buffer = ctypes.create_string_buffer(b"sockaddr", 16)
+    assert caller.memory(os.getpid(), ctypes.addressof(buffer), 8) == b"sockaddr"
+    assert caller.memory(os.getpid(), 0, 0) == b""
+    for address in (0, 8, (1 << 64) - 8, 0xFFFFFFFF81000000):
+        with pytest.raises(OSError, match="Bad address"):
+            caller.memory(os.getpid(), address, 16)
+
+
+def test_a_path_is_what_it_is_for_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    monkeypatch.chdir(tmp_path)
+    wanted = os.stat("file")
+    for path in (
+        bytes(tmp_path / "file"),
+        bytes(tmp_path / "link"),
+        b"file",
+        b"link",
+        b"./../" + os.fsencode(tmp_path.name) + b"/file",
+    ):
+        fd = caller.open_path(os.getpid(), path)
+        assert os.path.samestat(os.fstat(fd), wanted)
+        os.close(fd)
+
+
+@pytest.mark.attack(124)
+def test_magic_links_are_not_followed(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="symbolic links"):
+        caller.open_path(os.getpid(), b"/proc/self/root/etc")
+
+
+@pytest.mark.attack(132)
+def test_a_socket_is_told_from_one_of_another_network(namespaces: None) -> None:
+    """The caller's network counts, not ours: a socket of ours is foreign to a process that has its own."""
+    ends, hold = os.pipe(), os.pipe()
+    command = ["unshare", "--user", "--map-root-user", "--net", "--", "sh", "-c", "echo; read x"]
+    actions = [(os.POSIX_SPAWN_DUP2, ends[1], 1), (os.POSIX_SPAWN_DUP2, hold[0], 0)]
+    child = os.posix_spawnp("unshare", command, dict(os.environ), file_actions=actions)
+    try:
+        os.read(ends[0], 1)
+        with socket.socket() as ours:
+            assert caller.in_network_of(os.getpid(), ours)
+            assert not caller.in_network_of(child, ours)
+    except PermissionError:  # without privileges a foreign network may not even be looked at: a no as well
+        assert os.geteuid() != 0
+    finally:
+        for fd in (*ends, *hold):
+            os.close(fd)
+        os.waitpid(child, 0)
+
+
+def test_calls_are_made_with_the_very_bytes() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as client:
+        port = server.getsockname()[1].to_bytes(2, "big")
+        address = (2).to_bytes(2, "little") + port + bytes([127, 0, 0, 1]) + bytes(8)
+        assert caller.bind(client.fileno(), address) == errno.EADDRINUSE
+        assert caller.connect(client.fileno(), address[:7]) == errno.EINVAL
+        assert caller.connect(client.fileno(), address) == 0
+        assert caller.connect(client.fileno(), address) == errno.EISCONN
+        assert caller.connect(-1, address) == errno.EBADF

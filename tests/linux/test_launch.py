@@ -1,0 +1,200 @@
+"""The native helper, driven by hand: a plan it cannot carry out ends in an error, and without a go nothing runs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import struct
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from netsandbox.errors import CommandError, HostError
+from netsandbox.linux import launch, plan, seccomp
+from netsandbox.linux.syscalls import abi_of
+
+pytestmark = pytest.mark.usefixtures("namespaces")
+Start = Callable[..., launch.Helper]
+
+
+def good_plan() -> bytes:
+    view = plan.View(uid=os.geteuid(), gid=os.getegid(), files=(), hidden=(), read_only=())
+    return plan.build(view, seccomp.build(abi_of(os.uname().machine)))
+
+
+def children() -> set[int]:
+    return set(map(int, Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()))
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """start(*command) -> a helper; afterwards no child of ours may be left."""
+    before, helpers = children(), []
+    null = os.open(os.devnull, os.O_RDWR)
+
+    def begin(*command: str) -> launch.Helper:
+        helpers.append(launch.Helper(command or ("true",), dict(os.environb), (null, null, null)))
+        return helpers[-1]
+
+    yield begin
+    for helper in helpers:
+        helper.close()
+    os.close(null)
+    assert children() <= before
+
+
+def refused(helper: launch.Helper, data: bytes) -> str:
+    helper.send_plan(data)
+    with pytest.raises(HostError) as error:
+        helper.doors()
+    helper.close()
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"I",
+        b"I\x08\x00",
+        b"I" + struct.pack("=I", 8) + b"\x00" * 4,
+        b"I" + struct.pack("=I", 0xFFFFFFFF) + b"\x00" * 8,
+        b"?" + struct.pack("=I", 0),
+        b"\x00" * 64,
+        b"I" + struct.pack("=II", 4, 0),
+        b"M" + struct.pack("=II", 8, 0) + b"proc",
+        b"M" + struct.pack("=II", 8, 0) + b"a\0b\0",
+        b"K" + struct.pack("=II", 4, 0),
+        b"D" + struct.pack("=II", 4, 2),
+    ],
+    ids=["cut-1", "cut-2", "short", "huge", "unknown", "zeros", "no-gid", "no-end", "no-type", "no-acks", "no-door"],
+)
+def test_a_broken_plan_is_refused(start: Start, data: bytes) -> None:
+    text = refused(start("sh", "-c", "exit 0"), data)
+    assert "reading the plan" in text
+    assert "doctor" in text
+
+
+def test_a_plan_that_is_too_long_is_refused(start: Start) -> None:
+    assert "Argument list too long" in refused(start(), good_plan() + b"\0" * 131072)
+
+
+def test_every_truncation_is_refused_or_lacks_its_doors(start: Start, tmp_path: Path) -> None:
+    """Cut anywhere, the command never runs: either the helper complains or too few doors stand."""
+    whole, mark = good_plan(), tmp_path / "ran"
+    for length in (3, 20, 200, len(whole) // 3, len(whole) // 2, len(whole) * 3 // 4):
+        refused(start("touch", str(mark)), whole[:length])
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("step", ["unknown mount", "bad netlink", "bad option", "missing read-only path"])
+def test_a_step_that_fails_is_named(start: Start, step: str) -> None:
+    identity = plan._step(b"I", plan._numbers(os.geteuid(), os.getegid()))
+    broken = {
+        "unknown mount": plan._mount(0, "none", "/proc", "no-such-file-system"),
+        "bad netlink": plan._step(b"K", plan._numbers(0, 1) + struct.pack("=IHHII", 16, 0xFFF, 5, 1, 0)),
+        "bad option": plan._step(b"D", plan._numbers(2, 1, 9, 0, 0)) + plan._step(b"O", plan._numbers(999, 999)),
+        "missing read-only path": plan._mount(plan.BIND | plan.READ_ONLY, "/no/such/path", "/no/such/path"),
+    }[step]
+    named = {
+        "unknown mount": "/proc",
+        "bad netlink": "configuring loopback",
+        "bad option": "option of a door",
+        "missing read-only path": "/no/such/path",
+    }[step]
+    assert named in refused(start(), identity + broken)
+
+
+@pytest.mark.attack(119)
+def test_without_a_filter_the_command_never_runs(start: Start, tmp_path: Path) -> None:
+    """119: no filter installed, no command: the missing step is reported instead."""
+    view = plan.View(uid=os.geteuid(), gid=os.getegid(), files=(), hidden=(), read_only=())
+    for program in (b"", b"\xff" * 8, struct.pack("<HBBI", 0x15, 200, 200, 0)):
+        helper = start("touch", str(tmp_path / "ran"))
+        helper.send_plan(plan.build(view, program))
+        for sock in helper.doors().values():
+            sock.close()
+        helper.go()
+        message = helper.receive()
+        assert (message.kind, message.text) == ("E", "installing the seccomp filter")
+        helper.close()
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.attack(119)
+@pytest.mark.parametrize("answer", [None, b"", b"N", b"\0"])
+def test_no_go_no_command(start: Start, tmp_path: Path, answer: bytes | None) -> None:
+    """119: never acknowledged, closed, or answered with something else."""
+    helper = start("touch", str(tmp_path / "ran"))
+    helper.send_plan(good_plan())
+    for sock in helper.doors().values():
+        sock.close()
+    if answer is not None:
+        helper.channel.send(answer)
+    helper.close()
+    assert not (tmp_path / "ran").exists()
+    with pytest.raises(ProcessLookupError):
+        os.kill(helper.pid, 0)
+
+
+def test_a_go_runs_it_and_its_status_comes_back(start: Start, tmp_path: Path) -> None:
+    """The twin of all the refusals above."""
+    helper = start("sh", "-c", f"touch {tmp_path}/ran; exit 7")
+    helper.send_plan(good_plan())
+    doors = helper.doors()
+    assert set(doors) == {door.name for door in plan.doors()}
+    helper.go()
+    kinds = []
+    while (message := helper.receive()).kind:
+        kinds.append(message.kind)
+        if message.kind == "S":
+            assert os.WEXITSTATUS(message.number) == 7
+        for fd in message.descriptors:
+            os.close(fd)
+    for sock in doors.values():
+        sock.close()
+    assert kinds == ["L", "S"]
+    assert (tmp_path / "ran").exists()
+
+
+def test_a_channel_that_closes_at_once_leaves_nothing(start: Start) -> None:
+    """The supervisor gave up before it sent a plan; the fixture looks for what is left."""
+    began = time.monotonic()
+    start("sleep", "60").close()
+    assert time.monotonic() - began < 2
+
+
+@pytest.mark.attack(203)
+def test_the_session_dies_with_the_channel(start: Start) -> None:
+    """INV-10: a command that ignores every signal ends when the supervisor's end of the channel closes."""
+    helper = start("sh", "-c", "trap '' TERM INT HUP; while :; do sleep 1; done")
+    helper.send_plan(good_plan())
+    doors = helper.doors()
+    helper.go()
+    for fd in helper.receive().descriptors:
+        os.close(fd)
+    os.kill(helper.pid, signal.SIGTERM)
+    began = time.monotonic()
+    helper.close()
+    assert time.monotonic() - began < 1
+    for sock in doors.values():
+        sock.close()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_helper_that_is_missing_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(launch, "HELPER", str(tmp_path / "none"))
+    with pytest.raises(HostError, match="reinstall"):
+        launch.Helper(["true"], {}, (0, 1, 2))
+    (tmp_path / "none").write_text("")
+    with pytest.raises(HostError, match="doctor"):
+        launch.Helper(["true"], {}, (0, 1, 2))
+
+
+@pytest.mark.parametrize(("number", "status"), [(2, 127), (20, 127), (13, 126), (8, 126)])
+def test_exec_errors_have_the_shells_statuses(number: int, status: int) -> None:
+    error = launch.exec_failure("cmd", number)
+    assert isinstance(error, CommandError)
+    assert error.status == status
+    assert "cmd" in str(error)

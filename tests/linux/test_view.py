@@ -1,0 +1,43 @@
+"""What a session sees differently, found on a real disk."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from netsandbox.linux import view
+
+
+def test_state_is_hidden_and_the_log_read_only(tmp_path: Path) -> None:
+    """INV-8."""
+    log = str(tmp_path / "audit.jsonl")
+    found = view.session_view(str(tmp_path), log)
+    assert found.hidden == (str(tmp_path),)
+    assert log in found.read_only
+    assert (found.uid, found.gid) == (os.geteuid(), os.getegid())
+
+
+def test_a_state_folder_that_does_not_exist_need_not_be_hidden(tmp_path: Path) -> None:
+    found = view.session_view(str(tmp_path / "absent"), None)
+    assert found.hidden == ()
+
+
+def test_our_own_code_cannot_be_written(tmp_path: Path) -> None:
+    """150: the launcher, its helper and the components lie under a read-only path."""
+    import netsandbox_dns
+    import netsandbox_proxy
+
+    import netsandbox
+
+    read_only = view.session_view(str(tmp_path), None).read_only
+    for module in (netsandbox, netsandbox_dns, netsandbox_proxy):
+        assert module.__file__ is not None
+        assert str(Path(module.__file__).parent) in read_only
+    assert all(os.path.isdir(path) for path in read_only)
+
+
+def test_the_session_resolves_through_its_own_door(tmp_path: Path) -> None:
+    files = {theirs: Path(ours).read_text() for ours, theirs in view.session_view(str(tmp_path), None).files}
+    servers = [line.split()[1] for line in files["/etc/resolv.conf"].splitlines() if line.startswith("nameserver")]
+    assert servers == ["127.0.0.1"]
+    assert files["/etc/hosts"].startswith("127.0.0.1 localhost\n")
