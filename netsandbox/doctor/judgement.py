@@ -33,8 +33,10 @@ class Judgement:
 UNANSWERED = Judgement(FAILED, "the probe gave no answer")
 
 
-def silence(answer: Answer | None, heard: int) -> Judgement:
-    """Nothing may arrive at the canary, whatever the client believes."""
+def silence(answer: Answer | None, heard: int | None) -> Judgement:
+    """Nothing may arrive, whatever the client believes; a canary that was not there (None) proves nothing."""
+    if heard is None:
+        return Judgement(FAILED, "the canary was not there in time")
     if heard:
         return Judgement(LEAK, f"the canary heard {heard}")
     return UNANSWERED if answer is None else Judgement(OK, f"nothing heard; client: {answer.said}")

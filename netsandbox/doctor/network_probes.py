@@ -96,8 +96,8 @@ def _doors(scene: Scene) -> list[Probe | Absent]:
 def _names(scene: Scene) -> list[Probe | Absent]:
     other, upstream = scene.other_server, scene.upstream
 
-    def direct(seen: Evidence) -> Judgement:
-        return judgement.silence(seen.answer, other.total)
+    def direct(prefix: str) -> Callable[[Evidence], Judgement]:
+        return lambda seen: judgement.silence(seen.answer, other.heard(f"{prefix}.{DENIED_NAME}"))
 
     def unheard(prefix: str) -> Callable[[Evidence], Judgement]:
         return lambda seen: judgement.silence(seen.answer, upstream.heard(f"{prefix}.{DENIED_NAME}"))
@@ -112,8 +112,8 @@ def _names(scene: Scene) -> list[Probe | Absent]:
         return Probe(name, SILENCE, "ask", arguments, judge)
 
     return [
-        ask("dns-server-udp", other.address, other.port, f"a.{DENIED_NAME}", direct),
-        ask("dns-server-tcp", other.address, other.port, f"b.{DENIED_NAME}", direct, tcp=True),
+        ask("dns-server-udp", other.address, other.port, f"a.{DENIED_NAME}", direct("a")),
+        ask("dns-server-tcp", other.address, other.port, f"b.{DENIED_NAME}", direct("b"), tcp=True),
         ask("dns-elsewhere-udp", ELSEWHERE, ports.DNS, f"c.{DENIED_NAME}", unheard("c")),
         ask("dns-elsewhere-tcp", ELSEWHERE, ports.DNS, f"d.{DENIED_NAME}", unheard("d"), tcp=True),
         ask("dns-denied-udp", "127.0.0.1", ports.DNS, f"e.{DENIED_NAME}", unheard("e")),

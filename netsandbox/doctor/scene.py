@@ -88,8 +88,9 @@ class Scene:
         path = name if name.startswith("\0") else os.path.join(self.directory, name)
         return self._canary(socket.AF_UNIX, kind, path)
 
-    def late_heard(self) -> int:
-        return 0 if self._late is None else self._late.heard()
+    def late_heard(self) -> int | None:
+        """None when nobody asked for the socket, or it could not be made."""
+        return None if self._late is None else self._late.heard()
 
     def close(self) -> None:
         while self._closers:

@@ -10,6 +10,7 @@ import sys
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from netsandbox_dns.wire import Query, parse_query
 
 from netsandbox.doctor.canary import Canary
 from netsandbox.doctor.control import Control
@@ -17,7 +18,6 @@ from netsandbox.doctor.inside import streams
 from netsandbox.doctor.inside.questions import question
 from netsandbox.doctor.inside.verbs import attempt
 from netsandbox.doctor.jail import PROGRAM
-from netsandbox_dns.wire import Query, parse_query
 
 
 def test_what_the_kernel_refuses_is_named_by_its_error():

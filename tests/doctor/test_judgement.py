@@ -18,6 +18,7 @@ def test_one_thing_heard_is_a_leak_whatever_the_client_says(answer):
 def test_silence_holds_only_if_someone_tried():
     assert silence(PREVENTED, 0).status == OK
     assert silence(None, 0).status == FAILED
+    assert silence(PREVENTED, None).status == FAILED
 
 
 def test_what_must_fail_and_worked_is_a_leak():
