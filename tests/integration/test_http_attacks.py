@@ -123,8 +123,8 @@ def request(target, *fields, method=b"GET"):
 url = b"http://allowed.test:%d/" % good
 ours, theirs = b"allowed.test:%d" % good, b"denied.test:%d" % bad
 out["absolute"] = [status(say(request(url, *fields))) for fields in (
-    [b"Host: " + theirs], [b"Host: denied.test"], [b"Host: other.test:%d" % good], [b"Host: " + ours, b"Host: " + theirs],
-    [b"Host: " + theirs, b"Host: " + ours], [b"Host: " + ours, b"Host: " + ours], [b"Host : " + ours],
+    [b"Host: " + theirs], [b"Host: denied.test"], [b"Host: other.test:%d" % good],
+    [b"Host: " + ours, b"Host: " + theirs], [b"Host: " + theirs, b"Host: " + ours], [b"Host: " + ours, b"Host: " + ours], [b"Host : " + ours],
     [b"Host: " + ours + b"\r\n " + theirs], [b"Host: " + ours + b", " + theirs], [b"Host:"], [b"Host: allowed.test:1"],
 )]
 out["connect"] = [status(say(request(ours, *fields, method=b"CONNECT"))) for fields in (
@@ -132,11 +132,13 @@ out["connect"] = [status(say(request(ours, *fields, method=b"CONNECT"))) for fie
 )]
 where = (address(b"allowed.test"), good)
 out["transparent"] = [status(say(request(b"/", *fields), where)) for fields in (
-    [b"Host: " + theirs], [b"Host: denied.test"], [b"Host: other.test:%d" % good], [b"Host: " + ours, b"Host: " + theirs],
+    [b"Host: " + theirs], [b"Host: denied.test"], [b"Host: other.test:%d" % good],
+    [b"Host: " + ours, b"Host: " + theirs],
 )]
 out["transparent"].append(status(say(request(b"http://" + theirs + b"/"), where)))
 out["twins"] = [status(say(request(url, b"Host: " + ours))), status(say(request(b"/", b"Host: " + ours), where)),
-    status(say(request(b"/", b"Host: allowed.test"), where)), status(say(request(url, b"Host: ALLOWED.test.:%d" % good)))]
+    status(say(request(b"/", b"Host: allowed.test"), where)),
+    status(say(request(url, b"Host: ALLOWED.test.:%d" % good)))]
 def tunnelled(head):
     sock, reply = connect(b"allowed.test", good)
     sock.sendall(head)
@@ -161,7 +163,8 @@ out["twins"].append(tunnelled(request(b"/", b"Host: " + ours)))
 def test_25_26_every_request_of_a_connection_is_decided_on_its_own(world: World) -> None:
     script = r"""
 def request(host, port, body=b""):
-    head = b"POST http://%s:%d/ HTTP/1.1\r\nHost: %s:%d\r\nContent-Length: %d\r\n\r\n" % (host, port, host, port, len(body))
+    where = b"%s:%d" % (host, port)
+    head = b"POST http://%s/ HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n\r\n" % (where, where, len(body))
     return head + body
 
 def conversation(*parts, pause=0.0):
@@ -262,7 +265,8 @@ def test_31_bytes_sent_before_the_reply_go_nowhere_when_the_answer_is_no(world: 
     script = """
 sock, head = connect(b"denied.test", bad, b"\\x16\\x03\\x01 early secret")
 out["denied"] = status(head)
-sock, head = connect(b"allowed.test", good, b"GET / HTTP/1.1\\r\\nHost: allowed.test:%d\\r\\nConnection: close\\r\\n\\r\\n" % good)
+early = b"GET / HTTP/1.1\\r\\nHost: allowed.test:%d\\r\\nConnection: close\\r\\n\\r\\n" % good
+sock, head = connect(b"allowed.test", good, early)
 out["allowed"] = [status(head), b"reached" in head + rest(sock)]
 """
     tried = world.attack(script)
@@ -371,7 +375,8 @@ def test_36_43_what_an_origin_answers_is_passed_on_never_followed_or_trusted(
         "two lengths": b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 5\r\n\r\nabcde",
         "many interim": b"HTTP/1.1 102 Wait\r\n\r\n" * 200 + b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
         "endless head": b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 200_000,
-        "second answer": b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nextra",
+        "second answer": b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nextra",
         "nothing": b"",
     }
 
@@ -422,7 +427,8 @@ out["alive"] = get(b"allowed.test", good)
 def test_38_39_headers_meant_for_a_proxy_reach_neither_a_socket_nor_the_origin(world: World, canary: Any) -> None:
     local = canary.unix()
     extra = (
-        f"X-Unix-Socket: {local.path}\r\nProxy-Authorization: Basic c2VjcmV0OnRva2Vu\r\nProxy-Connection: keep-alive\r\n"
+        f"X-Unix-Socket: {local.path}\r\nProxy-Authorization: Basic c2VjcmV0OnRva2Vu\r\n"
+        "Proxy-Connection: keep-alive\r\n"
         "X-Netsandbox-Session: forged\r\nX-Forwarded-Host: denied.test\r\n"
     )
     script = """
@@ -442,7 +448,8 @@ out["denied"] = status(get(b"denied.test", bad, extra=extra.encode()))
 def test_40_the_doors_do_not_lead_to_themselves(netsandbox: Any, canary: Any) -> None:
     server = canary.http(body=b"reached")
     script = """
-out["codes"] = [status(connect(host, 1008)[1]) for host in (b"127.0.0.1", b"localhost", b"[::1]", b"0.0.0.0", b"[::]")]
+hosts = (b"127.0.0.1", b"localhost", b"[::1]", b"0.0.0.0", b"[::]")
+out["codes"] = [status(connect(host, 1008)[1]) for host in hosts]
 own = [name.encode() for name in os.environ["HOST_ADDRESSES"].split()]
 out["own"] = [reason(connect(host, 1008)[1]) for host in own]
 sock, head = connect(b"127.0.0.1", port)
@@ -505,7 +512,7 @@ print("ready", flush=True)
 sys.stdin.read()
 """
     ports = {"good": world.good.port, "bad": world.bad.port}
-    command = program(world.netsandbox.python, script, ports)
+    command = program(world.netsandbox, script, ports)
     running = world.netsandbox.spawn("run", *world.options, "--", *command, stdin=subprocess.PIPE)
     running.read_until(b"ready", timeout=60)
     descriptors = wait_for_few_descriptors(running.pid)

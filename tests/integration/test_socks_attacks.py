@@ -56,8 +56,10 @@ def test_45_53_a_greeting_without_an_acceptable_method_is_turned_down(tried: Any
 out["none"] = session(b"\\x05\\x00")
 out["unknown"] = [session(b"\\x05" + bytes([len(methods)]) + methods + request(b"denied.test", bad))
     for methods in (b"\\x01", b"\\x03\\x80", b"\\xff", b"\\x09" * 255)]
-out["names"] = [session(b"\\x05\\x01\\x02", b"\\x01" + bytes([len(user)]) + user + b"\\x04pass" + request(b"denied.test", bad),
-    pause=0.05) for user in (b"x", b"other-session", b"\\xff" * 255, b"")]
+def login(user):
+    return b"\\x01" + bytes([len(user)]) + user + b"\\x04pass" + request(b"denied.test", bad)
+users = (b"x", b"other-session", b"\\xff" * 255, b"")
+out["names"] = [session(b"\\x05\\x01\\x02", login(user), pause=0.05) for user in users]
 out["twin"] = session(b"\\x05\\x01\\x00" + request(b"allowed.test", good) + b"\\x01payload")
 """
     out = tried(REQUEST + script).out
@@ -96,8 +98,8 @@ out["four"] = [session(data) for data in (
     b"\\x04\\x01" + struct.pack("!H", good) + b"\\0\\0\\0\\x01user\\0allowed.test\\0",
     b"\\x04\\x01" + struct.pack("!H", bad) + b"\\0\\0\\0\\x01\\0denied.test\\0allowed.test\\0",
 )]
-out["kinds"] = [session(b"\\x05\\x01\\x00", b"\\x05\\x01\\x00" + bytes([kind]) + b"\\x0ballowed.test" + struct.pack("!H", good))
-    for kind in (0, 2, 5, 255)]
+rest_of_it = b"\\x0callowed.test" + struct.pack("!H", good)
+out["kinds"] = [session(b"\\x05\\x01\\x00", b"\\x05\\x01\\x00" + bytes([kind]) + rest_of_it) for kind in (0, 2, 5, 255)]
 out["reserved"] = session(b"\\x05\\x01\\x00", b"\\x05\\x01\\x07\\x03\\x0cdenied.test." + struct.pack("!H", bad))
 out["twin"] = socks(b"allowed.test", good)
 """
@@ -112,7 +114,8 @@ out["twin"] = socks(b"allowed.test", good)
 @pytest.mark.attack(50)
 def test_50_a_handshake_in_any_pieces_is_the_same_handshake(tried: Any) -> None:
     script = """
-good_one, bad_one = b"\\x05\\x01\\x00" + request(b"allowed.test", good), b"\\x05\\x01\\x00" + request(b"denied.test", bad)
+good_one = b"\\x05\\x01\\x00" + request(b"allowed.test", good)
+bad_one = b"\\x05\\x01\\x00" + request(b"denied.test", bad)
 out["bytewise"] = session(*[bytes([byte]) for byte in good_one + b"\\x01hello"], pause=0.001)
 out["bytewise_denied"] = session(*[bytes([byte]) for byte in bad_one + b"secret"], pause=0.001)
 out["at_once"] = session(good_one + b"\\x01hello")

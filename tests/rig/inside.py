@@ -140,9 +140,7 @@ def refused(call, *arguments, **named):
         return type(error).__name__ if error.errno is None else __import__("errno").errorcode[error.errno]
     return None
 """
-ENDING = (
-    "\nsys.stdout.write('\\0' + json.dumps(out, default=lambda data: str(data, 'latin-1')))\nsys.stdout.flush()\n"
-)
+ENDING = "\nsys.stdout.write('\\0' + json.dumps(out, default=lambda data: str(data, 'latin-1')))\nsys.stdout.flush()\n"
 
 
 @dataclass(frozen=True)
@@ -159,10 +157,19 @@ class Attack:
         return self.run.events("egress", verdict="allow", **fields)
 
 
-def program(python: str, script: str, arguments: Mapping[str, Any]) -> list[str]:
-    """The command line that runs SCRIPT with ARGUMENTS as its global names (bytes travel as text in Latin-1)."""
-    values = json.dumps(arguments)
-    return [python, "-IS", "-c", f"{PRELUDE}globals().update(json.loads({values!r}))\n{script}{ENDING}"]
+def program(netsandbox: CommandLine, script: str, arguments: Mapping[str, Any] | None = None) -> list[str]:
+    """The command that runs SCRIPT with ARGUMENTS as its global names (bytes travel as text in Latin-1)."""
+    values = json.dumps(arguments or {})
+    file = netsandbox.home().path / "attack.py"
+    file.write_text(f"{PRELUDE}globals().update(json.loads({values!r}))\n{script}{ENDING}")
+    file.chmod(0o644)
+    return [netsandbox.python, "-IS", str(file)]
+
+
+def found(stdout: str) -> dict[str, Any]:
+    """What a script wrote at its end."""
+    result: dict[str, Any] = json.loads(stdout.rpartition("\0")[2])
+    return result
 
 
 def attack(
@@ -175,7 +182,7 @@ def attack(
     timeout: float = 60,
 ) -> Attack:
     """Run SCRIPT in a session with OPTIONS and read what it left in `out`."""
-    command = program(netsandbox.python, script, arguments or {})
+    command = program(netsandbox, script, arguments)
     run = netsandbox("run", *options, "--", *command, env=env, timeout=timeout)
     assert run.returncode == 0, run.stderr[-2000:]
-    return Attack(json.loads(run.stdout.rpartition("\0")[2]), run)
+    return Attack(found(run.stdout), run)
