@@ -124,7 +124,8 @@ url = b"http://allowed.test:%d/" % good
 ours, theirs = b"allowed.test:%d" % good, b"denied.test:%d" % bad
 out["absolute"] = [status(say(request(url, *fields))) for fields in (
     [b"Host: " + theirs], [b"Host: denied.test"], [b"Host: other.test:%d" % good],
-    [b"Host: " + ours, b"Host: " + theirs], [b"Host: " + theirs, b"Host: " + ours], [b"Host: " + ours, b"Host: " + ours], [b"Host : " + ours],
+    [b"Host: " + ours, b"Host: " + theirs], [b"Host: " + theirs, b"Host: " + ours],
+    [b"Host: " + ours, b"Host: " + ours], [b"Host : " + ours],
     [b"Host: " + ours + b"\r\n " + theirs], [b"Host: " + ours + b", " + theirs], [b"Host:"], [b"Host: allowed.test:1"],
 )]
 out["connect"] = [status(say(request(ours, *fields, method=b"CONNECT"))) for fields in (
