@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     Done = Callable[[Grant | Refusal], None]
 
 AF_INET, AF_INET6 = 2, 10
+MOST_KNOWN = 1024
 LOOPBACK_ADDRESSES = ((AF_INET, "127.0.0.1"), (AF_INET6, "::1"))
 
 
@@ -75,6 +76,10 @@ class Gate:
         self._clock = clock
         self._parent = parent
         self._types = frozenset(policy.allow_query_types)
+        # What was decided before: the policy does not change, so neither does the answer to the same spelling.
+        self._known: dict[tuple[bytes, int], tuple[Host, Verdict]] = {}
+        self._passed: dict[tuple[str, str, int], Verdict] = {}
+        self._passed_under: Collection[Address] | None = None
 
     # For the TCP doors.
 
@@ -180,11 +185,16 @@ class Gate:
 
     def _judge(self, attempt: Attempt) -> Grant | Refusal | Pending:
         port = attempt.port
-        try:
-            host = self._host(attempt)
-        except BadName:
-            return self._refuse(attempt, bad_name(attempt.host, port))
-        decided = self.policy.decide(Request(host, port, TCP))
+        known = self._known.get((attempt.host, port)) if attempt.address is None else None
+        if known is None:
+            try:
+                host = self._host(attempt)
+            except BadName:
+                return self._refuse(attempt, bad_name(attempt.host, port))
+            known = host, self.policy.decide(Request(host, port, TCP))
+            if attempt.address is None and len(self._known) < MOST_KNOWN:
+                self._known[attempt.host, port] = known
+        host, decided = known
         if not decided.allowed:
             return self._refuse(attempt, decided)
         tunnel = self._guard.admit(host.text, decided.wildcard, self._clock())
@@ -242,14 +252,10 @@ class Gate:
         self, attempt: Attempt, host: Host, decided: Verdict, addresses: Collection[tuple[int, str]]
     ) -> Grant | Refusal:
         """Keep the addresses that pass (INV-4); the first that does not is the reason when none does."""
-        own = self._own()
         passed: list[tuple[int, str]] = []
         failed: Verdict | None = None
         for family, text in addresses:
-            address = parse(text)
-            if address is None:
-                continue
-            checked = self.policy.check_address(host, address, attempt.port, own)
+            checked = self._check(host, text, attempt.port)
             if checked.allowed:
                 passed.append((family, text))
             else:
@@ -258,6 +264,20 @@ class Gate:
             return self._refuse(attempt, failed or verdict(reasons.LOOKUP_FAILED, host.text, attempt.port))
         parent = self._parent if host.address is None and not is_loopback_name(host.text) else None
         return Grant(attempt, host.text, attempt.port, passed, named=host.address is None, parent=parent, token=decided)
+
+    def _check(self, host: Host, text: str, port: int) -> Verdict:
+        """`Policy.check_address`, remembered while the host's own addresses stay the same."""
+        own = self._own()
+        if own is not self._passed_under or len(self._passed) >= MOST_KNOWN:
+            self._passed, self._passed_under = {}, own
+        key = (host.text, text, port)
+        checked = self._passed.get(key)
+        if checked is None:
+            address = parse(text)
+            if address is None:
+                return verdict(reasons.LOOKUP_FAILED, host.text, port)
+            checked = self._passed[key] = self.policy.check_address(host, address, port, own)
+        return checked
 
     def _refuse(self, attempt: Attempt, decided: Verdict, detail: str | None = None) -> Refusal:
         pid, exe = self._attribute(attempt.source) or (None, None)

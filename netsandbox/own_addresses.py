@@ -43,7 +43,9 @@ class OwnAddresses:
     def __call__(self) -> frozenset[Address]:
         now = self._clock()
         if now - self._read_at > FRESH_SECONDS:
-            self._known = parse_fib_trie(_read("/proc/net/fib_trie")) | parse_if_inet6(_read("/proc/net/if_inet6"))
+            found = parse_fib_trie(_read("/proc/net/fib_trie")) | parse_if_inet6(_read("/proc/net/if_inet6"))
+            if found != self._known:  # the same object as long as nothing changed: callers compare by identity
+                self._known = found
             self._read_at = now
         return self._known
 

@@ -23,6 +23,9 @@ else:
         defaults = {name: cls.__dict__[name] for name in fields if name in cls.__dict__}
 
         def __init__(self, *args, **kwargs):
+            if len(args) == len(fields) and not kwargs:
+                self.__dict__.update(zip(fields, args, strict=True))
+                return
             if len(args) > len(fields):
                 raise TypeError(f"{cls.__name__} takes {len(fields)} values, got {len(args)}")
             values = dict(defaults)

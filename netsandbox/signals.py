@@ -9,6 +9,10 @@ from __future__ import annotations
 import _signal
 import os
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 FORWARDED = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT, _signal.SIGUSR1, _signal.SIGUSR2)
 FROM_TERMINAL = (_signal.SIGINT, _signal.SIGQUIT)
 
@@ -20,8 +24,10 @@ class Forwarder:
         self._pid = pid
         self._mask: set[int] | None = None
         self._previous: dict[int, object] = {}
+        self._had_foreground = False
 
     def hold(self) -> None:
+        self._had_foreground = _in_foreground()
         self._mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, FORWARDED)
 
     def release(self) -> None:
@@ -35,7 +41,9 @@ class Forwarder:
         self._unblock()
 
     def restore(self) -> None:
-        """As it was before `hold`."""
+        """As it was before `hold`, the terminal too."""
+        if self._had_foreground and not _in_foreground():
+            _take_foreground()
         for number, handler in self._previous.items():
             _signal.signal(number, handler)
         self._previous.clear()
@@ -57,12 +65,24 @@ class Forwarder:
 
 
 def _in_foreground() -> bool:
+    return _with_terminal(lambda terminal: os.tcgetpgrp(terminal) == os.getpgrp())
+
+
+def _take_foreground() -> None:
+    """A shell inside made its own group the foreground one and cannot name ours to give it back."""
+    mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, (_signal.SIGTTOU,))  # a background process would be stopped
+    _with_terminal(lambda terminal: os.tcsetpgrp(terminal, os.getpgrp()) is None)
+    _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
+
+
+def _with_terminal(act: Callable[[int], bool]) -> bool:
+    """What *act* says of the controlling terminal; False where there is none."""
     try:
-        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_CLOEXEC)
+        terminal = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
     except OSError:
         return False
     try:
-        return os.tcgetpgrp(terminal) == os.getpgrp()
+        return act(terminal)
     except OSError:
         return False
     finally:
