@@ -1,0 +1,181 @@
+"""The documents say what the code does: options, reasons, events, keys, system calls, places and links."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from netsandbox import config
+from netsandbox.cli import audit, doctor, explain, run
+from netsandbox.cli.options import Option
+from netsandbox.cli.policy_options import POLICY_OPTIONS
+from netsandbox.linux.syscalls import abi_of
+from netsandbox.policy import reasons
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("*/README.md")])
+SOURCES = ("netsandbox", "proxy", "dns", "portmap", "interpose")
+OWN = ("README.md", "Makefile", "pyproject.toml", ".ci", ".github", "bench", "docs", "scripts", "tests", *SOURCES)
+TEXT = {".md", ".py", ".c", ".h", ".toml", ".yml", ".yaml", ".json", ".txt", ""}
+
+
+@cache
+def page(name: str) -> str:
+    return (ROOT / name).read_text("utf-8")
+
+
+def section(text: str, heading: str) -> str:
+    """From one heading of the second level to the next."""
+    found = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    assert found, f"no section {heading!r}"
+    return found.group(1)
+
+
+def spellings(options: tuple[Option, ...]) -> set[str]:
+    return {f"--{option.name}" for option in options} | {f"-{option.letter}" for option in options if option.letter}
+
+
+def documented(text: str) -> set[str]:
+    """The options in the first cells of a section's tables."""
+    cells = re.findall(r"^\| (`-[^|]*)\|", text, re.MULTILINE)
+    return {word for cell in cells for word in re.findall(r"(?<![\w-])--?[a-z][a-z-]*", cell)}
+
+
+OWN_OF_RUN = tuple(option for option in run.OPTIONS if option not in POLICY_OPTIONS)
+OWN_OF_EXPLAIN = tuple(option for option in explain.OPTIONS if option not in POLICY_OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("heading", "known"),
+    [
+        ("Options that make a policy", spellings(POLICY_OPTIONS)),
+        ("run", spellings(OWN_OF_RUN)),
+        ("explain", spellings(OWN_OF_EXPLAIN)),
+        ("audit", {*audit.FLAGS, *audit.VALUES, "-h", "--help"}),
+        ("doctor", spellings(doctor.OPTIONS)),
+    ],
+)
+def test_each_command_documents_its_options_and_no_others(heading: str, known: set[str]) -> None:
+    assert documented(section(page("docs/cli.md"), heading)) == known
+
+
+def test_no_page_names_an_option_of_netsandbox_that_it_does_not_have() -> None:
+    known = spellings((*run.OPTIONS, *explain.OPTIONS, *doctor.OPTIONS)) | {*audit.FLAGS, *audit.VALUES, "--version"}
+    own_words = re.sub(r"^netsandbox: .*$", "", page("docs/cli.md"), flags=re.MULTILINE)  # messages quote slips
+    used = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", own_words))
+    for name in ("README.md", "docs/policy.md", "docs/audit-log.md"):
+        for line in re.findall(r"netsandbox (?:run|explain|audit|doctor)\b([^\n`]*)", page(name)):
+            used |= set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", line.partition(" -- ")[0]))
+    assert used <= known
+
+
+def test_every_reason_is_explained_to_users() -> None:
+    """INV-11."""
+    rows = "\n".join(section(page(name), "Reasons") for name in ("docs/policy.md", "docs/audit-log.md"))
+    assert {reason for reason in reasons.ALL if f"`{reason}`" not in rows} == set()
+
+
+def test_every_configuration_key_is_documented_and_no_other() -> None:
+    keys = {f"{table}.{key}" for table, entries in config._TABLES.items() for key in entries}
+    rows = section(page("docs/cli.md"), "Configuration file")
+    assert set(re.findall(r"^\| `([a-z]+\.[a-z_]+)`", rows, re.MULTILINE)) == keys
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_every_refused_system_call_is_listed_with_its_errno(machine: str) -> None:
+    abi = abi_of(machine)
+    rows = section(page("docs/platform-linux.md"), "System calls").splitlines()
+    for errno, names in (("EPERM", abi.refused), ("ENOSYS", abi.absent)):
+        listed = {name for row in rows if errno in row for name in re.findall(r"`(\w+)`", row)}
+        assert set(names) <= listed
+
+
+def written_events() -> Iterator[str]:
+    """First arguments of every `….write("event", …)` on a log."""
+    for path in (ROOT / "netsandbox").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "write":
+                first = node.args[0] if node.args else None
+                if "log" in ast.unparse(node.func.value) and isinstance(first, ast.Constant):
+                    yield str(first.value)
+
+
+def test_every_event_that_is_written_is_documented() -> None:
+    events = set(written_events())
+    assert {"egress", "dns", "session.start"} <= events
+    rows = section(page("docs/audit-log.md"), "Events")
+    assert {event for event in events if f"`{event}`" not in rows} == set()
+
+
+def anchors(path: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.*)$", path.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(path: Path) -> None:
+    text = re.sub(r"```.*?```", "", path.read_text("utf-8"), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if "://" in target:
+            continue
+        place, _, anchor = target.partition("#")
+        found = (path.parent / place).resolve() if place else path
+        assert found.exists(), target
+        assert not anchor or anchor in anchors(found), target
+
+
+def test_the_invariants_name_files_that_exist() -> None:
+    text = section(page("docs/invariants.md"), "Where each is kept, and what shows it")
+    short = {"proxy/…/": "proxy/netsandbox_proxy/", "dns/…/": "dns/netsandbox_dns/"}
+    everywhere = {path.name for folder in (*SOURCES, "tests") for path in (ROOT / folder).rglob("*.*")}
+    for name in re.findall(r"`([\w/…]+\.(?:py|c))`", text):
+        for brief, full in short.items():
+            name = name.replace(brief, full)  # noqa: PLW2901 (the name, spelled out)
+        there = (ROOT / name).exists() or (ROOT / "netsandbox" / name).exists()
+        assert there or ("/" not in name and name in everywhere), name
+
+
+def test_every_invariant_is_documented_and_every_tag_means_one() -> None:
+    listed = set(re.findall(r"^\| (INV-\d+) \|", page("docs/invariants.md"), re.MULTILINE))
+    assert listed == {f"INV-{number}" for number in range(1, 12)}
+    for folder in (*SOURCES, "tests"):
+        for path in (ROOT / folder).rglob("*.py"):
+            assert set(re.findall(r"INV-\d+", path.read_text("utf-8"))) <= listed, path
+
+
+def test_the_map_shows_every_module_of_the_launcher() -> None:
+    text = section(page("docs/architecture.md"), "The map")
+    for path in (ROOT / "netsandbox").iterdir():
+        if path.suffix == ".py" and not path.name.startswith("__"):
+            assert f"`{path.name}`" in text, path.name
+        elif path.is_dir() and path.name != "__pycache__":
+            assert f"`{path.name}/`" in text, path.name
+    for path in (ROOT / "netsandbox" / "linux").glob("[a-z]*.py"):
+        assert f"`{path.stem}`" in text, path.stem
+
+
+def own_files() -> Iterator[Path]:
+    for name in OWN:
+        place = ROOT / name
+        for path in [place] if place.is_file() else sorted(place.rglob("*")):
+            if path.is_file() and path.suffix in TEXT and "__pycache__" not in path.parts:
+                yield path
+
+
+def test_no_file_speaks_of_somebodys_home() -> None:
+    home = re.compile(rb"/(?:home|Users)/(?!someone/)[a-z][\w-]*/|(?<![\w.])/root/[\w.]")
+    for path in own_files():
+        data = path.read_bytes()
+        found = None if b"\0" in data else home.search(data)
+        assert found is None, f"{path}: {found}"
+
+
+def test_every_component_folder_has_a_page_of_its_own() -> None:
+    for folder in SOURCES:
+        text = (ROOT / folder / "README.md").read_text("utf-8")
+        assert text.startswith("# "), folder
