@@ -130,8 +130,8 @@ def test_a_stopped_job_can_be_killed(terminal: Terminal, leftovers: Any) -> None
     terminal.type(CTRL_Z)
     terminal.see("Stopped")
     watch = leftovers.watch(terminal.shell)
-    terminal.type("kill -9 %1; sleep 0.2; wait %1\n")
-    assert terminal.status() == 137
+    terminal.type("kill -9 %1; sleep 0.2\n")
+    terminal.see("Killed")
     session = [p for p in watch.family if p.pid != terminal.shell.pid]
     deadline = time.monotonic() + 1
     while any(p.alive for p in session) and time.monotonic() < deadline:

@@ -1,0 +1,402 @@
+"""A session begins closed, ends whole and leaves nothing (INV-10), whatever happens to whichever part and whenever.
+
+Counts are small here; bench/soak runs the same a thousandfold.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.rig import processes
+from tests.rig.account import PACKAGES
+from tests.rig.workshop import ROOT
+
+pytestmark = pytest.mark.usefixtures("user_namespaces")
+
+ALLOWED, DENIED = "allowed.test", "denied.test"
+
+# Takes argv[1] as an address, or else as a name (wire form, in hexadecimal) to ask for; connects to port argv[2].
+FIRST_PACKET = r"""
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static int question(const char *hex, struct in_addr *address)
+{
+    unsigned char packet[512] = { 7, 7, 1, 0, 0, 1 };
+    struct sockaddr_in server = { .sin_family = AF_INET, .sin_port = htons(53) };
+    size_t size = 12;
+    ssize_t got;
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+    for (; hex[0] && hex[1]; hex += 2)
+        packet[size++] = strtoul((char[3]){ hex[0], hex[1], 0 }, NULL, 16);
+    memcpy(packet + size, "\0\1\0\1", 4);
+    inet_pton(AF_INET, "127.0.0.1", &server.sin_addr);
+    if (connect(fd, (void *)&server, sizeof server) < 0 || send(fd, packet, size + 4, 0) < 0)
+        return 11;
+    got = recv(fd, packet, sizeof packet, 0);
+    if (got < 12 || packet[3] & 15 || !packet[7])
+        return 12;
+    memcpy(address, packet + got - 4, 4);
+    return 0;
+}
+
+int main(int count, char **words)
+{
+    struct sockaddr_in peer = { .sin_family = AF_INET, .sin_port = htons(atoi(words[2])) };
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    char byte;
+
+    if (inet_pton(AF_INET, words[1], &peer.sin_addr) != 1) {
+        int problem = question(words[1], &peer.sin_addr);
+        if (problem)
+            return problem;
+    }
+    if (connect(fd, (void *)&peer, sizeof peer) < 0)
+        return 13;
+    if (write(fd, "ping\n", 5) != 5)
+        return 14;
+    return read(fd, &byte, 1) == 1 ? 0 : 15;
+}
+"""
+
+# Connects to argv[1]:argv[2] again and again, a byte each, until it is stopped.
+HAMMER = """
+import socket, sys, time
+print("ready", flush=True)
+while True:
+    try:
+        with socket.create_connection((sys.argv[1], int(sys.argv[2])), 5) as client:
+            client.sendall(b"x\n")
+            client.recv(1)
+    except OSError:
+        time.sleep(0.001)
+"""
+
+
+def wire(name: str) -> str:
+    return b"".join(bytes([len(label)]) + label.encode() for label in [*name.split("."), ""]).hex()
+
+
+def names(authority: Any, *allowed: str) -> tuple[str, ...]:
+    """Options that let ALLOWED names (with ports) through; every name leads to loopback."""
+    authority.answer("*.test", "127.0.0.1")
+    rules = [word for name in allowed for word in ("--allow-domain", name)]
+    return ("--upstream-dns", authority.address, *rules, "--allow-address", "127.0.0.1:*")
+
+
+def assert_nothing_left(leftovers: Any, before: Any, within: float = 1.0) -> None:
+    """No process, mount or file. A port cannot outlive its processes, and others on this machine open ports too."""
+    deadline = time.monotonic() + within
+    while True:
+        left = {kind: things for kind, things in (leftovers() - before).items() if kind != "ports"}
+        if not left or time.monotonic() > deadline:
+            break
+        time.sleep(0.02)
+    assert not left
+
+
+@pytest.mark.attack(203)
+@pytest.mark.ordinary_user
+def test_the_first_instruction_of_the_command_is_behind_the_doors(
+    netsandbox: Any, canary: Any, authority: Any, probe: Any
+) -> None:
+    """No time between start and filter: a static program that connects at once is served or denied, each time."""
+    program = probe("first-packet", FIRST_PACKET, static=True)
+    allowed, forbidden = canary.tcp(echo=True), canary.tcp(echo=True)
+    options = names(authority, f"{ALLOWED}:{allowed.port}")
+    for _ in range(10):
+        run = netsandbox("run", *options, "--", program, wire(ALLOWED), str(allowed.port))
+        assert run.returncode == 0, run.audit
+        assert len(run.events("egress", verdict="allow", host=ALLOWED)) == 1
+        run = netsandbox("run", *options, "--", program, "203.0.113.9", str(forbidden.port))
+        assert run.returncode in (13, 14, 15)
+        assert len(run.events("egress", verdict="deny")) == 1
+        run = netsandbox("run", *options, "--", program, wire(DENIED), str(forbidden.port))
+        assert run.returncode == 12
+        assert run.events("dns", verdict="deny", host=DENIED)
+    assert (allowed.accepts, forbidden.accepts) == (10, 0)
+
+
+@pytest.mark.ordinary_user
+def test_an_attempt_at_the_last_moment_is_recorded_too(netsandbox: Any) -> None:
+    """The command connects and is gone; its attempt is on record all the same."""
+    code = "import socket; s = socket.socket(); s.setblocking(False); s.connect_ex(('192.0.2.1', 80))"
+    for _ in range(5):
+        run = netsandbox("run", "--allow-domain", ALLOWED, "--", netsandbox.python, "-c", code)
+        assert len(run.events("egress", verdict="deny")) == 1
+
+
+@pytest.mark.attack(204)
+@pytest.mark.ordinary_user
+def test_a_killed_supervisor_takes_the_session_with_it(
+    netsandbox: Any, canary: Any, authority: Any, leftovers: Any
+) -> None:
+    """Within a second no process is left, and the server hears nothing more. One process ignores every signal."""
+    server = canary.tcp(echo=True)
+    options = names(authority, f"{ALLOWED}:{server.port}")
+    stubborn = 'trap "" TERM HUP INT; (setsid sh -c "trap \\"\\" TERM HUP INT; while :; do sleep 1; done" &); exec "$@"'
+    hammer = (netsandbox.python, "-c", HAMMER, ALLOWED, str(server.port))
+    for _ in range(5):
+        running = netsandbox.spawn("run", *options, "--", "sh", "-c", stubborn, "sh", *hammer)
+        running.read_until(b"ready")
+        time.sleep(random.uniform(0, 0.3))
+        watch = leftovers.watch(running)
+        running.process.kill()
+        running.wait()
+        watch.assert_gone(within=1.0)
+    heard = server.accepts
+    assert heard
+    time.sleep(0.3)
+    assert server.accepts == heard
+
+
+@pytest.mark.attack(204)
+def test_a_killed_init_ends_the_run(netsandbox: Any, leftovers: Any) -> None:
+    """PID 1 of the session is killed from outside: the kernel ends the rest and netsandbox says so by its status."""
+    before = leftovers()
+    running = netsandbox.spawn("run", "--", "sh", "-c", "echo ready; sleep 60")
+    running.read_until(b"ready")
+    watch = leftovers.watch(running)
+    init = next(p for p in watch.family if "netsandbox-init" in p.command)
+    os.kill(init.pid, signal.SIGKILL)
+    assert running.wait(5) in (-signal.SIGKILL, 128 + signal.SIGKILL)
+    watch.assert_gone()
+    assert_nothing_left(leftovers, before)
+
+
+@pytest.mark.attack(205)
+@pytest.mark.ordinary_user
+def test_daemons_end_with_the_command(netsandbox: Any, canary: Any, authority: Any, leftovers: Any) -> None:
+    """Double fork, setsid, nohup, a cleared environment: all are children of the session's PID 1 in the end."""
+    server = canary.tcp(echo=True)
+    options = names(authority, f"{ALLOWED}:{server.port}")
+    late = "import socket, sys, time; time.sleep(0.6); socket.create_connection((sys.argv[1], int(sys.argv[2])))"
+    script = """
+    late() { "$@" & }
+    (late "$@"); (setsid "$@" &); (nohup "$@" >/dev/null 2>&1 &); (setsid setsid env -i "$@" &) ; (("$@" &) &)
+    sleep 0.2
+    ls -d /proc/[0-9]* | wc -l
+    """
+    before = leftovers()
+    words = (netsandbox.python, "-c", late, ALLOWED, str(server.port))
+    running = netsandbox.spawn("run", *options, "--", "sh", "-c", script, "sh", *words)
+    running.read_until(b"\n")
+    assert running.wait(5) == 0
+    assert_nothing_left(leftovers, before)
+    time.sleep(0.8)
+    assert server.accepts == 0
+
+
+@pytest.mark.attack(206)
+@pytest.mark.ordinary_user
+def test_cycles_that_are_cut_anywhere_leave_nothing(netsandbox: Any, leftovers: Any) -> None:
+    """Kill, term or interrupt after 0 to 150 ms: in the interpreter's start, the set-up, the command or the end."""
+    before = leftovers()
+    choice = random.Random(os.urandom(8))
+    for _ in range(50):
+        batch = [_cycle(netsandbox) for _ in range(2)]
+        for running in batch:
+            time.sleep(choice.uniform(0, 0.075))
+            running.signal(choice.choice((signal.SIGKILL, signal.SIGTERM, signal.SIGINT)))
+        for running in batch:
+            running.wait(10)
+    assert_nothing_left(leftovers, before)
+
+
+def _cycle(netsandbox: Any) -> Any:
+    script = "sleep 0.05 & (setsid sleep 60 &); wait $!"
+    return netsandbox.spawn("run", "--", "sh", "-c", script, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+@pytest.mark.attack(209)
+@pytest.mark.ordinary_user
+def test_twenty_sessions_at_once_keep_their_policies_apart(netsandbox: Any, canary: Any, authority: Any) -> None:
+    """Each may reach its own server; each tries the next one's too."""
+    count = 20
+    servers = [canary.http(body=b"%d" % number) for number in range(count)]
+    authority.answer("*.test", "127.0.0.1")
+    script = 'for url; do for none in x "*"; do curl -sf --noproxy "$none" --max-time 30 "$url"; echo " $?"; done; done'
+    if shutil.which("curl") is None:
+        pytest.skip("curl is missing (package curl)")
+    sessions = []
+    for number, server in enumerate(servers):
+        other = (number + 1) % count
+        urls = [f"http://s{n}.test:{servers[n].port}/" for n in (number, other)]
+        log = netsandbox.home().path / f"log{number}"
+        options = (*names(authority, f"s{number}.test:{server.port}"), "-q", "--audit-log", str(log))
+        sessions.append(netsandbox.spawn("run", *options, "--", "sh", "-c", script, "sh", *urls))
+    for number, running in enumerate(sessions):
+        out, err = running.process.communicate(timeout=60)
+        lines = out.decode().splitlines()
+        assert lines[:2] == [f"{number} 0"] * 2, (out, err, running.audit)
+        assert all(line.startswith(" ") and line != " 0" for line in lines[2:])
+        assert {r["host"] for r in running.audit if r["event"] == "egress" and r["verdict"] == "allow"} == {
+            f"s{number}.test"
+        }
+    assert [server.accepts for server in servers] == [2] * count
+
+
+@pytest.mark.attack(200)
+def test_a_fork_bomb_within_a_limit_ends_with_its_session(netsandbox: Any, leftovers: Any) -> None:
+    """As an ordinary user: the kernel does not hold root to this limit."""
+    bomb = """
+import os, sys, time
+for number in range(500):
+    try:
+        if os.fork() == 0:
+            time.sleep(60)
+    except OSError as error:
+        print("stopped", number, error.errno, flush=True)
+        sys.exit(3)
+"""
+    user = netsandbox.home(as_user=True)
+    inside = ("bash", "-c", 'ulimit -u 100; exec "$@"', "bash", user.identity.python, "-c", bomb)
+    running = netsandbox.spawn("run", "--", *inside, as_user=True)
+    running.read_until(b"stopped")
+    assert running.wait(10) == 3
+    deadline = time.monotonic() + 1
+    while (left := processes.marked(user.mark)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not left
+
+
+@pytest.mark.attack(175)
+def test_what_a_server_saw_is_on_record_even_if_the_supervisor_was_killed(
+    netsandbox: Any, canary: Any, authority: Any
+) -> None:
+    """INV-5: log before act. Killed at random moments of a storm of connections, the log is never behind the server."""
+    server = canary.tcp(echo=True)
+    options = names(authority, f"{ALLOWED}:{server.port}")
+    hammer = (netsandbox.python, "-c", HAMMER, ALLOWED, str(server.port))
+    for _ in range(12):
+        heard = server.accepts
+        running = netsandbox.spawn("run", *options, "--", *hammer)
+        running.read_until(b"ready")
+        time.sleep(random.uniform(0.02, 0.2))
+        running.process.kill()
+        running.wait()
+        time.sleep(0.05)
+        recorded = [r for r in running.audit if r["event"] == "egress" and r["verdict"] == "allow"]
+        assert server.accepts - heard <= len(recorded)
+    assert server.accepts > 0
+
+
+@pytest.mark.attack(211)
+@pytest.mark.parametrize("change", ["replaced", "removed"])
+def test_a_session_whose_files_change_keeps_its_code_or_closes(
+    netsandbox: Any, canary: Any, authority: Any, short_tmp: Path, change: str
+) -> None:
+    """An upgrade under a running session: whatever it has yet to load may be gone; then nothing gets out."""
+    site = short_tmp / "site"
+    for package in PACKAGES:
+        shutil.copytree(ROOT / package, site / Path(package).name, ignore=shutil.ignore_patterns("__pycache__"))
+    allowed, forbidden = canary.http(), canary.http()
+    options = names(authority, f"{ALLOWED}:{allowed.port}")
+    script = f"""
+    echo ready; read line
+    curl -sS --max-time 3 http://{DENIED}:{forbidden.port}/
+    curl -sS --noproxy '*' --max-time 3 http://{DENIED}:{forbidden.port}/
+    curl -sS --max-time 3 http://{ALLOWED}:{allowed.port}/
+    exit 5
+    """
+    running = netsandbox.spawn(
+        "run", *options, "--", "sh", "-c", script, env={"PYTHONPATH": str(site)}, stdin=subprocess.PIPE
+    )
+    running.read_until(b"ready")
+    for file in [file for file in site.rglob("*") if file.is_file()]:
+        file.unlink()
+        if change == "replaced":
+            file.write_text("def decide(*_): return True\nraise RuntimeError('another version')\n")
+    running.process.stdin.write(b"go\n")
+    running.process.stdin.close()
+    assert running.wait(30) in (5, 1, -signal.SIGKILL, 128 + signal.SIGKILL)
+    assert forbidden.accepts == 0
+
+
+HOST = """
+import os, socket, subprocess, sys, threading, time
+import dnslib
+
+def serve(address, answer):
+    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    sock.bind((address, 53))
+    while True:
+        data, peer = sock.recvfrom(512)
+        query = dnslib.DNSRecord.parse(data)
+        reply = query.reply()
+        if query.q.qtype == dnslib.QTYPE.A:
+            reply.add_answer(*dnslib.RR.fromZone(f"{query.q.qname} 1 A {answer}"))
+        sock.sendto(reply.pack(), peer)
+
+def listen(address):
+    server = socket.create_server((address, 80))
+    while True:
+        server.accept()[0].sendall(b"HTTP/1.0 200 OK\\r\\ncontent-length: 5\\r\\n\\r\\nheard")
+        print("accepted at", address, flush=True)
+
+def run(*words):
+    subprocess.run(words, check=True)
+
+def start(target, *words):
+    threading.Thread(target=target, args=words, daemon=True).start()
+
+run("ip", "link", "set", "lo", "up")
+for address in ("127.0.0.2", "127.0.0.3"):
+    start(serve, address, "192.0.2.9")
+with open("resolv.conf", "w") as file:
+    file.write("nameserver 127.0.0.2\\n")
+run("mount", "--bind", "resolv.conf", "/etc/resolv.conf")
+command = [sys.executable, "-m", "netsandbox", "run", "--allow-domain", "allowed.test", "--", "sh", "-c",
+    "while read line; do curl -sS --max-time 5 http://$line/; echo; echo done; done"]
+session = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+def ask(name):
+    print("?", name, flush=True)
+    session.stdin.write(name + "\\n")
+    session.stdin.flush()
+    while (line := session.stdout.readline()) not in ("done\\n", ""):
+        print(line, end="", flush=True)
+
+ask("allowed.test")  # leads to an address that nobody has: fails
+run("ip", "address", "add", "192.0.2.9/32", "dev", "lo")  # now it is one of the host's own
+start(listen, "192.0.2.9")
+time.sleep(float(sys.argv[1]))
+ask("allowed.test")
+with open("resolv.conf", "w") as file:
+    file.write("nameserver 127.0.0.3\\n")
+ask("denied.test")
+session.stdin.close()
+print("status", session.wait(), flush=True)
+"""
+
+
+@pytest.mark.attack(210)
+def test_a_host_that_changes_under_a_session_opens_nothing(netsandbox: Any) -> None:
+    """In a host of our own (namespaces): an allowed name's address becomes the host's own, the resolver changes."""
+    for program, package in (("ip", "iproute2"), ("curl", "curl")):
+        if shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin:/sbin") is None:
+            pytest.skip(f"{program} is missing (package {package})")
+    home = netsandbox.home()
+    inside = [home.identity.python, "-c", HOST, "6"]
+    command = ["unshare", "--user", "--map-root-user", "--net", "--mount", *inside]
+    done = subprocess.run(
+        command, env=home.environment(None), cwd=home.work, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert "status 0" in done.stdout, (done.stdout, done.stderr)
+    assert "accepted" not in done.stdout
+    assert "heard" not in done.stdout
+    log = "".join(file.read_text() for file in home.logs())
+    assert '"reason":"address-guard"' in log
