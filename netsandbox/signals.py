@@ -71,18 +71,18 @@ def _in_foreground() -> bool:
 def _take_foreground() -> None:
     """A shell inside made its own group the foreground one and cannot name ours to give it back."""
     mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, (_signal.SIGTTOU,))  # a background process would be stopped
-    _with_terminal(lambda terminal: os.tcsetpgrp(terminal, os.getpgrp()) is None)
+    _with_terminal(lambda terminal: os.tcsetpgrp(terminal, os.getpgrp()))
     _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
 
 
-def _with_terminal(act: Callable[[int], bool]) -> bool:
-    """What *act* says of the controlling terminal; False where there is none."""
+def _with_terminal(act: Callable[[int], object]) -> bool:
+    """Whether *act* says yes of the controlling terminal; False where there is none."""
     try:
         terminal = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
     except OSError:
         return False
     try:
-        return act(terminal)
+        return bool(act(terminal))
     except OSError:
         return False
     finally:

@@ -113,18 +113,30 @@ class Supervisor:
         self._loop.unwatch(fd)
         if not events & IN:  # the last process under the filter is gone
             return
-        from netsandbox.linux.notify import Listener
-
         self._unserved = None
-        self._listener = Listener(self._loop, fd, self._log, self._pins)
+        try:
+            from netsandbox.linux.notify import Listener
+
+            self._listener = Listener(self._loop, fd, self._log, self._pins)
+        except BaseException:
+            os.close(fd)  # a trapped call fails at once instead of waiting for an answer that cannot come
+            raise
         self._listener.serve(IN)
 
     def _on_first_packet(self, events: int) -> None:
-        from netsandbox.doors import Doors
-
         for sock in self._sockets.values():
             self._loop.unwatch(sock.fileno())
-        self._doors = Doors(
+        try:
+            self._doors = self._open_doors()
+        except BaseException:
+            for sock in self._sockets.values():  # what cannot be served is refused, not kept waiting
+                sock.close()
+            raise
+
+    def _open_doors(self) -> Doors:
+        from netsandbox.doors import Doors
+
+        return Doors(
             self._loop,
             self._policy,
             self._log,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _socket
+import errno
 import os
 import sys
 
@@ -48,10 +49,9 @@ class Helper:
                 setsigmask=[],
                 setsigdef=[SIGPIPE, SIGXFSZ],
             )
-        except FileNotFoundError:
-            raise HostError("the native helper is missing; reinstall netsandbox with a C compiler at hand") from None
         except OSError as error:
-            raise HostError(f"cannot start the native helper: {error.strerror}; see `netsandbox doctor`") from None
+            ours.close()
+            raise _cannot_start(error) from None
         finally:
             theirs.close()
         self.channel = ours
@@ -117,6 +117,14 @@ class Helper:
             pass
 
 
+def _cannot_start(error: OSError) -> HostError:
+    if error.errno == errno.ENOENT:
+        return HostError("the native helper is missing; reinstall netsandbox with a C compiler at hand")
+    if error.errno == errno.E2BIG:
+        return HostError("the command's arguments and environment are too long for this system; shorten them")
+    return HostError(f"cannot start the native helper: {error.strerror}; see `netsandbox doctor`")
+
+
 def _reap(pid: int) -> None:
     try:
         os.waitpid(pid, 0)
@@ -132,8 +140,6 @@ def set_up_failure(step: str, number: int) -> HostError:
 
 def exec_failure(command: str, number: int) -> CommandError:
     """What the shells say, and their exit statuses: 127 not found, 126 found but not executable."""
-    import errno
-
     if number in (errno.ENOENT, errno.ENOTDIR):
         return CommandError(f"{command}: command not found; check the spelling and $PATH", 127)
     return CommandError(f"{command}: {os.strerror(number)}; is it an executable file?", 126)
