@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox import config
+from netsandbox import Policy, Sandbox, config
 from netsandbox.cli import audit, doctor, explain, run
 from netsandbox.cli.options import Option
 from netsandbox.cli.policy_options import POLICY_OPTIONS
+from netsandbox.errors import HostError
 from netsandbox.linux.syscalls import abi_of
 from netsandbox.policy import reasons
 
@@ -173,6 +174,14 @@ def test_no_file_speaks_of_somebodys_home() -> None:
         data = path.read_bytes()
         found = None if b"\0" in data else home.search(data)
         assert found is None, f"{path}: {found}"
+
+
+def test_the_page_on_macos_quotes_what_a_mac_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.platform", "darwin")
+    with pytest.raises(HostError) as refused, Sandbox(Policy()) as box:
+        box.run(["true"])
+    assert f"    netsandbox: {refused.value}\n" in page("docs/platform-macos.md")
+    assert refused.value.status == 1
 
 
 def test_every_component_folder_has_a_page_of_its_own() -> None:
