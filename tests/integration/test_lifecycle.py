@@ -79,7 +79,7 @@ print("ready", flush=True)
 while True:
     try:
         with socket.create_connection((sys.argv[1], int(sys.argv[2])), 5) as client:
-            client.sendall(b"x\n")
+            client.sendall(b"x\\n")
             client.recv(1)
     except OSError:
         time.sleep(0.001)
