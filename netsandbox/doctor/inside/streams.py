@@ -6,7 +6,8 @@ import socket
 
 from netsandbox.doctor.inside.prevented import Prevented
 
-SECONDS = 2.0
+SECONDS = 8.0  # for a door to answer: on a busy machine it may just be waking up
+ANSWER_SECONDS = 2.0  # for whoever stands behind it
 REQUEST = b"GET / HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n"
 HEAD_LIMIT = 16384
 
@@ -27,6 +28,7 @@ def connect_door(door: int, host: str, port: int) -> str:
         status = head.split(b" ")[1:2]
         if status != [b"200"]:
             raise Prevented(_refusal(head))
+        stream.settimeout(ANSWER_SECONDS)
         stream.sendall(REQUEST % target)
         return _something(_receive(stream))
 
@@ -40,6 +42,7 @@ def socks_door(door: int, host: str, port: int) -> str:
         reply = stream.recv(10)
         if reply[1:2] != b"\x00":
             raise Prevented(f"SOCKS5 reply {reply[1]}" if len(reply) > 1 else "closed by the door")
+        stream.settimeout(ANSWER_SECONDS)
         stream.sendall(REQUEST % host.encode("ascii"))
         return _something(_receive(stream))
 
