@@ -34,9 +34,6 @@ class Series:
     def add(self, name: str, sample: float | None) -> None:
         self.samples.setdefault(name, []).append(sample)
 
-    def has(self, name: str) -> bool:
-        return any(sample is not None for sample in self.samples.get(name, ()))
-
     def spread(self, name: str) -> Spread | None:
         found = [sample for sample in self.samples.get(name, ()) if sample is not None]
         return Spread.of(found) if found else None
@@ -87,12 +84,16 @@ class Result:
     def table(self, series: Series, unit: str, against: str = "") -> None:
         """A row for every contestant of *series*, each compared with *against*."""
         for name in series.samples:
-            value = series.spread(name)
-            if value is None:
-                self.notes.append(f"{name}: no figures")
-                continue
-            ratio = series.ratio(name, against) if against and name != against else None
-            self.rows.append(Row(name, value, unit, ratio, against if ratio else ""))
+            self.compare(series, name, unit, against)
+
+    def compare(self, series: Series, name: str, unit: str, against: str = "") -> None:
+        """A row for one contestant; a note when it has no figures."""
+        value = series.spread(name)
+        if value is None:
+            self.notes.append(f"{name}: no figures")
+            return
+        ratio = series.ratio(name, against) if against and name != against else None
+        self.rows.append(Row(name, value, unit, ratio, against if ratio else ""))
 
     def aim(
         self, text: str, limit: float, found: Spread | float | None, unit: str = "x", *, at_least: bool = False

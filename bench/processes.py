@@ -66,7 +66,7 @@ def stop_group(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def await_port(port: int, seconds: float = 10) -> bool:
+def await_port(port: int, seconds: float = 20) -> bool:
     """Whether something accepts on this port of loopback in time."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

@@ -47,7 +47,8 @@ class Rig:
     def squid(self) -> Squid | None:
         try:
             squid = Squid()
-        except LookupError:
+        except LookupError as error:
+            print(f"bench: {error}", flush=True)
             return None
         self._stack.callback(squid.server.stop)
         return squid
@@ -56,7 +57,8 @@ class Rig:
     def dnsmasq(self) -> Dnsmasq | None:
         try:
             dnsmasq = Dnsmasq()
-        except LookupError:
+        except LookupError as error:
+            print(f"bench: {error}", flush=True)
             return None
         self._stack.callback(dnsmasq.server.stop)
         return dnsmasq
@@ -72,7 +74,7 @@ class Rig:
     @property
     def to_origin(self) -> list[str]:
         """Options that allow the origin by its name and by its address."""
-        ports = (self.origin.port, self.origin.tls)
+        ports = (self.origin.port, self.origin.secure, self.origin.alert)
         options = ["--upstream-dns", f"127.0.0.1:{self.authority.port}"]
         for port in ports:
             options += ["--allow-domain", f"{ORIGIN}:{port}", "--allow-address", f"127.0.0.1/32:{port}"]

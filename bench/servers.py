@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,11 +15,11 @@ BIG = 1 << 30  # bytes of /big
 
 
 class Origin:
-    """nginx. `port` serves /small and /big; `tls` meets every handshake with an alert, the cheapest answer in TLS."""
+    """nginx. `port` and, by TLS, `secure` serve /small and /big; `alert` answers every handshake with a TLS alert."""
 
     def __init__(self) -> None:
         self.folder = _folder("nginx")
-        self.port, self.tls = free_port(), free_port()
+        self.port, self.secure, self.alert = free_port(), free_port(), free_port()
         files = self.folder / "files"
         files.mkdir()
         (files / "small").write_bytes(b"0123456789abcdef" * 4)
@@ -26,7 +27,7 @@ class Origin:
             big.truncate(BIG)
         _certificate(self.folder)
         settings = self.folder / "nginx.conf"
-        settings.write_text(_nginx(self.folder, self.port, self.tls))
+        settings.write_text(_nginx(self))
         self.server = _start("nginx", ["-c", str(settings), "-p", str(self.folder), "-e", str(self.folder / "errors")])
         _expect(self.port, "nginx", self.folder)
 
@@ -78,20 +79,22 @@ class Dnsmasq:
         _expect(self.port, "dnsmasq", folder)
 
 
-def _nginx(folder: Path, port: int, tls: int) -> str:
+def _nginx(origin: Origin) -> str:
+    folder = origin.folder
     temporary = "".join(
         f"{kind}_temp_path {folder}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
-    user = "user root;" if place.find("nginx") and Path("/proc/self").stat().st_uid == 0 else ""
+    user = "user root;" if os.getuid() == 0 else ""
     return f"""{user} worker_processes 1; daemon off; pid {folder}/pid; worker_rlimit_nofile 16384;
 events {{ worker_connections 8192; }}
 http {{
   access_log off; sendfile on; tcp_nopush on; keepalive_requests 1000000; keepalive_timeout 300; {temporary}
-  server {{ listen 127.0.0.1:{port} backlog=4096; root {folder}/files; }}
+  ssl_certificate {folder}/certificate; ssl_certificate_key {folder}/key;
   server {{
-    listen 127.0.0.1:{tls} ssl backlog=4096; ssl_reject_handshake on;
-    ssl_certificate {folder}/certificate; ssl_certificate_key {folder}/key;
+    listen 127.0.0.1:{origin.port} backlog=4096; listen 127.0.0.1:{origin.secure} ssl backlog=4096;
+    root {folder}/files;
   }}
+  server {{ listen 127.0.0.1:{origin.alert} ssl backlog=4096; ssl_reject_handshake on; }}
 }}
 """
 

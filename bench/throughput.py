@@ -9,40 +9,45 @@ from processes import cpu_seconds
 from rig import Rig
 from servers import BIG, ORIGIN
 
-DIRECT = "direct"
+DIRECT, DIRECT_TLS = "direct", "direct, TLS"
 GIGABYTE = 1e9
-CURL = "curl -sS -f -o /dev/null --max-time 60 -w %{speed_download}"
+CURL = "curl -sS -f -k -o /dev/null --max-time 60 -w %{speed_download}"
 DOOR = "http://127.0.0.1:1008"  # netsandbox/linux/ports.py
 
 
 def measure(rig: Rig, rounds: int) -> Result:
     result = Result("throughput of one connection, 1 GiB")
-    port = rig.origin.port
-    named, literal = f"http://{ORIGIN}:{port}/big", f"http://127.0.0.1:{port}/big"
+    port, secure = rig.origin.port, rig.origin.secure
+    direct = {DIRECT: f"http://127.0.0.1:{port}/big", DIRECT_TLS: f"https://127.0.0.1:{secure}/big"}
     commands = {
-        "CONNECT to a name, HTTP": f"{CURL} --noproxy '' -p -x {DOOR} {named}",
-        "CONNECT to an address": f"{CURL} --noproxy '' -p -x {DOOR} {literal}",
-        "absolute-form HTTP": f"{CURL} --noproxy '' -x {DOOR} {named}",
-        "transparent": f"{CURL} --noproxy '*' {named}",
+        "CONNECT to an address": (f"-p -x {DOOR} http://127.0.0.1:{port}/big", DIRECT),
+        "CONNECT to a name, TLS": (f"-p -x {DOOR} https://{ORIGIN}:{secure}/big", DIRECT_TLS),
+        "transparent, TLS": (f"https://{ORIGIN}:{secure}/big", DIRECT_TLS),
+        "CONNECT to a name, HTTP": (f"-p -x {DOOR} http://{ORIGIN}:{port}/big", DIRECT),
+        "absolute-form HTTP": (f"-x {DOOR} http://{ORIGIN}:{port}/big", DIRECT),
+        "transparent, HTTP": (f"http://{ORIGIN}:{port}/big", DIRECT),
     }
-    box = rig.box(rig.to_origin)
+    box = rig.box([*rig.to_origin, "--no-proxy-env"])
     speeds, costs = Series(), Series()
-    _direct(literal)
-    for _ in range(rounds):
-        speeds.add(DIRECT, _direct(literal))
-        for name, command in commands.items():
+    for turn in range(rounds + 1):
+        for name, url in direct.items():
+            speed = _outside(url)
+            if turn:  # the first turn only fills the page cache
+                speeds.add(name, speed)
+        for name, (words, _) in commands.items() if turn else ():
             before = cpu_seconds(box.pid)
-            speeds.add(name, float(box.run(command) or 0) / GIGABYTE or None)
+            speeds.add(name, float(box.run(f"{CURL} {words}") or 0) / GIGABYTE or None)
             costs.add(f"{name}, supervisor CPU", (cpu_seconds(box.pid) - before) / (BIG / GIGABYTE))
-    result.table(speeds, "GB/s", DIRECT)
+    for name in speeds.samples:
+        result.compare(speeds, name, "GB/s", commands[name][1] if name in commands else "")
     result.table(costs, "s/GB")
-    for name in commands:
+    for name, (_, baseline) in commands.items():
         cost = costs.spread(f"{name}, supervisor CPU")
-        result.aim(f"throughput ({name}) against direct", 0.9, speeds.ratio(name, DIRECT), at_least=True)
+        result.aim(f"throughput ({name}) against {baseline}", 0.9, speeds.ratio(name, baseline), at_least=True)
         result.aim(f"its processor time ({name})", 0.35, cost, "s/GB")
     return result
 
 
-def _direct(url: str) -> float:
+def _outside(url: str) -> float:
     command = [*CURL.split(), "--noproxy", "*", url]
     return float(subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout) / GIGABYTE

@@ -23,7 +23,7 @@ OURS = "netsandbox"
 def measure(rig: Rig, rounds: int) -> Result:
     result = Result(f"new tunnels, {AT_ONCE} at once")
     kinds = {
-        "name, TLS": f"{ORIGIN} {rig.origin.tls} hello",
+        "name, TLS": f"{ORIGIN} {rig.origin.alert} hello",
         "name, HTTP": f"{ORIGIN} {rig.origin.port} get",
         "address": f"127.0.0.1 {rig.origin.port} get",
     }
