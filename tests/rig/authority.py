@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import asyncio_dgram
-import dnslib  # type: ignore[import-untyped]
+import dnslib
 import pytest
 
 if TYPE_CHECKING:
