@@ -8,7 +8,7 @@ from typing import Any
 
 from netsandbox.audit.verify import verify
 from netsandbox.doctor import judgement
-from netsandbox.doctor.probe import UNCHANGED, Absent, Probe, refused
+from netsandbox.doctor.probe import SILENCE, UNCHANGED, Absent, Probe, refused
 from netsandbox.doctor.scene import MARK, Scene
 from netsandbox.linux.syscalls import abi_of
 
@@ -17,7 +17,7 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def host_probes(scene: Scene) -> list[Probe | Absent]:
-    return [*_sockets(), *_kernel(), *_files(scene)]
+    return [*_sockets(), *_kernel(scene), *_files(scene)]
 
 
 def _sockets() -> list[Probe]:
@@ -31,7 +31,7 @@ def _sockets() -> list[Probe]:
     ]
 
 
-def _kernel() -> list[Probe]:
+def _kernel(scene: Scene) -> list[Probe]:
     calls = abi_of(os.uname().machine).calls
     host = {kind: os.readlink(f"/proc/self/ns/{kind}") for kind in NAMESPACES}
     return [
@@ -43,6 +43,13 @@ def _kernel() -> list[Probe]:
         refused("namespaces", "shared-namespaces", expected="all its own", host=host),
         refused("host-processes", "foreign-processes", expected="not visible"),
         refused("trace-init", "trace-parent"),
+        Probe(
+            "signal-host",
+            SILENCE,
+            "signal-group",
+            {},
+            lambda seen: judgement.silence(seen.answer, scene.signals),
+        ),
         refused("descriptors", "open-descriptors", expected="none inherited"),
     ]
 
@@ -67,6 +74,7 @@ def _files(scene: Scene) -> list[Probe | Absent]:
             {"state": scene.state, "text": MARK},
             lambda seen: judgement.untouched(seen.answer, changed=_log_changed(seen.log)),
         ),
+        refused("move-state", "move", path=os.path.dirname(scene.state)),
         refused("write-code", "open-for-writing", path=os.path.join(PACKAGE, "__init__.py")),
     ]
 

@@ -13,7 +13,7 @@ from netsandbox.linux.launch import HELPER
 from netsandbox.linux.syscalls import abi_of
 
 OK, MISSING, NOTE, UNTRIED = "ok", "MISSING", "note", "not tried"
-LEAST_KERNEL = (5, 11)  # close_range(2) with CLOSE_RANGE_CLOEXEC; everything else is older
+LEAST_KERNEL = (5, 12)  # mount_setattr(2); everything else is older
 REINSTALL = "reinstall netsandbox with a C compiler at hand"
 
 
@@ -47,7 +47,7 @@ def kernel_version(release: str) -> Check:
     numbers = tuple(int(part) for part in release.partition("-")[0].split(".")[:2] if part.isdigit())
     if numbers >= LEAST_KERNEL:
         return Check("kernel", OK, f"Linux {release}")
-    return Check("kernel", MISSING, f"Linux {release}", "use Linux 5.11 or newer")
+    return Check("kernel", MISSING, f"Linux {release}", "use Linux 5.12 or newer")
 
 
 def architecture(machine: str) -> Check:

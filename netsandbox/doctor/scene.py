@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import tempfile
 from collections.abc import Callable
-from types import TracebackType
+from types import FrameType, TracebackType
+from typing import Any
 
 from netsandbox.doctor.attendant import Attendant
 from netsandbox.doctor.canary import Canary
@@ -19,6 +21,7 @@ CONTROL_NAME = "control.doctor.test"
 REBOUND_NAME = "rebound.doctor.test"
 MARK = "netsandbox-doctor-was-here"
 STATE = "XDG_STATE_HOME"
+_Handler = Callable[[int, FrameType | None], Any] | int | signal.Handlers | None
 PREFIX = "netsandbox-doctor-"
 PATH_LIMIT = 107
 
@@ -48,6 +51,8 @@ class Scene:
         os.set_inheritable(self._descriptor, True)  # noqa: FBT003 (the library's signature)
         self._closers.append(lambda: os.close(self._descriptor))
         self._keep_state_here()
+        self.signals = 0
+        self._count_signals()
 
     def __enter__(self) -> Scene:
         self._closers.append(self._attendant.close)
@@ -124,6 +129,15 @@ class Scene:
         if self._late is None and os.path.exists(self.ready):
             self._late = self.unix("late.sock")
 
+    def _count_signals(self) -> None:
+        """This process hears what the session sends to a process group that it shares with us."""
+
+        def count(_number: int, _frame: object) -> None:
+            self.signals += 1
+
+        before = signal.signal(signal.SIGURG, count)
+        self._closers.append(lambda: _restore_handler(before))
+
     def _keep_state_here(self) -> None:
         before = os.environ.get(STATE)
         os.environ[STATE] = os.path.dirname(self.state)
@@ -135,6 +149,10 @@ class Scene:
                 os.environ[STATE] = before
 
         self._closers.append(restore)
+
+
+def _restore_handler(before: _Handler) -> None:
+    signal.signal(signal.SIGURG, before)
 
 
 def make_directory(parent: str) -> str:

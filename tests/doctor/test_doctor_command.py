@@ -18,8 +18,9 @@ door-connect door-connect-host door-socks5 door-rebinding
 dns-server-udp dns-server-tcp dns-elsewhere-udp dns-elsewhere-tcp dns-denied-udp dns-denied-tcp dns-txt
 unix-abstract unix-path unix-datagram unix-late
 raw-socket raw6-socket packet-socket vsock-socket
-io-uring user-namespace capabilities new-privileges seccomp-filter namespaces host-processes trace-init descriptors
-write-state write-log write-code
+io-uring user-namespace capabilities new-privileges seccomp-filter namespaces host-processes trace-init
+signal-host descriptors
+write-state write-log move-state write-code
 """.split()  # noqa: SIM905 (a literal would take a line a probe)
 MACHINE = {
     "kernel",

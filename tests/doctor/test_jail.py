@@ -29,6 +29,7 @@ UNJAILED = {
     "unix-late",
     "namespaces",
     "host-processes",
+    "signal-host",
     "descriptors",
     "write-log",
 }

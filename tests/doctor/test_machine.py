@@ -15,7 +15,14 @@ from netsandbox.doctor.machine import MISSING, NOTE, OK, UNTRIED, Check
 
 @pytest.mark.parametrize(
     ("release", "status"),
-    [("6.18.5-generic", OK), ("5.11", OK), ("5.10.0-28-amd64", MISSING), ("4.19.0", MISSING), ("5.15.90.1-WSL2", OK)],
+    [
+        ("6.18.5-generic", OK),
+        ("5.12", OK),
+        ("5.15.90.1-WSL2", OK),
+        ("5.11.9", MISSING),
+        ("5.10.0-28-amd64", MISSING),
+        ("4.19.0", MISSING),
+    ],
 )
 def test_an_old_kernel_is_named(release, status):
     assert machine.kernel_version(release).status == status

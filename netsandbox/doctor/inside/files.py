@@ -22,6 +22,13 @@ def append_log(state: str, text: str) -> str:
     return append(os.path.join(state, "sessions", session, "audit.jsonl"), text)
 
 
+def move(path: str) -> str:
+    """A folder that can be moved away leaves its path free for a forged one."""
+    os.rename(path, f"{path}.moved")
+    os.rename(f"{path}.moved", path)
+    return "the folder was moved"
+
+
 def open_for_writing(path: str) -> str:
     os.close(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC))
     return "opened for writing"

@@ -22,6 +22,7 @@ VERBS: dict[str, Callable[..., str]] = {
     "io-uring": kernel.io_uring,
     "user-namespace": kernel.user_namespace,
     "trace-parent": kernel.trace_parent,
+    "signal-group": kernel.signal_group,
     "capabilities": status.capabilities,
     "new-privileges": status.new_privileges,
     "no-filter": status.no_filter,
@@ -30,6 +31,7 @@ VERBS: dict[str, Callable[..., str]] = {
     "open-descriptors": status.open_descriptors,
     "append": files.append,
     "append-log": files.append_log,
+    "move": files.move,
     "open-for-writing": files.open_for_writing,
 }
 
