@@ -101,6 +101,7 @@ class View:
     files: tuple[tuple[str, str], ...]  # (ours, the host's path it covers)
     hidden: tuple[str, ...]  # folders that appear empty
     read_only: tuple[str, ...]  # paths that cannot be written
+    pinned: tuple[str, ...] = ()  # folders that cannot be moved or removed, a folder before the one that holds it
 
 
 def build(view: View, filter_program: bytes) -> bytes:
@@ -114,6 +115,9 @@ def build(view: View, filter_program: bytes) -> bytes:
     steps += [_mount(BIND | READ_ONLY | OPTIONAL, ours, theirs) for ours, theirs in view.files]
     steps += [_mount(BIND | READ_ONLY, path, path) for path in view.read_only]
     steps += [_mount(READ_ONLY, "tmpfs", path, "tmpfs", "mode=0555,size=4k") for path in view.hidden]
+    # A mount point cannot be renamed. Last, so that a bind copies what stands below it and the working directory, which
+    # stays on the mount underneath, sees the same.
+    steps += [_mount(BIND, path, path) for path in view.pinned]
     steps.append(_step(b"K", _numbers(NETLINK_ROUTE, capture.ROUTE_ACKNOWLEDGEMENTS) + capture.ROUTE))
     steps.append(_step(b"K", _numbers(NETLINK_NETFILTER, capture.FILTER_ACKNOWLEDGEMENTS) + capture.FILTER))
     for door in doors():

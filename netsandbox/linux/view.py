@@ -12,7 +12,10 @@ COMPONENTS = ("proxy", "dns", "portmap", "interpose")
 
 
 def session_view(state: str, *protected: str | None) -> View:
-    """*state* is hidden; our own code and what is *protected* (a log, a configuration) cannot be written (INV-8)."""
+    """*state* is hidden; our own code and what is *protected* (a log, a configuration) cannot be written (INV-8).
+
+    Nor can the folders on the way be moved, or a forged log could be put where the true one is looked for (attack 149).
+    """
     read_only = _packages() + [path for path in protected if path is not None]
     return View(
         uid=os.geteuid(),
@@ -23,7 +26,29 @@ def session_view(state: str, *protected: str | None) -> View:
         ),
         hidden=(state,) if os.path.isdir(state) else (),
         read_only=tuple(read_only),
+        pinned=_folders_above(state, *(path for path in protected if path is not None)),
     )
+
+
+def _folders_above(*paths: str) -> tuple[str, ...]:
+    """Folders over *paths* that the user could move, deepest first.
+
+    Not those over the working directory: a rename between a pinned folder and the unpinned view of it that the command
+    starts in would fail with EXDEV.
+    """
+    try:
+        here = os.getcwd() + "/"
+    except OSError:  # it was removed
+        here = "/"
+    found: set[str] = set()
+    for path in paths:
+        folder = os.path.dirname(os.path.realpath(path))
+        while folder != "/":
+            above = os.path.dirname(folder)
+            if not here.startswith(folder + "/") and os.access(above, os.W_OK):
+                found.add(folder)
+            folder = above
+    return tuple(sorted(found, key=len, reverse=True))
 
 
 def _packages() -> list[str]:
