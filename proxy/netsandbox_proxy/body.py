@@ -95,6 +95,23 @@ class BodyReader:
             at = self._step(data, at)
         return self._release(data, at), data[at:]
 
+    @property
+    def unread(self) -> int:
+        """How many of the next bytes are body for certain, whatever they are; the rest is not known yet."""
+        if self.done or self._held:
+            return 0
+        return MAX_LENGTH if self._step == self._until_close else self._remaining
+
+    def passed(self, count: int) -> None:
+        """*count* of the `unread` bytes went past us without being fed."""
+        if self._step == self._until_close:
+            return
+        self._remaining -= count
+        if not self._remaining:
+            self.done = self._step == self._counted
+            if not self.done:
+                self._step = self._chunk_end
+
     def _release(self, data: bytes, at: int) -> bytes:
         clean = self._clean
         if not clean:

@@ -1,7 +1,8 @@
 """One request and its answer, between a client and a server, with bounded buffers both ways.
 
 The body goes up under `BodyReader`, the answer comes down under `ResponseReader`; neither passes a byte whose framing
-it has not understood. A server may answer before the body is through; then the rest of the body is read and dropped.
+it has not understood. A long answer of known extent goes by splice(2) up to its last byte and no further. A server may
+answer before the body is through; then the rest of the body is read and dropped.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from netsandbox_proxy.body import BodyReader
 from netsandbox_proxy.end import IN, OUT
 from netsandbox_proxy.errors import ProtocolError
+from netsandbox_proxy.lane import Lane
 from netsandbox_proxy.limits import BUFFER
 from netsandbox_proxy.response import ResponseReader
 
@@ -16,8 +18,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from netsandbox_proxy.end import End
     from netsandbox_proxy.forward import ForwardRequest
+    from netsandbox_proxy.pipes import PipePool
 
-LARGE = 4 * BUFFER  # one read of an answer that has proved long; small ones are not worth the larger allocation
+BULK = 4 * BUFFER  # so much of an answer still to come is worth a pipe
 
 
 class Exchange:
@@ -28,6 +31,7 @@ class Exchange:
         "client",
         "down",
         "fault",
+        "lane",
         "request",
         "response",
         "server",
@@ -37,12 +41,13 @@ class Exchange:
         "up",
     )
 
-    def __init__(self, client: End, server: End, request: ForwardRequest) -> None:
+    def __init__(self, client: End, server: End, request: ForwardRequest, pipes: PipePool) -> None:
         self.client = client
         self.server = server
         self.request = request
         self.body = BodyReader(request.framing)
         self.response = ResponseReader(request.method, upgrade=request.upgrade)
+        self.lane = Lane(server, client, pipes)
         self.to_server = b""
         self.to_client = b""
         self.up = 0
@@ -52,7 +57,12 @@ class Exchange:
 
     @property
     def complete(self) -> bool:
-        return self.response.done and not self.to_client
+        return self.response.done and not self.behind
+
+    @property
+    def behind(self) -> bool:
+        """Whether the client has yet to take what we hold for it."""
+        return bool(self.to_client) or self.lane.blocked
 
     @property
     def upgraded(self) -> bool:
@@ -90,11 +100,18 @@ class Exchange:
         data, self.to_client = self.to_client, b""
         if data:
             self._push_down(data)
+        elif self.lane.blocked:
+            before = self.lane.moved
+            self.lane.flush()
+            self.down += self.lane.moved - before
 
     def read_answer(self) -> None:
         """The server is readable."""
+        unread = self.response.unread
+        if unread >= BULK and not self.lane.copying:
+            return self._splice(unread)
         try:
-            data = self.server.read(LARGE if self.down > LARGE else BUFFER)
+            data = self.server.read(BUFFER)
         except OSError:
             return self._broken_off()
         if data is None:
@@ -114,8 +131,21 @@ class Exchange:
     def settle(self, *, reading: bool) -> None:
         """Ask the loop for what can be used; *reading*: the owner has room for the client's bytes."""
         listen = reading and not self.to_server
-        self.client.want((IN if listen else 0) | (OUT if self.to_client else 0))
-        self.server.want((0 if self.to_client else IN) | (OUT if self.to_server else 0))
+        behind = self.behind
+        self.client.want((IN if listen else 0) | (OUT if behind else 0))
+        self.server.want((0 if behind else IN) | (OUT if self.to_server else 0))
+
+    def close(self) -> None:
+        self.lane.close()
+
+    def _splice(self, unread: int) -> None:
+        lane = self.lane
+        before = lane.moved
+        taken = lane.splice(unread)
+        self.down += lane.moved - before
+        self.response.passed(taken)
+        if lane.eof:
+            self._ended()
 
     def _push_up(self, data: bytes) -> None:
         if self.stray:

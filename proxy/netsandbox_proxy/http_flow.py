@@ -83,6 +83,8 @@ class HttpFlow:
         return None
 
     def close(self, outcome: str) -> None:
+        if self._exchange is not None:
+            self._exchange.close()
         if self._server is not None and outcome != outcomes.HTTP:
             self._server.abort()  # it must not take what it got for the whole
         self._drop_server()
@@ -170,7 +172,7 @@ class HttpFlow:
     def _start(self, request: ForwardRequest, server: End) -> None:
         flow = self._flow
         server.on_ready = self._on_server
-        exchange = self._exchange = Exchange(flow.client, server, request)
+        exchange = self._exchange = Exchange(flow.client, server, request, flow.door.pipes)
         flow.deadline = flow.door.loop.now() + flow.door.limits.idle / CHECKS
         try:
             self._buffer = exchange.start(self._buffer)
@@ -186,7 +188,7 @@ class HttpFlow:
             return self._on_idle_server()
         if events & OUT:
             exchange.flush_up()
-        if events & ~OUT and not exchange.to_client:
+        if events & ~OUT and not exchange.behind:
             exchange.read_answer()
         return self._after(exchange)
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 SPLICE_AFTER = 64 * 1024
 SPLICES = 8  # moves per turn, so that one fast tunnel does not starve the rest
+NO_END = 1 << 62
 SHORT = 64 * 1024  # less than this in one move: the source is nearly empty, do not ask again
 _splice = getattr(os, "splice", None)
 _FLAGS = getattr(os, "SPLICE_F_MOVE", 0) | getattr(os, "SPLICE_F_NONBLOCK", 0)
@@ -45,7 +46,8 @@ class Lane:
     def pump(self) -> None:
         """The source is readable."""
         if self.moved > SPLICE_AFTER and not self.copying:
-            return self._pump_pipe()
+            self.splice(NO_END)
+            return None
         try:
             data = self.source.recv(BUFFER)
         except BlockingIOError:
@@ -81,15 +83,17 @@ class Lane:
         if pipe is not None:
             self.pipes.drop(pipe)
 
-    def _pump_pipe(self) -> None:
+    def splice(self, limit: int) -> int:
+        """Move what is there, at most *limit* bytes; how many were taken from the source."""
         assert _splice is not None
+        taken = 0
         pipe = self.pipe = self.pipes.take()
         if pipe is None:
             self.copying = True
-            return
+            return taken
         for _ in range(SPLICES):
             try:
-                count = _splice(self.source.fd, pipe[1], PIPE_SIZE, flags=_FLAGS)
+                count = _splice(self.source.fd, pipe[1], min(PIPE_SIZE, limit - taken), flags=_FLAGS)
             except BlockingIOError:
                 break
             except OSError as error:
@@ -100,13 +104,15 @@ class Lane:
             if not count:
                 self.eof = True
                 break
+            taken += count
             self.in_pipe = count
             self._empty_pipe()
             if self.blocked:
-                return
-            if count < SHORT:
+                return taken
+            if count < SHORT or taken == limit:
                 break
         self._return_pipe()
+        return taken
 
     def _empty_pipe(self) -> None:
         assert _splice is not None

@@ -72,6 +72,17 @@ class ResponseReader:
             self.keep_alive = False  # nobody asked for these bytes: the next response must not begin with them
         return forward, leftover
 
+    @property
+    def unread(self) -> int:
+        """How many of the next bytes are body for certain."""
+        return self._body.unread if self._body is not None and not self.done else 0
+
+    def passed(self, count: int) -> None:
+        """*count* of the `unread` bytes went to the client without being fed."""
+        assert self._body is not None
+        self._body.passed(count)
+        self.done = self._body.done
+
     def _feed(self, data: bytes) -> tuple[bytes, bytes]:
         out: list[bytes] = []
         while data and not self.done and not self.upgraded and self._body is None:

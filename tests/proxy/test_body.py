@@ -272,3 +272,24 @@ def test_framings_compare_by_value() -> None:
     assert len({Framing(LENGTH, 1), Framing(LENGTH, 1), Framing(LENGTH, 2)}) == 2
     assert repr(Framing(LENGTH, 1)) == "Framing('length', 1)"
     assert Framing(NONE) != NONE
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(1, 400)), max_size=30), st.binary(min_size=1, max_size=2000))
+def test_bytes_that_pass_unread_count_as_those_that_are_fed(moves, body):
+    """A relay may move the bytes that are body for certain by itself; the end is found at the same byte."""
+    stream = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body) + b"NEXT"
+    reader, out = BodyReader(Framing(CHUNKED)), b""
+    moves = [*moves, (False, len(stream))]
+    for unread, size in moves:
+        if unread:
+            count = min(size, reader.unread)
+            out, stream = out + stream[:count], stream[count:]
+            if count:
+                reader.passed(count)
+        else:
+            forward, leftover = reader.feed(stream[:size])
+            out, stream = out + forward, leftover + stream[size:]
+    while not reader.done:
+        forward, stream = reader.feed(stream)
+        out += forward
+    assert (out, stream) == (b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body), b"NEXT")
