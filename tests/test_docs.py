@@ -141,6 +141,16 @@ def test_the_invariants_name_files_that_exist() -> None:
         assert there or ("/" not in name and name in everywhere), name
 
 
+def test_the_invariants_name_attacks_that_those_tests_try() -> None:
+    for row in page("docs/invariants.md").splitlines():
+        folder = ""
+        for name, listed in re.findall(r"`([\w/]*test_\w+\.py)`(?: \(([\d, ]+)\))?", row):
+            folder = name.rpartition("/")[0] or folder
+            source = (ROOT / folder / Path(name).name).read_text("utf-8")
+            tried = set(re.findall(r"attack\((\d+)\)", source))
+            assert set(re.findall(r"\d+", listed)) <= tried, name
+
+
 def test_every_invariant_is_documented_and_every_tag_means_one() -> None:
     listed = set(re.findall(r"^\| (INV-\d+) \|", page("docs/invariants.md"), re.MULTILINE))
     assert listed == {f"INV-{number}" for number in range(1, 12)}
