@@ -23,6 +23,7 @@ import signal
 import stat
 
 from netsandbox.linux import caller
+from netsandbox.linux.notify import TYPES
 from netsandbox.linux.syscalls import abi_of
 from netsandbox.linux.unix_pins import Pin
 from netsandbox.policy import reasons
@@ -39,7 +40,6 @@ MAX_WAITING = 256
 MAX_KINDS = 1024
 UNPRIVILEGED_PORT = 1024
 AF_UNIX = (1).to_bytes(2, "little")
-TYPES = {1: "stream", 5: "seqpacket"}
 OWN_MISTAKES = (errno.EBADF, errno.ENOTSOCK)  # the kernel would have said the same without looking at any address
 NO_SUCH_FILE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
 DONE_ALREADY = {"connect": errno.EISCONN, "bind": errno.EINVAL}
