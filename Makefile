@@ -6,6 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 NATIVE := $(wildcard netsandbox/native/*.c netsandbox/native/*.h netsandbox/native/netsandbox.py)
 BUILT_FROM := pyproject.toml interpose/hatch_build.py $(NATIVE)
+SCRIPTS := scripts/demo bench/run bench/soak
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
 .PHONY: help demo test lint bench fuzz soak venv clean deps-demo deps-test
@@ -27,8 +28,8 @@ test: deps-test lint
 	$(BIN)/python -m pytest -q $(PYTEST_ARGS)
 
 lint: $(VENV)/.test
-	$(BIN)/ruff check . scripts/demo
-	$(BIN)/ruff format --check --quiet . scripts/demo
+	$(BIN)/ruff check . $(SCRIPTS)
+	$(BIN)/ruff format --check --quiet . $(SCRIPTS)
 	$(BIN)/mypy
 	$(BIN)/mypy -p tests.rig
 	$(BIN)/lint-imports
