@@ -5,12 +5,18 @@ from __future__ import annotations
 import errno
 import os
 
+ID_FILES = ("/proc/self/setgroups", "/proc/self/uid_map", "/proc/self/gid_map")
+
 
 def explain_failure(step: str, number: int) -> str:
     """The message for a failed set-up step; an empty step means that the helper died without a word."""
     if not step:
         return "the native helper ended before the sandbox stood; run `netsandbox doctor`"
     what = f"{step} failed: {os.strerror(number)}"
+    if step.startswith("/") and step not in ID_FILES:
+        what = f"cannot cover {step} in the session: {os.strerror(number)}"
+    if number == errno.ENOSYS:
+        return f"{what}. The kernel is too old or hides the call; run it on Linux 5.12 or newer"
     if step == "creating namespaces":
         return f"{what}. {_namespaces(number)}"
     if step == "/proc":
@@ -20,7 +26,7 @@ def explain_failure(step: str, number: int) -> str:
         )
     if "nftables" in step:
         return f"{what}. The kernel needs nf_tables and nft_tproxy; as root run `modprobe nft_tproxy`"
-    if step == "/proc/self/uid_map":
+    if step in ID_FILES:
         return f"{what}. {_namespaces(number)}"
     return f"{what}; run `netsandbox doctor` to see what this machine lacks"
 

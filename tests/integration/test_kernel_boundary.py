@@ -554,10 +554,9 @@ int main(int argc, char **argv)
     unsigned int number = (unsigned)atoi(argv[1]), error = (unsigned)atoi(argv[2]), mask = (unsigned)atoi(argv[3]);
     struct sock_filter steps[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 4),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, mask ? 0 : 2, 3),
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
-        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, mask, 1, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, mask, 0, 1),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, mask, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
@@ -568,7 +567,7 @@ int main(int argc, char **argv)
 }
 """
 CLONE_NEWUSER = 0x10000000
-# (system call on x86_64, error, bits of its first argument that must be set or 0 for all)
+# (system call on x86_64, error, bits of its first argument of which one must be set, or 0 for every call)
 LESSER_KERNELS = {
     "no-user-namespaces": (56, errno.EPERM, CLONE_NEWUSER),
     "no-room": (56, errno.ENOSPC, CLONE_NEWUSER),

@@ -27,6 +27,9 @@ def switches(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         ("creating namespaces", errno.ENOSPC),
         ("creating namespaces", errno.EINVAL),
         ("/proc/self/uid_map", errno.EPERM),
+        ("/proc/self/setgroups", errno.EACCES),
+        ("/proc/sys", errno.ENOSYS),
+        ("/home/me/.local/state/netsandbox", errno.EPERM),
         ("/proc", errno.EPERM),
         ("loading the capture rules (nftables tproxy)", errno.ENOENT),
         ("configuring loopback", errno.EPERM),
@@ -65,3 +68,11 @@ def test_switches_that_permit_are_not_blamed(switches: dict[str, str]) -> None:
     switches["/proc/sys/kernel/apparmor_restrict_unprivileged_userns"] = "0"
     switches["/proc/sys/user/max_user_namespaces"] = "15000"
     assert "container" in diagnosis.explain_failure("creating namespaces", errno.EPERM)
+
+
+def test_an_old_kernel_is_called_old() -> None:
+    assert "Linux 5.12" in diagnosis.explain_failure("/proc/sys", errno.ENOSYS)
+
+
+def test_a_path_that_cannot_be_covered_is_named(switches: dict[str, str]) -> None:
+    assert "cannot cover /home/me in the session" in diagnosis.explain_failure("/home/me", errno.EACCES)
