@@ -530,6 +530,30 @@ def test_signals_in_the_middle_of_a_call_change_nothing(
     assert netsandbox("run", *option, "--", "sh", "-c", loop).stdout.count("done") == 100
 
 
+def test_a_call_that_waits_keeps_nobody_else_waiting(netsandbox: Any, canary: Any, short_tmp: Path) -> None:
+    """A server that never accepts holds its clients, not the supervisor; and the session still ends at once."""
+    good = canary.unix(short_tmp / "good.sock", echo=True)
+    body = f"""
+import threading
+for _ in range(8):
+    threading.Thread(target=lambda: tried(lambda: talk({str(short_tmp / "full.sock")!r})), daemon=True).start()
+import time; time.sleep(0.3)
+def away():
+    with socket.create_connection(("192.0.2.1", 80), 5) as client:
+        return client.recv(1).decode()
+report(good=lambda: talk({good.path!r}), away=away)
+print(json.dumps(out), flush=True); os._exit(0)
+"""
+    with socket.socket(socket.AF_UNIX) as full:
+        full.bind(str(short_tmp / "full.sock"))
+        full.listen(0)
+        options = ("--allow-unix-socket", good.path, "--allow-unix-socket", short_tmp / "full.sock")
+        run = netsandbox("run", *options, "--", netsandbox.python, "-c", script(body), timeout=15)
+    assert results(run)["good"] == "hello"
+    assert run.events("egress", verdict="deny", host="192.0.2.1")
+    assert run.seconds < 5
+
+
 def test_the_log_says_who_used_what_and_repeats_are_counted(netsandbox: Any, canary: Any, short_tmp: Path) -> None:
     good = canary.unix(short_tmp / "good.sock", echo=True)
     body = f"""
