@@ -59,7 +59,10 @@ class Helper:
 
     def send_plan(self, plan_bytes: bytes) -> None:
         """Let the helper begin; `doors` waits for what it made."""
-        self.channel.send(plan_bytes)
+        try:
+            self.channel.send(plan_bytes)
+        except ConnectionError:  # it has failed already, and `doors` hears why
+            pass
 
     def doors(self) -> dict[str, _socket.socket]:
         """Wait until the session stands: its doors, named as in `plan.doors()`."""
@@ -85,8 +88,10 @@ class Helper:
 
     def receive(self) -> Message:
         """The next record; an empty kind means that the helper is gone."""
-        size = _socket.CMSG_SPACE(4 * MAX_DESCRIPTORS)
-        data, ancillary, _, _ = self.channel.recvmsg(RECORD_LIMIT, size, _socket.MSG_CMSG_CLOEXEC)
+        try:
+            data, ancillary = self._receive()
+        except ConnectionResetError:  # said once when the helper left without reading; its last words come behind it
+            data, ancillary = self._receive()
         descriptors = [
             int.from_bytes(payload[start : start + 4], sys.byteorder)
             for level, kind, payload in ancillary
@@ -94,6 +99,10 @@ class Helper:
             for start in range(0, len(payload) - 3, 4)
         ]
         return Message(data, descriptors)
+
+    def _receive(self) -> tuple[bytes, list[tuple[int, int, bytes]]]:
+        size = _socket.CMSG_SPACE(4 * MAX_DESCRIPTORS)
+        return self.channel.recvmsg(RECORD_LIMIT, size, _socket.MSG_CMSG_CLOEXEC)[:2]
 
     def close(self) -> None:
         """End the session, if it still runs, and reap it. PID 1 leaves when the channel closes."""

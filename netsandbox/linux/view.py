@@ -31,21 +31,13 @@ def session_view(state: str, *protected: str | None) -> View:
 
 
 def _folders_above(*paths: str) -> tuple[str, ...]:
-    """Folders over *paths* that the user could move, deepest first.
-
-    Not those over the working directory: a rename between a pinned folder and the unpinned view of it that the command
-    starts in would fail with EXDEV.
-    """
-    try:
-        here = os.getcwd() + "/"
-    except OSError:  # it was removed
-        here = "/"
+    """Folders over *paths* that the user could move, deepest first."""
     found: set[str] = set()
     for path in paths:
         folder = os.path.dirname(os.path.realpath(path))
         while folder != "/":
             above = os.path.dirname(folder)
-            if not here.startswith(folder + "/") and os.access(above, os.W_OK):
+            if os.access(above, os.W_OK):
                 found.add(folder)
             folder = above
     return tuple(sorted(found, key=len, reverse=True))

@@ -10,6 +10,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <limits.h>
 #include <linux/close_range.h>
 #include <poll.h>
 #include <sched.h>
@@ -104,9 +105,18 @@ static noreturn void serve(int signals, pid_t command)
     }
 }
 
+/* The working directory again, but through the mounts that now lie over it: the old one would see past them. */
+static void return_to(const char *folder)
+{
+    if (folder != NULL && chdir(folder) < 0 && errno != ENOENT)
+        fail("returning to the working directory");
+}
+
 static noreturn void session(char **command, const sigset_t *mask)
 {
     struct outcome outcome = { .door_count = 0 };
+    static char here[PATH_MAX];
+    const char *folder = getcwd(here, sizeof here);
     sigset_t everything;
     pid_t pid;
     int signals;
@@ -114,6 +124,7 @@ static noreturn void session(char **command, const sigset_t *mask)
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         fail("making mounts private");
     carry_out(plan, read_plan(), &outcome);
+    return_to(folder);
     if (prctl(PR_SET_DUMPABLE, 0) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
         fail("hardening init");
     channel_descriptors('D', outcome.doors, outcome.door_count);

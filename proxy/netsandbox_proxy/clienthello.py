@@ -23,9 +23,8 @@ SERVER_NAME, ALPN = 0, 16
 # Encrypted Client Hello and the drafts of it that were deployed, and its forerunner ESNI.
 ECH = frozenset({0xFE08, 0xFE09, 0xFE0A, 0xFE0B, 0xFE0C, 0xFE0D, 0xFFCE})
 NAME_BYTES = ALPHA + DIGITS + b"-_."
-HTTP_SNIFF = 24
-SSH = b"SSH-2.0-"
-SSH_LINE = 255  # RFC 4253 4.2
+FIRST_LINE = 1024  # in which a text protocol that is not HTTP must have ended its first line
+METHODS = frozenset(b"GET HEAD POST PUT DELETE OPTIONS TRACE PATCH CONNECT PRI PROPFIND REPORT".split())
 
 
 def unreadable(detail: str) -> ProtocolError:
@@ -192,23 +191,28 @@ def looks_like_tls(first: bytes) -> bool | None:
 def looks_like_http(first: bytes) -> bool | None:
     """Whether a connection that begins so may be an HTTP/1 request, however odd; None: too early to say.
 
-    In doubt it is HTTP: the strict parser then refuses what a lenient server might have accepted.
+    In doubt it is HTTP: the strict parser then refuses what a lenient server might have accepted. A word and a space
+    also begin SMTP, IMAP, git and SSH; they are told by their first line, which names no HTTP version.
     """
     if not first:
         return None
     if first[0] in b"\r\n \t\v\f":
         return True
-    if first.startswith(SSH):
-        return _ssh_line_is_http(first)
-    rest = first[:HTTP_SNIFF].lstrip(TOKEN)
-    if rest:
-        return len(rest) < len(first[:HTTP_SNIFF]) and rest[0] in b" \t\v\f"
-    return True if len(first) >= HTTP_SNIFF else None
+    rest = first[:FIRST_LINE].lstrip(TOKEN)
+    if not rest:
+        return True if len(first) >= FIRST_LINE else None
+    word = first[: min(len(first), FIRST_LINE) - len(rest)]
+    if not word or rest[0] not in b" \t\v\f":
+        return False
+    return True if word.upper() in METHODS else _line_is_http(first)
 
 
-def _ssh_line_is_http(first: bytes) -> bool | None:
-    """An SSH banner may hold a space and so look like a method; `SSH-2.0-x / HTTP/1.1` must not pass for a banner."""
-    line, newline, _ = first[:SSH_LINE].partition(b"\n")
-    if newline:
-        return b"HTTP/" in line
-    return True if len(first) >= SSH_LINE else None
+def _line_is_http(first: bytes) -> bool | None:
+    """By the first line; a NUL ends one too, for git's sake."""
+    start = first[:FIRST_LINE]
+    ends = [at for at in (start.find(b"\n"), start.find(b"\0")) if at >= 0]
+    if b"HTTP/" in (start[: min(ends)] if ends else start).upper():
+        return True
+    if ends:
+        return False
+    return True if len(first) >= FIRST_LINE else None

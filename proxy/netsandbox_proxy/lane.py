@@ -86,14 +86,14 @@ class Lane:
     def splice(self, limit: int) -> int:
         """Move what is there, at most *limit* bytes; how many were taken from the source."""
         assert _splice is not None
-        taken = 0
+        taken: int = 0
         pipe = self.pipe = self.pipes.take()
         if pipe is None:
             self.copying = True
             return taken
         for _ in range(SPLICES):
             try:
-                count = _splice(self.source.fd, pipe[1], min(PIPE_SIZE, limit - taken), flags=_FLAGS)
+                count: int = _splice(self.source.fd, pipe[1], min(PIPE_SIZE, limit - taken), flags=_FLAGS)
             except BlockingIOError:
                 break
             except OSError as error:

@@ -58,6 +58,7 @@ def test_an_answer_that_ends_with_the_connection_arrives_whole(rig: Any) -> None
     client = rig.tunnel(rig.mixed(), "allowed.test:80")
     client.sendall(b"GET / HTTP/1.1\r\nHost: allowed.test\r\n\r\n")
     assert take(client, 1 << 30) == CLOSE_HEAD + BODY
+    client.close()
     rig.settle()
     assert rig.gate.named("ended")[0][4] == len(CLOSE_HEAD + BODY)
 
@@ -94,6 +95,4 @@ def test_an_answer_cut_short_is_not_taken_for_the_whole(rig: Any) -> None:
     client = rig.tunnel(rig.mixed(), "allowed.test:80")
     client.sendall(b"GET / HTTP/1.1\r\nHost: allowed.test\r\n\r\n")
     with pytest.raises(ConnectionResetError):
-        while client.recv(1 << 16):
-            pass
-        pytest.fail("the end looked like a clean one")
+        take(client, 1 << 30)
