@@ -377,3 +377,52 @@ def test_several_programs_at_once_in_one_session(world: World) -> None:
     assert run.stdout == "through the door\n" * 16, run.stderr
     assert server.accepts == 16
     assert world.forbidden.accepts == 0
+
+
+FORKS_AND_THREADS = r"""
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void *forks(void *unused)
+{
+    struct sockaddr_in peer = { .sin_family = AF_INET, .sin_port = htons(9) };
+
+    inet_pton(AF_INET, "127.0.0.1", &peer.sin_addr);
+    for (int round = 0; round < 250; round++) {
+        int status;
+        pid_t child = fork();
+        if (child == 0) {
+            int fd = socket(AF_INET, SOCK_STREAM, 0);
+            close_range(fd + 1, ~0U, 0);
+            _exit(fd >= 0 && connect(fd, (void *)&peer, sizeof peer) < 0 ? 7 : 8);
+        }
+        if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 7)
+            return "wrong";
+    }
+    return unused;
+}
+
+int main(void)
+{
+    pthread_t threads[4];
+    void *result;
+
+    for (int n = 0; n < 4; n++)
+        pthread_create(&threads[n], NULL, forks, NULL);
+    for (int n = 0; n < 4; n++)
+        if (pthread_join(threads[n], &result) || result)
+            return 1;
+    return puts("1000 forks") < 0;
+}
+"""
+
+
+@pytest.mark.attack(105)
+def test_a_thousand_forks_from_threads_connect_without_deadlock(netsandbox: Any, probe: Any) -> None:
+    """To the session's own loopback, where nobody listens: each child gets its refusal and its exit status."""
+    program = probe("forks-and-threads", FORKS_AND_THREADS, flags=("-D_GNU_SOURCE",))
+    assert netsandbox("run", "--", program, timeout=30).stdout == "1000 forks\n"

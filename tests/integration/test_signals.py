@@ -112,8 +112,9 @@ def test_a_signal_to_the_group_reaches_the_command_once(spawn: Any) -> None:
     running.wait()
 
 
+@pytest.mark.attack(170)
 def test_a_process_of_the_session_cannot_signal_the_supervisor_or_the_host(netsandbox: Any) -> None:
-    """Attack 170: kill(-1) and every PID there is; only the session's own processes are in reach."""
+    """kill(-1) and every PID there is; only the session's own processes are in reach."""
     witness = subprocess.Popen(["sleep", "30"], env=netsandbox.home().environment(None), **netsandbox.identity.popen)
     script = f"trap '' TERM; kill -TERM -1; kill -KILL {witness.pid} 2>/dev/null; kill -KILL 1; exit 8"
     try:

@@ -1,0 +1,103 @@
+"""Sessions, their supervisors and the host's other processes side by side: nobody can reach into another."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.rig import processes
+
+pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.ordinary_user]
+
+LISTEN = "0A"
+UNIX_ACCEPTS = 1 << 16  # __SO_ACCEPTCON in /proc/net/unix
+
+
+@pytest.mark.attack(169)
+def test_shared_memory_and_queues_of_a_session_are_its_own(netsandbox: Any) -> None:
+    """System V objects live in the session's IPC namespace: neither the host nor another session lists them."""
+    if shutil.which("ipcmk") is None:
+        pytest.skip("ipcmk is missing (package util-linux)")
+    make = "ipcmk -M 4096 && ipcmk -Q && ipcmk -S 1 && ipcs -m -q -s | grep -c 0x; sleep 30"
+    running = netsandbox.spawn("run", "--", "sh", "-c", make)
+    running.read_until(b"3\n")
+    count = "ipcs -m -q -s | grep -c 0x"
+    host = subprocess.run(["sh", "-c", count], capture_output=True, text=True, check=False).stdout
+    assert netsandbox("run", "--", "sh", "-c", count).stdout == "0\n"
+    running.close()
+    after = subprocess.run(["sh", "-c", count], capture_output=True, text=True, check=False).stdout
+    assert host == after  # what the host lists did not come from the session
+
+
+@pytest.mark.attack(170)
+def test_a_session_sees_only_its_own_processes(netsandbox: Any) -> None:
+    """A sibling session and an unconfined process of the same account run; neither can be seen, signalled or traced."""
+    sibling = netsandbox.spawn("run", "--", "sh", "-c", "echo ready; exec sleep 31")
+    sibling.read_until(b"ready")
+    home = netsandbox.home()
+    sentinel = subprocess.Popen(["sleep", "32"], env=home.environment(None), **home.identity.popen)
+    script = f"""
+    cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -c 'sleep 3[12]'
+    kill -KILL {sentinel.pid} {sibling.pid} 2>/dev/null || echo refused
+    test -e /proc/{sentinel.pid}/mem && echo visible
+    """
+    try:
+        assert netsandbox("run", "--", "sh", "-c", script).stdout.split() == ["0", "refused"]
+        assert sentinel.poll() is None
+        assert sibling.process.poll() is None
+    finally:
+        sentinel.kill()
+        sentinel.wait()
+
+
+@pytest.mark.attack(171, 189)
+def test_a_supervisor_listens_nowhere_on_the_host(netsandbox: Any, canary: Any, authority: Any) -> None:
+    """The doors are sockets of the session's own network: on the host there is no port and no socket file to attack."""
+    server = canary.http()
+    authority.answer("allowed.test", "127.0.0.1")
+    options = ("--upstream-dns", authority.address, "--allow-domain", f"allowed.test:{server.port}")
+    if shutil.which("curl") is None:
+        pytest.skip("curl is missing (package curl)")
+    script = f"curl -s http://allowed.test:{server.port}/; echo ready; sleep 30"
+    address = ("--allow-address", f"127.0.0.1:{server.port}")
+    running = netsandbox.spawn("run", *options, *address, "--", "sh", "-c", script)
+    assert b"canary" in running.read_until(b"ready")
+    held = _sockets(running.pid)
+    assert held
+    assert not held & _listening()
+    supervisor = next(p for p in running.family() if p.pid == running.pid)
+    assert not processes.namespaces(supervisor.pid)  # it stands in the host's own network
+
+
+def _sockets(pid: int) -> set[str]:
+    links = [os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir() if entry.is_symlink()]
+    return {link[len("socket:[") : -1] for link in links if link.startswith("socket:[")}
+
+
+def _listening() -> set[str]:
+    found = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == LISTEN:
+                found.add(fields[9])
+    for line in Path("/proc/net/unix").read_text().splitlines()[1:]:
+        fields = line.split()
+        if int(fields[3], 16) & UNIX_ACCEPTS:
+            found.add(fields[6])
+    return found
+
+
+@pytest.mark.attack(187)
+def test_a_command_without_a_log_never_runs(netsandbox: Any) -> None:
+    """No log, no word `go`: the session is refused, and the command has not begun."""
+    evidence = netsandbox.home().work / "began"
+    run = netsandbox("run", "--audit-log", "/proc/nowhere/log", "--", "touch", evidence)
+    assert run.returncode != 0
+    assert run.stderr.startswith("netsandbox:")
+    assert not evidence.exists()
