@@ -182,7 +182,6 @@ def test_the_session_dies_with_the_channel(start: Start) -> None:
         sock.close()
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_helper_that_is_missing_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(launch, "HELPER", str(tmp_path / "none"))
     with pytest.raises(HostError, match="reinstall"):
