@@ -17,6 +17,7 @@ from netsandbox.policy.explain import flag_for, hint
 from netsandbox.policy.ip import parse
 from netsandbox.policy.names import BadName, canonical, host_of
 from netsandbox.policy.verdict import DNS, TCP, Request, verdict
+from netsandbox.record_types import type_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -132,8 +133,6 @@ class Gate:
     # For the resolver.
 
     def judge_question(self, name: bytes, qtype: int) -> Judgement:
-        from netsandbox.record_types import type_name
-
         try:
             host = canonical(name)
         except BadName:
@@ -151,8 +150,6 @@ class Gate:
         )
 
     def note_question(self, host: str, qtype: int, *, allowed: bool, reason: str, rule: str | None, count: int) -> bool:
-        from netsandbox.record_types import type_name
-
         extra: dict[str, object] = {"count": count} if count > 1 else {}
         if not allowed:
             extra["hint"] = flag_for(verdict(reason, host, 0))
