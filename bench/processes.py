@@ -60,7 +60,7 @@ def stop_group(process: subprocess.Popen[bytes]) -> None:
         except ProcessLookupError:
             break
         try:
-            process.wait(3)
+            process.wait(5)
         except subprocess.TimeoutExpired:
             continue
     process.wait()

@@ -50,7 +50,7 @@ class Rig:
         except LookupError as error:
             print(f"bench: {error}", flush=True)
             return None
-        self._stack.callback(squid.server.stop)
+        self._stack.callback(squid.stop)
         return squid
 
     @cached_property

@@ -60,8 +60,16 @@ class Squid:
             "cache_mem 8 MB\nnetdb_filename none\npinger_enable off\nmax_filedescriptors 8192\n"
             "shutdown_lifetime 1 seconds\n"
         )
-        self.server = _start("squid", ["-N", "-f", str(settings)])
+        # Its shared memory is called after the service: with a name of our own no other squid is in the way.
+        self._service = f"bench{os.getpid()}"
+        self.server = _start("squid", ["-N", "-n", self._service, "-f", str(settings)])
         _expect(self.port, "squid", folder)
+
+    def stop(self) -> None:
+        """A squid that had to be killed leaves its shared memory."""
+        self.server.stop()
+        for segment in Path("/dev/shm").glob(f"{self._service}-*"):
+            segment.unlink(missing_ok=True)
 
 
 class Dnsmasq:

@@ -10,6 +10,7 @@ import json
 import subprocess
 
 from figures import Result, Series
+from processes import cpu_seconds
 from rig import Rig
 from servers import ORIGIN
 
@@ -28,26 +29,27 @@ def measure(rig: Rig, rounds: int) -> Result:
         "address": f"127.0.0.1 {rig.origin.port} get",
     }
     box = rig.box(rig.to_origin)
-    rates, middles, tails = Series(), Series(), Series()
+    rates, middles, tails, costs = Series(), Series(), Series(), Series()
     for _ in range(rounds):
         for kind, words in kinds.items():
-            arguments = f"{words} {AT_ONCE} {TOTAL}"
-            outputs = {f"{OURS}, {kind}": box.run(f"{rig.load} tunnels {DOOR} {arguments}")}
+            runs = [(f"{OURS}, {kind}", box.pid, DOOR, box.run)]
             if rig.squid is not None:
-                outputs[f"{SQUID}, {kind}"] = _outside(f"{rig.load} tunnels {rig.squid.port} {arguments}")
-            for name, output in outputs.items():
+                runs.append((f"{SQUID}, {kind}", rig.squid.server.pid, rig.squid.port, _outside))
+            for name, pid, port, run in runs:
+                before = cpu_seconds(pid)
+                output = run(f"{rig.load} tunnels {port} {words} {AT_ONCE} {TOTAL}")
                 figures = json.loads(output) if output.strip() else {"failed": TOTAL}
                 sound = figures["failed"] <= TOTAL // 1000
                 rates.add(name, figures["per_second"] if sound else None)
                 middles.add(f"{name}, p50", figures["p50_ms"] if sound else None)
                 tails.add(f"{name}, p99", figures["p99_ms"] if sound else None)
+                costs.add(f"{name}, CPU", (cpu_seconds(pid) - before) / TOTAL * 1e6 if sound else None)
                 if not sound:
-                    result.notes.append(
-                        f"{name}: {figures['failed']} of {TOTAL} failed in one round, which is left out"
-                    )
+                    result.notes.append(f"{name}: {figures['failed']} of {TOTAL} failed in a round, which is left out")
     result.table(rates, "/s")
     result.table(middles, "ms")
     result.table(tails, "ms")
+    result.table(costs, "µs each")
     for kind in kinds:
         rate = rates.ratio(f"{OURS}, {kind}", f"{SQUID}, {kind}")
         tail = tails.ratio(f"{OURS}, {kind}, p99", f"{SQUID}, {kind}, p99")
