@@ -13,6 +13,7 @@ from netsandbox.linux.launch import HELPER
 from netsandbox.linux.syscalls import abi_of
 
 OK, MISSING, NOTE, UNTRIED = "ok", "MISSING", "note", "not tried"
+SIGNAL_SCOPE_ABI = 6
 LEAST_KERNEL = (5, 12)  # mount_setattr(2); everything else is older
 REINSTALL = "reinstall netsandbox with a C compiler at hand"
 
@@ -123,7 +124,7 @@ def splice(*, present: bool) -> Check:
 
 
 def landlock(abi: int) -> Check:
-    if abi:
-        return Check("Landlock", OK, f"ABI {abi}; not needed by the namespaces backend")
-    remedy = "nothing to do; boot with lsm=landlock,… to have it"
-    return Check("Landlock", NOTE, "not offered; not needed by the namespaces backend", remedy)
+    if abi >= SIGNAL_SCOPE_ABI:
+        return Check("Landlock", OK, f"ABI {abi}; signals end at the session's border")
+    remedy = "nothing to do; Linux 6.12 with lsm=landlock,… has it"
+    return Check("Landlock", NOTE, f"ABI {abi}, without signal scopes; `kill 0` is refused instead", remedy)

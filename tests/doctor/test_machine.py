@@ -62,7 +62,8 @@ def test_what_the_kernel_refuses_comes_with_its_switch(step, number, word):
 def test_what_is_optional_is_a_note():
     assert machine.splice(present=False).status == NOTE
     assert machine.landlock(0).status == NOTE
-    assert machine.landlock(4) == Check("Landlock", OK, "ABI 4; not needed by the namespaces backend")
+    assert machine.landlock(5).status == NOTE
+    assert machine.landlock(6) == Check("Landlock", OK, "ABI 6; signals end at the session's border")
 
 
 def test_seccomp_and_ipv6_are_needed():
