@@ -1,0 +1,52 @@
+"""What the command finds in its environment: the caller's, and no proxy but ours."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from netsandbox.environment import DOOR, EVERY_NAME, session_environment
+
+names = st.binary(min_size=1, max_size=20).filter(lambda name: b"\0" not in name and b"=" not in name)
+values = st.binary(max_size=50).filter(lambda value: b"\0" not in value)
+
+
+@pytest.mark.attack(160)
+@given(st.dictionaries(names, values))
+def test_everything_else_arrives_byte_for_byte(outer: dict[bytes, bytes]) -> None:
+    inner = session_environment(outer, "session-1", proxy_env=True)
+    for name, value in outer.items():
+        if name.lower() not in EVERY_NAME and name != b"NETSANDBOX_SESSION":
+            assert inner[name] == value
+
+
+@pytest.mark.attack(157)
+@given(st.sampled_from(sorted(EVERY_NAME)), st.data(), st.booleans())
+def test_no_spelling_of_a_proxy_variable_is_inherited(name: bytes, data: st.DataObject, proxy_env: bool) -> None:
+    upper = data.draw(st.lists(st.booleans(), min_size=len(name), max_size=len(name)))
+    spelled = bytes(
+        letter - 32 if up and 97 <= letter <= 122 else letter for letter, up in zip(name, upper, strict=True)
+    )
+    inner = session_environment({spelled: b"http://192.0.2.1:3128"}, "s", proxy_env=proxy_env)
+    assert b"http://192.0.2.1:3128" not in inner.values()
+
+
+def test_programs_that_look_for_a_proxy_find_the_door_and_leave_loopback_alone() -> None:
+    inner = session_environment({}, "s", proxy_env=True)
+    for name in (b"http_proxy", b"https_proxy", b"all_proxy"):
+        assert inner[name] == inner[name.upper()] == DOOR
+    assert inner[b"no_proxy"] == inner[b"NO_PROXY"]
+    assert {b"localhost", b"127.0.0.1", b"::1"} <= set(inner[b"no_proxy"].split(b","))
+
+
+def test_without_proxy_variables_there_are_none() -> None:
+    assert session_environment({b"HTTPS_PROXY": b"x", b"PATH": b"/bin"}, "s", proxy_env=False) == {
+        b"PATH": b"/bin",
+        b"NETSANDBOX_SESSION": b"s",
+    }
+
+
+def test_a_session_cannot_be_named_by_the_caller() -> None:
+    inner = session_environment({b"NETSANDBOX_SESSION": b"forged"}, "true", proxy_env=True)
+    assert inner[b"NETSANDBOX_SESSION"] == b"true"
