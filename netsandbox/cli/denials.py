@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 MOST_LINES = 20
 # Every program that looks up a user name asks nscd by a unix socket first; that is in the log, not worth a line here.
 UNSAID = (reasons.UNIX_SOCKET,)
+UNREACHED = (reasons.LOOKUP_FAILED,)
 
 
 def denial_lines(denials: Iterable[Denial]) -> list[str]:
@@ -32,5 +33,7 @@ def denial_lines(denials: Iterable[Denial]) -> list[str]:
 
 def _line(denial: Denial) -> str:
     where = f"{denial.host}:{denial.port}" if denial.port else f"{denial.host}"
+    if denial.reason in UNREACHED:
+        return f"{where} is allowed but was not reached ({denial.reason}); check the name and the host's own network"
     remedy = f"allow it with {denial.flag}" if denial.flag else "no option allows it; see `netsandbox audit show`"
     return f"denied {where} ({denial.reason}); {remedy}"

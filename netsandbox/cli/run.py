@@ -72,7 +72,8 @@ def _check_words(words: list[str]) -> None:
 
 def _introduce(policy: Policy) -> None:
     rules = [rule.text for rule in policy.allow_domains] + [rule.text for rule in policy.allow_addresses]
-    print(f"netsandbox: mode {policy.mode}, allowed: {', '.join(rules) or 'nothing'}", file=sys.stderr)
+    allowed = "everything that is not denied" if policy.mode == "online" else ", ".join(rules) or "nothing"
+    print(f"netsandbox: mode {policy.mode}, allowed: {allowed}", file=sys.stderr)
 
 
 def _hold_standard_descriptors() -> None:
