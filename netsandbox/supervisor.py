@@ -26,6 +26,25 @@ if TYPE_CHECKING:
 
 LINGER_SECONDS = 0.25
 SETTLING_ROUNDS = 4
+# Loaded one by one while the command starts: the first connection finds them there, and a command that is over soon
+# waits for one module at most. The order is that of dependence.
+WARM_UP_AFTER = 0.005
+WARM_UP = (
+    "netsandbox_dns.wire",
+    "netsandbox_dns.resolver",
+    "netsandbox_dns.upstream",
+    "netsandbox_dns.stream",
+    "netsandbox_dns.recorder",
+    "netsandbox_proxy.head",
+    "netsandbox_proxy.forward",
+    "netsandbox_proxy.clienthello",
+    "netsandbox_proxy.tunnel",
+    "netsandbox_proxy.door",
+    "netsandbox_proxy.forward_http",
+    "netsandbox.policy.decision",
+    "netsandbox.gate",
+    "netsandbox.doors",
+)
 KILLED = 9  # the wait status of a session that ended without telling us its own
 
 
@@ -63,6 +82,7 @@ class Supervisor:
         self._loop.watch(self._helper.channel.fileno(), IN, self._on_channel)
         for sock in self._sockets.values():
             self._loop.watch(sock.fileno(), IN, self._on_first_packet)
+        self._loop.call_later(WARM_UP_AFTER, lambda: self._warm_up(0))
         try:
             self._loop.run()
         finally:
@@ -122,6 +142,11 @@ class Supervisor:
             os.close(fd)  # a trapped call fails at once instead of waiting for an answer that cannot come
             raise
         self._listener.serve(IN)
+
+    def _warm_up(self, number: int) -> None:
+        if self._doors is None and number < len(WARM_UP):
+            __import__(WARM_UP[number])
+            self._loop.call_later(0, lambda: self._warm_up(number + 1))
 
     def _on_first_packet(self, events: int) -> None:
         for sock in self._sockets.values():
