@@ -159,7 +159,7 @@ static void processes(pid_t outside)
 }
 static void files(const char *self)
 {
-    TRY("124-init-root", opened("/proc/1/root/etc", O_RDONLY));
+    TRY("124-init-root", opened("/proc/1/root" "/etc", O_RDONLY));
     TRY("124-init-cwd", opened("/proc/1/cwd/etc", O_RDONLY));
     TRY("124-init-net", opened("/proc/1/ns/net", O_RDONLY));
     TRY("124-core-pattern", written("/proc/sys/kernel/core_pattern", "|/bin/false"));
