@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 
@@ -26,3 +28,18 @@ def user_namespaces() -> None:
     missing = _missing()
     if missing is not None:
         pytest.skip(missing)
+
+
+@pytest.fixture
+def unignored_signals() -> Iterator[None]:
+    """What `nohup make test &` makes every child ignore has its default effect on the children of this test.
+
+    A handler that does nothing: this process ignores the signal as before, and exec gives its children the default.
+    """
+    numbers = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
+    ignored = [number for number in numbers if signal.getsignal(number) == signal.SIG_IGN]
+    for number in ignored:
+        signal.signal(number, lambda *_: None)
+    yield
+    for number in ignored:
+        signal.signal(number, signal.SIG_IGN)

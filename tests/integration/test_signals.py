@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.ordinary_user]
+pytestmark = [pytest.mark.usefixtures("user_namespaces", "unignored_signals"), pytest.mark.ordinary_user]
 
 FORWARDED = ["TERM", "INT", "HUP", "QUIT", "USR1", "USR2"]
 GLIBC_OWN = 0b11 << 31  # signals 32 and 33: glibc's posix_spawn leaves them ignored and its threads set them anew

@@ -19,7 +19,7 @@ import pytest
 from tests.rig import processes
 from tests.rig.command import Spawned
 
-pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.ordinary_user]
+pytestmark = [pytest.mark.usefixtures("user_namespaces", "unignored_signals"), pytest.mark.ordinary_user]
 
 INNER_PROMPT = "PS1='in''ner> '"
 INNER_SHELL = "bash --norc --noprofile --noediting -i"
@@ -117,6 +117,9 @@ def test_ctrl_z_stops_the_whole_job_and_fg_resumes_it(terminal: Terminal) -> Non
     terminal.see("ready")
     terminal.type(CTRL_Z)
     terminal.see("Stopped")
+    deadline = time.monotonic() + 2  # the shell tells of our leader; the others stop in the same moment, or the next
+    while states(terminal.shell.family(), "read line") != {"T"} and time.monotonic() < deadline:
+        time.sleep(0.02)
     assert states(terminal.shell.family(), "read line") == {"T"}
     terminal.type("fg\n")
     terminal.type("hello\n")
