@@ -1,0 +1,88 @@
+"""The entry point: one subcommand, one status, no traceback for what a user can mend."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from netsandbox.cli.main import COMMANDS, dispatch
+from netsandbox.errors import UsageError
+from netsandbox.version import __version__
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run(
+    *arguments: str, code: str = "from netsandbox.cli.main import main; main()"
+) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+        timeout=30,
+    )
+
+
+def test_the_version_is_the_packages() -> None:
+    done = run("--version")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"netsandbox {__version__}\n", "")
+
+
+@pytest.mark.parametrize("words", [[], ["--help"], ["-h"], ["help"]])
+def test_without_a_command_the_overview_is_shown(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert dispatch(words) == 0
+    shown = capsys.readouterr().out
+    assert all(f"  {command} " in shown for command in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_a_help_text(command: str) -> None:
+    done = run(command, "--help")
+    assert done.returncode == 0
+    assert done.stdout.lower().startswith("usage: netsandbox")
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("word", ["ru", "RUN", "--runn", "run\n", "\x1b[2J", "-", ""])
+def test_an_unknown_command_is_one_printable_line_and_status_2(word: str) -> None:
+    done = run(word)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("netsandbox: unknown command ")
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.rstrip("\n").isprintable()
+
+
+def test_an_error_for_the_user_is_not_a_traceback() -> None:
+    with pytest.raises(UsageError):
+        dispatch(["run", "--no-such-option"])
+    done = run("run", "--no-such-option")
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGKILL])
+def test_a_command_killed_by_a_signal_is_a_death_by_that_signal(number: signal.Signals) -> None:
+    """INV-9: whoever waits for us sees what he would have seen of the command."""
+    done = run(code=f"from netsandbox.cli.main import leave; leave(-{int(number)})")
+    assert done.returncode == -number
+
+
+@pytest.mark.parametrize("status", [0, 1, 2, 126, 127, 255])
+def test_any_other_status_is_passed_on(status: int) -> None:
+    assert run(code=f"from netsandbox.cli.main import leave; leave({status})").returncode == status
+
+
+def test_the_package_can_be_run_as_a_module() -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-m", "netsandbox", "--version"], capture_output=True, text=True, env=environment, check=True
+    )
+    assert done.stdout.endswith(f"{__version__}\n")

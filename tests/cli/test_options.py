@@ -1,0 +1,104 @@
+"""Options are read strictly: what is not exactly an option is an error, and everything after `--` is the command's."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from netsandbox.cli.options import FLAG, LIST, VALUE, Option, help_lines, parse
+from netsandbox.cli.run import OPTIONS
+from netsandbox.errors import UsageError
+
+SOME = (
+    Option("allow-domain", LIST, "", "PATTERN", "let it through"),
+    Option("config", VALUE, "c", "FILE", "read it"),
+    Option("quiet", FLAG, "q", "", "say nothing"),
+)
+
+
+def read(*words: str) -> object:
+    return parse(words, SOME, "netsandbox run")
+
+
+def test_both_ways_to_give_a_value() -> None:
+    parsed = parse(["--allow-domain", "a", "--allow-domain=b", "-c", "f", "-q"], SOME, "x")
+    assert parsed.all("allow-domain") == ["a", "b"]
+    assert parsed.values == {"config": "f"}
+    assert parsed.flags == {"quiet"}
+    assert parsed.all("absent") == []
+
+
+def test_the_last_of_several_values_wins() -> None:
+    assert parse(["-c", "one", "--config=two"], SOME, "x").values == {"config": "two"}
+
+
+def test_values_may_hold_equal_signs_be_empty_or_look_like_options() -> None:
+    parsed = parse(["--allow-domain=a=b", "--allow-domain=", "--allow-domain", "-q"], SOME, "x")
+    assert parsed.all("allow-domain") == ["a=b", "", "-q"]
+    assert parsed.flags == set()
+
+
+def test_after_two_dashes_everything_is_the_command() -> None:
+    parsed = parse(["-q", "--", "cmd", "--allow-domain", "--", "-x"], SOME, "x")
+    assert parsed.command == ["cmd", "--allow-domain", "--", "-x"]
+    assert parse(["-q"], SOME, "x").command is None
+    assert parse(["--"], SOME, "x").command == []
+
+
+@given(st.lists(st.text(max_size=10), max_size=6))
+def test_no_word_after_two_dashes_is_ever_read(words: list[str]) -> None:
+    parsed = parse(["--", *words], OPTIONS, "netsandbox run")
+    assert parsed.command == words
+    assert (parsed.flags, parsed.values, parsed.lists, parsed.words) == (set(), {}, {}, [])
+
+
+@given(st.lists(st.text(max_size=12) | st.sampled_from(["--", "-q", "--online", "--config", "--config=x"]), max_size=6))
+def test_any_words_are_read_or_refused_in_one_printable_line(words: list[str]) -> None:
+    said = ""
+    try:
+        parse(words, OPTIONS, "netsandbox run")
+    except UsageError as error:
+        said = str(error)
+    assert said.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--allow-domian", "x"], "did you mean --allow-domain?"),
+        (["--zzz"], "see `netsandbox run --help`"),
+        (["-x"], "unknown option '-x'"),
+        (["-qc"], "unknown option"),
+        (["--quiet=yes"], "takes no value"),
+        (["--config"], "needs a value; write --config FILE"),
+        (["--config", "--", "cmd"], "needs a value"),
+        (["--Quiet"], "unknown option"),
+        (["--allow"], "unknown option"),
+    ],
+)
+def test_what_is_no_option_is_refused_with_advice(words: list[str], said: str) -> None:
+    with pytest.raises(UsageError, match=r".") as caught:
+        read(*words)
+    assert said in str(caught.value)
+    assert caught.value.status == 2
+
+
+def test_words_are_kept_for_the_subcommand_to_judge() -> None:
+    assert parse(["profile", "-", "-q"], SOME, "x").words == ["profile", "-"]
+
+
+def test_every_option_has_a_line_in_the_help_that_fits_a_terminal() -> None:
+    lines = help_lines(OPTIONS)
+    assert len(lines) == len(OPTIONS)
+    for option, line in zip(OPTIONS, lines, strict=True):
+        assert f"--{option.name}" in line
+        assert option.help in line
+        assert len(line) <= 130
+
+
+def test_no_two_options_share_a_name_or_a_letter() -> None:
+    names = [option.name for option in OPTIONS]
+    letters = [option.letter for option in OPTIONS if option.letter]
+    assert len(set(names)) == len(names)
+    assert len(set(letters)) == len(letters)

@@ -1,0 +1,147 @@
+"""The Python API as documented: a Sandbox runs commands under one Policy and says what was refused."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import netsandbox as package
+from netsandbox import Policy, Sandbox
+from netsandbox.errors import CommandError, NetsandboxError, UsageError
+from netsandbox.settings import RunSettings
+
+
+@pytest.fixture(autouse=True)
+def private_state(workshop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path
+
+
+@pytest.fixture
+def pipe() -> Iterator[Any]:
+    """pipe.write is a descriptor for a command's output; pipe.read() is what it wrote."""
+    reader, writer = os.pipe()
+
+    class Pipe:
+        write = writer
+
+        def read(self) -> bytes:
+            os.close(writer)
+            with open(reader, "rb") as file:
+                return file.read()
+
+    yield Pipe()
+    for fd in (reader, writer):
+        try:
+            os.close(fd)
+        except OSError:
+            pass
+
+
+def test_the_package_offers_what_it_documents() -> None:
+    assert set(package.__all__) == {"Policy", "Result", "Sandbox", "__version__"}
+    for name in package.__all__:
+        assert getattr(package, name)
+    with pytest.raises(AttributeError):
+        package.nothing  # noqa: B018
+
+
+class TestRun:
+    def test_a_result_tells_status_session_log_and_denials(self, pipe: Any) -> None:
+        with Sandbox(Policy(allow_domains=["example.com"])) as box:
+            result = box.run(["sh", "-c", "getent hosts denied.test; echo out; exit 3"], stdout=pipe.write)
+        assert result.returncode == 3
+        assert pipe.read() == b"out\n"
+        assert result.session in result.audit_log
+        assert Path(result.audit_log).exists()
+        denied = [denial for denial in result.denied if denial.host == "denied.test"]
+        assert denied
+        assert denied[0].flag == "--allow-domain denied.test"
+        assert denied[0].reason == "not-allowed"
+
+    def test_a_signal_is_a_negative_number_as_in_subprocess(self) -> None:
+        assert Sandbox(Policy()).run(["sh", "-c", "kill -TERM $$"]).returncode == -15
+
+    def test_each_run_is_a_session_of_its_own(self) -> None:
+        with Sandbox(Policy()) as box:
+            first, second = box.run(["true"]), box.run(["true"])
+        assert first.session != second.session
+        assert first.audit_log != second.audit_log
+
+    def test_the_environment_is_ours_unless_given(self, pipe: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("OUTER", "seen")
+        box = Sandbox(Policy())
+        box.run(["sh", "-c", 'printf "%s;" "$OUTER"'], stdout=pipe.write)
+        box.run(
+            ["sh", "-c", 'printf "%s" "$OUTER$GIVEN"'],
+            env={"PATH": os.environ["PATH"], "GIVEN": "g"},
+            stdout=pipe.write,
+        )
+        assert pipe.read() == b"seen;g"
+
+    def test_settings_are_obeyed(self, tmp_path: Path, pipe: Any) -> None:
+        log = tmp_path / "here.jsonl"
+        settings = RunSettings(audit_log=str(log), proxy_env=False, name="test")
+        result = Sandbox(Policy(), settings).run(["sh", "-c", 'printf "%s" "$http_proxy"'], stdout=pipe.write)
+        assert pipe.read() == b""
+        assert result.audit_log == str(log)
+        assert '"name":"test"' in log.read_text()
+
+    def test_a_command_that_cannot_be_executed_raises_with_its_status(self, tmp_path: Path) -> None:
+        with pytest.raises(CommandError) as caught:
+            Sandbox(Policy()).run(["no-such-command-here"])
+        assert caught.value.status == 127
+        notes = tmp_path / "notes"
+        notes.write_text("no program")
+        with pytest.raises(CommandError) as caught:
+            Sandbox(Policy()).run([str(notes)])
+        assert caught.value.status == 126
+
+    def test_no_descriptor_is_left_open(self) -> None:
+        box = Sandbox(Policy(allow_domains=["example.com"]))
+        box.run(["getent", "hosts", "denied.test"])
+        before = len(os.listdir("/proc/self/fd"))
+        for _ in range(3):
+            box.run(["getent", "hosts", "denied.test"])
+        with pytest.raises(NetsandboxError):
+            box.run(["no-such-command-here"])
+        assert len(os.listdir("/proc/self/fd")) == before
+
+    def test_it_can_be_run_outside_the_main_thread(self) -> None:
+        results: list[int] = []
+        thread = threading.Thread(target=lambda: results.append(Sandbox(Policy()).run(["true"]).returncode))
+        thread.start()
+        thread.join(20)
+        assert results == [0]
+
+
+def test_a_closed_sandbox_runs_nothing() -> None:
+    with Sandbox(Policy()) as box:
+        pass
+    with pytest.raises(RuntimeError, match="closed"):
+        box.run(["true"])
+
+
+@pytest.mark.parametrize("command", ["true", b"true", [], ()])
+def test_a_command_is_a_list(command: Any) -> None:
+    with pytest.raises(TypeError, match="list"):
+        Sandbox(Policy()).run(command)
+
+
+def test_a_bad_rule_raises_when_the_policy_is_made() -> None:
+    with pytest.raises(UsageError):
+        Policy(allow_domains=["*"])
+
+
+def test_a_log_that_cannot_be_written_raises_and_nothing_runs(tmp_path: Path) -> None:
+    """INV-1."""
+    os.mkfifo(tmp_path / "fifo")
+    marker = tmp_path / "started"
+    with pytest.raises(NetsandboxError):
+        Sandbox(Policy(), RunSettings(audit_log=str(tmp_path / "fifo"))).run(["touch", str(marker)])
+    assert not marker.exists()
