@@ -144,9 +144,14 @@ def test_verbose_says_what_is_allowed_and_where_the_log_is(netsandbox: Any) -> N
     assert all(line.startswith("netsandbox: ") for line in run.stderr.splitlines())
 
 
-def test_the_session_is_named_in_its_log(netsandbox: Any) -> None:
-    run = netsandbox("run", "--name", "build \x1b[31m", "--", "true")
-    assert run.audit[0]["name"].startswith("build ")
+@pytest.mark.attack(190)
+@pytest.mark.parametrize("name", ["build", "../../../escaped", "/tmp/escaped", "a\x1b[31mb", "a\nb"])
+def test_the_session_is_named_in_its_log_and_in_no_path(netsandbox: Any, name: str) -> None:
+    run = netsandbox("run", "--name", name, "--", "true")
+    assert run.returncode == 0
+    assert run.audit[0]["name"] == name
+    assert run.log_path.parent.parent == netsandbox.home().state / "netsandbox" / "sessions"
+    assert run.log_path.read_bytes().count(b"\n") == len(run.audit)
 
 
 def test_arguments_of_the_command_are_counted_not_recorded(netsandbox: Any) -> None:

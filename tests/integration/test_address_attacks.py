@@ -5,12 +5,15 @@ Every run is `--online`, the widest mode there is: the address guard stands alon
 
 from __future__ import annotations
 
+import os
 import socket
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.rig.inside import attack
+from tests.rig.inside import attack, found, program
 
 pytestmark = pytest.mark.usefixtures("user_namespaces")
 
@@ -48,6 +51,7 @@ EMBEDDED = [
     "[2001:0:0:0:0:0:80ff:fffe]",
     "[fe80::5efe:127.0.0.1]",
 ]
+SOME_RULE = ["--allow-domain", "allowed.test"]
 METADATA = ["169.254.169.254", "169.254.170.2", "100.100.100.200", "168.63.129.16", "192.0.0.192"]
 METADATA += ["fd00:ec2::254", "fd20:ce::254"]
 PRIVATE = ["10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1", "100.64.0.1", "169.254.1.1", "198.18.0.1"]
@@ -169,3 +173,40 @@ def test_96_a_network_as_wide_as_the_internet_is_refused(netsandbox: Any, networ
     run = netsandbox("run", "--allow-address", network, "--", "touch", marker)
     assert (run.returncode, run.stderr.count("\n"), marker.exists()) == (2, 1, False)
     assert run.stderr.startswith("netsandbox: ")
+
+
+def listeners_of(pid: int) -> list[str]:
+    """The sockets that a process listens on (or has bound, for UDP) in its own network namespace."""
+    links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+    inodes = {link[8:-1] for link in links if link.startswith("socket:[")}
+    bound = []
+    for table, state in (("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")):
+        for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == state and fields[9] in inodes:
+                bound.append(f"{table} {fields[1]}")
+    return bound
+
+
+@pytest.mark.attack(182)
+@pytest.mark.attack(189)
+def test_182_189_no_door_listens_on_the_host(netsandbox: Any) -> None:
+    """Another user of this machine, or a web page in a browser on it, has nothing to connect to."""
+    script = """
+out["inside"] = [status(get(b"denied.test", 80)), ask(b"denied.test")]
+print("ready", flush=True)
+sys.stdin.read()
+"""
+    command = program(netsandbox, script)
+    running = netsandbox.spawn("run", "-q", *SOME_RULE, "--", *command, stdin=subprocess.PIPE)
+    running.read_until(b"ready")
+    assert listeners_of(running.pid) == []
+    for port in (53, 1008, 1009, 1010):
+        with socket.socket() as client:
+            client.settimeout(1)
+            # Whatever this machine has there itself, it is not a door of the session.
+            if client.connect_ex(("127.0.0.1", port)) == 0:
+                client.sendall(b"GET http://denied.test/ HTTP/1.1\r\nHost: denied.test\r\n\r\n")
+                assert b"netsandbox" not in client.recv(4096)
+    stdout, _ = running.process.communicate(timeout=20)
+    assert found(stdout.decode())["inside"] == [403, [3, []]]

@@ -58,9 +58,13 @@ out["twin"] = status(get(b"allowed.test", good))
     assert [r for r in records if r.get("host") == "forged.test"] == []
     assert {r["host"] for r in records if r["event"] == "egress" and r["verdict"] == "allow"} == {"allowed.test"}
     assert netsandbox("audit", "verify", tried.run.log_path).returncode == 0
+    said = tried.run.stderr + netsandbox("audit", "show", tried.run.log_path).stdout
+    said += netsandbox("audit", "summary", tried.run.log_path).stdout
+    assert all(line.isprintable() for line in said.split("\n"))  # every sink, not only the file
 
 
 @pytest.mark.attack(174)
+@pytest.mark.ordinary_user
 def test_174_every_way_to_send_leaves_a_record(netsandbox: Any, world: Any) -> None:
     _, options = world
     script = r"""

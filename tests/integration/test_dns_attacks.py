@@ -18,6 +18,7 @@ pytestmark = pytest.mark.usefixtures("user_namespaces")
 @pytest.mark.attack(66)
 @pytest.mark.attack(68)
 @pytest.mark.attack(84)
+@pytest.mark.ordinary_user
 def test_66_68_84_no_question_about_a_denied_name_leaves(netsandbox: Any, authority: Any) -> None:
     """By any type, over UDP and TCP, to any server address: the same resolver answers, and it asks nobody."""
     authority.answer("*.evil.test", "192.0.2.1")

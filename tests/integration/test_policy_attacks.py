@@ -159,6 +159,7 @@ def decided(policy: Policy, host: str, port: int, kind: str) -> tuple[bool, str]
 @pytest.mark.attack(8)
 @pytest.mark.attack(9)
 @pytest.mark.attack(52)
+@pytest.mark.ordinary_user
 def test_52_the_same_host_gets_the_same_verdict_at_every_door(netsandbox: Any, canary: Any, authority: Any) -> None:
     """INV-2, INV-3. The spellings of attacks 2 to 9, 86, 87 and 90 are rows of this matrix."""
     server = canary.http(body=b"reached")
