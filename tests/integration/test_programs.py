@@ -153,13 +153,9 @@ def test_a_static_go_program(world: World, go_static: Path, options: tuple[str, 
 def test_a_java_virtual_machine(world: World) -> None:
     folder = world.netsandbox.home().work
     (folder / "Fetch.java").write_text(JAVA)
-    java = [need("java", "default-jre-headless"), "-XX:TieredStopAtLevel=1"]
-    javac = shutil.which("javac")
-    if javac is None:
-        check(world, [*java, "Fetch.java"], ("--no-proxy-env",))  # needs the jdk.compiler module
-        return
-    subprocess.run([javac, "Fetch.java"], cwd=folder, check=True)
-    check(world, [*java, "-cp", ".", "Fetch"], ("--no-proxy-env",))
+    subprocess.run([need("javac", "default-jdk-headless"), "Fetch.java"], cwd=folder, check=True)
+    java = [need("java", "default-jdk-headless"), "-XX:TieredStopAtLevel=1", "-cp", "."]
+    check(world, [*java, "Fetch"], ("--no-proxy-env",))
 
 
 @PROXY_ENV
