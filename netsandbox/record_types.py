@@ -44,3 +44,12 @@ _NAMES = {
 def type_name(number: int) -> str:
     """The name of a type, `TYPE1234` for one without (RFC 3597)."""
     return _NAMES.get(number) or f"TYPE{number}"
+
+
+def canonical_type(text: str) -> str | None:
+    """The one name of the type that *text* means (`txt` and `TYPE16` are `TXT`), or None if it means none."""
+    name = text.upper() if text.isascii() else ""
+    digits = name[4:]
+    if name[:4] == "TYPE" and digits.isdigit() and len(digits) <= 5 and int(digits) < 65536:
+        return type_name(int(digits))
+    return name if name in _NAMES.values() else None

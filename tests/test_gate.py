@@ -383,6 +383,11 @@ class TestQuestions:
             False,
         ]
 
+    def test_a_type_may_be_named_by_its_number(self) -> None:
+        gate = Bench(Policy(["example.com"], allow_query_types=["TYPE16", "type65280"])).gate
+        forwarded = [gate.judge_question(b"example.com", number).forward for number in (16, 65280, 15)]
+        assert forwarded == [True, True, False]
+
     def test_questions_and_datagrams_are_recorded_or_the_caller_is_told(self) -> None:
         bench = Bench(POLICY)
         named = {"allowed": False, "reason": "not-allowed", "rule": None}

@@ -17,13 +17,6 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-_QUERY_TYPES = frozenset(
-    """
-    A AAAA ANY AXFR CAA CDNSKEY CDS CERT CNAME DNAME DNSKEY DS HINFO HTTPS LOC MX NAPTR NS NSEC NSEC3 NULL OPENPGPKEY
-    PTR RP RRSIG SMIMEA SOA SPF SRV SSHFP SVCB TLSA TXT URI
-    """.split()  # noqa: SIM905 (a literal would take a line a name)
-)
-
 
 def domains(given: Iterable[str | DomainRule] | None, origin: str, *, deny: bool) -> tuple[DomainRule, ...]:
     """Domain rules, parsed where they were strings."""
@@ -71,19 +64,16 @@ def unix_sockets(given: Iterable[str] | None, origin: str = "--allow-unix-socket
 
 
 def query_types(given: Iterable[str] | None, origin: str = "allow_query_types") -> tuple[str, ...]:
-    """Record types that the resolver may forward besides addresses, in upper case."""
+    """Record types that the resolver may forward besides addresses, each by its one name."""
     types = []
     for item in _items(given, origin):
-        name = item.upper() if isinstance(item, str) and item.isascii() else ""
-        if name not in _QUERY_TYPES and not _numbered(name):
-            raise UsageError(f"{origin}: {printable(str(item))} is no record type; write one such as TXT, MX or TYPE65")
+        from netsandbox.record_types import canonical_type  # a list that most command lines never need
+
+        name = canonical_type(item) if isinstance(item, str) else None
+        if name is None:
+            raise UsageError(f"{origin}: {printable(str(item))} is no record type; write one such as TXT, MX or TYPE99")
         types.append(name)
     return tuple(types)
-
-
-def _numbered(name: str) -> bool:
-    digits = name[4:]
-    return name[:4] == "TYPE" and digits.isdigit() and len(digits) <= 5 and int(digits) < 65536
 
 
 def _items(given: Iterable[T] | None, origin: str) -> Iterable[T]:

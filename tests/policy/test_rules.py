@@ -53,10 +53,10 @@ def test_lists_of_every_kind_are_taken():
         {"192.0.2.1:22"},
         default_ports=[443],
         allow_unix_sockets=["/run/x.sock"],
-        allow_query_types=["txt", "TYPE65"],
+        allow_query_types=["txt", "TYPE16", "type65280"],
     )
     assert [rule.text for rule in policy.allow_domains] == ["example.test"]
     assert [rule.text for rule in policy.deny_domains] == ["*.ru"]
     assert [rule.text for rule in policy.allow_addresses] == ["192.0.2.1:22"]
     assert (policy.default_ports, policy.allow_unix_sockets) == ((443,), ("/run/x.sock",))
-    assert policy.allow_query_types == ("TXT", "TYPE65")
+    assert policy.allow_query_types == ("TXT", "TXT", "TYPE65280")
