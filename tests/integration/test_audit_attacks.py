@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.rig.command import read_log
 from tests.rig.inside import attack, found, program
 
 pytestmark = pytest.mark.usefixtures("user_namespaces")
@@ -226,17 +227,24 @@ out["page"] = status(get(b"allowed.test", good))
 
 @pytest.mark.attack(176)
 @pytest.mark.ordinary_user
-def test_176_a_log_in_the_project_folder_is_out_of_the_workloads_reach(netsandbox: Any, world: Any) -> None:
+@pytest.mark.parametrize("named_by", ["the option", "the variable", "the configuration"])
+def test_176_a_log_in_the_project_folder_is_out_of_the_workloads_reach(
+    netsandbox: Any, world: Any, named_by: str
+) -> None:
     """INV-8: the workload owns the folder, and still neither changes, moves nor removes the log."""
     good, options = world
-    log = netsandbox.home().work / "audit.jsonl"
+    log, config = netsandbox.home().work / "audit.jsonl", netsandbox.home().path / "rules.toml"
+    config.write_text(f'[audit]\nlog = "{log}"\n')
+    chosen = {"the option": ["--audit-log", str(log)], "the configuration": ["--config", str(config)]}
+    env = {"SANDBOX_AUDIT_LOG": str(log)} if named_by == "the variable" else None
     ports = {"good": good.port, "log": str(log)}
-    tried = attack(netsandbox, [*options, "--audit-log", str(log)], TAMPER, arguments=ports)
+    tried = attack(netsandbox, [*options, *chosen.get(named_by, [])], TAMPER, arguments=ports, env=env)
     worked = {name for name, error in tried.out["tries"].items() if error is None}
     assert worked == set()
     assert tried.out["page"] == 200
-    assert [record["event"] for record in tried.run.audit][:1] == ["session.start"]
-    assert tried.run.events("session.end", status=0)
+    records = read_log(log)
+    assert records[0]["event"] == "session.start"
+    assert [record["status"] for record in records if record["event"] == "session.end"] == [0]
     assert netsandbox("audit", "verify", log).returncode == 0
 
 
@@ -304,6 +312,21 @@ out["second"] = status(get(b"allowed.test", good))
     result = found(running.process.communicate(b"yes\n", 20)[0].decode())
     assert result == {"first": 200, "second": 503}
     assert good.accepts == 1
+
+
+@pytest.mark.attack(177)
+def test_177_long_names_do_not_make_long_records(netsandbox: Any, world: Any) -> None:
+    _, options = world
+    script = """
+for number in range(500):
+    host = b"n%d" % number + b"a" * 8000
+    say(b"CONNECT " + host + b":443 HTTP/1.1\\r\\nHost: " + host + b":443\\r\\n\\r\\n")
+out["done"] = True
+"""
+    tried = attack(netsandbox, ["-q", *options], script)
+    lines = tried.run.log_path.read_bytes().splitlines()
+    assert len(lines) >= 500
+    assert max(map(len, lines)) < 2000
 
 
 @pytest.mark.attack(179)

@@ -6,6 +6,7 @@ the canary and asked of the server; both count.
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -374,3 +375,23 @@ out["seconds"] = time.monotonic() - began
     tried = attack(netsandbox, ["--allow-domain", "allowed.test"], script)
     assert set(tried.out["codes"]) <= {0, 400, 403, 414, 421, 431}
     assert tried.out["seconds"] < 5
+
+
+@pytest.mark.attack(148)
+@pytest.mark.ordinary_user
+def test_148_the_workload_cannot_widen_the_policy_of_the_next_run(netsandbox: Any) -> None:
+    """INV-8: the configuration lies in the project folder, which the workload owns."""
+    folder = netsandbox.home().work / "settings"
+    folder.mkdir()
+    config = folder / "rules.toml"
+    config.write_text('[network]\nallow_domains = ["a.test"]\n')
+    for path in (folder, config):
+        os.chown(path, netsandbox.identity.uid, netsandbox.identity.gid)
+    script = """
+def write():
+    open(config, "a").close()
+out["tries"] = [refused(write), refused(os.unlink, config), refused(os.rename, config, config + ".old"),
+    refused(os.truncate, config, 0), refused(os.rename, os.path.dirname(config), os.path.dirname(config) + ".old")]
+"""
+    tried = attack(netsandbox, ["--config", str(config)], script, arguments={"config": str(config)})
+    assert None not in tried.out["tries"]
