@@ -20,7 +20,7 @@ from netsandbox.audit.file import open_file, read_tail, refusal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
 DEFAULT_CAP = 64 * 1024 * 1024
 DEFAULT_KEEP = 7
@@ -106,28 +106,6 @@ class AuditLog:
                 return False
             line = self._next(event, fields)
         return self._commit(line)
-
-    def write_many(self, records: Sequence[tuple[str, Mapping[str, object]]]) -> bool:
-        """Append several records with one system call. False: not all of them are in the log."""
-        if self.failed is None and self._ready():
-            lines, prev = [], self._prev
-            for seq, (event, fields) in enumerate(records, self._seq + 1):
-                line = entry.line(self._stamp, seq, self.session, event, fields=fields, prev=prev)
-                prev = digest(line)
-                lines.append(line)
-            lines.append(b"")
-            data = b"\n".join(lines)
-            if self._cap is None or self._size + len(data) <= self._cap:
-                for event, fields in records:
-                    self._count(event, fields)
-                if not self._append(data):
-                    return False
-                self._seq += len(records)
-                self._prev = prev
-                return True
-        # Each is counted, even after the first one failed: `denied` must tell the whole story.
-        results = [self.write(event, **fields) for event, fields in records]
-        return all(results)
 
     def total(self, verdict: str) -> int:
         """How many attempts got *verdict* so far."""

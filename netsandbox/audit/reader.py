@@ -30,10 +30,6 @@ class Line:
     record: Record | None
     problem: str | None = None
 
-    @property
-    def place(self) -> str:
-        return f"{os.path.basename(self.file)} line {self.number}"
-
 
 def log_files(path: str) -> list[str]:
     """The files of the log at *path*, oldest first: path.N … path.1, path."""
@@ -66,8 +62,8 @@ def open_log(file: str) -> IO[bytes]:
     return os.fdopen(fd, "rb")
 
 
-def lines_of(stream: IO[bytes], file: str, start: int = 1) -> Iterator[Line]:
-    number = start
+def lines_of(stream: IO[bytes], file: str) -> Iterator[Line]:
+    number = 1
     while raw := stream.readline(MAX_LINE + 1):
         if raw.endswith(b"\n"):
             yield parse(raw[:-1], file, number)
