@@ -28,11 +28,6 @@ class Address:
         """The canonical spelling, without brackets."""
         return _format4(self.value) if self.version == 4 else _format6(self.value)
 
-    @property
-    def packed(self) -> bytes:
-        """Network byte order, as the kernel wants it."""
-        return self.value.to_bytes(BITS[self.version] // 8, "big")
-
 
 def parse(text: str) -> Address | None:
     """The address that *text* spells, or None if it spells none."""
@@ -41,13 +36,6 @@ def parse(text: str) -> Address | None:
         return Address(4, value)
     value = parse6(text)
     return None if value is None else Address(6, value)
-
-
-def from_packed(data: bytes) -> Address:
-    """The address in 4 or 16 bytes of network byte order; anything else is a ValueError."""
-    if len(data) not in (4, 16):
-        raise ValueError(f"an address has 4 or 16 bytes, not {len(data)}")
-    return Address(4 if len(data) == 4 else 6, int.from_bytes(data, "big"))
 
 
 def unmapped(address: Address) -> Address:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from netsandbox.policy.ip import Address, from_packed, parse, parse4, parse6, unmapped
+from netsandbox.policy.ip import Address, parse, parse4, parse6, unmapped
 
 ALPHABET4 = "0123456789.x"
 ALPHABET6 = "0123456789abcdefF:.%[]"
@@ -79,17 +79,6 @@ def test_ipv6_reading_agrees_with_inet_pton_on_group_soup(groups):
 @pytest.mark.parametrize("text", ["\uff11.1.1.1", "\u0661.1.1.1", "1.1.1.1 ", "", "::\uff11", "²::"])
 def test_digits_of_other_scripts_spell_no_address(text):
     assert parse(text) is None
-
-
-@given(st.binary(min_size=4, max_size=4) | st.binary(min_size=16, max_size=16))
-def test_packed_bytes_come_back(data):
-    assert from_packed(data).packed == data
-
-
-@pytest.mark.parametrize("size", [0, 3, 5, 15, 17])
-def test_other_sizes_are_no_address(size):
-    with pytest.raises(ValueError, match="4 or 16 bytes"):
-        from_packed(bytes(size))
 
 
 def test_a_mapped_address_is_the_ipv4_address_it_maps():
