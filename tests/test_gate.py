@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from socket import inet_ntoa
 from typing import Any
 
 import pytest
@@ -199,7 +200,7 @@ class TestCheckedIsDialled:
 class TestTransparent:
     def test_a_synthetic_address_stands_for_its_name(self) -> None:
         bench = Bench(POLICY, {"example.com": found("203.0.113.1")})
-        synthetic = bench.pool.text_of("example.com")
+        synthetic = inet_ntoa(bench.pool.address_of("example.com"))
         grant = bench.admit(synthetic.encode(), door="transparent", address=synthetic)
         assert (grant.host, grant.addresses) == ("example.com", [(AF_INET, "203.0.113.1")])
 
@@ -392,7 +393,7 @@ class TestQuestions:
         bench = Bench(POLICY)
         named = {"allowed": False, "reason": "not-allowed", "rule": None}
         assert bench.gate.note_question("denied.test", 28, count=3, **named)  # type: ignore[arg-type]
-        assert bench.gate.note_datagrams(bench.pool.text_of("example.com"), 443, 10, SOURCE, 1)
+        assert bench.gate.note_datagrams(inet_ntoa(bench.pool.address_of("example.com")), 443, 10, SOURCE, 1)
         question, datagram = bench.records
         assert (question["qtype"], question["count"], question["hint"]) == ("AAAA", 3, "--allow-domain denied.test")
         assert (datagram["host"], datagram["verdict"], "count" in datagram) == ("example.com", "deny", False)

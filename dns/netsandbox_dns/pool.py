@@ -10,7 +10,7 @@ Rules kept here:
 
 from __future__ import annotations
 
-from _socket import AF_INET, inet_ntop, inet_pton
+from _socket import AF_INET, inet_pton
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,9 +47,6 @@ class SyntheticPool:
         self._numbers[name] = number
         return number.to_bytes(4, "big")
 
-    def text_of(self, name: str) -> str:
-        return inet_ntop(AF_INET, self.address_of(name))
-
     def name_of(self, address: str) -> str | None:
         """The name behind an address in dotted form, or None: not ours, never given out, or forgotten."""
         try:
@@ -62,10 +59,6 @@ class SyntheticPool:
         if name is not None:  # a name that is being dialled is in use
             self._numbers[name] = self._numbers.pop(name)
         return name
-
-    def __contains__(self, packed: bytes) -> bool:
-        """Whether four bytes lie in the network, given out or not."""
-        return self._first - 1 <= int.from_bytes(packed, "big") <= self._first + self._room
 
     def _next(self) -> int:
         while True:  # ends: at most *size* of the room's numbers are taken, and there is room for one more

@@ -111,10 +111,6 @@ class Resolver:
         """Write the counts that are still folded; the launcher calls this when the session ends."""
         self._ledger.flush()
 
-    def forget(self) -> None:
-        """Drop every cached reply: the policy has changed."""
-        self.replies.clear()
-
     def _weigh(self, query: wire.Query) -> Outcome:
         try:
             if not query.clean:  # the policy never sees it

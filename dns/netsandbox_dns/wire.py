@@ -33,7 +33,7 @@ _VISIBLE = frozenset(range(0x21, 0x7F)) - frozenset(b'."\\')
 class Query:
     """One well-formed question of class IN."""
 
-    __slots__ = ("clean", "edns", "flags", "id", "labels", "name", "qclass", "qtype", "question", "rd", "udp_size")
+    __slots__ = ("clean", "edns", "flags", "id", "labels", "name", "qtype", "question", "rd", "udp_size")
 
     def __init__(self, id: int, flags: int, labels: tuple[bytes, ...], qtype: int, question: bytes) -> None:
         bare = b"".join(labels)
@@ -43,7 +43,6 @@ class Query:
         self.clean = bool(labels) and not bare.translate(None, HOST_BYTES)
         self.name = b".".join(labels) if self.clean else escaped(labels)
         self.qtype = qtype
-        self.qclass = 1
         self.rd = bool(flags & 0x0100)
         self.question = question
         self.edns = False

