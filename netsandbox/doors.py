@@ -97,9 +97,8 @@ def _upstream(loop: Loop, settings: RunSettings) -> Upstream:
     if settings.upstream_dns:
         return Upstream(loop, list(settings.upstream_dns), {}, loop.now)
     host = parse_resolv_conf(_read("/etc/resolv.conf"))
-    servers = host.servers or [("127.0.0.1", 53)]
     hosts = parse_hosts(_read("/etc/hosts"))
-    return Upstream(loop, servers, hosts, loop.now, timeout=host.timeout, attempts=host.attempts)
+    return Upstream(loop, host.servers, hosts, loop.now, timeout=host.timeout, attempts=host.attempts)
 
 
 def _read(path: str) -> str:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 IN, OUT = select.EPOLLIN, select.EPOLLOUT
-HUP, ERR = select.EPOLLHUP, select.EPOLLERR
 
 
 class Timer:

@@ -1,4 +1,4 @@
-"""The options that make a policy, shared by `run`, `explain` and `doctor`, and how they become one."""
+"""The options that make a policy, shared by `run` and `explain`, and how they become one."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from netsandbox_proxy.contract import Loop
 
-IN, OUT, ERR, HUP = 1, 4, 8, 16  # as in epoll(7); the loop of another system translates
+IN, OUT = 1, 4  # as in epoll(7); the loop of another system translates
 RESET_ON_CLOSE = (1).to_bytes(4, sys.byteorder) + bytes(4)  # struct linger {1, 0}
 
 

@@ -36,7 +36,7 @@ class Socks5(Manner):
     __slots__ = ()
 
     door = "socks5"
-    accepted = socks5.reply(0)
+    accepted = socks5.reply(socks5.SUCCEEDED)
 
     def refused(self, refusal: Refusal) -> bytes:
         return socks5.reply(socks5.code_for(refusal.reason))

@@ -1,6 +1,6 @@
 """HTTP inside a tunnel or on a transparent connection: the destination is decided, every request may only repeat it.
 
-The Host of each request of the connection is compared with the decided name, not only of the first (ATTACKS 25);
+The Host of each request of the connection is compared with the decided name, not only of the first (attack 25);
 another one gets 421 and is recorded as a denial. The grant lasts as long as the connection.
 """
 

@@ -22,7 +22,6 @@ PHRASES = {
     500: "Internal Server Error",
     502: "Bad Gateway",
     503: "Service Unavailable",
-    504: "Gateway Timeout",
     505: "HTTP Version Not Supported",
 }
 STATUSES = {
@@ -70,7 +69,7 @@ def _sentence(status: int, reason: str, host: str, port: int) -> str:
         return f"{where} was refused by the sandbox's network policy ({reason}); retrying will not help."
     if status == 407:
         return "this proxy belongs to another session: the session's token is missing or wrong."
-    if status in (502, 504):
+    if status == 502:
         return f"{where} is allowed by policy, but it could not be reached or gave no usable answer ({reason})."
     if status in (500, 503):
         return f"{where} was refused because the sandbox could not serve it ({reason})."

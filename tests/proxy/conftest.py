@@ -26,7 +26,6 @@ class ScriptedGate:
     def __init__(self, loop: Loop) -> None:
         self.loop = loop
         self.routes: dict[str, list[str]] = {}
-        self.addresses_allowed = False
         self.ports: dict[str, int] = {}
         self.parent: Parent | None = None
         self.delay: float | None = None
