@@ -101,3 +101,21 @@ def test_a_command_without_a_log_never_runs(netsandbox: Any) -> None:
     assert run.returncode != 0
     assert run.stderr.startswith("netsandbox:")
     assert not evidence.exists()
+
+
+def test_a_session_inside_a_session_is_refused_and_says_so(netsandbox: Any) -> None:
+    """No namespaces within namespaces: the inner command does not run, and the outer session is none the worse."""
+    log = netsandbox.home().path / "tmp" / "inner.jsonl"
+    inner = f"{netsandbox.python} -m netsandbox run --audit-log {log} -- echo ran; echo status=$?"
+    run = netsandbox("run", "--", "sh", "-c", inner)
+    assert run.returncode == 0
+    assert run.stdout == "status=1\n"
+    assert run.stderr.startswith("netsandbox:")
+
+
+def test_timeout_ends_a_session_as_it_ends_a_command(netsandbox: Any) -> None:
+    home = netsandbox.home()
+    command = ["timeout", "0.5", home.identity.python, "-m", "netsandbox", "run", "--", "sleep", "60"]
+    done = subprocess.run(command, env=home.environment(None), cwd=home.work, check=False, **home.identity.popen)
+    assert done.returncode == 124
+    assert not processes.marked(home.mark)
