@@ -74,15 +74,17 @@ def leave(status: int) -> NoReturn:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the command's core was its own; ours would be a second one
         try:
             _signal.signal(-status, _signal.SIG_DFL)
-            os.kill(os.getpid(), -status)
         except (OSError, ValueError):  # SIGKILL and SIGSTOP cannot be set, and kill anyway
             pass
+        os.kill(os.getpid(), -status)
         status = 128 - status
     os._exit(status)
 
 
 def _say(text: str) -> None:
+    """One line, whatever words of the user are in it."""
+    tame = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
     try:
-        sys.stderr.write(f"netsandbox: {text}\n")
+        sys.stderr.write(f"netsandbox: {tame}\n")
     except OSError:
         pass
