@@ -32,7 +32,8 @@ def denial_lines(denials: Iterable[Denial]) -> list[str]:
 
 
 def _line(denial: Denial) -> str:
-    where = f"{denial.host}:{denial.port}" if denial.port else f"{denial.host}"
+    host = f"[{denial.host}]" if denial.host and ":" in denial.host else denial.host
+    where = f"{host}:{denial.port}" if denial.port else f"{denial.host}"
     if denial.reason in UNREACHED:
         return f"{where} is allowed but was not reached ({denial.reason}); check the name and the host's own network"
     remedy = f"allow it with {denial.flag}" if denial.flag else "no option allows it; see `netsandbox audit show`"
