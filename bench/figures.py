@@ -46,7 +46,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Target:
-    """What PERFORMANCE asks for; `actual` is None when there was nothing to compare with."""
+    """What we ask of ourselves; `actual` is None when there was nothing to compare with."""
 
     text: str
     limit: float

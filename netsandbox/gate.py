@@ -96,7 +96,7 @@ class Gate:
             done(outcome)
 
     def dialling(self, grant: Grant, address: str) -> bool:
-        decided: Verdict = grant.token  # type: ignore[assignment]
+        decided: Verdict = grant.token  # type: ignore[assignment]  # the component keeps it as an object
         pid, exe = self._attribute(grant.attempt.source) or (None, None)
         return self._log.write(
             "egress",

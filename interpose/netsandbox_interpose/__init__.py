@@ -1,1 +1,1 @@
-"""Where the preload library is and how to inject it."""
+"""Empty in this version; see ../README.md."""

@@ -57,7 +57,7 @@ def sessions_dir() -> str:
 
 def session_dir(session: str) -> str:
     if not is_session_id(session):
-        raise UsageError(f"{session!a} is not a session id; `netsandbox audit show` prints them")
+        raise UsageError(f"{session!a} is not a session id; `netsandbox audit summary` prints the newest")
     return os.path.join(sessions_dir(), session)
 
 

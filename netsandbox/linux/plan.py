@@ -81,7 +81,7 @@ def _stream(name: str, family: int, port: int, *options: Option, loopback: bool 
 
 
 def _datagram(name: str, family: int, port: int, *options: Option) -> Door:
-    return Door(name, family, SOCK_DGRAM, port, False, options)  # noqa: FBT003
+    return Door(name, family, SOCK_DGRAM, port, False, options)  # noqa: FBT003 (a record is made by position)
 
 
 def _groups() -> list[Option]:

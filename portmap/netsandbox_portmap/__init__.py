@@ -1,1 +1,1 @@
-"""Port windows, the shared-memory port map and publishing."""
+"""Empty in this version; see ../README.md."""

@@ -85,7 +85,7 @@ class Door:
         return b""
 
     def _on_listener(self, events: int) -> None:
-        accept = self._listener._accept  # type: ignore[attr-defined]
+        accept = self._listener._accept  # type: ignore[attr-defined]  # socket.socket.accept without `socket`
         family, proto = self._listener.family, self._listener.proto
         deadline = self.loop.now() + self.limits.head
         for _ in range(ACCEPTS):
