@@ -37,10 +37,11 @@ lint: $(VENV)/.test
 fuzz: $(VENV)/.test
 	HYPOTHESIS_PROFILE=deep $(BIN)/python -m pytest -q -m hypothesis $(PYTEST_ARGS)
 
-bench soak: $(VENV)/.test
-	@program=bench/$(if $(filter bench,$@),run,soak); \
-	if [ ! -x $$program ]; then echo "netsandbox: $$program is not there" >&2; exit 1; fi; \
-	PATH="$(CURDIR)/$(BIN):$$PATH" $$program
+bench: $(VENV)/.test
+	@PATH="$(CURDIR)/$(BIN):$$PATH" bench/run
+
+soak: $(VENV)/.test
+	@PATH="$(CURDIR)/$(BIN):$$PATH" bench/soak
 
 venv: $(VENV)/.test
 
@@ -63,6 +64,6 @@ $(VENV)/.test: $(BUILT_FROM) | $(BIN)/python
 	@touch $@ $(VENV)/.product
 
 clean:
-	rm -rf $(VENV) .demo dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -f netsandbox/native/netsandbox-init
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

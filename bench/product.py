@@ -9,7 +9,7 @@ from pathlib import Path
 
 import place
 
-UNWANTED = shutil.ignore_patterns(".git", ".venv", ".demo", "__pycache__", ".*_cache", ".hypothesis", "dist", "build")
+UNWANTED = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache", ".hypothesis", "dist", "build")
 
 
 class Product:
