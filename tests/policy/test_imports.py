@@ -1,4 +1,4 @@
-"""The policy is on the path to exec: it may load nothing heavy."""
+"""What is on the path to exec may load nothing heavy: the policy, the log's writer, `netsandbox run` as a whole."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ def imported(statement: str) -> set[str]:
         "import netsandbox.policy.policy",
         "from netsandbox.policy.policy import Policy; Policy(['*.example.com:443'], ['a.example.com'], ['10.0.0.0/8'])",
         "import netsandbox.config",
+        "import netsandbox.cli.main, netsandbox.cli.run, netsandbox.policy.policy, netsandbox.audit.log",
     ],
 )
 def test_nothing_heavy_is_loaded_before_exec(statement):
