@@ -159,6 +159,41 @@ out["twins"].append(tunnelled(request(b"/", b"Host: " + ours)))
     assert tried.denied(reason="host-mismatch")
 
 
+@pytest.mark.attack(22)
+@pytest.mark.attack(56)
+def test_22_56_no_odd_beginning_makes_a_request_look_like_something_else(world: World) -> None:
+    """A lenient server reads these as requests, so they must not pass as opaque bytes with another Host in them."""
+    script = r"""
+where = (address(b"allowed.test"), good)
+rest_of_it = b" / HTTP/1.1\r\nHost: denied.test\r\n\r\n"
+starts = [before + b"GET" for before in (b"", b"\r\n", b"\n", b"\r\n\r\n", b" ", b"\t", b"\x0b", b"\x0c", b"\r")]
+starts += [b"get", b"Get", b"FOO", b"M-SEARCH", b"X" * 40, b"PROPFIND", b"PATCH"]
+def slowly(data):
+    with dial(where) as sock:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            for at in range(len(data)):
+                sock.sendall(data[at : at + 1])
+        except OSError:
+            pass
+        return rest(sock)
+out["whole"] = [status(say(start + rest_of_it, where)) for start in starts]
+out["bytewise"] = [status(slowly(start + rest_of_it)) for start in starts]
+out["tab"] = status(say(b"GET\t/\tHTTP/1.1\r\nHost: denied.test\r\n\r\n", where))
+def tunnelled(data):
+    sock, head = connect(b"allowed.test", good)
+    sock.sendall(data)
+    return status(rest(sock))
+out["tunnel"] = [tunnelled(start + rest_of_it) for start in starts]
+ours = b" / HTTP/1.1\r\nHost: allowed.test:%d\r\nConnection: close\r\n\r\n" % good
+out["twins"] = [status(say(b"GET" + ours, where)), status(slowly(b"GET" + ours)), tunnelled(b"FOO" + ours)]
+"""
+    tried = world.attack(script)
+    assert 200 not in tried.out["whole"] + tried.out["bytewise"] + tried.out["tunnel"] + [tried.out["tab"]]
+    assert b"denied" not in world.good.received
+    assert tried.out["twins"] == [200, 200, 200]
+
+
 @pytest.mark.attack(25)
 @pytest.mark.attack(26)
 def test_25_26_every_request_of_a_connection_is_decided_on_its_own(world: World) -> None:
