@@ -4,15 +4,12 @@ Rules kept here:
 
 1. What cannot be read to the last byte is refused, never treated as "no name" (RFC 8446 4.1.2, RFC 6066 3).
 2. Cutting changes nothing: records and segments may be split anywhere, within the limit.
-3. Anything shaped like a TLS record counts as TLS, so that an alert or an SSLv2 hello in front cannot turn a TLS
-   connection into an opaque one (some servers skip warning alerts before the hello).
 """
 
 from __future__ import annotations
 
 from netsandbox_proxy.authority import ALPHA, DIGITS
 from netsandbox_proxy.errors import ProtocolError
-from netsandbox_proxy.head import TOKEN
 
 HANDSHAKE = 22
 CLIENT_HELLO = 1
@@ -23,8 +20,6 @@ SERVER_NAME, ALPN = 0, 16
 # Encrypted Client Hello and the drafts of it that were deployed, and its forerunner ESNI.
 ECH = frozenset({0xFE08, 0xFE09, 0xFE0A, 0xFE0B, 0xFE0C, 0xFE0D, 0xFFCE})
 NAME_BYTES = ALPHA + DIGITS + b"-_."
-FIRST_LINE = 1024  # in which a text protocol that is not HTTP must have ended its first line
-METHODS = frozenset(b"GET HEAD POST PUT DELETE OPTIONS TRACE PATCH CONNECT PRI PROPFIND REPORT".split())
 
 
 def unreadable(detail: str) -> ProtocolError:
@@ -172,47 +167,3 @@ def _parse_alpn(raw: bytes) -> list[bytes]:
     if outer.left or not protocols or not all(protocols):
         raise unreadable("an ALPN list that cannot be read")
     return protocols
-
-
-def looks_like_tls(first: bytes) -> bool | None:
-    """Whether a connection that begins so is TLS of any age; None: too early to say."""
-    if not first:
-        return None
-    if 20 <= first[0] <= 24:
-        return None if len(first) < 2 else first[1] == 3
-    if not first[0] & 0x80:
-        return False
-    # SSLv2: two bytes of length with the top bit set, message type 1, then a version of 0x0002 or 0x03xx.
-    if len(first) >= 3 and first[2] != CLIENT_HELLO:
-        return False
-    return None if len(first) < 4 else first[3] in (0, 3)
-
-
-def looks_like_http(first: bytes) -> bool | None:
-    """Whether a connection that begins so may be an HTTP/1 request, however odd; None: too early to say.
-
-    In doubt it is HTTP: the strict parser then refuses what a lenient server might have accepted. A word and a space
-    also begin SMTP, IMAP, git and SSH; they are told by their first line, which names no HTTP version.
-    """
-    if not first:
-        return None
-    if first[0] in b"\r\n \t\v\f":
-        return True
-    rest = first[:FIRST_LINE].lstrip(TOKEN)
-    if not rest:
-        return True if len(first) >= FIRST_LINE else None
-    word = first[: min(len(first), FIRST_LINE) - len(rest)]
-    if not word or rest[0] not in b" \t\v\f":
-        return False
-    return True if word.upper() in METHODS else _line_is_http(first)
-
-
-def _line_is_http(first: bytes) -> bool | None:
-    """By the first line; a NUL ends one too, for git's sake."""
-    start = first[:FIRST_LINE]
-    ends = [at for at in (start.find(b"\n"), start.find(b"\0")) if at >= 0]
-    if b"HTTP/" in (start[: min(ends)] if ends else start).upper():
-        return True
-    if ends:
-        return False
-    return True if len(first) >= FIRST_LINE else None

@@ -8,8 +8,9 @@ none, it is denied.
 
 from __future__ import annotations
 
-from netsandbox_proxy.clienthello import ClientHelloReader, looks_like_http, looks_like_tls
+from netsandbox_proxy.clienthello import ClientHelloReader
 from netsandbox_proxy.errors import ProtocolError
+from netsandbox_proxy.opening import looks_like_http, looks_like_tls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
