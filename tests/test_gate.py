@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from netsandbox_dns.guard import TunnelGuard
 from netsandbox_dns.pool import SyntheticPool
 from netsandbox_dns.upstream import Failed, Found
-from netsandbox_proxy.contract import Attempt, Grant, Parent, Refusal
+from netsandbox_proxy.contract import Attempt, Parent, Refusal
 
 from netsandbox.gate import AF_INET, AF_INET6, Gate
 from netsandbox.policy import reasons
@@ -261,14 +261,9 @@ class TestFailsClosed:
         bench.upstream.lookup = broken  # type: ignore[method-assign]
         self.only_refusal(bench)
 
-    def test_a_guard_that_fails(self) -> None:
-        self.only_refusal(Bench(POLICY, guard=Broken()))
-
-    def test_a_clock_that_fails(self) -> None:
-        self.only_refusal(Bench(POLICY, clock=broken))
-
-    def test_a_list_of_own_addresses_that_cannot_be_read(self) -> None:
-        self.only_refusal(Bench(POLICY, {"example.com": found("203.0.113.1")}, own=broken))
+    @pytest.mark.parametrize("part", [{"guard": Broken()}, {"clock": broken}, {"own": broken}])
+    def test_a_guard_a_clock_or_a_list_of_own_addresses_that_fails(self, part: dict[str, Any]) -> None:
+        self.only_refusal(Bench(POLICY, {"example.com": found("203.0.113.1")}, **part))
 
     def test_a_pool_that_fails(self) -> None:
         bench = Bench(POLICY)
@@ -330,13 +325,9 @@ class TestParent:
 
 
 class TestLaterWords:
-    def grant(self, bench: Bench) -> Grant:
-        granted: Grant = bench.admit(b"example.com")
-        return granted
-
     def test_a_denial_found_later_is_recorded_with_its_reason(self) -> None:
         bench = Bench(POLICY, {"example.com": found("203.0.113.1")})
-        refusal = bench.gate.refuse(self.grant(bench), reasons.SNI_MISMATCH)
+        refusal = bench.gate.refuse(bench.admit(b"example.com"), reasons.SNI_MISMATCH)
         assert refusal.reason == "sni-mismatch"
         assert bench.records[-1]["verdict"] == "deny"
 
@@ -349,18 +340,16 @@ class TestLaterWords:
 
     def test_the_end_carries_bytes_and_time(self) -> None:
         bench = Bench(POLICY, {"example.com": found("203.0.113.1")})
-        bench.gate.ended(self.grant(bench), "203.0.113.1", 1, 2, 3, "tls")
+        bench.gate.ended(bench.admit(b"example.com"), "203.0.113.1", 1, 2, 3, "tls")
         record = bench.records[-1]
         assert (record["bytes_up"], record["bytes_down"], record["ms"], record["outcome"]) == (1, 2, 3, "tls")
 
 
-class TestAttribution:
-    def test_the_program_behind_an_attempt_is_in_its_record(self) -> None:
-        bench = Bench(POLICY, {"example.com": found("203.0.113.1")}, attribute=lambda source: (7, "/bin/curl"))
-        grant = bench.admit(b"example.com")
-        bench.gate.dialling(grant, "203.0.113.1")
-        bench.admit(b"denied.test")
-        assert [(record["pid"], record["exe"]) for record in bench.records] == [(7, "/bin/curl")] * 2
+def test_the_program_behind_an_attempt_is_in_its_record() -> None:
+    bench = Bench(POLICY, {"example.com": found("203.0.113.1")}, attribute=lambda source: (7, "/bin/curl"))
+    bench.gate.dialling(bench.admit(b"example.com"), "203.0.113.1")
+    bench.admit(b"denied.test")
+    assert [(record["pid"], record["exe"]) for record in bench.records] == [(7, "/bin/curl")] * 2
 
 
 class TestQuestions:
