@@ -307,21 +307,14 @@ class TestTunnelGuard:
         assert bench.admit(b"b.wild.test").reason == "tunnel-rate"
 
 
-class TestParent:
-    PARENT = Parent([(AF_INET, "192.0.2.99")], 3128, b"Basic x")
-
-    def test_names_go_to_it_unresolved_and_only_allowed_ones(self) -> None:
-        bench = Bench(POLICY, parent=self.PARENT)
-        grant = bench.admit(b"example.com")
-        assert (grant.parent, grant.addresses, grant.named) == (self.PARENT, (), True)
-        assert isinstance(bench.admit(b"denied.test"), Refusal)
-        assert "lookup" not in bench.order
-
-    def test_addresses_and_loopback_do_not(self) -> None:
-        policy = Policy(["example.com"], (), ["192.0.2.7:443", "127.0.0.1:443"])
-        bench = Bench(policy, parent=self.PARENT)
-        assert bench.admit(b"192.0.2.7").parent is None
-        assert bench.admit(b"localhost").parent is None
+def test_a_parent_proxy_gets_allowed_names_unresolved_and_neither_addresses_nor_loopback() -> None:
+    parent = Parent([(AF_INET, "192.0.2.99")], 3128, b"Basic x")
+    bench = Bench(Policy(["example.com"], (), ["192.0.2.7:443", "127.0.0.1:443"]), parent=parent)
+    grant = bench.admit(b"example.com")
+    assert (grant.parent, grant.addresses, grant.named) == (parent, (), True)
+    assert isinstance(bench.admit(b"denied.test"), Refusal)
+    assert [bench.admit(host).parent for host in (b"192.0.2.7", b"localhost")] == [None, None]
+    assert "lookup" not in bench.order
 
 
 class TestLaterWords:
