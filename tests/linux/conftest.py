@@ -1,9 +1,8 @@
-"""Support for the backend's tests: a second opinion on BPF, a log that remembers, and what this kernel offers."""
+"""Support for the backend's tests: a second opinion on BPF, and a log that remembers."""
 
 from __future__ import annotations
 
 import struct
-import subprocess
 from typing import Any
 
 import pytest
@@ -55,15 +54,3 @@ class FakeLog:
 @pytest.fixture
 def log() -> FakeLog:
     return FakeLog()
-
-
-@pytest.fixture(scope="session")
-def namespaces() -> None:
-    """Skips where no session can stand."""
-    command = ["unshare", "--user", "--map-root-user", "--net", "--mount", "--pid", "--fork", "true"]
-    try:
-        tried = subprocess.run(command, capture_output=True, text=True, check=False, timeout=10)
-    except FileNotFoundError:
-        pytest.skip("unshare is missing (package util-linux)")
-    if tried.returncode != 0:
-        pytest.skip(f"this machine gives no user namespaces: {tried.stderr.strip()}")

@@ -15,7 +15,7 @@ from netsandbox.errors import CommandError, HostError
 from netsandbox.linux import launch, plan, seccomp
 from netsandbox.linux.syscalls import abi_of
 
-pytestmark = pytest.mark.usefixtures("namespaces")
+pytestmark = pytest.mark.usefixtures("user_namespaces")
 Start = Callable[..., launch.Helper]
 
 
