@@ -108,7 +108,7 @@ def test_magic_links_are_not_followed(tmp_path: Path) -> None:
 
 
 @pytest.mark.attack(132)
-def test_a_socket_is_told_from_one_of_another_network(namespaces: None) -> None:
+def test_a_socket_is_told_from_one_of_another_network(user_namespaces: None) -> None:
     """The caller's network counts, not ours: a socket of ours is foreign to a process that has its own."""
     ends, hold = os.pipe(), os.pipe()
     command = ["unshare", "--user", "--map-root-user", "--net", "--", "sh", "-c", "echo; read x"]
