@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from socket import inet_ntoa
 from typing import Any
 
@@ -10,86 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from netsandbox_dns.guard import TunnelGuard
-from netsandbox_dns.pool import SyntheticPool
-from netsandbox_dns.upstream import Failed, Found
+from netsandbox_dns.upstream import Failed
 from netsandbox_proxy.contract import Attempt, Parent, Refusal
 
-from netsandbox.gate import AF_INET, AF_INET6, Gate
+from netsandbox.gate import AF_INET, AF_INET6
 from netsandbox.policy import reasons
-from netsandbox.policy.ip import Address, parse
+from netsandbox.policy.ip import parse
 from netsandbox.policy.names import canonical
 from netsandbox.policy.policy import Policy
 from netsandbox.policy.verdict import TCP, Request
-
-SOURCE = ("127.0.0.1", 40000)
-
-
-class Log:
-    """Keeps the records in one list with everything else that happens, so that order can be proven."""
-
-    def __init__(self, story: list[Any]) -> None:
-        self.story = story
-        self.writable = True
-
-    def write(self, event: str, **fields: object) -> bool:
-        if self.writable:
-            self.story.append((event, fields))
-        return self.writable
-
-
-class Upstream:
-    """Answers from a table; a callable answer is called and may raise; None answers later, through `waiting`."""
-
-    def __init__(self, story: list[Any], table: dict[str, Any]) -> None:
-        self.story = story
-        self.table = table
-        self.waiting: list[Callable[[Any], None]] = []
-
-    def lookup(self, name: str, done: Callable[[Any], None]) -> None:
-        self.story.append(("lookup", name))
-        answer = self.table.get(name, Failed("nxdomain"))
-        if answer is None:
-            self.waiting.append(done)
-            return
-        done(answer() if callable(answer) else answer)
-
-
-def found(*addresses: str, chain: tuple[str, ...] = ()) -> Found:
-    return Found([(AF_INET6 if ":" in text else AF_INET, text) for text in addresses], list(chain), 60)
-
-
-class Bench:
-    """A gate with everything around it that a test may want to turn."""
-
-    def __init__(self, policy: Policy, table: dict[str, Any] | None = None, **changes: Any) -> None:
-        self.story: list[Any] = []
-        self.log = Log(self.story)
-        self.upstream = Upstream(self.story, table or {})
-        self.pool = SyntheticPool()
-        self.own: frozenset[Address] = frozenset()
-        settings = {"own": lambda: self.own, "attribute": lambda source: None, "clock": lambda: 0.0, **changes}
-        guard = settings.pop("guard", TunnelGuard())
-        self.gate = Gate(policy, self.log, self.upstream, self.pool, guard, **settings)  # type: ignore[arg-type]
-
-    def admit(self, host: bytes, port: int = 443, door: str = "connect", address: str | None = None) -> Any:
-        answers: list[Any] = []
-
-        def done(outcome: Any) -> None:
-            self.story.append(("done", outcome))
-            answers.append(outcome)
-
-        self.gate.admit(Attempt(door, host, port, SOURCE, address), done)
-        assert len(answers) <= 1
-        return answers[0] if answers else None
-
-    @property
-    def records(self) -> list[dict[str, Any]]:
-        return [fields for event, fields in self.story if event in ("egress", "policy", "dns", "udp", "egress.end")]
-
-    @property
-    def order(self) -> list[str]:
-        return [event for event, _ in self.story]
-
+from tests.rig.gate_bench import SOURCE, Bench, found
 
 POLICY = Policy(["example.com", "*.wild.test"], ["bad.wild.test"], ["192.0.2.0/24:443"])
 
@@ -116,9 +45,9 @@ class TestOrder:
     def test_a_grant_is_recorded_when_it_is_dialled_and_not_before(self) -> None:
         bench = Bench(POLICY, {"example.com": found("203.0.113.1")})
         grant = bench.admit(b"example.com")
-        assert bench.order == ["lookup", "done"]
+        assert bench.order == ["dns", "lookup", "done"]
         assert bench.gate.dialling(grant, "203.0.113.1") is True
-        (record,) = bench.records
+        record = bench.records[-1]
         assert (record["verdict"], record["address"], record["rule"]) == ("allow", "203.0.113.1", "example.com")
 
     def test_a_record_that_cannot_be_written_forbids_the_dialling(self) -> None:
@@ -129,6 +58,16 @@ class TestOrder:
         assert bench.gate.dialling(grant, "203.0.113.1") is False
         assert isinstance(bench.admit(b"denied.test"), Refusal)  # a no needs no log to be a no
 
+    def test_a_question_to_the_world_has_its_record_first_or_is_not_asked(self) -> None:
+        bench = Bench(POLICY, {"example.com": found("203.0.113.1")})
+        bench.log.writable = False
+        assert bench.admit(b"example.com").reason == "audit-unwritable"
+        assert "lookup" not in bench.order
+        bench.log.writable = bench.upstream.known = True  # what is known already asks nobody
+        assert bench.admit(b"example.com").allowed
+        assert bench.order[-2:] == ["lookup", "done"]
+        assert "dns" not in bench.order
+
 
 class TestCheckedIsDialled:
     """INV-2 and INV-4."""
@@ -138,7 +77,7 @@ class TestCheckedIsDialled:
         bench = Bench(POLICY, {"example.com": found("203.0.113.1")})
         grant = bench.admit(spelling)
         assert (grant.host, grant.port, grant.named) == ("example.com", 443, True)
-        assert bench.story[0] == ("lookup", "example.com")
+        assert ("lookup", "example.com") in bench.story
 
     def test_only_addresses_that_passed_are_granted(self) -> None:
         table = {"example.com": found("10.0.0.1", "203.0.113.1", "127.0.0.1", "::1", "2001:db8::1", "not-an-address")}
@@ -150,8 +89,8 @@ class TestCheckedIsDialled:
         bench = Bench(POLICY, {"example.com": found(address)})
         refusal = bench.admit(b"example.com")
         assert refusal.reason == "address-guard"
-        assert bench.order == ["lookup", "egress", "done"]
-        assert bench.records[0]["address"]
+        assert bench.order[-3:] == ["lookup", "egress", "done"]
+        assert bench.records[-1]["address"]
 
     def test_the_hosts_own_addresses_are_inside_as_soon_as_they_are_known(self) -> None:
         bench = Bench(POLICY, {"example.com": found("203.0.113.9")})
@@ -171,7 +110,7 @@ class TestCheckedIsDialled:
     def test_a_lookup_that_fails_is_refused_and_says_how(self, why: str) -> None:
         bench = Bench(POLICY, {"example.com": Failed(why)})
         assert bench.admit(b"example.com").reason == "lookup-failed"
-        assert bench.records[0]["detail"] == why
+        assert bench.records[-1]["detail"] == why
 
     def test_an_alias_that_is_denied_ends_the_chain(self) -> None:
         table = {"example.com": found("203.0.113.1", chain=("cdn.test", "bad.wild.test"))}
@@ -238,7 +177,7 @@ class TestFailsClosed:
         assert bench.order.count("done") == 1
         assert bench.order[-1] == "done"
         assert any("broken" in str(record.get("detail")) for record in bench.records)
-        assert not any(record.get("verdict") == "allow" for record in bench.records)
+        assert not any(event == "egress" and f["verdict"] == "allow" for event, f in bench.story if event != "lookup")
 
     def test_a_policy_that_fails(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(Policy, "decide", broken)
@@ -342,7 +281,8 @@ def test_the_program_behind_an_attempt_is_in_its_record() -> None:
     bench = Bench(POLICY, {"example.com": found("203.0.113.1")}, attribute=lambda source: (7, "/bin/curl"))
     bench.gate.dialling(bench.admit(b"example.com"), "203.0.113.1")
     bench.admit(b"denied.test")
-    assert [(record["pid"], record["exe"]) for record in bench.records] == [(7, "/bin/curl")] * 2
+    records = [fields for event, fields in bench.story if event == "egress"]
+    assert [(record["pid"], record["exe"]) for record in records] == [(7, "/bin/curl")] * 2
 
 
 class TestQuestions:
