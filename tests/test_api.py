@@ -51,6 +51,7 @@ def test_the_package_offers_what_it_documents() -> None:
         package.nothing  # noqa: B018
 
 
+@pytest.mark.usefixtures("user_namespaces")
 class TestRun:
     def test_a_result_tells_status_session_log_and_denials(self, pipe: Any) -> None:
         with Sandbox(Policy(allow_domains=["example.com"])) as box:

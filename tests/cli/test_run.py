@@ -13,6 +13,8 @@ from netsandbox.cli.policy_options import policy_of, read_config, settings_of
 from netsandbox.cli.run import OPTIONS
 from netsandbox.errors import UsageError
 
+pytestmark = pytest.mark.usefixtures("user_namespaces")
+
 MISTAKES = {
     "unknown option": ["--allow-domian", "example.com"],
     "unknown short option": ["-Z"],
