@@ -64,16 +64,16 @@ class Call:
 class Listener:
     """Serves the listener's descriptor until the session ends."""
 
-    def __init__(self, loop: Loop, fd: int, log: AuditLog, unix_sockets: Sequence[str | Pin]) -> None:
+    def __init__(self, loop: Loop, fd: int, log: AuditLog, pins: Sequence[Pin]) -> None:
         self._loop = loop
         self._fd = fd
         self._log = log
         self._repeats: dict[tuple[str, tuple[int, int, int]], int] = {}
         self._broker: UnixBroker | None = None
-        if unix_sockets:
+        if pins:
             from netsandbox.linux.unix_broker import UnixBroker
 
-            self._broker = UnixBroker(self, log, unix_sockets)
+            self._broker = UnixBroker(self, log, pins)
         loop.watch(fd, IN, self.serve)
 
     def serve(self, events: int) -> None:

@@ -25,15 +25,15 @@ import stat
 from netsandbox.linux import caller
 from netsandbox.linux.notify import TYPES
 from netsandbox.linux.syscalls import abi_of
-from netsandbox.linux.unix_pins import Pin
 from netsandbox.policy import reasons
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from netsandbox.audit.log import AuditLog
     from netsandbox.linux.notify import Call, Listener
+    from netsandbox.linux.unix_pins import Pin
 
 MAX_ADDRESS = 128  # sizeof(struct sockaddr_storage)
 MAX_WAITING = 256
@@ -82,12 +82,12 @@ class Task:
 
 
 class UnixBroker:
-    """One per session. *paths* are those of the policy, or the pins that were made of them before the workload ran."""
+    """One per session. *pins* are the paths of the policy, pinned before the workload ran; they are ours to close."""
 
-    def __init__(self, listener: Listener, log: AuditLog, paths: Iterable[str | Pin]) -> None:
+    def __init__(self, listener: Listener, log: AuditLog, pins: Sequence[Pin]) -> None:
         self._listener = listener
         self._log = log
-        self._pins = [path if isinstance(path, Pin) else Pin(path) for path in paths]
+        self._pins = pins
         calls = abi_of(os.uname().machine).calls
         self._names = {calls[name]: name for name in ("connect", "bind")}
         self._repeats: dict[tuple[tuple[str, object], ...], int] = {}

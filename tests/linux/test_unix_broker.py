@@ -17,6 +17,7 @@ import pytest
 from netsandbox.linux import caller, notify, unix_broker
 from netsandbox.linux.syscalls import abi_of
 from netsandbox.linux.unix_broker import UnixBroker
+from netsandbox.linux.unix_pins import Pin
 
 CALLS = abi_of(os.uname().machine).calls
 
@@ -58,7 +59,7 @@ class Scene:
         self.server = socket.socket(socket.AF_UNIX)
         self.server.bind(str(path))
         self.server.listen()
-        self.broker = UnixBroker(self.listener, log, (str(path),))  # type: ignore[arg-type]
+        self.broker = UnixBroker(self.listener, log, (Pin(str(path)),))  # type: ignore[arg-type]
 
     def call(self, name: str, sock: socket.socket, address: bytes, length: int | None = None) -> notify.Call:
         self._memory = ctypes.create_string_buffer(address, max(len(address), 1))
