@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import sys
 import time
+from timeit import repeat
 
 from netsandbox.policy.names import canonical
 from netsandbox.policy.policy import Policy
 from netsandbox.policy.verdict import TCP, Request
 
-DECISIONS = 20_000
+DECISIONS = 4_000
+TRIES = 10  # the quickest counts: what else the machine does can only make a try slower
 
 
 def rules(count: int) -> list[str]:
@@ -21,17 +23,15 @@ def rules(count: int) -> list[str]:
 def decide_microseconds(policy: Policy, host: str, port: int) -> float:
     request = Request(canonical(host), port, TCP)
     decide = policy.decide
-    began = time.perf_counter()
-    for _ in range(DECISIONS):
-        decide(request)
-    return (time.perf_counter() - began) / DECISIONS * 1e6
+    return min(repeat(lambda: decide(request), number=DECISIONS, repeat=TRIES)) / DECISIONS * 1e6
 
 
 def main() -> None:
     texts = rules(int(sys.argv[1]))
-    began = time.perf_counter()
+    began = time.process_time()
     policy = Policy(texts)
-    loaded = time.perf_counter() - began
+    policy.decide(Request(canonical("example.com"), 443, TCP))  # its tables are made for the first question
+    loaded = time.process_time() - began
     questions = {
         "exact": ("host-5.zone5.example.com", 443),
         "wildcard": ("a.b.w4.example.org", 8443),
