@@ -32,6 +32,8 @@ lint: $(VENV)/.test
 	$(BIN)/ruff format --check --quiet . $(SCRIPTS)
 	$(BIN)/mypy
 	$(BIN)/mypy -p tests.rig
+	$(BIN)/mypy scripts/demo
+	MYPYPATH=bench $(BIN)/mypy bench/main.py
 	$(BIN)/lint-imports
 
 fuzz: $(VENV)/.test

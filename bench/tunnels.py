@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Callable
 
 from figures import Result, Series
 from processes import cpu_seconds
@@ -32,7 +33,7 @@ def measure(rig: Rig, rounds: int) -> Result:
     rates, middles, tails, costs = Series(), Series(), Series(), Series()
     for _ in range(rounds):
         for kind, words in kinds.items():
-            runs = [(f"{OURS}, {kind}", box.pid, DOOR, box.run)]
+            runs: list[tuple[str, int, int, Callable[[str], str]]] = [(f"{OURS}, {kind}", box.pid, DOOR, box.run)]
             if rig.squid is not None:
                 runs.append((f"{SQUID}, {kind}", rig.squid.server.pid, rig.squid.port, _outside))
             for name, pid, port, run in runs:
