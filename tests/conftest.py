@@ -15,6 +15,7 @@ pytest_plugins = [
     "tests.rig.probes",
     "tests.rig.command",
     "tests.rig.leftovers",
+    "tests.rig.world",
     "tests.rig.namespaces",
     "tests.rig.skips",
 ]

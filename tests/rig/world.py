@@ -1,29 +1,72 @@
-"""The small world of an attack: an origin that is allowed, one that is not, and a name server that leads to both."""
+"""The world as most programs meet it: one server that they may reach by name, and its twin that they may not."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+import os
+import shutil
+from typing import TYPE_CHECKING, Any
 
-from tests.rig.inside import Attack, attack
+import pytest
+
+if TYPE_CHECKING:
+    from tests.rig.authority import Authority
+    from tests.rig.canary import Canaries, StreamCanary
+    from tests.rig.command import CommandLine, Run
+
+ALLOWED, DENIED = "allowed.test", "denied.test"
 
 
-@dataclass
+def need(program: str, package: str) -> str:
+    """The path of PROGRAM; without it the test is skipped and names the Debian package that brings it."""
+    found = shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
+    if found is None:
+        pytest.skip(f"{program} is missing (package {package})")
+    return found
+
+
 class World:
-    """An origin that is allowed as allowed.test, and one that no name leads to legally."""
+    """An allowed server and a forbidden one, names for both, and the options that let only the first through.
 
-    good: Any
-    bad: Any
-    authority: Any
-    netsandbox: Any
+    The address guard is lifted for both, so that a denial is the name's alone.
+    """
 
-    @property
-    def options(self) -> list[str]:
-        rules = ["--allow-domain", f"allowed.test:{self.good.port}", "--allow-domain", f"other.test:{self.good.port}"]
-        # Both addresses pass the address guard, so a denial below is the policy's or the door's, never the guard's.
-        rules += ["--allow-address", f"127.0.0.1:{self.good.port}", "--allow-address", f"127.0.0.1:{self.bad.port}"]
-        return [*rules, "--upstream-dns", self.authority.address]
+    def __init__(self, netsandbox: CommandLine, canary: Canaries, authority: Authority) -> None:
+        self.netsandbox = netsandbox
+        self.canary = canary
+        self.authority = authority
+        self.forbidden = canary.http(body=b"forbidden\n")
+        for name in (ALLOWED, DENIED):
+            authority.answer(name, "127.0.0.1")
 
-    def attack(self, script: str, **arguments: Any) -> Attack:
-        ports = {"good": self.good.port, "bad": self.bad.port}
-        return attack(self.netsandbox, self.options, script, arguments={**ports, **arguments})
+    def options(self, port: int) -> tuple[str, ...]:
+        names = ("--upstream-dns", self.authority.address, "--allow-domain", f"{ALLOWED}:{port}")
+        return (*names, "--allow-address", f"127.0.0.1:{port}", "--allow-address", self.forbidden.address)
+
+    def urls(self, port: int, scheme: str = "http") -> tuple[str, str]:
+        return f"{scheme}://{ALLOWED}:{port}/", f"{scheme}://{DENIED}:{self.forbidden.port}/"
+
+    def fetch_both(self, command: list[str], port: int, *options: str, scheme: str = "http", **more: Any) -> Run:
+        """Fetch the allowed URL, then the forbidden one, in one session; the statuses are printed last."""
+        script = 'good=$1 bad=$2; shift 2; "$@" "$good"; echo "good=$?"; "$@" "$bad"; echo "bad=$?"'
+        inside = ("sh", "-c", script, "sh", *self.urls(port, scheme), *command)
+        return self.netsandbox("run", *options, *self.options(port), "--", *inside, **more)
+
+    def assert_only_allowed(self, run: Run, server: StreamCanary, answer: str) -> None:
+        assert answer in run.stdout, (run.stdout, run.stderr)
+        assert "good=0" in run.stdout
+        assert "forbidden" not in run.stdout
+        assert server.accepts >= 1
+        assert self.forbidden.accepts == 0
+        self.assert_denied(run)
+        assert self.authority.count(DENIED) == 0
+
+    def assert_denied(self, run: Run) -> None:
+        denials = [r for r in run.audit if r.get("host") == DENIED]
+        assert denials
+        assert all(record["verdict"] == "deny" for record in denials)
+
+
+@pytest.fixture
+def world(netsandbox: CommandLine, canary: Canaries, authority: Authority) -> World:
+    """Two servers and the options that let one of them through."""
+    return World(netsandbox, canary, authority)
