@@ -48,16 +48,21 @@ class Sandbox:
     def __init__(self, policy: Policy, settings: RunSettings | None = None) -> None:
         base = settings or RunSettings()
         fitting = {**vars(base), "unix_sockets": bool(policy.allow_unix_sockets)}
-        self._start(lambda: policy, RunSettings(**fitting))
+        self._start(lambda: policy, RunSettings(**fitting), sealed=False)
 
     @classmethod
     def deferred(cls, policy: Callable[[], Policy], settings: RunSettings) -> Sandbox:
-        """A sandbox that asks for its policy while the kernel sets the session up; the command line is in a hurry."""
+        """For a process that exists for this one run, as the command line does.
+
+        The policy is asked for while the kernel sets the session up, and once the command runs nothing more can be
+        imported into this process but our own code.
+        """
         box = cls.__new__(cls)
-        box._start(policy, settings)
+        box._start(policy, settings, sealed=True)
         return box
 
-    def _start(self, policy: Callable[[], Policy], settings: RunSettings) -> None:
+    def _start(self, policy: Callable[[], Policy], settings: RunSettings, *, sealed: bool) -> None:
+        self._sealed = sealed
         self._policy = policy
         self.settings = settings
         self._open = True
@@ -89,7 +94,7 @@ class Sandbox:
         if not command or isinstance(command, (str, bytes)):
             raise TypeError("command is a list of strings, the program first")
         outer = os.environb if env is None else {os.fsencode(name): os.fsencode(value) for name, value in env.items()}
-        session = Session(self.settings)
+        session = Session(self.settings, sealed=self._sealed)
         status = session.run(self._policy, command, outer, (stdin, stdout, stderr))
         return Result(
             os.waitstatus_to_exitcode(status),

@@ -207,6 +207,10 @@ class Gate:
         return Pending(host, decided)
 
     def _look_up(self, attempt: Attempt, pending: Pending, done: Done) -> None:
+        """The question itself leaves the host, so it has a record of its own before it does (INV-5)."""
+        if not self._upstream.knows(pending.host.text) and not self._note_lookup(attempt, pending):
+            done(self._refuse(attempt, verdict(reasons.AUDIT_UNWRITABLE, pending.host.text, attempt.port)))
+            return
         answered = False
 
         def found(result: Found | Failed) -> None:
@@ -220,6 +224,17 @@ class Gate:
             if answered:
                 raise
             done(self._refuse(attempt, self._internal(attempt, error)))
+
+    def _note_lookup(self, attempt: Attempt, pending: Pending) -> bool:
+        decided = pending.decided
+        return self._log.write(
+            "dns",
+            verdict="allow",
+            reason=decided.reason,
+            rule=decided.rule,
+            door=attempt.door,
+            host=pending.host.text,
+        )
 
     def _host(self, attempt: Attempt) -> Host:
         """What the attempt is for: the name that its synthetic address stands for, its address, or its spelling."""

@@ -52,7 +52,7 @@ class OwnAddresses:
 
 def _read(path: str) -> str:
     try:
-        with open(path, encoding="ascii") as file:
+        with open(path, encoding="utf-8") as file:
             return file.read()
     except OSError:  # no IPv6, or a /proc without it: the guard's ranges still hold
         return ""

@@ -11,13 +11,14 @@ import os
 import sys
 import time
 
+from netsandbox import sealing
 from netsandbox.audit.places import log_path, new_session_id, state_home
 from netsandbox.environment import session_environment
 from netsandbox.errors import HostError
 from netsandbox.linux import launch, plan, seccomp
 from netsandbox.linux.stdio import check_stdio
 from netsandbox.linux.syscalls import abi_of
-from netsandbox.linux.view import session_view
+from netsandbox.linux.view import packages, session_view
 from netsandbox.signals import Forwarder
 
 TYPE_CHECKING = False
@@ -36,8 +37,9 @@ if TYPE_CHECKING:
 class Session:
     """Run once. After `run`, `log` has the counts and the denials."""
 
-    def __init__(self, settings: RunSettings) -> None:
+    def __init__(self, settings: RunSettings, *, sealed: bool) -> None:
         self.settings = settings
+        self._sealed = sealed  # whether this process is ours alone, so that its imports can be sealed
         self.id = new_session_id()
         self.log_path = log_path(self.id, settings.audit_log)
         self._log: AuditLog | None = None
@@ -104,6 +106,7 @@ class Session:
 
     def _supervise(self, helper: launch.Helper, policy: Policy) -> Supervisor:
         pins, parent = _pins(policy), self._parent()
+        self._trust_imports(policy)
         sockets = helper.doors()
         forwarder = Forwarder(helper.pid)
         forwarder.hold()
@@ -117,6 +120,17 @@ class Session:
         finally:
             forwarder.restore()
         return supervisor
+
+    def _trust_imports(self, policy: Policy) -> None:
+        """Before the command can write a file: see `netsandbox.sealing`."""
+        if policy.allow_unix_sockets:
+            __import__("netsandbox.linux.unix_broker")
+        if policy.allow_query_types:
+            __import__("netsandbox_dns.forwarding")
+        if self._sealed:
+            sealing.seal(packages())
+        else:
+            sealing.load_everything()
 
     def _parent(self) -> Parent | None:
         if self.settings.upstream_proxy is None:

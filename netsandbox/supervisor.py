@@ -11,6 +11,7 @@ import _socket
 import os
 
 from netsandbox.loop import IN, Loop
+from netsandbox.sealing import DOORS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,25 +27,9 @@ if TYPE_CHECKING:
 
 LINGER_SECONDS = 0.25
 SETTLING_ROUNDS = 4
-# Loaded one by one while the command starts: the first connection finds them there, and a command that is over soon
-# waits for one module at most. The order is that of dependence.
+# The doors are loaded one by one while the command starts: the first connection finds them there, and a command that is
+# over soon waits for one module at most.
 WARM_UP_AFTER = 0.005
-WARM_UP = (
-    "netsandbox_dns.wire",
-    "netsandbox_dns.resolver",
-    "netsandbox_dns.upstream",
-    "netsandbox_dns.stream",
-    "netsandbox_dns.recorder",
-    "netsandbox_proxy.head",
-    "netsandbox_proxy.forward",
-    "netsandbox_proxy.clienthello",
-    "netsandbox_proxy.tunnel",
-    "netsandbox_proxy.door",
-    "netsandbox_proxy.forward_http",
-    "netsandbox.policy.decision",
-    "netsandbox.gate",
-    "netsandbox.doors",
-)
 KILLED = 9  # the wait status of a session that ended without telling us its own
 
 
@@ -144,8 +129,8 @@ class Supervisor:
         self._listener.serve(IN)
 
     def _warm_up(self, number: int) -> None:
-        if self._doors is None and number < len(WARM_UP):
-            __import__(WARM_UP[number])
+        if self._doors is None and number < len(DOORS):
+            __import__(DOORS[number])
             self._loop.call_later(0, lambda: self._warm_up(number + 1))
 
     def _on_first_packet(self, events: int) -> None:

@@ -77,6 +77,10 @@ class Upstream:
         self._pending: dict[str, Lookup] = {}
         self._forwarded = 0
 
+    def knows(self, name: str) -> bool:
+        """Whether a lookup now would put no question to a server."""
+        return name in self._pending or self._known(name) is not None
+
     def lookup(self, name: str, done: Callable[[Found | Failed], None]) -> None:
         """Call *done* once, now or later."""
         known = self._known(name)

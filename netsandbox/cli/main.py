@@ -18,6 +18,8 @@ COMMANDS = ("run", "explain", "audit", "doctor")
 def main() -> NoReturn:
     """Run the command line and leave the process without the interpreter's farewell, which takes milliseconds."""
     gc.disable()  # nothing becomes garbage on the way to exec; the doors turn it on again
+    if not sys.flags.safe_path:
+        del sys.path[0]  # the working directory or the script's: a command may have left modules there
     try:
         status = dispatch(sys.argv[1:])
     except NetsandboxError as error:
@@ -25,11 +27,12 @@ def main() -> NoReturn:
         _say(str(error))
     except KeyboardInterrupt:
         status = -2
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except OSError:  # whoever read our output is gone
-        pass
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:  # closed when we were started
+                stream.flush()
+        except OSError:  # whoever read our output is gone
+            pass
     leave(status)
 
 

@@ -16,7 +16,7 @@ def session_view(state: str, *protected: str | None) -> View:
 
     Nor can the folders on the way be moved, or a forged log could be put where the true one is looked for (attack 149).
     """
-    read_only = _packages() + [path for path in protected if path is not None]
+    read_only = packages() + [path for path in protected if path is not None]
     return View(
         uid=os.geteuid(),
         gid=os.getegid(),
@@ -43,7 +43,7 @@ def _folders_above(*paths: str) -> tuple[str, ...]:
     return tuple(sorted(found, key=len, reverse=True))
 
 
-def _packages() -> list[str]:
+def packages() -> list[str]:
     """The launcher and its components: side by side when installed, in their folders in a checkout."""
     root = os.path.dirname(PACKAGE)
     found = [PACKAGE]

@@ -105,11 +105,14 @@ static noreturn void serve(int signals, pid_t command)
     }
 }
 
-/* The working directory again, but through the mounts that now lie over it: the old one would see past them. */
+/* The working directory again, but through the mounts that now lie over it: the old one would see past them. One that
+ * is gone, or hidden now, becomes the root. */
 static void return_to(const char *folder)
 {
-    if (folder != NULL && chdir(folder) < 0 && errno != ENOENT)
-        fail("returning to the working directory");
+    if (folder != NULL && chdir(folder) == 0)
+        return;
+    if (chdir("/") < 0)
+        fail("leaving the working directory");
 }
 
 static noreturn void session(char **command, const sigset_t *mask)

@@ -67,6 +67,8 @@ class Decision:
         address = unmapped(address)
         if self.mode in (OFFLINE, LOCALHOST):
             return verdict(reasons.OFFLINE, host.text, port, address=address.text)
+        if doh.is_resolver_address(address) and self._addresses.match(address, port) is None:
+            return verdict(reasons.DOH_ENDPOINT, host.text, port, address=address.text)
         return self._judge(host.text, address, port, own, reasons.ONLINE if self.mode == ONLINE else reasons.RULE)
 
     def denies_name(self, host: Host, port: int = EVERY_PORT) -> Verdict | None:

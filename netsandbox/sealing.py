@@ -1,0 +1,94 @@
+"""What may be imported once the command runs: nothing that it could have written.
+
+The supervisor loads the doors while the command is already running, and the command can write what the user can: the
+working directory, a virtual environment, a Python of the user's own. A module planted there and imported here would run
+outside the sandbox. So before `go` there are two ways:
+
+- `seal` (the command line): from then on only the interpreter's built-in and frozen modules and our own packages can be
+  imported. Our packages are read-only inside the session, and they are reached by descriptors that were opened before
+  it began, so that moving a folder above them changes nothing.
+- `load_everything` (the Python API, where the process is not ours to seal): all of it is imported first.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from _frozen_importlib import BuiltinImporter, FrozenImporter
+from _frozen_importlib_external import PathFinder, spec_from_file_location
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+
+# Modules of the interpreter that the supervisor needs and that may be files: loaded while they can be trusted.
+NEEDED = ("_socket", "_struct", "_operator", "errno", "fcntl", "math", "resource", "select", "_signal", "_heapq")
+# Ours, in the order of dependence.
+DOORS = (
+    "netsandbox.supervisor",
+    "netsandbox_dns.wire",
+    "netsandbox_dns.resolver",
+    "netsandbox_dns.upstream",
+    "netsandbox_dns.stream",
+    "netsandbox_dns.recorder",
+    "netsandbox_proxy.head",
+    "netsandbox_proxy.forward",
+    "netsandbox_proxy.clienthello",
+    "netsandbox_proxy.tunnel",
+    "netsandbox_proxy.door",
+    "netsandbox_proxy.forward_http",
+    "netsandbox_proxy.pinned_http",
+    "netsandbox_proxy.socks_flow",
+    "netsandbox_proxy.farewell",
+    "netsandbox.policy.decision",
+    "netsandbox.gate",
+    "netsandbox.doors",
+    "netsandbox.linux.notify",
+)
+
+
+class Sealed:
+    """The last finder on the path: our packages, by their descriptors, and no others."""
+
+    def __init__(self, packages: list[str]) -> None:
+        self._homes = {}
+        for path in packages:
+            descriptor = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+            self._homes[os.path.basename(path)] = f"/proc/self/fd/{descriptor}"
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        top, dot, _ = name.partition(".")
+        home = self._homes.get(top)
+        if home is None:
+            return None
+        if not dot:
+            return spec_from_file_location(name, f"{home}/__init__.py", submodule_search_locations=[home])
+        return PathFinder.find_spec(name, path)  # type: ignore[arg-type]
+
+    def adopt(self, name: str, module: object) -> None:
+        """A package of ours that is loaded already looks for its modules by descriptor too."""
+        home = self._homes.get(name.partition(".")[0])
+        if home is not None and hasattr(module, "__path__"):
+            module.__path__ = ["/".join((home, *name.split(".")[1:]))]
+
+
+def load_needed() -> None:
+    for name in NEEDED:
+        __import__(name)
+
+
+def load_everything() -> None:
+    """For a process whose imports are not ours to seal."""
+    load_needed()
+    for name in DOORS:
+        __import__(name)
+
+
+def seal(packages: list[str]) -> None:
+    """From now on nothing is imported but built-in and frozen modules and *packages*."""
+    load_needed()
+    finder = Sealed(packages)
+    for name, module in list(sys.modules.items()):
+        finder.adopt(name, module)
+    sys.pycache_prefix = None  # bytecode lies beside our sources, where the session cannot write
+    sys.meta_path[:] = [BuiltinImporter, FrozenImporter, finder]
