@@ -19,52 +19,47 @@ from netsandbox.audit.reader import Record, read_lines
 from netsandbox.audit.summary import summarise
 from netsandbox.audit.sweep import sweep
 from netsandbox.audit.verify import verify
+from netsandbox.cli.help import print_help
+from netsandbox.cli.options import FLAG, VALUE, Option, Parsed, parse
 from netsandbox.errors import NetsandboxError, UsageError
 
 ACTIONS = ("tail", "show", "summary", "verify")
-FLAGS = {
-    "--denied": "denied",
-    "--json": "json",
-    "-f": "follow",
-    "--follow": "follow",
-    "--fail-on-denied": "fail_on_denied",
-}
-VALUES = {"--host": "host", "--since": "since", "--event": "event", "-n": "lines", "--lines": "lines"}
-# What an action has no use for is an error, so that nobody trusts a filter that was ignored.
-ONLY = {"follow": ("tail",), "lines": ("tail",), "fail_on_denied": ("summary",)}
+OPTIONS = (
+    Option("denied", FLAG, "", "", "only denials"),
+    Option("host", VALUE, "", "PATTERN", "only this host: example.com, *.example.com, **.example.com"),
+    Option("since", VALUE, "", "TIME", "only newer ones: 45s, 10m, 2h, 3d or an ISO time"),
+    Option("event", VALUE, "", "EVENT", "only this event: egress, dns, udp, socket, …"),
+    Option("lines", VALUE, "n", "N", "tail: how many records (20)"),
+    Option("follow", FLAG, "f", "", "tail: go on until the session ends"),
+    Option("fail-on-denied", FLAG, "", "", "summary: exit status 1 if anything was denied"),
+    Option("json", FLAG, "", "", "for programs"),
+    Option("help", FLAG, "h", "", "this text"),
+)
+FITTING = {"follow": ("tail",), "lines": ("tail",), "fail-on-denied": ("summary",), "json": ACTIONS}
+CHOOSING = ACTIONS[:3]  # the actions that options which choose records are for: verify needs every record
 FRAME = ("session.start", "session.end", ROTATE)
-HELP = """\
-Usage: netsandbox audit tail|show|summary|verify [SESSION|PATH] [OPTIONS]
+USAGE = """\
+usage: netsandbox audit tail|show|summary|verify [SESSION|PATH] [OPTIONS]
 
-  tail      the last records; -n N how many (20), -f goes on until the session ends
+  tail      the last records
   show      all records
   summary   per host: what was allowed, what was denied and the flag that would allow it
   verify    whether the log is as it was written; exit status 1 when it is not
 
-SESSION is an id or a unique part of one; without it the newest session is read.
-  --denied          only denials            --host PATTERN   only this host, *.host or **.host
-  --since TIME      45s, 10m, 2h, 3d, ISO   --event EVENT    only this event (egress, dns, udp, ...)
-  --json            for programs            --fail-on-denied summary: exit status 1 if anything was denied
-"""
+SESSION is an id or a unique part of one; without it the newest session is read."""
 
 
-@dataclass(slots=True)
-class Options:
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What was asked for."""
+
     action: str
-    target: str | None = None
-    denied: bool = False
-    json: bool = False
-    follow: bool = False
-    fail_on_denied: bool = False
-    host: str | None = None
-    since: str | None = None
-    event: str | None = None
-    lines: str | None = None
-
-    @property
-    def filter(self) -> Filter:
-        since = None if self.since is None else parse_since(self.since, datetime.now(UTC))
-        return Filter(self.denied, self.host, since, self.event)
+    target: str | None
+    keep: Filter
+    lines: int
+    follow: bool
+    fail_on_denied: bool
+    json: bool
 
 
 def main(argv: list[str]) -> int:
@@ -83,48 +78,49 @@ def main(argv: list[str]) -> int:
 
 
 def _run(argv: list[str]) -> int:
-    if any(word in ("-h", "--help") for word in argv):
-        print(HELP, end="")
-        return 0
-    options = parse(argv)
-    keep = options.filter
-    path = find_log(options.target)
-    status = {"tail": _tail, "show": _show, "summary": _summary, "verify": _verify}[options.action](options, path, keep)
+    parsed = parse(argv, OPTIONS, "netsandbox audit")
+    if "help" in parsed.flags:
+        return print_help(USAGE, OPTIONS)
+    wish = read_wish(parsed)
+    path = find_log(wish.target)
+    status = {"tail": _tail, "show": _show, "summary": _summary, "verify": _verify}[wish.action](wish, path)
     sys.stdout.flush()
     sweep()
     return status
 
 
-def parse(argv: list[str]) -> Options:
-    if not argv:
+def read_wish(parsed: Parsed) -> Wish:
+    """What an action has no use for is an error, so that nobody trusts a filter that was ignored."""
+    action, target = _read_words(parsed)
+    flags, values = parsed.flags, parsed.values
+    for name in sorted([*flags, *values]):
+        fitting = FITTING.get(name, CHOOSING)
+        if action not in fitting:
+            raise UsageError(f"audit {action} takes no --{name}; it is for audit {' and '.join(fitting)}")
+        if values.get(name) == "":
+            raise UsageError(f"--{name} needs a value; see `netsandbox audit --help`")
+    since = values.get("since")
+    moment = None if since is None else parse_since(since, datetime.now(UTC))
+    return Wish(
+        action,
+        target,
+        Filter(denied="denied" in flags, host=values.get("host"), since=moment, event=values.get("event")),
+        _line_count(values.get("lines")),
+        follow="follow" in flags,
+        fail_on_denied="fail-on-denied" in flags,
+        json="json" in flags,
+    )
+
+
+def _read_words(parsed: Parsed) -> tuple[str, str | None]:
+    words = [*parsed.words, *(parsed.command or ())]
+    if not words:
         raise UsageError(f"audit needs one of {', '.join(ACTIONS)}; try `netsandbox audit summary`")
-    if argv[0] not in ACTIONS:
-        raise UsageError(f"audit knows no {argv[0]!a}; use one of {', '.join(ACTIONS)}")
-    options = Options(argv[0])
-    words = iter(argv[1:])
-    for word in words:
-        name, equals, value = word.partition("=")
-        if word in FLAGS:
-            _set(options, FLAGS[word], word, value=True)
-        elif name in VALUES and (not equals or name.startswith("--")):
-            given = value if equals else next(words, None)
-            if not given:
-                raise UsageError(f"{name} needs a value; see `netsandbox audit --help`")
-            _set(options, VALUES[name], name, value=given)
-        elif word.startswith("-"):
-            raise UsageError(f"audit {options.action} knows no option {word!a}; see `netsandbox audit --help`")
-        elif options.target is not None:
-            raise UsageError(f"audit {options.action} reads one log, not also {word!a}; run it once for each")
-        else:
-            options.target = word
-    return options
-
-
-def _set(options: Options, field: str, word: str, *, value: str | bool) -> None:
-    fitting = ONLY.get(field, ACTIONS if field == "json" else ACTIONS[:3])
-    if options.action not in fitting:
-        raise UsageError(f"audit {options.action} takes no {word}; it is for audit {' and '.join(fitting)}")
-    setattr(options, field, value)
+    if words[0] not in ACTIONS:
+        raise UsageError(f"audit knows no {words[0]!a}; use one of {', '.join(ACTIONS)}")
+    if len(words) > 2:
+        raise UsageError(f"audit {words[0]} reads one log, not also {words[2]!a}; run it once for each")
+    return words[0], words[1] if len(words) > 1 else None
 
 
 def find_log(target: str | None) -> str:
@@ -161,33 +157,32 @@ def _coloured() -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def _print(records: Iterable[Record], options: Options) -> None:
+def _print(records: Iterable[Record], wish: Wish) -> None:
     coloured = _coloured()
     for record in records:
-        print(json.dumps(record, separators=(",", ":")) if options.json else table.row(record, coloured=coloured))
+        print(json.dumps(record, separators=(",", ":")) if wish.json else table.row(record, coloured=coloured))
 
 
-def _show(options: Options, path: str, keep: Filter) -> int:
-    _print(filter(keep, _records(path)), options)
+def _show(wish: Wish, path: str) -> int:
+    _print(filter(wish.keep, _records(path)), wish)
     return 0
 
 
-def _tail(options: Options, path: str, keep: Filter) -> int:
-    count = _line_count(options.lines)
-    if not options.follow:
-        _print(deque(filter(keep, _records(path)), maxlen=count), options)
+def _tail(wish: Wish, path: str) -> int:
+    if not wish.follow:
+        _print(deque(filter(wish.keep, _records(path)), maxlen=wish.lines), wish)
         return 0
-    last: deque[Record] | None = deque(maxlen=count)
+    last: deque[Record] | None = deque(maxlen=wish.lines)
     for record in follow(path):
         if record is None:
-            _print(last or (), options)
+            _print(last or (), wish)
             last = None
             sys.stdout.flush()
-        elif keep(record) and last is not None:
+        elif wish.keep(record) and last is not None:
             last.append(record)
-        elif keep(record):
-            _print([record], options)
-    _print(last or (), options)
+        elif wish.keep(record):
+            _print([record], wish)
+    _print(last or (), wish)
     return 0
 
 
@@ -199,19 +194,19 @@ def _line_count(text: str | None) -> int:
     return int(text)
 
 
-def _summary(options: Options, path: str, keep: Filter) -> int:
+def _summary(wish: Wish, path: str) -> int:
     # The frame of the session is no attempt: a filter on hosts must not make it look unfinished.
-    summary = summarise(record for record in _records(path) if keep(record) or record["event"] in FRAME)
-    if options.json:
+    summary = summarise(record for record in _records(path) if wish.keep(record) or record["event"] in FRAME)
+    if wish.json:
         print(json.dumps(summary.as_json(), indent=2))
     else:
         print(table.summary_text(summary, coloured=_coloured()))
-    return 1 if options.fail_on_denied and summary.attempts_denied else 0
+    return 1 if wish.fail_on_denied and summary.attempts_denied else 0
 
 
-def _verify(options: Options, path: str, _keep: Filter) -> int:
+def _verify(wish: Wish, path: str) -> int:
     report = verify(path)
-    if options.json:
+    if wish.json:
         print(json.dumps({"ok": report.ok, **asdict(report)}, indent=2))
     else:
         print(table.report_text(report))
