@@ -1,10 +1,14 @@
 """Names beyond ASCII: from a person's spelling to A-labels, and whether an A-label is well formed.
 
-Imported only when such a name is met: `encodings.idna` is heavy. Rule kept: a character that some version of IDNA
-drops, turns into a dot or turns into ASCII is refused, so no spelling grows or loses a label or imitates an ASCII name.
+Imported only when such a name is met. `to_alabels` is for what a person wrote and needs `encodings.idna`, which is
+heavy; `valid_alabel` is asked while a session runs and imports nothing. Rule kept: a character that some version of
+IDNA drops, turns into a dot or turns into ASCII is refused, so no spelling grows or loses a label or imitates an ASCII
+name.
 """
 
 from __future__ import annotations
+
+from netsandbox.policy import punycode
 
 # IDNA 2003 and IDNA 2008 map these differently (sharp s, final sigma); the joiners are refused as format characters.
 _DEVIATIONS = "\u00df\u1e9e\u03c2"
@@ -36,12 +40,10 @@ def to_alabels(text: str) -> str | None:
 def valid_alabel(label: str) -> bool:
     """Whether an `xn--` label is punycode for something that needs it, in its only spelling."""
     coded = label[4:]
-    try:
-        decoded = coded.encode("ascii").decode("punycode")
-        again = decoded.encode("punycode").decode("ascii")
-    except (UnicodeError, OverflowError):
+    decoded = punycode.decode(coded)
+    if decoded is None or decoded.isascii() or punycode.encode(decoded) != coded:
         return False
-    return again == coded and not decoded.isascii() and all(char.isascii() or _plain(char) for char in decoded)
+    return all(char.isascii() or _plain(char) for char in decoded)
 
 
 def _keeps(char: str) -> bool:
@@ -59,6 +61,4 @@ def _keeps(char: str) -> bool:
 
 def _plain(char: str) -> bool:
     """Whether *char* is visible and stands for itself: no dot in disguise, no control, format or private character."""
-    import unicodedata
-
-    return char not in _DOTS and unicodedata.category(char)[0] not in "CZ"
+    return char not in _DOTS and char.isprintable()
