@@ -12,6 +12,7 @@ import errno
 import fcntl
 import os
 
+from netsandbox.linux.repeats import Repeats
 from netsandbox.linux.seccomp import AF_UNIX
 from netsandbox.policy import reasons
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 NOTIF_RECV, NOTIF_SEND, NOTIF_ID_VALID = 0xC0502100, 0xC0182101, 0x40082102
 NOTIFICATION = _struct.Struct("=QIIiIQ6Q")
 RESPONSE = _struct.Struct("=QqiI")
-MAX_KINDS = 1024
 IN = 1  # EPOLLIN
 
 FAMILIES = {
@@ -67,13 +67,12 @@ class Listener:
     def __init__(self, loop: Loop, fd: int, log: AuditLog, pins: Sequence[Pin]) -> None:
         self._loop = loop
         self._fd = fd
-        self._log = log
-        self._repeats: dict[tuple[str, tuple[int, int, int]], int] = {}
+        self._repeats = Repeats(log)
         self._broker: UnixBroker | None = None
         if pins:
             from netsandbox.linux.unix_broker import UnixBroker
 
-            self._broker = UnixBroker(self, log, pins)
+            self._broker = UnixBroker(self, self._repeats, pins)
         loop.watch(fd, IN, self.serve)
 
     def serve(self, events: int) -> None:
@@ -110,9 +109,7 @@ class Listener:
 
     def close(self) -> None:
         """Write what was folded; without us every further call fails."""
-        for (exe, wish), count in self._repeats.items():
-            if count:
-                self._record(exe, wish, pid=None, count=count)
+        self._repeats.flush()
         if self._broker is not None:
             self._broker.close()
         self._loop.unwatch(self._fd)
@@ -130,33 +127,20 @@ class Listener:
         return Call(bytes(buffer))
 
     def _refuse_socket(self, call: Call) -> int:
-        """Record and deny; the same wish of the same program is recorded once, then counted."""
+        """Record and deny."""
         family, kind, protocol = (argument & 0xFFFFFFFF for argument in call.arguments[:3])
-        wish = (family, kind & 0xF, protocol)
-        exe = self.exe_of(call)
-        if (exe, wish) in self._repeats:
-            self._repeats[exe, wish] += 1
-        else:
-            if len(self._repeats) < MAX_KINDS:
-                self._repeats[exe, wish] = 0
-            self._record(exe, wish, pid=call.pid, count=1)
-        # Programs that probe for unix sockets (nscd, resolvers) expect this errno where there are none, and stay quiet.
-        return errno.EAFNOSUPPORT if family == AF_UNIX else errno.EPERM
-
-    def _record(self, exe: str, wish: tuple[int, int, int], *, pid: int | None, count: int) -> None:
-        family, kind, protocol = wish
-        self._log.write(
-            "socket",
+        self._repeats.note(
+            call.pid,
             verdict="deny",
             reason=reasons.UNIX_SOCKET if family == AF_UNIX else reasons.SOCKET_FAMILY,
             door="seccomp",
-            pid=pid,
-            exe=exe,
+            exe=self.exe_of(call),
             family=FAMILIES.get(family, str(family)),
-            type=TYPES.get(kind, str(kind)),
+            type=TYPES.get(kind & 0xF, str(kind & 0xF)),
             protocol=protocol,
-            count=count,
         )
+        # Programs that probe for unix sockets (nscd, resolvers) expect this errno where there are none, and stay quiet.
+        return errno.EAFNOSUPPORT if family == AF_UNIX else errno.EPERM
 
     def exe_of(self, call: Call) -> str:
         """The program that calls, as this host names it."""

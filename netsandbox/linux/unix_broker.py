@@ -31,13 +31,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from netsandbox.audit.log import AuditLog
     from netsandbox.linux.notify import Call, Listener
+    from netsandbox.linux.repeats import Repeats
     from netsandbox.linux.unix_pins import Pin
 
 MAX_ADDRESS = 128  # sizeof(struct sockaddr_storage)
 MAX_WAITING = 256
-MAX_KINDS = 1024
+MAX_UNHEARD = 1024
 UNPRIVILEGED_PORT = 1024
 AF_UNIX = (1).to_bytes(2, "little")
 OWN_MISTAKES = (errno.EBADF, errno.ENOTSOCK)  # the kernel would have said the same without looking at any address
@@ -84,13 +84,12 @@ class Task:
 class UnixBroker:
     """One per session. *pins* are the paths of the policy, pinned before the workload ran; they are ours to close."""
 
-    def __init__(self, listener: Listener, log: AuditLog, pins: Sequence[Pin]) -> None:
+    def __init__(self, listener: Listener, repeats: Repeats, pins: Sequence[Pin]) -> None:
         self._listener = listener
-        self._log = log
+        self._repeats = repeats
         self._pins = pins
         calls = abi_of(os.uname().machine).calls
         self._names = {calls[name]: name for name in ("connect", "bind")}
-        self._repeats: dict[tuple[tuple[str, object], ...], int] = {}
         self._waiting: set[Task] = set()
         self._unheard: set[tuple[str, int, bytes]] = set()  # made, but the caller was interrupted before it knew
 
@@ -110,10 +109,7 @@ class UnixBroker:
         self._refuse(call, decided)
 
     def close(self) -> None:
-        """Write what was folded. Threads that still wait end with the process; their callers are gone."""
-        for key, count in self._repeats.items():
-            if count:
-                self._log.write("socket", **dict(key), count=count)
+        """Threads that still wait end with the process; their callers are gone."""
         for pin in self._pins:
             pin.close()
 
@@ -220,7 +216,7 @@ class UnixBroker:
         return number
 
     def _remember(self, task: Task) -> None:
-        if len(self._unheard) >= MAX_KINDS:
+        if len(self._unheard) >= MAX_UNHEARD:
             self._unheard.clear()
         self._unheard.add(_key(task))
 
@@ -233,16 +229,9 @@ class UnixBroker:
             self._listener.answer(call, error=refusal.number)
 
     def _note(self, call: Call, **fields: object) -> bool:
-        """Record; the same wish of the same program is recorded once, then counted. False: it is not in the log."""
-        exe = self._listener.exe_of(call)
-        wish = {"door": "seccomp", "exe": exe, "family": "unix", "call": self._names[call.number], **fields}
-        key = tuple(wish.items())
-        if key in self._repeats:
-            self._repeats[key] += 1
-            return self._log.failed is None
-        if len(self._repeats) < MAX_KINDS:
-            self._repeats[key] = 0
-        return self._log.write("socket", pid=call.pid, **wish, count=1)
+        """False: it is not in the log."""
+        exe, name = self._listener.exe_of(call), self._names[call.number]
+        return self._repeats.note(call.pid, door="seccomp", exe=exe, family="unix", call=name, **fields)
 
 
 def _admits(pin: Pin, info: os.stat_result) -> bool:

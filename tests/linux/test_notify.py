@@ -122,12 +122,6 @@ def test_the_same_wish_is_recorded_once_and_then_counted(serve: Any, log: Any) -
     assert [record["count"] for record in log.records] == [1, 1, 4]
 
 
-def test_a_thousand_kinds_of_wishes_do_not_fill_the_memory(serve: Any, log: Any) -> None:
-    _, listener = serve(*(notification(arguments=(17, 3, protocol)) for protocol in range(notify.MAX_KINDS + 10)))
-    assert len(listener._repeats) == notify.MAX_KINDS
-    assert len(log.records) == notify.MAX_KINDS + 10
-
-
 @pytest.mark.attack(117)
 def test_a_log_that_fails_or_raises_does_not_turn_no_into_yes(serve: Any, log: Any, monkeypatch: Any) -> None:
     """INV-1: an error in our own code answers EPERM, never CONTINUE."""

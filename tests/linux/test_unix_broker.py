@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from netsandbox.linux import caller, notify, unix_broker
+from netsandbox.linux.repeats import Repeats
 from netsandbox.linux.syscalls import abi_of
 from netsandbox.linux.unix_broker import UnixBroker
 from netsandbox.linux.unix_pins import Pin
@@ -54,12 +55,13 @@ class Scene:
 
     def __init__(self, log: Any, path: Path) -> None:
         self.listener = FakeListener()
+        self.repeats = Repeats(log)
         self.log = log
         self.path = path
         self.server = socket.socket(socket.AF_UNIX)
         self.server.bind(str(path))
         self.server.listen()
-        self.broker = UnixBroker(self.listener, log, (Pin(str(path)),))  # type: ignore[arg-type]
+        self.broker = UnixBroker(self.listener, self.repeats, (Pin(str(path)),))  # type: ignore[arg-type]
 
     def call(self, name: str, sock: socket.socket, address: bytes, length: int | None = None) -> notify.Call:
         self._memory = ctypes.create_string_buffer(address, max(len(address), 1))
@@ -227,5 +229,5 @@ def test_ports_that_need_a_capability_stay_closed(scene: Scene) -> None:
 def test_repeats_are_counted_and_written_at_the_end(scene: Scene) -> None:
     for _ in range(5):
         scene.ask(path="\0x")
-    scene.broker.close()
+    scene.repeats.flush()
     assert [record["count"] for record in scene.log.records] == [1, 4]
