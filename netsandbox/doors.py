@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from netsandbox_proxy.contract import Parent
 
     from netsandbox.audit.log import AuditLog
+    from netsandbox.host_resolver import HostResolver
     from netsandbox.loop import Loop
     from netsandbox.policy.policy import Policy
-    from netsandbox.settings import RunSettings
 
 
 class Doors:
@@ -41,7 +41,7 @@ class Doors:
         loop: Loop,
         policy: Policy,
         log: AuditLog,
-        settings: RunSettings,
+        resolver: HostResolver,
         sockets: dict[str, _socket.socket],
         *,
         init: int,
@@ -50,7 +50,7 @@ class Doors:
         gc.enable()
         _raise_descriptor_limit()
         pool, guard = SyntheticPool(), TunnelGuard()
-        upstream = _upstream(loop, settings)
+        upstream = _upstream(loop, resolver)
         gate = Gate(
             policy,
             log,
@@ -92,21 +92,13 @@ class Doors:
         self._resolver.flush()
 
 
-def _upstream(loop: Loop, settings: RunSettings) -> Upstream:
-    """Servers named by the user are asked alone; otherwise the host's own configuration, hosts file first."""
-    if settings.upstream_dns:
-        return Upstream(loop, list(settings.upstream_dns), {}, loop.now)
-    host = parse_resolv_conf(_read("/etc/resolv.conf"))
-    hosts = parse_hosts(_read("/etc/hosts"))
-    return Upstream(loop, host.servers, hosts, loop.now, timeout=host.timeout, attempts=host.attempts)
-
-
-def _read(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except OSError:  # an absent file says nothing; names then fail to resolve, which denies
-        return ""
+def _upstream(loop: Loop, host: HostResolver) -> Upstream:
+    if host.servers:
+        return Upstream(loop, list(host.servers), {}, loop.now)
+    found = parse_resolv_conf(host.resolv_conf)
+    servers = found.servers or [("127.0.0.1", 53)]
+    hosts = parse_hosts(host.hosts)
+    return Upstream(loop, servers, hosts, loop.now, timeout=found.timeout, attempts=found.attempts)
 
 
 def _raise_descriptor_limit() -> None:

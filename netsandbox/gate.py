@@ -164,7 +164,7 @@ class Gate:
             **extra,
         )
 
-    def note_datagrams(self, address: str, port: int, length: int, source: tuple[str, int], count: int) -> bool:
+    def note_datagrams(self, address: str, port: int, length: int, count: int) -> bool:
         extra: dict[str, object] = {"count": count} if count > 1 else {}
         return self._log.write(
             "udp",

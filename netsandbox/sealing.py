@@ -6,7 +6,8 @@ outside the sandbox. So before `go` there are two ways:
 
 - `seal` (the command line): from then on only the interpreter's built-in and frozen modules and our own packages can be
   imported. Our packages are read-only inside the session, and they are reached by descriptors that were opened before
-  it began, so that moving a folder above them changes nothing.
+  it began, so that moving a folder above them changes nothing. Where an installer made hard links (uv does, into a
+  cache that the command can write), read-only folders protect nothing: then everything of ours is loaded first too.
 - `load_everything` (the Python API, where the process is not ours to seal): all of it is imported first.
 """
 
@@ -41,10 +42,15 @@ DOORS = (
     "netsandbox_proxy.socks_flow",
     "netsandbox_proxy.farewell",
     "netsandbox.policy.decision",
+    "netsandbox.policy.idn",
     "netsandbox.gate",
     "netsandbox.doors",
     "netsandbox.linux.notify",
 )
+
+
+# What the command line says when the command has ended.
+LAST_WORDS = ("netsandbox.cli.denials", "netsandbox.audit.sweep")
 
 
 class Sealed:
@@ -78,14 +84,27 @@ def load_needed() -> None:
 
 
 def load_everything() -> None:
-    """For a process whose imports are not ours to seal."""
+    """For a process whose imports are not ours to seal, and for files that have other names."""
     load_needed()
-    for name in DOORS:
+    for name in DOORS + LAST_WORDS:
         __import__(name)
+
+
+def _linked_elsewhere(packages: list[str]) -> bool:
+    """Whether a file of ours has a second name; an installer links all files or none."""
+    for package in packages:
+        try:
+            if os.stat(f"{package}/__init__.py").st_nlink > 1:
+                return True
+        except OSError:
+            return True
+    return False
 
 
 def seal(packages: list[str]) -> None:
     """From now on nothing is imported but built-in and frozen modules and *packages*."""
+    if _linked_elsewhere(packages):
+        load_everything()
     load_needed()
     finder = Sealed(packages)
     for name, module in list(sys.modules.items()):

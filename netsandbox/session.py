@@ -15,6 +15,7 @@ from netsandbox import sealing
 from netsandbox.audit.places import log_path, new_session_id, state_home
 from netsandbox.environment import session_environment
 from netsandbox.errors import HostError
+from netsandbox.host_resolver import host_resolver
 from netsandbox.linux import launch, plan, seccomp
 from netsandbox.linux.stdio import check_stdio
 from netsandbox.linux.syscalls import abi_of
@@ -105,7 +106,7 @@ class Session:
         return helper
 
     def _supervise(self, helper: launch.Helper, policy: Policy) -> Supervisor:
-        pins, parent = _pins(policy), self._parent()
+        pins, parent, resolver = _pins(policy), self._parent(), host_resolver(self.settings)
         self._trust_imports(policy)
         sockets = helper.doors()
         forwarder = Forwarder(helper.pid)
@@ -114,7 +115,7 @@ class Session:
             helper.go()
             from netsandbox.supervisor import Supervisor  # loads while the command starts
 
-            supervisor = Supervisor(helper, policy, self.log, self.settings, sockets, pins=pins, parent=parent)
+            supervisor = Supervisor(helper, policy, self.log, sockets, resolver=resolver, pins=pins, parent=parent)
             forwarder.release()
             supervisor.run()
         finally:

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
     from netsandbox.audit.log import AuditLog
     from netsandbox.doors import Doors
+    from netsandbox.host_resolver import HostResolver
     from netsandbox.linux.launch import Helper, Message
     from netsandbox.linux.notify import Listener
     from netsandbox.linux.unix_pins import Pin
     from netsandbox.policy.policy import Policy
-    from netsandbox.settings import RunSettings
 
 LINGER_SECONDS = 0.25
 SETTLING_ROUNDS = 4
@@ -41,17 +41,17 @@ class Supervisor:
         helper: Helper,
         policy: Policy,
         log: AuditLog,
-        settings: RunSettings,
         sockets: dict[str, _socket.socket],
         *,
+        resolver: HostResolver,
         pins: tuple[Pin, ...],
         parent: Parent | None,
     ) -> None:
         self._helper = helper
         self._policy = policy
         self._log = log
-        self._settings = settings
         self._sockets = sockets
+        self._resolver = resolver
         self._pins = pins
         self._parent = parent
         self._loop = Loop(self._failed)
@@ -111,6 +111,8 @@ class Supervisor:
             self._loop.call_later(0.005, lambda: self._linger(until, 0))
 
     def _listen(self, message: Message) -> None:
+        if self._unserved is not None or self._listener is not None or len(message.descriptors) != 1:
+            raise OSError("the helper sent a listener that was not expected")
         fd = self._unserved = message.descriptors[0]
         self._loop.watch(fd, IN, lambda events: self._on_notification(fd, events))
 
@@ -150,7 +152,7 @@ class Supervisor:
             self._loop,
             self._policy,
             self._log,
-            self._settings,
+            self._resolver,
             self._sockets,
             init=self._helper.pid,
             parent=self._parent,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -146,3 +148,30 @@ def test_a_log_that_cannot_be_written_raises_and_nothing_runs(tmp_path: Path) ->
     with pytest.raises(NetsandboxError):
         Sandbox(Policy(), RunSettings(audit_log=str(tmp_path / "fifo"))).run(["touch", str(marker)])
     assert not marker.exists()
+
+
+def test_any_descriptor_can_be_a_standard_one(tmp_path: Path) -> None:
+    """Even 3, where the helper keeps its channel, and even 0 and 1 the other way round."""
+    text = tmp_path / "text"
+    text.write_text("hello")
+    script = f"""
+import os
+from netsandbox import Policy, Sandbox
+os.closerange(3, 10)
+source = os.open({str(text)!r}, os.O_RDONLY)
+assert source == 3
+out = os.open({str(tmp_path / "out")!r}, os.O_WRONLY | os.O_CREAT)
+with Sandbox(Policy()) as box:
+    print(box.run(["sh", "-c", "cat; readlink /proc/self/fd/0 >&2"], stdin=source, stdout=out, stderr=out).returncode)
+"""
+    root = Path(package.__file__).parent.parent
+    paths = [str(root), *(str(root / part) for part in ("proxy", "dns"))]
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+    )
+    assert done.stdout == "0\n", done.stderr
+    assert (tmp_path / "out").read_text() == f"hello{text}\n"

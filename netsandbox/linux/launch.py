@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _socket
 import errno
+import fcntl
 import os
 import sys
 
@@ -38,8 +39,9 @@ class Helper:
 
     def __init__(self, command: Sequence[str], environment: Mapping[bytes, bytes], stdio: tuple[int, int, int]) -> None:
         ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0)
-        actions = [(os.POSIX_SPAWN_DUP2, theirs.fileno(), CHANNEL)]
-        actions += [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(stdio) if fd != number]
+        # Copies out of the way first: a source that is itself one of 0 to 3 would be overwritten before its turn.
+        sources = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, CHANNEL + 1) for fd in (*stdio, theirs.fileno())]
+        actions = [(os.POSIX_SPAWN_DUP2, source, number) for number, source in enumerate(sources)]
         try:
             self._spawned = os.posix_spawn(
                 HELPER,
@@ -54,6 +56,8 @@ class Helper:
             raise _cannot_start(error) from None
         finally:
             theirs.close()
+            for source in sources:
+                os.close(source)
         self.channel = ours
         self.pid = 0
 

@@ -14,13 +14,19 @@ from netsandbox_proxy.clienthello import CLIENT_HELLO
 from netsandbox_proxy.head import TOKEN
 
 FIRST_LINE = 1024  # in which a text protocol that is not HTTP must have ended its first line
-METHODS = frozenset(b"GET HEAD POST PUT DELETE OPTIONS TRACE PATCH CONNECT PRI PROPFIND REPORT".split())
+METHODS = frozenset(b"GET HEAD POST PUT DELETE OPTIONS TRACE PATCH CONNECT PRI PROPFIND REPORT PROXY".split())
+# What some server takes for the space in a request line: those of ASCII, and those that only Unicode counts as one.
+SPACES = b"\t\v\f \x1c\x1d\x1e\x1f\x85\xa0"
+SIGNS = (b"HTTP/", b"://")  # a version, or a target that names its own host
+HANDSHAKE = 22
 
 
 def looks_like_tls(first: bytes) -> bool | None:
     """Whether a connection that begins so is TLS of any age; None: too early to say."""
     if not first:
         return None
+    if first[0] == HANDSHAKE:
+        return True  # whatever version comes behind it: what cannot be read is then refused
     if 20 <= first[0] <= 24:
         return None if len(first) < 2 else first[1] == 3
     if not first[0] & 0x80:
@@ -39,13 +45,13 @@ def looks_like_http(first: bytes) -> bool | None:
     """
     if not first:
         return None
-    if first[0] in b"\r\n \t\v\f":
+    if first[0] in b"\r\n" + SPACES:
         return True
     rest = first[:FIRST_LINE].lstrip(TOKEN)
     if not rest:
         return True if len(first) >= FIRST_LINE else None
     word = first[: min(len(first), FIRST_LINE) - len(rest)]
-    if not word or rest[0] not in b" \t\v\f":
+    if not word or rest[0] not in SPACES:
         return False
     return True if word.upper() in METHODS else _line_is_http(first)
 
@@ -54,7 +60,8 @@ def _line_is_http(first: bytes) -> bool | None:
     """By the first line; a NUL ends one too, for git's sake."""
     start = first[:FIRST_LINE]
     ends = [at for at in (start.find(b"\n"), start.find(b"\0")) if at >= 0]
-    if b"HTTP/" in (start[: min(ends)] if ends else start).upper():
+    line = (start[: min(ends)] if ends else start).upper()
+    if any(sign in line for sign in SIGNS):
         return True
     if ends:
         return False
