@@ -315,13 +315,13 @@ class TestQuestions:
         bench = Bench(POLICY)
         named = {"allowed": False, "reason": "not-allowed", "rule": None}
         assert bench.gate.note_question("denied.test", 28, count=3, **named)  # type: ignore[arg-type]
-        assert bench.gate.note_datagrams(inet_ntoa(bench.pool.address_of("example.com")), 443, 10, SOURCE, 1)
+        assert bench.gate.note_datagrams(inet_ntoa(bench.pool.address_of("example.com")), 443, 10, 1)
         question, datagram = bench.records
         assert (question["qtype"], question["count"], question["hint"]) == ("AAAA", 3, "--allow-domain denied.test")
         assert (datagram["host"], datagram["verdict"], "count" in datagram) == ("example.com", "deny", False)
         bench.log.writable = False
         assert not bench.gate.note_question("denied.test", 1, count=1, **named)  # type: ignore[arg-type]
-        assert not bench.gate.note_datagrams("192.0.2.1", 1, 1, SOURCE, 1)
+        assert not bench.gate.note_datagrams("192.0.2.1", 1, 1, 1)
 
 
 @given(st.binary(max_size=300), st.integers(-1, 70000))

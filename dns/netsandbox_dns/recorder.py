@@ -36,7 +36,6 @@ class UdpRecorder:
         self._note = note_udp
         self._fd = sock.fileno()
         self._folded: dict[tuple[str, int], list[int]] = {}  # destination -> [datagrams, bytes] since last written
-        self._sources: dict[tuple[str, int], tuple[str, int]] = {}
         self._armed = False
         loop.watch(self._fd, select.EPOLLIN, self._ready)
 
@@ -52,36 +51,33 @@ class UdpRecorder:
         for destination, folded in list(self._folded.items()):
             count, length = folded
             if not count:
-                del self._folded[destination], self._sources[destination]
+                del self._folded[destination]
                 continue
             folded[:] = 0, 0
-            self._note(*destination, length, self._sources[destination], count)
+            self._note(*destination, length, count)
 
     def _ready(self, _events: int) -> None:
         for _ in range(BATCH):
             try:
                 # The largest datagram there is: the record says how much was tried.
-                data, ancillary, _flags, source = self._sock.recvmsg(65535, 128)
+                data, ancillary, _flags, _source = self._sock.recvmsg(65535, 128)
             except BlockingIOError:
                 return
             except OSError:
                 continue
-            self._record(_destination(ancillary), len(data), source[:2])
+            self._record(_destination(ancillary), len(data))
 
-    def _record(self, destination: tuple[str, int], length: int, source: tuple[str, int]) -> None:
+    def _record(self, destination: tuple[str, int], length: int) -> None:
         folded = self._folded.get(destination)
         if folded is not None:
             folded[0] += 1
             folded[1] += length
-            self._sources[destination] = source
             return
         if len(self._folded) >= DESTINATIONS_MAX:
             self.flush()
             self._folded.clear()
-            self._sources.clear()
         self._folded[destination] = [0, 0]
-        self._sources[destination] = source
-        self._note(*destination, length, source, 1)
+        self._note(*destination, length, 1)
         self._arm()
 
     def _arm(self) -> None:
