@@ -96,9 +96,8 @@ def _upstream(loop: Loop, host: HostResolver) -> Upstream:
     if host.servers:
         return Upstream(loop, list(host.servers), {}, loop.now)
     found = parse_resolv_conf(host.resolv_conf)
-    servers = found.servers or [("127.0.0.1", 53)]
     hosts = parse_hosts(host.hosts)
-    return Upstream(loop, servers, hosts, loop.now, timeout=found.timeout, attempts=found.attempts)
+    return Upstream(loop, found.servers, hosts, loop.now, timeout=found.timeout, attempts=found.attempts)
 
 
 def _raise_descriptor_limit() -> None:
