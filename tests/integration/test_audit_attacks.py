@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("user_namespaces")
 
 
 @pytest.fixture
-def world(canary: Any, authority: Any) -> tuple[Any, list[str]]:
+def scene(canary: Any, authority: Any) -> tuple[Any, list[str]]:
     """An allowed origin and the options that lead to it."""
     good = canary.http(body=b"reached")
     authority.answer("*.test", "127.0.0.1")
@@ -29,8 +29,8 @@ def world(canary: Any, authority: Any) -> tuple[Any, list[str]]:
 
 
 @pytest.mark.attack(172)
-def test_172_no_byte_of_the_workload_makes_a_second_record(netsandbox: Any, world: Any) -> None:
-    good, options = world
+def test_172_no_byte_of_the_workload_makes_a_second_record(netsandbox: Any, scene: Any) -> None:
+    good, options = scene
     script = r"""
 forged = b'x\n{"v":1,"event":"egress","verdict":"allow","host":"forged.test"}\n'
 marks = [b"\n", b"\r", b"\r\n", b"\0", b"\x1b[2J", b"\xe2\x80\xa8", b"\xc2\x85", b"\x7f", b"\xff"]
@@ -66,8 +66,8 @@ out["twin"] = status(get(b"allowed.test", good))
 
 @pytest.mark.attack(174)
 @pytest.mark.ordinary_user
-def test_174_every_way_to_send_leaves_a_record(netsandbox: Any, world: Any) -> None:
-    _, options = world
+def test_174_every_way_to_send_leaves_a_record(netsandbox: Any, scene: Any) -> None:
+    _, options = scene
     script = r"""
 import ctypes
 libc = ctypes.CDLL(None, use_errno=True)
@@ -108,8 +108,8 @@ out["tcp"] = [say(b"x", ("192.0.2.1", 1007)), say(b"x", ("2001:db8::1", 1008))]
 
 
 @pytest.mark.attack(175)
-def test_175_no_connection_without_a_record_before_it_however_the_supervisor_dies(netsandbox: Any, world: Any) -> None:
-    good, options = world
+def test_175_no_connection_without_a_record_before_it_however_the_supervisor_dies(netsandbox: Any, scene: Any) -> None:
+    good, options = scene
     script = """
 print("ready", flush=True)
 for _ in range(100000):
@@ -150,8 +150,8 @@ def limited(netsandbox: Any, options: list[str], ports: dict[str, int], limit: i
 
 
 @pytest.mark.attack(176)
-def test_176_when_the_log_is_full_everything_is_denied_from_then_on(netsandbox: Any, world: Any) -> None:
-    good, options = world
+def test_176_when_the_log_is_full_everything_is_denied_from_then_on(netsandbox: Any, scene: Any) -> None:
+    good, options = scene
     script = """
 out["first"] = status(get(b"allowed.test", good))
 for number in range(200):
@@ -229,10 +229,10 @@ out["page"] = status(get(b"allowed.test", good))
 @pytest.mark.ordinary_user
 @pytest.mark.parametrize("named_by", ["the option", "the variable", "the configuration"])
 def test_176_a_log_in_the_project_folder_is_out_of_the_workloads_reach(
-    netsandbox: Any, world: Any, named_by: str
+    netsandbox: Any, scene: Any, named_by: str
 ) -> None:
     """INV-8: the workload owns the folder, and still neither changes, moves nor removes the log."""
-    good, options = world
+    good, options = scene
     log, config = netsandbox.home().work / "audit.jsonl", netsandbox.home().path / "rules.toml"
     config.write_text(f'[audit]\nlog = "{log}"\n')
     chosen = {"the option": ["--audit-log", str(log)], "the configuration": ["--config", str(config)]}
@@ -253,9 +253,9 @@ def test_176_a_log_in_the_project_folder_is_out_of_the_workloads_reach(
 @pytest.mark.ordinary_user
 @pytest.mark.parametrize("place", ["the default one", "a folder of the project"])
 def test_149_176_the_folders_over_a_log_cannot_be_moved_to_put_a_forged_one_there(
-    netsandbox: Any, world: Any, place: str
+    netsandbox: Any, scene: Any, place: str
 ) -> None:
-    good, options = world
+    good, options = scene
     home = netsandbox.home()
     deep = home.work / "logs" / "deep"
     deep.mkdir(parents=True)
@@ -296,8 +296,8 @@ out["found"] = [os.path.join(top, name) for top, _, names in os.walk(os.path.dir
 
 
 @pytest.mark.attack(176)
-def test_176_a_log_that_is_deleted_from_outside_stops_the_traffic(netsandbox: Any, world: Any) -> None:
-    good, options = world
+def test_176_a_log_that_is_deleted_from_outside_stops_the_traffic(netsandbox: Any, scene: Any) -> None:
+    good, options = scene
     script = """
 out["first"] = status(get(b"allowed.test", good))
 print("deleted?", flush=True)
@@ -315,8 +315,8 @@ out["second"] = status(get(b"allowed.test", good))
 
 
 @pytest.mark.attack(177)
-def test_177_long_names_do_not_make_long_records(netsandbox: Any, world: Any) -> None:
-    _, options = world
+def test_177_long_names_do_not_make_long_records(netsandbox: Any, scene: Any) -> None:
+    _, options = scene
     script = """
 for number in range(500):
     host = b"n%d" % number + b"a" * 8000
@@ -330,8 +330,8 @@ out["done"] = True
 
 
 @pytest.mark.attack(179)
-def test_179_secrets_of_requests_are_in_no_record(netsandbox: Any, world: Any) -> None:
-    good, options = world
+def test_179_secrets_of_requests_are_in_no_record(netsandbox: Any, scene: Any) -> None:
+    good, options = scene
     script = r"""
 auth = b"Authorization: Bearer hdr-secret\r\nCookie: a=cookie-secret\r\nProxy-Authorization: Basic cHJveHktc2VjcmV0\r\n"
 out["page"] = status(get(b"allowed.test", good, b"/path-secret?token=query-secret", auth))
@@ -351,8 +351,8 @@ with dial() as sock:
 
 
 @pytest.mark.attack(180)
-def test_180_a_blocked_call_shows_in_the_summary_and_can_fail_a_build(netsandbox: Any, world: Any) -> None:
-    good, options = world
+def test_180_a_blocked_call_shows_in_the_summary_and_can_fail_a_build(netsandbox: Any, scene: Any) -> None:
+    good, options = scene
     denied = attack(netsandbox, options, 'get(b"denied.test", good)', arguments={"good": good.port})
     expected = f"denied denied.test:{good.port} (not-allowed); allow it with --allow-domain denied.test:{good.port}"
     assert denied.run.stderr == f"netsandbox: {expected}\n"
@@ -365,8 +365,8 @@ def test_180_a_blocked_call_shows_in_the_summary_and_can_fail_a_build(netsandbox
 
 
 @pytest.mark.attack(181)
-def test_181_a_changed_log_is_noticed(netsandbox: Any, world: Any) -> None:
-    good, options = world
+def test_181_a_changed_log_is_noticed(netsandbox: Any, scene: Any) -> None:
+    good, options = scene
     tried = attack(
         netsandbox, options, 'get(b"allowed.test", good); get(b"x.test", good)', arguments={"good": good.port}
     )

@@ -21,7 +21,7 @@ PROXY_NAMES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
 
 @pytest.fixture
-def world(canary: Any, authority: Any) -> tuple[Any, Any, list[str]]:
+def scene(canary: Any, authority: Any) -> tuple[Any, Any, list[str]]:
     """An allowed origin, a forbidden one at the same name server, and the options."""
     good, bad = canary.http(body=b"reached"), canary.http(body=b"stolen")
     authority.answer("*.test", "127.0.0.1")
@@ -55,8 +55,8 @@ TRICKS = {
 @pytest.mark.attack(156)
 @pytest.mark.attack(157)
 @pytest.mark.parametrize("trick", TRICKS)
-def test_156_157_proxy_variables_change_the_way_not_the_verdict(netsandbox: Any, world: Any, trick: str) -> None:
-    good, bad, options = world
+def test_156_157_proxy_variables_change_the_way_not_the_verdict(netsandbox: Any, scene: Any, trick: str) -> None:
+    good, bad, options = scene
     run = curl(netsandbox, options, *TRICKS[trick], "sh", "-c", fetches(good, bad))
     assert run.stdout.startswith("reached")
     assert "stolen" not in run.stdout
@@ -65,9 +65,9 @@ def test_156_157_proxy_variables_change_the_way_not_the_verdict(netsandbox: Any,
 
 @pytest.mark.attack(156)
 def test_156_a_static_program_that_knows_no_variables_is_filtered_too(
-    netsandbox: Any, world: Any, go_static: Path
+    netsandbox: Any, scene: Any, go_static: Path
 ) -> None:
-    good, bad, options = world
+    good, bad, options = scene
     allowed = netsandbox("run", "-q", *options, "--", go_static, f"http://allowed.test:{good.port}/")
     denied = netsandbox("run", "-q", *options, "--", go_static, f"http://denied.test:{bad.port}/")
     assert allowed.stdout == "200\nreached"
@@ -76,8 +76,8 @@ def test_156_a_static_program_that_knows_no_variables_is_filtered_too(
 
 
 @pytest.mark.attack(158)
-def test_158_a_child_that_forges_the_variables_for_its_children_gains_nothing(netsandbox: Any, world: Any) -> None:
-    good, bad, options = world
+def test_158_a_child_that_forges_the_variables_for_its_children_gains_nothing(netsandbox: Any, scene: Any) -> None:
+    good, bad, options = scene
     script = r"""
 import subprocess
 listener = socket.create_server(("127.0.0.1", 0))
@@ -143,8 +143,8 @@ def test_160_odd_variables_arrive_as_they_were(netsandbox: Any) -> None:
 
 @pytest.mark.attack(161)
 @pytest.mark.attack(163)
-def test_161_163_secrets_of_the_caller_are_in_no_log_and_on_no_command_line(netsandbox: Any, world: Any) -> None:
-    _, _, options = world
+def test_161_163_secrets_of_the_caller_are_in_no_log_and_on_no_command_line(netsandbox: Any, scene: Any) -> None:
+    _, _, options = scene
     secret = "canary-5e2f7c"
     script = """
 out["seen"] = os.environ.get("API_TOKEN")
@@ -192,8 +192,8 @@ def parent_proxy(canary: Any, origin: Any) -> Any:
     return canary.tcp(script=speak)
 
 
-def test_requests_go_through_the_upstream_proxy_with_its_credentials(netsandbox: Any, world: Any, canary: Any) -> None:
-    good, bad, options = world
+def test_requests_go_through_the_upstream_proxy_with_its_credentials(netsandbox: Any, scene: Any, canary: Any) -> None:
+    good, bad, options = scene
     parent, decoy = parent_proxy(canary, good), canary.http()
     script = """
 out["get"] = get(b"allowed.test", good)
@@ -221,8 +221,8 @@ out["connect"] = [status(head), until(sock, b"reached")]
     assert "p%40ss" not in log
 
 
-def test_a_proxy_of_the_callers_environment_is_not_used(netsandbox: Any, world: Any, canary: Any) -> None:
-    good, _, options = world
+def test_a_proxy_of_the_callers_environment_is_not_used(netsandbox: Any, scene: Any, canary: Any) -> None:
+    good, _, options = scene
     decoy = canary.http(body=b"decoy")
     env = dict.fromkeys(("HTTP_PROXY", "http_proxy", "ALL_PROXY", "https_proxy"), f"http://127.0.0.1:{decoy.port}")
     tried = attack(

@@ -26,7 +26,7 @@ MEGABYTE = 1024  # in the kilobytes of /proc
 
 
 @pytest.fixture
-def world(canary: Any, authority: Any) -> tuple[Any, Any, list[str]]:
+def scene(canary: Any, authority: Any) -> tuple[Any, Any, list[str]]:
     """An allowed origin, a forbidden one, and the options."""
     good, bad = canary.http(body=b"reached"), canary.http(body=b"stolen")
     authority.answer("*.test", "127.0.0.1")
@@ -58,8 +58,8 @@ def outcome(running: Any, timeout: float = 60) -> dict[str, Any]:
 
 
 @pytest.mark.attack(192)
-def test_192_a_thousand_slow_clients_do_not_slow_the_others(netsandbox: Any, world: Any) -> None:
-    good, _, options = world
+def test_192_a_thousand_slow_clients_do_not_slow_the_others(netsandbox: Any, scene: Any) -> None:
+    good, _, options = scene
     script = (
         MANY
         + r"""
@@ -83,8 +83,8 @@ out["during"] = [timed() for _ in range(20)]
 
 @pytest.mark.attack(192)
 @pytest.mark.attack(194)
-def test_192_194_who_does_not_finish_is_hung_up_on_in_ten_seconds(netsandbox: Any, world: Any) -> None:
-    good, _, options = world
+def test_192_194_who_does_not_finish_is_hung_up_on_in_ten_seconds(netsandbox: Any, scene: Any) -> None:
+    good, _, options = scene
     script = r"""
 def hung_up(*pieces):
     began = time.monotonic()
@@ -120,8 +120,8 @@ threads = [threading.Thread(target=lambda n=n, p=p: out.update({n: hung_up(*p)})
 
 
 @pytest.mark.attack(193)
-def test_193_past_the_limit_newcomers_get_a_clear_answer_and_then_their_turn(netsandbox: Any, world: Any) -> None:
-    good, _, options = world
+def test_193_past_the_limit_newcomers_get_a_clear_answer_and_then_their_turn(netsandbox: Any, scene: Any) -> None:
+    good, _, options = scene
     script = (
         MANY
         + r"""
@@ -146,8 +146,8 @@ out["after"] = code
 
 
 @pytest.mark.attack(195)
-def test_195_without_descriptors_nothing_is_let_through_and_service_comes_back(netsandbox: Any, world: Any) -> None:
-    good, bad, options = world
+def test_195_without_descriptors_nothing_is_let_through_and_service_comes_back(netsandbox: Any, scene: Any) -> None:
+    good, bad, options = scene
     script = (
         MANY
         + r"""
@@ -187,8 +187,8 @@ out["denied"] = status(get(b"denied.test", bad))
 
 
 @pytest.mark.attack(196)
-def test_196_slow_decisions_do_not_become_yes(netsandbox: Any, canary: Any, authority: Any, world: Any) -> None:
-    good, bad, options = world
+def test_196_slow_decisions_do_not_become_yes(netsandbox: Any, canary: Any, authority: Any, scene: Any) -> None:
+    good, bad, options = scene
     authority.answer("*.slow.test", "127.0.0.1", delay=1.5)
     names = [f"n{number}.slow.test" for number in range(300)]
     rules = [word for name in names for word in ("--allow-domain", f"{name}:{good.port}")]
@@ -218,8 +218,8 @@ out["codes"] = [status(until(sock, b"\r\n\r\n")) for sock in held]
 
 
 @pytest.mark.attack(197)
-def test_197_memory_stays_bounded_over_ten_thousand_names(netsandbox: Any, world: Any) -> None:
-    good, _, options = world
+def test_197_memory_stays_bounded_over_ten_thousand_names(netsandbox: Any, scene: Any) -> None:
+    good, _, options = scene
     script = r"""
 def names(prefix):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
@@ -254,8 +254,8 @@ out["twin"] = status(get(b"allowed.test", good))
 
 
 @pytest.mark.attack(199)
-def test_199_a_flood_of_questions_leaves_room_for_others(netsandbox: Any, world: Any) -> None:
-    good, _, options = world
+def test_199_a_flood_of_questions_leaves_room_for_others(netsandbox: Any, scene: Any) -> None:
+    good, _, options = scene
     script = r"""
 def flood():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:

@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from tests.rig.world import World
+from tests.rig.inside import Scene
 
 pytestmark = pytest.mark.usefixtures("user_namespaces")
 
 
 @pytest.fixture
-def world(netsandbox: Any, canary: Any, authority: Any) -> World:
+def scene(netsandbox: Any, canary: Any, authority: Any) -> Scene:
     authority.answer("*.test", "127.0.0.1")
-    return World(canary.http(body=b"reached"), canary.http(body=b"stolen"), authority, netsandbox)
+    return Scene(canary.http(body=b"reached"), canary.http(body=b"stolen"), authority, netsandbox)
 
 
-def test_a_denied_request_is_told_why_and_that_retrying_is_useless(world: World) -> None:
-    tried = world.attack('out["reply"] = get(b"denied.test", bad, b"/secret?token=1")')
+def test_a_denied_request_is_told_why_and_that_retrying_is_useless(scene: Scene) -> None:
+    tried = scene.attack('out["reply"] = get(b"denied.test", bad, b"/secret?token=1")')
     head, _, body = tried.out["reply"].partition("\r\n\r\n")
     fields = dict(line.lower().split(": ", 1) for line in head.split("\r\n")[1:])
     assert head.startswith("HTTP/1.1 403 ")
@@ -32,18 +32,18 @@ def test_a_denied_request_is_told_why_and_that_retrying_is_useless(world: World)
     assert body.count("\n") == 1
     assert "denied.test" in body
     assert "not-allowed" in body
-    assert f"--allow-domain denied.test:{world.bad.port}" in body
+    assert f"--allow-domain denied.test:{scene.bad.port}" in body
     assert "etry" in body
     assert "secret" not in body
-    assert world.bad.accepts == 0
+    assert scene.bad.accepts == 0
     (record,) = tried.denied(host="denied.test")
-    assert record["hint"] == f"--allow-domain denied.test:{world.bad.port}"
+    assert record["hint"] == f"--allow-domain denied.test:{scene.bad.port}"
 
 
 @pytest.mark.attack(10)
 @pytest.mark.attack(11)
 @pytest.mark.attack(37)
-def test_10_11_37_one_parser_reads_the_target_and_odd_ones_are_refused(world: World) -> None:
+def test_10_11_37_one_parser_reads_the_target_and_odd_ones_are_refused(scene: Scene) -> None:
     targets = [
         "http://allowed.test:{good}@denied.test:{bad}/",
         "http://allowed.test@denied.test:{bad}/",
@@ -68,7 +68,7 @@ def test_10_11_37_one_parser_reads_the_target_and_odd_ones_are_refused(world: Wo
         "*",
         "/",
     ]
-    ports = {"good": world.good.port, "bad": world.bad.port}
+    ports = {"good": scene.good.port, "bad": scene.bad.port}
     script = """
 # HTTP/1.0 needs no Host, so nothing but the target is judged.
 def asked(target, method=b"GET"):
@@ -77,18 +77,18 @@ out["codes"] = [asked(text.encode()) for text in targets]
 out["userinfo"] = asked(b"allowed.test@denied.test:%d" % bad, b"CONNECT")
 out["twin"] = asked(b"http://allowed.test:%d/" % good)
 """
-    tried = world.attack(script, targets=[target.format(**ports) for target in targets])
+    tried = scene.attack(script, targets=[target.format(**ports) for target in targets])
     assert all(400 <= code < 500 for code in tried.out["codes"]), list(zip(targets, tried.out["codes"], strict=True))
     assert tried.out["userinfo"] == 400
     assert tried.out["twin"] == 200
-    assert (world.bad.accepts, world.good.accepts) == (0, 1)
+    assert (scene.bad.accepts, scene.good.accepts) == (0, 1)
 
 
 @pytest.mark.attack(21)
 @pytest.mark.attack(22)
 @pytest.mark.attack(23)
 @pytest.mark.attack(24)
-def test_21_to_24_no_second_name_beside_the_one_decided_on(world: World) -> None:
+def test_21_to_24_no_second_name_beside_the_one_decided_on(scene: Scene) -> None:
     script = r"""
 def request(target, *fields, method=b"GET"):
     lines = [method + b" " + target + b" HTTP/1.1", *fields, b"Connection: close"]
@@ -121,21 +121,21 @@ def tunnelled(head):
 out["tunnel"] = [tunnelled(request(b"/", b"Host: " + theirs)), tunnelled(request(b"/", b"Host: other.test"))]
 out["twins"].append(tunnelled(request(b"/", b"Host: " + ours)))
 """
-    tried = world.attack(script)
+    tried = scene.attack(script)
     assert all(400 <= code < 500 for code in tried.out["absolute"]), tried.out["absolute"]
     assert all(400 <= code < 500 for code in tried.out["connect"]), tried.out["connect"]
     assert all(400 <= code < 500 for code in tried.out["transparent"]), tried.out["transparent"]
     assert all(400 <= code < 500 for code in tried.out["tunnel"]), tried.out["tunnel"]
     assert set(tried.out["twins"]) == {200}
-    assert world.bad.accepts == 0
-    assert b"denied" not in world.good.received
-    assert b"other.test" not in world.good.received
+    assert scene.bad.accepts == 0
+    assert b"denied" not in scene.good.received
+    assert b"other.test" not in scene.good.received
     assert tried.denied(reason="host-mismatch")
 
 
 @pytest.mark.attack(22)
 @pytest.mark.attack(56)
-def test_22_56_no_odd_beginning_makes_a_request_look_like_something_else(world: World) -> None:
+def test_22_56_no_odd_beginning_makes_a_request_look_like_something_else(scene: Scene) -> None:
     """A lenient server reads these as requests, so they must not pass as opaque bytes with another Host in them."""
     script = r"""
 where = (address(b"allowed.test"), good)
@@ -162,15 +162,15 @@ out["tunnel"] = [tunnelled(start + rest_of_it) for start in starts]
 ours = b" / HTTP/1.1\r\nHost: allowed.test:%d\r\nConnection: close\r\n\r\n" % good
 out["twins"] = [status(say(b"GET" + ours, where)), status(slowly(b"GET" + ours)), tunnelled(b"FOO" + ours)]
 """
-    tried = world.attack(script)
+    tried = scene.attack(script)
     assert 200 not in tried.out["whole"] + tried.out["bytewise"] + tried.out["tunnel"] + [tried.out["tab"]]
-    assert b"denied" not in world.good.received
+    assert b"denied" not in scene.good.received
     assert tried.out["twins"] == [200, 200, 200]
 
 
 @pytest.mark.attack(25)
 @pytest.mark.attack(26)
-def test_25_26_every_request_of_a_connection_is_decided_on_its_own(world: World) -> None:
+def test_25_26_every_request_of_a_connection_is_decided_on_its_own(scene: Scene) -> None:
     script = r"""
 def request(host, port, body=b""):
     where = b"%s:%d" % (host, port)
@@ -198,7 +198,7 @@ out["denied_first"] = conversation(request(b"denied.test", bad, b"x" * 10 + ok) 
 out["smuggled_body"] = conversation(request(b"allowed.test", good, no))
 out["two_hosts"] = conversation(request(b"allowed.test", good), request(b"other.test", good), pause=1)
 """
-    tried = world.attack(script)
+    tried = scene.attack(script)
     assert tried.out["reuse"] == [200, 403]
     assert tried.out["origin_form"][0] == 200
     assert tried.out["origin_form"][1] in (400, 421)
@@ -206,16 +206,16 @@ out["two_hosts"] = conversation(request(b"allowed.test", good), request(b"other.
     assert tried.out["denied_first"] == [403]
     assert tried.out["smuggled_body"] == [200]
     assert tried.out["two_hosts"] == [200, 200]
-    assert world.bad.accepts == 0
+    assert scene.bad.accepts == 0
     # The server's connection was not used again for another name, though both names have one address.
-    for visit in world.good.visits:
+    for visit in scene.good.visits:
         assert not (b"Host: allowed.test" in visit.data and b"Host: other.test" in visit.data)
 
 
 @pytest.mark.attack(27)
 @pytest.mark.attack(28)
 @pytest.mark.attack(29)
-def test_27_28_29_a_body_that_two_parsers_could_read_differently_is_refused(world: World) -> None:
+def test_27_28_29_a_body_that_two_parsers_could_read_differently_is_refused(scene: Scene) -> None:
     fields = [
         "Content-Length: 1\r\nContent-Length: 2",
         "Content-Length: 5\r\nContent-Length: 5",
@@ -259,19 +259,19 @@ replies = [post(b"1.1", "Transfer-Encoding: chunked\r\nConnection: close", body.
 out["chunks"] = [status(reply) for reply in replies]
 out["twin"] = status(post(b"1.1", "Transfer-Encoding: chunked\r\nConnection: close", b"5\r\nhello\r\n0\r\n\r\n"))
 """
-    tried = world.attack(script, fields=fields, chunks=chunks)
+    tried = scene.attack(script, fields=fields, chunks=chunks)
     assert all(400 <= code < 500 for code in tried.out["lengths"]), list(zip(fields, tried.out["lengths"], strict=True))
     assert tried.out["old"] == 400
     # A chunk is judged when the head is already on its way: the client gets an error or a closed connection, the origin
     # an incomplete message, and never a second request.
-    assert world.bad.accepts == 0
-    assert b"denied.test" not in world.good.received
-    assert world.good.accepts >= 1
+    assert scene.bad.accepts == 0
+    assert b"denied.test" not in scene.good.received
+    assert scene.good.accepts >= 1
     assert tried.out["twin"] == 200
 
 
 @pytest.mark.attack(31)
-def test_31_bytes_sent_before_the_reply_go_nowhere_when_the_answer_is_no(world: World) -> None:
+def test_31_bytes_sent_before_the_reply_go_nowhere_when_the_answer_is_no(scene: Scene) -> None:
     script = """
 sock, head = connect(b"denied.test", bad, b"\\x16\\x03\\x01 early secret")
 out["denied"] = status(head)
@@ -279,14 +279,14 @@ early = b"GET / HTTP/1.1\\r\\nHost: allowed.test:%d\\r\\nConnection: close\\r\\n
 sock, head = connect(b"allowed.test", good, early)
 out["allowed"] = [status(head), b"reached" in head + rest(sock)]
 """
-    tried = world.attack(script)
+    tried = scene.attack(script)
     assert tried.out == {"denied": 403, "allowed": [200, True]}
-    assert world.bad.accepts == 0
-    assert b"secret" not in world.good.received
+    assert scene.bad.accepts == 0
+    assert b"secret" not in scene.good.received
 
 
 @pytest.mark.attack(32)
-def test_32_heads_have_a_limit(world: World) -> None:
+def test_32_heads_have_a_limit(scene: Scene) -> None:
     script = r"""
 start = b"GET http://allowed.test:%d/ HTTP/1.1\r\nHost: allowed.test:%d\r\n" % (good, good)
 out["codes"] = [status(say(data)) for data in (
@@ -301,7 +301,7 @@ out["codes"] = [status(say(data)) for data in (
 )]
 out["twin"] = status(get(b"allowed.test", good))
 """
-    tried = world.attack(script)
+    tried = scene.attack(script)
     assert all(code == 0 or 400 <= code < 500 for code in tried.out["codes"]), tried.out["codes"]
     assert tried.out["twin"] == 200
-    assert world.good.accepts == 1
+    assert scene.good.accepts == 1

@@ -10,21 +10,20 @@ from typing import Any
 
 import pytest
 
-from tests.rig.inside import attack, program
-from tests.rig.world import World
+from tests.rig.inside import Scene, attack, program
 
 pytestmark = pytest.mark.usefixtures("user_namespaces")
 
 
 @pytest.fixture
-def world(netsandbox: Any, canary: Any, authority: Any) -> World:
+def scene(netsandbox: Any, canary: Any, authority: Any) -> Scene:
     authority.answer("*.test", "127.0.0.1")
-    return World(canary.http(body=b"reached"), canary.http(body=b"stolen"), authority, netsandbox)
+    return Scene(canary.http(body=b"reached"), canary.http(body=b"stolen"), authority, netsandbox)
 
 
 @pytest.mark.attack(34)
 @pytest.mark.attack(51)
-def test_34_51_the_first_byte_decides_the_protocol_for_good(world: World) -> None:
+def test_34_51_the_first_byte_decides_the_protocol_for_good(scene: Scene) -> None:
     script = r"""
 out["h2"] = status(say(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0" * 32))
 out["first"] = [say(bytes([first]) + b"CONNECT denied.test:%d HTTP/1.1\r\n\r\n" % bad, timeout=3)[:4]
@@ -40,15 +39,15 @@ with dial() as sock:
 upgrade = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n"
 out["h2c"] = status(get(b"allowed.test", good, extra=upgrade.replace(b"Connection: Upgrade, HTTP2-Settings\r\n", b"")))
 """
-    tried = world.attack(script)
+    tried = scene.attack(script)
     assert tried.out["h2"] in (0, 400, 505)
     assert all(reply == "" for reply in tried.out["first"])
     assert not tried.out["socks_then_http"].startswith("\x00\x00")
     assert tried.out["http_then_socks"] in (0, 400)
     assert tried.out["h2c"] == 200
-    assert world.bad.accepts == 0
-    assert b"h2c" not in world.good.received.lower()
-    assert b"http2-settings" not in world.good.received.lower()
+    assert scene.bad.accepts == 0
+    assert b"h2c" not in scene.good.received.lower()
+    assert b"http2-settings" not in scene.good.received.lower()
 
 
 @pytest.mark.attack(35)
@@ -149,7 +148,7 @@ out["alive"] = get(b"allowed.test", good)
 
 @pytest.mark.attack(38)
 @pytest.mark.attack(39)
-def test_38_39_headers_meant_for_a_proxy_reach_neither_a_socket_nor_the_origin(world: World, canary: Any) -> None:
+def test_38_39_headers_meant_for_a_proxy_reach_neither_a_socket_nor_the_origin(scene: Scene, canary: Any) -> None:
     local = canary.unix()
     extra = (
         f"X-Unix-Socket: {local.path}\r\nProxy-Authorization: Basic c2VjcmV0OnRva2Vu\r\n"
@@ -160,9 +159,9 @@ def test_38_39_headers_meant_for_a_proxy_reach_neither_a_socket_nor_the_origin(w
 out["allowed"] = status(get(b"allowed.test", good, extra=extra.encode()))
 out["denied"] = status(get(b"denied.test", bad, extra=extra.encode()))
 """
-    tried = world.attack(script, extra=extra)
+    tried = scene.attack(script, extra=extra)
     assert tried.out == {"allowed": 200, "denied": 403}
-    seen = world.good.received.lower()
+    seen = scene.good.received.lower()
     for word in (b"proxy-", b"c2vjcmv0", b"x-netsandbox", b"x-unix-socket"):
         assert word not in seen
     assert local.accepts == 0
@@ -190,7 +189,7 @@ out["twin"] = status(head)
 
 
 @pytest.mark.attack(41)
-def test_41_a_relay_inside_the_session_gives_no_other_verdict(world: World) -> None:
+def test_41_a_relay_inside_the_session_gives_no_other_verdict(scene: Scene) -> None:
     script = r"""
 listener = socket.create_server(("127.0.0.1", 0))
 def relay():
@@ -204,9 +203,9 @@ def through(host, port):
     return status(say(b"CONNECT %s:%d HTTP/1.0\r\n\r\n" % (host, port), listener.getsockname()))
 out["denied"], out["allowed"] = through(b"denied.test", bad), through(b"allowed.test", good)
 """
-    tried = world.attack(script)
+    tried = scene.attack(script)
     assert tried.out == {"denied": 403, "allowed": 200}
-    assert world.bad.accepts == 0
+    assert scene.bad.accepts == 0
 
 
 @pytest.mark.attack(41)
@@ -218,7 +217,7 @@ def test_41_a_session_inside_a_session_is_no_way_round(netsandbox: Any) -> None:
 
 
 @pytest.mark.attack(44)
-def test_44_clients_that_leave_at_any_moment_leak_nothing(world: World) -> None:
+def test_44_clients_that_leave_at_any_moment_leak_nothing(scene: Scene) -> None:
     script = r"""
 def leave(data, *, reset):
     sock = dial()
@@ -236,9 +235,9 @@ out["twin"] = status(get(b"allowed.test", good))
 print("ready", flush=True)
 sys.stdin.read()
 """
-    ports = {"good": world.good.port, "bad": world.bad.port}
-    command = program(world.netsandbox, script, ports)
-    running = world.netsandbox.spawn("run", *world.options, "--", *command, stdin=subprocess.PIPE)
+    ports = {"good": scene.good.port, "bad": scene.bad.port}
+    command = program(scene.netsandbox, script, ports)
+    running = scene.netsandbox.spawn("run", *scene.options, "--", *command, stdin=subprocess.PIPE)
     running.read_until(b"ready", timeout=60)
     descriptors = wait_for_few_descriptors(running.pid)
     assert descriptors < 40, f"{descriptors} descriptors are still open in the supervisor"

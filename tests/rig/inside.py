@@ -186,3 +186,24 @@ def attack(
     run = netsandbox("run", *options, "--", *command, env=env, timeout=timeout)
     assert run.returncode == 0, run.stderr[-2000:]
     return Attack(found(run.stdout), run)
+
+
+@dataclass
+class Scene:
+    """An origin that is allowed as allowed.test, and one that no name leads to legally."""
+
+    good: Any
+    bad: Any
+    authority: Any
+    netsandbox: Any
+
+    @property
+    def options(self) -> list[str]:
+        rules = ["--allow-domain", f"allowed.test:{self.good.port}", "--allow-domain", f"other.test:{self.good.port}"]
+        # Both addresses pass the address guard, so a denial below is the policy's or the door's, never the guard's.
+        rules += ["--allow-address", f"127.0.0.1:{self.good.port}", "--allow-address", f"127.0.0.1:{self.bad.port}"]
+        return [*rules, "--upstream-dns", self.authority.address]
+
+    def attack(self, script: str, **arguments: Any) -> Attack:
+        ports = {"good": self.good.port, "bad": self.bad.port}
+        return attack(self.netsandbox, self.options, script, arguments={**ports, **arguments})
