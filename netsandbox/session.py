@@ -14,7 +14,7 @@ import time
 from netsandbox import sealing
 from netsandbox.audit.places import log_path, new_session_id, state_home
 from netsandbox.environment import session_environment
-from netsandbox.errors import HostError
+from netsandbox.errors import HostError, UsageError
 from netsandbox.host_resolver import host_resolver
 from netsandbox.linux import launch, plan, seccomp
 from netsandbox.linux.stdio import check_stdio
@@ -92,7 +92,7 @@ class Session:
         self, command: Sequence[str], environment: Mapping[bytes, bytes], stdio: tuple[int, int, int]
     ) -> launch.Helper:
         check_stdio(stdio)
-        placed = self.log.path if self.settings.audit_log else None
+        placed, logs = self._placed_log()
         state = state_home()
         try:
             os.makedirs(state, 0o700, exist_ok=True)
@@ -102,11 +102,31 @@ class Session:
         program = seccomp.build(abi_of(os.uname().machine), unix_sockets=self.settings.unix_sockets)
         inside = session_environment(environment, self.id, proxy_env=self.settings.proxy_env)
         helper = launch.Helper(command, inside, stdio)
-        helper.send_plan(plan.build(session_view(state, placed, self.settings.config), program))
+        helper.send_plan(plan.build(session_view(state, placed, self.settings.config, logs=logs), program))
         return helper
 
+    def _placed_log(self) -> tuple[str | None, str | None]:
+        """Where the user put the log: the file to protect, or the folder of many sessions' logs to hide."""
+        if not self.settings.audit_log:
+            return None, None
+        path = self.log.path
+        if path == os.path.abspath(self.settings.audit_log):
+            return path, None
+        folder = os.path.dirname(path)
+        if (os.path.realpath(os.curdir) + "/").startswith(os.path.realpath(folder) + "/"):
+            raise UsageError(f"--audit-log {folder} is where the command works; give a folder of its own, or a file")
+        return None, folder
+
     def _supervise(self, helper: launch.Helper, policy: Policy) -> Supervisor:
-        pins, parent, resolver = _pins(policy), self._parent(), host_resolver(self.settings)
+        pins = _pins(policy)
+        try:
+            return self._serve(helper, policy, pins)
+        finally:
+            for pin in pins:
+                pin.close()
+
+    def _serve(self, helper: launch.Helper, policy: Policy, pins: tuple[Pin, ...]) -> Supervisor:
+        parent, resolver = self._parent(), host_resolver(self.settings)
         self._trust_imports(policy)
         sockets = helper.doors()
         forwarder = Forwarder(helper.pid)

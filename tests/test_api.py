@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -175,3 +176,16 @@ with Sandbox(Policy()) as box:
     )
     assert done.stdout == "0\n", done.stderr
     assert (tmp_path / "out").read_text() == f"hello{text}\n"
+
+
+@pytest.mark.usefixtures("user_namespaces")
+def test_runs_leave_no_descriptor_open(short_tmp: Path) -> None:
+    """A program that makes many sessions would run out of them; allowed sockets are pinned by descriptors."""
+    place = short_tmp / "server"
+    with socket.socket(socket.AF_UNIX) as server, Sandbox(Policy(allow_unix_sockets=[str(place)])) as box:
+        server.bind(str(place))
+        server.listen()
+        box.run(["true"])
+        before = set(os.listdir("/proc/self/fd"))
+        box.run(["true"])
+        assert set(os.listdir("/proc/self/fd")) == before

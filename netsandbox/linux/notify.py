@@ -110,8 +110,6 @@ class Listener:
     def close(self) -> None:
         """Write what was folded; without us every further call fails."""
         self._repeats.flush()
-        if self._broker is not None:
-            self._broker.close()
         self._loop.unwatch(self._fd)
         os.close(self._fd)
         self._fd = -1

@@ -82,7 +82,10 @@ class Task:
 
 
 class UnixBroker:
-    """One per session. *pins* are the paths of the policy, pinned before the workload ran; they are ours to close."""
+    """One per session. *pins* are the paths of the policy, pinned before the workload ran.
+
+    Threads that still wait at the end of a session end with the process; their callers are gone.
+    """
 
     def __init__(self, listener: Listener, repeats: Repeats, pins: Sequence[Pin]) -> None:
         self._listener = listener
@@ -107,11 +110,6 @@ class UnixBroker:
         except Exception as error:
             decided = Refusal(errno.EACCES, reasons.INTERNAL, detail=repr(error))
         self._refuse(call, decided)
-
-    def close(self) -> None:
-        """Threads that still wait end with the process; their callers are gone."""
-        for pin in self._pins:
-            pin.close()
 
     def _decide(self, call: Call) -> Task | Refusal:
         number, pointer, length = call.arguments[:3]

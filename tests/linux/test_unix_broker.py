@@ -61,7 +61,8 @@ class Scene:
         self.server = socket.socket(socket.AF_UNIX)
         self.server.bind(str(path))
         self.server.listen()
-        self.broker = UnixBroker(self.listener, self.repeats, (Pin(str(path)),))  # type: ignore[arg-type]
+        self.pin = Pin(str(path))
+        self.broker = UnixBroker(self.listener, self.repeats, (self.pin,))  # type: ignore[arg-type]
 
     def call(self, name: str, sock: socket.socket, address: bytes, length: int | None = None) -> notify.Call:
         self._memory = ctypes.create_string_buffer(address, max(len(address), 1))
@@ -87,7 +88,7 @@ def unix(path: str) -> bytes:
 def scene(log: Any, short_tmp: Path) -> Iterator[Scene]:
     made = Scene(log, short_tmp / "good.sock")
     yield made
-    made.broker.close()
+    made.pin.close()
     made.server.close()
 
 
