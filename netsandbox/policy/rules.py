@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
+_ANSWERED = ("A", "AAAA", "HTTPS", "SVCB")  # forwarding them would let a session learn real addresses, or keys for ECH
+
 
 def domains(given: Iterable[str | DomainRule] | None, origin: str, *, deny: bool) -> tuple[DomainRule, ...]:
     """Domain rules, parsed where they were strings."""
@@ -72,6 +74,8 @@ def query_types(given: Iterable[str] | None, origin: str = "allow_query_types") 
         name = canonical_type(item) if isinstance(item, str) else None
         if name is None:
             raise UsageError(f"{origin}: {printable(str(item))} is no record type; write one such as TXT, MX or TYPE99")
+        if name in _ANSWERED:
+            raise UsageError(f"{origin}: {name} is answered by the session's own resolver in any case; leave it out")
         types.append(name)
     return tuple(types)
 

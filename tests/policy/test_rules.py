@@ -37,6 +37,8 @@ from netsandbox.policy.policy import Policy
         {"allow_query_types": ["TYPE65536"]},
         {"allow_query_types": ["TYPE"]},
         {"allow_query_types": [16]},
+        {"allow_query_types": ["AAAA"]},
+        {"allow_query_types": ["TYPE65"]},
         {"allow_query_types": "TXT"},
         {"mode": 1},
     ],
