@@ -208,9 +208,7 @@ class Gate:
 
     def _look_up(self, attempt: Attempt, pending: Pending, done: Done) -> None:
         """The question itself leaves the host, so it has a record of its own before it does (INV-5)."""
-        if not self._upstream.knows(pending.host.text) and not self._note_lookup(attempt, pending):
-            done(self._refuse(attempt, verdict(reasons.AUDIT_UNWRITABLE, pending.host.text, attempt.port)))
-            return
+        name = pending.host.text
         answered = False
 
         def found(result: Found | Failed) -> None:
@@ -219,11 +217,16 @@ class Gate:
             done(self._found(attempt, pending.host, pending.decided, result))
 
         try:
-            self._upstream.lookup(pending.host.text, found)
+            recorded = self._upstream.knows(name) or self._note_lookup(attempt, pending)
+            if recorded:
+                self._upstream.lookup(name, found)
+                return
+            refusal = self._refuse(attempt, verdict(reasons.AUDIT_UNWRITABLE, name, attempt.port))
         except Exception as error:
             if answered:
                 raise
-            done(self._refuse(attempt, self._internal(attempt, error)))
+            refusal = self._refuse(attempt, self._internal(attempt, error))
+        done(refusal)
 
     def _note_lookup(self, attempt: Attempt, pending: Pending) -> bool:
         decided = pending.decided

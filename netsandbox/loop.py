@@ -1,4 +1,4 @@
-"""The event loop: level-triggered epoll and a heap of timers, one thread, no imports beyond C modules.
+"""The event loop: level-triggered epoll and a list of timers, one thread, no imports beyond C modules.
 
 asyncio costs 49 ms to import and half the tunnels per second (docs/performance.md), so the supervisor brings its own
 hundred lines. A handler that raises is a bug of ours: its descriptor is watched no longer, so that nothing more passes
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import select
 import time
-from _heapq import heappop, heappush
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ class Loop:
     def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
         self._order += 1
         timer = Timer(self.now() + seconds, self._order, callback)
-        heappush(self._timers, timer)
+        self._insert(timer)
         return timer
 
     def stop(self) -> None:
@@ -93,16 +92,27 @@ class Loop:
         self._timers.clear()
         self._epoll.close()
 
+    def _insert(self, timer: Timer) -> None:
+        """By halves; the next one due stands last. (`heapq` and `bisect` are files that would have to be trusted.)"""
+        timers, low, high = self._timers, 0, len(self._timers)
+        while low < high:
+            middle = (low + high) // 2
+            if timer < timers[middle]:
+                low = middle + 1
+            else:
+                high = middle
+        timers.insert(low, timer)
+
     def _patience(self) -> float:
         """Seconds until the next timer, or -1 for ever."""
-        while self._timers and self._timers[0].callback is None:
-            heappop(self._timers)
-        return max(0.0, self._timers[0].due - self.now()) if self._timers else -1
+        while self._timers and self._timers[-1].callback is None:
+            self._timers.pop()
+        return max(0.0, self._timers[-1].due - self.now()) if self._timers else -1
 
     def _fire(self) -> None:
         now = self.now()
-        while self._timers and self._timers[0].due <= now:
-            callback = heappop(self._timers).callback
+        while self._timers and self._timers[-1].due <= now:
+            callback = self._timers.pop().callback
             if callback is not None:
                 try:
                     callback()

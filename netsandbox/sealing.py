@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
 
 # Modules of the interpreter that the supervisor needs and that may be files: loaded while they can be trusted.
-NEEDED = ("_socket", "_struct", "_operator", "errno", "fcntl", "math", "resource", "select", "_signal", "_heapq")
+NEEDED = ("_socket", "_struct", "_operator", "errno", "fcntl", "resource", "select", "_signal")
 # Ours, in the order of dependence.
 DOORS = (
     "netsandbox.supervisor",

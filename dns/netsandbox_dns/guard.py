@@ -21,13 +21,11 @@ class TunnelGuard:
     """One per session: `admit` says None or why not."""
 
     def __init__(self, *, names: int = 100, window: float = 60.0, parents: int = 512) -> None:
-        from math import log2  # after exec, and once
-
         self._names = names
         self._window = window
         self._parents = parents
         self._seen: dict[str, dict[str, float]] = {}  # parent, stalest first: name -> when it was admitted
-        self._weight = [0.0] + [n * log2(n) for n in range(1, 256)]
+        self._weights: dict[int, float] = {}
 
     def admit(self, name: str, parent: str | None, now: float) -> str | None:
         if parent is None:
@@ -52,10 +50,15 @@ class TunnelGuard:
         return False
 
     def entropy(self, text: str) -> float:
-        """Bits per character of the text's own letter frequencies; *text* has at most 255 characters."""
-        size = len(text)
-        weight = self._weight
-        return (weight[size] - sum(weight[text.count(letter)] for letter in set(text))) / size
+        """Bits per character of the text's own letter frequencies."""
+        size, weight = len(text), self._weight
+        return (weight(size) - sum(weight(text.count(letter)) for letter in set(text))) / size
+
+    def _weight(self, count: int) -> float:
+        known = self._weights.get(count)
+        if known is None:
+            known = self._weights[count] = count * _log2(count)
+        return known
 
     def _afford(self, name: str, parent: str, now: float) -> bool:
         seen = self._seen.pop(parent, None)
@@ -73,3 +76,16 @@ class TunnelGuard:
             return False
         seen[name] = now
         return True
+
+
+def _log2(number: int) -> float:
+    """Bit by bit. `math` may be a file, and none is loaded once the command runs."""
+    whole = number.bit_length() - 1
+    rest, step, bits = number / (1 << whole), 0.5, float(whole)
+    for _ in range(30):
+        rest *= rest
+        if rest >= 2:
+            rest /= 2
+            bits += step
+        step /= 2
+    return bits

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, Any
 
+from netsandbox.audit.digest import GENESIS
 from netsandbox.audit.entry import ENVELOPE, MAX_LINE
 from netsandbox.errors import NetsandboxError
 
@@ -32,11 +33,23 @@ class Line:
 
 
 def log_files(path: str) -> list[str]:
-    """The files of the log at *path*, oldest first: path.N … path.1, path."""
-    rotated: list[str] = []
-    while len(rotated) < MAX_ROTATED and os.path.exists(f"{path}.{len(rotated) + 1}"):
-        rotated.append(f"{path}.{len(rotated) + 1}")
-    return [*reversed(rotated), path]
+    """The files of the log at *path*, oldest first: path.N … path.1, path.
+
+    A file whose first line begins a chain has no past. Beside a log that the user placed a command can write what it
+    likes, and that log is never rotated, so nothing there is taken for an older part of it.
+    """
+    files = [path]
+    while len(files) <= MAX_ROTATED and not _begins_chain(files[-1]) and os.path.exists(f"{path}.{len(files)}"):
+        files.append(f"{path}.{len(files)}")
+    return files[::-1]
+
+
+def _begins_chain(path: str) -> bool:
+    try:
+        with open_log(path) as file:
+            return bool(json.loads(file.readline(MAX_LINE + 1)).get("prev") == GENESIS)
+    except (NetsandboxError, OSError, ValueError, AttributeError):  # whatever it is, the reader reports it
+        return False
 
 
 def read_lines(path: str) -> Iterator[Line]:

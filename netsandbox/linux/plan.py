@@ -111,6 +111,7 @@ def build(view: View, filter_program: bytes) -> bytes:
     for path in ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"):
         steps.append(_mount(BIND | READ_ONLY | OPTIONAL, path, path))
     steps.append(_mount(BIND | READ_ONLY | OPTIONAL, "/sys", "/sys"))
+    steps.append(_mount(OPTIONAL, "tmpfs", "/dev/mqueue", "tmpfs", "mode=1777"))
     steps.append(_mount(OPTIONAL, "tmpfs", "/dev/shm", "tmpfs", "mode=1777"))  # noqa: S108
     steps += [_mount(BIND | READ_ONLY | OPTIONAL, ours, theirs) for ours, theirs in view.files]
     steps += [_mount(BIND | READ_ONLY, path, path) for path in view.read_only]

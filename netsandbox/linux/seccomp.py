@@ -11,7 +11,8 @@ What it refuses and why, in the order of the kernel's questions:
   supervisor, who writes the audit record and says no;
 - AF_UNIX: a pathname socket is reached through the file system, so no namespace hides one that is created later.
   Without the socket there is nothing to connect with. Datagram socket pairs go too: `sendto` can aim one end anywhere;
-- TIOCSTI and TIOCLINUX: they type into the user's terminal.
+- TIOCSTI and TIOCLINUX: they type into the user's terminal;
+- priorities of a process group: the command shares that of its caller.
 
 A filter is a list of `Step`s with labels; `assemble` turns it into `struct sock_filter[]`.
 """
@@ -43,6 +44,9 @@ AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
 SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET = 1, 2, 5
 IPPROTO_TCP, IPPROTO_UDP, NETLINK_ROUTE = 6, 17, 0
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C
+PRIO_PGRP, IOPRIO_WHO_PGRP = 1, 2
+# Calls whose arguments decide.
+JUDGED = ("socket", "socketpair", "clone", "unshare", "ioctl", "setpriority", "ioprio_set")
 
 
 def build(abi: Abi, *, unix_sockets: bool = False) -> bytes:
@@ -53,11 +57,11 @@ def build(abi: Abi, *, unix_sockets: bool = False) -> bytes:
         steps.append(("at-least", X32_BIT, "nosys", None))
     steps += [("equal", calls[name], "perm", None) for name in abi.refused]
     steps += [("equal", calls[name], "nosys", None) for name in abi.absent]
-    steps += [("equal", calls[name], name, None) for name in ("socket", "socketpair", "clone", "unshare", "ioctl")]
+    steps += [("equal", calls[name], name, None) for name in JUDGED]
     if unix_sockets:
         steps += [("equal", calls[name], "notify", None) for name in ("connect", "bind")]
     steps.append(("return", ALLOW))
-    steps += _socket(unix_sockets=unix_sockets) + _socketpair() + _clone() + _unshare() + _ioctl()
+    steps += _socket(unix_sockets=unix_sockets) + _socketpair() + _clone() + _unshare() + _ioctl() + _priorities()
     steps += [
         ("label", "allow"),
         ("return", ALLOW),
@@ -129,6 +133,17 @@ def _unshare() -> list[Step]:
 
 def _ioctl() -> list[Step]:
     return [("label", "ioctl"), _argument(1), ("equal", TIOCSTI, "perm", None), ("equal", TIOCLINUX, "perm", "allow")]
+
+
+def _priorities() -> list[Step]:
+    return [
+        ("label", "setpriority"),
+        _argument(0),
+        ("equal", PRIO_PGRP, "perm", "allow"),
+        ("label", "ioprio_set"),
+        _argument(0),
+        ("equal", IOPRIO_WHO_PGRP, "perm", "allow"),
+    ]
 
 
 _JUMPS = {"equal": JUMP_EQUAL, "at-least": JUMP_GREATER_EQUAL, "any-bit": JUMP_SET}

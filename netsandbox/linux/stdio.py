@@ -24,6 +24,8 @@ def check_stdio(descriptors: tuple[int, int, int]) -> None:
             mode = os.fstat(descriptor).st_mode
         except OSError as error:
             raise HostError(f"{name} is not open: {error.strerror}; redirect it, for instance to /dev/null") from None
+        if stat.S_ISDIR(mode):
+            raise HostError(f"{name} is a directory, through which the command could see past its view; use a file")
         if stat.S_ISSOCK(mode) and not _is_harmless(descriptor):
             raise HostError(
                 f"{name} is a socket of the host's network, which the command could use to leave the sandbox; "

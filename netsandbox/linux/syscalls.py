@@ -41,6 +41,8 @@ _NUMBERS = {
     "clone": (56, 220),
     "unshare": (272, 97),
     "ioctl": (16, 29),
+    "setpriority": (141, 140),
+    "ioprio_set": (251, 30),
     "setns": (308, 268),
     "mount": (165, 40),
     "umount2": (166, 39),
@@ -69,7 +71,7 @@ _NUMBERS = {
     "add_key": (248, 217),
     "request_key": (249, 218),
 }
-_FILTERED = ("socket", "socketpair", "bind", "connect", "clone", "unshare", "ioctl")
+_FILTERED = ("socket", "socketpair", "bind", "connect", "clone", "unshare", "ioctl", "setpriority", "ioprio_set")
 
 
 def _abi(column: int, audit_architecture: int, *, has_x32: bool) -> Abi:

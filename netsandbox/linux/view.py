@@ -11,12 +11,14 @@ FILES = os.path.join(PACKAGE, "linux", "files")
 COMPONENTS = ("proxy", "dns", "portmap", "interpose")
 
 
-def session_view(state: str, *protected: str | None) -> View:
-    """*state* is hidden; our own code and what is *protected* (a log, a configuration) cannot be written (INV-8).
+def session_view(state: str, *protected: str | None, logs: str | None = None) -> View:
+    """*state* and *logs*, a folder of logs, are hidden; our own code and what is *protected* (a log, a configuration)
+    cannot be written (INV-8).
 
     Nor can the folders on the way be moved, or a forged log could be put where the true one is looked for (attack 149).
     """
     read_only = packages() + [path for path in protected if path is not None]
+    hidden = [path for path in (state, logs) if path is not None and os.path.isdir(path)]
     return View(
         uid=os.geteuid(),
         gid=os.getegid(),
@@ -24,9 +26,9 @@ def session_view(state: str, *protected: str | None) -> View:
             (os.path.join(FILES, "resolv.conf"), "/etc/resolv.conf"),
             (os.path.join(FILES, "hosts"), "/etc/hosts"),
         ),
-        hidden=(state,) if os.path.isdir(state) else (),
+        hidden=tuple(hidden),
         read_only=tuple(read_only),
-        pinned=_folders_above(state, *(path for path in protected if path is not None)),
+        pinned=_folders_above(*hidden, *(path for path in protected if path is not None)),
     )
 
 

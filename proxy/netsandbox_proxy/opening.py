@@ -51,6 +51,8 @@ def looks_like_http(first: bytes) -> bool | None:
     if not rest:
         return True if len(first) >= FIRST_LINE else None
     word = first[: min(len(first), FIRST_LINE) - len(rest)]
+    if word.upper() in METHODS and rest[0] in b"\r\n":
+        return True  # some servers split the line there too
     if not word or rest[0] not in SPACES:
         return False
     return True if word.upper() in METHODS else _line_is_http(first)

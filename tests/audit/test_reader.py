@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netsandbox.audit.entry import MAX_LINE
+from netsandbox.audit.log import AuditLog
 from netsandbox.audit.reader import lines_of, log_files, open_log, parse, read_lines, read_records
 from netsandbox.errors import NetsandboxError
 
@@ -66,3 +67,12 @@ def test_only_regular_files_are_read(tmp_path: Path) -> None:
     for path in (tmp_path / "fifo", tmp_path, tmp_path / "missing", "a\0b"):
         with pytest.raises(NetsandboxError, match="give a session id"):
             open_log(str(path))
+
+
+def test_files_beside_a_log_that_begins_its_chain_are_not_its_past(tmp_path):
+    path = tmp_path / "placed.jsonl"
+    log = AuditLog.open(str(path), "s1", cap_bytes=None)
+    log.write("session.start")
+    log.close()
+    (tmp_path / "placed.jsonl.1").write_text('{"forged": true}\n')
+    assert log_files(str(path)) == [str(path)]

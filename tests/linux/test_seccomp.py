@@ -23,6 +23,8 @@ CONNECT_AND_BIND = {"x86_64": {42, 49}, "aarch64": {200, 203}}
 CLONE = {"x86_64": 56, "aarch64": 220}
 UNSHARE = {"x86_64": 272, "aarch64": 97}
 IOCTL = {"x86_64": 16, "aarch64": 29}
+SETPRIORITY = {"x86_64": 141, "aarch64": 140}
+IOPRIO_SET = {"x86_64": 251, "aarch64": 30}
 
 # By number, from the kernel's tables: mounts, namespaces, kernel administration, bpf, perf, userfaultfd, handles.
 REFUSED = {
@@ -162,3 +164,10 @@ def test_bits_that_the_kernel_ignores_are_ignored(bpf: Any, high: int, family: i
     plain = bpf(program, 41, MACHINES["x86_64"], (family, kind, 0))
     assert bpf(program, 41, MACHINES["x86_64"], (high << 32 | family, high << 32 | kind, high << 32)) == plain
     assert plain == expected_socket(family, kind, 0, unix_sockets=False)
+
+
+@machines
+def test_priorities_of_the_callers_group_are_not_ours_to_set(bpf: Any, machine: str) -> None:
+    judge = Filter(bpf, machine)
+    for call, group in ((SETPRIORITY[machine], 1), (IOPRIO_SET[machine], 2)):
+        assert [judge(call, which, 0, 19) == EPERM for which in range(4)] == [which == group for which in range(4)]

@@ -62,3 +62,10 @@ def test_a_connected_internet_socket_is_refused_too(null):
 def test_a_closed_descriptor_is_refused(null):
     with pytest.raises(HostError, match="standard error is not open"):
         check_stdio((null, null, 1 << 20))
+
+
+def test_a_directory_is_refused(null, tmp_path):
+    descriptor = os.open(tmp_path, os.O_RDONLY)
+    with pytest.raises(HostError, match="is a directory"):
+        check_stdio((descriptor, null, null))
+    os.close(descriptor)

@@ -60,6 +60,7 @@ def test_whatever_a_server_could_take_for_tls_counts_as_tls(first: bytes, tls: b
         (b"\r\nGET / ", True),
         (b"\x1cGET / ", True),
         (b"GET\x1c/ HTTP/1.1", True),
+        (b"GET\r/ HTTP/1.1", True),
         (b"GET\xa0/ HTTP/1.1", True),
         (b"PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n", True),
         (b"ABC http://denied.test/x\r\n", True),
