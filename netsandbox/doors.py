@@ -50,7 +50,7 @@ class Doors:
         gc.enable()
         _raise_descriptor_limit()
         pool, guard = SyntheticPool(), TunnelGuard()
-        upstream = _upstream(loop, resolver)
+        upstream = self._upstream = _upstream(loop, resolver)
         gate = Gate(
             policy,
             log,
@@ -90,6 +90,7 @@ class Doors:
         for close in [door.close for door in self._tcp] + [door.close for door in self._resolving]:
             close()
         self._resolver.flush()
+        self._upstream.close()
 
 
 def _upstream(loop: Loop, host: HostResolver) -> Upstream:

@@ -115,7 +115,8 @@ class Gate:
         return self._refuse(grant.attempt, verdict(reason, grant.host, grant.port))
 
     def reject(self, door: str, reason: str, detail: str, source: tuple[str, int]) -> None:
-        self._log.write("egress", verdict="deny", reason=reason, door=door, detail=detail)
+        pid, exe = self._attribute(source) or (None, None)
+        self._log.write("egress", verdict="deny", reason=reason, door=door, detail=detail, pid=pid, exe=exe)
 
     def ended(self, grant: Grant, address: str | None, up: int, down: int, milliseconds: int, outcome: str) -> None:
         self._log.write(

@@ -129,7 +129,7 @@ class Session:
         parent, resolver = self._parent(), host_resolver(self.settings)
         self._trust_imports(policy)
         sockets = helper.doors()
-        forwarder = Forwarder(helper.pid)
+        forwarder = Forwarder(helper.signal)
         forwarder.hold()
         try:
             helper.go()

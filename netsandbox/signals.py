@@ -14,14 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 FORWARDED = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT, _signal.SIGUSR1, _signal.SIGUSR2)
-FROM_TERMINAL = (_signal.SIGINT, _signal.SIGQUIT)
 
 
 class Forwarder:
-    """Passes signals on to *pid*, PID 1 of the session, which hands them to the command."""
+    """Passes signals on by *send*, to PID 1 of the session, which knows whether the command has them already."""
 
-    def __init__(self, pid: int) -> None:
-        self._pid = pid
+    def __init__(self, send: Callable[[int], None]) -> None:
+        self._send = send
         self._mask: set[int] | None = None
         self._previous: dict[int, object] = {}
         self._had_foreground = False
@@ -55,13 +54,7 @@ class Forwarder:
             self._mask = None
 
     def _forward(self, number: int, frame: object) -> None:
-        """The terminal's signals have reached the command already, as a member of our process group."""
-        if number in FROM_TERMINAL and _in_foreground():
-            return
-        try:
-            os.kill(self._pid, number)
-        except ProcessLookupError:
-            pass
+        self._send(number)
 
 
 def _in_foreground() -> bool:

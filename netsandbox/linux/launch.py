@@ -90,6 +90,13 @@ class Helper:
         """Start the command. Until now nothing of it has run."""
         self.channel.send(b"G")
 
+    def signal(self, number: int) -> None:
+        """Pass a signal on to the command, unless PID 1 saw it come to the whole process group."""
+        try:
+            self.channel.send(b"K" + number.to_bytes(4, sys.byteorder))
+        except OSError:  # the session has ended
+            pass
+
     def receive(self) -> Message:
         """The next record; an empty kind means that the helper is gone."""
         try:

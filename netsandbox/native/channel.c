@@ -58,6 +58,21 @@ void channel_await_go(void)
         _exit(1); /* no go, no command (INV-1) */
 }
 
+int channel_signal(void)
+{
+    char record[1 + sizeof(int)];
+    ssize_t length;
+    int number;
+
+    do
+        length = recv(CHANNEL, record, sizeof record, 0);
+    while (length < 0 && errno == EINTR);
+    if (length != (ssize_t)sizeof record || record[0] != 'K')
+        _exit(1);
+    memcpy(&number, record + 1, sizeof number);
+    return number;
+}
+
 void fail(const char *step)
 {
     char record[256] = "E";

@@ -3,7 +3,7 @@
  * helper -> supervisor                         supervisor -> helper
  *   P <i32 pid>     init's pid, host view        the plan (first message), see plan.h
  *   D [descriptors] the doors are ready          G  go: start the command
- *   L [descriptor]  seccomp listener
+ *   L [descriptor]  seccomp listener             K <i32 signal>  for the command
  *   X <i32 errno>   exec failed
  *   E <i32 errno> <text>  set-up failed at step <text>; nothing was started
  *   S <i32 status>  the command ended (wait status)
@@ -20,6 +20,9 @@
 void channel_number(char kind, int number);
 void channel_descriptors(char kind, const int *descriptors, size_t count);
 void channel_await_go(void);
+
+/* The next signal for the command; ends the process when the supervisor is gone. */
+int channel_signal(void);
 
 /* Tell the supervisor which step failed, with errno, and end the process. */
 noreturn void fail(const char *step);

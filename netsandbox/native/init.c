@@ -3,7 +3,7 @@
  *   supervisor -- posix_spawn --> this program -- clone --> PID 1 (same program) -- fork --> the command
  *
  * The clone uses CLONE_PARENT, so PID 1 is the supervisor's own child and this first process can leave. PID 1 keeps
- * three promises: it reaps, it passes on signals that come from outside the session, and it dies with the supervisor
+ * three promises: it reaps, it passes on the signals that the supervisor tells it of, and it dies with the supervisor
  * (INV-10). It runs with an empty signal disposition of its own: every signal is blocked and read from a signalfd.
  *
  * Arguments: the command and its arguments. Environment: the command's. Descriptor 3: the channel.
@@ -23,6 +23,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "channel.h"
@@ -30,6 +31,7 @@
 #include "plan.h"
 
 #define PLAN_LIMIT 131072
+#define SAME_SIGNAL 500 /* milliseconds between our copy of a signal and the supervisor's word of it */
 
 static unsigned char plan[PLAN_LIMIT] __attribute__((aligned(8)));
 
@@ -78,30 +80,55 @@ static int reap(pid_t command)
     return 0;
 }
 
-/* Signals sent by the terminal reach the command by themselves, since it shares our process group; signals sent by a
- * process of the session are its own affair (si_pid is 0 only for senders outside this PID namespace). */
-static void pass_on(const struct signalfd_siginfo *info, pid_t command)
+/* When each signal last reached this process from outside, in milliseconds. We stand in the caller's process group: what
+ * is sent to that group (by the terminal, timeout(1), a service manager) reaches us, and the command too unless it has
+ * left the group. */
+static int64_t heard[NSIG];
+
+static int64_t now(void)
 {
-    if (info->ssi_code == SI_USER && info->ssi_pid == 0)
-        kill(command, (int)info->ssi_signo);
+    struct timespec clock;
+
+    clock_gettime(CLOCK_MONOTONIC, &clock);
+    return (int64_t)clock.tv_sec * 1000 + clock.tv_nsec / 1000000;
+}
+
+/* A signal for the supervisor alone is passed on; one for the whole group has reached the command already. */
+static void pass_on(int number, pid_t command)
+{
+    if (number <= 0 || number >= NSIG)
+        return;
+    if (heard[number] && now() - heard[number] < SAME_SIGNAL && getpgid(command) == getpgid(0))
+        heard[number] = 0;
+    else
+        kill(command, number);
+}
+
+/* Returns non-zero when the command has ended. */
+static int read_signals(int signals, pid_t command)
+{
+    struct signalfd_siginfo info;
+
+    while (read(signals, &info, sizeof info) == (ssize_t)sizeof info) {
+        if (info.ssi_signo == SIGCHLD && reap(command))
+            return 1;
+        if (info.ssi_pid == 0 && info.ssi_signo < NSIG) /* nobody inside has pid 0 */
+            heard[info.ssi_signo] = now();
+    }
+    return 0;
 }
 
 static noreturn void serve(int signals, pid_t command)
 {
     struct pollfd watched[2] = { { .fd = signals, .events = POLLIN }, { .fd = CHANNEL, .events = POLLIN } };
-    struct signalfd_siginfo info;
 
     for (;;) {
         if (poll(watched, 2, -1) < 0 && errno != EINTR)
             _exit(1);
-        if (watched[1].revents)
-            _exit(1); /* the supervisor closed the channel: the kernel kills the session with us */
-        if (read(signals, &info, sizeof info) != (ssize_t)sizeof info)
-            continue;
-        if (info.ssi_signo != SIGCHLD)
-            pass_on(&info, command);
-        else if (reap(command))
+        if (read_signals(signals, command))
             _exit(0);
+        if (watched[1].revents) /* without an answer the supervisor is gone: the kernel kills the session with us */
+            pass_on(channel_signal(), command);
     }
 }
 
@@ -134,7 +161,7 @@ static noreturn void session(char **command, const sigset_t *mask)
     for (size_t door = 0; door < outcome.door_count; door++)
         close(outcome.doors[door]);
     sigfillset(&everything);
-    signals = signalfd(-1, &everything, SFD_CLOEXEC);
+    signals = signalfd(-1, &everything, SFD_CLOEXEC | SFD_NONBLOCK);
     if (signals < 0)
         fail("making a signalfd");
     channel_await_go();

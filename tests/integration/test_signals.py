@@ -6,6 +6,7 @@ import os
 import resource
 import signal
 import subprocess
+import time
 from typing import Any
 
 import pytest
@@ -101,14 +102,24 @@ def test_a_command_that_ignores_a_signal_goes_on(spawn: Any) -> None:
     assert running.wait() == 6
 
 
-def test_a_signal_to_the_group_reaches_the_command(spawn: Any) -> None:
-    """What timeout(1) and a supervisor of services send."""
-    script = "trap 'echo caught; exit 9' TERM; echo ready; while :; do sleep 0.02; done"
+def test_a_signal_to_the_group_reaches_the_command_once(spawn: Any) -> None:
+    """What timeout(1) and a supervisor of services send; many programs take a second one for impatience."""
+    script = "n=0; trap 'n=$((n+1))' TERM; trap 'echo caught=$n; exit 9' USR1; echo ready; while :; do sleep 0.02; done"
     running = spawn("run", "--", "bash", "-c", script)
     running.read_until(b"ready")
     os.killpg(running.pid, signal.SIGTERM)
-    running.read_until(b"caught")
+    time.sleep(0.4)
+    running.signal(signal.SIGUSR1)
+    running.read_until(b"caught=1")
     assert running.wait(5) == 9
+
+
+def test_a_signal_to_the_group_reaches_a_command_that_left_it(spawn: Any) -> None:
+    script = "import os, signal; os.setpgid(0, 0); print('ready', flush=True); signal.pause()"
+    running = spawn("run", "--", "python3", "-I", "-c", script)
+    running.read_until(b"ready")
+    os.killpg(running.pid, signal.SIGTERM)
+    assert running.wait(5) == -signal.SIGTERM
 
 
 @pytest.mark.attack(170)
