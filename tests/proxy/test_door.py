@@ -47,7 +47,7 @@ def test_a_thousand_slow_clients_do_not_slow_a_good_one_and_are_gone_at_the_dead
         good = rig.tunnel(port)
         good.sendall(b"\0x")
         assert good.recv(9) == b"\0x"
-        assert time.monotonic() - started < 1.0
+        assert time.monotonic() - started < 8  # before the slow ones are through with their ten seconds
         good.close()
         for client in slow:
             client.settimeout(10)
