@@ -9,7 +9,7 @@ from processes import cpu_seconds
 from rig import Rig
 from servers import BIG, ORIGIN
 
-DIRECT, DIRECT_TLS = "direct", "direct, TLS"
+DIRECT, DIRECT_TLS, SQUID = "direct", "direct, TLS", "squid, CONNECT to an address"
 GIGABYTE = 1e9
 CURL = "curl -sS -f -k -o /dev/null --max-time 60 -w %{speed_download}"
 DOOR = "http://127.0.0.1:1008"  # netsandbox/linux/ports.py
@@ -34,12 +34,16 @@ def measure(rig: Rig, rounds: int) -> Result:
             speed = _outside(url)
             if turn:  # the first turn only fills the page cache
                 speeds.add(name, speed)
+        if rig.squid is not None and turn:
+            before = cpu_seconds(rig.squid.server.pid)
+            speeds.add(SQUID, _outside(direct[DIRECT], f"http://127.0.0.1:{rig.squid.port}"))
+            costs.add(f"{SQUID}, CPU", (cpu_seconds(rig.squid.server.pid) - before) / (BIG / GIGABYTE))
         for name, (words, _) in commands.items() if turn else ():
             before = cpu_seconds(box.pid)
             speeds.add(name, float(box.run(f"{CURL} {words}") or 0) / GIGABYTE or None)
             costs.add(f"{name}, supervisor CPU", (cpu_seconds(box.pid) - before) / (BIG / GIGABYTE))
     for name in speeds.samples:
-        result.compare(speeds, name, "GB/s", commands[name][1] if name in commands else "")
+        result.compare(speeds, name, "GB/s", commands[name][1] if name in commands else DIRECT)
     result.table(costs, "s/GB")
     for name, (_, baseline) in commands.items():
         cost = costs.spread(f"{name}, supervisor CPU")
@@ -48,6 +52,8 @@ def measure(rig: Rig, rounds: int) -> Result:
     return result
 
 
-def _outside(url: str) -> float:
-    command = [*CURL.split(), "--noproxy", "*", url]
-    return float(subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout) / GIGABYTE
+def _outside(url: str, proxy: str | None = None) -> float:
+    """Outside any session; by CONNECT where a proxy is given."""
+    way = ["--noproxy", "", "-p", "-x", proxy] if proxy else ["--noproxy", "*"]
+    done = subprocess.run([*CURL.split(), *way, url], capture_output=True, text=True, timeout=60, check=True)
+    return float(done.stdout) / GIGABYTE
