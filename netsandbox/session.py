@@ -79,7 +79,8 @@ class Session:
             supervisor = self._supervise(helper, decided)
             self._write_end(began, supervisor.status)
             if supervisor.exec_errno:
-                raise launch.exec_failure(command[0], supervisor.exec_errno)
+                path = os.fsdecode(environment.get(b"PATH", b""))
+                raise launch.exec_failure(command[0], supervisor.exec_errno, path)
             if supervisor.failure is not None:
                 raise launch.set_up_failure(*supervisor.failure)
         finally:

@@ -158,8 +158,14 @@ def set_up_failure(step: str, number: int) -> HostError:
     return HostError(explain_failure(step, number))
 
 
-def exec_failure(command: str, number: int) -> CommandError:
-    """What the shells say, and their exit statuses: 127 not found, 126 found but not executable."""
-    if number in (errno.ENOENT, errno.ENOTDIR):
+def exec_failure(command: str, number: int, path: str) -> CommandError:
+    """What the shells say, and their exit statuses: 127 not found, 126 found but not executable.
+
+    execvp(3) says EACCES too when a folder of *path* cannot be entered; that is no command that was found.
+    """
+    missing = number in (errno.ENOENT, errno.ENOTDIR)
+    if number == errno.EACCES and "/" not in command:
+        missing = not any(os.path.exists(os.path.join(folder, command)) for folder in path.split(":"))
+    if missing:
         return CommandError(f"{command}: command not found; check the spelling and $PATH", 127)
     return CommandError(f"{command}: {os.strerror(number)}; is it an executable file?", 126)

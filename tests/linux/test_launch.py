@@ -193,7 +193,14 @@ def test_a_helper_that_is_missing_says_what_to_do(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize(("number", "status"), [(2, 127), (20, 127), (13, 126), (8, 126)])
 def test_exec_errors_have_the_shells_statuses(number: int, status: int) -> None:
-    error = launch.exec_failure("cmd", number)
+    error = launch.exec_failure("./cmd", number, "")
     assert isinstance(error, CommandError)
     assert error.status == status
     assert "cmd" in str(error)
+
+
+def test_a_folder_of_the_path_that_cannot_be_entered_is_no_command(tmp_path: Path) -> None:
+    """execvp(3) says EACCES for both; shells tell them apart."""
+    assert launch.exec_failure("cmd", errno.EACCES, f"/nowhere:{tmp_path}").status == 127
+    (tmp_path / "cmd").write_text("no program")
+    assert launch.exec_failure("cmd", errno.EACCES, f"/nowhere:{tmp_path}").status == 126
