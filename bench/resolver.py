@@ -37,7 +37,8 @@ def measure(rig: Rig, rounds: int) -> Result:
             if rig.dnsmasq is not None:
                 rates.add(f"{PEER}, {kind}", _rate(_outside(rig.dnsmasq.port, kind, arguments))[0])
     _cold(rig, rounds, rates, costs)
-    result.table(rates, "/s")
+    for name in rates.samples:
+        result.compare(rates, name, "/s", name.replace(OURS, PEER))
     result.table(costs, "µs")
     for kind in ("allowed", "denied"):
         found = rates.ratio(f"{OURS}, {kind}", f"{PEER}, {kind}")

@@ -47,7 +47,8 @@ def measure(rig: Rig, rounds: int) -> Result:
                 costs.add(f"{name}, CPU", (cpu_seconds(pid) - before) / TOTAL * 1e6 if sound else None)
                 if not sound:
                     result.notes.append(f"{name}: {figures['failed']} of {TOTAL} failed in a round, which is left out")
-    result.table(rates, "/s")
+    for name in rates.samples:
+        result.compare(rates, name, "/s", name.replace(OURS, SQUID))
     result.table(middles, "ms")
     result.table(tails, "ms")
     result.table(costs, "µs each")
