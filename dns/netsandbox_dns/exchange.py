@@ -75,11 +75,11 @@ class Exchange:
             try:
                 sock = self._connected(SOCK_DGRAM)
                 sock.send(self._query())
-            except OSError:  # no route, no descriptor: the next server may do better
+                self._await(sock, select.EPOLLIN, self._datagram)
+            except OSError:  # no route, no descriptor, no watch left: the next server may do better
                 self._reason = SERVFAIL
                 self._drop()
                 continue
-            self._await(sock, select.EPOLLIN, self._datagram)
             return
         self._finish(self._reason)
 
@@ -139,12 +139,10 @@ class Exchange:
         query = self._query()
         self._stream = bytearray(len(query).to_bytes(2, "big") + query)
         try:
-            sock = self._connected(SOCK_STREAM)
+            self._await(self._connected(SOCK_STREAM), select.EPOLLOUT, self._writable)
         except OSError:
             self._reason = SERVFAIL
             self._next()
-            return
-        self._await(sock, select.EPOLLOUT, self._writable)
 
     def _writable(self, _events: int) -> None:
         assert self._sock is not None

@@ -98,12 +98,7 @@ class Upstream:
             done(Failed(_NXDOMAIN))
             return
         lookup = self._pending[name] = Lookup(self._loop, name, done, self._settled)
-        try:
-            lookup.start(self._exchange)
-        except OSError:  # no descriptors or watches left: nobody may wait for an answer that cannot come
-            lookup.abandon()
-            if self._pending.get(name) is lookup:
-                self._settled(lookup, Failed(SERVFAIL))
+        lookup.start(self._exchange)
 
     def forward(self, query: Query, done: Callable[[bytes | None], None]) -> None:
         """Put a question of another type to the servers; *done* gets a rebuilt reply, or None for every failure."""

@@ -189,3 +189,22 @@ def test_a_failed_forward_is_none(server: Any, loop: Any, answer_from: Any, said
 
     server.script = script
     assert forwarded(loop, Upstream(loop, [server.place], {}, loop.now, timeout=0.1, attempts=1), "TXT") is None
+
+
+@pytest.mark.attack(195)
+def test_a_lookup_that_cannot_start_fails_and_leaves_nobody_waiting(
+    server: Any, loop: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """INV-1: no descriptors or watches left is an answer, and the next one who asks is not stuck behind it."""
+
+    def full(*arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    upstream = Upstream(loop, [server.place], {}, loop.now)
+    heard: list[Any] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "watch", full)
+        upstream.lookup("a.test", heard.append)
+    assert [answer.reason for answer in heard] == ["servfail"]
+    assert "a.test" not in upstream._pending
+    upstream.close()
