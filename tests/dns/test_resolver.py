@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import dnslib
@@ -245,10 +244,8 @@ def test_malformed_messages_are_one_kind_of_record(session: Any) -> None:
 
 def test_twenty_thousand_cold_names_are_each_decided(session: Any) -> None:
     queries = [raw(f"n{i}.evil.test") for i in range(20_000)]
-    began = time.process_time()
-    for query in queries:
-        session.resolver.answer(query, "udp")
-    assert time.process_time() - began < 10
+    answers = [session.resolver.answer(query, "udp") for query in queries]
+    assert {answer[3] & 15 for answer in answers} == {3}  # NXDOMAIN, none of them lost or limited
 
 
 def _fresh(**options: Any) -> Any:

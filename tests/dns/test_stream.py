@@ -82,11 +82,9 @@ def test_a_question_byte_by_byte(running: Running) -> None:
 @pytest.mark.attack(192)
 def test_a_trickle_is_closed_at_the_deadline(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "DEADLINE", 0.3)
-    with running.dial() as client:
-        began = time.monotonic()
-        with pytest.raises((ConnectionError, BrokenPipeError)):
-            trickle(client, framed("allowed.test" + ".x" * 60))
-        assert time.monotonic() - began < 30
+    # Without the deadline the question would come to its end, seven seconds on.
+    with running.dial() as client, pytest.raises((ConnectionError, BrokenPipeError)):
+        trickle(client, framed("allowed.test" + ".x" * 60))
 
 
 @pytest.mark.attack(193)

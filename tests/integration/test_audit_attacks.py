@@ -384,3 +384,24 @@ def test_181_a_changed_log_is_noticed(netsandbox: Any, scene: Any) -> None:
     for change in changes:
         log.write_text(change)
         assert netsandbox("audit", "verify", log).returncode == 1
+
+
+@pytest.mark.attack(176)
+def test_a_folder_of_logs_is_out_of_reach_for_every_session(netsandbox: Any) -> None:
+    """INV-8: with --audit-log DIR/ the logs of other sessions are no more the command's than its own."""
+    folder = netsandbox.home().work / "logs"
+    assert netsandbox("run", "--audit-log", f"{folder}/", "--", "true").returncode == 0
+    (first,) = folder.iterdir()
+    before = first.read_bytes()
+    script = f'ls "{folder}"; true > "{first}"; rm "{first}"; mv "{folder}" "{folder}2"; echo done'
+    run = netsandbox("run", "--audit-log", f"{folder}/", "--", "sh", "-c", script)
+    assert run.stdout == "done\n"
+    assert first.read_bytes() == before
+    assert len(list(folder.iterdir())) == 2  # the twin: the second session's own log was written
+
+
+def test_a_folder_of_logs_that_is_the_working_directory_is_refused(netsandbox: Any) -> None:
+    work = netsandbox.home().work
+    run = netsandbox("run", "--audit-log", "./", "--", "touch", "started", cwd=work)
+    assert (run.returncode, len(run.stderr.splitlines())) == (2, 1)
+    assert not (work / "started").exists()

@@ -180,11 +180,21 @@ def test_names_end_at_the_limits_of_the_standard():
     "raw", [b"a" * 100_000, b"a." * 50_000, b"." * 100_000, "\u00fc" * 100_000, b"[" + b":" * 100_000 + b"]"]
 )
 def test_a_huge_host_is_refused_at_once_and_shown_short(raw):
-    start = time.process_time()
     with pytest.raises(BadName) as caught:
         canonical(raw)
-    assert time.process_time() - start < 1
     assert len(str(caught.value)) < 200
+    assert effort(raw * 8) < 24 * max(effort(raw), 0.0005)  # eight times the input; a square would be sixty-four
+
+
+def effort(raw):
+    """Processor seconds for one refusal, the quickest of five."""
+    times = []
+    for _ in range(5):
+        start = time.process_time()
+        with pytest.raises(BadName):
+            canonical(raw)
+        times.append(time.process_time() - start)
+    return min(times)
 
 
 @pytest.mark.attack(86)
