@@ -1,0 +1,115 @@
+"""Which port of the window stands for which port that a program asked for.
+
+Rules: one to one; only ports of the window, never a reserved one; what was assigned once stays so until it is released,
+so that a URL which worked keeps working. A window that has no room says None and nothing else happens (INV-1).
+"""
+
+from __future__ import annotations
+
+from netsandbox_portmap.window import LAST_PORT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+
+class Assignment:
+    """The pairs of one window. `is_free` is asked before a port is given out, and never for one that is taken here."""
+
+    __slots__ = ("_any", "_asked_of", "_base", "_closed", "_count", "_is_free", "_port_of")
+
+    def __init__(self, base: int, count: int, reserved: Iterable[int], is_free: Callable[[int], bool]) -> None:
+        if not (0 < base <= LAST_PORT and 0 < count <= LAST_PORT + 1 - base):
+            raise ValueError(f"there is no window of {count} ports at {base}")
+        self._base = base
+        self._count = count
+        self._is_free = is_free
+        self._closed = set(reserved)  # never given out: reserved, or refused by the host
+        self._port_of: dict[int, int] = {}
+        self._asked_of: dict[int, int] = {}
+        self._any: list[int] = []  # given to programs that asked for any port, longest ago first
+
+    def assign(self, asked: int) -> int | None:
+        """The port for *asked*, the same each time; None when the window is full."""
+        if not 0 < asked <= LAST_PORT:
+            return None
+        port = self._port_of.get(asked)
+        if port is not None:
+            return port
+        port = next((port for port in self._from(self._preferred(asked)) if self._is_open(port)), None)
+        if port is not None:
+            self._pair(asked, port)
+        return port
+
+    def any_port(self) -> int | None:
+        """A port for a program that asked for none in particular; it stands for itself.
+
+        Taken from the end of the window. Past half of it, those that are free again come first, as with the kernel's
+        own ephemeral ports: a test suite that opens hundreds of servers leaves room for the next named one.
+        """
+        if 2 * len(self._any) >= self._count:
+            return self._any_again() or self._any_new()
+        return self._any_new() or self._any_again()
+
+    def reassign(self, asked: int) -> int | None:
+        """Another port than the one before, which the host would not let us have, and which is not given out again."""
+        port = self._port_of.get(asked)
+        if port is not None:
+            self.release(asked)
+            self._closed.add(port)
+        return self.assign(asked)
+
+    def release(self, asked: int) -> None:
+        """Nobody uses the port for *asked* any more: it may stand for another."""
+        port = self._port_of.pop(asked, None)
+        if port is not None:
+            del self._asked_of[port]
+            if port in self._any:
+                self._any.remove(port)
+
+    def asked_of(self, port: int) -> int | None:
+        return self._asked_of.get(port)
+
+    def port_of(self, asked: int) -> int | None:
+        return self._port_of.get(asked)
+
+    @property
+    def full(self) -> bool:
+        """Whether there is no port left that was not given out."""
+        return len(self._port_of) + len(self._closed) >= self._count
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """(asked, port), in the order of assignment."""
+        return list(self._port_of.items())
+
+    def _preferred(self, asked: int) -> int:
+        if 0 <= asked - self._base < self._count:
+            return asked
+        return self._base + asked % self._count
+
+    def _from(self, port: int) -> Iterator[int]:
+        first = port - self._base
+        return (self._base + (first + step) % self._count for step in range(self._count))
+
+    def _is_open(self, port: int) -> bool:
+        return port not in self._asked_of and port not in self._closed and self._is_free(port)
+
+    def _any_new(self) -> int | None:
+        for port in range(self._base + self._count - 1, self._base - 1, -1):
+            if port not in self._port_of and self._is_open(port):  # else another port stands for this one already
+                self._pair(port, port)
+                self._any.append(port)
+                return port
+        return None
+
+    def _any_again(self) -> int | None:
+        for port in self._any:
+            if self._is_free(port):
+                self._any.remove(port)
+                self._any.append(port)
+                return port
+        return None
+
+    def _pair(self, asked: int, port: int) -> None:
+        self._port_of[asked] = port
+        self._asked_of[port] = asked

@@ -1,0 +1,280 @@
+"""The session by its name: `http://NAME.localhost:P/` and `http://PORT.NAME.localhost:P/` on the host's loopback.
+
+The first request head of a connection says where it goes; its bytes, and everything after them in both directions, are
+relayed untouched, so WebSocket, server-sent events and keep-alive need nothing of their own here. A browser never uses
+one connection for two names, so the first head speaks for all (RFC 9112, 9.3).
+
+Rules: a foreign Host is answered 421 and reaches nothing (INV-1); a head must be complete within ten seconds; only so
+many heads are open at once; what we answer is one plain sentence that says what to do.
+"""
+
+from __future__ import annotations
+
+import _socket
+
+from netsandbox_portmap.acceptor import IN, bind_all, listen_all
+from netsandbox_portmap.faces import LOCALHOST
+from netsandbox_portmap.forward import CONNECTIONS, hang_up
+from netsandbox_portmap.reach import REFUSED, Reach
+from netsandbox_portmap.request_host import HeadError, RequestHost, route
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Protocol
+
+    from netsandbox_portmap.acceptor import Acceptor
+    from netsandbox_portmap.contract import Closeable, Inside, Loop, Splice, Timer
+else:
+    Protocol = object
+
+HEADS = 256  # connections that have not yet been routed
+HEAD_DEADLINE = 10.0
+DRAIN_DEADLINE = 5.0  # after our answer, so that the client reads it rather than a reset
+DRAIN_BYTES = 1 << 20
+CHUNK = 16 * 1024
+PHRASES = {
+    400: "Bad Request",
+    408: "Request Timeout",
+    421: "Misdirected Request",
+    431: "Request Header Fields Too Large",
+    502: "Bad Gateway",
+    503: "Service Unavailable",
+    505: "HTTP Version Not Supported",
+}
+
+
+class Directory(Protocol):
+    """What is published (`Publisher`)."""
+
+    by_name_port: int | None
+    on_refused: Callable[[int], None]
+
+    def targets(self, asked: int | None) -> Sequence[tuple[str, int]]:
+        """Where inside a port is reached, None standing for the main one; empty when it is not published."""
+
+
+class ByName:
+    """Listens from the first moment; where the port cannot be had, the directory is told that there are no names."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        port: int,
+        name: str,
+        directory: Directory,
+        inside: Inside,
+        splice: Splice,
+    ) -> None:
+        self.loop = loop
+        self.port = port
+        self.name = name
+        self.directory = directory
+        self.inside = inside
+        self.splice = splice
+        self._visits: set[Visit] = set()
+        self._heads = 0
+        self._acceptors: list[Acceptor] = []
+        try:
+            self._acceptors = listen_all(loop, bind_all(LOCALHOST, port), self._receive)
+        except OSError:  # taken since the window was probed
+            directory.by_name_port = None
+
+    def close(self) -> None:
+        while self._acceptors:
+            self._acceptors.pop().close()
+        for visit in tuple(self._visits):
+            visit.close()
+
+    @property
+    def connections(self) -> int:
+        return len(self._visits)
+
+    def routed(self) -> None:
+        """One head less is open."""
+        self._heads -= 1
+
+    def forget(self, visit: Visit) -> None:
+        self._visits.discard(visit)
+
+    def _receive(self, client: _socket.socket) -> None:
+        if len(self._visits) >= CONNECTIONS:
+            hang_up(client)
+            return
+        visit = Visit(self, client)
+        self._visits.add(visit)
+        self._heads += 1
+        try:
+            if self._heads > HEADS:
+                visit.answer(503, "Too many connections at once. Close some and try again.")
+            else:
+                visit.start()
+        except OSError:  # the loop cannot watch one more: this one ends, the door stays
+            visit.close()
+
+
+class Visit:
+    """One connection: its head, then the relay or our answer. `close` happens once and takes everything along."""
+
+    __slots__ = (
+        "_client",
+        "_drained",
+        "_ended",
+        "_head",
+        "_house",
+        "_reach",
+        "_relay",
+        "_routed",
+        "_timer",
+        "_watched",
+    )
+
+    def __init__(self, house: ByName, client: _socket.socket) -> None:
+        self._house = house
+        self._client: _socket.socket | None = client
+        self._head = RequestHost()
+        self._reach: Reach | None = None
+        self._relay: Closeable | None = None
+        self._timer: Timer | None = None
+        self._watched = False
+        self._routed = False
+        self._ended = False
+        self._drained = 0
+
+    def start(self) -> None:
+        self._timer = self._house.loop.call_later(HEAD_DEADLINE, self._late)
+        self._watch(self._on_head)
+
+    def close(self) -> None:
+        self._stop_waiting()
+        reach, self._reach = self._reach, None
+        if reach is not None:
+            reach.close()
+        relay, self._relay = self._relay, None
+        if relay is not None:
+            relay.close()
+        client, self._client = self._client, None
+        if client is not None:
+            hang_up(client)
+        self._leave_heads()
+        self._house.forget(self)
+
+    def answer(self, status: int, text: str) -> None:
+        """Say it, half-close, and read on until the client has gone (RFC 9112, 9.6)."""
+        self._stop_waiting()
+        self._leave_heads()
+        client = self._client
+        assert client is not None
+        try:
+            client.send(response(status, text, bodiless=self._head.method == b"HEAD"))  # an empty socket takes it whole
+            client.shutdown(_socket.SHUT_WR)
+        except OSError:
+            return self.close()
+        self._timer = self._house.loop.call_later(DRAIN_DEADLINE, self.close)
+        return self._watch(self._on_drain)
+
+    def _on_head(self, events: int) -> None:
+        data = self._read()
+        if data is None:
+            return None
+        if not data:
+            return self.close()
+        try:
+            host = self._head.feed(data)
+        except HeadError as error:
+            return self.answer(error.status, error.text)
+        return None if host is None else self._send_on(host)
+
+    def _send_on(self, host: str) -> None:
+        self._stop_waiting()
+        house = self._house
+        where = route(host, house.name)
+        if where is None:
+            return self.answer(
+                421,
+                f"This is the session {house.name}: open http://{house.name}.localhost:{house.port}/ instead. "
+                "`netsandbox ports` lists every address.",
+            )
+        targets = house.directory.targets(where[1])
+        if not targets:
+            return self._nothing_there(where[1])
+        self._reach = Reach(house.loop, house.inside, targets, lambda sock, why: self._reached(sock, why, targets[0]))
+        return self._reach.start()
+
+    def _reached(self, server: _socket.socket | None, reason: str, target: tuple[str, int]) -> None:
+        self._reach = None
+        client = self._client
+        assert client is not None
+        if server is None:
+            self._nothing_there(target[1])
+            if reason == REFUSED:
+                self._house.directory.on_refused(target[1])
+            return
+        self._client = None
+        self._leave_heads()
+        relay = self._house.splice(client, server, bytes(self._head.held), self._over)
+        if not self._ended:  # or it is over already
+            self._relay = relay
+
+    def _over(self, up: int, down: int) -> None:
+        self._ended = True
+        self._relay = None
+        self._house.forget(self)
+
+    def _nothing_there(self, port: int | None) -> None:
+        what = "Nothing listens" if port is None else f"Nothing answers on port {port}"
+        self.answer(
+            502, f"{what} in the session {self._house.name}. Start the server and reload; see `netsandbox ports`."
+        )
+
+    def _on_drain(self, events: int) -> None:
+        data = self._read()
+        if data is None:
+            return
+        self._drained += len(data)
+        if not data or self._drained > DRAIN_BYTES:
+            self.close()
+
+    def _late(self) -> None:
+        if self._head.held:
+            self.answer(408, "The request was not complete within ten seconds. Send it again.")
+        else:  # a browser's spare connection
+            self.close()
+
+    def _read(self) -> bytes | None:
+        """b"" at the end of the stream and when the client broke off; None when there is nothing yet."""
+        client = self._client
+        assert client is not None
+        try:
+            return client.recv(CHUNK)
+        except BlockingIOError:
+            return None
+        except OSError:
+            return b""
+
+    def _watch(self, handler: Callable[[int], None]) -> None:
+        assert self._client is not None
+        self._house.loop.watch(self._client.fileno(), IN, handler)
+        self._watched = True
+
+    def _stop_waiting(self) -> None:
+        if self._watched and self._client is not None:
+            self._house.loop.unwatch(self._client.fileno())
+        self._watched = False
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
+
+    def _leave_heads(self) -> None:
+        if not self._routed:
+            self._routed = True
+            self._house.routed()
+
+
+def response(status: int, text: str, *, bodiless: bool = False) -> bytes:
+    body = f"netsandbox: {text}\n".encode("ascii", "backslashreplace")
+    head = (
+        f"HTTP/1.1 {status} {PHRASES[status]}\r\nContent-Type: text/plain; charset=us-ascii\r\n"
+        f"Content-Length: {len(body)}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n"
+    )
+    return head.encode("ascii") + (b"" if bodiless else body)

@@ -1,0 +1,52 @@
+"""Ports of the host that `--publish PORT:HOSTPORT` names: bound before the command starts, listened on later.
+
+Bound without listening, a port refuses connections and nobody else can have it; so a port that is taken is an error
+now and not a surprise when the server starts.
+"""
+
+from __future__ import annotations
+
+from netsandbox_portmap.acceptor import bind_all
+from netsandbox_portmap.faces import LOCALHOST, faces
+from netsandbox_portmap.published import PublishError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import _socket
+    from collections.abc import Mapping
+
+    from netsandbox_portmap.faces import Face, Place
+
+
+def reserve(
+    wanted: Mapping[int, int], strategy: str, window: Place, *, device_given: bool
+) -> dict[int, list[_socket.socket]]:
+    """The bound sockets for each asked port, or `PublishError` and nothing held."""
+    held: dict[int, list[_socket.socket]] = {}
+    for port, host_port in wanted.items():
+        group, _ = split_faces(strategy, port, window, device_given=device_given, host_port=host_port)
+        try:
+            held[port] = bind_all([address for address, _ in group], host_port)
+        except OSError as error:
+            for sockets in held.values():
+                for sock in sockets:
+                    sock.close()
+            raise PublishError(_why_not(port, host_port, error)) from error
+    return held
+
+
+def split_faces(
+    strategy: str, asked: int, window: Place, *, device_given: bool, host_port: int | None
+) -> tuple[list[Face], list[Face]]:
+    """Those that share one number and must all be had, and those that are left out when they cannot."""
+    wanted = faces(strategy, asked, window, device_given=device_given, host_port=host_port)
+    number = wanted[0][1]
+    group = [face for face in wanted if face[1] == number and (face[0] in LOCALHOST or face == wanted[0])]
+    return list(dict.fromkeys(group)), [face for face in wanted if face not in group]
+
+
+def _why_not(port: int, host_port: int, error: OSError) -> str:
+    what = f"--publish {port}:{host_port}: port {host_port} of this machine "
+    if isinstance(error, PermissionError):
+        return what + "is for administrators; choose one from 1024 on"
+    return what + f"cannot be had ({error.strerror}); choose another, or write --publish {port} to get a free one"

@@ -1,0 +1,135 @@
+"""The port map from the side of its only writer (INV-8); interpose/src/portmap.h says what it looks like.
+
+Rules: the file is new, ours, and written from its first byte to its last before anyone maps it, so that no reader ever
+touches a page that is not there (SIGBUS); every change happens inside the seqlock, by the stores of the C side, because
+a plain store from Python promises no order to a reader on another core.
+"""
+
+from __future__ import annotations
+
+import _socket
+import mmap
+import os
+
+from netsandbox_portmap.window import LAST_PORT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from netsandbox_portmap.contract import Native
+
+NEW_FILE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class PortMap:
+    """Slots of one window, shared with every process of the session."""
+
+    __slots__ = ("_begin", "_buffer", "_end", "_ffi", "_map", "_memory", "path", "token")
+
+    def __init__(self, native: Native, path: str, memory: mmap.mmap, token: bytes) -> None:
+        self.path = path
+        self.token = token
+        self._ffi = native.ffi
+        self._begin = native.lib.ns_map_begin
+        self._end = native.lib.ns_map_end
+        self._memory = memory
+        self._buffer: Any = self._ffi.from_buffer(memory, require_writable=True)
+        self._map: Any = self._ffi.cast("struct ns_map *", self._buffer)
+
+    @classmethod
+    def create(
+        cls,
+        native: Native,
+        path: str,
+        *,
+        strategy: int,
+        device: str,
+        window_base: int,
+        window_count: int,
+        door: int,
+        passing: Sequence[int],
+    ) -> PortMap:
+        """*strategy* is one of NS_STRATEGY_…; *passing* are ports that are never rewritten."""
+        _check(native.lib, strategy, window_base, window_count, door, passing)
+        token = os.urandom(native.lib.NS_TOKEN_BYTES)
+        header = native.ffi.new("struct ns_map *")
+        header.magic = native.lib.NS_MAP_MAGIC
+        header.version = native.lib.NS_MAP_VERSION
+        header.size = native.ffi.sizeof("struct ns_map")
+        header.strategy = strategy
+        header.device = _loopback(device)
+        header.base = window_base
+        header.count = window_count
+        header.door = door
+        header.passing_count = len(passing)
+        header.passing[0 : len(passing)] = list(passing)
+        header.token = list(token)
+        return cls(native, path, _new_file(path, bytes(native.ffi.buffer(header))), token)
+
+    def set(self, port: int, asked: int) -> None:
+        """From now on *port* stands for *asked*."""
+        if not 0 < asked <= LAST_PORT:
+            raise ValueError(f"{asked} is no port")
+        self._store(port, asked)
+
+    def clear(self, port: int) -> None:
+        self._store(port, 0)
+
+    def close(self) -> None:
+        """Let go of the memory; the file stays as it is."""
+        if self._map is None:
+            return
+        self._map = None
+        self._ffi.release(self._buffer)  # the memory cannot be closed while it is lent
+        self._memory.close()
+
+    def unlink(self) -> None:
+        try:
+            os.unlink(self.path)
+        except FileNotFoundError:
+            pass
+
+    def _store(self, port: int, asked: int) -> None:
+        table = self._map
+        if table is None:
+            raise ValueError("the port map is closed")
+        slot = port - table.base
+        if not 0 <= slot < table.count:
+            raise ValueError(f"{port} is outside the window")
+        self._begin(table)
+        table.asked[slot] = asked
+        self._end(table)
+
+
+def _check(lib: Any, strategy: int, base: int, count: int, door: int, passing: Sequence[int]) -> None:
+    """What readers would not believe is an error here; numbers that fit no field are cffi's to refuse."""
+    if base <= 0 or not 0 < count <= min(lib.NS_MAP_SLOTS, LAST_PORT + 1 - base):
+        raise ValueError(f"there is no window of {count} ports at {base}")
+    if len(passing) > lib.NS_MAP_PASSING:
+        raise ValueError(f"at most {lib.NS_MAP_PASSING} ports can be passed on as they are, not {len(passing)}")
+    if door <= 0 or not lib.NS_STRATEGY_FAIL <= strategy <= lib.NS_STRATEGY_PORT:
+        raise ValueError(f"there is no door {door}, or no strategy {strategy}")
+
+
+def _loopback(device: str) -> list[int]:
+    address = _socket.inet_pton(_socket.AF_INET, device)
+    if address[0] != 127 and any(address):
+        raise ValueError(f"{device} is no loopback address")
+    return list(address)
+
+
+def _new_file(path: str, content: bytes) -> mmap.mmap:
+    """A file with *content*, and its memory. On any failure there is no file."""
+    fd = os.open(path, NEW_FILE, 0o600)
+    try:
+        done = 0
+        while done < len(content):  # every byte, zeros too: a hole could not be filled on a full disk
+            done += os.write(fd, content[done:])
+        return mmap.mmap(fd, len(content))
+    except BaseException:
+        os.unlink(path)
+        raise
+    finally:
+        os.close(fd)

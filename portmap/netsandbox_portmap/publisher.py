@@ -1,0 +1,303 @@
+"""Listeners of the session, offered on the host's loopback for as long as they listen.
+
+Rules:
+1. Only loopback addresses are bound on the host, and a port that somebody else has is never shared (INV-7).
+2. A port is offered after its record was written (INV-5); what cannot be offered is recorded once, not retried.
+3. A listener that comes back gets the place it had, unless somebody else took it meanwhile.
+4. Connections outlive the publishing of their port: they end when their own two sides end.
+"""
+
+from __future__ import annotations
+
+import time
+from errno import EACCES, EADDRINUSE, EADDRNOTAVAIL
+
+from netsandbox_portmap.acceptor import bind_all, listen_all
+from netsandbox_portmap.contract import LOOPBACK, PORT_TAKEN, WINDOW_FULL
+from netsandbox_portmap.faces import dial_address
+from netsandbox_portmap.fixed_ports import reserve, split_faces
+from netsandbox_portmap.forward import CONNECTIONS, Forward, hang_up
+from netsandbox_portmap.published import Published, PublishError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import _socket
+    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+
+    from netsandbox_portmap.acceptor import Acceptor
+    from netsandbox_portmap.assignment import Assignment
+    from netsandbox_portmap.contract import Inside, Loop, Splice
+    from netsandbox_portmap.faces import Face, Place
+    from netsandbox_portmap.published import Wanted
+
+PORTS = 1024  # published at once
+TARGETS = 16  # addresses inside that share one port
+KINDS = 4096  # of records that are remembered, so that they are not written again
+NOT_THIS_ONE = (EADDRINUSE, EACCES, EADDRNOTAVAIL)  # another number may do, where no descriptor left means none will
+
+
+class Listening:
+    """One asked port with everything that stands for it; `targets` are (address as the kernel has it, port)."""
+
+    __slots__ = ("acceptors", "exe", "pid", "port", "since", "targets")
+
+    def __init__(self, port: int, target: tuple[str, int], pid: int, exe: str) -> None:
+        self.port = port
+        self.targets = [target]
+        self.pid = pid
+        self.exe = exe
+        self.since = time.time()
+        self.acceptors: list[Acceptor] = []
+
+    def close(self) -> None:
+        while self.acceptors:
+            self.acceptors.pop().close()
+
+
+class Publisher:
+    """`on_refused(port)` is told the port inside at which nothing answered: then look, and call `check`."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        strategy: str,
+        window: Place,
+        assignment: Assignment,
+        inside: Inside,
+        splice: Splice,
+        note: Callable[..., object],
+        name: str,
+        wanted: Wanted,
+        by_name_port: int | None,
+        *,
+        device_given: bool = False,
+        ours: Container[int] = (),
+        reserved: dict[int, list[_socket.socket]] | None = None,
+    ) -> None:
+        self._loop = loop
+        self._strategy = strategy
+        self._window = window
+        self._assignment = assignment
+        self._gone: dict[int, None] = {}  # asked ports that nobody listens on any more, the longest gone first
+        self._inside = inside
+        self._splice = splice
+        self._note = note
+        self._name = name
+        self._wanted = wanted
+        self.by_name_port = by_name_port  # None: URLs are made of numbers
+        self._device_given = device_given
+        self._ours = ours  # ports inside that are doors of the supervisor
+        self._reserved = {} if reserved is None else reserved  # of `reserve`; from now on ours
+        self._live: dict[int, Listening] = {}
+        self._order: dict[int, int] = {}  # asked port -> when it was first published
+        self._noted: set[tuple[object, ...]] = set()
+        self._forwards: set[Forward] = set()
+        self.on_refused: Callable[[int], None] = _unheard
+
+    # What the session does
+
+    def listening(self, address: str, port: int, *, asked: int, pid: int, exe: str) -> Published | None:
+        """A listener exists inside; it is published if it is wanted and is for loopback or for every address.
+
+        What is published now and was not before, or None.
+        """
+        if port in self._ours or not self._wanted.wants(asked) or dial_address(address) is None:
+            return None
+        known = self._live.get(asked)
+        if known is not None:
+            known.pid, known.exe = pid, exe
+            if (address, port) not in known.targets and len(known.targets) < TARGETS:
+                known.targets.append((address, port))
+            return None
+        entry = Listening(asked, (address, port), pid, exe)
+        self._gone.pop(asked, None)
+        if not self._open(entry):
+            number = self._faces(asked)[0][0][1]  # None: any of the window would have done
+            reason = WINDOW_FULL if number is None else PORT_TAKEN
+            self._tell("deny", reason, port=asked, address=address, pid=pid, exe=exe)
+            return None
+        self._live[asked] = entry
+        self._order.setdefault(asked, len(self._order))
+        published = self._describe(entry, self._first())
+        if self._record(published):
+            return published
+        self._withdraw(entry)
+        return None
+
+    def check(self, alive: Callable[[], Container[tuple[str, int]]]) -> None:
+        """Drop what no longer listens; *alive* is asked only when there is something to drop."""
+        still = alive() if self._live else ()
+        for entry in tuple(self._live.values()):
+            entry.targets = [target for target in entry.targets if target in still]
+            if not entry.targets:
+                self._withdraw(entry)
+
+    def close(self) -> None:
+        """Hang up on everybody and give every port back."""
+        for entry in self._live.values():
+            entry.close()
+        self._live.clear()
+        for forward in tuple(self._forwards):
+            forward.close()
+        for sockets in self._reserved.values():
+            for sock in sockets:
+                sock.close()
+        self._reserved.clear()
+
+    # What others ask
+
+    def published(self) -> list[Published]:
+        """The one that was first published first."""
+        live = sorted(self._live.values(), key=self._age)
+        return [self._describe(entry, live[0]) for entry in live]
+
+    def targets(self, asked: int | None) -> list[tuple[str, int]]:
+        """Where inside a port is reached; None is what the session's name stands for, the live port that was first
+        published before all others. Empty when it is not published."""
+        if asked is None and self._live:
+            asked = self._first().port
+        entry = self._live.get(asked) if asked is not None else None
+        return [(dial_address(address) or address, port) for address, port in entry.targets] if entry else []
+
+    @property
+    def connections(self) -> int:
+        return len(self._forwards)
+
+    # Opening and closing
+
+    def _faces(self, asked: int) -> tuple[list[Face], list[Face]]:
+        host_port = self._wanted.fixed.get(asked)
+        return split_faces(self._strategy, asked, self._window, device_given=self._device_given, host_port=host_port)
+
+    def _open(self, entry: Listening) -> bool:
+        if len(self._live) >= PORTS:
+            return False
+        group, extra = self._faces(entry.port)
+        addresses = [address for address, _ in group]
+        number = group[0][1]
+        reserved = self._reserved.pop(entry.port, None)
+        if reserved is not None:
+            opened = self._listen(entry, reserved)
+        elif number is not None:
+            opened = self._open_one_of(entry, addresses, [number])
+        else:
+            opened = self._open_one_of(entry, addresses, self._candidates(entry))
+        if opened:
+            for address, port in extra:
+                self._open_one_of(entry, [address], [port or entry.port])
+        return opened
+
+    def _candidates(self, entry: Listening) -> Iterator[int]:
+        """The number it had or a new one; in a full window, one whose listener is gone."""
+        assignment = self._assignment
+        number = assignment.assign(entry.port)
+        while number is not None or self._gone:
+            if number is None:
+                assignment.release(next(iter(self._gone)))
+                del self._gone[next(iter(self._gone))]
+                number = assignment.assign(entry.port)
+                continue
+            yield number
+            if entry.targets[0][1] != entry.port:  # the program's own socket has the number already
+                return
+            number = assignment.reassign(entry.port)
+
+    def _open_one_of(self, entry: Listening, addresses: Sequence[str], ports: Iterable[int]) -> bool:
+        for port in ports:
+            try:
+                sockets = bind_all(addresses, port)
+            except OSError as error:
+                if error.errno in NOT_THIS_ONE:
+                    continue
+                return False
+            if self._listen(entry, sockets):
+                return True
+        return False
+
+    def _listen(self, entry: Listening, sockets: list[_socket.socket]) -> bool:
+        def receive(client: _socket.socket) -> None:
+            self._receive(entry, client)
+
+        try:
+            entry.acceptors += listen_all(self._loop, sockets, receive)
+        except OSError:  # somebody bound it as we did and listened first
+            return False
+        return True
+
+    def _withdraw(self, entry: Listening) -> None:
+        del self._live[entry.port]
+        entry.close()
+        self._gone[entry.port] = None
+        host_port = self._wanted.fixed.get(entry.port)
+        if host_port is not None:
+            again = {entry.port: host_port}
+            try:
+                self._reserved |= reserve(again, self._strategy, self._window, device_given=self._device_given)
+            except PublishError:  # taken at this very moment: tried again when something listens
+                pass
+
+    # Connections and records
+
+    def _receive(self, entry: Listening, client: _socket.socket) -> None:
+        if len(self._forwards) >= CONNECTIONS:
+            return hang_up(client)
+        inside_port = entry.targets[0][1]
+        forward = Forward(client, self._splice, self._over, lambda: self.on_refused(inside_port))
+        self._forwards.add(forward)
+        return forward.start(self._loop, self._inside, self.targets(entry.port))
+
+    def _over(self, forward: Forward, moved: object) -> None:
+        self._forwards.discard(forward)
+
+    def _age(self, entry: Listening) -> int:
+        return self._order[entry.port]
+
+    def _first(self) -> Listening:
+        return min(self._live.values(), key=self._age)
+
+    def _describe(self, entry: Listening, main: Listening) -> Published:
+        first = entry.acceptors[0]
+        device = [face for face in entry.acceptors if face.address == self._window.device]
+        return Published(
+            entry.port,
+            entry.targets[0],
+            (first.address, first.port),
+            (device[0].address, device[0].port) if device else None,
+            self._url(entry, main),
+            entry.pid,
+            entry.exe,
+            entry.since,
+        )
+
+    def _url(self, entry: Listening, main: Listening) -> str:
+        if self.by_name_port is None:
+            return f"http://{entry.acceptors[0].address}:{entry.acceptors[0].port}/"
+        label = "" if main is entry else f"{entry.port}."
+        return f"http://{label}{self._name}.localhost:{self.by_name_port}/"
+
+    def _record(self, published: Published) -> bool:
+        return self._tell(
+            "allow",
+            LOOPBACK,
+            port=published.port,
+            address=published.inside_address,
+            host_address=published.host_address,
+            host_port=published.host_port,
+            url=published.url,
+            pid=published.pid,
+            exe=published.exe,
+        )
+
+    def _tell(self, verdict: str, reason: str, *, pid: int, **fields: object) -> bool:
+        """Once for each thing that can be said: a program may listen and stop a thousand times a second."""
+        kind = (verdict, *fields.values())
+        if kind in self._noted:
+            return True
+        written = self._note("publish", verdict=verdict, reason=reason, pid=pid, **fields) is not False
+        if written and len(self._noted) < KINDS:
+            self._noted.add(kind)
+        return written
+
+
+def _unheard(port: int) -> None:
+    """Replaced by whoever can look."""

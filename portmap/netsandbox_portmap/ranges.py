@@ -1,0 +1,163 @@
+"""Byte ranges of one file, each held by at most one `RangeLock`, whoever made it: the memory that sessions share.
+
+Nothing is ever written to the file; byte N only stands for port N (window.py). The locks belong to the open file
+description (F_OFD_SETLK, fcntl(2)), so that
+
+1. two holders exclude each other in one process too, where the older locks of a process do not;
+2. the kernel frees them with the last descriptor, however the holder ended, and there is nothing to reclaim;
+3. a child that was forked and did not exec shares them: descriptors are close-on-exec, and `close` unlocks for both.
+
+The locks are advice: whoever can open the shared file can hold all of it. That costs others their windows, no more.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import sys
+from _struct import Struct
+from stat import S_ISREG
+from time import sleep, time
+
+# struct flock and its commands, the only place that knows the platform. l_pid must be 0, l_whence is SEEK_SET.
+if sys.platform == "darwin":
+    _SET, _GET = 90, 92
+    _FLOCK = Struct("qqihh")
+
+    def _pack(kind: int, start: int, length: int) -> bytes:
+        return _FLOCK.pack(start, length, 0, kind, 0)
+
+    def _unpack(answer: bytes) -> tuple[int, int, int]:
+        start, length, _, kind, _ = _FLOCK.unpack(answer)
+        return kind, start, length
+else:
+    _SET, _GET = 37, 36
+    _FLOCK = Struct("hhqqi0q")  # 0q: as long as the compiler makes it
+
+    def _pack(kind: int, start: int, length: int) -> bytes:
+        return _FLOCK.pack(kind, 0, start, length, 0)
+
+    def _unpack(answer: bytes) -> tuple[int, int, int]:
+        kind, _, start, length, _ = _FLOCK.unpack(answer)
+        return kind, start, length
+
+
+# O_NONBLOCK: opening a FIFO that somebody put there must not wait for its other end.
+_OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+_SHARED, _PRIVATE = 0o666, 0o600
+_PAUSES = (0.001, 0.002, 0.005, 0.01, 0.03)  # seconds, while another process makes the file
+_FRESH = 1.0  # seconds: a file that refused us for longer will not change
+
+
+class RangeLock:
+    """One open file and the ranges of it that are held through it."""
+
+    __slots__ = ("_descriptor", "_held")
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._held: list[tuple[int, int]] = []
+
+    @classmethod
+    def open(cls, path: str, *, shared: bool) -> RangeLock:
+        """The lock file at *path*, made if missing; OSError when it cannot be had or is no plain file.
+
+        *shared*: for every user of the host, in a sticky folder such as /tmp.
+        """
+        mode = _SHARED if shared else _PRIVATE
+        descriptor = _open(path, mode)
+        try:
+            _check(descriptor, path, mode)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return cls(descriptor)
+
+    def take(self, start: int, length: int) -> bool:
+        """Hold the range; False when any byte of it is held, by this object too."""
+        if start < 0 or length < 1:
+            raise ValueError("a range begins at 0 or later and has a length")  # to fcntl, length 0 is all the rest
+        if self._own(start, length) is not None:
+            return False  # the kernel would say yes: one description never excludes itself
+        try:
+            fcntl.fcntl(self._descriptor, _SET, _pack(fcntl.F_WRLCK, start, length))
+        except OSError as problem:
+            if problem.errno in (errno.EAGAIN, errno.EACCES):
+                return False
+            raise
+        self._held.append((start, length))
+        return True
+
+    def release(self, start: int, length: int) -> None:
+        """Give back a range as it was taken; any other is left alone."""
+        if (start, length) not in self._held:
+            return
+        self._held.remove((start, length))
+        fcntl.fcntl(self._descriptor, _SET, _pack(fcntl.F_UNLCK, start, length))
+
+    def obstacle(self, start: int, length: int) -> tuple[int, int] | None:
+        """Start and length of a held range that is in the way; touching ranges of another holder are one."""
+        own = self._own(start, length)
+        if own is not None:
+            return own
+        answer = fcntl.fcntl(self._descriptor, _GET, _pack(fcntl.F_WRLCK, start, length))
+        kind, first, size = _unpack(answer)
+        return None if kind == fcntl.F_UNLCK else (first, size)
+
+    def _own(self, start: int, length: int) -> tuple[int, int] | None:
+        for first, size in self._held:
+            if start < first + size and first < start + length:
+                return first, size
+        return None
+
+    def close(self) -> None:
+        """Give back everything. Can be called again."""
+        descriptor, self._descriptor = self._descriptor, -1
+        self._held.clear()
+        if descriptor < 0:
+            return
+        try:
+            fcntl.fcntl(descriptor, _SET, _pack(fcntl.F_UNLCK, 0, 0))
+        finally:
+            os.close(descriptor)
+
+
+def _open(path: str, mode: int) -> int:
+    """Never O_CREAT on a file that exists: fs.protected_regular forbids it for files of others in sticky folders."""
+    for pause in _PAUSES:
+        try:
+            return os.open(path, _OPEN)
+        except FileNotFoundError:
+            made = _make(path, mode)
+            if made is not None:
+                return made
+        except PermissionError:
+            if not _is_fresh(path):
+                raise
+        sleep(pause)
+    return os.open(path, _OPEN)
+
+
+def _make(path: str, mode: int) -> int | None:
+    try:
+        return os.open(path, _OPEN | os.O_CREAT | os.O_EXCL, mode)
+    except FileExistsError:
+        return None  # another process was quicker
+
+
+def _is_fresh(path: str) -> bool:
+    """Whether its maker may not have come to `_check` yet."""
+    try:
+        return time() - os.lstat(path).st_ctime < _FRESH
+    except OSError:
+        return True  # gone again
+
+
+def _check(descriptor: int, path: str, mode: int) -> None:
+    found = os.fstat(descriptor)
+    if not S_ISREG(found.st_mode) or found.st_nlink != 1:  # two names: another's file, linked to this place
+        raise OSError(errno.EINVAL, "not a plain file with one name", path)
+    if found.st_uid == os.geteuid() and found.st_mode & 0o777 != mode:
+        os.fchmod(descriptor, mode)  # it is new and we have a umask, or its maker was killed before he came here
+    os.utime(descriptor)  # what cleans /tmp takes files that nobody touched for days

@@ -1,0 +1,235 @@
+"""The window of a session: the ports of the host that stand for its own, and the loopback device that belongs to it.
+
+Rules kept here:
+
+1. No two windows that are held share a port, and no two sessions a device, across processes and users: every port N is
+   byte N of the lock file, every device 127.x.y.z a byte behind them. 127.0.0.1 is everybody's, so nobody holds it.
+2. A window is probed on the host only while it is held: sessions that start together do not see each other's probes.
+3. Whatever cannot be had, or cannot be known, is a `WindowError`; nothing stays held then (INV-1).
+"""
+
+from __future__ import annotations
+
+import _socket
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from netsandbox_portmap.ranges import RangeLock
+
+POOL = (20000, 29999)
+SIZES = (100, 10, 1)  # what a session gets that asked for no size: the first of which there is one
+MOST_PORTS = 4096  # the slots of a port map
+FIRST_PORT, LAST_PORT = 1024, 65535
+LOCALHOST_IPV4 = "127.0.0.1"
+_DEVICES = 65536  # where in the lock file the devices begin
+
+
+class WindowError(Exception):
+    """No window, or not that one. The text says why and ends with what to do next."""
+
+
+class Window:
+    """Ports `base` to `last` of the host, and the address 127.x.y.z `device`."""
+
+    __slots__ = ("base", "count", "device")
+
+    def __init__(self, base: int, count: int, device: str) -> None:
+        self.base = base
+        self.count = count
+        self.device = device
+
+    @property
+    def last(self) -> int:
+        return self.base + self.count - 1
+
+    @property
+    def ports(self) -> range:
+        return range(self.base, self.base + self.count)
+
+    def __contains__(self, port: object) -> bool:
+        return port in self.ports
+
+    def __str__(self) -> str:
+        return span(self.base, self.count)
+
+
+class HeldWindow:
+    """A window that no other session can have until `close`, or until this process ends."""
+
+    __slots__ = ("_ranges", "locks", "window")
+
+    window: Window  # known once `take_window` has returned
+
+    def __init__(self, locks: RangeLock) -> None:
+        self.locks = locks
+        self._ranges: list[tuple[int, int]] = []
+
+    def hold(self, start: int, length: int) -> bool:
+        """One more range of the lock file."""
+        if not self.locks.take(start, length):
+            return False
+        self._ranges.append((start, length))
+        return True
+
+    def close(self) -> None:
+        """Give everything back. Can be called again; the lock file stays open, it is the caller's."""
+        while self._ranges:
+            self.locks.release(*self._ranges.pop())
+
+
+def span(base: int, count: int) -> str:
+    return f"{base}-{base + count - 1}"
+
+
+def device_of(base: int) -> str:
+    """The device that goes with a window; distinct, because the first ports of windows are."""
+    return f"127.{base >> 8}.{base & 255}.1"
+
+
+def check_count(count: int) -> None:
+    if not 1 <= count <= MOST_PORTS:
+        raise WindowError(f"a window has 1 to {MOST_PORTS} ports, not {count}; correct --listening-port-count")
+
+
+def check_window(base: int, count: int) -> None:
+    check_count(count)
+    if base < FIRST_PORT:
+        raise WindowError(
+            f"port {base} is privileged, or no port at all; give --listening-base-port {FIRST_PORT} or higher"
+        )
+    if base + count - 1 > LAST_PORT:
+        raise WindowError(
+            f"a window of {count} from port {base} goes past {LAST_PORT}; "
+            "lower --listening-base-port or --listening-port-count"
+        )
+
+
+def check_pool(first: int, last: int) -> None:
+    if not FIRST_PORT <= first <= last <= LAST_PORT:
+        raise WindowError(
+            f"the pool {first}-{last} is no range of unprivileged ports; give one within {FIRST_PORT}-{LAST_PORT}"
+        )
+
+
+def check_device(text: str) -> None:
+    """One spelling for each address: what is compared, bound and put in the environment is the same text."""
+    try:
+        packed = _socket.inet_pton(_socket.AF_INET, text)
+    except (OSError, ValueError):  # ValueError: a NUL, or what UTF-8 cannot carry
+        packed = b""
+    if packed[:1] != b"\x7f" or _socket.inet_ntoa(packed) != text:
+        raise WindowError(f"{text[:64]!a} is no address in 127.0.0.0/8; give --listening-loopback one, as 127.0.0.2")
+    if text in ("127.0.0.0", "127.255.255.255"):
+        raise WindowError(f"{text} stands for the whole network; give --listening-loopback one address, as 127.0.0.2")
+
+
+def take_window(
+    locks: RangeLock,
+    *,
+    pool: tuple[int, int] = POOL,
+    base: int | None = None,
+    count: int | None = None,
+    device: str | None = None,
+    whole: bool,
+) -> HeldWindow:
+    """The window at *base*, or else the first free one of *pool*.
+
+    *whole*: every port of it must be free on the host now, on *device* if that is given and on localhost if not.
+    """
+    check_pool(*pool)
+    if device is not None:
+        check_device(device)
+    held = HeldWindow(locks)
+    try:
+        if base is None:
+            held.window = _search(held, pool, count, device, whole=whole)
+        else:
+            held.window = _insist(held, base, SIZES[0] if count is None else count, device, whole=whole)
+        _hold_named(held, device)
+    except OSError as problem:
+        held.close()
+        raise WindowError(
+            f"no window can be locked or probed ({problem.strerror}); mend that, then start the session again"
+        ) from problem
+    except BaseException:
+        held.close()
+        raise
+    return held
+
+
+def _search(held: HeldWindow, pool: tuple[int, int], count: int | None, device: str | None, *, whole: bool) -> Window:
+    if count is not None:
+        check_count(count)
+    sizes = SIZES if count is None else (count,)
+    for size in sizes:
+        for base in range(pool[0], pool[1] - size + 2, size):
+            if not _claim(held, base, size, device):
+                continue
+            if not whole or _first_busy(base, size, device, strict=True) is None:
+                return Window(base, size, device or device_of(base))
+            held.close()
+    raise WindowError(
+        f"no window of {sizes[-1]} is free in the pool {pool[0]}-{pool[1]}; end a session that `netsandbox ps` shows, "
+        "ask for fewer ports with --listening-port-count, or for others with --listening-base-port"
+    )
+
+
+def _insist(held: HeldWindow, base: int, count: int, device: str | None, *, whole: bool) -> Window:
+    check_window(base, count)
+    if not _claim(held, base, count, device):
+        raise WindowError(
+            f"another session has {_taken(held, base, count)}, so {span(base, count)} cannot be had; "
+            "give another --listening-base-port, or see `netsandbox ps`"
+        )
+    busy = _first_busy(base, count, device, strict=False) if whole else None
+    if busy is not None:
+        raise WindowError(
+            f"port {busy} of {span(base, count)} is in use on this host; "
+            "stop the program that has it, or give another --listening-base-port"
+        )
+    return Window(base, count, device or device_of(base))
+
+
+def _hold_named(held: HeldWindow, device: str | None) -> None:
+    if device is None or device == LOCALHOST_IPV4 or held.hold(_byte_of(device), 1):
+        return
+    raise WindowError(
+        f"another session has the device {device}; give another --listening-loopback, or see `netsandbox ps`"
+    )
+
+
+def _claim(held: HeldWindow, base: int, count: int, named: str | None) -> bool:
+    """The ports, and unless a device was named the one that goes with them: another session may have named that."""
+    if not held.hold(base, count):
+        return False
+    if named is not None or held.hold(_byte_of(device_of(base)), 1):
+        return True
+    held.close()
+    return False
+
+
+def _taken(held: HeldWindow, base: int, count: int) -> str:
+    found = held.locks.obstacle(base, count)
+    if found is None:  # the ports are free, so it is the other thing that was claimed
+        return f"the device {device_of(base)}"
+    first, size = found
+    last = min(first + size - 1, LAST_PORT) if size else LAST_PORT  # size 0: everything from there on
+    return f"{first}-{last}"
+
+
+def _byte_of(device: str) -> int:
+    return _DEVICES + int.from_bytes(_socket.inet_aton(device)[1:], "big")
+
+
+def _first_busy(base: int, count: int, device: str | None, *, strict: bool) -> int | None:
+    """The first port that a program of the host has.
+
+    *strict* counts what closed connections leave behind for a minute (TIME_WAIT): elsewhere in the pool is room enough.
+    Whoever asked for these very ports starts his session again and again, and gets them.
+    """
+    from netsandbox_portmap.host_ports import is_free
+
+    for port in range(base, base + count):
+        if not is_free(port, device, lingering=not strict):
+            return port
+    return None

@@ -1,0 +1,166 @@
+"""Whoever does not ask for a session by its name, or dawdles, or is one too many, is answered and reaches nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+from typing import Any
+
+import pytest
+from netsandbox_portmap import by_name as module
+from netsandbox_portmap import reach
+from netsandbox_portmap.by_name import ByName
+
+from tests.rig.by_name import NAME, Book, ask
+
+
+@pytest.mark.attack(183)
+@pytest.mark.parametrize(
+    "host", ["evil.test", "localhost", "127.0.0.1", "other.localhost", "shop.localhost.evil.test", "[::1]"]
+)
+def test_a_foreign_host_is_answered_421_and_reaches_nothing(
+    rig: Any, door: Any, pages: int, speak: Any, host: str
+) -> None:
+    """A page whose name was pointed at 127.0.0.1 sends its own name (DNS rebinding)."""
+    answer = ask(rig, speak, door.port, f"GET / HTTP/1.1\r\nHost: {host}:{door.port}\r\n\r\n".encode())
+    assert answer.startswith(b"HTTP/1.1 421 Misdirected Request\r\n")
+    assert f"http://{NAME}:{door.port}/".encode() in answer
+    assert b"`netsandbox ports`" in answer
+    assert rig.inside.taken == []
+
+
+@pytest.mark.parametrize("host", [NAME, "4000.shop.localhost"])
+def test_nothing_published_is_502_and_says_what_to_do(rig: Any, door: Any, speak: Any, host: str) -> None:
+    answer = ask(rig, speak, door.port, f"GET / HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+    assert answer.startswith(b"HTTP/1.1 502 ")
+    assert b"Start the server and reload; see `netsandbox ports`." in answer
+
+
+def test_nothing_listening_any_more_is_502_and_is_told(rig: Any, door: Any, speak: Any) -> None:
+    server = rig.server()
+    server.close()
+    door.book.entries[None] = [("127.0.0.1", server.port)]
+    answer = ask(rig, speak, door.port, f"GET / HTTP/1.1\r\nHost: {NAME}\r\n\r\n".encode())
+    assert answer.startswith(b"HTTP/1.1 502 ")
+    assert door.book.refused == [server.port]
+
+
+def test_a_session_that_gives_no_socket_is_502(rig: Any, door: Any, pages: int, speak: Any) -> None:
+    rig.inside.empty = True
+    answer = ask(rig, speak, door.port, f"GET / HTTP/1.1\r\nHost: {NAME}\r\n\r\n".encode())
+    assert answer.startswith(b"HTTP/1.1 502 ")
+    assert door.book.refused == []
+
+
+def test_head_is_answered_without_a_body(rig: Any, door: Any, speak: Any) -> None:
+    answer = ask(rig, speak, door.port, f"HEAD / HTTP/1.1\r\nHost: {NAME}\r\n\r\n".encode())
+    assert answer.startswith(b"HTTP/1.1 502 ")
+    assert answer.endswith(b"\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        (b"\x16\x03\x01\x02\x00\x01\x00", 400),
+        (b"GET / HTTP/1.1\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: shop.localhost\r\nHost: shop.localhost\r\n\r\n", 400),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505),
+        (b"GET / HTTP/1.1\r\nX: " + b"x" * 40_000, 431),
+    ],
+)
+def test_garbage_is_answered_and_reaches_nothing(
+    rig: Any, door: Any, pages: int, speak: Any, data: bytes, status: int
+) -> None:
+    assert ask(rig, speak, door.port, data).startswith(b"HTTP/1.1 %d " % status)
+    assert rig.inside.taken == []
+
+
+@pytest.mark.attack(192)
+def test_a_client_that_dawdles_is_told_so(rig: Any, door: Any, speak: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "HEAD_DEADLINE", 0.1)
+    assert ask(rig, speak, door.port, b"GET / HT").startswith(b"HTTP/1.1 408 ")
+
+
+def test_a_spare_connection_ends_without_a_word(
+    rig: Any, door: Any, speak: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "HEAD_DEADLINE", 0.1)
+    assert speak.read_all(rig.client(door.port)) == b""
+
+
+def test_a_client_that_does_not_hang_up_is_not_waited_for(
+    rig: Any, door: Any, speak: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "DRAIN_DEADLINE", 0.1)
+    client = rig.client(door.port)
+    client.sendall(b"GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n")
+    speak.wait_for(lambda: rig.run(lambda: door.connections) == 1)
+    speak.wait_for(lambda: rig.run(lambda: door.connections) == 0)
+
+
+def test_past_the_limit_newcomers_are_answered_503(
+    rig: Any, door: Any, pages: int, speak: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "HEADS", 2)
+    waiting = [rig.client(door.port) for _ in range(2)]
+    speak.wait_for(lambda: rig.run(lambda: door.connections) == 2)
+    assert speak.read_all(rig.client(door.port)).startswith(b"HTTP/1.1 503 ")
+    waiting.pop().close()
+    request = f"GET / HTTP/1.1\r\nHost: {NAME}\r\nConnection: close\r\n\r\n".encode()
+    speak.wait_for(lambda: b" 200 " in ask(rig, speak, door.port, request))
+
+
+def test_past_the_limit_of_connections_newcomers_see_a_reset(
+    rig: Any, door: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "CONNECTIONS", 0)
+    with pytest.raises(ConnectionResetError):
+        rig.client(door.port).recv(1)
+
+
+def test_one_that_cannot_be_watched_ends_and_the_door_stays(
+    rig: Any, door: Any, pages: int, speak: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(*args: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(rig.loop, "watch", no_room)
+        with contextlib.suppress(ConnectionResetError):  # it may come before connect() has returned
+            assert speak.read_all(rig.client(door.port)) == b""
+    assert rig.run(lambda: door.connections) == 0
+    request = f"GET / HTTP/1.1\r\nHost: {NAME}\r\nConnection: close\r\n\r\n".encode()
+    assert b" 200 " in ask(rig, speak, door.port, request)
+
+
+def test_a_listener_that_does_not_answer_is_502(
+    rig: Any, door: Any, speak: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reach.Reach.__init__, "__defaults__", (0.1,))
+    rig.inside.waiting = []
+    door.book.entries[None] = [("127.0.0.1", 9)]
+    answer = ask(rig, speak, door.port, f"GET / HTTP/1.1\r\nHost: {NAME}\r\n\r\n".encode())
+    assert answer.startswith(b"HTTP/1.1 502 ")
+    rig.run(rig.inside.waiting[0])  # a socket that comes too late is closed
+
+
+def test_when_the_port_is_taken_there_are_no_names(rig: Any) -> None:
+    taken = rig.server()
+    book = Book(taken.port)
+    rig.keep(rig.run(lambda: ByName(rig.loop, taken.port, "shop", book, rig.inside, rig.forwarding)))
+    assert book.by_name_port is None
+
+
+def test_close_hangs_up_on_everybody(rig: Any, door: Any, speak: Any) -> None:
+    door.book.entries[None] = [("127.0.0.1", rig.server().port)]
+    talking, waiting, answered = (rig.client(door.port) for _ in range(3))
+    talking.sendall(f"GET / HTTP/1.1\r\nHost: {NAME}\r\n\r\n".encode())
+    assert talking.recv(5) == b"GET /"
+    answered.sendall(b"\0")
+    assert answered.recv(5) == b"HTTP/"
+    speak.wait_for(lambda: rig.run(lambda: door.connections) == 3)
+    rig.run(door.close)
+    assert rig.run(lambda: door.connections) == 0
+    assert rig.forwarding.connections == 0
+    for client in (talking, waiting, answered):
+        speak.read_all(client)

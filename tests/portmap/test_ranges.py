@@ -1,0 +1,320 @@
+"""A byte of the lock file has one holder, in one process or in many, and none once the holder is gone."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from netsandbox_portmap.ranges import RangeLock
+
+# Holds 100-199 until standard input ends. What it starts outlives it, and has its descriptors if it can.
+HOLDER = """
+import subprocess, sys
+from netsandbox_portmap.ranges import RangeLock
+lock = RangeLock.open(sys.argv[1], shared=True)
+assert lock.take(100, 100)
+child = subprocess.Popen(["sleep", "20"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, close_fds=False)
+print(child.pid, flush=True)
+sys.stdin.read()
+"""
+# An account that may not open a file is never root, so these two run as the ordinary account.
+FRESHLY_MADE = """
+import os, sys
+from netsandbox_portmap import ranges
+path, pauses = sys.argv[1], []
+def pause(seconds):
+    pauses.append(seconds)
+    if len(pauses) == 3:
+        os.chmod(path, 0o666)
+os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0))
+ranges.sleep = pause
+print(ranges.RangeLock.open(path, shared=True).take(1, 1), len(pauses))
+"""
+REFUSED = """
+import os, sys
+from netsandbox_portmap import ranges
+path, pauses, ahead = sys.argv[1], [], float(sys.argv[2])
+os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0))
+real = ranges.time
+ranges.sleep, ranges.time = pauses.append, lambda: real() + ahead
+try:
+    ranges.RangeLock.open(path, shared=True)
+except PermissionError:
+    print("refused", len(pauses), round(sum(pauses), 3))
+"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    return str(tmp_path / "ports")
+
+
+@pytest.fixture
+def opened(path):
+    """Opens the lock file again, as another session would."""
+    locks = []
+
+    def again(*, shared=True):
+        locks.append(RangeLock.open(path, shared=shared))
+        return locks[-1]
+
+    yield again
+    for lock in locks:
+        lock.close()
+
+
+@pytest.fixture
+def as_user(ordinary_user):
+    def run(code, *arguments):
+        command = [ordinary_user.python, "-c", code, *map(str, arguments)]
+        environment = {"PYTHONPATH": ordinary_user.pythonpath, "PATH": ordinary_user.path}
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, env=environment, cwd="/", **ordinary_user.popen
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.split()
+
+    return run
+
+
+def mode_of(path):
+    return os.stat(path).st_mode & 0o7777
+
+
+def within_a_second(condition):
+    end = time.monotonic() + 1
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.005)
+    return False
+
+
+def test_two_holders_in_one_process_exclude_each_other(opened):
+    one, other = opened(), opened()
+    assert one.take(100, 100)
+    assert not other.take(199, 1)
+    assert not other.take(0, 1000)
+    assert other.take(200, 100)
+    assert not one.take(150, 100)
+
+
+def test_a_holder_does_not_get_a_byte_twice(opened):
+    """The kernel would grant it, and two windows of one process would overlap."""
+    lock = opened()
+    assert lock.take(100, 100)
+    assert not lock.take(100, 100)
+    assert not lock.take(199, 2)
+    assert lock.take(200, 1)
+
+
+def test_what_was_given_back_can_be_taken(opened):
+    one, other = opened(), opened()
+    assert one.take(100, 100)
+    assert one.take(200, 100)
+    one.release(100, 100)
+    assert other.take(100, 100)
+    assert not other.take(200, 1)
+
+
+def test_giving_back_what_was_not_taken_changes_nothing(opened):
+    one, other = opened(), opened()
+    assert one.take(100, 100)
+    one.release(100, 50)
+    one.release(0, 1)
+    other.release(100, 100)
+    assert not other.take(100, 1)
+
+
+def test_closing_gives_back_everything_and_can_be_repeated(opened):
+    one, other = opened(), opened()
+    assert one.take(100, 100)
+    assert one.take(70000, 1)
+    one.close()
+    one.close()
+    one.release(100, 100)
+    assert other.take(0, 80000)
+
+
+def test_the_obstacle_is_named(opened):
+    one, other = opened(), opened()
+    assert one.take(150, 100)
+    assert other.obstacle(100, 100) == (150, 100)
+    assert one.obstacle(100, 100) == (150, 100)
+    assert other.obstacle(100, 50) is None
+
+
+@pytest.mark.parametrize(("start", "length"), [(0, 0), (5, -1), (-1, 1)])
+def test_no_range_means_the_rest_of_the_file(opened, start, length):
+    with pytest.raises(ValueError, match="length"):
+        opened().take(start, length)
+
+
+def test_an_error_of_the_kernel_is_not_taken_for_an_answer(path, opened):
+    opened()
+    lock = RangeLock(os.open(path, os.O_RDONLY))  # a write lock needs a descriptor for writing
+    with pytest.raises(OSError, match=os.strerror(errno.EBADF)):
+        lock.take(1, 1)
+    lock.close()
+
+
+steps = st.lists(
+    st.tuples(st.integers(0, 2), st.booleans(), st.integers(0, 12), st.integers(1, 6)), min_size=1, max_size=30
+)
+
+
+@given(steps)
+def test_no_byte_has_two_holders_whatever_the_order(steps):
+    with tempfile.TemporaryDirectory() as folder:
+        locks = [RangeLock.open(f"{folder}/ports", shared=False) for _ in range(3)]
+        held = {}  # (holder, start, length) -> its bytes
+        for who, taking, start, length in steps:
+            wanted = set(range(start, start + length))
+            if taking:
+                free = not any(wanted & taken for taken in held.values())
+                assert locks[who].take(start, length) is free
+                if free:
+                    held[who, start, length] = wanted
+            else:
+                locks[who].release(start, length)
+                held.pop((who, start, length), None)
+        for lock in locks:
+            lock.close()
+
+
+@pytest.mark.attack(204)
+def test_a_killed_holder_holds_nothing_though_what_it_started_lives_on(path, opened, caller):
+    environment = {"PYTHONPATH": caller.pythonpath, "PATH": caller.path}
+    command = [sys.executable, "-c", HOLDER, path]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as holder:
+        orphan = int(holder.stdout.readline())
+        try:
+            lock = opened()
+            assert not lock.take(150, 1)
+            holder.kill()
+            assert within_a_second(lambda: lock.take(100, 100))
+            os.kill(orphan, 0)
+        finally:
+            holder.kill()
+            os.kill(orphan, signal.SIGKILL)
+
+
+def test_closing_frees_the_range_while_a_forked_child_has_the_descriptor(opened):
+    lock, other = opened(), opened()
+    assert lock.take(100, 100)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(writing)
+        os.read(reading, 1)
+        os._exit(0)
+    os.close(reading)
+    assert not other.take(100, 100)
+    lock.close()
+    assert other.take(100, 100)
+    os.close(writing)
+    os.waitpid(child, 0)
+
+
+@pytest.mark.parametrize(("shared", "mode"), [(True, 0o666), (False, 0o600)])
+@pytest.mark.parametrize("mask", [0o077, 0o022, 0o000])
+def test_the_file_has_its_mode_whatever_the_mask(path, opened, shared, mode, mask):
+    before = os.umask(mask)
+    try:
+        opened(shared=shared)
+    finally:
+        os.umask(before)
+    assert mode_of(path) == mode
+
+
+def test_a_file_whose_maker_was_killed_too_early_is_mended(path, opened):
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
+    opened()
+    assert mode_of(path) == 0o666
+
+
+def test_opening_keeps_the_file_from_those_who_clean_up(path, opened):
+    opened()
+    os.utime(path, (0, 0))
+    opened()
+    assert os.stat(path).st_mtime > time.time() - 60
+
+
+def test_a_file_that_is_being_made_is_waited_for(short_tmp, as_user):
+    """Between open and fchmod of its maker it refuses everybody else."""
+    assert as_user(FRESHLY_MADE, short_tmp / "ports") == ["True", "3"]
+
+
+def test_a_file_that_stays_closed_is_refused_soon(short_tmp, as_user):
+    refused, pauses, seconds = as_user(REFUSED, short_tmp / "fresh", 0)
+    assert refused == "refused"
+    assert int(pauses) > 1
+    assert float(seconds) < 0.1
+
+
+def test_an_old_file_that_is_closed_to_us_is_not_waited_for(short_tmp, as_user):
+    assert as_user(REFUSED, short_tmp / "old", 60) == ["refused", "0", "0"]
+
+
+def test_a_symbolic_link_is_refused_and_its_target_left_alone(tmp_path, path, opened):
+    target = tmp_path / "target"
+    target.touch(mode=0o600)
+    os.symlink(target, path)
+    with pytest.raises(OSError, match=os.strerror(errno.ELOOP)):
+        opened()
+    assert mode_of(target) == 0o600
+
+
+def test_a_dangling_link_is_refused_and_makes_nothing(tmp_path, path, opened):
+    os.symlink(tmp_path / "nowhere", path)
+    with pytest.raises(OSError, match=os.strerror(errno.ELOOP)):
+        opened()
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_second_name_of_some_file_is_refused(tmp_path, path, opened):
+    target = tmp_path / "target"
+    target.touch(mode=0o600)
+    os.link(target, path)
+    with pytest.raises(OSError, match="plain file"):
+        opened()
+    assert mode_of(target) == 0o600
+
+
+def test_a_fifo_is_refused_without_waiting(path, opened):
+    os.mkfifo(path)
+    with pytest.raises(OSError, match="plain file"):
+        opened()
+
+
+def test_a_folder_and_a_socket_are_refused(path, opened, short_tmp):
+    os.mkdir(path)
+    with pytest.raises(IsADirectoryError):
+        opened()
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(short_tmp / "s"))
+        with pytest.raises(OSError, match=os.strerror(errno.ENXIO)):
+            RangeLock.open(str(short_tmp / "s"), shared=True)
+
+
+def test_a_refusal_leaves_no_descriptor_behind(path, opened):
+    os.mkfifo(path)
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(5):
+        with pytest.raises(OSError, match="plain file"):
+            opened()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_folder_that_is_not_there_is_an_error(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        RangeLock.open(str(tmp_path / "no" / "ports"), shared=False)

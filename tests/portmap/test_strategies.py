@@ -1,0 +1,11 @@
+"""Four names, as users write them."""
+
+from __future__ import annotations
+
+from netsandbox_portmap import strategies
+
+
+def test_every_name_is_in_the_list_once() -> None:
+    named = [value for name, value in vars(strategies).items() if name.isupper() and isinstance(value, str)]
+    assert sorted(named) == sorted(strategies.STRATEGIES)
+    assert strategies.STRATEGIES == ("isolate", "fail", "rewire-device", "rewire-port")
