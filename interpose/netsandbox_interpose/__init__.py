@@ -1,1 +1,1 @@
-"""Empty in this version; see ../README.md."""
+"""The preload library for Python: `library` says where it is and injects it, `_native` is the same code to call."""

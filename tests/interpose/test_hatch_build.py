@@ -102,9 +102,68 @@ def test_a_wheel_carries_the_helper_and_the_start_script_as_programs(tmp_path: P
     command = [sys.executable, "-c", WHEEL, str(tmp_path)]
     built = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
-    (wheel,) = tmp_path.glob("*-py3-none-linux_*.whl")
+    (wheel,) = tmp_path.glob("*-cp311-abi3-linux_*.whl")
     with zipfile.ZipFile(wheel) as archive:
         programs = {entry.filename for entry in archive.infolist() if entry.external_attr >> 16 & 0o111}
+        carried = {name for name in archive.namelist() if name.startswith("netsandbox_interpose/")}
     scripts = {name for name in programs if name.endswith(".data/scripts/netsandbox")}
     assert "netsandbox/native/netsandbox-init" in programs
     assert len(scripts) == 1, "netsandbox/native/netsandbox.py must be executable in the repository"
+    assert {Path(name).name for name in carried} == {
+        "__init__.py",
+        "library.py",
+        "_native.pyi",
+        "port-map",
+        "_native.abi3.so",
+        "libnetsandbox_interpose.so",
+    }
+
+
+@pytest.fixture
+def sources(tmp_path: Path, compiler: str) -> Path:
+    return Path(shutil.copytree(ROOT / "interpose" / "src", tmp_path / "src"))
+
+
+def test_only_the_hooks_of_the_preload_library_can_be_seen(hook: Any, sources: Path, tmp_path: Path) -> None:
+    import ctypes
+
+    library = ctypes.CDLL(str(hook.compile_library(sources, tmp_path)))
+    assert library.sendmmsg
+    for hidden in ("ns_connect", "ns_map_open", "ns_real"):
+        assert not hasattr(library, hidden)
+
+
+def test_without_pythons_headers_the_build_says_what_to_install(
+    hook: Any, sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hook.sysconfig, "get_path", lambda _: str(tmp_path / "absent"))
+    with pytest.raises(hook.MissingHeaders, match=r"absent/Python\.h.*install python3-dev"):
+        hook.compile_module(sources, tmp_path)
+
+
+def test_without_pythons_headers_everything_else_is_built(
+    hook: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    built: list[str] = []
+    monkeypatch.setattr(hook, "compile_helper", lambda *_: built.append("helper"))
+    monkeypatch.setattr(hook, "compile_library", lambda *_: built.append("library"))
+    monkeypatch.setattr(hook.sysconfig, "get_path", lambda _: str(tmp_path / "absent"))
+    hook.build(tmp_path)
+    assert built == ["helper", "library"]
+    assert "install python3-dev" in capsys.readouterr().err
+
+
+def test_a_header_without_its_marks_stops_the_build(hook: Any) -> None:
+    assert hook.declarations("a\n/* cdef */\nint b;\n/* end of cdef */\nc") == "int b;\n"
+    for header in ("int b;", "/* cdef */\nint b;"):
+        with pytest.raises(RuntimeError, match="cdef marks"):
+            hook.declarations(header)
+
+
+def test_a_clean_removes_what_was_built(hook: Any, tmp_path: Path) -> None:
+    products = [hook.NATIVE / hook.PROGRAM, hook.PACKAGE / hook.LIBRARY, hook.PACKAGE / hook.MODULE]
+    for product in products:
+        (tmp_path / product).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / product).touch()
+    hook.NativeBuildHook(str(tmp_path), {}, None, None, "", "wheel").clean([])
+    assert not any((tmp_path / product).exists() for product in products)

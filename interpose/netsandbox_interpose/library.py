@@ -1,0 +1,25 @@
+"""Where the preload library is, and how it comes into a process: two variables of its environment, nothing else.
+
+Rules: pure; the user's own entries stay, behind ours; whatever else is in the environment is not looked at.
+The port map inside a session is mounted over PORT_MAP, an empty file that is part of the package.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+_FOLDER = os.path.dirname(os.path.abspath(__file__))
+_MAC = sys.platform == "darwin"
+LIBRARY = os.path.join(_FOLDER, "libnetsandbox_interpose.dylib" if _MAC else "libnetsandbox_interpose.so")
+PORT_MAP = os.path.join(_FOLDER, "port-map")
+PRELOAD = b"DYLD_INSERT_LIBRARIES" if _MAC else b"LD_PRELOAD"
+PORT_MAP_VARIABLE = b"NETSANDBOX_PORT_MAP"
+
+
+def inject(environment: dict[bytes, bytes]) -> dict[bytes, bytes]:
+    """The environment with the library in it; injecting twice is injecting once."""
+    ours = os.fsencode(LIBRARY)
+    theirs = [entry for entry in environment.get(PRELOAD, b"").replace(b" ", b":").split(b":") if entry]
+    entries = [ours, *(entry for entry in theirs if entry != ours)]
+    return {**environment, PRELOAD: b":".join(entries), PORT_MAP_VARIABLE: os.fsencode(PORT_MAP)}

@@ -1,0 +1,119 @@
+/* What the kernel calls a socket becomes what the program calls it: getsockname, getpeername, accept. */
+#include "names.h"
+
+#include "hook.h"
+#include "memory.h"
+#include "rewrite.h"
+#include "session.h"
+#include "spelling.h"
+
+#include <errno.h>
+#include <string.h>
+
+int ns_room_open(struct ns_room *room, struct sockaddr *name, socklen_t *length)
+{
+    room->name = name;
+    room->length = length;
+    if (name == NULL || !ns_readable(length, sizeof *length))
+        return -1;
+    room->size = *length;
+    if (room->size < NS_NAME_BYTES && !ns_readable(name, room->size))
+        return -1;
+    room->written = room->size < NS_NAME_BYTES ? sizeof room->own : room->size;
+    return 0;
+}
+
+struct sockaddr *ns_room_name(struct ns_room *room)
+{
+    return room->size < NS_NAME_BYTES ? (struct sockaddr *)&room->own : room->name;
+}
+
+void ns_room_close(struct ns_room *room, uint32_t spelling)
+{
+    socklen_t whole = room->written < room->size ? room->written : room->size;
+
+    if (room->size >= NS_NAME_BYTES) {
+        ns_restore(ns_session_map(), spelling, room->name, whole);
+    } else {
+        ns_restore(ns_session_map(), spelling, &room->own, room->written);
+        memcpy(room->name, &room->own, whole);
+    }
+    *room->length = room->written;
+}
+
+HOOK(int, getsockname, int fd, struct sockaddr *name, socklen_t *length)
+{
+    struct ns_room room;
+    int saved = errno;
+
+    if (ns_room_open(&room, name, length) != 0)
+        return REAL(getsockname)(fd, name, length);
+    if (REAL(getsockname)(fd, ns_room_name(&room), &room.written) != 0)
+        return -1;
+    ns_room_close(&room, ns_spelling_local(fd));
+    errno = saved;
+    return 0;
+}
+
+HOOK(int, getpeername, int fd, struct sockaddr *name, socklen_t *length)
+{
+    struct ns_room room;
+    int saved = errno;
+
+    if (ns_room_open(&room, name, length) != 0)
+        return REAL(getpeername)(fd, name, length);
+    if (REAL(getpeername)(fd, ns_room_name(&room), &room.written) != 0)
+        return -1;
+    ns_room_close(&room, ns_spelling_peer(fd));
+    errno = saved;
+    return 0;
+}
+
+/* Both ends of an accepted connection are written as its listener was, except that nobody is connected to a wildcard. */
+static uint32_t inherit(int listener, int accepted)
+{
+    uint32_t spelling = ns_spelling_local(listener);
+
+    if (spelling == NS_SPELT_ANY4 || spelling == NS_SPELT_ANY6)
+        spelling = NS_SPELT_DEFAULT;
+    ns_spelling_set(accepted, spelling, spelling);
+    return spelling;
+}
+
+HOOK(int, accept, int fd, struct sockaddr *name, socklen_t *length)
+{
+    struct ns_room room;
+    uint32_t spelling;
+    int saved = errno;
+    int open = ns_room_open(&room, name, length) == 0;
+    int accepted =
+        open ? REAL(accept)(fd, ns_room_name(&room), &room.written) : REAL(accept)(fd, name, length);
+
+    if (accepted < 0)
+        return accepted;
+    spelling = inherit(fd, accepted);
+    if (open)
+        ns_room_close(&room, spelling);
+    errno = saved;
+    return accepted;
+}
+
+#ifndef __APPLE__
+HOOK(int, accept4, int fd, struct sockaddr *name, socklen_t *length, int flags)
+{
+    struct ns_room room;
+    uint32_t spelling;
+    int saved = errno;
+    int open = ns_room_open(&room, name, length) == 0;
+    int accepted =
+        open ? REAL(accept4)(fd, ns_room_name(&room), &room.written, flags) : REAL(accept4)(fd, name, length, flags);
+
+    if (accepted < 0)
+        return accepted;
+    spelling = inherit(fd, accepted);
+    if (open)
+        ns_room_close(&room, spelling);
+    errno = saved;
+    return accepted;
+}
+#endif

@@ -1,0 +1,48 @@
+/* Looks the real functions up: in the constructor, or earlier when another library's constructor calls a hook first.
+ * Whoever comes at the same time looks up the same addresses, so nobody waits for anybody. A function that this C
+ * library does not have is answered by ENOSYS. */
+#include "real.h"
+
+#ifndef __APPLE__
+
+#include <dlfcn.h>
+#include <errno.h>
+
+static struct ns_real table;
+static int ready;
+
+static int missing(void)
+{
+    errno = ENOSYS;
+    return -1;
+}
+
+static void look_up(void **field, const char *name)
+{
+    void *found = dlsym(RTLD_NEXT, name);
+    int (*instead)(void) = missing;
+
+    if (found == NULL)
+        __builtin_memcpy(&found, &instead, sizeof found);
+    __atomic_store_n(field, found, __ATOMIC_RELAXED);
+}
+
+void ns_real_start(void)
+{
+    int saved = errno;
+
+#define FIND(result, name, parameters) look_up((void **)&table.name, #name);
+    NS_REAL_CALLS(FIND)
+#undef FIND
+    __atomic_store_n(&ready, 1, __ATOMIC_RELEASE);
+    errno = saved;
+}
+
+const struct ns_real *ns_real(void)
+{
+    if (!__atomic_load_n(&ready, __ATOMIC_ACQUIRE))
+        ns_real_start();
+    return &table;
+}
+
+#endif

@@ -1,0 +1,158 @@
+"""A stand-in supervisor, small C programs, and a way to run a program with the library in it."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import random
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.rig import ports
+
+PROGRAMS = Path(__file__).parent / "programs"
+WINDOW = 32
+
+
+class StandIn:
+    """The map and the door of one session. `answer(request)` gives (errno, port); the default maps every port."""
+
+    def __init__(self, folder: Path, strategy: str, device: str) -> None:
+        from netsandbox_interpose._native import ffi, lib
+
+        self.ffi, self.lib = ffi, lib
+        self.path = folder / "map"
+        self.path.write_bytes(bytes(ffi.sizeof("struct ns_map")))
+        with self.path.open("r+b") as file:
+            self.memory = mmap.mmap(file.fileno(), 0)
+        self.map: Any = ffi.from_buffer("struct ns_map *", self.memory)
+        self.requests: list[tuple[int, str, int]] = []
+        self.answer: Callable[[Any], tuple[int, int]] = self.assign
+        self._door = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self.base = ports.free_window(WINDOW)
+        token = list(os.urandom(lib.NS_TOKEN_BYTES))
+        self.map.magic, self.map.version, self.map.size = lib.NS_MAP_MAGIC, lib.NS_MAP_VERSION, len(self.memory)
+        self.map.strategy = getattr(lib, f"NS_STRATEGY_{strategy.upper()}")
+        self.map.device = list(socket.inet_aton(device))
+        self.map.base, self.map.count, self.map.token = self.base, WINDOW, token
+        self.map.door = self._door.getsockname()[1]
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def set(self, port: int, asked: int) -> None:
+        self.lib.ns_map_begin(self.map)
+        self.map.asked[port - self.base] = asked
+        self.lib.ns_map_end(self.map)
+
+    def window_port(self, asked: int) -> int:
+        """The port that stands for *asked*, or 0."""
+        view = self.ffi.new("struct ns_view *")
+        assert self.lib.ns_map_look(self.map, asked, view) == 0
+        return int(view.window)
+
+    def assign(self, request: Any) -> tuple[int, int]:
+        if self.map.strategy == self.lib.NS_STRATEGY_DEVICE:
+            return 0, request.port
+        taken = self.window_port(request.port) if request.port else 0
+        free = (self.base + slot for slot in range(WINDOW) if not self.map.asked[slot])
+        port = taken or next(free)
+        self.set(port, request.port or port)
+        return 0, port
+
+    def close(self) -> None:
+        """Also what a supervisor that died looks like."""
+        self._door.close()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                caller, _ = self._door.accept()
+            except OSError:
+                return
+            with caller:
+                self._reply(caller)
+
+    def _reply(self, caller: socket.socket) -> None:
+        data = caller.recv(self.ffi.sizeof("struct ns_request"), socket.MSG_WAITALL)
+        if len(data) != self.ffi.sizeof("struct ns_request"):
+            return
+        request = self.ffi.from_buffer("struct ns_request *", data)
+        assert bytes(request.token) == bytes(self.map.token)
+        self.requests.append((request.port, socket.inet_ntoa(bytes(request.address)), request.protocol))
+        error, port = self.answer(request)
+        reply = self.ffi.new("struct ns_reply *", {"magic": self.lib.NS_MAP_MAGIC, "error": error, "port": port})
+        caller.sendall(bytes(self.ffi.buffer(reply)))
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path) -> Iterator[Callable[..., StandIn]]:
+    """stand_in("port" | "device" | "fail", device="0.0.0.0") -> a session's map and door."""
+    made: list[StandIn] = []
+
+    def make(strategy: str = "port", device: str = "0.0.0.0") -> StandIn:
+        made.append(StandIn(tmp_path, strategy, device))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def device() -> str:
+    """A loopback address that no other test has. Every address of 127/8 is there on Linux."""
+    return f"127.{random.randrange(64, 250)}.{random.randrange(1, 250)}.1"
+
+
+@pytest.fixture
+def program(tmp_path: Path, compiler: str) -> Callable[..., Path]:
+    """program("errno") -> tests/interpose/programs/errno.c, compiled."""
+
+    def build(name: str, *flags: str) -> Path:
+        target = tmp_path / name
+        command = [compiler, "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-Wall", "-Werror", *flags]
+        subprocess.run([*command, str(PROGRAMS / f"{name}.c"), "-o", str(target), "-lpthread"], check=True)
+        return target
+
+    return build
+
+
+@pytest.fixture
+def injected() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """injected(map_path, command…) -> the finished program, which ran with the library in it."""
+    from netsandbox_interpose import library
+
+    def run(
+        path: Path, *command: object, before: str = "", after: str = "", timeout: float = 30
+    ) -> subprocess.CompletedProcess[str]:
+        entries = [entry for entry in (before, library.LIBRARY, after) if entry]
+        environment = {**os.environ, "LD_PRELOAD": ":".join(entries), "NETSANDBOX_PORT_MAP": str(path)}
+        return subprocess.run(
+            [str(part) for part in command],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=timeout,
+        )
+
+    return run
+
+
+@pytest.fixture
+def python(injected: Callable[..., subprocess.CompletedProcess[str]]) -> Callable[[Path, str], list[str]]:
+    """python(map_path, code) -> the lines that the code printed, under the library."""
+
+    def run(path: Path, code: str) -> list[str]:
+        done = injected(path, sys.executable, "-c", f"import os, socket, subprocess, sys\n{code}")
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    return run
