@@ -10,33 +10,15 @@ from __future__ import annotations
 
 import os
 
+from netsandbox.linux import proc
+from netsandbox.linux.socket_table import MAPPED, find_inode, table_address
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 SHARE, BURST = 0.01, 0.02  # of our time that may go into this, and seconds of it that may be saved up
 MOST_PROCESSES = 512
-ROW = 256  # longer than any line of the table, counted from its address
-MAPPED = "0000000000000000FFFF0000"
-
-
-def table_address(address: str, port: int) -> str:
-    """How the table writes an address: words in host order, in hex."""
-    from _socket import AF_INET, AF_INET6, inet_pton
-
-    packed = inet_pton(AF_INET6 if ":" in address else AF_INET, address)
-    words = [packed[start : start + 4][::-1].hex().upper() for start in range(0, len(packed), 4)]
-    return f"{''.join(words)}:{port:04X}"
-
-
-def find_inode(table: str, local: str) -> str | None:
-    """The inode of the socket whose own address is *local*; `0` stands for one that nobody holds any more."""
-    mark, at = f": {local} ", -1
-    while (at := table.find(mark, at + 1)) >= 0:  # thousands of lines after a storm: they are not split
-        words = table[at + 2 : at + ROW].split()
-        if len(words) > 8 and words[8] != "0":
-            return words[8]
-    return None
 
 
 class Attribution:
@@ -67,9 +49,9 @@ class Attribution:
     def _inode(self, address: str, port: int) -> str | None:
         local = table_address(address, port)
         if ":" in address:
-            return find_inode(_read(f"/proc/{self._init}/net/tcp6"), local)
-        found = find_inode(_read(f"/proc/{self._init}/net/tcp"), local)
-        return found or find_inode(_read(f"/proc/{self._init}/net/tcp6"), MAPPED + local)
+            return find_inode(proc.read(f"/proc/{self._init}/net/tcp6"), local)
+        found = find_inode(proc.read(f"/proc/{self._init}/net/tcp"), local)
+        return found or find_inode(proc.read(f"/proc/{self._init}/net/tcp6"), MAPPED + local)
 
     def _holder(self, link: str) -> int | None:
         for pid in self._processes():
@@ -91,14 +73,9 @@ class Attribution:
             pid = waiting.pop(0)
             try:
                 threads = os.listdir(f"/proc/{pid}/task")
-                children = [_read(f"/proc/{pid}/task/{thread}/children") for thread in threads]
+                children = [proc.read(f"/proc/{pid}/task/{thread}/children") for thread in threads]
             except OSError:
                 continue
             found = [int(word) for text in children for word in text.split()]
             yield from found
             waiting += found
-
-
-def _read(path: str) -> str:
-    with open(path, encoding="utf-8") as file:
-        return file.read()

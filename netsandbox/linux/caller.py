@@ -14,6 +14,8 @@ import errno
 import fcntl
 import os
 
+from netsandbox.linux.proc import process_of
+
 SYS_OPENAT2, SYS_PIDFD_GETFD = 437, 438  # the same on every architecture
 PIDFD_THREAD = os.O_EXCL  # Linux 6.9; before that a thread is reached through its process
 RESOLVE_NO_MAGICLINKS, RESOLVE_IN_ROOT = 0x02, 0x10
@@ -55,19 +57,7 @@ def _pidfd(pid: int) -> int:
     except OSError as error:
         if error.errno != errno.EINVAL:
             raise
-    return os.pidfd_open(_process_of(pid))
-
-
-def _process_of(thread: int) -> int:
-    fd = os.open(f"/proc/{thread}/status", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        text = os.read(fd, 4096)
-    finally:
-        os.close(fd)
-    for line in text.splitlines():
-        if line.startswith(b"Tgid:"):
-            return int(line[5:])
-    raise OSError(errno.ESRCH, os.strerror(errno.ESRCH))
+    return os.pidfd_open(process_of(pid))
 
 
 def in_network_of(pid: int, sock: _socket.socket) -> bool:
@@ -118,3 +108,8 @@ def connect(fd: int, address: bytes) -> int:
 def bind(fd: int, address: bytes) -> int:
     """bind(2) with these very bytes; 0 or the error number."""
     return 0 if _libc.bind(fd, address, len(address)) == 0 else ctypes.get_errno()
+
+
+def listen(fd: int, backlog: int) -> int:
+    """listen(2); 0 or the error number."""
+    return 0 if _libc.listen(fd, ctypes.c_int(backlog)) == 0 else ctypes.get_errno()

@@ -17,6 +17,8 @@ def explain_failure(step: str, number: int) -> str:
         what = f"cannot cover {step} in the session: {os.strerror(number)}"
     if number == errno.ENOSYS:
         return f"{what}. The kernel is too old or hides the call; run it on Linux 5.12 or newer"
+    if number == errno.ETOOMANYREFS:
+        return f"{what}. Programs of this user have too many descriptors in flight; raise `ulimit -Hn` or end them"
     if step == "creating namespaces":
         return f"{what}. {_namespaces(number)}"
     if step == "/proc":

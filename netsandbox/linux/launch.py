@@ -19,7 +19,7 @@ HELPER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 CHANNEL = 3
 SIGPIPE, SIGXFSZ = 13, 25  # CPython ignores these two; the command must not inherit that
 RECORD_LIMIT = 512
-MAX_DESCRIPTORS = 16
+MAX_DESCRIPTORS = 64
 
 
 class Message:
@@ -68,9 +68,8 @@ class Helper:
         except ConnectionError:  # it has failed already, and `doors` hears why
             pass
 
-    def doors(self) -> dict[str, _socket.socket]:
-        """Wait until the session stands: its doors, named as in `plan.doors()`."""
-        expected = plan.doors()
+    def doors(self, expected: Sequence[plan.Door]) -> dict[str, _socket.socket]:
+        """Wait until the session stands: its doors by name, as the plan has them."""
         descriptors: list[int] = []
         while not (self.pid and descriptors):
             message = self.receive()
@@ -96,6 +95,10 @@ class Helper:
             self.channel.send(b"K" + number.to_bytes(4, sys.byteorder))
         except OSError:  # the session has ended
             pass
+
+    def ask_socket(self, family: int) -> None:
+        """Have a socket made inside the session; it comes as a message of kind N."""
+        self.channel.send(b"N" + family.to_bytes(4, sys.byteorder))
 
     def receive(self) -> Message:
         """The next record; an empty kind means that the helper is gone."""

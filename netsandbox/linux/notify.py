@@ -1,8 +1,9 @@
 """Answers the system calls that the seccomp filter will not let pass by itself (seccomp_unotify(2)).
 
 A call that wants a socket of a family outside the allow list is denied and recorded; its arguments are plain numbers,
-so nothing can change between our look and the answer. The kernel never hears CONTINUE from us. When we die the calls
-fail with ENOSYS.
+so nothing can change between our look and the answer. Calls that must be judged by what they point at go to the broker,
+`listen` where it is free to `listening`. The kernel hears CONTINUE for that one call only. When we die the calls fail
+with ENOSYS.
 """
 
 from __future__ import annotations
@@ -12,23 +13,31 @@ import errno
 import fcntl
 import os
 
-from netsandbox.linux.repeats import Repeats
 from netsandbox.linux.seccomp import AF_UNIX
 from netsandbox.policy import reasons
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from typing import Protocol
 
-    from netsandbox.audit.log import AuditLog
-    from netsandbox.linux.unix_broker import UnixBroker
-    from netsandbox.linux.unix_pins import Pin
+    from netsandbox.linux.repeats import Repeats
     from netsandbox.loop import Loop
+
+    class Taker(Protocol):
+        """Answers the calls it takes."""
+
+        def takes(self, call: Call) -> bool: ...
+
+        def serve(self, call: Call) -> None: ...
+
+        def close(self) -> None: ...
+
 
 # linux/seccomp.h
 NOTIF_RECV, NOTIF_SEND, NOTIF_ID_VALID = 0xC0502100, 0xC0182101, 0x40082102
 NOTIFICATION = _struct.Struct("=QIIiIQ6Q")
 RESPONSE = _struct.Struct("=QqiI")
+CONTINUE = 1  # SECCOMP_USER_NOTIF_FLAG_CONTINUE
 IN = 1  # EPOLLIN
 
 FAMILIES = {
@@ -62,34 +71,40 @@ class Call:
 
 
 class Listener:
-    """Serves the listener's descriptor until the session ends."""
+    """Serves the listener's descriptor until the session ends. *takers* are asked in turn; what nobody takes is a wish
+    for a socket that is denied."""
 
-    def __init__(self, loop: Loop, fd: int, log: AuditLog, pins: Sequence[Pin]) -> None:
+    def __init__(self, loop: Loop, fd: int, repeats: Repeats) -> None:
         self._loop = loop
         self._fd = fd
-        self._repeats = Repeats(log)
-        self._broker: UnixBroker | None = None
-        if pins:
-            from netsandbox.linux.unix_broker import UnixBroker
-
-            self._broker = UnixBroker(self, self._repeats, pins)
+        self._repeats = repeats
+        self.takers: list[Taker] = []
         loop.watch(fd, IN, self.serve)
 
     def serve(self, events: int) -> None:
         if not events & IN:  # the last process under the filter is gone; asking for its calls would wait for ever
-            self._loop.unwatch(self._fd)
-            return
+            return self._loop.unwatch(self._fd)
         call = self._receive()
         if call is None:
-            return
-        if self._broker is not None and self._broker.takes(call):
-            self._broker.serve(call)
-            return
+            return None
         try:
+            for taker in self.takers:
+                if taker.takes(call):
+                    return taker.serve(call)
             number = self._refuse_socket(call)
-        except Exception:  # whatever goes wrong here, the answer is no
+        except Exception as error:  # whatever goes wrong here, the answer is no
             number = errno.EPERM
+            self._confess(call, error)
         self.answer(call, error=number)
+        return None
+
+    def _confess(self, call: Call, error: Exception) -> None:
+        try:
+            self._repeats.note(
+                call.pid, verdict="deny", reason=reasons.INTERNAL, door="seccomp", detail=repr(error), call=call.number
+            )
+        except Exception:  # the log itself may be what failed
+            return
 
     def answer(self, call: Call, *, value: int = 0, error: int = 0) -> bool:
         """Let the call return *value*, or fail with *error*. False: the caller was killed or interrupted meanwhile."""
@@ -98,6 +113,13 @@ class Listener:
         except (OSError, ValueError):  # ValueError: a thread of the broker answers after `close`
             return False
         return True
+
+    def let_go_on(self, call: Call) -> None:
+        """The kernel carries the call out itself. Only for calls about which nothing is decided."""
+        try:
+            fcntl.ioctl(self._fd, NOTIF_SEND, RESPONSE.pack(call.id, 0, 0, CONTINUE))
+        except OSError:  # the caller is gone
+            pass
 
     def is_valid(self, call: Call) -> bool:
         """Whether the caller still waits: what was read from its process is its own only then."""
@@ -109,6 +131,8 @@ class Listener:
 
     def close(self) -> None:
         """Write what was folded; without us every further call fails."""
+        for taker in self.takers:
+            taker.close()
         self._repeats.flush()
         self._loop.unwatch(self._fd)
         os.close(self._fd)

@@ -76,6 +76,16 @@ def doors() -> tuple[Door, ...]:
     )
 
 
+def localhost_doors(host_ports: Iterable[int], *, asking: bool) -> tuple[Door, ...]:
+    """Those of the session's localhost: ports of the host, and where the preloaded library asks."""
+    reuse, v6 = (REUSE_ADDRESS, ON), (IPV6_ONLY, ON)
+    found = [_stream("asking", AF_INET, ports.ASKING, reuse, loopback=True)] if asking else []
+    for port in host_ports:
+        found.append(_stream(f"host-{port}", AF_INET, port, reuse, loopback=True))
+        found.append(_stream(f"host6-{port}", AF_INET6, port, reuse, v6, loopback=True))
+    return tuple(found)
+
+
 def _stream(name: str, family: int, port: int, *options: Option, loopback: bool = False) -> Door:
     return Door(name, family, SOCK_STREAM, port, loopback, options)
 
@@ -104,8 +114,8 @@ class View:
     pinned: tuple[str, ...] = ()  # folders that cannot be moved or removed, a folder before the one that holds it
 
 
-def build(view: View, filter_program: bytes) -> bytes:
-    """The whole plan."""
+def build(view: View, filter_program: bytes, extra: tuple[Door, ...] = ()) -> bytes:
+    """The whole plan; *extra* doors come behind those of `doors()`."""
     steps = [_step(b"I", _numbers(view.uid, view.gid))]
     steps.append(_mount(0, "proc", "/proc", "proc"))
     for path in ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"):
@@ -121,7 +131,7 @@ def build(view: View, filter_program: bytes) -> bytes:
     steps += [_mount(BIND, path, path) for path in view.pinned]
     steps.append(_step(b"K", _numbers(NETLINK_ROUTE, capture.ROUTE_ACKNOWLEDGEMENTS) + capture.ROUTE))
     steps.append(_step(b"K", _numbers(NETLINK_NETFILTER, capture.FILTER_ACKNOWLEDGEMENTS) + capture.FILTER))
-    for door in doors():
+    for door in doors() + extra:
         steps += _door(door)
     steps.append(_step(b"F", filter_program))
     return b"".join(steps)

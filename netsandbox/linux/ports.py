@@ -10,3 +10,5 @@ DNS = 53
 MIXED = 1008
 TRANSPARENT = 1009
 DATAGRAM = 1010
+ASKING = 1011  # where the preloaded library asks for ports, in sessions that have one
+ALL = (DNS, MIXED, TRANSPARENT, DATAGRAM, ASKING)

@@ -49,8 +49,11 @@ PRIO_PGRP, IOPRIO_WHO_PGRP = 1, 2
 JUDGED = ("socket", "socketpair", "clone", "unshare", "ioctl", "setpriority", "ioprio_set")
 
 
-def build(abi: Abi, *, unix_sockets: bool = False) -> bytes:
-    """The whole filter. With *unix_sockets* stream ones may be made, and every connect and bind asks the supervisor."""
+def build(abi: Abi, *, unix_sockets: bool = False, asked: tuple[str, ...] = ()) -> bytes:
+    """The whole filter. With *unix_sockets* stream ones may be made, and every connect and bind asks the supervisor;
+    so do the calls named in *asked*.
+    """
+    trapped = [name for name in ("connect", "bind", "listen") if name in asked or (unix_sockets and name != "listen")]
     calls = abi.calls
     steps: list[Step] = [("load", ARCHITECTURE), ("equal", abi.audit_architecture, None, "kill"), ("load", NUMBER)]
     if abi.has_x32:
@@ -58,8 +61,7 @@ def build(abi: Abi, *, unix_sockets: bool = False) -> bytes:
     steps += [("equal", calls[name], "perm", None) for name in abi.refused]
     steps += [("equal", calls[name], "nosys", None) for name in abi.absent]
     steps += [("equal", calls[name], name, None) for name in JUDGED]
-    if unix_sockets:
-        steps += [("equal", calls[name], "notify", None) for name in ("connect", "bind")]
+    steps += [("equal", calls[name], "notify", None) for name in trapped]
     steps.append(("return", ALLOW))
     steps += _socket(unix_sockets=unix_sockets) + _socketpair() + _clone() + _unshare() + _ioctl() + _priorities()
     steps += [

@@ -38,6 +38,7 @@ _NUMBERS = {
     "socketpair": (53, 199),
     "bind": (49, 200),
     "connect": (42, 203),
+    "listen": (50, 201),
     "clone": (56, 220),
     "unshare": (272, 97),
     "ioctl": (16, 29),
@@ -71,7 +72,10 @@ _NUMBERS = {
     "add_key": (248, 217),
     "request_key": (249, 218),
 }
-_FILTERED = ("socket", "socketpair", "bind", "connect", "clone", "unshare", "ioctl", "setpriority", "ioprio_set")
+_FILTERED = (
+    *("socket", "socketpair", "bind", "connect", "listen"),
+    *("clone", "unshare", "ioctl", "setpriority", "ioprio_set"),
+)
 
 
 def _abi(column: int, audit_architecture: int, *, has_x32: bool) -> Abi:

@@ -12,12 +12,10 @@ import _socket
 import _struct
 import os
 
-SOCK_DIAG, SOCK_DIAG_BY_FAMILY = 4, 20  # linux/sock_diag.h
-REQUEST, DUMP, DONE, ERROR = 0x001, 0x300, 3, 2  # linux/netlink.h
+from netsandbox.linux.socket_diag import LISTENING, SOCK_DIAG, dump
+
 SHOW_NAME, SHOW_VFS = 1, 2  # linux/unix_diag.h
 NAME, VFS = 0, 1
-LISTENING = 1 << 10
-HEADER = _struct.Struct("=IHHII")
 QUESTION = _struct.Struct("=BBHIIIII")
 FACTS = 16  # struct unix_diag_msg
 
@@ -66,26 +64,11 @@ def bound_names(device: int, inode: int) -> set[bytes]:
 
 def _listeners() -> list[dict[int, bytes]]:
     body = QUESTION.pack(_socket.AF_UNIX, 0, 0, LISTENING, 0, SHOW_NAME | SHOW_VFS, 0xFFFFFFFF, 0xFFFFFFFF)
-    listeners: list[dict[int, bytes]] = []
     sock = _socket.socket(_socket.AF_NETLINK, _socket.SOCK_RAW, SOCK_DIAG)
     try:
-        sock.send(HEADER.pack(HEADER.size + len(body), SOCK_DIAG_BY_FAMILY, REQUEST | DUMP, 1, 0) + body)
-        while _read_answers(sock.recv(1 << 16), listeners):
-            pass
+        return [_attributes(answer[FACTS:]) for answer in dump(sock, body)]
     finally:
         sock.close()
-    return listeners
-
-
-def _read_answers(data: bytes, listeners: list[dict[int, bytes]]) -> bool:
-    """Add what one datagram tells; False when it was the last."""
-    while len(data) >= HEADER.size:
-        length, kind, *_ = HEADER.unpack_from(data)
-        if kind in (DONE, ERROR) or length < HEADER.size:
-            return False
-        listeners.append(_attributes(data[HEADER.size + FACTS : length]))
-        data = data[(length + 3) & ~3 :]
-    return True
 
 
 def _attributes(data: bytes) -> dict[int, bytes]:

@@ -11,9 +11,11 @@ FILES = os.path.join(PACKAGE, "linux", "files")
 COMPONENTS = ("proxy", "dns", "portmap", "interpose")
 
 
-def session_view(state: str, *protected: str | None, logs: str | None = None) -> View:
+def session_view(
+    state: str, *protected: str | None, logs: str | None = None, covers: tuple[tuple[str, str], ...] = ()
+) -> View:
     """*state* and *logs*, a folder of logs, are hidden; our own code and what is *protected* (a log, a configuration)
-    cannot be written (INV-8).
+    cannot be written; the second file of each pair in *covers* is the first one inside (INV-8).
 
     Nor can the folders on the way be moved, or a forged log could be put where the true one is looked for (attack 149).
     """
@@ -25,6 +27,7 @@ def session_view(state: str, *protected: str | None, logs: str | None = None) ->
         files=(
             (os.path.join(FILES, "resolv.conf"), "/etc/resolv.conf"),
             (os.path.join(FILES, "hosts"), "/etc/hosts"),
+            *covers,
         ),
         hidden=tuple(hidden),
         read_only=tuple(read_only),

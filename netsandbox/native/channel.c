@@ -21,7 +21,7 @@ void channel_number(char kind, int number)
     send_record(record, sizeof record);
 }
 
-void channel_descriptors(char kind, const int *descriptors, size_t count)
+int channel_descriptors(char kind, const int *descriptors, size_t count)
 {
     union {
         struct cmsghdr header;
@@ -31,8 +31,10 @@ void channel_descriptors(char kind, const int *descriptors, size_t count)
     struct msghdr message = { .msg_iov = &vector, .msg_iovlen = 1 };
     struct cmsghdr *header;
 
-    if (count > MAX_DOORS)
-        fail("too many doors");
+    if (count > MAX_DOORS) {
+        errno = E2BIG;
+        return -1;
+    }
     memset(&control, 0, sizeof control);
     message.msg_control = &control;
     message.msg_controllen = CMSG_SPACE(sizeof(int) * count);
@@ -41,9 +43,13 @@ void channel_descriptors(char kind, const int *descriptors, size_t count)
     header->cmsg_type = SCM_RIGHTS;
     header->cmsg_len = CMSG_LEN(sizeof(int) * count);
     memcpy(CMSG_DATA(header), descriptors, sizeof(int) * count);
-    while (sendmsg(CHANNEL, &message, MSG_NOSIGNAL) < 0)
+    while (sendmsg(CHANNEL, &message, MSG_NOSIGNAL) < 0) {
+        if (errno == EPIPE || errno == ECONNRESET)
+            _exit(1); /* the supervisor is gone: so are we */
         if (errno != EINTR)
-            _exit(1);
+            return -1;
+    }
+    return 0;
 }
 
 void channel_await_go(void)
@@ -58,19 +64,18 @@ void channel_await_go(void)
         _exit(1); /* no go, no command (INV-1) */
 }
 
-int channel_signal(void)
+char channel_wish(int *number)
 {
-    char record[1 + sizeof(int)];
+    char record[1 + sizeof *number];
     ssize_t length;
-    int number;
 
     do
         length = recv(CHANNEL, record, sizeof record, 0);
     while (length < 0 && errno == EINTR);
-    if (length != (ssize_t)sizeof record || record[0] != 'K')
+    if (length != (ssize_t)sizeof record || (record[0] != 'K' && record[0] != 'N'))
         _exit(1);
-    memcpy(&number, record + 1, sizeof number);
-    return number;
+    memcpy(number, record + 1, sizeof *number);
+    return record[0];
 }
 
 void fail(const char *step)

@@ -4,6 +4,8 @@
  *   P <i32 pid>     init's pid, host view        the plan (first message), see plan.h
  *   D [descriptors] the doors are ready          G  go: start the command
  *   L [descriptor]  seccomp listener             K <i32 signal>  for the command
+ *   N [descriptor]  a socket made inside         N <i32 family>  make one in the session's network: TCP, or sock_diag
+ *   N <i32 errno>   or why there is none
  *   X <i32 errno>   exec failed
  *   E <i32 errno> <text>  set-up failed at step <text>; nothing was started
  *   S <i32 status>  the command ended (wait status)
@@ -15,14 +17,16 @@
 #include <stdnoreturn.h>
 
 #define CHANNEL 3      /* the descriptor the supervisor gives us */
-#define MAX_DOORS 16
+#define MAX_DOORS 64
 
 void channel_number(char kind, int number);
-void channel_descriptors(char kind, const int *descriptors, size_t count);
+
+/* 0, or -1 with errno: the kernel counts the descriptors in flight of all processes of a user. */
+int channel_descriptors(char kind, const int *descriptors, size_t count);
 void channel_await_go(void);
 
-/* The next signal for the command; ends the process when the supervisor is gone. */
-int channel_signal(void);
+/* What the supervisor wants next, K or N with its number; ends the process when the supervisor is gone. */
+char channel_wish(int *number);
 
 /* Tell the supervisor which step failed, with errno, and end the process. */
 noreturn void fail(const char *step);

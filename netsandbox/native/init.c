@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/close_range.h>
+#include <linux/netlink.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -19,6 +20,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -31,6 +33,8 @@
 #include "plan.h"
 
 #define PLAN_LIMIT 131072
+#define RESERVED_FILES 512 /* a message carries 253 at most */
+#define FEW_FILES 2048     /* a lower limit is left as it is: programs need what they have */
 #define SAME_SIGNAL 500 /* milliseconds between our copy of a signal and the supervisor's word of it */
 
 static unsigned char plan[PLAN_LIMIT] __attribute__((aligned(8)));
@@ -51,12 +55,40 @@ static size_t read_plan(void)
     return (size_t)length;
 }
 
+/* A user may have as many descriptors in flight as the sender's limit of open files says, counted over all processes of
+ * that user (unix(7), ETOOMANYREFS). We take all that is allowed, and the command less: it cannot use up what this or
+ * another session needs to pass a socket out. */
+static struct rlimit files;
+
+static void take_descriptors(void)
+{
+    struct rlimit all;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+        fail("reading the limit of open files");
+    all.rlim_cur = all.rlim_max = files.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &all) < 0)
+        fail("raising the limit of open files");
+}
+
+static void keep_descriptors_in_reserve(void)
+{
+    if (files.rlim_max > FEW_FILES)
+        files.rlim_max -= RESERVED_FILES;
+    if (files.rlim_cur > files.rlim_max)
+        files.rlim_cur = files.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &files) < 0)
+        fail("setting the limit of open files");
+}
+
 /* Becomes the command. The channel and everything else but 0, 1 and 2 closes itself at exec. */
 static noreturn void become(char **command, const struct outcome *outcome, const sigset_t *mask)
 {
     int listener = lock_down(&outcome->filter);
 
-    channel_descriptors('L', &listener, 1);
+    if (channel_descriptors('L', &listener, 1) < 0)
+        fail("passing the listener out");
+    keep_descriptors_in_reserve();
     if (syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
         fail("marking descriptors");
     if (sigprocmask(SIG_SETMASK, mask, NULL) < 0)
@@ -104,6 +136,29 @@ static void pass_on(int number, pid_t command)
         kill(command, number);
 }
 
+/* A socket stays in the network it was made in: with one of ours the supervisor reaches what listens in the session, or
+ * asks which sockets there are. */
+static void make_socket(int family)
+{
+    int made = family == AF_NETLINK ? socket(family, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG)
+                                    : socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    if (made < 0 || channel_descriptors('N', &made, 1) < 0)
+        channel_number('N', errno);
+    if (made >= 0)
+        close(made);
+}
+
+static void obey(pid_t command)
+{
+    int number;
+
+    if (channel_wish(&number) == 'N')
+        make_socket(number);
+    else
+        pass_on(number, command);
+}
+
 /* Returns non-zero when the command has ended. */
 static int read_signals(int signals, pid_t command)
 {
@@ -128,7 +183,7 @@ static noreturn void serve(int signals, pid_t command)
         if (read_signals(signals, command))
             _exit(0);
         if (watched[1].revents) /* without an answer the supervisor is gone: the kernel kills the session with us */
-            pass_on(channel_signal(), command);
+            obey(command);
     }
 }
 
@@ -151,13 +206,15 @@ static noreturn void session(char **command, const sigset_t *mask)
     pid_t pid;
     int signals;
 
+    take_descriptors();
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         fail("making mounts private");
     carry_out(plan, read_plan(), &outcome);
     return_to(folder);
     if (prctl(PR_SET_DUMPABLE, 0) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
         fail("hardening init");
-    channel_descriptors('D', outcome.doors, outcome.door_count);
+    if (channel_descriptors('D', outcome.doors, outcome.door_count) < 0)
+        fail("passing the doors out");
     for (size_t door = 0; door < outcome.door_count; door++)
         close(outcome.doors[door]);
     sigfillset(&everything);

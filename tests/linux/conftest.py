@@ -1,11 +1,32 @@
-"""Support for the backend's tests: a second opinion on BPF, and a log that remembers."""
+"""Support for the backend's tests: a second opinion on BPF, a log that remembers, and trapped calls of this process."""
 
 from __future__ import annotations
 
+import ctypes
+import gc
+import os
+import socket
 import struct
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from netsandbox_portmap.window import Window
+
+from netsandbox.linux import caller, notify
+from netsandbox.linux.broker import Broker
+from netsandbox.linux.reaper import Reaper
+from netsandbox.linux.repeats import Repeats
+from netsandbox.linux.syscalls import abi_of
+from netsandbox.linux.unix_judge import UnixJudge
+from netsandbox.linux.unix_pins import Pin
+from netsandbox.localhost.bind_rule import BindRule
+from tests.rig import ports
+from tests.rig.guarded import ANY, COUNT, DEVICE, Scene
+
+CALLS = abi_of(os.uname().machine).calls
 
 
 def run_bpf(program: bytes, number: int, architecture: int, arguments: tuple[int, ...] = ()) -> int:
@@ -54,3 +75,142 @@ class FakeLog:
 @pytest.fixture
 def log() -> FakeLog:
     return FakeLog()
+
+
+class FakeListener:
+    """Keeps the answers; `valid` and `heard` say whether the caller still waits."""
+
+    def __init__(self) -> None:
+        self.answers: list[int] = []
+        self.passed: list[notify.Call] = []  # those for which the kernel heard CONTINUE
+        self.valid = True
+        self.heard = True
+
+    def answer(self, call: Any, *, value: int = 0, error: int = 0) -> bool:
+        assert value == 0
+        self.answers.append(error)
+        return self.heard
+
+    def let_go_on(self, call: Any) -> None:
+        self.passed.append(call)
+
+    def is_valid(self, call: Any) -> bool:
+        return self.valid
+
+    def exe_of(self, call: Any) -> str:
+        return "/bin/probe"
+
+    def answered(self, count: int = 1) -> list[int]:
+        """The answers, once there are that many; the broker's threads give some of them."""
+        deadline = time.monotonic() + 5
+        while len(self.answers) < count and time.monotonic() < deadline:
+            time.sleep(0.002)
+        return self.answers
+
+
+class Trapped:
+    """System calls of this process, as if the filter had stopped them: its own sockets, memory and paths are taken."""
+
+    def __init__(self, log: FakeLog) -> None:
+        self.listener: Any = FakeListener()
+        self.repeats = Repeats(log)  # type: ignore[arg-type]
+        self.log = log
+
+    def call(
+        self, name: str, sock: socket.socket | int, address: bytes = b"", length: int | None = None, pid: int = 0
+    ) -> notify.Call:
+        self._memory = ctypes.create_string_buffer(address, max(len(address), 1))
+        number = sock if isinstance(sock, int) else sock.fileno()
+        second, third = ctypes.addressof(self._memory), len(address) if length is None else length
+        if name == "listen":
+            second, third = third, 0
+        arguments = (number, second, third, 0, 0, 0)
+        return notify.Call(struct.pack("=QIIiIQ6Q", 1, pid or os.getpid(), 0, CALLS[name], 0, 0, *arguments))
+
+    @property
+    def denials(self) -> list[tuple[str, str | None]]:
+        return [(r["reason"], r.get("detail")) for r in self.log.records if r["verdict"] == "deny"]
+
+
+@pytest.fixture
+def trapped(log: FakeLog, monkeypatch: pytest.MonkeyPatch) -> Trapped:
+    if os.geteuid():
+        # The kernel tells a socket's network only to whoever rules it: the supervisor of its own session, or root of
+        # this one. tests/integration/test_unix_sockets.py asks the real question as an ordinary user.
+        monkeypatch.setattr(caller, "in_network_of", lambda pid, sock: True)
+    return Trapped(log)
+
+
+class UnixScene:
+    """A broker, and a Unix socket that it may connect to."""
+
+    def __init__(self, trapped: Trapped, path: Path) -> None:
+        self.listener, self.repeats, self.log, self.path = trapped.listener, trapped.repeats, trapped.log, path
+        self.call = trapped.call
+        self._trapped = trapped
+        self.server = socket.socket(socket.AF_UNIX)
+        self.server.bind(str(path))
+        self.server.listen()
+        self.pin = Pin(str(path))
+        unix = UnixJudge(self.listener, self.repeats, (self.pin,))
+        self.broker = Broker(self.listener, self.repeats, unix=unix, guard=None)
+
+    def ask(self, name: str = "connect", *, path: str | None = None, length: int | None = None) -> int:
+        """The answer to this call of a fresh Unix socket."""
+        address = (1).to_bytes(2, "little") + (path or str(self.path)).encode() + b"\0"
+        with socket.socket(socket.AF_UNIX) as sock:
+            self.broker.serve(self.call(name, sock, address, length))
+            answer: int = self.listener.answered()[-1]
+            return answer
+
+    @property
+    def denials(self) -> list[tuple[str, str | None]]:
+        return self._trapped.denials
+
+
+@pytest.fixture
+def scene(trapped: Trapped, short_tmp: Path) -> Iterator[UnixScene]:
+    made = UnixScene(trapped, short_tmp / "good.sock")
+    yield made
+    made.pin.close()
+    made.server.close()
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Copies are closed where they are let go of, so that descriptors can be counted; the reaper has its own tests."""
+
+    def end(_: Reaper, dead: Any, then: Any) -> None:
+        dead.close()
+        then()
+
+    if request.module.__name__.rpartition(".")[2] != "test_reaper":
+        monkeypatch.setattr(Reaper, "bury", end)
+
+
+@pytest.fixture
+def window() -> Window:
+    """Neighbouring ports that nobody on this host has."""
+    return Window(ports.free_window(COUNT), COUNT, DEVICE)
+
+
+@pytest.fixture
+def make(trapped: Any) -> Iterator[Callable[[BindRule], Scene]]:
+    scenes: list[Scene] = []
+    gc.collect()
+    before = len(os.listdir("/proc/self/fd"))
+
+    def begin(rule: BindRule) -> Scene:
+        scenes.append(Scene(trapped, rule))
+        return scenes[-1]
+
+    yield begin
+    for scene in scenes:
+        scene.close()
+    assert len(os.listdir("/proc/self/fd")) <= before
+
+
+@pytest.fixture
+def guarded(make: Callable[[BindRule], Scene], window: Window) -> Scene:
+    """A guard for strategy `fail`."""
+    return make(BindRule(window, ("127.0.0.1", ANY)))

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from netsandbox.linux import caller
+from netsandbox.linux.proc import process_of
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def test_a_thread_is_as_good_as_its_process(sockets: tuple[socket.socket, socket
         pass
     try:
         caller.copy_socket(threads[0], sockets[0].fileno()).close()
-        assert caller._process_of(threads[0]) == os.getpid()
+        assert process_of(threads[0]) == os.getpid()
     finally:
         done.set()
         thread.join()

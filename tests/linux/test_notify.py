@@ -7,6 +7,7 @@ import fcntl
 import os
 import select
 import struct
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netsandbox.linux import notify
+from netsandbox.linux.broker import Broker
+from netsandbox.linux.judged import Refusal
+from netsandbox.linux.listening import Listening
+from netsandbox.linux.repeats import Repeats
+from netsandbox.linux.syscalls import abi_of
 
 SEND, RECEIVE, VALID = 0xC0182101, 0xC0502100, 0x40082102
 
@@ -68,7 +74,7 @@ def serve(monkeypatch: pytest.MonkeyPatch, log: Any) -> Any:
     def run(*waiting: bytes | int) -> tuple[Kernel, notify.Listener]:
         kernel = Kernel(*waiting)
         monkeypatch.setattr(fcntl, "ioctl", kernel.ioctl)
-        listener = notify.Listener(FakeLoop(), os.open(os.devnull, os.O_RDONLY), log, ())  # type: ignore[arg-type]
+        listener = notify.Listener(FakeLoop(), os.open(os.devnull, os.O_RDONLY), Repeats(log))  # type: ignore[arg-type]
         for _ in waiting:
             listener.serve(select.EPOLLIN)
         return kernel, listener
@@ -159,3 +165,88 @@ def test_an_answer_after_the_end_is_lost_quietly(serve: Any) -> None:
     _, listener = serve()
     listener.close()
     assert not listener.answer(notify.Call(notification()))
+
+
+class Taker:
+    """Takes one number; `work` is what it does with the call."""
+
+    def __init__(self, number: int, work: Any) -> None:
+        self.number = number
+        self.serve = work
+
+    def takes(self, call: notify.Call) -> bool:
+        return call.number == self.number
+
+
+def test_takers_are_asked_in_turn_and_the_first_answers(serve: Any, log: Any) -> None:
+    kernel, listener = serve()
+    said: list[str] = []
+    for name, number in (("other", 49), ("first", 50), ("second", 50)):
+        listener.takers.append(Taker(number, lambda call, name=name: said.append(name)))
+    kernel.waiting = [notification(50)]
+    listener.serve(select.EPOLLIN)
+    assert said == ["first"]
+    assert (kernel.answers, log.records) == ([], [])  # the taker answers, nobody else
+
+
+def test_what_nobody_takes_is_a_wish_for_a_socket(serve: Any, log: Any) -> None:
+    kernel, listener = serve()
+    listener.takers.append(Taker(50, lambda call: 1 // 0))
+    kernel.waiting = [notification(41, (17, 3, 0))]
+    listener.serve(select.EPOLLIN)
+    assert kernel.answers == [(7, 0, -errno.EPERM, 0)]
+    assert len(log.records) == 1
+
+
+@pytest.mark.attack(117)
+@pytest.mark.parametrize("where", ["takes", "serve"])
+def test_a_taker_that_raises_is_a_no(serve: Any, log: Any, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+    """INV-1."""
+    kernel, listener = serve()
+    taker = Taker(50, lambda call: None)
+    monkeypatch.setattr(taker, where, lambda call: 1 // 0)
+    listener.takers.append(taker)
+    kernel.waiting = [notification(50)]
+    listener.serve(select.EPOLLIN)
+    assert kernel.answers == [(7, 0, -errno.EPERM, 0)]
+    assert [record["reason"] for record in log.records] == ["internal"]
+
+
+def test_going_on_is_said_with_the_flag_and_nothing_else(serve: Any) -> None:
+    kernel, listener = serve()
+    listener.let_go_on(notify.Call(notification(50)))
+    assert kernel.answers == [(7, 0, 0, 1)]
+
+
+def test_going_on_for_a_caller_that_is_gone_is_no_error(serve: Any) -> None:
+    kernel, listener = serve()
+    kernel.gone = True
+    listener.let_go_on(notify.Call(notification(50)))
+    assert kernel.answers == []
+
+
+@pytest.mark.attack(115)
+def test_only_listen_ever_goes_on(serve: Any) -> None:
+    """115: with every taker of an unguarded session, no other number of a trapped call hears CONTINUE."""
+    kernel, listener = serve()
+    calls = abi_of(os.uname().machine).calls
+    sockets = SimpleNamespace(listening=list)
+    listener.takers.append(Broker(listener, listener._repeats, unix=None, guard=None))
+    listener.takers.append(Listening(listener._loop, listener, sockets, lambda *_: None))  # type: ignore[arg-type]
+    for number in sorted(calls.values()):
+        kernel.waiting = [notification(number, (0xFFFFFFFF, 1, 0))]
+        listener.serve(select.EPOLLIN)
+        *_, flags = kernel.answers[-1]
+        assert flags == (1 if number == calls["listen"] else 0), number
+    assert len(kernel.answers) == len(calls)
+
+
+def test_a_guard_hears_listen_before_it_could_go_on(serve: Any) -> None:
+    """INV-7: the broker of a guarded session takes listen itself."""
+    kernel, listener = serve()
+    calls = abi_of(os.uname().machine).calls
+    listener.takers.append(Broker(listener, listener._repeats, unix=None, guard=lambda *_: Refusal(errno.EACCES)))
+    for name in ("bind", "listen", "connect"):
+        kernel.waiting = [notification(calls[name], (0xFFFFFFFF, 1, 0))]
+        listener.serve(select.EPOLLIN)
+    assert [answer[2:] for answer in kernel.answers] == [(-errno.EBADF, 0)] * 3

@@ -118,3 +118,40 @@ def test_multicast_name_services_are_heard_in_both_families() -> None:
     options = {door.name: [value for (_, name), value in door.options if name in (35, 20)] for door in plan.doors()}
     assert bytes([224, 0, 0, 251, 127, 0, 0, 1]) in options["udp"]
     assert bytes.fromhex("ff0200000000000000000000000000fb") + struct.pack("=I", 1) in options["udp6"]
+
+
+def doors_in(data: bytes) -> list[tuple[int, ...]]:
+    return [struct.unpack("=5I", payload) for operation, payload in read(data) if operation == "D"]
+
+
+@given(st.lists(st.integers(1, 65535), unique=True, max_size=24), st.booleans())
+def test_ports_of_the_host_stand_on_both_loopbacks_and_nowhere_else(host_ports: list[int], asking: bool) -> None:
+    """Nothing of the session's own addresses but 127.0.0.1 and ::1 leads to the host."""
+    extra = plan.localhost_doors(host_ports, asking=asking)
+    found = doors_in(plan.build(view(), b"", extra))[len(plan.doors()) :]
+    expected = [(2, ports.ASKING)] if asking else []
+    expected += [(family, port) for port in host_ports for family in (2, 10)]
+    assert [(family, port) for family, _, port, _, _ in found] == expected
+    assert all(kind == 1 and loopback == 1 and backlog > 0 for _, kind, _, loopback, backlog in found)
+
+
+def test_doors_of_localhost_have_names_that_nobody_else_has() -> None:
+    extra = plan.localhost_doors(range(2000, 2024), asking=True)
+    names = [door.name for door in plan.doors() + extra]
+    assert len(set(names)) == len(names)
+    assert extra[0].name == "asking"
+
+
+def test_an_ipv6_door_of_localhost_is_ipv6_alone() -> None:
+    """Otherwise it would take the number of its IPv4 twin, or be taken by it."""
+    for door in plan.localhost_doors((5432,), asking=True):
+        assert ((41, 26) in dict(door.options)) == (door.family == 10)
+
+
+def test_further_doors_come_behind_those_of_the_network() -> None:
+    """The supervisor tells descriptors apart by their order."""
+    extra = plan.localhost_doors((5432,), asking=True)
+    plain, more = doors_in(plan.build(view(), b"")), doors_in(plan.build(view(), b"", extra))
+    assert more[: len(plain)] == plain
+    assert len(more) == len(plain) + 3
+    assert read(plan.build(view(), b"F", extra))[-1] == ("F", b"F")

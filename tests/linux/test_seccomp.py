@@ -20,6 +20,7 @@ I386, ARM = 0x40000003, 0x40000028
 SOCKET = {"x86_64": 41, "aarch64": 198}
 SOCKETPAIR = {"x86_64": 53, "aarch64": 199}
 CONNECT_AND_BIND = {"x86_64": {42, 49}, "aarch64": {200, 203}}
+TRAPPED = {"x86_64": {"connect": 42, "bind": 49, "listen": 50}, "aarch64": {"connect": 203, "bind": 200, "listen": 201}}
 CLONE = {"x86_64": 56, "aarch64": 220}
 UNSHARE = {"x86_64": 272, "aarch64": 97}
 IOCTL = {"x86_64": 16, "aarch64": 29}
@@ -44,8 +45,8 @@ CLOEXEC, NONBLOCK = 0o2000000, 0o4000
 
 
 class Filter:
-    def __init__(self, bpf: Any, machine: str, *, unix_sockets: bool = False) -> None:
-        self.program = seccomp.build(abi_of(machine), unix_sockets=unix_sockets)
+    def __init__(self, bpf: Any, machine: str, *, unix_sockets: bool = False, asked: tuple[str, ...] = ()) -> None:
+        self.program = seccomp.build(abi_of(machine), unix_sockets=unix_sockets, asked=asked)
         self.machine = machine
         self._bpf = bpf
 
@@ -171,3 +172,33 @@ def test_priorities_of_the_callers_group_are_not_ours_to_set(bpf: Any, machine: 
     judge = Filter(bpf, machine)
     for call, group in ((SETPRIORITY[machine], 1), (IOPRIO_SET[machine], 2)):
         assert [judge(call, which, 0, 19) == EPERM for which in range(4)] == [which == group for which in range(4)]
+
+
+@machines
+@brokered
+@pytest.mark.parametrize("asked", [(), ("listen",), ("bind", "listen"), ("bind",), ("connect",)], ids=",".join)
+def test_calls_that_are_asked_for_are_notified_and_no_others(
+    bpf: Any, machine: str, unix_sockets: bool, asked: tuple[str, ...]
+) -> None:
+    """INV-7: with a guard every bind and every listen comes to the supervisor, whatever its arguments."""
+    ask = Filter(bpf, machine, unix_sockets=unix_sockets, asked=asked)
+    expected = {TRAPPED[machine][name] for name in asked} | (CONNECT_AND_BIND[machine] if unix_sockets else set())
+    trapped = set(TRAPPED[machine].values())
+    for number in trapped:
+        for arguments in ((), (3, 0, 0), (0xFFFFFFFF, 2**64 - 1, 16)):
+            assert ask(number, *arguments) == (NOTIFY if number in expected else ALLOW), number
+    judged = {SOCKET[machine], SOCKETPAIR[machine]}
+    assert all(ask(number) != NOTIFY for number in set(range(480)) - trapped - judged)
+
+
+@machines
+@brokered
+def test_a_filter_that_asks_for_everything_is_one_that_the_kernel_takes(
+    bpf: Any, machine: str, unix_sockets: bool
+) -> None:
+    """Jumps are bytes: too long a filter would be an error here, not a jump to somewhere else."""
+    asked = ("connect", "bind", "listen")
+    steps = list(struct.iter_unpack("<HBBI", Filter(bpf, machine, unix_sockets=unix_sockets, asked=asked).program))
+    for at, (code, if_true, if_false, _) in enumerate(steps):
+        if code in (0x15, 0x35, 0x45):
+            assert at + 1 + max(if_true, if_false) < len(steps)

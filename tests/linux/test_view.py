@@ -41,3 +41,27 @@ def test_the_session_resolves_through_its_own_door(tmp_path: Path) -> None:
     servers = [line.split()[1] for line in files["/etc/resolv.conf"].splitlines() if line.startswith("nameserver")]
     assert servers == ["127.0.0.1"]
     assert files["/etc/hosts"].startswith("127.0.0.1 localhost\n")
+
+
+def test_covers_lie_over_their_files_beside_our_own(tmp_path: Path) -> None:
+    """INV-8: what another file must hide inside."""
+    found = view.session_view(str(tmp_path), None, covers=(("/ours", "/theirs"), ("/a", "/b")))
+    assert found.files[-2:] == (("/ours", "/theirs"), ("/a", "/b"))
+    assert {theirs for _, theirs in found.files} == {"/etc/resolv.conf", "/etc/hosts", "/theirs", "/b"}
+
+
+def test_what_covers_a_file_with_nothing_is_nothing() -> None:
+    nothing = Path(view.FILES, "nothing")
+    assert nothing.is_file()
+    assert nothing.read_bytes() == b""
+
+
+def test_every_component_is_out_of_reach(tmp_path: Path) -> None:
+    """150: the library that is preloaded and what publishes ports, too."""
+    import netsandbox_interpose
+    import netsandbox_portmap
+
+    read_only = view.session_view(str(tmp_path), None).read_only
+    for module in (netsandbox_interpose, netsandbox_portmap):
+        assert module.__file__ is not None
+        assert str(Path(module.__file__).parent) in read_only
