@@ -1,0 +1,69 @@
+"""`netsandbox ports`: where the servers of running sessions are reached from the host."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from netsandbox.cli.help import print_help
+from netsandbox.cli.live_table import PORTS_TITLES, PORTS_YIELDING, port_entries, port_rows, table
+from netsandbox.cli.options import FLAG, Option, parse
+from netsandbox.cli.output import put
+from netsandbox.cli.ps import terminal_width
+from netsandbox.cli.watch import watch
+from netsandbox.errors import UsageError
+from netsandbox.live import find, live_sessions, nothing_runs
+from netsandbox.live_status import Status
+
+OPTIONS = (
+    Option("json", FLAG, "", "", "for programs; the keys are listed in docs/cli.md"),
+    Option("watch", FLAG, "w", "", "go on showing it until Ctrl-C"),
+    Option("help", FLAG, "h", "", "this text"),
+)
+USAGE = """\
+usage: netsandbox ports [NAME] [--json] [--watch]
+
+List the published ports of your running sessions, or of one of them, and the URL of each.
+NAME is a session's name, its id or the beginning of its id."""
+
+
+def main(arguments: list[str]) -> int:
+    """The exit status."""
+    parsed = parse(arguments, OPTIONS, "netsandbox ports")
+    if "help" in parsed.flags:
+        return print_help(USAGE, OPTIONS)
+    words = [*parsed.words, *(parsed.command or ())]
+    if len(words) > 1:
+        raise UsageError(f"ports shows one session or all, not also {words[1]!a}; run it once for each")
+    as_json = "json" in parsed.flags
+    sessions = _chosen(words[0] if words else None)
+    if "watch" in parsed.flags:
+        wanted = sessions[0]["session"] if words else None  # the name may be another session's after this one's end
+        return watch(lambda: _entries(wanted), _json_line if as_json else _lines)
+    entries = port_entries(sessions)
+    put(json.dumps(entries, indent=2) if as_json else "\n".join(_lines(entries)))
+    if not entries and not as_json:
+        print(f"netsandbox: {_nothing_published() if sessions else nothing_runs()}", file=sys.stderr)
+    return 0
+
+
+def _chosen(word: str | None) -> list[Status]:
+    sessions = live_sessions()
+    return sessions if word is None else [find(word, sessions)]
+
+
+def _entries(session: str | None) -> list[Status]:
+    return port_entries([status for status in live_sessions() if session in (None, status["session"])])
+
+
+def _nothing_published() -> str:
+    return "no port is published yet; a server that listens in the session appears here"
+
+
+def _json_line(entries: Any) -> list[str]:
+    return [json.dumps(entries, separators=(",", ":"))]
+
+
+def _lines(entries: Any) -> list[str]:
+    return table(PORTS_TITLES, port_rows(entries), width=terminal_width(), yielding=PORTS_YIELDING)

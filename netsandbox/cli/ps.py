@@ -1,0 +1,62 @@
+"""`netsandbox ps`: the sessions that are running now."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import time
+from typing import Any
+
+from netsandbox.cli.help import print_help
+from netsandbox.cli.live_table import PS_TITLES, PS_YIELDING, ps_rows, table
+from netsandbox.cli.options import FLAG, Option, parse
+from netsandbox.cli.output import put
+from netsandbox.cli.watch import watch
+from netsandbox.errors import UsageError
+from netsandbox.live import live_sessions, nothing_runs, survey
+
+OPTIONS = (
+    Option("json", FLAG, "", "", "for programs; the keys are listed in docs/cli.md"),
+    Option("watch", FLAG, "w", "", "go on showing it until Ctrl-C"),
+    Option("help", FLAG, "h", "", "this text"),
+)
+USAGE = """\
+usage: netsandbox ps [--json] [--watch]
+
+List your running sessions: name, age, policy, ports and what they run."""
+
+
+def main(arguments: list[str]) -> int:
+    """The exit status."""
+    parsed = parse(arguments, OPTIONS, "netsandbox ps")
+    if "help" in parsed.flags:
+        return print_help(USAGE, OPTIONS)
+    if parsed.words or parsed.command is not None:
+        raise UsageError("ps takes no arguments; `netsandbox ports NAME` shows one session's ports")
+    as_json = "json" in parsed.flags
+    if "watch" in parsed.flags:
+        return watch(live_sessions, _json_line if as_json else _lines)
+    sessions, silent = survey()
+    put(json.dumps(sessions, indent=2) if as_json else "\n".join(_lines(sessions)))
+    for session in silent:
+        print(
+            f"netsandbox: session {session} is there but does not answer; see `netsandbox audit tail {session}`",
+            file=sys.stderr,
+        )
+    if not sessions and not silent and not as_json:
+        print(f"netsandbox: {nothing_runs()}", file=sys.stderr)
+    return 0
+
+
+def terminal_width() -> int | None:
+    """None when the output is read by a program, for which nothing is cut."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def _json_line(sessions: Any) -> list[str]:
+    return [json.dumps(sessions, separators=(",", ":"))]
+
+
+def _lines(sessions: Any) -> list[str]:
+    return table(PS_TITLES, ps_rows(sessions, time.time()), width=terminal_width(), yielding=PS_YIELDING)

@@ -1,0 +1,65 @@
+"""`netsandbox stop`: ends running sessions and waits until they have ended."""
+
+from __future__ import annotations
+
+import sys
+
+from netsandbox.audit.table import safe
+from netsandbox.cli.help import print_help
+from netsandbox.cli.options import FLAG, VALUE, Option, parse
+from netsandbox.errors import UsageError
+from netsandbox.live import find, pid_of, stop_sessions, survey
+from netsandbox.live_status import Status
+
+TIMEOUT = 10.0
+LONGEST = 86400.0
+OPTIONS = (
+    Option("all", FLAG, "", "", "every session of yours"),
+    Option("timeout", VALUE, "t", "SECONDS", "how long to wait for the end (10)"),
+    Option("help", FLAG, "h", "", "this text"),
+)
+USAGE = """\
+usage: netsandbox stop NAME… [--timeout SECONDS]
+       netsandbox stop --all [--timeout SECONDS]
+
+End sessions and wait until they have ended. NAME is a session's name, its id or the beginning of its id.
+Exit status: 0 when all have ended, 1 when one is still running."""
+
+
+def main(arguments: list[str]) -> int:
+    """The exit status."""
+    parsed = parse(arguments, OPTIONS, "netsandbox stop")
+    if "help" in parsed.flags:
+        return print_help(USAGE, OPTIONS)
+    words = [*parsed.words, *(parsed.command or ())]
+    seconds = read_seconds(parsed.values.get("timeout"))
+    everything = "all" in parsed.flags
+    if everything and words:
+        raise UsageError(f"--all stops every session, not only {words[0]!a}; leave one of them out")
+    if not everything and not words:
+        raise UsageError("stop needs a NAME or --all; `netsandbox ps` lists the sessions")
+    sessions, silent = survey()
+    # Every word is understood before the first session is asked to end.
+    chosen = sessions if everything else [find(word, sessions) for word in words]
+    known = {status["session"]: status for status in chosen}
+    left = stop_sessions([*known, *(silent if everything else ())], seconds)
+    for session in left:
+        print(f"netsandbox: {_still_there(session, known.get(session), seconds)}", file=sys.stderr)
+    return 1 if left else 0
+
+
+def _still_there(session: str, status: Status | None, seconds: float) -> str:
+    if status is None:
+        pid = pid_of(session)
+        way = f"`kill -9 {pid}` ends it" if pid else "end its `netsandbox run` with kill -9"
+        return f"session {session} does not answer; {way}"
+    return f"{safe(status['name'])} is still running after {seconds:g} s; `kill -9 {status['pid']}` ends it at once"
+
+
+def read_seconds(text: str | None) -> float:
+    if text is None:
+        return TIMEOUT
+    whole, dot, part = text.partition(".")
+    if text.isascii() and whole.isdigit() and (part.isdigit() or not dot) and float(text) <= LONGEST:
+        return float(text)
+    raise UsageError(f"--timeout {text[:80]!a} is not a number of seconds up to a day; write for instance --timeout 30")

@@ -1,0 +1,73 @@
+"""`--watch`: shows something again and again until Ctrl-C, and what shows it is left as it was.
+
+On a terminal the picture is drawn over the last one, every second. Anywhere else a block is printed whenever there is
+something new, so that `… --watch --json | while read` works; it ends when nobody reads any more.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import sys
+from collections.abc import Callable
+
+HOME, CLEAR_LINE, CLEAR_BELOW, CLEAR = "\x1b[H", "\x1b[K", "\x1b[J", "\x1b[2J"
+INTERVAL = 1.0
+
+# What there is to show, and how it looks: apart, because a table has ages in it, which would be news every second.
+Look = Callable[[], object]
+Draw = Callable[[object], list[str]]
+
+
+def watch(look: Look, draw: Draw, interval: float = INTERVAL) -> int:
+    """The exit status: 0, whether the user or the reader had enough."""
+    try:
+        if sys.stdout.isatty():
+            _redraw(look, draw, interval)
+        else:
+            _print_news(look, draw, interval)
+    except KeyboardInterrupt:
+        if sys.stdout.isatty():
+            print()  # the shell's prompt stands on a line of its own
+    except BrokenPipeError:
+        _fall_silent()
+    return 0
+
+
+def _redraw(look: Look, draw: Draw, interval: float) -> None:
+    sys.stdout.write(CLEAR)
+    while True:
+        lines = draw(look())
+        height = shutil.get_terminal_size().lines
+        if len(lines) >= height:
+            room = max(0, height - 2)  # the cursor has a line of its own
+            lines = [*lines[:room], f"... and {len(lines) - room} more"]
+        sys.stdout.write(HOME + "".join(f"{line}{CLEAR_LINE}\n" for line in lines) + CLEAR_BELOW)
+        sys.stdout.flush()
+        _wait(interval)
+
+
+def _print_news(look: Look, draw: Draw, interval: float) -> None:
+    last: object = None
+    while True:
+        seen = look()
+        if seen != last:
+            print("\n".join(draw(seen)), flush=True)
+            last = seen
+        _wait(interval)
+
+
+def _wait(interval: float) -> None:
+    """Until the next look; a reader who leaves is noticed at once, not at the next news."""
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), 0)
+    if any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(interval * 1000)):
+        raise BrokenPipeError
+
+
+def _fall_silent() -> None:
+    """What is still buffered would complain once more at the interpreter's end."""
+    silent = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+    os.dup2(silent, 1)
+    os.close(silent)

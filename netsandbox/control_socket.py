@@ -1,0 +1,82 @@
+"""How control sockets are named, reached and recognised, for both of their ends.
+
+    <state home>/netsandbox/sessions/<id>/control
+
+A socket address holds 108 bytes (104 on a Mac) and a state folder may lie deeper: then it is spelled by the folder's
+descriptor, which only Linux can.
+"""
+
+from __future__ import annotations
+
+import _socket
+import errno
+import os
+import sys
+
+CONTROL_NAME = "control"
+EARLY_NAME = f"{CONTROL_NAME}.new"  # until it listens
+MAX_ADDRESS = 100
+PATH_ONLY = getattr(os, "O_PATH", 0)  # a Mac has descriptors of folders by reading them alone
+SOL_LOCAL, LOCAL_PEERCRED, LOCAL_PEERPID = 0, 1, 2  # a Mac's sys/un.h
+CREDENTIALS = 76  # struct xucred: version, uid, groups
+
+
+def open_folder(path: str) -> int:
+    return os.open(path, PATH_ONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+
+
+def make_private(folder: int) -> None:
+    """0700 for an open folder."""
+    if PATH_ONLY:
+        os.chmod(f"/proc/self/fd/{folder}", 0o700)
+    else:
+        os.fchmod(folder, 0o700)
+
+
+def address(folder: int, path: str) -> str:
+    """*path*, a name in the open *folder*, as a socket address."""
+    if len(os.fsencode(path)) <= MAX_ADDRESS:
+        return path
+    if not PATH_ONLY:
+        raise OSError(errno.ENAMETOOLONG, "its path is too long for a socket of this system")
+    return f"/proc/self/fd/{folder}/{os.path.basename(path)}"
+
+
+def connect(directory: str, name: str = CONTROL_NAME) -> _socket.socket:
+    """A non-blocking connection. ConnectionRefusedError: nobody listens; BlockingIOError: too many ask at once."""
+    folder = open_folder(directory)
+    sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)  # noqa: FBT003 (the standard library's own signature)
+        sock.connect(address(folder, os.path.join(directory, name)))
+    except BaseException:
+        sock.close()
+        raise
+    finally:
+        os.close(folder)
+    return sock
+
+
+def peer_pid(sock: _socket.socket) -> int:
+    """Who connected, or began to listen, at the other end; 0 when that process is of another PID namespace."""
+    if hasattr(_socket, "SO_PEERCRED"):
+        return _credential(sock, 0)
+    return int.from_bytes(sock.getsockopt(SOL_LOCAL, LOCAL_PEERPID, 4), sys.byteorder)
+
+
+def peer_uid(sock: _socket.socket) -> int:
+    """Whose process that is."""
+    if hasattr(_socket, "SO_PEERCRED"):
+        return _credential(sock, 4)
+    return int.from_bytes(sock.getsockopt(SOL_LOCAL, LOCAL_PEERCRED, CREDENTIALS)[4:8], sys.byteorder)
+
+
+def _credential(sock: _socket.socket, at: int) -> int:
+    """unix(7), SO_PEERCRED: pid, uid, gid."""
+    credentials = sock.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
+    return int.from_bytes(credentials[at : at + 4], sys.byteorder)
+
+
+def is_trusted(sock: _socket.socket) -> bool:
+    """Whether the other end is our own user, or root, who needs no socket to do as he likes (attacks 171, 182)."""
+    return peer_uid(sock) in (os.geteuid(), 0)

@@ -1,0 +1,49 @@
+"""The few lines that a session's localhost has for the user: a bind that was refused, a port that cannot be shown.
+
+Standard error is the command's, and its reader may be slow or gone: a line that would have to wait is left out, since
+every door of the session would wait with it.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+
+from netsandbox.linux.endpoint import needs_capability, place
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from netsandbox.localhost.bind_rule import BindRule
+
+MOST_LINES = 64
+
+
+class Notices:
+    """Each thing is said once."""
+
+    def __init__(self, stderr: int) -> None:
+        self._stderr = stderr
+        self._said: set[str] = set()
+
+    def refused(self, rule: BindRule, address: str, port: int) -> None:
+        allowed = f"this session may listen {rule.text()}"
+        if rule.window is None and needs_capability(port):
+            allowed = "ports below 1024 are for administrators, and no session is one; take a higher port"
+        self._say(f"bind to {place(address, port)} refused: {allowed}")
+
+    def hidden(self, port: object, why: str) -> None:
+        """*port* listens inside and is not published."""
+        advice = "stop what is in the way, or choose with --publish PORT:HOSTPORT"
+        self._say(f"port {port} listens, but the host cannot show it: {why}; {advice}")
+
+    def _say(self, text: str) -> None:
+        if text in self._said or len(self._said) >= MOST_LINES:
+            return
+        self._said.add(text)
+        try:
+            watch = select.poll()
+            watch.register(self._stderr, select.POLLOUT)
+            if watch.poll(0):
+                os.write(self._stderr, f"netsandbox: {text}\n".encode())
+        except (OSError, ValueError):  # nobody reads it
+            pass
