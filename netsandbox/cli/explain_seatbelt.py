@@ -1,0 +1,212 @@
+"""`netsandbox explain --backend seatbelt WORD`: what the profile of these options says to a host, a path or a service.
+
+Works on any system and asks the same text that `run --dry-run --backend seatbelt` prints: a line named here is a line
+there. How Seatbelt decides is disputed, so every model is asked; what not all of them allow is not allowed (INV-1).
+Exit status: that of the first question, which is connecting, reading or asking: 0 allowed, 1 denied or disputed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from ipaddress import IPv6Address, ip_address
+
+from netsandbox.cli.dry_run import profile_text
+from netsandbox.cli.explain import read_target
+from netsandbox.cli.options import Parsed
+from netsandbox.cli.output import put
+from netsandbox.errors import UsageError
+from netsandbox.own_addresses import OwnAddresses
+from netsandbox.policy.names import Host
+from netsandbox.policy.policy import DEFAULT_PORTS, Policy
+from netsandbox.seatbelt.evaluator import Verdict, verdicts
+from netsandbox.seatbelt.filters import Some
+from netsandbox.seatbelt.models import all_models
+from netsandbox.seatbelt.profile import Profile, load
+from netsandbox.seatbelt.request import UDP, Request, bind, connect, connect_unix, file, listen, lookup
+from netsandbox.seatbelt.values import printable
+from netsandbox.settings import RunSettings
+
+SERVICE = "mach:"
+ALLOWED, DENIED, DISPUTED = "allowed", "denied", "disputed"
+OUTSIDE = "203.0.113.7"  # stands for every address that is not this machine's: a profile cannot tell them apart
+NAMES = "a profile knows no names; an address outside was asked about, and to a profile all of these are alike"
+DOOR = "the way out is a door on localhost, where the policy decides: `netsandbox explain` without --backend"
+UNPROVEN = "judged by a model of Seatbelt, not by a Mac; see docs/seatbelt.md"
+
+
+@dataclass(frozen=True)
+class Ground:
+    """A rule that decides, its filter that matches, under how many models, and what these models assume."""
+
+    line: int
+    rule: str
+    filter_line: int  # 0: the rule has no filter
+    filter: str
+    allowed: bool
+    models: int
+    where: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the models say to one question."""
+
+    question: str
+    verdict: str
+    grounds: tuple[Ground, ...]
+
+
+def answer(parsed: Parsed, policy: Policy, settings: RunSettings) -> int:
+    """Print what the profile says; the exit status."""
+    if not parsed.words:
+        raise UsageError(
+            "explain --backend seatbelt needs a host, a path or mach:SERVICE;"
+            " for the whole profile, use `netsandbox run --dry-run --backend seatbelt`"
+        )
+    word = parsed.words[0]
+    asked, notes = questions(word, policy.default_ports)
+    answers = explained(profile_text(parsed, policy, settings), asked)
+    allowed = answers[0].verdict == ALLOWED
+    if "json" in parsed.flags:
+        put(json.dumps(as_json(word, answers, notes, allowed=allowed), indent=2))
+    else:
+        put("\n".join([printable(word, 400), *lines(answers), *(f"  note: {note}" for note in notes)]))
+    return 0 if allowed else 1
+
+
+def questions(word: str, default_ports: Sequence[int] = DEFAULT_PORTS) -> tuple[list[tuple[str, Request]], list[str]]:
+    """What to ask about *word*, the question that counts first, and what the reader should know."""
+    if word.startswith(SERVICE):
+        name = word.removeprefix(SERVICE)
+        if not name or not name.isascii() or not name.isprintable() or " " in name:
+            raise UsageError(f"{printable(word)} names no service; write mach:com.apple.trustd.agent")
+        return [("ask", lookup(name))], [UNPROVEN]
+    if word.startswith(("/", "./", "../")):
+        if "\0" in word:
+            raise UsageError(f"{printable(word)} is no path; write one without a NUL")
+        return _of_path(os.path.realpath(word)), [UNPROVEN]
+    host, port = read_target(word)
+    return _of_host(word, host, tuple(default_ports) if port is None else (port,))
+
+
+def _of_path(path: str) -> list[tuple[str, Request]]:
+    return [
+        ("read", file("file-read-data", path)),
+        ("write", file("file-write-data", path)),
+        ("create", file("file-write-create", path)),
+        ("delete", file("file-write-unlink", path)),
+        ("run", file("process-exec*", path)),
+        ("connect to it", connect_unix(path)),
+    ]
+
+
+def _of_host(word: str, host: Host, ports: Sequence[int]) -> tuple[list[tuple[str, Request]], list[str]]:
+    address, own, notes = _address(word, host)
+    near = own or ip_address(address).is_loopback or _is_mapped(address)
+    asked = [(f"connect tcp {port}", connect(address, port, own=own)) for port in ports]
+    for port in ports:
+        asked.append((f"send udp {port}", connect(address, port, UDP, own=own)))
+        if near:
+            asked += [(f"bind {port}", bind(address, port)), (f"listen {port}", listen(address, port))]
+    return asked, [*notes, UNPROVEN] if near else [*notes, DOOR, UNPROVEN]
+
+
+def _address(word: str, host: Host) -> tuple[str, bool, list[str]]:
+    """The address to ask about as the program would write it, whether it is this machine's, and what to say of it."""
+    if host.text == "localhost" or host.text.endswith(".localhost"):
+        return "127.0.0.1", False, []
+    if host.address is None:
+        return OUTSIDE, False, [NAMES]
+    bare = word.partition("://")[2] or word
+    written = bare[1:].partition("]")[0] if bare.startswith("[") else bare
+    if _is_mapped(written):  # another address to Seatbelt, though the doors take it for the same
+        return written, False, []
+    return host.text, host.address in OwnAddresses(lambda: 0.0)(), []
+
+
+def _is_mapped(text: str) -> bool:
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return False
+    return isinstance(address, IPv6Address) and address.ipv4_mapped is not None
+
+
+def explained(text: str, asked: Sequence[tuple[str, Request]]) -> list[Answer]:
+    """What every model says to every question, by which lines of *text*."""
+    profile = load(text)
+    source = text.splitlines()
+    return [_answer(question, request, profile, source) for question, request in asked]
+
+
+def _answer(question: str, request: Request, profile: Profile, source: Sequence[str]) -> Answer:
+    groups: dict[tuple[int, int, bool], list[Verdict]] = {}
+    for verdict in verdicts(profile, request):
+        groups.setdefault((verdict.line, _filter_line(verdict, request), verdict.allowed), []).append(verdict)
+    texts = ("", *(each.strip() for each in source))
+    grounds = [
+        Ground(line, texts[line], at, texts[at], allowed, len(group), _where(group))
+        for (line, at, allowed), group in groups.items()
+    ]
+    said = {ground.allowed for ground in grounds}
+    together = DISPUTED if len(said) > 1 else ALLOWED if True in said else DENIED
+    return Answer(question, together, tuple(sorted(grounds, key=lambda ground: (-ground.models, ground.line))))
+
+
+def _filter_line(verdict: Verdict, request: Request) -> int:
+    """Where the filter stands that matched; 0 for a rule without one."""
+    filter_ = verdict.rule.filter if verdict.rule is not None else None
+    if filter_ is None:
+        return 0
+    parts = filter_.parts if isinstance(filter_, Some) else (filter_,)
+    return next(part.line for part in parts if part.matches(request, verdict.model.matching) is not False)
+
+
+def _where(group: Sequence[Verdict]) -> tuple[str, ...]:
+    """The assumptions that tell these models from the others; of a question that does not matter, nothing."""
+    every = zip(*(model.assumptions for model in all_models()), strict=True)
+    found = zip(*(verdict.model.assumptions for verdict in group), strict=True)
+    told = []
+    for answers, known in zip(found, every, strict=True):
+        names = dict.fromkeys(each.name for each in answers)
+        if len(names) < len(set(known)):
+            told.append(" or ".join(names))
+    return tuple(told)
+
+
+def lines(answers: Sequence[Answer]) -> list[str]:
+    """For people: one line for each question, and below it the rules that decide."""
+    told = []
+    for each in answers:
+        told.append(f"  {each.question:<18} {each.verdict}")
+        for ground in each.grounds:
+            verb = f"{ALLOWED if ground.allowed else DENIED} " if each.verdict == DISPUTED else ""
+            under = "every model" if len(each.grounds) == 1 else f"{ground.models} models"
+            where = f": {', '.join(ground.where)}" if ground.where else ""
+            told.append(f"      {verb}by {_place(ground)} ({under}{where})")
+    return told
+
+
+def _place(ground: Ground) -> str:
+    if not ground.line:
+        return "no rule"
+    rule = f"line {ground.line}, {printable(ground.rule)}"
+    if ground.filter_line in (0, ground.line):
+        return rule
+    return f"{rule} … line {ground.filter_line}, {printable(ground.filter)}"
+
+
+def as_json(word: str, answers: Sequence[Answer], notes: list[str], *, allowed: bool) -> dict[str, object]:
+    """For programs."""
+    told = [
+        {
+            "question": each.question,
+            "verdict": each.verdict,
+            "rules": [{**vars(ground), "where": list(ground.where)} for ground in each.grounds],
+        }
+        for each in answers
+    ]
+    return {"v": 1, "backend": "seatbelt", "target": word, "allowed": allowed, "verdicts": told, "notes": notes}

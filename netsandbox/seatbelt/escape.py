@@ -1,0 +1,41 @@
+"""Words of other people as string literals of a profile. Pure; the only place where that happens (attack 139).
+
+A text becomes exactly one literal or is refused. Two characters are escaped, the quote and the backslash: these two
+escapes mean the same to every reader of Scheme. What would need another escape (control characters, line ends) is
+refused, since nobody outside Apple can say how Seatbelt reads it; so are letters that make a printed profile show
+something else than it says. Everything else, `)` and `;` included, stands for itself between quotes.
+"""
+
+from __future__ import annotations
+
+from netsandbox.errors import UsageError
+
+MAX_BYTES = 1023  # PATH_MAX of macOS without its NUL; older readers of Scheme keep a string in a buffer of 1024
+_LINE_ENDS = "\u2028\u2029"
+_DIRECTIONS = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+
+
+def quoted(text: str, what: str = "path") -> str:
+    """*text* as one string literal; *what* names it in the refusal."""
+    if not text:
+        raise UsageError(f"an empty {what} cannot stand in a Seatbelt profile; name one or leave it out")
+    for char in "" if text.isascii() and text.isprintable() else text:
+        if _is_refused(char):
+            raise UsageError(
+                f"the {what} {_shown(text)} has the character {char!a}, which cannot stand in a Seatbelt profile;"
+                " rename it"
+            )
+    if len(text.encode("utf-8")) > MAX_BYTES:
+        raise UsageError(f"the {what} {_shown(text)} is longer than {MAX_BYTES} bytes; use a shorter one")
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _is_refused(char: str) -> bool:
+    code = ord(char)
+    surrogate = 0xD800 <= code <= 0xDFFF  # a byte that is not UTF-8, which no file of APFS has in its name
+    return code < 0x20 or 0x7F <= code <= 0x9F or surrogate or char in _LINE_ENDS or char in _DIRECTIONS
+
+
+def _shown(text: str) -> str:
+    return ascii(text if len(text) <= 80 else text[:77] + "...")

@@ -1,0 +1,125 @@
+"""Which files a session reads, writes and runs, as rules. Pure.
+
+Order and operations keep the promise under every model of precedence: allowances first, denies after them, each deny on
+every operation that an allowance names (a rule on a nearer operation has been seen to win), and each with a filter.
+Renaming counts as writing what is moved, so the folders above whatever is protected are pinned (attacks 140, 149).
+"""
+
+from __future__ import annotations
+
+from netsandbox.errors import UsageError
+from netsandbox.seatbelt.escape import quoted
+from netsandbox.seatbelt.places import (
+    CACHES,
+    RUN_AT_HOME,
+    RUN_IN_PROJECT,
+    SETTINGS,
+    TOOLCHAINS,
+    above,
+    ancestors,
+    below,
+    checked,
+    is_within,
+    secrets,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable
+
+    from netsandbox.seatbelt.profile_settings import ProfileSettings
+
+LOOK = "file-read-metadata"
+READ = "file-read* file-map-executable"
+WRITE = "file-read* file-write* file-map-executable"
+TERMINAL = "file-read* file-write-data file-ioctl"
+NEVER_WRITTEN = "file-write* file-write-data"
+NEVER_MOVED = "file-write-unlink"
+NEVER_REACHED = "file-read* file-read-metadata file-write* file-write-data file-map-executable file-ioctl process-exec*"
+MAPPED = "file-read* file-read-metadata"
+
+
+def rule(action: str, operations: str, filter_: str, paths: Iterable[str], why: str) -> str:
+    """One rule on all *paths*, in order and without doubles, after a comment; nothing when there are none."""
+    filters = "\n".join(f"  ({filter_} {quoted(path)})" for path in sorted(set(paths)))
+    return f"; {why}\n({action} {operations}\n{filters})\n" if filters else ""
+
+
+def allowed_files(settings: ProfileSettings) -> str:
+    """What may be read, written and run besides the system."""
+    toolchains = below(settings.home, TOOLCHAINS)
+    own = settings.own
+    read = (*toolchains, *below(settings.home, SETTINGS), *settings.read, *settings.executables, *own.sealed)
+    write = written(settings)
+    runs = (*toolchains, *settings.executables, *write)
+    named = (*read, *write, *settings.links, *settings.network.unix_sockets)
+    looks = (*above((*named, settings.terminal)), *settings.links, *settings.network.unix_sockets)
+    return "\n".join(
+        (
+            rule("allow", LOOK, "literal", looks, "The folders above what follows, and the links that lead there."),
+            rule("allow", READ, "subpath", read, "The user's toolchains and settings, and what is to be read."),
+            rule("allow", WRITE, "subpath", write, "The working directory and what else is to be written."),
+            rule("allow", "process-exec*", "subpath", runs, "Programs may be run from there."),
+            rule("allow", TERMINAL, "literal", filter(None, (settings.terminal,)), "The session's own terminal."),
+        )
+    )
+
+
+def denied_files(settings: ProfileSettings) -> str:
+    """What stays closed whatever is allowed, then the one file of ours that is read."""
+    own, project = settings.own, below(settings.working, RUN_IN_PROJECT)
+    sealed = (*own.sealed, *settings.protect, *settings.network.unix_sockets, *filter(None, (own.port_map,)))
+    run_later = (*below(settings.home, RUN_AT_HOME), *project)
+    holders = [folder for folder in above(project) if folder.startswith(f"{settings.working}/")]
+    never = (*secrets(settings.home), *settings.deny)
+    pinned = _movable((*sealed, *run_later, *never, *own.hidden), written(settings))
+    return "\n".join(
+        (
+            rule("deny", NEVER_WRITTEN, "subpath", sealed, "Ours, or open for reading only: never written."),
+            rule("deny", NEVER_WRITTEN, "subpath", run_later, "What the host runs or believes later, unconfined."),
+            rule("deny", NEVER_WRITTEN, "literal", holders, "Their folders: neither made as a link nor replaced."),
+            rule("deny", NEVER_MOVED, "literal", pinned, "Nothing above a boundary is moved away, to be replaced."),
+            rule("deny", NEVER_REACHED, "subpath", never, "Secrets; these win over every allowance."),
+            rule("deny", NEVER_REACHED, "subpath", own.hidden, "Ours: state, audit log, control socket."),
+            rule("allow", MAPPED, "literal", filter(None, (own.port_map,)), "The map of ports, to be read."),
+        )
+    )
+
+
+def _movable(boundaries: Iterable[str], roots: Iterable[str]) -> list[str]:
+    """The writable roots, and the folders above *boundaries* in them; what is in no root cannot be moved anyway."""
+    inside = set(roots)
+    return sorted({folder for folder in (*above(boundaries), *above(inside)) if _place(folder, inside)} | inside)
+
+
+def _place(path: str, places: Container[str]) -> str | None:
+    """Which of *places* holds *path*; by looking up each folder above it, since there may be thousands of places."""
+    return next((folder for folder in (path, *ancestors(path)) if folder in places), None)
+
+
+def written(settings: ProfileSettings) -> tuple[str, ...]:
+    """Every folder that the session writes."""
+    caches = below(settings.home, CACHES) if "tool-caches" in settings.switches else ()
+    return (settings.working, *settings.temporary, *settings.write, *caches)
+
+
+def check_files(settings: ProfileSettings) -> None:
+    """An error for what cannot be promised; nothing is put right silently."""
+    own = settings.own
+    if checked(settings.home, "home directory") == "/":
+        raise UsageError("the home directory is the whole disk; set HOME to the user's own folder")
+    checked(settings.working, "working directory")
+    for what in ("temporary", "read", "write", "deny", "protect", "executables"):
+        for path in vars(settings)[what]:
+            checked(path, f"{what} path")
+    for path in (*own.hidden, *own.sealed, *filter(None, (own.port_map, settings.terminal))):
+        checked(path, "path")
+    if settings.terminal and not settings.terminal.startswith("/dev/tty"):
+        raise UsageError(f"{settings.terminal!a} is no terminal; leave it out")
+    for path in (settings.working, *settings.temporary, *settings.write):
+        if is_within(settings.home, path):
+            raise UsageError(f"{path!a} holds the whole home directory and is not opened; name a folder inside it")
+    closed = {*secrets(settings.home), *settings.deny, *own.hidden}
+    for path in (settings.working, *settings.temporary, *settings.read, *settings.write, *settings.executables):
+        if found := _place(path, closed):
+            raise UsageError(f"{path!a} is within {found!a}, which stays closed; use another folder")

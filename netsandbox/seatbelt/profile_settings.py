@@ -1,0 +1,123 @@
+"""What a session's profile is made from: a frozen value, and how its paths are resolved before they go in.
+
+Seatbelt compares resolved paths, so a path that was not resolved would make a rule that matches nothing. How to resolve
+is injected: the file system's answer on a Mac, a plain one elsewhere and in tests.
+"""
+
+from __future__ import annotations
+
+from netsandbox.errors import UsageError
+from netsandbox.record import record
+from netsandbox.seatbelt.places import ALIASES, CACHES, RUN_AT_HOME, SETTINGS, TOOLCHAINS, below, plain, secrets
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+NOTHING, DOORS = "nothing", "doors"
+FAIL, REWIRE_DEVICE, REWIRE_PORT = "fail", "rewire-device", "rewire-port"
+STRATEGIES = (FAIL, REWIRE_DEVICE, REWIRE_PORT)
+SWITCHES = ("configd", "fsevents", "shared-memory", "tool-caches", "trustd")
+
+
+@record
+class NetworkSettings:
+    """Ports of localhost, each opened by number; 0 stands for none."""
+
+    mode: str = NOTHING
+    http_door: int = 0  # HTTP and SOCKS
+    dns_door: int = 0
+    asking_door: int = 0  # where the interposer asks for mappings and tells what it did
+    strategy: str = FAIL
+    base: int = 0  # first port of the window in which the command may listen
+    count: int = 0  # ports in it; 0: it may not listen
+    connect_host: tuple[int, ...] = ()
+    unix_sockets: tuple[str, ...] = ()
+
+
+@record
+class OwnPlaces:
+    """Ours, and out of the command's reach (INV-8)."""
+
+    hidden: tuple[str, ...] = ()  # neither read nor written: state folder, audit log, control socket, lock file
+    sealed: tuple[str, ...] = ()  # read, never written: policy file, interposer, our packages
+    port_map: str = ""  # read, though its folder is hidden; empty for none
+
+
+@record
+class ProfileSettings:
+    """Paths are resolved and absolute; see `resolve`."""
+
+    working: str
+    home: str
+    temporary: tuple[str, ...] = ()
+    read: tuple[str, ...] = ()
+    write: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    protect: tuple[str, ...] = ()  # never written, whatever allows it
+    executables: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()  # links on the way to the paths here, each of which may be looked at to be followed
+    terminal: str = ""
+    own: OwnPlaces = OwnPlaces()
+    network: NetworkSettings = NetworkSettings()
+    switches: tuple[str, ...] = ("tool-caches",)
+    debug: bool = True
+
+
+def resolve(
+    settings: ProfileSettings, realpath: Callable[[str], str], is_folder: Callable[[str], bool]
+) -> ProfileSettings:
+    """*settings* with every path resolved. A working directory that is not there is an error."""
+    if not is_folder(settings.working):
+        raise UsageError(f"the working directory {settings.working!a} does not exist; change to one that does")
+    links = _Links(realpath)
+    values = dict(vars(settings))
+    for name in ("working", "home", "terminal"):
+        values[name] = links.one(values[name])
+    for name in ("temporary", "read", "write", "deny", "protect", "executables"):
+        values[name] = links.all(values[name])
+    own, network = settings.own, settings.network
+    values["own"] = OwnPlaces(links.all(own.hidden), links.all(own.sealed), links.one(own.port_map))
+    values["network"] = NetworkSettings(**{**vars(network), "unix_sockets": links.all(network.unix_sockets)})
+    home = values["home"]
+    values["read"] += links.elsewhere(below(home, (*TOOLCHAINS, *SETTINGS)))
+    values["deny"] += links.elsewhere(secrets(home))
+    values["protect"] += links.elsewhere(below(home, RUN_AT_HOME))
+    if "tool-caches" in settings.switches:
+        values["write"] += links.elsewhere(below(home, CACHES))
+    values["links"] = tuple(sorted(links.followed.union(settings.links)))
+    return ProfileSettings(**values)
+
+
+class _Links:
+    """Follows links, and keeps the names of those it met."""
+
+    def __init__(self, realpath: Callable[[str], str]) -> None:
+        self._realpath = realpath
+        self.followed: set[str] = set()
+
+    def one(self, path: str) -> str:
+        if not path:
+            return path
+        found = plain(self._realpath(path))
+        if found != path and path.startswith("/"):
+            self._note(path)
+        return found
+
+    def _note(self, path: str) -> None:
+        """Each link on the way, by the name that it is met under: what leads to it resolved, itself not."""
+        at = ""
+        for name in path.split("/"):
+            if name in ("", ".", ".."):
+                at = plain(f"{at}/{name}").rstrip("/")
+                continue
+            link, at = f"{at}/{name}", plain(self._realpath(f"{at}/{name}"))
+            if link not in (at, *ALIASES):
+                self.followed.add(link)
+
+    def all(self, paths: Iterable[str]) -> tuple[str, ...]:
+        return tuple(self.one(path) for path in paths)
+
+    def elsewhere(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """Where those of *paths* lead that are links: a file kept in a folder of settings, a cache on another disk."""
+        return tuple(found for path in paths if (found := self.one(path)) != path)

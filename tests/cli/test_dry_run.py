@@ -1,0 +1,109 @@
+"""`netsandbox run --dry-run --backend seatbelt` prints what a Mac would enforce, on any system, and runs nothing."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from netsandbox.cli.run import main
+from netsandbox.errors import UsageError
+from netsandbox.seatbelt.evaluator import allowed_under_all, denied_under_all
+from netsandbox.seatbelt.profile import load
+from netsandbox.seatbelt.request import bind, connect, file
+
+DRY = ["--dry-run", "--backend", "seatbelt"]
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("HOME", "/Users/me")
+    monkeypatch.setenv("TMPDIR", "/var/tmp")
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    return folder
+
+
+def printed(capsys: pytest.CaptureFixture[str], *options: str) -> str:
+    assert main([*DRY, *options, "--", "touch", "started"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    return out
+
+
+def test_it_prints_a_profile_and_runs_nothing(capsys: pytest.CaptureFixture[str], project: Path) -> None:
+    judged = load(printed(capsys, "--allow-domain", "example.com"))
+    assert judged.faults == ()
+    assert list(project.iterdir()) == []
+    assert allowed_under_all(judged, file("file-write-create", str(project / "x")))
+    assert denied_under_all(judged, file("file-read-data", "/Users/me/.ssh/id"))
+    assert denied_under_all(judged, file("file-read-data", "/Users/me/.local/state/netsandbox/x"))
+    assert allowed_under_all(judged, connect("127.0.0.1", 20100))
+    assert denied_under_all(judged, connect("203.0.113.7", 443))
+
+
+def test_nothing_allowed_is_no_way_out(capsys: pytest.CaptureFixture[str]) -> None:
+    judged = load(printed(capsys))
+    assert denied_under_all(judged, connect("127.0.0.1", 20100))
+    assert allowed_under_all(judged, bind("127.0.0.1", 20000))
+
+
+def test_the_window_the_ports_and_the_files_asked_for_are_in_it(
+    capsys: pytest.CaptureFixture[str], project: Path
+) -> None:
+    options = ["--listening-base-port", "65500", "--listening-port-count", "36", "--network-strategy", "rewire-port"]
+    text = printed(capsys, *options, "--connect-host", "5432", "--audit-log", "log", "--online")
+    judged = load(text)
+    assert "window 65500 to 65535" in text
+    assert allowed_under_all(judged, bind("::1", 65535))
+    assert allowed_under_all(judged, connect("::1", 5432))
+    assert allowed_under_all(judged, connect("::1", 65497))
+    assert denied_under_all(judged, file("file-write-data", str(project / "log")))
+    assert denied_under_all(judged, file("file-write-data", str(project / "log.1")))
+
+
+def test_the_same_options_print_the_same_text(capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed(capsys, "--online") == printed(capsys, "--online")
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--dry-run"], "prints the profile of --backend seatbelt"),
+        (["-n", "--backend", "namespaces"], "prints the profile of --backend seatbelt"),
+        (["--backend", "seatbelt"], "add --dry-run to print its profile"),
+        (["--dry-run", "--backend", "magic"], "unknown backend"),
+        ([*DRY, "--network-strategy", "isolate"], "isolate does not exist on macOS"),
+        ([*DRY, "--allow-domain", "*"], "; "),
+        ([*DRY, "--connect-host", "5353"], "a resolver's"),
+    ],
+)
+def test_a_mistake_prints_no_profile(capsys: pytest.CaptureFixture[str], options: list[str], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        main([*options, "--", "true"])
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.attack(139)
+@pytest.mark.parametrize("name", ["a\nb", "a\tb", "a\u202eb"])
+def test_a_folder_whose_name_cannot_be_written_is_refused(project: Path, name: str) -> None:
+    (project / name).mkdir()
+    os.chdir(project / name)
+    with pytest.raises(UsageError, match="cannot stand in a Seatbelt profile; rename it"):
+        main([*DRY, "--", "true"])
+
+
+def test_a_missing_working_directory_is_an_error(project: Path) -> None:
+    os.chdir(project)
+    project.rmdir()
+    with pytest.raises(UsageError, match="the working directory does not exist any more"):
+        main([*DRY, "--", "true"])
+
+
+def test_a_home_that_nobody_set_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "")
+    with pytest.raises(UsageError, match="empty home directory"):
+        main([*DRY, "--", "true"])

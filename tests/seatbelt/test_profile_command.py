@@ -1,0 +1,127 @@
+"""`netsandbox profile lint`: one line a finding, and a status that scripts can use."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from netsandbox.cli import profile as command
+from netsandbox.cli.main import dispatch
+from netsandbox.errors import UsageError
+
+CLEAN = '(version 1)\n(deny default)\n(allow file-read* (subpath (param "HOME")))\n'
+
+
+def write(folder: Path, text: str | bytes, name: str = "a.sb") -> str:
+    path = folder / name
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return str(path)
+
+
+def test_a_clean_profile_is_silence_and_status_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert dispatch(["profile", "lint", write(tmp_path, CLEAN)]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_findings_are_lines_as_compilers_print_them_and_status_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = write(tmp_path, CLEAN + "(allow lsopen)\n(allow network-bind)\n")
+    assert dispatch(["profile", "lint", name]) == 1
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith(f"{name}:4: error: lsopen ")
+    assert second.startswith(f"{name}:5: warning: ")
+
+
+def test_the_same_for_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = write(tmp_path, CLEAN + "(allow lsopen)\n")
+    assert dispatch(["profile", "lint", name, "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    (finding,) = told.pop("findings")
+    assert told == {"v": 1, "file": name}
+    assert finding.pop("text").endswith("do not allow it")
+    assert finding == {"line": 4, "severity": "error", "check": "outside", "source": ""}
+    assert dispatch(["profile", "lint", write(tmp_path, CLEAN), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["findings"] == []
+
+
+@pytest.mark.parametrize(
+    ("data", "line", "part"),
+    [
+        (b"(version 1)\n(deny default", 2, "never closed"),
+        (b"(version 1)\n\xff", 2, "UTF-8"),
+        (b'\n\n"\\q"', 3, "escape"),
+    ],
+)
+def test_what_is_no_profile_is_status_2_with_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], data: bytes, line: int, part: str
+) -> None:
+    name = write(tmp_path, data)
+    assert dispatch(["profile", "lint", name]) == 2
+    out = capsys.readouterr().out
+    assert out.startswith(f"{name}:{line}: error: ")
+    assert part in out
+
+
+def test_parameters_can_be_given_and_otherwise_stand_for_themselves(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = write(tmp_path, CLEAN)
+    assert dispatch(["profile", "lint", name, "-D", "HOME=/tmp/x=y"]) == 1
+    assert '"/tmp/x=y" is not resolved' in capsys.readouterr().out
+    assert dispatch(["profile", "lint", name, "--define", "HOME=/Users/me"]) == 0
+
+
+def test_imports_come_from_the_system_or_are_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "SYSTEM_PROFILES", (tmp_path / "none", tmp_path / "system"))
+    (tmp_path / "system").mkdir()
+    write(tmp_path / "system", "(allow lsopen)", "base.sb")
+    name = write(tmp_path, CLEAN + '(import "base.sb")\n(import "other.sb")\n(import "../a.sb")\n')
+    assert dispatch(["profile", "lint", name]) == 1
+    lines = sorted(line.rpartition("/")[2].partition("; ")[0] for line in capsys.readouterr().out.splitlines())
+    assert lines[0].startswith('a.sb" is not at hand')
+    assert lines[1].startswith('a.sb:5: warning: "other.sb" is not at hand')
+    assert lines[2].startswith("base.sb:1: error: lsopen")
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        ([], "takes a verb and a file"),
+        (["lint"], "takes a verb and a file"),
+        (["lint", "a", "b"], "takes a verb and a file"),
+        (["show", "a"], "takes a verb and a file"),
+        (["lint", "--", "a"], "takes a verb and a file"),
+        (["lint", "/nowhere/a.sb"], "cannot be read: No such file"),
+        (["lint", "/"], "cannot be read: Is a directory"),
+        (["lint", "a\0b"], "cannot be read: not a file name"),
+        (["lint", "--jsn", "a"], "did you mean --json"),
+    ],
+)
+def test_wrong_use_is_one_error_and_status_2(words: list[str], part: str) -> None:
+    with pytest.raises(UsageError, match=part) as caught:
+        dispatch(["profile", *words])
+    assert caught.value.status == 2
+
+
+@pytest.mark.parametrize("word", ["HOME", "=x"])
+def test_a_parameter_needs_a_name_and_a_value(tmp_path: Path, word: str) -> None:
+    with pytest.raises(UsageError, match="-D NAME=VALUE"):
+        dispatch(["profile", "lint", write(tmp_path, CLEAN), "-D", word])
+
+
+def test_a_file_too_large_for_a_profile_is_not_read_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "MAX_CHARACTERS", 10)
+    with pytest.raises(UsageError, match="larger than"):
+        dispatch(["profile", "lint", write(tmp_path, CLEAN)])
+
+
+def test_the_help_names_the_options(capsys: pytest.CaptureFixture[str]) -> None:
+    assert dispatch(["profile", "--help"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("usage: netsandbox profile lint FILE.sb")
+    assert all(f"--{option.name}" in out for option in command.OPTIONS)
