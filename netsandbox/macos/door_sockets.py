@@ -1,0 +1,69 @@
+"""Listening sockets on both addresses of localhost at one number, which the kernel chooses and nobody shares.
+
+The loopback is everybody's here. So no SO_REUSEADDR: on a Mac it would let another program bind beside us. Both
+addresses, since a client that is told `localhost` may try either, and the one we did not have would be free for others.
+"""
+
+from __future__ import annotations
+
+import _socket
+import errno
+
+from netsandbox.errors import HostError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+TRIES = 64
+BACKLOG = 1024
+NO_IPV6 = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+
+
+class DoorSockets:
+    """One number of localhost, held until `close`; `listening` ones belong to the door that serves them."""
+
+    def __init__(self, avoid: Container[int], *, listens: bool) -> None:
+        self.sockets: list[_socket.socket] = []
+        self.port = 0
+        for _ in range(TRIES):
+            if self._take(avoid):
+                break
+            self.close()
+        else:
+            raise HostError("no port of localhost is free for a door; close programs that listen, and try again")
+        if listens:
+            for sock in self.sockets:
+                sock.listen(BACKLOG)
+
+    def close(self) -> None:
+        while self.sockets:
+            self.sockets.pop().close()
+
+    def _take(self, avoid: Container[int]) -> bool:
+        try:
+            self.sockets.append(_bound(_socket.AF_INET, "127.0.0.1", 0))
+            self.port = self.sockets[0].getsockname()[1]
+            if self.port in avoid:
+                return False
+            self.sockets.append(_bound(_socket.AF_INET6, "::1", self.port))
+        except OSError as error:
+            if error.errno in NO_IPV6 and self.sockets:
+                return True
+            if error.errno == errno.EADDRINUSE:
+                return False
+            self.close()
+            raise HostError(f"cannot make a door on localhost: {error.strerror}; see `netsandbox doctor`") from None
+        return True
+
+
+def _bound(family: int, address: str, port: int) -> _socket.socket:
+    sock = _socket.socket(family, _socket.SOCK_STREAM)
+    try:
+        if family == _socket.AF_INET6:
+            sock.setsockopt(_socket.IPPROTO_IPV6, _socket.IPV6_V6ONLY, 1)
+        sock.bind((address, port))
+    except BaseException:
+        sock.close()
+        raise
+    return sock

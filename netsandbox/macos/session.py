@@ -1,0 +1,202 @@
+"""One session on a Mac from start to end: reservation, profile, log, doors, command, last record.
+
+The command is executed last, by a helper that has the profile on it and has shown that it holds; whatever fails before
+is an error, and nothing has run (INV-1). Its first instruction finds the doors listening (attack 203).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from netsandbox.audit.places import made_state_home, session_dir
+from netsandbox.environment import session_environment
+from netsandbox.errors import HostError, NetsandboxError, UsageError
+from netsandbox.linux.stdio import check_stdio
+from netsandbox.macos.localhost_settings import mac_settings
+from netsandbox.macos.profile import has_door, profile_text
+from netsandbox.macos.reservation import MacReservation
+from netsandbox.macos.token import new_token, with_proxy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Protocol
+
+    from netsandbox_proxy.contract import Parent
+
+    from netsandbox.audit.log import AuditLog
+    from netsandbox.macos.supervisor import MacSupervisor
+    from netsandbox.macos.system import System
+    from netsandbox.policy.policy import Policy
+    from netsandbox.settings import RunSettings
+
+    class Owner(Protocol):
+        """What a session is on every system: `netsandbox.session.Session`."""
+
+        settings: RunSettings
+        id: str
+
+        @property
+        def log(self) -> AuditLog: ...
+
+
+class MacSession:
+    """Run once, for the session that *owner* names and logs."""
+
+    def __init__(self, owner: Owner, system: System | None = None, *, sealed: bool) -> None:
+        self._owner = owner
+        self._sealed = sealed
+        self._system = system
+        self._supervisor: MacSupervisor | None = None
+
+    def run(
+        self,
+        policy: Callable[[], Policy],
+        command: Sequence[str],
+        environment: Mapping[bytes, bytes],
+        stdio: tuple[int, int, int],
+    ) -> int:
+        """Run *command* to its end; its wait status. Whatever is raised, it has not run, or has ended."""
+        check_stdio(stdio)
+        local = mac_settings(self._owner.settings.localhost)
+        reservation = MacReservation(local, made_state_home(), self._owner.id)
+        try:
+            if self._owner.settings.name is not None:
+                reservation.take_name(self._owner.settings.name)
+            return self._run(reservation, policy(), command, environment, stdio)
+        finally:
+            reservation.close()
+            if self._supervisor is not None and self._supervisor.control is not None:
+                self._supervisor.control.close()
+
+    def _run(
+        self,
+        reservation: MacReservation,
+        policy: Policy,
+        command: Sequence[str],
+        environment: Mapping[bytes, bytes],
+        stdio: tuple[int, int, int],
+    ) -> int:
+        began = time.monotonic()
+        log, settings, token = self._owner.log, self._owner.settings, new_token()
+        try:
+            self._check_log(log.path)
+            profile = profile_text(policy, settings, environment, reservation, command[0], log=log.path, stdin=stdio[0])
+            inside = self._environment(policy, reservation, environment, token)
+            if not self._write_start(command, policy, reservation):
+                raise HostError(f"the audit log cannot be written: {log.failed}; free space or use --audit-log")
+            try:
+                status = self._serve(reservation, policy, command, profile, inside, stdio, token)
+            except NetsandboxError as error:
+                log.write("session.end", status=error.status, ms=_since(began))
+                raise
+            code = 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+            log.write("session.end", status=code, ms=_since(began))
+        finally:
+            log.close()
+        return status
+
+    def _serve(
+        self,
+        reservation: MacReservation,
+        policy: Policy,
+        command: Sequence[str],
+        profile: str,
+        environment: Mapping[bytes, bytes],
+        stdio: tuple[int, int, int],
+        token: bytes,
+    ) -> int:
+        from netsandbox.host_resolver import host_resolver
+        from netsandbox.macos.applied import Applied
+        from netsandbox.macos.supervisor import MacSupervisor
+        from netsandbox.macos.system import this_mac
+        from netsandbox.macos.trusted_imports import trust_imports
+        from netsandbox.signals import Forwarder
+
+        system = self._system or this_mac()
+        supervisor = self._supervisor = MacSupervisor(
+            system,
+            policy,
+            self._owner.log,
+            reservation,
+            token=token,
+            resolver=host_resolver(self._owner.settings),
+            parent=self._parent(),
+            facts=self._facts(command, policy, reservation),
+            stderr=stdio[2],
+        )
+        applied: Applied | None = None
+        forwarder = Forwarder(lambda number: applied.signal(number) if applied is not None else None)
+        try:
+            trust_imports(sealed=self._sealed)
+            forwarder.hold()
+            applied = Applied(system.helper, command, profile, environment, stdio, closed_port=reservation.closed.port)
+            forwarder.release()
+            supervisor.run(applied)
+        finally:
+            forwarder.restore()
+            if applied is not None:
+                applied.close()
+            supervisor.close()
+        return supervisor.status
+
+    def _environment(
+        self, policy: Policy, reservation: MacReservation, outer: Mapping[bytes, bytes], token: bytes
+    ) -> dict[bytes, bytes]:
+        inner = session_environment(outer, self._owner.id, proxy_env=False)
+        inner = {name: value for name, value in inner.items() if not name.startswith(b"DYLD_")}
+        if self._owner.settings.proxy_env and has_door(policy):
+            inner = with_proxy(inner, reservation.mixed.port, token)
+        return reservation.environment(inner)
+
+    def _check_log(self, path: str) -> None:
+        """A folder of many logs is hidden whole, so it cannot be where the command works."""
+        placed = self._owner.settings.audit_log
+        if placed is None or path == os.path.abspath(placed):
+            return
+        folder = os.path.realpath(os.path.dirname(path))
+        if (os.path.realpath(os.curdir) + "/").startswith(folder + "/"):
+            raise UsageError(f"--audit-log {folder} is where the command works; give a folder of its own, or a file")
+
+    def _parent(self) -> Parent | None:
+        if self._owner.settings.upstream_proxy is None:
+            return None
+        from netsandbox.upstream_proxy import resolve_parent
+
+        return resolve_parent(self._owner.settings.upstream_proxy)
+
+    def _write_start(self, command: Sequence[str], policy: Policy, reservation: MacReservation) -> bool:
+        return self._owner.log.write(
+            "session.start",
+            name=reservation.name,
+            command=command[0],
+            args=len(command) - 1,
+            mode=policy.mode,
+            backend="seatbelt",
+            strategy=reservation.settings.strategy,
+            window=str(reservation.window),
+        )
+
+    def _facts(self, command: Sequence[str], policy: Policy, reservation: MacReservation) -> dict[str, object]:
+        window = reservation.window
+        assert window is not None
+        return {
+            "session": self._owner.id,
+            "name": reservation.name,
+            "pid": os.getpid(),
+            "command": list(command),
+            "folder": os.getcwd(),
+            "started": time.time(),
+            "mode": policy.mode,
+            "strategy": reservation.settings.strategy,
+            "engine": reservation.settings.engine,
+            "window": {"base": window.base, "count": window.count},
+            "device": window.device,
+            "audit_log": self._owner.log.path,
+            "control": os.path.join(session_dir(self._owner.id), "control"),
+        }
+
+
+def _since(began: float) -> int:
+    return int((time.monotonic() - began) * 1000)

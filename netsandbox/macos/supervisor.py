@@ -1,0 +1,135 @@
+"""Serves one session of a Mac: its door, its window, its control socket, until the command has ended.
+
+When it dies the door is gone, and with it every way out, and the helper's watcher ends the command (INV-10); when one
+of its handlers fails, that connection is refused and the failure recorded (INV-1).
+"""
+
+from __future__ import annotations
+
+from netsandbox.control import Control
+from netsandbox.descriptor_limit import raise_descriptor_limit
+from netsandbox.errors import HostError
+from netsandbox.loop import IN
+from netsandbox.macos.doors import MacDoors
+from netsandbox.macos.localhost import MacLocalhost
+from netsandbox.macos.profile import has_door
+from netsandbox.supervisor import KILLED, LINGER_SECONDS, PATIENCE, SETTLING_ROUNDS, SIGTERM
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from netsandbox_proxy.contract import Parent
+
+    from netsandbox.audit.log import AuditLog
+    from netsandbox.host_resolver import HostResolver
+    from netsandbox.macos.applied import Applied
+    from netsandbox.macos.exit_notice import ExitNotice
+    from netsandbox.macos.reservation import MacReservation
+    from netsandbox.macos.system import System
+    from netsandbox.policy.policy import Policy
+
+
+class MacSupervisor:
+    """Made before the command runs, so that everything it serves with stands then. `status` is a wait status."""
+
+    def __init__(
+        self,
+        system: System,
+        policy: Policy,
+        log: AuditLog,
+        reservation: MacReservation,
+        *,
+        token: bytes,
+        resolver: HostResolver,
+        parent: Parent | None,
+        facts: dict[str, object],
+        stderr: int,
+    ) -> None:
+        self._system = system
+        self._log = log
+        self._facts = facts
+        self._loop = loop = system.open_loop(self._failed)
+        self._applied: Applied | None = None
+        self._exit: ExitNotice | None = None
+        self._doors: MacDoors | None = None
+        self._localhost: MacLocalhost | None = None
+        self.control: Control | None = None  # closed by our owner, last of all: its end is the session's end
+        self._is_over = False
+        self.status = KILLED
+        try:
+            if has_door(policy):
+                own = system.own_addresses(loop.now)
+                sockets = reservation.mixed.sockets
+                self._doors = MacDoors(loop, policy, log, resolver, sockets, token=token, own=own, parent=parent)
+            else:
+                reservation.mixed.close()  # nobody would serve it, and the profile does not open it
+            if reservation.map is not None:
+                self._localhost = MacLocalhost(loop, log, reservation, stderr=stderr)
+            self._open_control()
+        except BaseException:
+            self.close()
+            raise
+
+    def _open_control(self) -> None:
+        """Without it `ps` and `stop` do not know the session, which runs all the same."""
+        try:
+            self.control = Control(self._loop, str(self._facts["control"]), self._status, self._stop)
+        except HostError as error:
+            self._failed(error)
+
+    def run(self, applied: Applied) -> None:
+        """Serve until the command has ended."""
+        self._applied = applied
+        raise_descriptor_limit()
+        self._exit = self._system.exit_of(applied.pid)
+        self._loop.watch(self._exit.fileno(), IN, self._on_exit)
+        self._loop.call_later(0, lambda: self._on_exit(0))  # it may have ended before the kernel was asked to tell
+        self._loop.run()
+
+    def close(self) -> None:
+        for part in (self._doors, self._localhost, self._exit):
+            if part is not None:
+                part.close()
+        self._loop.close()
+
+    def _on_exit(self, events: int) -> None:
+        assert self._applied is not None
+        assert self._exit is not None
+        status = None if self._is_over else self._applied.status()
+        if status is None:
+            return
+        self._is_over = True
+        self._loop.unwatch(self._exit.fileno())
+        self.status = status
+        self._linger(self._loop.now() + LINGER_SECONDS, SETTLING_ROUNDS)
+
+    def _linger(self, until: float, rounds: int) -> None:
+        """What the command did last may still lie in the door's queue, or be on its way through us."""
+        if rounds:
+            self._loop.call_later(0, lambda: self._linger(until, rounds - 1))
+        elif self._flows() == 0 or self._loop.now() >= until:
+            self._loop.stop()
+        else:
+            self._loop.call_later(0.005, lambda: self._linger(until, 0))
+
+    def _status(self) -> dict[str, object]:
+        return {
+            **self._facts,
+            "init": self._applied.pid if self._applied is not None else 0,
+            "allowed": self._log.total("allow"),
+            "denied": self._log.total("deny"),
+            "flows": self._flows(),
+            "ports": self._localhost.status() if self._localhost is not None else [],
+        }
+
+    def _stop(self) -> None:
+        """`netsandbox stop`: ask the command to end, and end it when it does not."""
+        applied = self._applied
+        if applied is not None:
+            applied.send(SIGTERM)
+            self._loop.call_later(PATIENCE, applied.end)
+
+    def _flows(self) -> int:
+        return self._doors.flows if self._doors is not None else 0
+
+    def _failed(self, error: BaseException) -> None:
+        self._log.write("policy", verdict="deny", reason="internal", detail=repr(error))

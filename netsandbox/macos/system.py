@@ -1,0 +1,37 @@
+"""What the backend asks of the system it runs on, in one value: a Mac's answers, or a test's on another system."""
+
+from __future__ import annotations
+
+import os
+
+from netsandbox.record import record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from netsandbox.loop import Loop
+    from netsandbox.macos.exit_notice import ExitNotice
+    from netsandbox.policy.ip import Address
+
+    Clock = Callable[[], float]
+
+APPLY = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "native_macos", "netsandbox-apply")
+
+
+@record
+class System:
+    """`helper` applies the profile and becomes the command; the rest is how to wait, and what this host is called."""
+
+    helper: str
+    open_loop: Callable[[Callable[[BaseException], None]], Loop]
+    exit_of: Callable[[int], ExitNotice]
+    own_addresses: Callable[[Clock], Callable[[], Collection[Address]]]
+
+
+def this_mac() -> System:
+    from netsandbox.kqueue_loop import KqueueLoop
+    from netsandbox.macos.exit_notice import KqueueExit
+    from netsandbox.macos.own_addresses import InterfaceAddresses
+
+    return System(APPLY, KqueueLoop, KqueueExit, InterfaceAddresses)

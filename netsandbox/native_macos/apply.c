@@ -1,0 +1,141 @@
+/* netsandbox-apply PORT CMD [ARG...]: puts a Seatbelt profile on itself, makes sure that it holds, becomes CMD.
+ *
+ * A program of its own, because the system's (sandbox-exec, sh, env) are protected: dyld removes DYLD_* from what they
+ * start. It takes nothing from its environment and leaves at the first thing that goes wrong: CMD is never executed
+ * without the profile (INV-1).
+ */
+#include "apply.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LONGEST_PLAN (16u << 20)
+#define HIGHEST_DESCRIPTOR 65536
+
+/* libSystem has them; no public header says so. Flags 0: the text of a profile, not a name. */
+int sandbox_init_with_parameters(const char *profile, uint64_t flags, const char *const parameters[], char **error);
+void sandbox_free_error(char *error);
+
+extern char **environ;
+
+_Noreturn void fail(const char *step, int number, const char *detail)
+{
+    char text[512];
+    int length = snprintf(text, sizeof text, "%s%c%d%c%s", step, 0, number, 0, detail);
+    if (length > (int)sizeof text - 1)
+        length = (int)sizeof text - 1;
+    ssize_t written = write(REPORT, text, (size_t)length);
+    _exit(written < 0 ? 126 : 125);
+}
+
+/* Everything up to the end of the stream, ended by NUL. */
+static char *read_plan(size_t *length)
+{
+    size_t room = 1u << 16, filled = 0;
+    char *plan = malloc(room);
+    while (plan != NULL) {
+        ssize_t count = read(PLAN, plan + filled, room - filled - 1);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count < 0)
+            fail("plan", errno, "");
+        if (count == 0)
+            break;
+        filled += (size_t)count;
+        if (filled > LONGEST_PLAN)
+            fail("plan", E2BIG, "");
+        if (room - filled < 2)
+            plan = realloc(plan, room *= 2);
+    }
+    if (plan == NULL)
+        fail("plan", ENOMEM, "");
+    if (filled == 0 || plan[filled - 1] != 0) /* the supervisor left in the middle of it */
+        fail("plan", EPIPE, "");
+    *length = filled;
+    return plan;
+}
+
+/* The strings behind the profile. */
+static char **read_environment(char *plan, size_t length)
+{
+    size_t count = 0, at = strlen(plan) + 1;
+    for (size_t byte = at; byte < length; byte++)
+        count += plan[byte] == 0;
+    char **entries = calloc(count + 1, sizeof *entries);
+    if (entries == NULL)
+        fail("environment", ENOMEM, "");
+    for (size_t entry = 0; entry < count; entry++) {
+        entries[entry] = plan + at;
+        at += strlen(plan + at) + 1;
+    }
+    return entries;
+}
+
+/* What Python ignores is default again; nothing is blocked. What was ignored on purpose (nohup) stays so. */
+static void reset_signals(void)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    if (signal(SIGPIPE, SIG_DFL) == SIG_ERR || signal(SIGXFSZ, SIG_DFL) == SIG_ERR ||
+        sigprocmask(SIG_SETMASK, &none, NULL) != 0)
+        fail("signals", errno, "");
+}
+
+/* A descriptor of the host that stayed open would be a way past the profile. */
+static void close_descriptors(void)
+{
+    int highest = getdtablesize();
+    if (highest > HIGHEST_DESCRIPTOR)
+        highest = HIGHEST_DESCRIPTOR;
+    for (int fd = PLAN; fd < highest; fd++)
+        if (fd != REPORT)
+            close(fd);
+    if (fcntl(REPORT, F_SETFD, FD_CLOEXEC) != 0)
+        fail("descriptors", errno, "");
+}
+
+static void confine(const char *profile)
+{
+    char *error = NULL;
+    errno = 0;
+    if (sandbox_init_with_parameters(profile, 0, NULL, &error) != 0)
+        fail("profile", errno, error != NULL ? error : "");
+    if (error != NULL)
+        sandbox_free_error(error);
+}
+
+static unsigned short read_port(const char *text)
+{
+    char *end = NULL;
+    long port = strtol(text, &end, 10);
+    if (*text == 0 || *end != 0 || port < 1 || port > 65535)
+        fail("arguments", EINVAL, "");
+    return (unsigned short)port;
+}
+
+int main(int count, char **words)
+{
+    if (count < 3)
+        fail("arguments", EINVAL, "");
+    unsigned short port = read_port(words[1]);
+    size_t length = 0;
+    char *plan = read_plan(&length);
+    if (plan[0] == 0)
+        fail("profile", EINVAL, "it is empty");
+    environ = read_environment(plan, length);
+    reset_signals();
+    watch_over(getpid());
+    close_descriptors();
+    confine(plan);
+    prove_confined(port);
+    if (write(REPORT, CONFINED, sizeof CONFINED - 1) != sizeof CONFINED - 1)
+        _exit(126);
+    execvp(words[2], words + 2);
+    fail("exec", errno, "");
+}

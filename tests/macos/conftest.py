@@ -1,0 +1,117 @@
+"""A Mac as far as Linux can be one: the real helper, linked with a kernel boundary of Linux in Seatbelt's place."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netsandbox.localhost.settings import LocalhostSettings
+from netsandbox.loop import Loop
+from netsandbox.macos.session import MacSession
+from netsandbox.macos.system import System, this_mac
+from netsandbox.policy.policy import Policy
+from netsandbox.session import Session
+from netsandbox.settings import RunSettings
+
+HERE = Path(__file__).parent
+SOURCES = HERE.parent.parent / "netsandbox" / "native_macos"
+ON_A_MAC = sys.platform == "darwin"
+HOME = "/Users/tester"  # no folder of this machine: what the profile says of it concerns nobody here
+
+
+class PidfdExit:
+    """Linux' own way to wait for a process."""
+
+    def __init__(self, pid: int) -> None:
+        self._fd = os.pidfd_open(pid)
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+@pytest.fixture(scope="session")
+def helper(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """netsandbox-apply: on a Mac as it is, elsewhere with Landlock, whose ports came with Linux 6.7."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("needs a C compiler")
+    made = tmp_path_factory.mktemp("apply") / "netsandbox-apply"
+    sources = sorted(map(str, SOURCES.glob("*.c")))
+    if not ON_A_MAC:
+        sources.append(str(HERE / "landlock_seatbelt.c"))
+    subprocess.run([compiler, "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-o", made, *sources], check=True)
+    return str(made)
+
+
+@pytest.fixture
+def system(helper: str) -> System:
+    if ON_A_MAC:
+        return System(**{**vars(this_mac()), "helper": helper})
+    return System(helper, Loop, PidfdExit, lambda clock: frozenset)
+
+
+class Ended:
+    """A session that is over."""
+
+    def __init__(self, status: int, stdout: str, stderr: str, records: list[dict[str, Any]], state: Path) -> None:
+        self.returncode = os.waitstatus_to_exitcode(status)
+        self.stdout = stdout
+        self.stderr = stderr
+        self.records = records
+        self.state = state
+
+    def of(self, event: str) -> list[dict[str, Any]]:
+        return [record for record in self.records if record["event"] == event]
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    monkeypatch.setenv("HOME", HOME)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.delenv("NETSANDBOX_SESSION", raising=False)
+    return tmp_path
+
+
+Run = Callable[..., Ended]
+
+
+@pytest.fixture
+def mac(system: System, place: Path) -> Run:
+    """Run a command as a Mac would; what the session wrote and recorded."""
+
+    def run(*command: str, policy: Policy | None = None, env: dict[str, str] | None = None, **settings: Any) -> Ended:
+        localhost = settings.pop("localhost", LocalhostSettings(strategy="fail", count=4))
+        owner = Session(RunSettings(localhost=localhost, **settings), sealed=False)
+        outer = {os.fsencode(name): os.fsencode(value) for name, value in {**os.environ, **(env or {})}.items()}
+        out, err = place / "stdout", place / "stderr"
+        with open(os.devnull) as nothing, open(out, "wb") as stdout, open(err, "wb") as stderr:
+            stdio = (nothing.fileno(), stdout.fileno(), stderr.fileno())
+            session = MacSession(owner, system, sealed=False)
+            try:
+                status = session.run(lambda: policy or Policy(), command, outer, stdio)
+            finally:
+                owner.log.close()
+        lines = Path(owner.log.path).read_text().splitlines()
+        return Ended(status, out.read_text(), err.read_text(), [json.loads(line) for line in lines], place / "state")
+
+    return run
+
+
+@pytest.fixture
+def python() -> Callable[[str], tuple[str, str, str]]:
+    return lambda text: (sys.executable, "-c", text)

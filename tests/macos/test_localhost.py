@@ -1,0 +1,127 @@
+"""Ports of the window, given to the library that asks: by a real door, with the map's token."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from netsandbox_portmap.asking import ASK_BIND, MAGIC, REPLY, REQUEST, TCP
+
+from netsandbox.audit.places import new_session_id
+from netsandbox.localhost.settings import LocalhostSettings
+from netsandbox.loop import Loop
+from netsandbox.macos.localhost import MacLocalhost
+from netsandbox.macos.localhost_settings import mac_settings
+from netsandbox.macos.reservation import MacReservation
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="plays a Mac on Linux; test_on_a_mac.py needs no play")
+
+
+class Log:
+    failed = None
+
+    def __init__(self) -> None:
+        self.records: list[dict[str, Any]] = []
+
+    def write(self, event: str, **fields: Any) -> bool:
+        self.records.append({"event": event, **fields})
+        return True
+
+
+class Asked:
+    """A localhost in a thread, and somebody who asks it as the library does."""
+
+    def __init__(self, held: MacReservation) -> None:
+        self.held = held
+        self.log = Log()
+        self.loop = Loop()
+        with open("/dev/null", "wb") as stderr:
+            self.localhost = MacLocalhost(self.loop, self.log, held, stderr=stderr.fileno())  # type: ignore[arg-type]
+
+    def ask(self, port: int, address: str = "127.0.0.1", token: bytes | None = None) -> tuple[int, int]:
+        assert self.held.asking is not None
+        assert self.held.map is not None
+        request = REQUEST.pack(
+            MAGIC, ASK_BIND, port, socket.inet_aton(address), TCP, self.held.map.token if token is None else token
+        )
+        answers: list[bytes] = []
+
+        def ask() -> None:
+            assert self.held.asking is not None
+            with socket.create_connection(("127.0.0.1", self.held.asking.port), 5) as client:
+                client.sendall(request)
+                answers.append(client.recv(64))
+            self.loop.call_later(0, self.loop.stop)
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        self.loop.call_later(5, self.loop.stop)
+        self.loop.run()
+        thread.join(5)
+        if not answers[0]:
+            return -1, 0
+        _, number, given, _ = REPLY.unpack(answers[0])
+        return number, given
+
+
+@pytest.fixture
+def asked(place: Path) -> Iterator[Callable[[str], Asked]]:
+    pytest.importorskip("netsandbox_interpose._native")
+    (place / "state").mkdir()
+    made: list[Asked] = []
+
+    def asked(strategy: str) -> Asked:
+        settings = mac_settings(LocalhostSettings(strategy=strategy, count=2))
+        made.append(Asked(MacReservation(settings, str(place / "state"), new_session_id())))
+        return made[-1]
+
+    yield asked
+    for each in made:
+        each.localhost.close()
+        each.loop.close()
+        each.held.close()
+
+
+def test_a_port_becomes_one_of_the_window_and_stays_it(asked: Any) -> None:
+    each = asked("rewire-port")
+    first = each.ask(3000)
+    assert first[0] == 0
+    assert first[1] in each.held.window
+    assert each.ask(3000) == first
+    assert [record["event"] for record in each.log.records] == ["rewrite"]
+
+
+def test_when_the_window_is_full_what_nobody_has_is_given_again(asked: Any) -> None:
+    each = asked("rewire-port")
+    given = {each.ask(port)[1] for port in (3000, 3001)}
+    assert given == set(each.held.window.ports)
+    assert each.ask(3002)[1] in given
+    with socket.socket() as one, socket.socket() as other:
+        for sock, port in zip((one, other), sorted(given), strict=True):
+            sock.bind(("127.0.0.1", port))
+            sock.listen()
+        assert each.ask(3003) == (errno.EADDRINUSE, 0)
+        assert {shown["host_port"] for shown in each.localhost.status()} <= given
+
+
+@pytest.mark.attack(184)
+def test_without_the_maps_token_nobody_is_answered(asked: Any) -> None:
+    each = asked("rewire-port")
+    wrong = bytes(len(each.held.map.token))
+    assert each.ask(3000, token=wrong) == (-1, 0)
+    assert each.log.records == []
+
+
+def test_with_rewire_device_only_ports_of_the_window_are_given(asked: Any) -> None:
+    """Seatbelt would refuse the others; here it is said, and recorded."""
+    each = asked("rewire-device")
+    assert each.ask(each.held.window.base) == (0, each.held.window.base)
+    assert each.ask(3000) == (errno.EACCES, 0)
+    assert each.log.records[-1]["verdict"] == "deny"
+    assert each.localhost.status() == []

@@ -1,0 +1,33 @@
+"""What a Mac keeps of a session's localhost, and what it refuses."""
+
+from __future__ import annotations
+
+import pytest
+
+from netsandbox.errors import UsageError
+from netsandbox.localhost.settings import LocalhostSettings, check
+from netsandbox.macos.localhost_settings import mac_settings
+
+
+@pytest.mark.parametrize(
+    ("strategy", "engine"), [("fail", "kernel"), ("rewire-device", "preload"), ("rewire-port", "preload")]
+)
+def test_each_strategy_has_the_engine_that_there_is(strategy: str, engine: str) -> None:
+    for wanted in ("kernel", "preload"):
+        found = check(mac_settings(LocalhostSettings(strategy=strategy, engine=wanted, base=20000, count=7)))
+        assert (found.strategy, found.engine, found.base, found.count) == (strategy, engine, 20000, 7)
+        assert found.guarded
+
+
+@pytest.mark.parametrize(
+    ("wanted", "words"),
+    [
+        (LocalhostSettings(), "isolate does not exist on macOS.*use --network-strategy fail"),
+        (LocalhostSettings(strategy="fail", publish=()), "leave out --publish and --no-publish"),
+        (LocalhostSettings(strategy="rewire-port", publish=((3000, 3000),)), "leave out --publish"),
+        (LocalhostSettings(strategy="fail", device="127.0.0.2"), "use --network-strategy rewire-device"),
+    ],
+)
+def test_what_cannot_be_kept_says_what_to_use(wanted: LocalhostSettings, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        mac_settings(wanted)

@@ -1,0 +1,219 @@
+"""What only a Mac can show: the real profile on real programs, each refusal beside a twin that is allowed.
+
+Traffic stays on this machine. Programs are the system's own, so that what is missing in a profile for them shows too.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from netsandbox_interpose.library import LIBRARY
+from netsandbox_portmap.ranges import RangeLock
+
+from netsandbox.errors import HostError
+from netsandbox.localhost.settings import LocalhostSettings
+from netsandbox.macos.applied import Applied
+from netsandbox.policy.policy import Policy
+
+pytestmark = [
+    pytest.mark.macos,
+    pytest.mark.skipif(sys.platform != "darwin", reason="applies Seatbelt, which only a Mac has"),
+]
+
+CONNECT = "exec 3<>/dev/tcp/{address}/{port} && echo connected"
+CURL = "/usr/bin/curl -sS -o /dev/null -w '%{http_code}\\n' --max-time 10 "
+ALLOW_ALL = "(version 1)\n(allow default)\n"
+
+
+@pytest.fixture
+def origin() -> Iterator[int]:
+    """An HTTP server of the host on loopback; its port."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            while True:
+                try:
+                    client, _ = server.accept()
+                except OSError:
+                    return
+                with client:
+                    client.recv(4096)
+                    client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield server.getsockname()[1]
+
+
+def allowing(port: int) -> Policy:
+    return Policy(allow_domains=[f"localhost:{port}"], allow_addresses=[f"127.0.0.1:{port}"])
+
+
+def test_a_command_runs_and_its_status_is_its_own(mac: Any) -> None:
+    ended = mac("/bin/sh", "-c", "echo hello; exit 7")
+    assert (ended.returncode, ended.stdout) == (7, "hello\n"), ended.stderr
+
+
+def test_windows_are_locked_by_open_file(tmp_path: Path) -> None:
+    """F_OFD_SETLK by its number: two holders of one process exclude each other, and closing frees."""
+    first, second = (RangeLock.open(str(tmp_path / "ports"), shared=False) for _ in range(2))
+    assert first.take(20000, 100)
+    assert not second.take(20050, 1)
+    assert second.obstacle(20050, 1) == (20000, 100)
+    first.close()
+    assert second.take(20050, 1)
+    second.close()
+
+
+def test_the_self_test_finds_a_profile_that_does_not_hold(helper: str, tmp_path: Path) -> None:
+    with socket.socket() as held, open(os.devnull, "r+b") as nothing:
+        held.bind(("127.0.0.1", 0))
+        words = (helper, ["/usr/bin/touch", str(tmp_path / "ran")], ALLOW_ALL, {}, (nothing.fileno(),) * 3)
+        with pytest.raises(HostError, match="does not hold"):
+            Applied(*words, closed_port=held.getsockname()[1])
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_profile_that_seatbelt_does_not_take_runs_nothing(helper: str, tmp_path: Path) -> None:
+    with open(os.devnull, "r+b") as nothing, pytest.raises(HostError, match="does not accept"):
+        Applied(helper, ["/usr/bin/true"], "(version 1)\n(nonsense)\n", {}, (nothing.fileno(),) * 3, closed_port=9)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1", "192.0.2.1"])
+def test_connecting_past_the_door_is_refused_by_the_kernel(mac: Any, origin: int, address: str) -> None:
+    text = CONNECT.format(address=address, port=origin)
+    ended = mac("/bin/bash", "-c", text, policy=allowing(origin))
+    assert "Operation not permitted" in ended.stderr
+    assert ended.stdout == ""
+
+
+def test_the_door_reaches_what_is_allowed_and_says_403_to_the_rest(mac: Any, origin: int) -> None:
+    """The twin: the same server, by the door that the environment names."""
+    text = f"{CURL} --noproxy '' http://localhost:{origin}/; {CURL} http://denied.test/"
+    ended = mac("/bin/sh", "-c", text, policy=allowing(origin))
+    assert ended.stdout == "200\n403\n", ended.stderr
+    assert {record["verdict"] for record in ended.of("egress")} == {"allow", "deny"}
+
+
+@pytest.mark.attack(182)
+def test_the_door_is_shut_to_a_program_without_the_token(mac: Any, origin: int) -> None:
+    text = f"door=${{HTTP_PROXY##*@}}; {CURL} --noproxy '' -x http://$door http://localhost:{origin}/"
+    ended = mac("/bin/sh", "-c", text, policy=allowing(origin))
+    assert ended.stdout == "407\n", ended.stderr
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "[::1]"])
+def test_the_door_stands_on_both_addresses(mac: Any, origin: int, address: str) -> None:
+    door = f"${{HTTP_PROXY%@*}}@{address}:${{HTTP_PROXY##*:}}"
+    ended = mac("/bin/sh", "-c", f"{CURL} -x {door} http://denied.test/", policy=allowing(origin))
+    assert ended.stdout == "403\n", ended.stderr
+
+
+def test_datagrams_leave_by_no_way(mac: Any) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as heard:
+        heard.bind(("127.0.0.1", 0))
+        heard.settimeout(1)
+        mac("/bin/bash", "-c", f"echo x > /dev/udp/127.0.0.1/{heard.getsockname()[1]}")
+        with pytest.raises(TimeoutError):
+            heard.recv(1)
+
+
+def test_names_are_not_looked_up_past_the_door(mac: Any) -> None:
+    ended = mac(
+        "/bin/sh", "-c", f"{CURL} --noproxy '*' http://example.com/", policy=Policy(allow_domains=["example.com"])
+    )
+    assert ended.stdout == "000\n"
+    assert ended.returncode != 0
+
+
+def test_listening_is_for_the_window(mac: Any) -> None:
+    """`nc -l` binds and listens; with -w it gives up after a second, and refused it ends at once."""
+    text = (
+        "listen() { /usr/bin/nc -l 127.0.0.1 $1 & sleep 0.5; kill $! 2>/dev/null && echo listens || echo refused; }; "
+        "listen $LISTENING_BASE_PORT; listen $((LISTENING_BASE_PORT + LISTENING_PORT_COUNT))"
+    )
+    ended = mac("/bin/bash", "-c", text)
+    assert ended.stdout == "listens\nrefused\n", ended.stderr
+
+
+def test_files_outside_are_not_written_and_those_inside_are(mac: Any, place: Path) -> None:
+    outside = Path(pwd.getpwuid(os.getuid()).pw_dir) / "netsandbox-must-not-exist"
+    ended = mac("/bin/sh", "-c", f"echo x > inside && echo in; echo x > '{outside}' && echo out")
+    assert ended.stdout == "in\n"
+    assert not outside.exists()
+    assert (place / "work" / "inside").exists()
+
+
+def test_the_audit_log_can_be_neither_read_nor_listed(mac: Any, place: Path) -> None:
+    """INV-8."""
+    state = place / "state" / "netsandbox"
+    ended = mac("/bin/sh", "-c", f"ls '{state}' || cat '{state}'/sessions/*/audit.jsonl || echo closed")
+    assert ended.stdout == "closed\n"
+
+
+def test_a_program_outside_is_not_signalled(mac: Any) -> None:
+    with subprocess.Popen(["/bin/sleep", "60"]) as outside:
+        ended = mac("/bin/sh", "-c", f"kill -0 {outside.pid} && echo reached; kill -0 $$ && echo own")
+        outside.kill()
+    assert ended.stdout == "own\n", ended.stderr
+
+
+def test_rewire_port_maps_a_servers_port(mac: Any, tmp_path: Path) -> None:
+    """Needs the library, and a program that dyld lets it into: one of our own making."""
+    compiler = shutil.which("cc")
+    if compiler is None or not os.path.exists(LIBRARY):
+        pytest.skip("needs a compiler and the library")
+    source = tmp_path / "server.c"
+    source.write_text(
+        "#include <arpa/inet.h>\n#include <stdio.h>\n#include <sys/socket.h>\n"
+        "int main(void) {\n"
+        "    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(3000)};\n"
+        "    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);\n"
+        "    int s = socket(AF_INET, SOCK_STREAM, 0);\n"
+        "    int failed = bind(s, (struct sockaddr *)&at, sizeof at) || listen(s, 1);\n"
+        "    socklen_t size = sizeof at;\n"
+        "    getsockname(s, (struct sockaddr *)&at, &size);\n"
+        '    printf("%s %d\\n", failed ? "refused" : "bound", ntohs(at.sin_port));\n'
+        "    return 0;\n}\n"
+    )
+    server = tmp_path / "work" / "server"
+    subprocess.run([compiler, "-o", server, source], check=True)
+    ended = mac(str(server), localhost=LocalhostSettings(strategy="rewire-port", count=4))
+    assert ended.stdout == "bound 3000\n", ended.stderr
+    assert ended.of("rewrite")
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    until = time.monotonic() + 5
+    while not is_so():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def test_a_command_ends_with_its_descendants_when_it_is_ended(helper: str, tmp_path: Path) -> None:
+    """INV-10: by the watcher, which finds them in the system's table of processes."""
+    profile = '(version 1)\n(allow default)\n(deny network*)\n(allow network-outbound (remote tcp "localhost:1"))\n'
+    told = tmp_path / "told"
+    with socket.socket() as held, open(os.devnull) as nothing, open(told, "wb") as out:
+        held.bind(("127.0.0.1", 0))
+        stdio = (nothing.fileno(), out.fileno(), out.fileno())
+        command = ["/bin/sh", "-c", "/bin/sleep 60 & echo $!; wait"]
+        ran = Applied(helper, command, profile, {b"PATH": b"/bin"}, stdio, closed_port=held.getsockname()[1])
+        wait_until(lambda: bool(told.read_text()))
+        ran.close()
+    child = int(told.read_text())
+
+    def is_gone() -> bool:
+        return subprocess.run(["/bin/kill", "-0", str(child)], capture_output=True, check=False).returncode != 0
+
+    wait_until(is_gone)

@@ -1,0 +1,171 @@
+"""Once the command runs, nothing that it could have written is imported; and on a Mac's Python everything imports.
+
+A Python without what only Linux has is made by taking those names away, in a process of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="plays a Mac on Linux; test_on_a_mac.py needs no play")
+
+ROOT = Path(__file__).parents[2]
+PATHS = [str(ROOT / name) for name in ("", "proxy", "dns", "portmap", "interpose")]
+# Names that CPython has on Linux and not on macOS, of the modules that we use.
+LIKE_A_MAC = """
+import _socket, errno, fcntl, os, resource, select, signal, sys
+for module, names in {
+    os: "O_PATH O_TMPFILE splice SPLICE_F_MOVE SPLICE_F_NONBLOCK SPLICE_F_MORE pipe2 eventfd memfd_create pidfd_open"
+        " sched_getaffinity unshare setns copy_file_range posix_fallocate getrandom sched_setaffinity waitid",
+    select: "epoll EPOLLIN EPOLLOUT EPOLLERR EPOLLHUP EPOLLRDHUP EPOLLET EPOLLONESHOT EPOLLPRI EPOLL_CLOEXEC",
+    _socket: "SOCK_NONBLOCK SOCK_CLOEXEC SO_PEERCRED MSG_CMSG_CLOEXEC MSG_NOSIGNAL AF_NETLINK AF_PACKET AF_VSOCK"
+        " SO_DOMAIN SO_PROTOCOL SO_MARK TCP_USER_TIMEOUT TCP_QUICKACK IP_TRANSPARENT SOL_NETLINK",
+    fcntl: "F_OFD_SETLK F_OFD_GETLK F_OFD_SETLKW F_SETPIPE_SZ F_GETPIPE_SZ F_ADD_SEALS F_SETSIG",
+}.items():
+    for name in names.split():
+        if hasattr(module, name):
+            delattr(module, name)
+try:
+    import posix
+    for name in ("splice", "pipe2", "eventfd", "memfd_create", "pidfd_open", "unshare", "setns"):
+        if hasattr(posix, name):
+            delattr(posix, name)
+except ImportError:
+    pass
+"""
+
+
+def run(text: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": ":".join(PATHS)}
+    return subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, env=environment, timeout=60, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "netsandbox.api",
+        "netsandbox.cli.main",
+        "netsandbox.cli.run",
+        "netsandbox.cli.ps",
+        "netsandbox.cli.ports",
+        "netsandbox.cli.stop",
+        "netsandbox.cli.audit",
+        "netsandbox.cli.explain",
+        "netsandbox.cli.dry_run",
+        "netsandbox.macos.session",
+    ],
+)
+def test_it_imports_where_linux_own_names_are_missing(name: str) -> None:
+    done = run(LIKE_A_MAC + f"import {name}")
+    assert done.returncode == 0, done.stderr
+
+
+def test_everything_the_supervisor_needs_imports_there() -> None:
+    done = run(
+        LIKE_A_MAC + "from netsandbox.macos.trusted_imports import load_all\nload_all()\n"
+        "from netsandbox.macos.system import this_mac\nthis_mac()\nimport netsandbox.cli.run"
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_after_sealing_a_planted_module_is_not_found(tmp_path: Path) -> None:
+    (tmp_path / "planted.py").write_text("print('ran')")
+    done = run(
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+        "from netsandbox.macos.trusted_imports import trust_imports\n"
+        "trust_imports(sealed=True)\n"
+        "import planted"
+    )
+    assert "ran" not in done.stdout
+    assert "ModuleNotFoundError" in done.stderr
+
+
+def test_where_the_process_is_not_ours_it_goes_on_importing() -> None:
+    done = run(
+        "from netsandbox.macos.trusted_imports import trust_imports\ntrust_imports(sealed=False)\nimport colorsys"
+    )
+    assert done.returncode == 0, done.stderr
+
+
+SESSION = """
+import os, sys
+{mac}
+from netsandbox.localhost.settings import LocalhostSettings
+from netsandbox.macos.session import MacSession
+from netsandbox.macos.system import System
+from netsandbox.policy.policy import Policy
+from netsandbox.session import Session
+from netsandbox.settings import RunSettings
+{kqueue}
+owner = Session(RunSettings(localhost=LocalhostSettings(strategy={strategy!r}, count=3)), sealed=True)
+policy = Policy(allow_domains=["allowed.test"])
+system = System({helper!r}, PolledLoop, PolledExit, lambda clock: frozenset)
+command = [sys.executable, "-c", {inside!r}]
+status = MacSession(owner, system, sealed=True).run(lambda: policy, command, os.environb, (0, 1, 2))
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+# A loop and an exit notice that need nothing of Linux: poll(2), and a pipe that ends with a thread's waitpid.
+KQUEUE = """
+import importlib.util, threading
+spec = importlib.util.spec_from_file_location("kq", {path!r})
+kq = importlib.util.module_from_spec(spec); spec.loader.exec_module(kq)
+PolledLoop = kq.PolledLoop
+class PolledExit:
+    def __init__(self, pid):
+        self.reader, writer = os.pipe()
+        def look():
+            import time
+            while open(f"/proc/{{pid}}/stat").read().rpartition(")")[2].split()[0] != "Z":
+                time.sleep(0.01)
+            os.close(writer)
+        import time
+        threading.Thread(target=look, daemon=True).start()
+    def fileno(self): return self.reader
+    def close(self):
+        if self.reader >= 0: os.close(self.reader)
+        self.reader = -1
+"""
+INSIDE = """
+import base64, os, socket, sys, urllib.parse
+url = urllib.parse.urlsplit(os.environ["HTTP_PROXY"])
+secret = base64.b64encode(f"{url.username}:{url.password}".encode()).decode()
+def ask(text):
+    with socket.create_connection(("127.0.0.1", url.port), 5) as sock:
+        sock.sendall(text.encode()); answer = b""
+        while data := sock.recv(4096): answer += data
+    return answer.decode("latin-1")
+head = f"Host: denied.test\\r\\nProxy-Authorization: Basic {secret}\\r\\nConnection: close\\r\\n\\r\\n"
+print(ask("GET http://denied.test/ HTTP/1.1\\r\\n" + head).split()[1])
+print(ask("CONNECT denied.test:443 HTTP/1.1\\r\\n" + head.replace("denied.test", "denied.test:443")).split()[1])
+"""
+
+
+@pytest.mark.parametrize("strategy", ["fail", "rewire-port"])
+def test_a_whole_sealed_session_needs_nothing_that_only_linux_has(
+    helper: str, place: Path, monkeypatch: pytest.MonkeyPatch, strategy: str
+) -> None:
+    """The real session, doors, log and helper in a Python that lacks epoll, splice, O_PATH and their like."""
+    if strategy != "fail":
+        pytest.importorskip("netsandbox_interpose._native")
+    words: dict[str, Any] = {
+        "mac": LIKE_A_MAC,
+        "kqueue": KQUEUE.format(path=str(ROOT / "tests" / "test_kqueue_loop.py")),
+        "helper": helper,
+        "strategy": strategy,
+        "inside": INSIDE,
+    }
+    with tempfile.TemporaryDirectory(prefix="ns") as state:  # short: a Mac's sockets have no other way to a deep folder
+        monkeypatch.setenv("XDG_STATE_HOME", state)
+        done = run(SESSION.format(**words))
+        assert (done.returncode, done.stdout) == (0, "403\n403\n"), done.stderr
+        (log,) = Path(state).rglob("audit.jsonl")
+        assert '"internal"' not in log.read_text()
