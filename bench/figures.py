@@ -86,14 +86,14 @@ class Result:
         for name in series.samples:
             self.compare(series, name, unit, against)
 
-    def compare(self, series: Series, name: str, unit: str, against: str = "") -> None:
-        """A row for one contestant; a note when it has no figures."""
+    def compare(self, series: Series, name: str, unit: str, against: str = "", called: str = "") -> None:
+        """A row for one contestant, its peer *called* so where its name is long; a note when it has no figures."""
         value = series.spread(name)
         if value is None:
             self.notes.append(f"{name}: no figures")
             return
         ratio = series.ratio(name, against) if against and name != against else None
-        self.rows.append(Row(name, value, unit, ratio, against if ratio else ""))
+        self.rows.append(Row(name, value, unit, ratio, (called or against) if ratio else ""))
 
     def aim(
         self, text: str, limit: float, found: Spread | float | None, unit: str = "x", *, at_least: bool = False

@@ -11,6 +11,8 @@ OURS = "netsandbox"
 INTERPRETER = "python -I -S -c pass"
 CODEX = "codex (native)"
 SRT = "srt"
+BEFORE = "netsandbox, the other commit"
+NO_LOCALHOST = "netsandbox --no-publish"
 ONE_DOMAIN = ["--allow-domain", "example.com"]
 
 
@@ -19,7 +21,10 @@ def contestants(rig: Rig) -> dict[str, list[str]]:
         "bare": ["/bin/true"],
         INTERPRETER: [rig.product.python, "-I", "-S", "-c", "pass"],
         OURS: [rig.product.command, "run", *ONE_DOMAIN, "--", "true"],
+        NO_LOCALHOST: [rig.product.command, "run", "--no-publish", *ONE_DOMAIN, "--", "true"],
     }
+    if rig.before is not None:
+        found[BEFORE] = [rig.before.command, "run", *ONE_DOMAIN, "--", "true"]
     if bwrap := place.find("bwrap"):
         view = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
         found["bwrap"] = [bwrap, *view, "--unshare-user", "--unshare-pid", "--unshare-net", "true"]
@@ -57,5 +62,7 @@ def measure(rig: Rig, rounds: int) -> Result:
     result.table(wall, "ms", OURS)
     result.table(cpu, "ms")
     result.aim("launch against codex native", 0.6, wall.ratio(OURS, CODEX))
+    if before := wall.ratio(OURS, BEFORE):
+        result.notes.append(f"against the other commit: {before.median:.3g} x ({before.low:.3g} to {before.high:.3g})")
     result.aim("launch against python -I -S", 2.5, wall.ratio(OURS, INTERPRETER))
     return result

@@ -8,13 +8,18 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import crowd
 import growth
 import imports
+import interposer
 import launch
+import mapping
 import memory
+import notice
 import npm
 import place
 import policy
+import publishing
 import report
 import request
 import resolver
@@ -23,7 +28,7 @@ import tunnels
 from figures import Result
 from rig import Rig
 
-# In this order; the rounds keep a run of everything under ten minutes on two cores.
+# In this order; the rounds keep a run of everything under a quarter of an hour on two cores.
 MEASUREMENTS: dict[str, tuple[Callable[[Rig, int], Result], int]] = {
     "launch": (launch.measure, 25),
     "imports": (imports.measure, 5),
@@ -35,6 +40,11 @@ MEASUREMENTS: dict[str, tuple[Callable[[Rig, int], Result], int]] = {
     "memory": (memory.measure, 2),
     "policy": (policy.measure, 3),
     "growth": (growth.measure, 3),
+    "interposer": (interposer.measure, 5),
+    "mapping": (mapping.measure, 5),
+    "publishing": (publishing.measure, 5),
+    "notice": (notice.measure, 3),
+    "crowd": (crowd.measure, 3),
 }
 
 
@@ -45,28 +55,33 @@ def main() -> int:
     )
     parser.add_argument("--rounds", type=int, metavar="N", help="instead of each measurement's own number")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
+    parser.add_argument("--tables", type=Path, metavar="FILE", help="and there as the tables of docs/performance.md")
     parser.add_argument("--no-install", action="store_true", help="compare with the peers that are here already")
+    parser.add_argument("--against", metavar="COMMIT", help="the launch of this commit beside the present one")
     chosen = parser.parse_args()
     names = list(MEASUREMENTS) if "all" in chosen.what else chosen.what
     if unknown := [name for name in names if name not in MEASUREMENTS]:
         parser.error(f"no such measurement: {', '.join(unknown)}")
     if not chosen.no_install:
         subprocess.run([str(place.BENCH / "install-peers")], check=False)
-    results = run(names, chosen.rounds)
+    results = run(names, chosen.rounds, chosen.against)
     report.summary(results)
     if chosen.json:
         report.save(chosen.json, results)
+    if chosen.tables:
+        chosen.tables.write_text(report.tables(results))
     return 0
 
 
-def run(names: list[str], rounds: int | None) -> list[Result]:
+def run(names: list[str], rounds: int | None, against: str | None) -> list[Result]:
     print(", ".join(f"{name} {value}" for name, value in report.machine().items()), flush=True)
     results = []
-    with Rig() as rig:
+    with Rig(against) as rig:
         for name in names:
             measurement, own_rounds = MEASUREMENTS[name]
             began = time.monotonic()
             result = _guarded(name, measurement, rig, rounds or own_rounds)
+            rig.stop_boxes()
             result.notes.append(f"took {time.monotonic() - began:.0f} s")
             report.show(result)
             results.append(result)

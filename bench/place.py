@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -37,6 +38,15 @@ def clear() -> None:
     """Leave nothing but the cache."""
     shutil.rmtree(WORK, ignore_errors=True)
     shutil.rmtree(CACHE / "state", ignore_errors=True)
+
+
+def source_of(commit: str) -> Path:
+    """The files of a commit, in the working folder; the repository itself is only read."""
+    folder = WORK / "commit"
+    folder.mkdir()
+    archive = subprocess.run(["git", "-C", str(REPOSITORY), "archive", commit], check=True, capture_output=True).stdout
+    subprocess.run(["tar", "-x", "-C", str(folder)], input=archive, check=True)
+    return folder
 
 
 def find(program: str) -> str | None:

@@ -66,6 +66,17 @@ def stop_group(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
+def stop_groups(processes: Sequence[subprocess.Popen[bytes]]) -> None:
+    """All at once, so that many do not take many times as long."""
+    for process in processes:
+        try:
+            os.killpg(process.pid, signal.SIGTERM)
+        except ProcessLookupError:
+            continue
+    for process in processes:
+        stop_group(process)
+
+
 def await_port(port: int, seconds: float = 20) -> bool:
     """Whether something accepts on this port of loopback in time."""
     end = time.monotonic() + seconds

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from functools import cached_property
 from pathlib import Path
 
 import place
@@ -15,23 +16,30 @@ UNWANTED = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache", ".
 class Product:
     """`command` is the installed entry point; `python` the interpreter that it runs on."""
 
-    def __init__(self) -> None:
+    def __init__(self, source: Path = place.REPOSITORY, name: str = "product") -> None:
+        self._source = source
         self._environment = place.environment()
-        self._folder = place.WORK / "product"
+        self._folder = place.WORK / name
         wheel = self._wheel()
         venv = self._folder / "venv"
         self._run([_base_interpreter(), "-m", "venv", str(venv)])
         self.python = str(venv / "bin" / "python")
-        self._run([self.python, "-m", "pip", "-q", "--disable-pip-version-check", "install", "--no-deps", str(wheel)])
+        self._run([self.python, "-m", "pip", "-q", "--disable-pip-version-check", "install", str(wheel)])
         self.command = str(venv / "bin" / "netsandbox")
 
     def run(self, options: list[str], command: list[str]) -> list[str]:
         """The command line that runs *command* in a session."""
         return [self.command, "run", "-q", *options, "--", *command]
 
+    @cached_property
+    def preload_library(self) -> str:
+        code = "from netsandbox_interpose.library import LIBRARY; print(LIBRARY, end='')"
+        argv = [self.python, "-c", code]
+        return subprocess.run(argv, env=self._environment, check=True, capture_output=True, text=True).stdout
+
     def _wheel(self) -> Path:
         source, output = self._folder / "source", self._folder / "wheel"
-        shutil.copytree(place.REPOSITORY, source, ignore=UNWANTED, symlinks=True)
+        shutil.copytree(self._source, source, ignore=UNWANTED, symlinks=True)
         build = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check", "wheel", "--no-deps"]
         if _has_hatchling():
             build.append("--no-build-isolation")
@@ -49,4 +57,4 @@ def _base_interpreter() -> str:
 def _has_hatchling() -> bool:
     from importlib.util import find_spec
 
-    return all(find_spec(name) is not None for name in ("hatchling", "editables", "pip"))
+    return all(find_spec(name) is not None for name in ("hatchling", "editables", "cffi", "pip"))

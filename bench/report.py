@@ -11,6 +11,7 @@ from pathlib import Path
 
 from figures import Result, Row, Target
 
+TIMES, NOTHING = "\u00d7", "\u2013"
 WORDS = {True: "met", False: "MISSED", None: "not compared"}
 
 
@@ -49,6 +50,35 @@ def save(path: Path, results: list[Result]) -> None:
     path.write_text(
         json.dumps({"machine": machine(), "results": [_plain(result) for result in results]}, indent=1) + "\n"
     )
+
+
+def tables(results: list[Result]) -> str:
+    """The figures as docs/performance.md has them: the targets, then each measurement."""
+    lines = ["| target | asked | found | |", "|---|---|---|---|"]
+    lines += [_target_line(target) for result in results for target in result.targets]
+    for result in results:
+        lines += ["", f"### {result.title[0].upper()}{result.title[1:]}", ""]
+        if result.rows:
+            lines += ["| | median | p10 to p90 | ratio (p10 to p90) |", "|---|---|---|---|"]
+            lines += [_row_line(row) for row in result.rows]
+            lines.append("")
+        lines += [f"- {note}" for note in result.notes]
+    return "\n".join(lines) + "\n"
+
+
+def _target_line(target: Target) -> str:
+    sign = "≥" if target.at_least else "≤"
+    unit = TIMES if target.unit == "x" else target.unit
+    found = NOTHING if target.actual is None else f"{number(target.actual)} {unit}"
+    word = {True: "met", False: "**missed**", None: "not compared"}[target.met]
+    return f"| {target.text} | {sign} {number(target.limit)} {unit} | {found} | {word} |"
+
+
+def _row_line(row: Row) -> str:
+    value, ratio = row.value, row.ratio
+    span = f"{number(value.low)} to {number(value.high)}" if value.count > 1 else ""
+    compared = f"{ratio.median:.3g} {TIMES} {row.against} ({ratio.low:.3g} to {ratio.high:.3g})" if ratio else ""
+    return f"| {row.name} | {number(value.median)} {row.unit} | {span} | {compared} |"
 
 
 def _row(row: Row, width: int) -> str:

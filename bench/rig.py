@@ -15,15 +15,18 @@ from servers import ORIGIN, Authority, Dnsmasq, Origin, Squid
 class Rig:
     """One for a run of the benchmarks; use as a context manager."""
 
-    def __init__(self) -> None:
+    def __init__(self, against: str | None = None) -> None:
+        self._against = against
         place.prepare()
         self.environment = place.environment()
         self._stack = ExitStack()
+        self._boxes = ExitStack()
 
     def __enter__(self) -> Rig:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._boxes.close()
         self._stack.close()
         place.clear()
 
@@ -66,10 +69,21 @@ class Rig:
     @cached_property
     def load(self) -> str:
         """The load generator, static so that nothing of the session can change how it runs."""
-        program = str(place.WORK / "load")
-        source = str(place.BENCH / "load.c")
-        subprocess.run(["gcc", "-std=gnu11", "-O2", "-static", "-pthread", "-o", program, source], check=True)
-        return program
+        return _compiled("load", "-static")
+
+    @cached_property
+    def stream(self) -> str:
+        """Servers and clients for published ports; dynamic, so that a preload library finds it."""
+        return _compiled("stream")
+
+    @cached_property
+    def interposer(self) -> str:
+        return _compiled("interposer", "-ldl")
+
+    @cached_property
+    def before(self) -> Product | None:
+        """The product at another commit, when one was given to compare with."""
+        return Product(place.source_of(self._against), "before") if self._against else None
 
     @property
     def to_origin(self) -> list[str]:
@@ -82,5 +96,16 @@ class Rig:
 
     def box(self, options: list[str]) -> Box:
         box = Box(self.product, options)
-        self._stack.callback(box.stop)
+        self._boxes.callback(box.stop)
         return box
+
+    def stop_boxes(self) -> None:
+        """Between two measurements: a session that idles is one more that `ps` asks, and its ports are published."""
+        self._boxes.close()
+
+
+def _compiled(name: str, *flags: str) -> str:
+    program = str(place.WORK / name)
+    source = str(place.BENCH / f"{name}.c")
+    subprocess.run(["gcc", "-std=gnu11", "-O2", "-pthread", "-o", program, source, *flags], check=True)
+    return program

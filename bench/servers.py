@@ -20,10 +20,10 @@ class Origin:
     def __init__(self) -> None:
         self.folder = _folder("nginx")
         self.port, self.secure, self.alert = free_port(), free_port(), free_port()
-        files = self.folder / "files"
-        files.mkdir()
-        (files / "small").write_bytes(b"0123456789abcdef" * 4)
-        with (files / "big").open("wb") as big:
+        self.files = self.folder / "files"
+        self.files.mkdir()
+        (self.files / "small").write_bytes(b"0123456789abcdef" * 4)
+        with (self.files / "big").open("wb") as big:
             big.truncate(BIG)
         _certificate(self.folder)
         settings = self.folder / "nginx.conf"
@@ -87,8 +87,8 @@ class Dnsmasq:
         _expect(self.port, "dnsmasq", folder)
 
 
-def _nginx(origin: Origin) -> str:
-    folder = origin.folder
+def nginx_settings(folder: Path, files: Path, listens: str, more: str = "") -> str:
+    """One worker that serves *files*; what it writes goes into *folder*."""
     temporary = "".join(
         f"{kind}_temp_path {folder}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
@@ -97,14 +97,18 @@ def _nginx(origin: Origin) -> str:
 events {{ worker_connections 8192; }}
 http {{
   access_log off; sendfile on; tcp_nopush on; keepalive_requests 1000000; keepalive_timeout 300; {temporary}
-  ssl_certificate {folder}/certificate; ssl_certificate_key {folder}/key;
-  server {{
-    listen 127.0.0.1:{origin.port} backlog=4096; listen 127.0.0.1:{origin.secure} ssl backlog=4096;
-    root {folder}/files;
-  }}
-  server {{ listen 127.0.0.1:{origin.alert} ssl backlog=4096; ssl_reject_handshake on; }}
+  server {{ {listens} root {files}; }}
+  {more}
 }}
 """
+
+
+def _nginx(origin: Origin) -> str:
+    folder = origin.folder
+    listens = f"listen 127.0.0.1:{origin.port} backlog=4096; listen 127.0.0.1:{origin.secure} ssl backlog=4096;"
+    certificate = f"ssl_certificate {folder}/certificate; ssl_certificate_key {folder}/key;"
+    alert = f"server {{ listen 127.0.0.1:{origin.alert} ssl backlog=4096; ssl_reject_handshake on; }}"
+    return nginx_settings(folder, origin.files, listens, f"{certificate}\n  {alert}")
 
 
 def _certificate(folder: Path) -> None:
