@@ -5,22 +5,30 @@
     with Sandbox(Policy(allow_domains=["example.com"])) as box:
         box.run(["curl", "https://example.com/"])
 
-The two names are loaded on first use: importing the package must cost the path to exec nothing.
+The names are loaded on first use: importing the package must cost the path to exec nothing.
 """
 
 from __future__ import annotations
-
-from netsandbox.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from netsandbox.api import Result as Result
     from netsandbox.api import Sandbox as Sandbox
+    from netsandbox.localhost.settings import LocalhostSettings as LocalhostSettings
     from netsandbox.policy.policy import Policy as Policy
+    from netsandbox.settings import RunSettings as RunSettings
+    from netsandbox.version import __version__ as __version__
 
-__all__ = ["Policy", "Result", "Sandbox", "__version__"]
+__all__ = ["LocalhostSettings", "Policy", "Result", "RunSettings", "Sandbox", "__version__"]
 
-_HOMES = {"Policy": "netsandbox.policy.policy", "Result": "netsandbox.api", "Sandbox": "netsandbox.api"}
+_HOMES = {
+    "LocalhostSettings": "netsandbox.localhost.settings",
+    "Policy": "netsandbox.policy.policy",
+    "Result": "netsandbox.api",
+    "RunSettings": "netsandbox.settings",
+    "Sandbox": "netsandbox.api",
+    "__version__": "netsandbox.version",
+}
 
 
 def __getattr__(name: str) -> object:

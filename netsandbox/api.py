@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 
+from netsandbox.localhost.settings import check
 from netsandbox.record import record
 from netsandbox.session import Session
 from netsandbox.settings import RunSettings
@@ -47,6 +48,7 @@ class Sandbox:
 
     def __init__(self, policy: Policy, settings: RunSettings | None = None) -> None:
         base = settings or RunSettings()
+        check(base.localhost)
         fitting = {**vars(base), "unix_sockets": bool(policy.allow_unix_sockets)}
         self._start(lambda: policy, RunSettings(**fitting), sealed=False)
 

@@ -7,7 +7,11 @@ defaulted because it was misspelled. Every rule carries `file:line` as its origi
 
 from __future__ import annotations
 
+from netsandbox_portmap import window
+
 from netsandbox.errors import UsageError
+from netsandbox.localhost import settings as localhost
+from netsandbox.localhost.settings import LocalhostSettings
 from netsandbox.policy import rules
 from netsandbox.policy.names import BadName, canonical, printable
 from netsandbox.policy.patterns import AddressRule, DomainRule, parse_address, parse_domain, read_port
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 SIZE_LIMIT = 64 * 1024 * 1024
+POOL = str(list(window.POOL))  # as it is written in the file
 
 
 @record
@@ -38,6 +43,8 @@ class Settings:
     upstream_proxy: str | None = None
     proxy_env: bool = True
     audit_log: str | None = None
+    name: str | None = None
+    localhost: LocalhostSettings = LocalhostSettings()
 
 
 def load(path: str) -> Settings:
@@ -50,6 +57,7 @@ def load(path: str) -> Settings:
 
     lines = locate(text)
     values: dict[str, Any] = {"path": path}
+    own: dict[str, Any] = {}  # of the [localhost] table
     for table, content in document.items():
         place = f"{path}:{lines.get((table,), 1)}"
         keys = _TABLES.get(table)
@@ -62,8 +70,8 @@ def load(path: str) -> Settings:
             if key not in keys:
                 raise UsageError(f"{entry.origin()}: {_unknown('key', key, keys)}")
             field, read = keys[key]
-            values[field] = read(entry)
-    return Settings(**values)
+            (own if table == "localhost" else values)[field] = read(entry)
+    return Settings(**values, localhost=LocalhostSettings(**own))
 
 
 class _Entry:
@@ -89,7 +97,7 @@ class _Entry:
         if not isinstance(self.value, list):
             raise self.wrong(wanted)
         for index, item in enumerate(self.value):
-            if type(item) is not kind:
+            if type(item) is not kind or _too_long(item):
                 raise self.wrong(wanted, index)
         return [(item, self.origin(index)) for index, item in enumerate(self.value)]
 
@@ -97,6 +105,11 @@ class _Entry:
         if not isinstance(self.value, str) or not self.value or "\0" in self.value:
             raise self.wrong(wanted)
         return self.value
+
+
+def _too_long(value: object) -> bool:
+    """Longer than TOML's 64 bits: Python refuses to write such numbers down."""
+    return isinstance(value, int) and not -(1 << 63) <= value < 1 << 63
 
 
 def _mode(entry: _Entry) -> str:
@@ -146,8 +159,44 @@ def _proxy_env(entry: _Entry) -> bool:
     return entry.value
 
 
+def _name(entry: _Entry) -> str:
+    return entry.text("a name as a string")
+
+
 def _log(entry: _Entry) -> str:
     return entry.text("a path as a string")
+
+
+def _word(read: Callable[[str, str], str], wanted: str) -> Callable[[_Entry], str]:
+    return lambda entry: read(entry.text(wanted), entry.origin())
+
+
+def _number(read: Callable[[str, str], int]) -> Callable[[_Entry], int]:
+    def checked(entry: _Entry) -> int:
+        if type(entry.value) is not int or _too_long(entry.value):
+            raise entry.wrong("a number")
+        return read(str(entry.value), entry.origin())
+
+    return checked
+
+
+def _pool(entry: _Entry) -> tuple[int, int]:
+    ports = [port for port, _ in entry.items(int, POOL)]
+    if len(ports) != 2:
+        raise UsageError(f"{entry.origin()}: port_pool is a first and a last port; write {POOL}")
+    try:
+        window.check_pool(*ports)
+    except window.WindowError as error:
+        raise UsageError(f"{entry.origin()}: {error}, for instance {POOL}") from None
+    return ports[0], ports[1]
+
+
+def _publish(entry: _Entry) -> tuple[tuple[int, int | None], ...]:
+    return localhost.publications([text for text, _ in entry.items(str, '["3000", "8080:9000"]')], entry.origin())
+
+
+def _connect_host(entry: _Entry) -> tuple[int, ...]:
+    return localhost.host_ports([str(port) for port, _ in entry.items(int, "[5432]")], entry.origin())
 
 
 def check_server(text: str, origin: str) -> str:
@@ -197,6 +246,8 @@ def _parse(path: str, text: str) -> dict[str, Any]:
         what, _, place = str(error).partition(" (at line ")
         line = f":{place.partition(',')[0]}" if place else ""
         raise UsageError(f"{path}{line}: invalid TOML: {printable(what)[1:-1]}; correct the file") from None
+    except ValueError:  # Python reads no number of thousands of digits
+        raise UsageError(f"{path}: invalid TOML: a number without end; correct the file") from None
 
 
 def _unknown(kind: str, name: str, known: Mapping[str, object]) -> str:
@@ -220,5 +271,16 @@ _TABLES: dict[str, dict[str, tuple[str, Callable[[_Entry], object]]]] = {
         "upstream_proxy": ("upstream_proxy", _upstream_proxy),
         "proxy_env": ("proxy_env", _proxy_env),
     },
+    "localhost": {
+        "network_strategy": ("strategy", _word(localhost.strategy, '"isolate"')),
+        "rewrite_engine": ("engine", _word(localhost.engine, '"kernel"')),
+        "listening_base_port": ("base", _number(localhost.base_port)),
+        "listening_port_count": ("count", _number(localhost.port_count)),
+        "listening_loopback": ("device", _word(localhost.device, '"127.0.0.2"')),
+        "port_pool": ("pool", _pool),
+        "publish": ("publish", _publish),
+        "connect_host": ("connect_host", _connect_host),
+    },
+    "session": {"name": ("name", _name)},
     "audit": {"log": ("audit_log", _log)},
 }

@@ -19,6 +19,7 @@ from netsandbox_dns.upstream import Upstream
 from netsandbox_proxy.door import Door, MixedDoor, TransparentDoor
 from netsandbox_proxy.limits import Limits
 
+from netsandbox.descriptor_limit import raise_descriptor_limit
 from netsandbox.gate import Gate
 from netsandbox.linux.attribution import Attribution
 from netsandbox.own_addresses import OwnAddresses
@@ -48,9 +49,9 @@ class Doors:
         parent: Parent | None,
     ) -> None:
         gc.enable()
-        _raise_descriptor_limit()
+        raise_descriptor_limit()
         pool, guard = SyntheticPool(), TunnelGuard()
-        upstream = self._upstream = _upstream(loop, resolver)
+        upstream = self._upstream = upstream_of(loop, resolver)
         gate = Gate(
             policy,
             log,
@@ -93,20 +94,10 @@ class Doors:
         self._upstream.close()
 
 
-def _upstream(loop: Loop, host: HostResolver) -> Upstream:
+def upstream_of(loop: Loop, host: HostResolver) -> Upstream:
+    """Who is asked for names that are allowed."""
     if host.servers:
         return Upstream(loop, list(host.servers), {}, loop.now)
     found = parse_resolv_conf(host.resolv_conf)
     hosts = parse_hosts(host.hosts)
     return Upstream(loop, found.servers, hosts, loop.now, timeout=found.timeout, attempts=found.attempts)
-
-
-def _raise_descriptor_limit() -> None:
-    """A tunnel takes two descriptors; the command was started before and keeps the limit it had."""
-    import resource
-
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65536) if hard > 0 else 65536, hard))
-    except (OSError, ValueError):  # the lower limit still holds; doors refuse what they cannot accept
-        pass

@@ -7,6 +7,8 @@ grant is in the log before the door dials (INV-5). Imported when the first conne
 
 from __future__ import annotations
 
+from _socket import AF_INET, AF_INET6
+
 from netsandbox_dns.contract import Judgement
 from netsandbox_dns.upstream import Failed
 from netsandbox_proxy.contract import Grant, Refusal
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
 
     Done = Callable[[Grant | Refusal], None]
 
-AF_INET, AF_INET6 = 2, 10
 MOST_KNOWN = 1024
 LOOPBACK_ADDRESSES = ((AF_INET, "127.0.0.1"), (AF_INET6, "::1"))
 

@@ -13,8 +13,19 @@ import time
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Protocol
 
-IN, OUT = select.EPOLLIN, select.EPOLLOUT
+    class Poll(Protocol):
+        """What is asked of `select.epoll`, and of what stands in for it elsewhere."""
+
+        def register(self, fd: int, eventmask: int = ..., /) -> None: ...
+        def modify(self, fd: int, eventmask: int, /) -> None: ...
+        def unregister(self, fd: int, /) -> None: ...
+        def poll(self, timeout: float | None = ..., maxevents: int = ..., /) -> list[tuple[int, int]]: ...
+        def close(self) -> None: ...
+
+
+IN, OUT = 1, 4  # EPOLLIN and EPOLLOUT, by number: the loop of another system says them too
 
 
 class Timer:
@@ -38,13 +49,16 @@ class Loop:
     """Watches descriptors and keeps time until `stop` is called."""
 
     def __init__(self, on_error: Callable[[BaseException], None] | None = None) -> None:
-        self._epoll = select.epoll()
+        self._epoll = self._open_poll()
         self._handlers: dict[int, Callable[[int], None]] = {}
         self._timers: list[Timer] = []
         self._order = 0
         self._running = False
         self._on_error = on_error
         self.now = time.monotonic
+
+    def _open_poll(self) -> Poll:
+        return select.epoll()
 
     def watch(self, fd: int, events: int, handler: Callable[[int], None]) -> None:
         self._epoll.register(fd, events)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
 
 # Modules of the interpreter that the supervisor needs and that may be files: loaded while they can be trusted.
-NEEDED = ("_socket", "_struct", "_operator", "errno", "fcntl", "resource", "select", "_signal")
+NEEDED = ("_socket", "_struct", "_json", "_operator", "errno", "fcntl", "resource", "select", "_signal")
 # Ours, in the order of dependence.
 DOORS = (
     "netsandbox.supervisor",
@@ -46,6 +46,12 @@ DOORS = (
     "netsandbox.gate",
     "netsandbox.doors",
     "netsandbox.linux.notify",
+    "netsandbox.linux.listening",
+    "netsandbox.control",
+    "netsandbox.session_name",
+    "netsandbox.localhost.service",
+    "netsandbox.localhost.answers",
+    "netsandbox_portmap.asking",
 )
 
 

@@ -11,16 +11,14 @@ import os
 import sys
 import time
 
-from netsandbox import sealing
-from netsandbox.audit.places import log_path, new_session_id, state_home
+from netsandbox.audit.places import log_path, made_state_home, new_session_id, session_dir
 from netsandbox.environment import session_environment
 from netsandbox.errors import HostError, UsageError
-from netsandbox.host_resolver import host_resolver
 from netsandbox.linux import launch, plan, seccomp
 from netsandbox.linux.stdio import check_stdio
 from netsandbox.linux.syscalls import abi_of
 from netsandbox.linux.view import packages, session_view
-from netsandbox.signals import Forwarder
+from netsandbox.localhost.reservation import Reservation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,6 +42,7 @@ class Session:
         self.id = new_session_id()
         self.log_path = log_path(self.id, settings.audit_log)
         self._log: AuditLog | None = None
+        self._supervisor: Supervisor | None = None
 
     @property
     def log(self) -> AuditLog:
@@ -66,17 +65,45 @@ class Session:
 
         Whatever is raised on the way, the command has not run, or has ended.
         """
-        if sys.platform != "linux":
-            raise HostError("this version runs on Linux only; on other systems nothing is run unconfined")
-        began = time.monotonic()
-        helper = self._start(command, environment, stdio)
+        if sys.platform not in ("linux", "darwin"):
+            raise HostError("this version runs on Linux and macOS only; on other systems nothing is run unconfined")
+        if "NETSANDBOX_SESSION" in os.environ:
+            raise HostError("this is a session of netsandbox already; start the second one outside of it")
+        if sys.platform == "darwin":
+            from netsandbox.macos.session import MacSession
+
+            return MacSession(self, sealed=self._sealed).run(policy, command, environment, stdio)
+        check_stdio(stdio)
+        state = made_state_home()
+        reservation = Reservation(self.settings.localhost, state)
         try:
+            return self._run(reservation, state, policy, command, environment, stdio)
+        finally:
+            reservation.close()
+            if self._supervisor is not None and self._supervisor.control is not None:
+                self._supervisor.control.close()
+
+    def _run(
+        self,
+        reservation: Reservation,
+        state: str,
+        policy: Callable[[], Policy],
+        command: Sequence[str],
+        environment: Mapping[bytes, bytes],
+        stdio: tuple[int, int, int],
+    ) -> int:
+        began = time.monotonic()
+        helper = self._start(reservation, state, command, environment, stdio)
+        try:
+            if self.settings.name is not None:
+                reservation.take_name(self.settings.name)
             decided = policy()
             if bool(decided.allow_unix_sockets) != self.settings.unix_sockets:
                 raise AssertionError("the seccomp filter does not fit the policy")
-            if not self._write_start(command, decided):
+            if not self._write_start(command, decided, reservation):
                 raise HostError(f"the audit log cannot be written: {self.log.failed}; free space or use --audit-log")
-            supervisor = self._supervise(helper, decided)
+            facts = self._facts(command, decided, reservation)
+            supervisor = self._supervise(helper, decided, reservation, facts, stdio[2])
             self._write_end(began, supervisor.status)
             if supervisor.exec_errno:
                 path = os.fsdecode(environment.get(b"PATH", b""))
@@ -90,20 +117,20 @@ class Session:
         return supervisor.status
 
     def _start(
-        self, command: Sequence[str], environment: Mapping[bytes, bytes], stdio: tuple[int, int, int]
+        self,
+        reservation: Reservation,
+        state: str,
+        command: Sequence[str],
+        environment: Mapping[bytes, bytes],
+        stdio: tuple[int, int, int],
     ) -> launch.Helper:
-        check_stdio(stdio)
         placed, logs = self._placed_log()
-        state = state_home()
-        try:
-            os.makedirs(state, 0o700, exist_ok=True)
-        except OSError as error:
-            advice = "set XDG_STATE_HOME to a directory that can be written"
-            raise HostError(f"cannot make {state}: {error.strerror}; {advice}") from None
-        program = seccomp.build(abi_of(os.uname().machine), unix_sockets=self.settings.unix_sockets)
+        abi = abi_of(os.uname().machine)
+        program = seccomp.build(abi, unix_sockets=self.settings.unix_sockets, asked=reservation.asked)
         inside = session_environment(environment, self.id, proxy_env=self.settings.proxy_env)
-        helper = launch.Helper(command, inside, stdio)
-        helper.send_plan(plan.build(session_view(state, placed, self.settings.config, logs=logs), program))
+        helper = launch.Helper(command, reservation.environment(inside), stdio)
+        view = session_view(state, placed, self.settings.config, logs=logs, covers=reservation.covers())
+        helper.send_plan(plan.build(view, program, reservation.doors()))
         return helper
 
     def _placed_log(self) -> tuple[str | None, str | None]:
@@ -118,25 +145,55 @@ class Session:
             raise UsageError(f"--audit-log {folder} is where the command works; give a folder of its own, or a file")
         return None, folder
 
-    def _supervise(self, helper: launch.Helper, policy: Policy) -> Supervisor:
+    def _supervise(
+        self,
+        helper: launch.Helper,
+        policy: Policy,
+        reservation: Reservation,
+        facts: dict[str, object],
+        stderr: int,
+    ) -> Supervisor:
         pins = _pins(policy)
         try:
-            return self._serve(helper, policy, pins)
+            return self._serve(helper, policy, pins, reservation, facts, stderr)
         finally:
             for pin in pins:
                 pin.close()
 
-    def _serve(self, helper: launch.Helper, policy: Policy, pins: tuple[Pin, ...]) -> Supervisor:
+    def _serve(
+        self,
+        helper: launch.Helper,
+        policy: Policy,
+        pins: tuple[Pin, ...],
+        reservation: Reservation,
+        facts: dict[str, object],
+        stderr: int,
+    ) -> Supervisor:
+        from netsandbox.host_resolver import host_resolver  # what the helper need not wait for is imported behind it
+        from netsandbox.signals import Forwarder
+
         parent, resolver = self._parent(), host_resolver(self.settings)
         self._trust_imports(policy)
-        sockets = helper.doors()
+        sockets = helper.doors(plan.doors() + reservation.doors())
+        reservation.stands()
         forwarder = Forwarder(helper.signal)
         forwarder.hold()
         try:
             helper.go()
             from netsandbox.supervisor import Supervisor  # loads while the command starts
 
-            supervisor = Supervisor(helper, policy, self.log, sockets, resolver=resolver, pins=pins, parent=parent)
+            supervisor = self._supervisor = Supervisor(
+                helper,
+                policy,
+                self.log,
+                sockets,
+                resolver=resolver,
+                pins=pins,
+                parent=parent,
+                reservation=reservation,
+                facts=facts,
+                stderr=stderr,
+            )
             forwarder.release()
             supervisor.run()
         finally:
@@ -145,8 +202,14 @@ class Session:
 
     def _trust_imports(self, policy: Policy) -> None:
         """Before the command can write a file: see `netsandbox.sealing`."""
+        from netsandbox import sealing
+
         if policy.allow_unix_sockets:
-            __import__("netsandbox.linux.unix_broker")
+            __import__("netsandbox.linux.unix_judge")
+        if self.settings.localhost.guarded:
+            __import__("netsandbox.linux.bind_guard")
+        if policy.allow_unix_sockets or self.settings.localhost.guarded:
+            __import__("netsandbox.linux.broker")  # with it ctypes, which is the interpreter's
         if policy.allow_query_types:
             __import__("netsandbox_dns.forwarding")
         if self._sealed:
@@ -161,7 +224,7 @@ class Session:
 
         return resolve_parent(self.settings.upstream_proxy)
 
-    def _write_start(self, command: Sequence[str], policy: Policy) -> bool:
+    def _write_start(self, command: Sequence[str], policy: Policy, reservation: Reservation) -> bool:
         return self.log.write(
             "session.start",
             name=self.settings.name,
@@ -169,11 +232,37 @@ class Session:
             args=len(command) - 1,
             mode=policy.mode,
             backend="namespaces",
+            strategy=self.settings.localhost.strategy,
+            window=None if reservation.window is None else str(reservation.window),
         )
+
+    def _facts(self, command: Sequence[str], policy: Policy, reservation: Reservation) -> dict[str, object]:
+        window = reservation.window
+        return {
+            "session": self.id,
+            "pid": os.getpid(),
+            "command": list(command),
+            "folder": _working_folder(),
+            "started": time.time(),
+            "mode": policy.mode,
+            "strategy": self.settings.localhost.strategy,
+            "engine": self.settings.localhost.engine,
+            "window": None if window is None else {"base": window.base, "count": window.count},
+            "device": None if window is None else window.device,
+            "audit_log": self.log.path,
+            "control": os.path.join(session_dir(self.id), "control"),
+        }
 
     def _write_end(self, began: float, status: int) -> None:
         code = 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
         self.log.write("session.end", status=code, ms=int((time.monotonic() - began) * 1000))
+
+
+def _working_folder() -> str | None:
+    try:
+        return os.getcwd()
+    except OSError:  # it was removed, or lies where we may not look
+        return None
 
 
 def _pins(policy: Policy) -> tuple[Pin, ...]:

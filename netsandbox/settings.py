@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from netsandbox.localhost.settings import LocalhostSettings
 from netsandbox.record import record
 
 
@@ -15,4 +16,5 @@ class RunSettings:
     unix_sockets: bool = False  # whether the policy allows any: the seccomp filter is made before the policy is read
     audit_log: str | None = None  # None: in the session's state directory, rotated
     config: str | None = None  # the file that the policy was read from
-    name: str | None = None
+    name: str | None = None  # None: from the working folder and its branch
+    localhost: LocalhostSettings = LocalhostSettings()

@@ -18,19 +18,28 @@ if TYPE_CHECKING:
     from netsandbox_proxy.contract import Parent
 
     from netsandbox.audit.log import AuditLog
+    from netsandbox.control import Control
     from netsandbox.doors import Doors
     from netsandbox.host_resolver import HostResolver
+    from netsandbox.linux.bind_guard import BindGuard
     from netsandbox.linux.launch import Helper, Message
     from netsandbox.linux.notify import Listener
+    from netsandbox.linux.repeats import Repeats
+    from netsandbox.linux.unix_judge import UnixJudge
     from netsandbox.linux.unix_pins import Pin
+    from netsandbox.localhost.reservation import Reservation
+    from netsandbox.localhost.service import LocalhostService
     from netsandbox.policy.policy import Policy
 
 LINGER_SECONDS = 0.25
+LONGEST_LINGER = 5.0  # for answers that a slow client of the host is still reading
 SETTLING_ROUNDS = 4
 # The doors are loaded one by one while the command starts: the first connection finds them there, and a command that is
 # over soon waits for one module at most.
 WARM_UP_AFTER = 0.005
 KILLED = 9  # the wait status of a session that ended without telling us its own
+SIGTERM, SIGKILL = 15, 9
+PATIENCE = 5.0  # seconds between asking a command to end and ending it
 
 
 class Supervisor:
@@ -46,18 +55,29 @@ class Supervisor:
         resolver: HostResolver,
         pins: tuple[Pin, ...],
         parent: Parent | None,
+        reservation: Reservation,
+        facts: dict[str, object],
+        stderr: int,
     ) -> None:
         self._helper = helper
         self._policy = policy
         self._log = log
-        self._sockets = sockets
+        self._reservation = reservation
+        self._facts = facts  # what `netsandbox ps` shows of the session and never changes
+        self._stderr = stderr
+        own = {door.name for door in reservation.doors()}
+        self._own_doors = {name: sock for name, sock in sockets.items() if name in own}
+        self._sockets = {name: sock for name, sock in sockets.items() if name not in own}
         self._resolver = resolver
         self._pins = pins
         self._parent = parent
         self._loop = Loop(self._failed)
         self._doors: Doors | None = None
         self._listener: Listener | None = None
+        self._localhost: LocalhostService | None = None
+        self.control: Control | None = None  # closed by our owner, last of all: its end is the session's end
         self._unserved: int | None = None  # the seccomp listener, while nothing has been asked of it
+        self._last_moment = 0.0
         self.status = KILLED  # the command's wait status, once it has one
         self.exec_errno = 0
         self.failure: tuple[str, int] | None = None  # a step that failed after the doors stood
@@ -67,7 +87,9 @@ class Supervisor:
         self._loop.watch(self._helper.channel.fileno(), IN, self._on_channel)
         for sock in self._sockets.values():
             self._loop.watch(sock.fileno(), IN, self._on_first_packet)
-        self._loop.call_later(WARM_UP_AFTER, lambda: self._warm_up(0))
+        for sock in self._own_doors.values():
+            self._loop.watch(sock.fileno(), IN, self._on_own_door)
+        self._loop.call_later(WARM_UP_AFTER, self._begin_warm_up)
         try:
             self._loop.run()
         finally:
@@ -76,39 +98,62 @@ class Supervisor:
     def _close(self) -> None:
         if self._listener is not None:
             self._listener.close()
+        if self._localhost is not None:
+            self._localhost.close()
         if self._unserved is not None:
             os.close(self._unserved)
         if self._doors is not None:
             self._doors.close()
-        for sock in self._sockets.values():
+        for sock in (*self._sockets.values(), *self._own_doors.values()):
             sock.close()
         self._loop.close()
 
     def _on_channel(self, events: int) -> None:
-        message = self._helper.receive()
+        """What goes wrong here is recorded: raised, the loop would watch no longer, and nobody hear of the end."""
+        try:
+            message = self._helper.receive()
+        except OSError:
+            self._finish()
+            return
+        try:
+            self._hear(message)
+        except Exception as error:
+            self._failed(error)
+
+    def _hear(self, message: Message) -> None:
         if message.kind == "L":
             self._listen(message)
         elif message.kind == "X":
             self.exec_errno = message.number
         elif message.kind == "E":
             self.failure = (message.text, message.number)
+        elif message.kind == "N":
+            self._own_localhost().inner.arrived(message)
         else:
             if message.kind == "S":
                 self.status = message.number
-            self._loop.unwatch(self._helper.channel.fileno())
-            self._linger(self._loop.now() + LINGER_SECONDS, SETTLING_ROUNDS)
+            self._finish()
 
-    def _linger(self, until: float, rounds: int) -> None:
+    def _finish(self) -> None:
+        self._loop.unwatch(self._helper.channel.fileno())
+        self._last_moment = self._loop.now() + LONGEST_LINGER
+        self._linger(self._loop.now() + LINGER_SECONDS, SETTLING_ROUNDS)
+
+    def _linger(self, until: float, rounds: int, moved: int = 0) -> None:
         """What the command did last may still lie in a door's queue, or be on its way through us.
 
-        A few more rounds of the loop take up what is queued: one opens the doors, one accepts, one reads.
+        A few more rounds of the loop take up what is queued: one opens the doors, one accepts, one reads. While bytes
+        go to a client of the host there is more time: the command itself would have left them to the kernel.
         """
+        now, so_far = self._loop.now(), self._localhost.moved if self._localhost is not None else 0
+        if so_far != moved:
+            until = min(now + LINGER_SECONDS, self._last_moment)
         if rounds:
-            self._loop.call_later(0, lambda: self._linger(until, rounds - 1))
-        elif self._doors is None or self._doors.flows == 0 or self._loop.now() >= until:
+            self._loop.call_later(0, lambda: self._linger(until, rounds - 1, so_far))
+        elif self._flows() == 0 or now >= until:
             self._loop.stop()
         else:
-            self._loop.call_later(0.005, lambda: self._linger(until, 0))
+            self._loop.call_later(0.005, lambda: self._linger(until, 0, so_far))
 
     def _listen(self, message: Message) -> None:
         if self._unserved is not None or self._listener is not None or len(message.descriptors) != 1:
@@ -122,13 +167,96 @@ class Supervisor:
             return
         self._unserved = None
         try:
-            from netsandbox.linux.notify import Listener
-
-            self._listener = Listener(self._loop, fd, self._log, self._pins)
+            self._listener = self._open_listener(fd)
         except BaseException:
             os.close(fd)  # a trapped call fails at once instead of waiting for an answer that cannot come
             raise
         self._listener.serve(IN)
+
+    def _open_listener(self, fd: int) -> Listener:
+        from netsandbox.linux.notify import Listener
+        from netsandbox.linux.repeats import Repeats
+
+        repeats = Repeats(self._log)
+        listener = Listener(self._loop, fd, repeats)
+        settings = self._reservation.settings
+        if self._pins or settings.guarded:
+            from netsandbox.linux.broker import Broker
+
+            listener.takers.append(
+                Broker(
+                    listener, repeats, unix=self._unix_judge(listener, repeats), guard=self._guard(listener, repeats)
+                )
+            )
+        if settings.publishes and not settings.guarded:
+            from netsandbox.linux.listening import Listening
+
+            localhost = self._own_localhost()
+            listener.takers.append(Listening(self._loop, listener, localhost.sockets, localhost.heard))
+        return listener
+
+    def _unix_judge(self, listener: Listener, repeats: Repeats) -> UnixJudge | None:
+        if not self._pins:
+            return None
+        from netsandbox.linux.unix_judge import UnixJudge
+
+        return UnixJudge(listener, repeats, self._pins)
+
+    def _guard(self, listener: Listener, repeats: Repeats) -> BindGuard | None:
+        if not self._reservation.settings.guarded:
+            return None
+        from netsandbox.linux.bind_guard import BindGuard
+
+        localhost = self._own_localhost()
+
+        def heard(address: str, port: int, pid: int, exe: str) -> None:  # after the call has been answered
+            self._loop.call_later(0, lambda: localhost.heard(address, port, pid, exe))
+
+        return BindGuard(listener, repeats, localhost.rule, heard, localhost.refused)
+
+    def _on_own_door(self, events: int) -> None:
+        self._own_localhost()
+
+    def _own_localhost(self) -> LocalhostService:
+        """Made when it is first wanted: by a listener, a connection to one of its doors, or a question about it."""
+        if self._localhost is None:
+            for sock in self._own_doors.values():
+                self._loop.unwatch(sock.fileno())
+            from netsandbox.localhost.service import LocalhostService
+
+            self._localhost = LocalhostService(
+                self._loop, self._helper, self._log, self._reservation, self._own_doors, stderr=self._stderr
+            )
+            self._own_doors = {}
+        return self._localhost
+
+    def _begin_warm_up(self) -> None:
+        from netsandbox.control import Control
+
+        try:
+            self.control = Control(self._loop, str(self._facts["control"]), self._status, self._stop)
+        finally:
+            self._warm_up(0)
+
+    def _status(self) -> dict[str, object]:
+        return {
+            **self._facts,
+            "name": self._reservation.name,
+            "init": self._helper.pid,
+            "allowed": self._log.total("allow"),
+            "denied": self._log.total("deny"),
+            "flows": self._flows(),
+            "ports": self._localhost.status() if self._localhost is not None else [],
+        }
+
+    def _stop(self) -> None:
+        """`netsandbox stop`: ask the command to end, and end it when it does not."""
+        self._helper.signal(SIGTERM)
+        self._loop.call_later(PATIENCE, lambda: self._helper.signal(SIGKILL))
+
+    def _flows(self) -> int:
+        doors = self._doors.flows if self._doors is not None else 0
+        return doors + (self._localhost.flows if self._localhost is not None else 0)
 
     def _warm_up(self, number: int) -> None:
         if self._doors is None and number < len(DOORS):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 
-from netsandbox.errors import NetsandboxError, UsageError
+from netsandbox.errors import HostError, NetsandboxError, UsageError
 
 LOG_NAME = "audit.jsonl"
 _TIME_LENGTH, _RANDOM_LENGTH = 18, 16
@@ -20,6 +20,17 @@ def state_home() -> str:
     """`$XDG_STATE_HOME/netsandbox` or `~/.local/state/netsandbox`; XDG says to ignore a relative XDG_STATE_HOME."""
     base = os.environ.get("XDG_STATE_HOME", "")
     return os.path.join(base if base.startswith("/") else os.path.join(_home(), ".local", "state"), "netsandbox")
+
+
+def made_state_home() -> str:
+    """The same, and it is there."""
+    state = state_home()
+    try:
+        os.makedirs(state, 0o700, exist_ok=True)
+    except OSError as error:
+        advice = "set XDG_STATE_HOME to a directory that can be written"
+        raise HostError(f"cannot make {state}: {error.strerror}; {advice}") from None
+    return state
 
 
 def _home() -> str:

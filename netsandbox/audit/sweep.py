@@ -1,18 +1,23 @@
-"""Forgets the logs of old sessions. Run after a command or by a reader, never on the path to exec.
+"""Forgets the logs of old sessions and the sockets of dead ones. Run after a command or by a reader, never on the path
+to exec.
 
-Only log files are removed, and a session's directory when that leaves it empty; a log that a supervisor still holds
-locked stays, whatever its age.
+Only log files and control sockets that nobody listens on are removed, and a session's directory when that leaves it
+empty; a log that a supervisor still holds locked stays, whatever its age, and so does what cannot be told dead.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import time
 
 from netsandbox.audit.places import LOG_NAME, list_sessions, session_dir
+from netsandbox.control_socket import CONTROL_NAME, EARLY_NAME, connect
 
 KEEP_SESSIONS = 200
 KEEP_BYTES = 2 * 1024**3
+BIRTH_SECONDS = 10  # by then a socket either listens or its maker is dead
+_TYPE, _SOCKET = 0o170000, 0o140000
 
 
 def sweep(*, keep_sessions: int = KEEP_SESSIONS, keep_bytes: int = KEEP_BYTES) -> int:
@@ -20,6 +25,7 @@ def sweep(*, keep_sessions: int = KEEP_SESSIONS, keep_bytes: int = KEEP_BYTES) -
     removed = used = 0
     for age, session in enumerate(list_sessions()):
         directory = session_dir(session)
+        forget_dead_control(directory)
         logs = _logs(directory)
         used += sum(size for _, size in logs)
         if age > 0 and (age >= keep_sessions or used > keep_bytes) and not is_live(os.path.join(directory, LOG_NAME)):
@@ -43,6 +49,29 @@ def is_live(path: str) -> bool:
     finally:
         os.close(fd)
     return False
+
+
+def forget_dead_control(directory: str) -> None:
+    """Remove the control socket in *directory* if its session was killed and could not do so itself."""
+    for name in (CONTROL_NAME, EARLY_NAME):
+        try:
+            connect(directory, name).close()
+        except ConnectionRefusedError:
+            _forget_socket(directory, name)
+        except OSError:  # none there, or one that lives but cannot be asked
+            pass
+
+
+def _forget_socket(directory: str, name: str) -> None:
+    path = os.path.join(directory, name)
+    try:
+        info = os.lstat(path)
+        born = name == CONTROL_NAME or time.time() - info.st_ctime > BIRTH_SECONDS
+        if born and info.st_mode & _TYPE == _SOCKET:  # a plain file refuses connections too
+            os.unlink(path)
+            os.rmdir(directory)
+    except OSError:  # the log is there too, as it mostly is, or another was faster
+        pass
 
 
 def _logs(directory: str) -> list[tuple[str, int]]:

@@ -14,7 +14,10 @@ from netsandbox.audit.summary import Denied, Summary
 from netsandbox.audit.verify import Report
 
 RED, GREEN, DIM, RESET = "\x1b[31m", "\x1b[32m", "\x1b[2m", "\x1b[0m"
-_SHOWN = ("address", "pid", "exe", "bytes_up", "bytes_down", "ms", "count", "qtype", "outcome", "status", "hint")
+_SHOWN = (
+    *("address", "from", "to", "host_address", "host_port", "url", "pid", "exe", "bytes_up", "bytes_down", "ms"),
+    *("count", "qtype", "outcome", "status", "hint"),
+)
 _UNIT = 1024
 
 

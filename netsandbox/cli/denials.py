@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 MOST_LINES = 20
 # Every program that looks up a user name asks nscd by a unix socket first; that is in the log, not worth a line here.
-UNSAID = (reasons.UNIX_SOCKET,)
+# A refused bind, and a port that could not be published, were told when it happened.
+TOLD = (reasons.OUTSIDE_WINDOW, reasons.WRONG_DEVICE, reasons.WINDOW_FULL, reasons.PORT_TAKEN)
+UNSAID = (reasons.UNIX_SOCKET, *TOLD)
 UNREACHED = (reasons.LOOKUP_FAILED,)
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 
 from netsandbox.cli.help import print_help
-from netsandbox.cli.options import FLAG, Option, parse
+from netsandbox.cli.localhost_options import LOCALHOST_OPTIONS
+from netsandbox.cli.options import FLAG, VALUE, Option, parse
 from netsandbox.cli.output import put
 from netsandbox.cli.policy_options import POLICY_OPTIONS, policy_of, read_config, settings_of
 from netsandbox.cli.policy_text import policy_json, policy_lines
@@ -26,16 +27,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from netsandbox.cli.options import Parsed
     from netsandbox.policy.ip import Address
     from netsandbox.policy.policy import Policy
 
+OF_PROFILE = ("connect-host", "network-strategy", "listening-base-port", "listening-port-count")
 OPTIONS = (
     *POLICY_OPTIONS,
+    *(option for option in LOCALHOST_OPTIONS if option.name in OF_PROFILE),
+    Option("backend", VALUE, "", "NAME", "seatbelt: ask the profile that a Mac would enforce (docs/seatbelt.md)"),
     Option("json", FLAG, "", "", "for programs; the keys are listed in docs/doctor.md"),
     Option("help", FLAG, "h", "", "this text"),
 )
 USAGE = """\
 usage: netsandbox explain [HOST[:PORT] | URL] [OPTIONS]
+       netsandbox explain --backend seatbelt HOST[:PORT] | PATH | mach:SERVICE [OPTIONS]
 
 Say whether a host would be let through under these options, which rule decides and what would change it.
 Without HOST: show the whole policy that the options make. Exit status: 0 allowed, 1 denied, 2 not a host."""
@@ -53,6 +59,10 @@ def main(arguments: list[str]) -> int:
         raise UsageError("explain takes one host; write `netsandbox explain example.com:443`")
     file = read_config(parsed)
     policy, settings = policy_of(parsed, file), settings_of(parsed, file)
+    if _is_seatbelt(parsed):
+        from netsandbox.cli.explain_seatbelt import answer
+
+        return answer(parsed, policy, settings)
     as_json = "json" in parsed.flags
     if parsed.words:
         return _answer(policy, parsed.words[0], as_json=as_json)
@@ -61,6 +71,16 @@ def main(arguments: list[str]) -> int:
     else:
         put("\n".join(policy_lines(policy, settings)))
     return 0
+
+
+def _is_seatbelt(parsed: Parsed) -> bool:
+    backend = parsed.values.get("backend", "namespaces")
+    if backend not in ("namespaces", "seatbelt"):
+        raise UsageError(f"unknown backend {backend!a}; use --backend seatbelt, or leave it out")
+    given = [name for name in OF_PROFILE if name in parsed.values or name in parsed.lists]
+    if given and backend != "seatbelt":
+        raise UsageError(f"--{given[0]} changes nothing in a policy; leave it out, or add --backend seatbelt")
+    return backend == "seatbelt"
 
 
 def _answer(policy: Policy, word: str, *, as_json: bool) -> int:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from netsandbox.cli.options import help_lines
+from netsandbox.cli.options import LIST, help_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from netsandbox.cli.options import Option
 
@@ -22,12 +22,18 @@ Run a command so that it reaches only the names it is allowed, with a record of 
 
 commands:
   run       run a command, or a shell, in the sandbox
+  ps        list the sessions that are running
+  ports     list where their servers are reached from here
+  open      show a session's server in the browser
+  stop      end sessions
   explain   say whether a host would be let through, and why
   audit     read the log: tail, show, summary, verify
   doctor    check this machine and prove the jail on it
+  profile   look for mistakes in a macOS Seatbelt profile
 
 `netsandbox COMMAND --help` lists the options of each. Documentation: docs/cli.md
 """
+REPEATED = "Options with a * can be given several times."
 
 
 def print_overview() -> int:
@@ -36,5 +42,13 @@ def print_overview() -> int:
 
 
 def print_help(usage: str, options: Sequence[Option]) -> int:
-    sys.stdout.write("\n".join([usage, "", "options:", *help_lines(options)]) + "\n")
+    return print_grouped_help(usage, options, {"options": [option.name for option in options]})
+
+
+def print_grouped_help(usage: str, options: Sequence[Option], groups: Mapping[str, Sequence[str]]) -> int:
+    """For a command with too many options for one list; *groups*: a title and the names below it."""
+    known = {option.name: option for option in options}
+    lists = ["\n".join([f"{title}:", *help_lines([known[name] for name in names])]) for title, names in groups.items()]
+    notes = [REPEATED] if any(option.kind == LIST for option in options) else []
+    sys.stdout.write("\n\n".join([usage, *lists, *notes]) + "\n")
     return 0

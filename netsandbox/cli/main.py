@@ -12,7 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-COMMANDS = ("run", "explain", "audit", "doctor")
+# Each is a module beside this one, loaded when it is asked for.
+COMMANDS = ("run", "ps", "ports", "open", "stop", "explain", "audit", "doctor", "profile")
 
 
 def main() -> NoReturn:
@@ -39,23 +40,9 @@ def main() -> NoReturn:
 def dispatch(arguments: list[str]) -> int:
     """The status of one subcommand; negative for the signal that killed the user's command."""
     word = arguments[0] if arguments else "--help"
-    rest = arguments[1:]
-    if word == "run":
-        from netsandbox.cli.run import main as run
-
-        return run(rest)
-    if word == "audit":
-        from netsandbox.cli.audit import main as audit
-
-        return audit(rest)
-    if word == "explain":
-        from netsandbox.cli.explain import main as explain
-
-        return explain(rest)
-    if word == "doctor":
-        from netsandbox.cli.doctor import main as doctor
-
-        return doctor(rest)
+    if word in COMMANDS:
+        status: int = __import__(f"netsandbox.cli.{word}", fromlist=["main"]).main(arguments[1:])
+        return status
     if word in ("-h", "--help", "help"):
         from netsandbox.cli.help import print_overview
 

@@ -88,10 +88,11 @@ def _unknown(name: str, known: dict[str, Option], command: str) -> str:
 
 
 def help_lines(options: Sequence[Option]) -> list[str]:
-    """The options as the help shows them."""
+    """The options as the help shows them; those with a star can be given several times."""
     lines = []
     for option in options:
         short = f"-{option.letter}, " if option.letter else "    "
         name = f"{short}--{option.name} {option.value}".rstrip()
-        lines.append(f"  {name:<36}{option.help}")
+        star = " *" if option.kind == LIST else ""
+        lines.append(f"  {name + star:<36}{option.help}")
     return lines

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from netsandbox.cli.localhost_options import localhost_of
 from netsandbox.cli.options import FLAG, LIST, VALUE, Option
 from netsandbox.errors import UsageError
 from netsandbox.settings import RunSettings
@@ -21,9 +22,9 @@ POLICY_OPTIONS = (
     Option("allow-unix-socket", LIST, "", "PATH", "let the command connect to this socket of the host"),
     Option("allow-query-type", LIST, "", "TYPE", "forward DNS questions of this type for allowed names: TXT, MX"),
     Option("offline", FLAG, "", "", "nothing leaves (the default when nothing is allowed)"),
-    Option("localhost", FLAG, "", "", "the same; the session's own loopback always works"),
+    Option("localhost", FLAG, "", "", "the same; its own localhost works in any case"),
     Option("online", FLAG, "", "", "everything but denied names, private addresses and DNS-over-HTTPS"),
-    Option("config", VALUE, "c", "FILE", "read further rules from this TOML file"),
+    Option("config", VALUE, "c", "FILE", "read further rules and settings from this TOML file"),
     Option("upstream-dns", LIST, "", "ADDRESS[:PORT]", "resolve names there, not by the host's resolv.conf"),
     Option("upstream-proxy", VALUE, "", "URL", "dial through this HTTP proxy: http://proxy.example.com:3128"),
 )
@@ -88,8 +89,18 @@ def settings_of(parsed: Parsed, file: Settings | None) -> RunSettings:
         unix_sockets=bool(parsed.all("allow-unix-socket") or (file and file.allow_unix_sockets)),
         audit_log=log or (file.audit_log if file else None),
         config=os.path.realpath(file.path) if file and file.path else None,
-        name=parsed.values.get("name"),
+        name=_name(parsed, file),
+        localhost=localhost_of(parsed, file),
     )
+
+
+def _name(parsed: Parsed, file: Settings | None) -> str | None:
+    name = parsed.values.get("name", file.name if file else None)
+    if name is not None:
+        from netsandbox.session_name import check_name
+
+        check_name(name)
+    return name
 
 
 def _server(text: str) -> tuple[str, int]:

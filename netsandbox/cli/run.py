@@ -6,6 +6,7 @@ import os
 import sys
 
 from netsandbox.api import Sandbox
+from netsandbox.cli.localhost_options import LOCALHOST_OPTIONS
 from netsandbox.cli.options import FLAG, VALUE, Option, parse
 from netsandbox.cli.policy_options import POLICY_OPTIONS, policy_of, read_config, settings_of
 from netsandbox.errors import UsageError
@@ -14,32 +15,61 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from netsandbox.api import Result
     from netsandbox.policy.policy import Policy
+    from netsandbox.settings import RunSettings
 
-OPTIONS = (
-    *POLICY_OPTIONS,
-    Option("name", VALUE, "", "NAME", "call the session so in the log"),
-    Option("backend", VALUE, "", "NAME", "namespaces (the only one on Linux so far)"),
+SESSION_OPTIONS = (
+    Option("name", VALUE, "", "NAME", "call the session so: in the log, in `netsandbox ps`, as NAME.localhost"),
+    Option("backend", VALUE, "", "NAME", "namespaces (the only one on Linux so far), or seatbelt with --dry-run"),
+    Option("dry-run", FLAG, "n", "", "print the profile of --backend seatbelt and run nothing"),
     Option("no-proxy-env", FLAG, "", "", "set no proxy variables; programs are captured all the same"),
     Option("audit-log", VALUE, "", "PATH", "write the audit log there (also: SANDBOX_AUDIT_LOG)"),
     Option("quiet", FLAG, "q", "", "say nothing about denials at the end"),
-    Option("verbose", FLAG, "v", "", "say on stderr what is allowed and where the log is"),
+    Option("verbose", FLAG, "v", "", "say on stderr what is allowed, how its ports are seen and where the log is"),
     Option("help", FLAG, "h", "", "this text"),
 )
-USAGE = "usage: netsandbox run [OPTIONS] [-- CMD [ARG…]]"
+OPTIONS = (*POLICY_OPTIONS, *LOCALHOST_OPTIONS, *SESSION_OPTIONS)
+REACH = (
+    *("allow-domain", "deny-domain", "allow-address", "allow-unix-socket"),
+    *("offline", "localhost", "online", "config"),
+)
+SERVERS = ("publish", "no-publish", "connect-host", "network-strategy")
+SESSION = ("name", "audit-log", "quiet", "verbose", "help")
+RARE = (
+    *("allow-query-type", "upstream-dns", "upstream-proxy", "no-proxy-env", "rewrite-engine"),
+    *("listening-base-port", "listening-port-count", "listening-loopback", "backend", "dry-run"),
+)
+GROUPS = {  # of the help, by what a newcomer looks for first
+    "what it may reach (docs/policy.md)": REACH,
+    "its servers, and those of this machine (docs/localhost.md)": SERVERS,
+    "the session": SESSION,
+    "rarely needed": RARE,
+}
+USAGE = """\
+usage: netsandbox run [OPTIONS] [-- CMD [ARG…]]
+
+Run CMD, or your shell. It reaches what you allow and nothing else, and every attempt is recorded.
+Servers in it can be opened from outside: `netsandbox ports` lists where.
+
+  netsandbox run --allow-domain example.com -- curl https://example.com/
+  netsandbox run --name shop -- npm run dev"""
 
 
 def main(arguments: list[str]) -> int:
     """Exit status as `subprocess` has it: negative for the signal that killed the command."""
     parsed = parse(arguments, OPTIONS, "netsandbox run")
     if "help" in parsed.flags:
-        from netsandbox.cli.help import print_help
+        from netsandbox.cli.help import print_grouped_help
 
-        return print_help(USAGE, OPTIONS)
+        return print_grouped_help(USAGE, OPTIONS, GROUPS)
     _check_words(parsed.words)
-    if parsed.values.get("backend", "namespaces") != "namespaces":
-        raise UsageError(f"unknown backend {parsed.values['backend']!a}; use --backend namespaces")
+    backend = parsed.values.get("backend", "namespaces")
+    _check_backend(backend, dry="dry-run" in parsed.flags)
     file = read_config(parsed)
     settings = settings_of(parsed, file)
+    if "dry-run" in parsed.flags:
+        from netsandbox.cli.dry_run import dry_run
+
+        return dry_run(parsed, backend, policy_of(parsed, file), settings)
     command = parsed.command or [os.environ.get("SHELL") or "/bin/sh"]
     if not command[0]:
         raise UsageError("the command is empty; write it after --")
@@ -48,18 +78,12 @@ def main(arguments: list[str]) -> int:
     def policy() -> Policy:
         decided = policy_of(parsed, file)
         if "verbose" in parsed.flags:
-            _introduce(decided)
+            _introduce(decided, settings)
         return decided
 
     with Sandbox.deferred(policy, settings) as box:
         result = box.run(command)
-    if "verbose" in parsed.flags:
-        print(f"netsandbox: audit log {result.audit_log}", file=sys.stderr)
-    if result.denied and "quiet" not in parsed.flags:
-        from netsandbox.cli.denials import denial_lines
-
-        sys.stderr.write("".join(f"netsandbox: {line}\n" for line in denial_lines(result.denied)))
-    _sweep(result)
+    _farewell(result, parsed.flags)
     return result.returncode
 
 
@@ -70,10 +94,36 @@ def _check_words(words: list[str]) -> None:
         )
 
 
-def _introduce(policy: Policy) -> None:
-    rules = [rule.text for rule in policy.allow_domains] + [rule.text for rule in policy.allow_addresses]
-    allowed = "everything that is not denied" if policy.mode == "online" else ", ".join(rules) or "nothing"
-    print(f"netsandbox: mode {policy.mode}, allowed: {allowed}", file=sys.stderr)
+def _check_backend(name: str, *, dry: bool) -> None:
+    if name == "seatbelt" and not dry:
+        raise UsageError("the backend seatbelt confines nothing here; add --dry-run to print its profile")
+    if name not in ("namespaces", "seatbelt"):
+        raise UsageError(f"unknown backend {name!a}; use --backend namespaces")
+
+
+def _introduce(policy: Policy, settings: RunSettings) -> None:
+    allowed = [rule.text for rule in policy.allow_domains] + [rule.text for rule in policy.allow_addresses]
+    if policy.mode == "online":
+        allowed = ["everything that is not denied"]
+    allowed += [f"port {port} of the host's localhost" for port in settings.localhost.connect_host]
+    print(f"netsandbox: mode {policy.mode}, allowed: {', '.join(allowed) or 'nothing'}", file=sys.stderr)
+    if settings.name is None:
+        told = "`netsandbox ps` shows the session's name and window"
+    else:
+        told = f"session {settings.name}, `netsandbox ps` shows its window"
+    if settings.localhost.publishes:
+        told += f", `netsandbox ports{' ' + settings.name if settings.name else ''}` where its servers are reached"
+    print(f"netsandbox: {told}", file=sys.stderr)
+
+
+def _farewell(result: Result, flags: set[str]) -> None:
+    if "verbose" in flags:
+        print(f"netsandbox: audit log {result.audit_log}", file=sys.stderr)
+    if result.denied and "quiet" not in flags:
+        from netsandbox.cli.denials import denial_lines
+
+        sys.stderr.write("".join(f"netsandbox: {line}\n" for line in denial_lines(result.denied)))
+    _sweep(result)
 
 
 def _hold_standard_descriptors() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import _socket
 import errno
-import sys
 
 from netsandbox_proxy.end import IN, OUT, End
 from netsandbox_proxy.limits import PARENT_HEAD
@@ -26,8 +25,8 @@ ADDRESSES = 8  # of one name; the rest would only prolong the wait
 
 _CONNECTED = (0, errno.EISCONN)
 _UNDERWAY = (errno.EINPROGRESS, errno.EALREADY)
-_LINUX = sys.platform == "linux"
-_STREAM = _socket.SOCK_STREAM | (_socket.SOCK_NONBLOCK if _LINUX else 0)
+_NONBLOCK = getattr(_socket, "SOCK_NONBLOCK", 0)  # where the kernel makes sockets so; elsewhere it takes a second call
+_STREAM = _socket.SOCK_STREAM | _NONBLOCK
 
 
 class Dial:
@@ -84,7 +83,7 @@ class Dial:
         except OSError:  # no descriptor left: this attempt fails, the others go on (INV-1)
             return False
         try:
-            if not _LINUX:
+            if not _NONBLOCK:
                 sock.setblocking(False)  # noqa: FBT003 (the C method takes no keyword)
             if family != _socket.AF_UNIX:
                 sock.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)

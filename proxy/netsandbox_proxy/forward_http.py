@@ -55,7 +55,7 @@ class ForwardHttp(HttpFlow):
     def _request(self, head: RequestHead) -> None:
         flow = self._flow
         token = flow.door.token
-        if token is not None and not compare_digest(basic_token(head) or b"", token):
+        if token is not None and not (token and compare_digest(basic_token(head) or b"", token)):
             raise ProtocolError("not-allowed", "the session's token is missing or wrong", 407)
         if head.method == b"CONNECT":
             host, port = connect_request(head)
