@@ -16,7 +16,10 @@ pytest_plugins = [
     "tests.rig.command",
     "tests.rig.leftovers",
     "tests.rig.world",
+    "tests.rig.real_servers",
+    "tests.rig.servers_inside",
     "tests.rig.namespaces",
+    "tests.rig.vite",
     "tests.rig.skips",
 ]
 

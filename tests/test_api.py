@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 import netsandbox as package
-from netsandbox import Policy, Sandbox
+from netsandbox import LocalhostSettings, Policy, RunSettings, Sandbox
 from netsandbox.errors import CommandError, NetsandboxError, UsageError
-from netsandbox.settings import RunSettings
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +46,7 @@ def pipe() -> Iterator[Any]:
 
 
 def test_the_package_offers_what_it_documents() -> None:
-    assert set(package.__all__) == {"Policy", "Result", "Sandbox", "__version__"}
+    assert set(package.__all__) == {"LocalhostSettings", "Policy", "Result", "RunSettings", "Sandbox", "__version__"}
     for name in package.__all__:
         assert getattr(package, name)
     with pytest.raises(AttributeError):
@@ -157,7 +156,7 @@ def test_any_descriptor_can_be_a_standard_one(tmp_path: Path) -> None:
     text.write_text("hello")
     script = f"""
 import os
-from netsandbox import Policy, Sandbox
+from netsandbox import LocalhostSettings, Policy, RunSettings, Sandbox
 os.closerange(3, 10)
 source = os.open({str(text)!r}, os.O_RDONLY)
 assert source == 3
@@ -166,7 +165,7 @@ with Sandbox(Policy()) as box:
     print(box.run(["sh", "-c", "cat; readlink /proc/self/fd/0 >&2"], stdin=source, stdout=out, stderr=out).returncode)
 """
     root = Path(package.__file__).parent.parent
-    paths = [str(root), *(str(root / part) for part in ("proxy", "dns"))]
+    paths = [str(root), *(str(root / part) for part in ("proxy", "dns", "portmap", "interpose"))]
     done = subprocess.run(
         [sys.executable, "-c", script],
         capture_output=True,
@@ -189,3 +188,15 @@ def test_runs_leave_no_descriptor_open(short_tmp: Path) -> None:
         before = set(os.listdir("/proc/self/fd"))
         box.run(["true"])
         assert set(os.listdir("/proc/self/fd")) == before
+
+
+def test_what_cannot_go_together_is_said_before_anything_runs() -> None:
+    with pytest.raises(UsageError, match="isolate needs no rewriting"):
+        Sandbox(Policy(), RunSettings(localhost=LocalhostSettings(engine="preload")))
+
+
+def test_the_localhost_of_a_run_is_chosen_by_its_settings(tmp_path: Path) -> None:
+    settings = RunSettings(localhost=LocalhostSettings(strategy="fail", count=3))
+    with Sandbox(Policy(), settings) as box, open(tmp_path / "out", "w+b") as out:
+        assert box.run(["sh", "-c", "echo $LISTENING_PORT_COUNT"], stdout=out.fileno()).returncode == 0
+    assert (tmp_path / "out").read_text() == "3\n"

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from netsandbox import config
 from netsandbox.config import Settings, check_proxy, check_server, load
 from netsandbox.errors import UsageError
+from netsandbox.localhost.settings import LocalhostSettings
 from netsandbox.policy.names import canonical
 from netsandbox.policy.policy import Policy
 from netsandbox.policy.verdict import Request
@@ -42,6 +43,19 @@ upstream_dns = ["192.0.2.53", "[2001:db8::53]:5353"]
 upstream_proxy = "http://user:secret@proxy.example.com:3128"
 proxy_env = false
 
+[localhost]
+network_strategy = "fail"
+rewrite_engine = "preload"
+listening_base_port = 31000
+listening_port_count = 50
+listening_loopback = "127.0.0.2"
+port_pool = [30000, 31999]
+publish = ["3000", "8080:9000"]
+connect_host = [6379, 5432, 6379]
+
+[session]
+name = "shop"
+
 [audit]
 log = "audit.jsonl"
 """
@@ -68,12 +82,30 @@ def test_everything_that_a_file_may_say(written):
     assert found.upstream_proxy == "http://user:secret@proxy.example.com:3128"
     assert found.proxy_env is False
     assert found.audit_log == "audit.jsonl"
+    assert found.name == "shop"
+    assert vars(found.localhost) == {
+        "strategy": "fail",
+        "engine": "preload",
+        "base": 31000,
+        "count": 50,
+        "device": "127.0.0.2",
+        "pool": (30000, 31999),
+        "publish": ((3000, None), (8080, 9000)),
+        "connect_host": (5432, 6379),
+    }
 
 
 def test_no_file_is_the_default():
     assert Settings().allow_domains == ()
     assert Settings().default_ports == (80, 443)
     assert Settings().proxy_env is True
+    assert Settings().localhost == LocalhostSettings()
+    assert Settings().name is None
+
+
+def test_an_empty_list_of_ports_to_publish_publishes_none(written):
+    assert load(written("[localhost]\npublish = []\n")).localhost.publish == ()
+    assert load(written("[localhost]\n")).localhost.publish is None
 
 
 @pytest.mark.attack(1)
@@ -120,6 +152,44 @@ def test_an_empty_or_absent_list_denies_everything(written, text):
         ("[network]\nupstream_proxy = 7\n", 2, "wrong type"),
         ("[network]\nproxy_env = 'false'\n", 2, "write true or false"),
         ("[network]\nproxy_env = 0\n", 2, "write true or false"),
+        ("[localhost]\nstrategy = 'fail'\n", 2, "did you mean network_strategy?"),
+        ("[localhost]\nnetwork_strategy = 'Fail'\n", 2, "use one of isolate, fail"),
+        ("[localhost]\nnetwork_strategy = ['fail']\n", 2, "wrong type"),
+        ("[localhost]\nrewrite_engine = ''\n", 2, "wrong type"),
+        ("[localhost]\nrewrite_engine = 'ptrace'\n", 2, "use one of kernel, preload"),
+        ("[localhost]\nlistening_base_port = 1023\n", 2, "from 1024 to 65535; write one, such as 20000"),
+        ("[localhost]\nlistening_base_port = 65536\n", 2, "from 1024 to 65535"),
+        ("[localhost]\nlistening_base_port = true\n", 2, "write a number"),
+        ("[localhost]\nlistening_base_port = '3000'\n", 2, "write a number"),
+        ("[localhost]\nlistening_base_port = 3e3\n", 2, "write a number"),
+        ("[localhost]\nlistening_base_port = 0x" + "f" * 4000 + "\n", 2, "write a number"),
+        ("[localhost]\nlistening_port_count = 0\n", 2, "from 1 to 4096; write one, such as 100"),
+        ("[localhost]\nlistening_port_count = 4097\n", 2, "from 1 to 4096"),
+        ("[localhost]\nlistening_port_count = -1\n", 2, "from 1 to 4096"),
+        ("[localhost]\nlistening_loopback = '192.0.2.1'\n", 2, "no address in 127.0.0.0/8"),
+        ("[localhost]\nlistening_loopback = 127\n", 2, "wrong type"),
+        ("[localhost]\nport_pool = [1023, 2000]\n", 2, "within 1024-65535, for instance [20000, 29999]"),
+        ("[localhost]\nport_pool = [3000, 2000]\n", 2, "within 1024-65535, for instance [20000, 29999]"),
+        ("[localhost]\nport_pool = [3000]\n", 2, "write [20000, 29999]"),
+        ("[localhost]\nport_pool = []\n", 2, "write [20000, 29999]"),
+        ("[localhost]\nport_pool = [3000, 4000, 5000]\n", 2, "write [20000, 29999]"),
+        ("[localhost]\nport_pool = [3000, 65536]\n", 2, "within 1024-65535, for instance [20000, 29999]"),
+        ("[localhost]\nport_pool = [3000, true]\n", 2, "wrong type"),
+        ("[localhost]\nport_pool = '3000-4000'\n", 2, "wrong type"),
+        ("[localhost]\npublish = [3000]\n", 2, "wrong type"),
+        ("[localhost]\npublish = '3000'\n", 2, "wrong type"),
+        ("[localhost]\npublish = ['3000:']\n", 2, "no number"),
+        ("[localhost]\npublish = ['3000:1:2']\n", 2, "no number"),
+        ("[localhost]\npublish = ['3000', '3000:9000']\n", 2, "named twice"),
+        ("[localhost]\nconnect_host = ['5432']\n", 2, "wrong type"),
+        ("[localhost]\nconnect_host = 5432\n", 2, "wrong type"),
+        ("[localhost]\nconnect_host = [0]\n", 2, "no number"),
+        ("[localhost]\nconnect_host = [-5]\n", 2, "no number"),
+        ("[localhost]\nconnect_host = [\n1,\n0x" + "f" * 4000 + "]\n", 4, "wrong type"),
+        ("[network]\ndefault_ports = [0x" + "f" * 4000 + "]\n", 2, "wrong type"),
+        ("[session]\nname = ''\n", 2, "wrong type"),
+        ("[session]\nname = 7\n", 2, "wrong type"),
+        ("[session]\nnam = 'x'\n", 2, "did you mean name?"),
         ("[audit]\nlog = ''\n", 2, "write a path"),
         ("[audit]\nlog = 1\n", 2, "write a path"),
         ("[network]\nmode = 'online'\nmode = 'offline'\n", 3, "invalid TOML"),
@@ -158,6 +228,11 @@ def test_an_unfinished_file_is_an_error(written):
         load(written("[network]\nallow_domains = ["))
 
 
+def test_a_number_without_end_is_an_error(written):
+    with pytest.raises(UsageError, match="invalid TOML: a number without end; correct"):
+        load(written("[localhost]\nlistening_base_port = " + "1" * 5000))
+
+
 def test_a_file_nested_without_end_is_an_error(written):
     with pytest.raises(UsageError, match="invalid TOML"):
         load(written("x = " + "[" * 50_000))
@@ -182,8 +257,9 @@ def test_any_text_is_settings_or_a_usage_error(written, text):
 
 
 def test_every_setting_has_a_key():
-    fields = {field for keys in config._TABLES.values() for field, _ in keys.values()}
-    assert fields | {"path"} == set(Settings.__annotations__)
+    fields = {table: {field for field, _ in keys.values()} for table, keys in config._TABLES.items()}
+    assert fields.pop("localhost") == set(LocalhostSettings.__annotations__)
+    assert set().union(*fields.values()) | {"path", "localhost"} == set(Settings.__annotations__)
 
 
 @pytest.mark.parametrize(

@@ -95,3 +95,51 @@ def test_modules_planted_by_the_command_never_run_outside(netsandbox: Any) -> No
     assert run.events("dns", verdict="deny", host="denied.test")
     assert not run.events("policy")
     assert not marker.exists()
+
+
+BUSY = """
+import os, socket, time
+for attempt in (lambda: socket.create_server(("127.0.0.1", 0)), lambda: socket.getaddrinfo("x.example", 80),
+                lambda: socket.create_connection(("127.0.0.1", 5999), 1), lambda: socket.socket(socket.AF_PACKET),
+                lambda: socket.socket(socket.AF_UNIX).connect(os.environ["CANARY"])):
+    try: attempt()
+    except OSError: pass
+time.sleep(0.5)
+"""
+
+
+@pytest.mark.parametrize(
+    ("localhost", "policy"),
+    [
+        ({}, {}),
+        ({"strategy": "fail"}, {}),
+        ({"strategy": "rewire-port", "engine": "preload"}, {}),
+        ({"strategy": "rewire-device", "engine": "preload"}, {}),
+        ({"connect_host": (5999,)}, {}),
+        ({}, {"allow_unix_sockets": ("/run/canary.sock",)}),
+        ({}, {"allow_domains": ("allowed.example",), "allow_query_types": ("TXT",)}),
+    ],
+    ids=str,
+)
+def test_once_the_command_runs_nothing_of_ours_is_imported(
+    workshop: Path, tmp_path: Path, localhost: dict[str, Any], policy: dict[str, Any]
+) -> None:
+    """By the Python API imports are not sealed: what came late could have been written by the command."""
+    script = f"""
+        import os, sys
+        sys.path[:0] = {PATHS!r}
+        os.environ.update(XDG_STATE_HOME={str(tmp_path)!r}, CANARY="/run/canary.sock")
+        from netsandbox import LocalhostSettings, Policy, RunSettings, Sandbox, sealing
+        from netsandbox.linux import launch
+        go = launch.Helper.go
+        def watched(self):
+            global before
+            before = set(sys.modules)
+            go(self)
+        launch.Helper.go = watched
+        settings = RunSettings(localhost=LocalhostSettings(**{localhost!r}))
+        Sandbox(Policy(**{policy!r}), settings).run([sys.executable, "-c", {BUSY!r}])
+        print(sorted(set(sys.modules) - before))
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=False)
+    assert done.stdout == "[]\n", done.stderr

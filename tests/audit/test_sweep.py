@@ -1,7 +1,8 @@
-"""Old logs go, live ones and foreign files stay."""
+"""Old logs and dead sockets go, live ones and foreign files stay."""
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from netsandbox.audit import places
 from netsandbox.audit.log import AuditLog
 from netsandbox.audit.sweep import is_live, sweep
+from tests.rig.live import killed_session
+from tests.rig.live import sessions as live_sessions
 
 
 @pytest.fixture(autouse=True)
@@ -63,3 +66,36 @@ def test_a_log_that_cannot_be_asked_counts_as_live(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "target")
     assert is_live(str(tmp_path / "link"))
     assert not is_live(str(tmp_path / "missing"))
+
+
+def test_the_socket_of_a_killed_session_goes_and_one_that_listens_stays(sessions: Path) -> None:
+    """INV-10."""
+    with live_sessions({}) as (running,):
+        killed = killed_session()
+        sweep()
+        assert not Path(killed).parent.exists()
+        assert Path(running.path).exists()
+
+
+def test_a_socket_that_never_listened_goes_when_its_maker_must_be_dead(
+    sessions: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = sessions / places.new_session_id()
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    with socket.socket(socket.AF_UNIX) as unborn:
+        unborn.bind("control.new")
+        sweep()
+        assert (folder / "control.new").exists()
+        monkeypatch.setattr("netsandbox.audit.sweep.BIRTH_SECONDS", -1)
+        sweep()
+        assert not folder.exists()
+
+
+def test_a_killed_session_does_not_keep_its_log_for_ever(sessions: Path) -> None:
+    folder = Path(killed_session()).parent
+    (folder / "audit.jsonl").write_text("{}\n")
+    log = AuditLog.open(places.log_path("20990101T120000000-0123456789abcdef"), "20990101T120000000-0123456789abcdef")
+    log.close()
+    sweep(keep_sessions=1)
+    assert not folder.exists()

@@ -10,7 +10,7 @@ import pytest
 
 from netsandbox.cli.options import parse
 from netsandbox.cli.policy_options import policy_of, read_config, settings_of
-from netsandbox.cli.run import OPTIONS
+from netsandbox.cli.run import GROUPS, OPTIONS, main
 from netsandbox.errors import UsageError
 
 pytestmark = pytest.mark.usefixtures("user_namespaces")
@@ -140,20 +140,49 @@ def test_a_quiet_run_that_fails_still_says_why(netsandbox: Any) -> None:
 
 
 def test_verbose_says_what_is_allowed_and_where_the_log_is(netsandbox: Any) -> None:
-    run = netsandbox("run", "-v", "--allow-domain", "allowed.test", "--", "true")
-    assert "mode filtered, allowed: allowed.test" in run.stderr
+    run = netsandbox("run", "-v", "--allow-domain", "allowed.test", "--connect-host", "5432", "--", "true")
+    assert "mode filtered, allowed: allowed.test, port 5432 of the host's localhost\n" in run.stderr
     assert str(run.log_path) in run.stderr
+    assert "`netsandbox ps` shows the session's name and window, `netsandbox ports` where" in run.stderr
     assert all(line.startswith("netsandbox: ") for line in run.stderr.splitlines())
 
 
-@pytest.mark.attack(190)
-@pytest.mark.parametrize("name", ["build", "../../../escaped", "/tmp/escaped", "a\x1b[31mb", "a\nb"])
-def test_the_session_is_named_in_its_log_and_in_no_path(netsandbox: Any, name: str) -> None:
-    run = netsandbox("run", "--name", name, "--", "true")
+def test_verbose_names_the_session_that_was_named_and_no_ports_where_none_are_shown(netsandbox: Any) -> None:
+    run = netsandbox("run", "-v", "--name", "shop", "--", "true")
+    assert "session shop, `netsandbox ps` shows its window, `netsandbox ports shop` where" in run.stderr
+    run = netsandbox("run", "-v", "--name", "shop", "--no-publish", "--", "true")
+    assert "netsandbox ports" not in run.stderr
+
+
+def test_the_help_has_every_option_in_one_group(capsys: pytest.CaptureFixture[str]) -> None:
+    assert sorted(name for names in GROUPS.values() for name in names) == sorted(option.name for option in OPTIONS)
+    assert main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    assert all(f"\n{title}:\n" in shown for title in GROUPS)
+    assert max(map(len, shown.splitlines())) <= 120
+
+
+def test_the_session_is_named_in_its_log_and_in_no_path(netsandbox: Any) -> None:
+    run = netsandbox("run", "--name", "build", "--", "true")
     assert run.returncode == 0
-    assert run.audit[0]["name"] == name
+    assert run.audit[0]["name"] == "build"
     assert run.log_path.parent.parent == netsandbox.home().state / "netsandbox" / "sessions"
-    assert run.log_path.read_bytes().count(b"\n") == len(run.audit)
+
+
+@pytest.mark.attack(190)
+@pytest.mark.parametrize("name", ["../../../escaped", "/tmp/escaped", "a\x1b[31mb", "a\nb", "3000", "localhost", ""])
+def test_what_cannot_be_a_name_is_refused_and_nothing_runs(netsandbox: Any, tmp_path: Path, name: str) -> None:
+    run = netsandbox("run", "--name", name, "--", "touch", str(tmp_path / "ran"))
+    assert run.returncode == 2
+    assert run.stderr.count("\n") == 1
+    assert "--name" in run.stderr
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_session_in_a_session_is_refused_in_so_many_words(netsandbox: Any) -> None:
+    run = netsandbox("run", "--", "true", env={"NETSANDBOX_SESSION": "x"})
+    assert run.returncode == 1
+    assert run.stderr == "netsandbox: this is a session of netsandbox already; start the second one outside of it\n"
 
 
 def test_arguments_of_the_command_are_counted_not_recorded(netsandbox: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -21,3 +22,12 @@ def unignored_signals() -> Iterator[None]:
     yield
     for number in ignored:
         signal.signal(number, signal.SIG_IGN)
+
+
+@pytest.fixture
+def origin(canary: Any, authority: Any) -> tuple[Any, list[str]]:
+    """An allowed origin and the options that lead to it."""
+    good = canary.http(body=b"reached")
+    authority.answer("*.test", "127.0.0.1")
+    options = ["--allow-domain", f"allowed.test:{good.port}", "--allow-address", f"127.0.0.1:{good.port}"]
+    return good, [*options, "--upstream-dns", authority.address]

@@ -13,24 +13,14 @@ from typing import Any
 
 import pytest
 
-from tests.rig.command import read_log
 from tests.rig.inside import attack, found, program
 
 pytestmark = pytest.mark.usefixtures("user_namespaces")
 
 
-@pytest.fixture
-def scene(canary: Any, authority: Any) -> tuple[Any, list[str]]:
-    """An allowed origin and the options that lead to it."""
-    good = canary.http(body=b"reached")
-    authority.answer("*.test", "127.0.0.1")
-    options = ["--allow-domain", f"allowed.test:{good.port}", "--allow-address", f"127.0.0.1:{good.port}"]
-    return good, [*options, "--upstream-dns", authority.address]
-
-
 @pytest.mark.attack(172)
-def test_172_no_byte_of_the_workload_makes_a_second_record(netsandbox: Any, scene: Any) -> None:
-    good, options = scene
+def test_172_no_byte_of_the_workload_makes_a_second_record(netsandbox: Any, origin: Any) -> None:
+    good, options = origin
     script = r"""
 forged = b'x\n{"v":1,"event":"egress","verdict":"allow","host":"forged.test"}\n'
 marks = [b"\n", b"\r", b"\r\n", b"\0", b"\x1b[2J", b"\xe2\x80\xa8", b"\xc2\x85", b"\x7f", b"\xff"]
@@ -66,8 +56,8 @@ out["twin"] = status(get(b"allowed.test", good))
 
 @pytest.mark.attack(174)
 @pytest.mark.ordinary_user
-def test_174_every_way_to_send_leaves_a_record(netsandbox: Any, scene: Any) -> None:
-    _, options = scene
+def test_174_every_way_to_send_leaves_a_record(netsandbox: Any, origin: Any) -> None:
+    _, options = origin
     script = r"""
 import ctypes
 libc = ctypes.CDLL(None, use_errno=True)
@@ -108,8 +98,8 @@ out["tcp"] = [say(b"x", ("192.0.2.1", 1007)), say(b"x", ("2001:db8::1", 1008))]
 
 
 @pytest.mark.attack(175)
-def test_175_no_connection_without_a_record_before_it_however_the_supervisor_dies(netsandbox: Any, scene: Any) -> None:
-    good, options = scene
+def test_175_no_connection_without_a_record_before_it_however_the_supervisor_dies(netsandbox: Any, origin: Any) -> None:
+    good, options = origin
     script = """
 print("ready", flush=True)
 for _ in range(100000):
@@ -150,8 +140,8 @@ def limited(netsandbox: Any, options: list[str], ports: dict[str, int], limit: i
 
 
 @pytest.mark.attack(176)
-def test_176_when_the_log_is_full_everything_is_denied_from_then_on(netsandbox: Any, scene: Any) -> None:
-    good, options = scene
+def test_176_when_the_log_is_full_everything_is_denied_from_then_on(netsandbox: Any, origin: Any) -> None:
+    good, options = origin
     script = """
 out["first"] = status(get(b"allowed.test", good))
 for number in range(200):
@@ -202,102 +192,9 @@ def test_176_a_log_that_cannot_be_written_stops_the_command_from_starting(netsan
     assert not (home.work / "elsewhere").exists()
 
 
-TAMPER = """
-def write(path, flags):
-    os.close(os.open(path, flags))
-
-tries = {
-    "append": lambda: write(log, os.O_WRONLY | os.O_APPEND),
-    "truncate": lambda: os.truncate(log, 0),
-    "open": lambda: write(log, os.O_RDWR | os.O_TRUNC),
-    "unlink": lambda: os.unlink(log),
-    "rename": lambda: os.rename(log, log + ".old"),
-    "replace": lambda: (write(log + ".new", os.O_CREAT | os.O_WRONLY), os.rename(log + ".new", log)),
-    "chmod": lambda: os.chmod(log, 0o666),
-    "chown": lambda: os.chown(log, os.getuid(), os.getgid()),
-    "touch": lambda: os.utime(log, (0, 0)),
-    "link": lambda: os.link(log, log + ".link"),
-    "symlink": lambda: os.symlink("/dev/null", log),
-    "rename exchange": lambda: os.rename(log + ".new", log),
-}
-out["tries"] = {name: refused(call) for name, call in tries.items()}
-out["page"] = status(get(b"allowed.test", good))
-"""
-
-
 @pytest.mark.attack(176)
-@pytest.mark.ordinary_user
-@pytest.mark.parametrize("named_by", ["the option", "the variable", "the configuration"])
-def test_176_a_log_in_the_project_folder_is_out_of_the_workloads_reach(
-    netsandbox: Any, scene: Any, named_by: str
-) -> None:
-    """INV-8: the workload owns the folder, and still neither changes, moves nor removes the log."""
-    good, options = scene
-    log, config = netsandbox.home().work / "audit.jsonl", netsandbox.home().path / "rules.toml"
-    config.write_text(f'[audit]\nlog = "{log}"\n')
-    chosen = {"the option": ["--audit-log", str(log)], "the configuration": ["--config", str(config)]}
-    env = {"SANDBOX_AUDIT_LOG": str(log)} if named_by == "the variable" else None
-    ports = {"good": good.port, "log": str(log)}
-    tried = attack(netsandbox, [*options, *chosen.get(named_by, [])], TAMPER, arguments=ports, env=env)
-    worked = {name for name, error in tried.out["tries"].items() if error is None}
-    assert worked == set()
-    assert tried.out["page"] == 200
-    records = read_log(log)
-    assert records[0]["event"] == "session.start"
-    assert [record["status"] for record in records if record["event"] == "session.end"] == [0]
-    assert netsandbox("audit", "verify", log).returncode == 0
-
-
-@pytest.mark.attack(149)
-@pytest.mark.attack(176)
-@pytest.mark.ordinary_user
-@pytest.mark.parametrize("place", ["the default one", "a folder of the project"])
-def test_149_176_the_folders_over_a_log_cannot_be_moved_to_put_a_forged_one_there(
-    netsandbox: Any, scene: Any, place: str
-) -> None:
-    good, options = scene
-    home = netsandbox.home()
-    deep = home.work / "logs" / "deep"
-    deep.mkdir(parents=True)
-    for folder in (deep, deep.parent):
-        os.chown(folder, netsandbox.identity.uid, netsandbox.identity.gid)
-    chosen = [] if place == "the default one" else ["--audit-log", str(deep / "audit.jsonl")]
-    folders = [home.state] if place == "the default one" else [deep, deep.parent]
-    script = """
-out["moved"] = [refused(os.rename, folder, folder + ".old") for folder in folders]
-out["relative"] = [refused(os.rename, os.path.relpath(folder), os.path.relpath(folder) + ".old") for folder in folders]
-open("file", "w").close()
-os.rename("file", os.getcwd() + "/renamed")
-out["page"] = status(get(b"allowed.test", good))
-"""
-    arguments = {"good": good.port, "folders": [str(folder) for folder in folders]}
-    tried = attack(netsandbox, [*options, *chosen], script, arguments=arguments)
-    assert None not in tried.out["moved"]
-    assert None not in tried.out["relative"]
-    assert tried.out["page"] == 200
-    assert netsandbox("audit", "verify", tried.run.log_path).returncode == 0
-
-
-@pytest.mark.attack(176)
-@pytest.mark.ordinary_user
-def test_176_the_state_folder_of_all_sessions_is_empty_and_read_only_inside(netsandbox: Any) -> None:
-    netsandbox("run", "--", "true")
-    state = netsandbox.home().state / "netsandbox"
-    script = """
-out["seen"] = os.listdir(state)
-out["write"] = [refused(os.mkdir, state + "/sessions"), refused(os.rename, state, state + ".old")]
-out["write"].append(refused(os.rmdir, state))
-out["found"] = [os.path.join(top, name) for top, _, names in os.walk(os.path.dirname(state)) for name in names]
-"""
-    tried = attack(netsandbox, [], script, arguments={"state": str(state)})
-    assert (tried.out["seen"], tried.out["found"]) == ([], [])
-    assert None not in tried.out["write"]
-    assert len(netsandbox.home().logs()) == 2
-
-
-@pytest.mark.attack(176)
-def test_176_a_log_that_is_deleted_from_outside_stops_the_traffic(netsandbox: Any, scene: Any) -> None:
-    good, options = scene
+def test_176_a_log_that_is_deleted_from_outside_stops_the_traffic(netsandbox: Any, origin: Any) -> None:
+    good, options = origin
     script = """
 out["first"] = status(get(b"allowed.test", good))
 print("deleted?", flush=True)
@@ -315,8 +212,8 @@ out["second"] = status(get(b"allowed.test", good))
 
 
 @pytest.mark.attack(177)
-def test_177_long_names_do_not_make_long_records(netsandbox: Any, scene: Any) -> None:
-    _, options = scene
+def test_177_long_names_do_not_make_long_records(netsandbox: Any, origin: Any) -> None:
+    _, options = origin
     script = """
 for number in range(500):
     host = b"n%d" % number + b"a" * 8000
@@ -330,8 +227,8 @@ out["done"] = True
 
 
 @pytest.mark.attack(179)
-def test_179_secrets_of_requests_are_in_no_record(netsandbox: Any, scene: Any) -> None:
-    good, options = scene
+def test_179_secrets_of_requests_are_in_no_record(netsandbox: Any, origin: Any) -> None:
+    good, options = origin
     script = r"""
 auth = b"Authorization: Bearer hdr-secret\r\nCookie: a=cookie-secret\r\nProxy-Authorization: Basic cHJveHktc2VjcmV0\r\n"
 out["page"] = status(get(b"allowed.test", good, b"/path-secret?token=query-secret", auth))
@@ -351,8 +248,8 @@ with dial() as sock:
 
 
 @pytest.mark.attack(180)
-def test_180_a_blocked_call_shows_in_the_summary_and_can_fail_a_build(netsandbox: Any, scene: Any) -> None:
-    good, options = scene
+def test_180_a_blocked_call_shows_in_the_summary_and_can_fail_a_build(netsandbox: Any, origin: Any) -> None:
+    good, options = origin
     denied = attack(netsandbox, options, 'get(b"denied.test", good)', arguments={"good": good.port})
     expected = f"denied denied.test:{good.port} (not-allowed); allow it with --allow-domain denied.test:{good.port}"
     assert denied.run.stderr == f"netsandbox: {expected}\n"
@@ -365,8 +262,8 @@ def test_180_a_blocked_call_shows_in_the_summary_and_can_fail_a_build(netsandbox
 
 
 @pytest.mark.attack(181)
-def test_181_a_changed_log_is_noticed(netsandbox: Any, scene: Any) -> None:
-    good, options = scene
+def test_181_a_changed_log_is_noticed(netsandbox: Any, origin: Any) -> None:
+    good, options = origin
     tried = attack(
         netsandbox, options, 'get(b"allowed.test", good); get(b"x.test", good)', arguments={"good": good.port}
     )
@@ -384,24 +281,3 @@ def test_181_a_changed_log_is_noticed(netsandbox: Any, scene: Any) -> None:
     for change in changes:
         log.write_text(change)
         assert netsandbox("audit", "verify", log).returncode == 1
-
-
-@pytest.mark.attack(176)
-def test_a_folder_of_logs_is_out_of_reach_for_every_session(netsandbox: Any) -> None:
-    """INV-8: with --audit-log DIR/ the logs of other sessions are no more the command's than its own."""
-    folder = netsandbox.home().work / "logs"
-    assert netsandbox("run", "--audit-log", f"{folder}/", "--", "true").returncode == 0
-    (first,) = folder.iterdir()
-    before = first.read_bytes()
-    script = f'ls "{folder}"; true > "{first}"; rm "{first}"; mv "{folder}" "{folder}2"; echo done'
-    run = netsandbox("run", "--audit-log", f"{folder}/", "--", "sh", "-c", script)
-    assert run.stdout == "done\n"
-    assert first.read_bytes() == before
-    assert len(list(folder.iterdir())) == 2  # the twin: the second session's own log was written
-
-
-def test_a_folder_of_logs_that_is_the_working_directory_is_refused(netsandbox: Any) -> None:
-    work = netsandbox.home().work
-    run = netsandbox("run", "--audit-log", "./", "--", "touch", "started", cwd=work)
-    assert (run.returncode, len(run.stderr.splitlines())) == (2, 1)
-    assert not (work / "started").exists()

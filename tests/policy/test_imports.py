@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +22,7 @@ def imported(statement: str) -> set[str]:
     run = subprocess.run(
         [sys.executable, "-X", "importtime", "-S", "-c", statement],
         cwd=root,
+        env={**os.environ, "PYTHONPATH": str(root / "portmap")},
         capture_output=True,
         text=True,
         check=True,

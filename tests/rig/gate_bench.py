@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from socket import AF_INET, AF_INET6
 from typing import Any
 
 from netsandbox_dns.guard import TunnelGuard
@@ -10,7 +11,7 @@ from netsandbox_dns.pool import SyntheticPool
 from netsandbox_dns.upstream import Failed, Found
 from netsandbox_proxy.contract import Attempt
 
-from netsandbox.gate import AF_INET, AF_INET6, Gate
+from netsandbox.gate import Gate
 from netsandbox.policy.ip import Address
 from netsandbox.policy.policy import Policy
 

@@ -14,7 +14,7 @@ from tests.rig import processes
 if TYPE_CHECKING:
     from tests.rig.command import CommandLine, Home, Spawned
 
-KEPT = ("audit.jsonl",)  # the log outlives its session; that is what it is for
+KEPT = ("audit.jsonl", "names")  # the log outlives its session; names are locked in a file that stays, empty
 LISTEN, UDP_BOUND = "0A", "07"
 
 

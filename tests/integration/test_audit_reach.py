@@ -1,0 +1,126 @@
+"""The log is out of the workload's reach wherever it lies (INV-8)."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+from tests.rig.command import read_log
+from tests.rig.inside import attack
+
+pytestmark = pytest.mark.usefixtures("user_namespaces")
+
+TAMPER = """
+def write(path, flags):
+    os.close(os.open(path, flags))
+
+tries = {
+    "append": lambda: write(log, os.O_WRONLY | os.O_APPEND),
+    "truncate": lambda: os.truncate(log, 0),
+    "open": lambda: write(log, os.O_RDWR | os.O_TRUNC),
+    "unlink": lambda: os.unlink(log),
+    "rename": lambda: os.rename(log, log + ".old"),
+    "replace": lambda: (write(log + ".new", os.O_CREAT | os.O_WRONLY), os.rename(log + ".new", log)),
+    "chmod": lambda: os.chmod(log, 0o666),
+    "chown": lambda: os.chown(log, os.getuid(), os.getgid()),
+    "touch": lambda: os.utime(log, (0, 0)),
+    "link": lambda: os.link(log, log + ".link"),
+    "symlink": lambda: os.symlink("/dev/null", log),
+    "rename exchange": lambda: os.rename(log + ".new", log),
+}
+out["tries"] = {name: refused(call) for name, call in tries.items()}
+out["page"] = status(get(b"allowed.test", good))
+"""
+
+
+@pytest.mark.attack(176)
+@pytest.mark.ordinary_user
+@pytest.mark.parametrize("named_by", ["the option", "the variable", "the configuration"])
+def test_176_a_log_in_the_project_folder_is_out_of_the_workloads_reach(
+    netsandbox: Any, origin: Any, named_by: str
+) -> None:
+    """INV-8: the workload owns the folder, and still neither changes, moves nor removes the log."""
+    good, options = origin
+    log, config = netsandbox.home().work / "audit.jsonl", netsandbox.home().path / "rules.toml"
+    config.write_text(f'[audit]\nlog = "{log}"\n')
+    chosen = {"the option": ["--audit-log", str(log)], "the configuration": ["--config", str(config)]}
+    env = {"SANDBOX_AUDIT_LOG": str(log)} if named_by == "the variable" else None
+    ports = {"good": good.port, "log": str(log)}
+    tried = attack(netsandbox, [*options, *chosen.get(named_by, [])], TAMPER, arguments=ports, env=env)
+    worked = {name for name, error in tried.out["tries"].items() if error is None}
+    assert worked == set()
+    assert tried.out["page"] == 200
+    records = read_log(log)
+    assert records[0]["event"] == "session.start"
+    assert [record["status"] for record in records if record["event"] == "session.end"] == [0]
+    assert netsandbox("audit", "verify", log).returncode == 0
+
+
+@pytest.mark.attack(149)
+@pytest.mark.attack(176)
+@pytest.mark.ordinary_user
+@pytest.mark.parametrize("place", ["the default one", "a folder of the project"])
+def test_149_176_the_folders_over_a_log_cannot_be_moved_to_put_a_forged_one_there(
+    netsandbox: Any, origin: Any, place: str
+) -> None:
+    good, options = origin
+    home = netsandbox.home()
+    deep = home.work / "logs" / "deep"
+    deep.mkdir(parents=True)
+    for folder in (deep, deep.parent):
+        os.chown(folder, netsandbox.identity.uid, netsandbox.identity.gid)
+    chosen = [] if place == "the default one" else ["--audit-log", str(deep / "audit.jsonl")]
+    folders = [home.state] if place == "the default one" else [deep, deep.parent]
+    script = """
+out["moved"] = [refused(os.rename, folder, folder + ".old") for folder in folders]
+out["relative"] = [refused(os.rename, os.path.relpath(folder), os.path.relpath(folder) + ".old") for folder in folders]
+open("file", "w").close()
+os.rename("file", os.getcwd() + "/renamed")
+out["page"] = status(get(b"allowed.test", good))
+"""
+    arguments = {"good": good.port, "folders": [str(folder) for folder in folders]}
+    tried = attack(netsandbox, [*options, *chosen], script, arguments=arguments)
+    assert None not in tried.out["moved"]
+    assert None not in tried.out["relative"]
+    assert tried.out["page"] == 200
+    assert netsandbox("audit", "verify", tried.run.log_path).returncode == 0
+
+
+@pytest.mark.attack(176)
+@pytest.mark.ordinary_user
+def test_176_the_state_folder_of_all_sessions_is_empty_and_read_only_inside(netsandbox: Any) -> None:
+    netsandbox("run", "--", "true")
+    state = netsandbox.home().state / "netsandbox"
+    script = """
+out["seen"] = os.listdir(state)
+out["write"] = [refused(os.mkdir, state + "/sessions"), refused(os.rename, state, state + ".old")]
+out["write"].append(refused(os.rmdir, state))
+out["found"] = [os.path.join(top, name) for top, _, names in os.walk(os.path.dirname(state)) for name in names]
+"""
+    tried = attack(netsandbox, [], script, arguments={"state": str(state)})
+    assert (tried.out["seen"], tried.out["found"]) == ([], [])
+    assert None not in tried.out["write"]
+    assert len(netsandbox.home().logs()) == 2
+
+
+@pytest.mark.attack(176)
+def test_a_folder_of_logs_is_out_of_reach_for_every_session(netsandbox: Any) -> None:
+    """INV-8: with --audit-log DIR/ the logs of other sessions are no more the command's than its own."""
+    folder = netsandbox.home().work / "logs"
+    assert netsandbox("run", "--audit-log", f"{folder}/", "--", "true").returncode == 0
+    (first,) = folder.iterdir()
+    before = first.read_bytes()
+    script = f'ls "{folder}"; true > "{first}"; rm "{first}"; mv "{folder}" "{folder}2"; echo done'
+    run = netsandbox("run", "--audit-log", f"{folder}/", "--", "sh", "-c", script)
+    assert run.stdout == "done\n"
+    assert first.read_bytes() == before
+    assert len(list(folder.iterdir())) == 2  # the twin: the second session's own log was written
+
+
+def test_a_folder_of_logs_that_is_the_working_directory_is_refused(netsandbox: Any) -> None:
+    work = netsandbox.home().work
+    run = netsandbox("run", "--audit-log", "./", "--", "touch", "started", cwd=work)
+    assert (run.returncode, len(run.stderr.splitlines())) == (2, 1)
+    assert not (work / "started").exists()

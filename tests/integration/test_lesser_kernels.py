@@ -1,0 +1,93 @@
+"""Where the kernel lacks what the boundary needs, nothing runs and the user hears what to do (INV-1)."""
+
+from __future__ import annotations
+
+import errno
+import platform
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = [pytest.mark.usefixtures("user_namespaces")]
+
+# Stands for an older kernel or a container's profile: the named system call fails with the given error, then COMMAND.
+LESSER = r"""
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    unsigned int number = (unsigned)atoi(argv[1]), error = (unsigned)atoi(argv[2]), mask = (unsigned)atoi(argv[3]);
+    struct sock_filter steps[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, mask ? 0 : 2, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, mask, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = { sizeof steps / sizeof *steps, steps };
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || syscall(SYS_seccomp, 1, 0, &program)) return 99;
+    execvp(argv[4], argv + 4);
+    return 98;
+}
+"""
+CLONE_NEWUSER = 0x10000000
+
+# (system call on x86_64, error, bits of its first argument of which one must be set, or 0 for every call)
+LESSER_KERNELS = {
+    "no-user-namespaces": (56, errno.EPERM, CLONE_NEWUSER),
+    "no-room": (56, errno.ENOSPC, CLONE_NEWUSER),
+    "no-mounts": (165, errno.EPERM, 0),
+    "no-mount-setattr": (442, errno.ENOSYS, 0),
+    "no-close-range": (436, errno.ENOSYS, 0),
+}
+
+
+def refuses(home: Any, command: list[str | Path]) -> str:
+    """Runs `COMMAND… netsandbox run -- touch MARK`; it must fail and MARK must not be there. Its message."""
+    mark = home.work / "ran"
+    product = [home.identity.python, "-m", "netsandbox", "run", "--", "touch", mark]
+    run = subprocess.run(
+        [*command, *product],
+        env=home.environment(None),
+        cwd=home.work,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+        **home.identity.popen,
+    )
+    assert not mark.exists(), "the command ran unconfined"
+    assert run.returncode == 1, run.stderr
+    assert run.stderr.startswith("netsandbox: ")
+    assert "Traceback" not in run.stderr
+    return run.stderr
+
+
+@pytest.mark.ordinary_user
+@pytest.mark.attack(134)
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the stand-in names system calls by their x86_64 numbers")
+@pytest.mark.parametrize("lacking", sorted(LESSER_KERNELS))
+def test_a_lesser_kernel_is_refused_with_advice(netsandbox: Any, probe: Any, lacking: str) -> None:
+    """134: never unconfined instead (INV-1); the message says what to do."""
+    number, error, mask = LESSER_KERNELS[lacking]
+    lesser = [probe("lesser", LESSER), str(number), str(error), str(mask)]
+    text = refuses(netsandbox.home(), lesser)
+    if lacking == "no-user-namespaces":
+        assert "container" in text
+
+
+@pytest.mark.attack(134)
+def test_forbidden_user_namespaces_are_named_with_the_switch(netsandbox: Any) -> None:
+    forbid = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'
+    text = refuses(netsandbox.home(), ["unshare", "--user", "--map-root-user", "sh", "-c", forbid, "sh"])
+    assert "sysctl -w user.max_user_namespaces=" in text

@@ -1,0 +1,85 @@
+"""Real sessions, seen and ended from outside by their user, and never from inside."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.ordinary_user]
+
+INSIDE = """\
+import socket, sys
+for path in sys.argv[1:]:
+    for act in (lambda: open(path).close(), lambda: socket.socket(socket.AF_UNIX).connect(path)):
+        try:
+            act()
+            print("reached", path)
+        except OSError as error:
+            print("refused", error.errno)
+"""
+
+
+def wait_until_asked(netsandbox: Any, *words: str) -> Any:
+    """What the command prints as JSON, once that is not empty."""
+    until = time.monotonic() + 10
+    while not (found := json.loads(netsandbox(*words, "--json").stdout)):
+        assert time.monotonic() < until, "no session appeared"
+        time.sleep(0.05)
+    return found
+
+
+def control_of(netsandbox: Any, session: str) -> Path:
+    return Path(netsandbox.home().state, "netsandbox", "sessions", session, "control")
+
+
+def test_a_server_is_listed_with_its_url_and_stopped_by_name(netsandbox: Any) -> None:
+    running = netsandbox.spawn("run", "--name", "shop", "--", netsandbox.python, "-m", "http.server", "3000")
+    (entry,) = wait_until_asked(netsandbox, "ports")
+    assert (entry["name"], entry["port"]) == ("shop", 3000)
+    (status,) = json.loads(netsandbox("ps", "--json").stdout)
+    assert status["pid"] == running.pid
+    assert status["command"][-3:] == ["-m", "http.server", "3000"]
+    assert netsandbox("open", "--print", "shop").stdout == f"{entry['url']}\n"
+    done = netsandbox("stop", "shop")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert running.wait(5) != 0
+    assert json.loads(netsandbox("ps", "--json").stdout) == []
+
+
+def test_a_name_is_free_as_soon_as_stop_returns(netsandbox: Any) -> None:
+    netsandbox.spawn("run", "--name", "shop", "--", "sleep", "60")
+    wait_until_asked(netsandbox, "ps")
+    taken = netsandbox("run", "--name", "shop", "--", "true")
+    assert taken.returncode == 1
+    assert "shop is running already; choose another --name or `netsandbox stop shop`" in taken.stderr
+    assert netsandbox("stop", "shop").returncode == 0
+    assert netsandbox("run", "--name", "shop", "--", "true").returncode == 0
+
+
+def test_a_killed_supervisor_leaves_no_session_and_no_socket(netsandbox: Any) -> None:
+    """INV-10."""
+    running = netsandbox.spawn("run", "--", "sleep", "60")
+    (status,) = wait_until_asked(netsandbox, "ps")
+    running.process.kill()
+    running.wait()
+    assert control_of(netsandbox, status["session"]).exists()
+    assert json.loads(netsandbox("ps", "--json").stdout) == []
+    assert not control_of(netsandbox, status["session"]).exists()
+
+
+@pytest.mark.attack(171)
+def test_no_session_reaches_a_control_socket_its_own_or_anothers(netsandbox: Any) -> None:
+    """INV-8: not by name, and not by asking `ps`, even where some Unix sockets are allowed."""
+    netsandbox.spawn("run", "--name", "victim", "--", "sleep", "60")
+    (status,) = wait_until_asked(netsandbox, "ps")
+    control = control_of(netsandbox, status["session"])
+    for allowed in ([], ["--allow-unix-socket", netsandbox.home().path / "some.sock"]):
+        tried = netsandbox("run", *allowed, "--", netsandbox.python, "-c", INSIDE, control, control.parent)
+        assert tried.returncode == 0, tried.stderr
+        assert "reached" not in tried.stdout
+        assert tried.stdout.count("refused") == 4
+    assert json.loads(netsandbox("ps", "--json").stdout)[0]["name"] == "victim"

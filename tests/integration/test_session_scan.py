@@ -1,0 +1,136 @@
+"""Fifty sessions at once, all on port 3000, each scanning everything on loopback for the others: nobody finds anybody.
+
+Half of them are an ordinary user's. Each has a secret that it gives to whoever connects: its own user on the host gets
+it where `netsandbox ps` says, and nothing else that answers inside a session says a word of it.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.rig.localhost import heard, source
+
+pytestmark = pytest.mark.usefixtures("user_namespaces")
+
+SESSIONS = 50
+STRATEGIES = ("isolate", "rewire-device", "rewire-port", "isolate", "fail")
+DOORS = {53, 1008, 1009}  # DNS, proxy, transparent proxy: each session has its own at these numbers
+SCAN = 65535
+
+
+class Member:
+    """One session of the crowd."""
+
+    def __init__(self, netsandbox: Any, program: Path, number: int) -> None:
+        self.secret = f"secret-{number}-of-the-crowd"
+        self.name = f"crowd-{number}"
+        self.strategy = STRATEGIES[number % len(STRATEGIES)]
+        self.as_user = number % 2 == 1
+        port = "$LISTENING_BASE_PORT" if self.strategy == "fail" else "3000"
+        command = ("sh", "-c", f'exec "$1" "$2" {port}', "sh", program, self.secret)
+        options = ("-q", "--name", self.name, "--network-strategy", self.strategy)
+        self.spawned = netsandbox.spawn("run", *options, "--", *command, as_user=self.as_user, stdin=subprocess.PIPE)
+        self.status: dict[str, Any] = {}
+
+    @property
+    def window(self) -> range:
+        window = self.status["window"]
+        return range(window["base"], window["base"] + window["count"])
+
+    @property
+    def inner_port(self) -> int:
+        return int(self.status["window"]["base"]) if self.strategy == "fail" else 3000
+
+    def await_listening(self) -> None:
+        process = self.spawned.process
+        assert process.stdout.readline() == b"listening\n", (self.strategy, self.as_user, process.stderr.read())
+
+    def scan(self, neighbours: list[Member]) -> None:
+        """All of 127.0.0.1 and the pool of ::1; of the neighbours, their devices and windows."""
+        words = [f"127.0.0.1:1-{SCAN}", "::1:20000-29999", "::1:1-4096", "127.0.0.2:2900-3100"]
+        for other in neighbours:
+            device, base = other.status["device"], other.window.start
+            words += [f"{device}:3000-3000", f"{device}:{base}-{base + 4}", f"::ffff:{device}:3000-3000"]
+        self._write(" ".join(words) + "\n")
+
+    def finish(self) -> None:
+        self.spawned.process.stdin.close()
+        assert self.spawned.wait(30) == 0
+
+    def _write(self, line: str) -> None:
+        self.spawned.process.stdin.write(line.encode())
+        self.spawned.process.stdin.flush()
+
+
+def learn(netsandbox: Any, crowd: list[Member]) -> None:
+    """What `ps` says of each, asked by whoever it belongs to."""
+    for as_user in (False, True):
+        listed = json.loads(netsandbox("ps", "--json", as_user=as_user).stdout)
+        by_name = {status["name"]: status for status in listed}
+        for member in crowd:
+            if member.as_user == as_user:
+                member.status = by_name[member.name]
+    assert all(len(member.status["ports"]) == 1 for member in crowd), [member.status for member in crowd]
+
+
+def assert_reached_from_the_host(crowd: list[Member]) -> None:
+    """The twin: every session's own place, and only its own, gives its secret."""
+    for member in crowd:
+        (port,) = member.status["ports"]
+        assert port["port"] == member.inner_port
+        assert heard(port["host_address"], port["host_port"]) == member.secret.encode()
+        if port["device_address"] is not None:
+            assert port["device_address"] == member.status["device"]
+            assert heard(port["device_address"], member.inner_port) == member.secret.encode()
+
+
+def assert_found_only_itself(member: Member) -> None:
+    found = member.spawned.read_until(b"done ", 240).decode().splitlines()[:-1]
+    attempts, refused = map(int, member.spawned.read_until(b"\n").split())
+    answers = [line.split(" ", 2) for line in found]
+    doors = [answer for answer in answers if int(answer[1]) in DOORS]
+    own = [answer for answer in answers if answer not in doors]
+    assert {answer[2] for answer in doors} <= {"-"}
+    assert own == [["127.0.0.1", str(member.inner_port), member.secret]]
+    assert len(answers) + refused == attempts
+    assert attempts > SCAN
+
+
+@pytest.mark.attack(108)
+@pytest.mark.attack(209)
+def test_fifty_sessions_on_the_same_port_never_meet(netsandbox: Any, leftovers: Any, probe: Any) -> None:
+    netsandbox("run", "--", "true")  # an account's first session makes files for locks, which stay
+    before = leftovers()
+    program = probe("scan", source("scan.c"), static=True)
+    crowd = [Member(netsandbox, program, number) for number in range(SESSIONS)]
+    for member in crowd:
+        member.await_listening()
+    learn(netsandbox, crowd)
+    ports = [port for member in crowd for port in member.window]
+    assert len(ports) == len(set(ports))
+    assert len({member.status["device"] for member in crowd}) == SESSIONS
+    assert_reached_from_the_host(crowd)
+    for number, member in enumerate(crowd):
+        member.scan([crowd[(number + step) % SESSIONS] for step in (1, 7, 25)])
+    for member in crowd:
+        assert_found_only_itself(member)
+    assert_reached_from_the_host(crowd)
+    for member in crowd:
+        member.finish()
+    left = {kind: things for kind, things in (leftovers() - before).items() if kind != "ports"}
+    assert not left
+    assert not [member.name for member in crowd if is_still_served(member)]
+
+
+def is_still_served(member: Member) -> bool:
+    """Another session may have the place by now, but nobody has the secret."""
+    (port,) = member.status["ports"]
+    try:
+        return heard(port["host_address"], port["host_port"], 2) == member.secret.encode()
+    except OSError:
+        return False

@@ -1,0 +1,228 @@
+"""Calls on Unix sockets that are odd, interrupted or waiting when their caller or the supervisor dies harm nobody.
+
+The verdict is the canary's: the forbidden listener counts its accepts, and a run must also show that the good one
+works.
+"""
+
+from __future__ import annotations
+
+import signal
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.rig.unix_probe import results, script
+
+pytestmark = [pytest.mark.usefixtures("user_namespaces")]
+
+ODD = r"""
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+static void try(const char *what, long result) { printf("%s %s\n", what, result < 0 ? strerrorname_np(errno) : "ok"); }
+int main(int argc, char **argv)
+{
+    struct sockaddr_un good = { .sun_family = AF_UNIX }, wrong = { .sun_family = AF_INET };
+    struct sockaddr_in away = { .sin_family = AF_INET, .sin_port = htons(80) };
+    char *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct sockaddr_un *torn = (void *)(page + 4096 - 8);
+    int s = socket(AF_UNIX, SOCK_STREAM, 0), file = open("/dev/null", O_RDWR), path = open(argv[1], O_PATH);
+    strcpy(good.sun_path, argv[1]);
+    munmap(page + 4096, 4096);
+    torn->sun_family = AF_UNIX;
+    try("null", syscall(SYS_connect, s, NULL, sizeof good));
+    try("kernel", syscall(SYS_connect, s, 0xffffffff81000000UL, sizeof good));
+    try("wild", syscall(SYS_connect, s, ~0UL, sizeof good));
+    try("torn", syscall(SYS_connect, s, torn, sizeof good));
+    try("long", syscall(SYS_connect, s, &good, 129));
+    try("negative", syscall(SYS_connect, s, &good, -1));
+    try("nothing", syscall(SYS_connect, s, &good, 0));
+    try("short", syscall(SYS_connect, s, &good, 1));
+    try("family", syscall(SYS_connect, s, &wrong, sizeof wrong));
+    try("internet", syscall(SYS_connect, s, &away, sizeof away));
+    try("closed", syscall(SYS_connect, 77, &good, sizeof good));
+    try("minus", syscall(SYS_connect, -1, &good, sizeof good));
+    try("file", syscall(SYS_connect, file, &good, sizeof good));
+    try("path", syscall(SYS_connect, path, &good, sizeof good));
+    try("bind", syscall(SYS_bind, s, &good, sizeof good));
+    try("listen", listen(s, 1));
+    try("fresh", syscall(SYS_connect, socket(AF_UNIX, SOCK_STREAM, 0), &good, sizeof good));
+    prctl(PR_SET_DUMPABLE, 0);
+    try("secretive", syscall(SYS_connect, socket(AF_UNIX, SOCK_STREAM, 0), &good, sizeof good));
+    return 0;
+}
+"""
+
+
+@pytest.mark.ordinary_user
+@pytest.mark.attack(117)
+def test_what_cannot_be_read_is_refused(netsandbox: Any, canary: Any, probe: Any, short_tmp: Path) -> None:
+    """117: null, kernel, wild and torn pointers, lengths, families and descriptors that are none (INV-1)."""
+    good = canary.unix(short_tmp / "good.sock")
+    run = netsandbox("run", "--allow-unix-socket", good.path, "--", probe("odd", ODD), good.path)
+    found = dict(line.split() for line in run.stdout.splitlines())
+    assert found.pop("fresh") == "ok", found
+    secretive = found.pop("secretive")
+    assert {found.pop(name) for name in ("null", "kernel", "wild", "torn")} == {"EFAULT"}
+    assert {found.pop(name) for name in ("long", "negative", "nothing", "short", "family", "internet", "listen")} == {
+        "EINVAL"
+    }
+    assert {found.pop(name) for name in ("closed", "minus", "path")} == {"EBADF"}
+    assert found == {"file": "ENOTSOCK", "bind": "EACCES"}
+    assert good.accepts == 1 + (secretive == "ok")
+    assert run.events("socket", verdict="deny", reason="malformed")
+
+
+MORTAL = r"""
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    struct sockaddr_un good = { .sun_family = AF_UNIX }, bad = { .sun_family = AF_UNIX };
+    strcpy(good.sun_path, argv[1]);
+    strcpy(bad.sun_path, argv[2]);
+    for (int i = 0; i < 400; i++) {
+        pid_t child = fork();
+        if (child == 0)
+            for (int j = 0;; j++) {
+                int s = socket(AF_UNIX, SOCK_STREAM, 0);
+                connect(s, (struct sockaddr *)(j % 2 ? &good : &bad), sizeof good);
+                close(s);
+            }
+        usleep(rand() % 3000);
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+    }
+    int s = socket(AF_UNIX, SOCK_STREAM, 0);
+    puts(connect(s, (struct sockaddr *)&good, sizeof good) ? "lost" : "served");
+    return 0;
+}
+"""
+
+
+@pytest.mark.attack(118)
+def test_callers_that_die_in_the_middle_do_no_harm(netsandbox: Any, canary: Any, probe: Any, short_tmp: Path) -> None:
+    good, bad = canary.unix(short_tmp / "good.sock"), canary.unix(short_tmp / "bad.sock")
+    run = netsandbox("run", "--allow-unix-socket", good.path, "--", probe("mortal", MORTAL), good.path, bad.path)
+    assert run.stdout == "served\n"
+    assert bad.accepts == 0
+    assert good.accepts > 100
+
+
+@pytest.mark.attack(119)
+def test_calls_that_wait_fail_when_the_supervisor_dies(
+    netsandbox: Any, canary: Any, leftovers: Any, short_tmp: Path
+) -> None:
+    good = canary.unix(short_tmp / "good.sock", echo=True)
+    body = """
+print(talk(sys.argv[1]), flush=True); sys.stdin.readline()
+report(trapped=lambda: talk(sys.argv[1]))
+"""
+    option = ("--allow-unix-socket", good.path)
+    running = netsandbox.spawn("run", *option, "--", netsandbox.python, "-c", script(body), good.path, stdin=-1)
+    running.read_until(b"hello")
+    watch = leftovers.watch(running)
+    running.signal(signal.SIGSTOP)
+    running.process.stdin.write(b"\n")
+    running.process.stdin.flush()
+    time.sleep(0.2)
+    running.signal(signal.SIGKILL)
+    running.wait()
+    watch.assert_gone(within=1.0)
+    assert good.accepts == 1
+
+
+INTERRUPTED = r"""
+#define _GNU_SOURCE
+#include <errno.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+static volatile sig_atomic_t rings;
+static void ring(int number) { rings++; }
+int main(int argc, char **argv)
+{
+    struct sigaction action = { .sa_handler = ring, .sa_flags = SA_RESTART };
+    struct itimerval often = { { 0, 300 }, { 0, 300 } };
+    struct sockaddr_un good = { .sun_family = AF_UNIX };
+    struct sockaddr_in here = { .sin_family = AF_INET };
+    socklen_t length = sizeof here;
+    int server = socket(AF_INET, SOCK_STREAM, 0), failed = 0;
+    strcpy(good.sun_path, argv[1]);
+    here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    bind(server, (struct sockaddr *)&here, sizeof here);
+    listen(server, 1000);
+    getsockname(server, (struct sockaddr *)&here, &length);
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &often, NULL);
+    for (int i = 0; i < 300; i++) {
+        int local = socket(AF_UNIX, SOCK_STREAM, 0), internet = socket(AF_INET, SOCK_STREAM, 0);
+        if (connect(local, (struct sockaddr *)&good, sizeof good)) { failed++; perror("unix"); }
+        if (connect(internet, (struct sockaddr *)&here, sizeof here)) { failed++; perror("tcp"); }
+        close(local);
+        close(internet);
+    }
+    printf("%d %d\n", failed, rings > 100);
+    return 0;
+}
+"""
+
+
+@pytest.mark.attack(120)
+def test_signals_in_the_middle_of_a_call_change_nothing(
+    netsandbox: Any, canary: Any, probe: Any, short_tmp: Path
+) -> None:
+    """120: a timer that rings through 600 connects, and 100 three-stage pipelines with their SIGCHLDs."""
+    good = canary.unix(short_tmp / "good.sock")
+    option = ("--allow-unix-socket", good.path)
+    run = netsandbox("run", *option, "--", probe("interrupted", INTERRUPTED), good.path)
+    assert run.stdout == "0 1\n", run.stderr
+    loop = 'i=0; while [ $i -lt 100 ]; do echo x$i | cat | grep -q "x$i" && echo done; i=$((i+1)); done'
+    assert netsandbox("run", *option, "--", "sh", "-c", loop).stdout.count("done") == 100
+
+
+def test_a_call_that_waits_keeps_nobody_else_waiting(netsandbox: Any, canary: Any, short_tmp: Path) -> None:
+    """A server that never accepts holds its clients, not the supervisor; and the session still ends at once."""
+    good = canary.unix(short_tmp / "good.sock", echo=True)
+    body = f"""
+import threading
+for _ in range(8):
+    threading.Thread(target=lambda: tried(lambda: talk({str(short_tmp / "full.sock")!r})), daemon=True).start()
+import time; time.sleep(0.3)
+def away():
+    with socket.create_connection(("192.0.2.1", 80), 5) as client:
+        return client.recv(1).decode()
+report(good=lambda: talk({good.path!r}), away=away)
+print(json.dumps(out), flush=True); os._exit(0)
+"""
+    with socket.socket(socket.AF_UNIX) as full:
+        full.bind(str(short_tmp / "full.sock"))
+        full.listen(0)
+        options = ("--allow-unix-socket", good.path, "--allow-unix-socket", short_tmp / "full.sock")
+        run = netsandbox("run", *options, "--", netsandbox.python, "-c", script(body), timeout=15)
+    assert results(run)["good"] == "hello"
+    assert run.events("egress", verdict="deny", host="192.0.2.1")
+    assert run.seconds < 5
