@@ -4,20 +4,21 @@ SHELL := /bin/bash
 
 VENV := .venv
 BIN := $(VENV)/bin
-NATIVE := $(wildcard netsandbox/native/*.c netsandbox/native/*.h netsandbox/native/netsandbox.py)
+NATIVE := $(wildcard netsandbox/native/*.c netsandbox/native/*.h netsandbox/native/netsandbox.py interpose/src/*.c interpose/src/*.h)
 BUILT_FROM := pyproject.toml interpose/hatch_build.py $(NATIVE)
 SCRIPTS := scripts/demo bench/run bench/soak
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test lint bench fuzz soak venv clean deps-demo deps-test
+.PHONY: help demo test lint bench fuzz soak macos-library venv clean deps-demo deps-test
 
 help:
-	@echo 'make demo    an install that works, a host that is refused, a DNS tunnel that leads nowhere'
+	@echo 'make demo    an install that works, a host refused, a DNS tunnel to nowhere, the log, two servers on one port'
 	@echo 'make test    lint, then every test this machine can run'
 	@echo 'make lint    ruff, mypy, import-linter'
 	@echo 'make fuzz    the property tests with fifty times as many examples'
 	@echo 'make bench   launch time and throughput'
 	@echo 'make soak    many sessions for a long time'
+	@echo 'make macos-library    the preload library for Macs, both architectures, into build/macos; on any system'
 	@echo 'make venv    the environment in .venv, with the tools for tests'
 	@echo 'make clean   remove what the others made'
 
@@ -45,6 +46,10 @@ bench: $(VENV)/.test
 soak: $(VENV)/.test
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bench/soak
 
+macos-library: $(VENV)/.test
+	@mkdir -p build/macos
+	$(BIN)/python interpose/macos_library.py build/macos/libnetsandbox_interpose.dylib
+
 venv: $(VENV)/.test
 
 deps-demo:
@@ -67,5 +72,5 @@ $(VENV)/.test: $(BUILT_FROM) | $(BIN)/python
 
 clean:
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	rm -f netsandbox/native/netsandbox-init
+	rm -f netsandbox/native/netsandbox-init netsandbox/native_macos/netsandbox-apply interpose/netsandbox_interpose/*.so
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
