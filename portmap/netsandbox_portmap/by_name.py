@@ -206,9 +206,9 @@ class Visit:
         client = self._client
         assert client is not None
         if server is None:
-            self._nothing_there(target[1])
             if reason == REFUSED:
                 self._house.directory.on_refused(target[1])
+            self._nothing_there(target[1])
             return
         self._client = None
         self._leave_heads()
