@@ -85,6 +85,8 @@ static int look_once(const struct ns_map *map, uint16_t port, struct ns_view *vi
     view->base = READ(map->base);
     view->count = READ(map->count);
     view->door = READ(map->door);
+    view->egress = READ(map->egress);
+    view->resolver = READ(map->resolver);
     if (view->count == 0 || view->count > NS_MAP_SLOTS) /* read again since the check */
         return -1;
     for (int byte = 0; byte < 4; byte++)

@@ -16,6 +16,8 @@ struct ns_view {
     uint16_t asked;         /* the port that a program asked for, if the port is a window port, or 0 */
     uint16_t passing;       /* 1: the port is never rewritten */
     uint16_t door;
+    uint16_t egress;
+    uint16_t resolver;
     uint8_t token[NS_TOKEN_BYTES];
 };
 

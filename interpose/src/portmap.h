@@ -18,7 +18,7 @@
 
 /* cdef */
 #define NS_MAP_MAGIC 0x4e534d50
-#define NS_MAP_VERSION 1
+#define NS_MAP_VERSION 2
 #define NS_MAP_SLOTS 4096
 #define NS_MAP_PASSING 64
 #define NS_TOKEN_BYTES 16
@@ -40,6 +40,8 @@ struct ns_map {
     uint16_t count;         /* ports in the window, at most NS_MAP_SLOTS */
     uint16_t door;          /* where the supervisor is asked, on 127.0.0.1 */
     uint16_t passing_count;
+    uint16_t egress;        /* the door on localhost that takes connections for elsewhere, behind an ns_preamble; 0: none */
+    uint16_t resolver;      /* the door on localhost that answers DNS; 0: none */
     uint8_t token[NS_TOKEN_BYTES]; /* proves to the supervisor that the asker can read this file */
     uint16_t passing[NS_MAP_PASSING]; /* ports of 127.0.0.1 that are never rewritten: doors, ports of the host */
     uint16_t asked[NS_MAP_SLOTS];     /* slot i: the port that a program asked for, or 0 for none */
@@ -59,6 +61,17 @@ struct ns_reply {
     int32_t error;          /* 0, or the errno that the program gets */
     uint16_t port;          /* the port to bind when error is 0; strategy device keeps what was asked, and 0 stays 0 */
     uint16_t reserved;
+};
+
+/* What is sent before anything else on a connection that was meant for elsewhere. No reply: what may not pass is reset. */
+#define NS_PREAMBLE 1
+
+struct ns_preamble {
+    uint8_t version;        /* NS_PREAMBLE: no letter, and no version of SOCKS */
+    uint8_t family;         /* 4 or 6 */
+    uint8_t port[2];        /* where it was meant to go, in network order */
+    uint8_t address[16];    /* the same; of IPv4 the first four bytes, and zeros */
+    uint8_t token[NS_TOKEN_BYTES];
 };
 /* end of cdef */
 

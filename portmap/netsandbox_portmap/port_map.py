@@ -50,10 +50,13 @@ class PortMap:
         window_count: int,
         door: int,
         passing: Sequence[int],
+        egress: int = 0,
+        resolver: int = 0,
+        token: bytes | None = None,
     ) -> PortMap:
-        """*strategy* is one of NS_STRATEGY_…; *passing* are ports that are never rewritten."""
+        """*strategy* is one of NS_STRATEGY_…; *passing* ports are never rewritten; a *token* is drawn if none is given."""
         _check(native.lib, strategy, window_base, window_count, door, passing)
-        token = os.urandom(native.lib.NS_TOKEN_BYTES)
+        token = token or os.urandom(native.lib.NS_TOKEN_BYTES)
         header = native.ffi.new("struct ns_map *")
         header.magic = native.lib.NS_MAP_MAGIC
         header.version = native.lib.NS_MAP_VERSION
@@ -63,6 +66,8 @@ class PortMap:
         header.base = window_base
         header.count = window_count
         header.door = door
+        header.egress = egress
+        header.resolver = resolver
         header.passing_count = len(passing)
         header.passing[0 : len(passing)] = list(passing)
         header.token = list(token)

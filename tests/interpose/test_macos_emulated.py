@@ -285,7 +285,13 @@ def test_without_a_map_nothing_local_is_reached(library: bytes) -> None:
 
 
 WRONG = [
-    *({"magic": 1}, {"version": 2}, {"size": PORT_MAP.size - 1}, {"size": PORT_MAP.size + 4}, {"strategy": 0}),
+    *(
+        {"magic": 1},
+        {"version": lib.NS_MAP_VERSION + 1},
+        {"size": PORT_MAP.size - 1},
+        {"size": PORT_MAP.size + 4},
+        {"strategy": 0},
+    ),
     *({"strategy": 4}, {"strategy": lib.NS_STRATEGY_DEVICE}, {"count": 0}, {"count": 4097}, {"base": 0}),
     *({"base": 65500}, {"door": 0}, {"passing_count": 65}),
 ]

@@ -58,7 +58,7 @@ def test_a_sound_map_opens_and_answers_in_both_directions(tmp_path: Path) -> Non
     "field",
     [
         {"magic": 1},
-        {"version": 2},
+        {"version": lib.NS_MAP_VERSION + 1},
         {"size": SIZE - 1},
         {"strategy": 0},
         {"strategy": 4},
@@ -143,7 +143,7 @@ def test_a_program_without_a_map_reaches_nothing_local(
     if wrong == "short":
         path.write_bytes(content()[:100])
     elif wrong == "version":
-        path.write_bytes(content(version=2))
+        path.write_bytes(content(version=lib.NS_MAP_VERSION + 1))
     elif wrong == "fifo":
         os.mkfifo(path)
     elif wrong == "symlink":
