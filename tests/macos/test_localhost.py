@@ -15,12 +15,14 @@ from netsandbox_portmap.asking import ASK_BIND, MAGIC, REPLY, REQUEST, TCP
 
 from netsandbox.audit.places import new_session_id
 from netsandbox.localhost.settings import LocalhostSettings
-from netsandbox.loop import Loop
+from netsandbox.loop import IN, Loop
 from netsandbox.macos.localhost import MacLocalhost
 from netsandbox.macos.localhost_settings import mac_settings
 from netsandbox.macos.reservation import MacReservation
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="plays a Mac on Linux; test_on_a_mac.py needs no play")
+
+PATIENCE = 20.0
 
 
 class Log:
@@ -51,19 +53,21 @@ class Asked:
             MAGIC, ASK_BIND, port, socket.inet_aton(address), TCP, self.held.map.token if token is None else token
         )
         answers: list[bytes] = []
+        bell, rope = socket.socketpair()
 
         def ask() -> None:
             assert self.held.asking is not None
-            with socket.create_connection(("127.0.0.1", self.held.asking.port), 5) as client:
+            with rope, socket.create_connection(("127.0.0.1", self.held.asking.port), PATIENCE) as client:
                 client.sendall(request)
                 answers.append(client.recv(64))
-            self.loop.call_later(0, self.loop.stop)
 
         thread = threading.Thread(target=ask)
-        thread.start()
-        self.loop.call_later(5, self.loop.stop)
-        self.loop.run()
-        thread.join(5)
+        with bell:
+            self.loop.watch(bell.fileno(), IN, lambda events: self.loop.stop())
+            thread.start()
+            self.loop.run()
+            self.loop.unwatch(bell.fileno())
+        thread.join(PATIENCE)
         if not answers[0]:
             return -1, 0
         _, number, given, _ = REPLY.unpack(answers[0])
