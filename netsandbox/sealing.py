@@ -40,6 +40,7 @@ DOORS = (
     "netsandbox_proxy.forward_http",
     "netsandbox_proxy.pinned_http",
     "netsandbox_proxy.socks_flow",
+    "netsandbox_proxy.preamble_flow",
     "netsandbox_proxy.farewell",
     "netsandbox.policy.decision",
     "netsandbox.policy.idn",

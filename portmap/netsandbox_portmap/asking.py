@@ -11,6 +11,7 @@ from __future__ import annotations
 import _socket
 import _struct
 import errno
+from _operator import _compare_digest as compare_digest
 
 from netsandbox_portmap.acceptor import IN, Acceptor
 
@@ -53,23 +54,13 @@ def parse_request(data: bytes, token: bytes) -> Request | str:
     magic, operation, port, address, protocol, presented = REQUEST.unpack(data)
     if magic != MAGIC:
         return "magic"
-    if not same(presented, token):
+    if not compare_digest(presented, token):  # in a time that does not tell where they begin to differ
         return "token"
     if operation != ASK_BIND:
         return "operation"
     if protocol not in (TCP, UDP):
         return "protocol"
     return Request(_socket.inet_ntoa(address), port, protocol)
-
-
-def same(presented: bytes, token: bytes) -> bool:
-    """Equal? In a time that does not tell where they begin to differ."""
-    if len(presented) != len(token):
-        return False
-    difference = 0
-    for ours, theirs in zip(token, presented, strict=True):
-        difference |= ours ^ theirs
-    return difference == 0
 
 
 def reply(error: int, port: int) -> bytes:

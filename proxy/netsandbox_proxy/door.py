@@ -29,6 +29,7 @@ ACCEPTS = 64  # per round, so that established flows get their turn
 PAUSE = 0.1  # seconds without accepting after the kernel ran out of something
 SWEEP = 1.0
 SOCKS_VERSION = 5
+PREAMBLE_VERSION = 1
 
 
 class Door:
@@ -154,7 +155,10 @@ class Door:
 
 
 class MixedDoor(Door):
-    """HTTP CONNECT, absolute-form HTTP and SOCKS5 on one port, told apart by the first byte and never again."""
+    """HTTP CONNECT, absolute-form HTTP and SOCKS5 on one port, told apart by the first byte and never again.
+
+    With a token also what comes behind a preamble: connections of programs that know of no proxy.
+    """
 
     name = "mixed"
 
@@ -201,6 +205,10 @@ class Greeting:
             from netsandbox_proxy.socks_flow import SocksFlow
 
             return SocksFlow(flow).begin(data)
+        if first == PREAMBLE_VERSION and flow.door.token is not None:
+            from netsandbox_proxy.preamble_flow import PreambleFlow
+
+            return PreambleFlow(flow).begin(data)
         flow.door.gate.reject(
             "mixed", "unsupported", f"first byte 0x{first:02x} is neither HTTP nor SOCKS5", flow.source
         )

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from netsandbox_proxy import forward_http, socks5
+from netsandbox_proxy import forward_http, preamble, socks5
 
 TOKEN = b"0123456789abcdef0123456789abcdef"
 OTHER = b"f123456789abcdef0123456789abcdef"
@@ -166,7 +166,7 @@ def test_ten_thousand_guesses_open_nothing() -> None:
 
 
 @pytest.mark.attack(53)
-@pytest.mark.parametrize("module", [forward_http, socks5])
+@pytest.mark.parametrize("module", [forward_http, socks5, preamble])
 def test_tokens_are_compared_in_constant_time(
     rig: Any, speak: Any, monkeypatch: pytest.MonkeyPatch, module: Any
 ) -> None:
@@ -178,7 +178,12 @@ def test_tokens_are_compared_in_constant_time(
         return False
 
     monkeypatch.setattr(module, "compare_digest", compare)
-    request = connect(basic(TOKEN)) if module is forward_http else login(TOKEN) + NAME
+    requests = {
+        forward_http: connect(basic(TOKEN)),
+        socks5: login(TOKEN) + NAME,
+        preamble: b"\1\4" + bytes(18) + bytes.fromhex(TOKEN.decode()),
+    }
+    request = requests[module]
     with said(rig, rig.mixed(token=TOKEN), request) as client:
         speak.read_all(client)
     assert compared == [(TOKEN, TOKEN)]

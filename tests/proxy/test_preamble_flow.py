@@ -1,0 +1,154 @@
+"""Connections of programs that know of no proxy, at a mixed door that has a token."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+import pytest
+
+RAW = bytes(range(16))
+TOKEN = RAW.hex().encode()
+ALLOWED, DENIED = "198.18.0.1", "198.18.0.2"
+
+
+def said(address: str = ALLOWED, port: int = 443, token: bytes = RAW) -> bytes:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    packed = socket.inet_pton(family, address).ljust(16, b"\0")
+    return bytes((1, 6 if ":" in address else 4)) + port.to_bytes(2, "big") + packed + token
+
+
+def is_reset(client: socket.socket) -> bool:
+    """Not an end of the stream, which a program could take for an empty answer."""
+    try:
+        client.recv(1)
+    except ConnectionResetError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("address", [ALLOWED, "2001:db8::1"])
+def test_an_allowed_destination_is_reached_and_a_denied_one_is_reset(rig: Any, address: str) -> None:
+    allowed, denied = rig.canary(name=address), rig.canary(name="elsewhere")
+    port = rig.mixed(token=TOKEN)
+    client = rig.client(port)
+    client.sendall(said(address) + b"\0hello")
+    assert client.recv(6, socket.MSG_WAITALL) == b"\0hello"
+    refused = rig.client(port)
+    refused.sendall(said(DENIED) + b"\0secret")
+    assert is_reset(refused)
+    assert rig.gate.named("admit") == [
+        ("admit", "transparent", address.encode(), 443, address),
+        ("admit", "transparent", DENIED.encode(), 443, DENIED),
+    ]
+    assert (allowed.accepts, denied.accepts) == (1, 0)
+    assert allowed.heard == b"\0hello"
+
+
+def test_the_preamble_goes_no_further_however_it_comes(rig: Any) -> None:
+    canary = rig.canary(name=ALLOWED)
+    client = rig.client(rig.mixed(token=TOKEN))
+    client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    for byte in said() + b"\0x":
+        client.send(bytes((byte,)))
+    assert client.recv(2, socket.MSG_WAITALL) == b"\0x"
+    client.shutdown(socket.SHUT_WR)
+    assert client.recv(1) == b""
+    assert canary.everything() == b"\0x"
+
+
+def test_a_server_that_speaks_first_is_heard(rig: Any) -> None:
+    def greet(canary: Any, peer: socket.socket) -> None:
+        peer.sendall(b"220 ready\r\n")
+        canary.hear(peer)
+
+    rig.canary(greet, name=ALLOWED)
+    client = rig.client(rig.mixed(token=TOKEN))
+    client.sendall(said())
+    assert client.recv(11, socket.MSG_WAITALL) == b"220 ready\r\n"
+
+
+@pytest.mark.attack(182)
+@pytest.mark.attack(184)
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (said(token=RAW[::-1]), "not-allowed"),
+        (said(token=bytes(16)), "not-allowed"),
+        (b"\1" * 36, "not-allowed"),
+        (b"\1\5" + said()[2:], "malformed"),
+        (said("::ffff:198.18.0.1"), "malformed"),
+    ],
+)
+def test_what_is_none_is_reset_recorded_and_asked_of_nobody(rig: Any, data: bytes, reason: str) -> None:
+    canary = rig.canary(name=ALLOWED)
+    port = rig.mixed(token=TOKEN)
+    client = rig.client(port)
+    client.sendall(data + b"GET / HTTP/1.1\r\n\r\n")
+    assert is_reset(client)
+    assert [call[1:3] for call in rig.gate.named("reject")] == [("transparent", reason)]
+    assert rig.gate.named("admit") == []
+    assert canary.accepts == 0
+    twin = rig.client(port)
+    twin.sendall(said() + b"\0x")
+    assert twin.recv(2, socket.MSG_WAITALL) == b"\0x"
+    assert canary.accepts == 1
+
+
+@pytest.mark.attack(194)
+@pytest.mark.parametrize("length", [1, 35])
+def test_a_preamble_that_does_not_end_is_reset_at_the_deadline(rig: Any, length: int) -> None:
+    client = rig.client(rig.mixed(token=TOKEN, head=0.1))
+    client.sendall(said()[:length])
+    assert is_reset(client)
+    rig.settle()
+    assert [call[1:3] for call in rig.gate.named("reject")] == [("transparent", "deadline")]
+    assert rig.gate.named("admit") == []
+
+
+def test_whoever_leaves_within_it_is_forgotten(rig: Any) -> None:
+    client = rig.client(rig.mixed(token=TOKEN))
+    client.sendall(said()[:20])
+    client.close()
+    rig.settle()
+    assert rig.gate.calls == []
+
+
+@pytest.mark.attack(53)
+@pytest.mark.parametrize("token", [None, b""])
+def test_where_there_is_no_token_there_is_no_preamble(rig: Any, token: bytes | None) -> None:
+    """On Linux the kernel redirects; and a token that was lost opens nothing (INV-1)."""
+    canary = rig.canary(name=ALLOWED)
+    client = rig.client(rig.mixed(token=token))
+    client.sendall(said(token=bytes(16)))
+    assert is_reset(client)
+    wanted = ("mixed", "unsupported") if token is None else ("transparent", "not-allowed")
+    assert [call[1:3] for call in rig.gate.named("reject")] == [wanted]
+    assert canary.accepts == 0
+
+
+@pytest.mark.attack(184)
+def test_two_sessions_do_not_open_each_others_doors(rig: Any) -> None:
+    rig.canary(name=ALLOWED)
+    tokens = [bytes((number,)) * 16 for number in (1, 2)]
+    ports = [rig.mixed(token=token.hex().encode()) for token in tokens]
+    for number in (0, 1):
+        stranger = rig.client(ports[number])
+        stranger.sendall(said(token=tokens[1 - number]))
+        assert is_reset(stranger)
+        own = rig.client(ports[number])
+        own.sendall(said(token=tokens[number]) + b"\0x")
+        assert own.recv(2, socket.MSG_WAITALL) == b"\0x"
+
+
+@pytest.mark.attack(184)
+def test_what_the_gate_is_told_never_holds_the_token(rig: Any) -> None:
+    port = rig.mixed(token=TOKEN)
+    for data in (said(DENIED), said(token=RAW[::-1]), b"\1\5" + said()[2:]):
+        client = rig.client(port)
+        client.sendall(data)
+        assert is_reset(client)
+    told = repr(rig.gate.calls)
+    for secret in (RAW, RAW[::-1]):
+        assert secret.hex() not in told
+        assert repr(secret)[2:-1] not in told
