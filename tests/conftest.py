@@ -21,6 +21,7 @@ pytest_plugins = [
     "tests.rig.namespaces",
     "tests.rig.vite",
     "tests.rig.skips",
+    "tests.rig.heap",
 ]
 
 # `fast` is what everyone runs; `deep` is `make fuzz`. Deadlines would make a busy machine look like a bug.
