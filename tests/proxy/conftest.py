@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import os
 import socket
+import struct
+import termios
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +20,7 @@ from netsandbox_proxy.limits import Limits
 
 from netsandbox.loop import Loop
 
-PATIENCE = 5.0
+PATIENCE = 20.0
 
 
 class ScriptedGate:
@@ -164,6 +167,8 @@ class Rig:
     def __init__(self) -> None:
         self.errors: list[BaseException] = []
         self.loop = Loop(self.errors.append)
+        self._skipped = 0.0
+        self.loop.now = lambda: time.monotonic() + self._skipped
         self.gate = ScriptedGate(self.loop)
         self.doors: list[MixedDoor | TransparentDoor] = []
         self.canaries: list[Canary] = []
@@ -244,6 +249,23 @@ class Rig:
         assert read_head(client).startswith(b"HTTP/1.1 200 ")
         return client
 
+    def skip(self, seconds: float) -> None:
+        """Turn the loop's clock forward: what is due by then happens before anything else is run."""
+
+        def turn() -> None:
+            self._skipped += seconds
+
+        self.run(turn)
+
+    def wait_until_read(self, client: socket.socket) -> None:
+        """Wait until the door has read all that *client* sent: nothing is under way, nothing waits at the door."""
+
+        def unread() -> bool:
+            flows = [flow for door in self.doors for flow in door._flows if flow.source == client.getsockname()]
+            return not flows or any(_waiting(flow.client.sock, termios.FIONREAD) for flow in flows)
+
+        wait_for(lambda: not _waiting(client, termios.TIOCOUTQ) and not self.run(unread))
+
     def effort(self, seconds: float) -> float:
         """How much of a while the loop spends awake, 0 to 1: a loop that waits for something spends none."""
         before = self.run(time.thread_time)
@@ -275,6 +297,12 @@ class Rig:
             canary.close()
         assert self.errors == []
         assert self.gate.open == []
+
+
+def _waiting(sock: Any, queue: int) -> int:
+    """How many bytes are in a queue of this socket."""
+    (count,) = struct.unpack("i", fcntl.ioctl(sock.fileno(), queue, bytes(4)))
+    return int(count)
 
 
 def wait_for(condition: Callable[[], bool], patience: float = PATIENCE) -> None:

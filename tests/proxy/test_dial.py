@@ -57,8 +57,10 @@ def test_an_address_that_never_answers_has_its_time(rig: Any, speak: Any) -> Non
         fillers.append(filler)
     rig.gate.routes["allowed.test"] = ["127.0.0.1"]
     rig.gate.ports["allowed.test"] = port
-    client = rig.client(rig.mixed(connect=0.1))
+    client = rig.client(rig.mixed(connect=60.0))
     client.sendall(CONNECT)
+    speak.wait_for(lambda: rig.gate.named("dialling"))
+    rig.skip(61.0)
     assert speak.read_all(client).startswith(b"HTTP/1.1 502 ")
     for sock in (hole, *fillers):
         sock.close()

@@ -338,16 +338,19 @@ def test_a_client_that_reads_nothing_holds_back_the_origin(rig: Any, speak: Any)
 
 @pytest.mark.attack(192)
 def test_an_unfinished_head_is_answered_408_at_the_deadline(rig: Any, speak: Any) -> None:
-    client = rig.client(rig.mixed(head=0.1))
+    client = rig.client(rig.mixed(head=60.0))
     client.sendall(b"GET http://allowed.test/ HTTP/1.1\r\nHost: allo")
+    rig.wait_until_read(client)
+    rig.skip(61.0)
     assert speak.read_all(client).startswith(b"HTTP/1.1 408 ")
     assert rig.gate.named("reject")[0][2] == "deadline"
 
 
 def test_a_kept_connection_without_requests_is_closed_in_time(rig: Any, speak: Any) -> None:
     rig.canary(speak.answer_http)
-    client = rig.client(rig.mixed(keep_alive=0.1))
+    client = rig.client(rig.mixed(keep_alive=60.0))
     client.sendall(get("allowed.test"))
     read_response(speak, client)
+    rig.skip(61.0)
     assert speak.read_all(client) == b""
     assert rig.gate.named("reject") == []

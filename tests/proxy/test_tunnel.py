@@ -200,7 +200,8 @@ def test_a_grant_for_a_client_that_left_is_ended_and_dials_nobody(rig: Any, spea
 @pytest.mark.attack(194)
 def test_silence_after_the_200_is_closed_by_the_handshake_deadline(rig: Any) -> None:
     rig.canary()
-    client = rig.tunnel(rig.mixed(handshake=0.1))
+    client = rig.tunnel(rig.mixed(handshake=60.0))
+    rig.skip(61.0)
     with pytest.raises(ConnectionResetError):
         client.recv(1)
     rig.settle()
@@ -210,8 +211,10 @@ def test_silence_after_the_200_is_closed_by_the_handshake_deadline(rig: Any) -> 
 @pytest.mark.attack(59)
 def test_half_a_hello_is_denied_at_the_deadline(rig: Any, speak: Any) -> None:
     canary = rig.canary()
-    client = rig.tunnel(rig.mixed(handshake=0.1))
+    client = rig.tunnel(rig.mixed(handshake=60.0))
     client.sendall(speak.client_hello("allowed.test")[:40])
+    rig.wait_until_read(client)
+    rig.skip(61.0)
     with pytest.raises(ConnectionResetError):
         client.recv(1)
     rig.settle()
