@@ -225,9 +225,9 @@ def test_an_error_stays_an_error() -> None:
 def test_many_tiny_chunks_in_one_feed_are_linear() -> None:
     """Attack 197: a megabyte of one-byte chunks is not a denial of service."""
     data = b"1\r\na\r\n" * 170_000
-    begun = time.perf_counter()
+    begun = time.process_time()
     assert chunked(data) == (data, b"", False)
-    assert time.perf_counter() - begun < 3
+    assert time.process_time() - begun < 3
 
 
 PIECES = st.sampled_from(

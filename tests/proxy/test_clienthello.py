@@ -264,9 +264,9 @@ def test_after_an_error_no_hello_comes_out() -> None:
 
 def test_a_byte_at_a_time_is_linear() -> None:
     data = records(message(hello_body(extension(21, b"\0" * 40000))))
-    begun = time.perf_counter()
+    begun = time.process_time()
     assert read(data, 1) is not None
-    assert time.perf_counter() - begun < 2
+    assert time.process_time() - begun < 2
 
 
 @given(

@@ -173,10 +173,10 @@ def test_a_byte_at_a_time_is_linear() -> None:
     """Attack 192: 64 KiB in single bytes costs what 64 Ki calls cost, and no more."""
     reader = HeadReader()
     data = GET + b"".join(b"X%d: %s\r\n" % (i, b"a" * 600) for i in range(100))
-    begun = time.perf_counter()
+    begun = time.process_time()
     for byte in data:
         assert reader.feed(bytes([byte])) is None
-    assert time.perf_counter() - begun < 2
+    assert time.process_time() - begun < 2
 
 
 PIECES = st.sampled_from(

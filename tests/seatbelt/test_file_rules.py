@@ -337,9 +337,9 @@ def test_a_hostile_name_is_a_name_and_nothing_else(name: str) -> None:
 
 def test_three_thousand_paths_are_a_profile_in_no_time() -> None:
     many = [f"{HOME}/data/{number}/x" for number in range(3000)]
-    started = time.perf_counter()
+    started = time.process_time()
     text = session_profile(settings(read=tuple(many), write=tuple(many[:1000]), deny=tuple(f"{p}/no" for p in many)))
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
     judged = load(text)
     assert allows(judged, f"{many[2999]}/y", "file-read-data")
     assert denies(judged, f"{many[2999]}/no/y", "file-read-data")
