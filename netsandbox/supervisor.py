@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from netsandbox_proxy.contract import Parent
 
     from netsandbox.audit.log import AuditLog
+    from netsandbox.audit.repeats import Repeats
     from netsandbox.control import Control
     from netsandbox.doors import Doors
     from netsandbox.host_resolver import HostResolver
     from netsandbox.linux.bind_guard import BindGuard
     from netsandbox.linux.launch import Helper, Message
     from netsandbox.linux.notify import Listener
-    from netsandbox.linux.repeats import Repeats
     from netsandbox.linux.unix_judge import UnixJudge
     from netsandbox.linux.unix_pins import Pin
     from netsandbox.localhost.reservation import Reservation
@@ -174,8 +174,8 @@ class Supervisor:
         self._listener.serve(IN)
 
     def _open_listener(self, fd: int) -> Listener:
+        from netsandbox.audit.repeats import Repeats
         from netsandbox.linux.notify import Listener
-        from netsandbox.linux.repeats import Repeats
 
         repeats = Repeats(self._log)
         listener = Listener(self._loop, fd, repeats)

@@ -18,8 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from netsandbox.audit.repeats import Repeats
     from netsandbox.linux.notify import Call, Listener
-    from netsandbox.linux.repeats import Repeats
     from netsandbox.localhost.bind_rule import BindRule
 
     Heard = Callable[[str, int, int, str], None]

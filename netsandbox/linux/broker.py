@@ -33,8 +33,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from netsandbox.audit.repeats import Repeats
     from netsandbox.linux.notify import Call, Listener
-    from netsandbox.linux.repeats import Repeats
 
     Judge = Callable[[Call, str, _socket.socket, bytes], Task | Refusal]
 

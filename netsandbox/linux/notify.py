@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
 
-    from netsandbox.linux.repeats import Repeats
+    from netsandbox.audit.repeats import Repeats
     from netsandbox.loop import Loop
 
     class Taker(Protocol):

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import _socket
     from collections.abc import Sequence
 
+    from netsandbox.audit.repeats import Repeats
     from netsandbox.linux.notify import Call, Listener
-    from netsandbox.linux.repeats import Repeats
     from netsandbox.linux.unix_pins import Pin
 
 AF_UNIX = (1).to_bytes(2, "little")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from netsandbox_portmap.assignment import Assignment
     from netsandbox_portmap.port_map import PortMap
 
-    from netsandbox.linux.repeats import Repeats
+    from netsandbox.audit.repeats import Repeats
     from netsandbox.localhost.bind_rule import BindRule
     from netsandbox.localhost.notices import Notices
 

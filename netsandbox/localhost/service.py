@@ -13,12 +13,12 @@ from netsandbox_portmap.published import Wanted
 from netsandbox_portmap.publisher import Publisher
 from netsandbox_portmap.strategies import REWIRE_DEVICE, REWIRE_PORT
 
+from netsandbox.audit.repeats import Repeats
 from netsandbox.descriptor_limit import raise_descriptor_limit
 from netsandbox.forwarding import Forwarding
 from netsandbox.linux import ports
 from netsandbox.linux.endpoint import place
 from netsandbox.linux.inner import InnerSockets
-from netsandbox.linux.repeats import Repeats
 from netsandbox.linux.session_sockets import SessionSockets
 from netsandbox.localhost.bind_rule import rule_for
 from netsandbox.localhost.host_door import HostDoor

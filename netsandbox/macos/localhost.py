@@ -11,7 +11,7 @@ from netsandbox_portmap.assignment import Assignment
 from netsandbox_portmap.host_ports import is_free_on_host
 from netsandbox_portmap.strategies import REWIRE_DEVICE, REWIRE_PORT
 
-from netsandbox.linux.repeats import Repeats
+from netsandbox.audit.repeats import Repeats
 from netsandbox.localhost.answers import Answers
 from netsandbox.localhost.bind_rule import BindRule, rule_for
 from netsandbox.localhost.notices import Notices

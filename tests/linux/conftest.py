@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 from netsandbox_portmap.window import Window
 
+from netsandbox.audit.repeats import Repeats
 from netsandbox.linux import caller, notify
 from netsandbox.linux.broker import Broker
 from netsandbox.linux.reaper import Reaper
-from netsandbox.linux.repeats import Repeats
 from netsandbox.linux.syscalls import abi_of
 from netsandbox.linux.unix_judge import UnixJudge
 from netsandbox.linux.unix_pins import Pin

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from netsandbox.audit.repeats import Repeats
 from netsandbox.linux import notify
 from netsandbox.linux.broker import Broker
 from netsandbox.linux.judged import Refusal
 from netsandbox.linux.listening import Listening
-from netsandbox.linux.repeats import Repeats
 from netsandbox.linux.syscalls import abi_of
 
 SEND, RECEIVE, VALID = 0xC0182101, 0xC0502100, 0x40082102
