@@ -54,7 +54,7 @@ class PortMap:
         resolver: int = 0,
         token: bytes | None = None,
     ) -> PortMap:
-        """*strategy* is one of NS_STRATEGY_…; *passing* ports are never rewritten; a *token* is drawn if none is given."""
+        """*strategy* is one of NS_STRATEGY_…; *passing* ports are never rewritten; without a *token* one is drawn."""
         _check(native.lib, strategy, window_base, window_count, door, passing)
         token = token or os.urandom(native.lib.NS_TOKEN_BYTES)
         header = native.ffi.new("struct ns_map *")
