@@ -22,6 +22,7 @@ pytest.importorskip("ziglang", reason="no cross compiler (package ziglang of the
 pytest.importorskip("unicorn", reason="no emulated processor (package unicorn of the test extra)")
 
 import macos_library
+import universal_binary
 
 from tests.rig import darwin
 from tests.rig.darwin import EACCES, EADDRINUSE, EADDRNOTAVAIL, MAGIC, REPLY, Mac
@@ -82,7 +83,7 @@ def planned(found: Any, name: bytes) -> bytes:
     return for_darwin(bytes(found.name)[: found.length]) if found.verdict == lib.NS_CHANGED else name
 
 
-@pytest.fixture(scope="module", params=list(macos_library.ARCHITECTURES))
+@pytest.fixture(scope="module", params=list(universal_binary.ARCHITECTURES))
 def library(request: pytest.FixtureRequest) -> bytes:
     return darwin.compiled(request.param)
 

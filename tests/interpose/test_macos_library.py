@@ -18,6 +18,7 @@ pytest.importorskip("unicorn", reason="no emulated processor (package unicorn of
 
 import lief
 import macos_library
+import universal_binary
 
 from tests.rig import darwin
 
@@ -46,7 +47,7 @@ def whole(universal: Path) -> Any:
     return lief.MachO.parse(str(universal))
 
 
-@pytest.fixture(params=[0, 1], ids=list(macos_library.ARCHITECTURES))
+@pytest.fixture(params=[0, 1], ids=list(universal_binary.ARCHITECTURES))
 def library(whole: Any, request: pytest.FixtureRequest) -> Any:
     return whole.at(request.param)
 
@@ -67,9 +68,9 @@ def test_both_architectures_are_in_it_byte_for_byte(universal: Path, whole: Any)
     kinds = lief.MachO.Header.CPU_TYPE
     assert [one.header.cpu_type for one in whole] == [kinds.ARM64, kinds.X86_64]
     data = universal.read_bytes()
-    for one, architecture in zip(whole, macos_library.ARCHITECTURES, strict=True):
+    for one, architecture in zip(whole, universal_binary.ARCHITECTURES, strict=True):
         slice_ = darwin.compiled(architecture)
-        assert one.fat_offset % (1 << macos_library.PAGE_BITS) == 0
+        assert one.fat_offset % (1 << universal_binary.PAGE_BITS) == 0
         assert data[one.fat_offset : one.fat_offset + len(slice_)] == slice_
 
 
@@ -130,10 +131,10 @@ def test_there_is_room_for_the_signature_of_an_install(library: Any) -> None:
 
 def test_a_signature_of_another_kind_stops_the_build() -> None:
     data = bytearray(darwin.compiled("aarch64"))
-    place = data.index(struct.pack(">I", macos_library.CODE_DIRECTORY))
+    place = data.index(struct.pack(">I", universal_binary.CODE_DIRECTORY))
     data[place] ^= 1
     with pytest.raises(RuntimeError, match="not known"):
-        macos_library.sign_again(data)
+        universal_binary.sign_again(data)
 
 
 def test_sources_that_do_not_compile_leave_the_old_library(tmp_path: Path) -> None:
