@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 # Each is a module beside this one, loaded when it is asked for.
 COMMANDS = ("run", "ps", "ports", "open", "stop", "explain", "audit", "doctor", "profile")
+_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 def main() -> NoReturn:
@@ -21,6 +22,8 @@ def main() -> NoReturn:
     gc.disable()  # nothing becomes garbage on the way to exec; the doors turn it on again
     if not sys.flags.safe_path:
         del sys.path[0]  # the working directory or the script's: a command may have left modules there
+    if "PYTHONPATH" in os.environ:
+        sys.path[:] = without_python_path(sys.path, os.environ["PYTHONPATH"])
     try:
         status = dispatch(sys.argv[1:])
     except NetsandboxError as error:
@@ -35,6 +38,21 @@ def main() -> NoReturn:
         except OSError:  # whoever read our output is gone
             pass
     leave(status)
+
+
+def without_python_path(path: list[str], named: str) -> list[str]:
+    """*path* without the folders that PYTHONPATH names, but for the interpreter's own and those of our packages.
+
+    They stand before all others: with PYTHONPATH=. a project's fcntl.py would run here, outside of the sandbox.
+    """
+    foreign = {os.path.abspath(folder) for folder in named.split(os.pathsep)}
+    ours = (_ROOT, *(os.path.join(_ROOT, name) for name in ("proxy", "dns", "portmap", "interpose")))
+    lib = tuple(os.path.join(prefix, "lib", "") for prefix in (sys.prefix, sys.base_prefix))
+    return [
+        folder
+        for folder in path
+        if os.path.abspath(folder) not in foreign or folder in ours or os.path.abspath(folder).startswith(lib)
+    ]
 
 
 def dispatch(arguments: list[str]) -> int:
