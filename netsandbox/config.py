@@ -71,7 +71,7 @@ def load(path: str) -> Settings:
                 raise UsageError(f"{entry.origin()}: {_unknown('key', key, keys)}")
             field, read = keys[key]
             (own if table == "localhost" else values)[field] = read(entry)
-    return Settings(**values, localhost=LocalhostSettings(**own))
+    return Settings(**values, localhost=LocalhostSettings(**own, chosen="strategy" in own))
 
 
 class _Entry:

@@ -85,6 +85,7 @@ def test_everything_that_a_file_may_say(written):
     assert found.name == "shop"
     assert vars(found.localhost) == {
         "strategy": "fail",
+        "chosen": True,
         "engine": "preload",
         "base": 31000,
         "count": 50,
@@ -106,6 +107,10 @@ def test_no_file_is_the_default():
 def test_an_empty_list_of_ports_to_publish_publishes_none(written):
     assert load(written("[localhost]\npublish = []\n")).localhost.publish == ()
     assert load(written("[localhost]\n")).localhost.publish is None
+
+
+def test_a_strategy_that_the_file_does_not_name_is_not_chosen(written):
+    assert not load(written("[localhost]\npublish = []\n")).localhost.chosen
 
 
 @pytest.mark.attack(1)
@@ -258,7 +263,7 @@ def test_any_text_is_settings_or_a_usage_error(written, text):
 
 def test_every_setting_has_a_key():
     fields = {table: {field for field, _ in keys.values()} for table, keys in config._TABLES.items()}
-    assert fields.pop("localhost") == set(LocalhostSettings.__annotations__)
+    assert fields.pop("localhost") | {"chosen"} == set(LocalhostSettings.__annotations__)
     assert set().union(*fields.values()) | {"path", "localhost"} == set(Settings.__annotations__)
 
 

@@ -10,6 +10,7 @@ import os
 import sys
 
 from netsandbox_portmap import window
+from netsandbox_portmap.strategies import ISOLATE, default_strategy
 
 from netsandbox.errors import UsageError
 from netsandbox.localhost.reservation import HOST_LOCKS
@@ -18,7 +19,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from netsandbox.cli.options import Parsed
     from netsandbox.policy.policy import Policy
     from netsandbox.seatbelt.profile_settings import NetworkSettings, OwnPlaces, ProfileSettings
     from netsandbox.settings import RunSettings
@@ -31,19 +31,19 @@ NOTE = """\
 """
 
 
-def dry_run(parsed: Parsed, backend: str, policy: Policy, settings: RunSettings) -> int:
+def dry_run(backend: str, policy: Policy, settings: RunSettings) -> int:
     """Print the profile; the exit status."""
     if backend != "seatbelt":
         raise UsageError(
             "--dry-run prints the profile of --backend seatbelt; for what a policy allows, use `netsandbox explain`"
         )
-    sys.stdout.write(profile_text(parsed, policy, settings))
+    sys.stdout.write(profile_text(policy, settings))
     return 0
 
 
-def profile_text(parsed: Parsed, policy: Policy, settings: RunSettings) -> str:
+def profile_text(policy: Policy, settings: RunSettings) -> str:
     """The profile that these options make, behind a note on its stand-ins."""
-    if parsed.values.get("network-strategy") == "isolate":
+    if settings.localhost.chosen and settings.localhost.strategy == ISOLATE:
         raise UsageError("isolate does not exist on macOS; use --network-strategy fail, rewire-device or rewire-port")
     from netsandbox.seatbelt.profile_settings import resolve
     from netsandbox.seatbelt.session_profile import session_profile
@@ -97,7 +97,7 @@ def _own(settings: RunSettings) -> OwnPlaces:
 
 def _network(policy: Policy, settings: RunSettings) -> NetworkSettings:
     from netsandbox.policy.policy import FILTERED, ONLINE
-    from netsandbox.seatbelt.profile_settings import DOORS, FAIL, NOTHING, NetworkSettings
+    from netsandbox.seatbelt.profile_settings import DOORS, NOTHING, NetworkSettings
 
     local = settings.localhost
     base, count = local.base or local.pool[0], local.count or window.SIZES[0]
@@ -108,7 +108,7 @@ def _network(policy: Policy, settings: RunSettings) -> NetworkSettings:
         http_door=first if out else 0,
         dns_door=first + 1 if out else 0,
         asking_door=first + 2,
-        strategy=FAIL if local.strategy == "isolate" else local.strategy,  # the default of another system
+        strategy=local.strategy if local.chosen else default_strategy("darwin"),
         base=base,
         count=count,
         connect_host=local.connect_host,

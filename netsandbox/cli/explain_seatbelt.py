@@ -68,7 +68,7 @@ def answer(parsed: Parsed, policy: Policy, settings: RunSettings) -> int:
         )
     word = parsed.words[0]
     asked, notes = questions(word, policy.default_ports)
-    answers = explained(profile_text(parsed, policy, settings), asked)
+    answers = explained(profile_text(policy, settings), asked)
     allowed = answers[0].verdict == ALLOWED
     if "json" in parsed.flags:
         put(json.dumps(as_json(word, answers, notes, allowed=allowed), indent=2))

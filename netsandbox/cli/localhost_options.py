@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+
+from netsandbox_portmap.strategies import STRATEGIES, default_strategy
+
 from netsandbox.cli.options import FLAG, LIST, VALUE, Option
 from netsandbox.errors import UsageError
 from netsandbox.localhost import settings as localhost
@@ -12,13 +16,13 @@ if TYPE_CHECKING:
     from netsandbox.config import Settings
     from netsandbox.localhost.settings import LocalhostSettings
 
+_DEFAULT = default_strategy(sys.platform)
+_STRATEGIES = ", ".join(f"{name} (default)" if name == _DEFAULT else name for name in STRATEGIES)
 LOCALHOST_OPTIONS = (
     Option("publish", LIST, "", "PORT[:HOSTPORT]", "show this port of it on the host, and no other (default: all)"),
     Option("no-publish", FLAG, "", "", "show no port of it on the host"),
     Option("connect-host", LIST, "", "PORT", "let the command reach this port of the host's localhost"),
-    Option(
-        "network-strategy", VALUE, "", "NAME", "how ports show: isolate (default), fail, rewire-device, rewire-port"
-    ),
+    Option("network-strategy", VALUE, "", "NAME", f"how ports show: {_STRATEGIES}"),
     Option("rewrite-engine", VALUE, "", "NAME", "who rewires: kernel (default), or preload, a library in the command"),
     Option("listening-base-port", VALUE, "", "PORT", "first port of its window, the ports of the host that it has"),
     Option("listening-port-count", VALUE, "", "N", "how many ports the window has (default: 100)"),
@@ -37,6 +41,7 @@ def localhost_of(parsed: Parsed, file: Settings | None) -> LocalhostSettings:
     for option, field, read in _READERS:
         if option in parsed.values:
             values[field] = read(parsed.values[option], f"--{option}")
+    values["chosen"] = base.chosen or "network-strategy" in parsed.values
     values["publish"] = _publish(parsed, base)
     listed = localhost.host_ports(parsed.all("connect-host"), "--connect-host")
     values["connect_host"] = tuple(sorted({*base.connect_host, *listed}))

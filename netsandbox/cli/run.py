@@ -19,8 +19,14 @@ if TYPE_CHECKING:
 
 SESSION_OPTIONS = (
     Option("name", VALUE, "", "NAME", "call the session so: in the log, in `netsandbox ps`, as NAME.localhost"),
-    Option("backend", VALUE, "", "NAME", "namespaces (the only one on Linux so far), or seatbelt with --dry-run"),
-    Option("dry-run", FLAG, "n", "", "print the profile of --backend seatbelt and run nothing"),
+    Option(
+        "backend",
+        VALUE,
+        "",
+        "NAME",
+        "namespaces on Linux, seatbelt on macOS: the only one that each has",
+    ),
+    Option("dry-run", FLAG, "n", "", "print the Seatbelt profile and run nothing; on Linux with --backend seatbelt"),
     Option("no-proxy-env", FLAG, "", "", "set no proxy variables; programs are captured all the same"),
     Option("audit-log", VALUE, "", "PATH", "write the audit log there (also: SANDBOX_AUDIT_LOG)"),
     Option("quiet", FLAG, "q", "", "say nothing about denials at the end"),
@@ -28,6 +34,7 @@ SESSION_OPTIONS = (
     Option("help", FLAG, "h", "", "this text"),
 )
 OPTIONS = (*POLICY_OPTIONS, *LOCALHOST_OPTIONS, *SESSION_OPTIONS)
+BACKENDS = {"namespaces": "Linux", "seatbelt": "macOS"}
 REACH = (
     *("allow-domain", "deny-domain", "allow-address", "allow-unix-socket"),
     *("offline", "localhost", "online", "config"),
@@ -62,14 +69,13 @@ def main(arguments: list[str]) -> int:
 
         return print_grouped_help(USAGE, OPTIONS, GROUPS)
     _check_words(parsed.words)
-    backend = parsed.values.get("backend", "namespaces")
-    _check_backend(backend, dry="dry-run" in parsed.flags)
+    backend = _backend(parsed.values.get("backend"), dry="dry-run" in parsed.flags)
     file = read_config(parsed)
     settings = settings_of(parsed, file)
     if "dry-run" in parsed.flags:
         from netsandbox.cli.dry_run import dry_run
 
-        return dry_run(parsed, backend, policy_of(parsed, file), settings)
+        return dry_run(backend, policy_of(parsed, file), settings)
     command = parsed.command or [os.environ.get("SHELL") or "/bin/sh"]
     if not command[0]:
         raise UsageError("the command is empty; write it after --")
@@ -94,11 +100,17 @@ def _check_words(words: list[str]) -> None:
         )
 
 
-def _check_backend(name: str, *, dry: bool) -> None:
-    if name == "seatbelt" and not dry:
-        raise UsageError("the backend seatbelt confines nothing here; add --dry-run to print its profile")
-    if name not in ("namespaces", "seatbelt"):
-        raise UsageError(f"unknown backend {name!a}; use --backend namespaces")
+def _backend(name: str | None, *, dry: bool) -> str:
+    """Each system has one; another's can only be looked at."""
+    own = "seatbelt" if sys.platform == "darwin" else "namespaces"
+    if name is None:
+        return own
+    if name not in BACKENDS:
+        raise UsageError(f"unknown backend {name!a}; use --backend {own}, or leave it out")
+    if name != own and not dry:
+        advice = "leave it out" + (", or add --dry-run to print its profile" if name == "seatbelt" else "")
+        raise UsageError(f"the backend {name} is that of {BACKENDS[name]} and confines nothing here; {advice}")
+    return name
 
 
 def _introduce(policy: Policy, settings: RunSettings) -> None:

@@ -4,8 +4,9 @@ preloaded library does the rewriting (INV-7)."""
 from __future__ import annotations
 
 import errno
+import sys
 
-from netsandbox_portmap.strategies import FAIL, REWIRE_DEVICE
+from netsandbox_portmap.strategies import FAIL, REWIRE_DEVICE, default_strategy
 from netsandbox_portmap.window import LOCALHOST_IPV4
 
 from netsandbox.linux.endpoint import needs_capability
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from netsandbox_portmap.window import Window
 
 WILDCARD = "0.0.0.0"  # noqa: S104 (a name, not a bind)
+_OTHERWISE = f"or run with --network-strategy {default_strategy(sys.platform)}"
 
 
 @record
@@ -40,8 +42,8 @@ class BindRule:
         """What is allowed and what to do, for the person who reads stderr."""
         device = "localhost" if LOCALHOST_IPV4 in self.devices else self.devices[0]
         if self.window is None:
-            return f"on {device} only; bind localhost, or run with --network-strategy isolate"
-        advice = "take a port from LISTENING_BASE_PORT on, or run with --network-strategy isolate"
+            return f"on {device} only; bind localhost, {_OTHERWISE}"
+        advice = f"take a port from LISTENING_BASE_PORT on, {_OTHERWISE}"
         return f"on ports {self.window} of {device} only; {advice}"
 
 

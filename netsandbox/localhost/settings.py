@@ -3,8 +3,10 @@ ports of the host are reached (`connect_host`), and what is published."""
 
 from __future__ import annotations
 
+import sys
+
 from netsandbox_portmap import window
-from netsandbox_portmap.strategies import FAIL, ISOLATE, REWIRE_PORT, STRATEGIES
+from netsandbox_portmap.strategies import FAIL, ISOLATE, REWIRE_PORT, STRATEGIES, default_strategy
 
 from netsandbox.errors import UsageError
 from netsandbox.linux import ports
@@ -23,7 +25,8 @@ MOST_HOST_PORTS = 24  # each takes two descriptors of the helper's message
 class LocalhostSettings:
     """`publish` None: whatever listens; a tuple: only these, each with a port of the host or None."""
 
-    strategy: str = ISOLATE
+    strategy: str = default_strategy(sys.platform)
+    chosen: bool = False  # whether the strategy is the user's word, which is kept or refused and never replaced
     engine: str = "kernel"
     base: int | None = None
     count: int | None = None

@@ -7,10 +7,12 @@ Never: an allowance without a filter, a host other than `localhost`, a `local` f
 
 from __future__ import annotations
 
+from netsandbox_portmap.strategies import FAIL, MAC_STRATEGIES, REWIRE_DEVICE, REWIRE_PORT
+
 from netsandbox.errors import UsageError
 from netsandbox.seatbelt.escape import quoted
 from netsandbox.seatbelt.places import checked, is_within
-from netsandbox.seatbelt.profile_settings import DOORS, FAIL, NOTHING, REWIRE_DEVICE, REWIRE_PORT, STRATEGIES
+from netsandbox.seatbelt.profile_settings import DOORS, NOTHING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,8 +65,8 @@ def _rule(action: str, operation: str, filters: list[str], why: str) -> str:
 
 def check_network(network: NetworkSettings, own: OwnPlaces) -> None:
     """An error for what Seatbelt cannot keep, or what contradicts itself."""
-    if network.strategy not in STRATEGIES:
-        known = ", ".join(STRATEGIES)
+    if network.strategy not in MAC_STRATEGIES:
+        known = ", ".join(MAC_STRATEGIES)
         raise UsageError(f"the strategy {network.strategy!a} does not exist on macOS; use one of {known}")
     _check_doors(network)
     _check_window(network)

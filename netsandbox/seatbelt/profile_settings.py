@@ -6,6 +6,8 @@ is injected: the file system's answer on a Mac, a plain one elsewhere and in tes
 
 from __future__ import annotations
 
+from netsandbox_portmap.strategies import FAIL
+
 from netsandbox.errors import UsageError
 from netsandbox.record import record
 from netsandbox.seatbelt.places import ALIASES, CACHES, RUN_AT_HOME, SETTINGS, TOOLCHAINS, below, plain, secrets
@@ -15,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 NOTHING, DOORS = "nothing", "doors"
-FAIL, REWIRE_DEVICE, REWIRE_PORT = "fail", "rewire-device", "rewire-port"
-STRATEGIES = (FAIL, REWIRE_DEVICE, REWIRE_PORT)
 SWITCHES = ("configd", "fsevents", "shared-memory", "tool-caches", "trustd")
 
 

@@ -10,3 +10,9 @@ FAIL = "fail"
 REWIRE_DEVICE = "rewire-device"
 REWIRE_PORT = "rewire-port"
 STRATEGIES = (ISOLATE, FAIL, REWIRE_DEVICE, REWIRE_PORT)
+MAC_STRATEGIES = (FAIL, REWIRE_DEVICE, REWIRE_PORT)  # all programs of a Mac share one localhost: none is isolated
+
+
+def default_strategy(system: str) -> str:
+    """*system* as `sys.platform` has it."""
+    return REWIRE_PORT if system == "darwin" else ISOLATE

@@ -74,8 +74,8 @@ def test_the_same_options_print_the_same_text(capsys: pytest.CaptureFixture[str]
     [
         (["--dry-run"], "prints the profile of --backend seatbelt"),
         (["-n", "--backend", "namespaces"], "prints the profile of --backend seatbelt"),
-        (["--backend", "seatbelt"], "add --dry-run to print its profile"),
-        (["--dry-run", "--backend", "magic"], "unknown backend"),
+        (["--backend", "seatbelt"], "is that of macOS and confines nothing here.*add --dry-run to print its profile"),
+        (["--dry-run", "--backend", "magic"], "unknown backend 'magic'; use --backend namespaces"),
         ([*DRY, "--network-strategy", "isolate"], "isolate does not exist on macOS"),
         ([*DRY, "--allow-domain", "*"], "; "),
         ([*DRY, "--connect-host", "5353"], "a resolver's"),
@@ -85,6 +85,29 @@ def test_a_mistake_prints_no_profile(capsys: pytest.CaptureFixture[str], options
     with pytest.raises(UsageError, match=says):
         main([*options, "--", "true"])
     assert capsys.readouterr().out == ""
+
+
+def test_a_mac_prints_its_own_profile_and_knows_no_namespaces(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = printed(capsys, "--online")
+    monkeypatch.setattr("sys.platform", "darwin")
+    assert main(["--dry-run", "--online", "--", "true"]) == 0
+    assert capsys.readouterr().out == expected
+    for words, says in (([], "is that of Linux and confines nothing here; leave it out$"), (["-n"], "of --backend")):
+        with pytest.raises(UsageError, match=says):
+            main([*words, "--backend", "namespaces", "--", "true"])
+
+
+def test_without_a_word_about_it_the_profile_is_that_of_a_macs_default(capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed(capsys) == printed(capsys, "--network-strategy", "rewire-port")
+    assert printed(capsys) != printed(capsys, "--network-strategy", "fail")
+
+
+def test_a_file_that_wants_isolate_is_told_too(project: Path) -> None:
+    (project / "file.toml").write_text('[localhost]\nnetwork_strategy = "isolate"\n')
+    with pytest.raises(UsageError, match="isolate does not exist on macOS"):
+        main([*DRY, "--config", "file.toml", "--", "true"])
 
 
 @pytest.mark.attack(139)

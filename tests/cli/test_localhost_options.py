@@ -41,6 +41,7 @@ def test_everything_that_can_be_said() -> None:
     )
     assert vars(found) == {
         "strategy": "fail",
+        "chosen": True,
         "engine": "preload",
         "base": 31000,
         "count": 50,
@@ -51,12 +52,20 @@ def test_everything_that_can_be_said() -> None:
     }
 
 
+def test_it_is_known_who_chose_the_strategy() -> None:
+    """What the user chose is kept or refused; a default may give way to another."""
+    assert not read("--publish=3000").chosen
+    assert read("--network-strategy=isolate").chosen
+    assert read("--publish=3000", strategy="fail", chosen=True).chosen
+
+
 def test_every_option_is_one_of_run() -> None:
     assert set(LOCALHOST_OPTIONS) <= set(OPTIONS)
 
 
 FILE: dict[str, Any] = {
     "strategy": "fail",
+    "chosen": True,
     "engine": "preload",
     "base": 31000,
     "count": 50,

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from netsandbox.seatbelt.profile_settings import DOORS, REWIRE_PORT, NetworkSettings, OwnPlaces, ProfileSettings
+from netsandbox_portmap.strategies import REWIRE_PORT
+
+from netsandbox.seatbelt.profile_settings import DOORS, NetworkSettings, OwnPlaces, ProfileSettings
 from netsandbox.seatbelt.request import UDP, Request, bind, connect, connect_unix, file, listen, lookup
 from netsandbox.seatbelt.session_profile import session_profile
 

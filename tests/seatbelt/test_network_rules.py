@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from netsandbox_portmap.strategies import FAIL, REWIRE_DEVICE, REWIRE_PORT
 
 from netsandbox.errors import UsageError
 from netsandbox.seatbelt.evaluator import allowed_under_all, denied_under_all
@@ -19,10 +20,7 @@ from netsandbox.seatbelt.lint import lint
 from netsandbox.seatbelt.profile import Profile, Rule, load
 from netsandbox.seatbelt.profile_settings import (
     DOORS,
-    FAIL,
     NOTHING,
-    REWIRE_DEVICE,
-    REWIRE_PORT,
     NetworkSettings,
     OwnPlaces,
     ProfileSettings,

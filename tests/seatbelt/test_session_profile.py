@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from netsandbox_portmap.strategies import FAIL, REWIRE_DEVICE, REWIRE_PORT
 
 from netsandbox.errors import UsageError
 from netsandbox.seatbelt import session_profile as module
@@ -21,9 +22,6 @@ from netsandbox.seatbelt.lint import lint
 from netsandbox.seatbelt.profile import Profile, load
 from netsandbox.seatbelt.profile_settings import (
     DOORS,
-    FAIL,
-    REWIRE_DEVICE,
-    REWIRE_PORT,
     SWITCHES,
     NetworkSettings,
     OwnPlaces,
@@ -227,7 +225,13 @@ def test_making_a_profile_imports_nothing_slow() -> None:
     )
     root = Path(module.__file__).parents[2]
     done = subprocess.run(
-        [sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True, cwd=root, timeout=30
+        [sys.executable, "-S", "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=root,
+        env={"PYTHONPATH": str(root / "portmap")},
+        timeout=30,
     )
     slow = {"re", "enum", "dataclasses", "typing", "functools", "ipaddress", "json", "pathlib", "ctypes"}
     assert slow.isdisjoint(done.stdout.split())
