@@ -75,6 +75,26 @@ def test_one_socket_serves_both_families(loop: Any, running: Any, session: Any) 
     door.close()
 
 
+@pytest.mark.parametrize(("family", "address"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")])
+def test_a_socket_with_one_address_answers_from_it_without_asking_the_kernel(
+    loop: Any, running: Any, session: Any, family: int, address: str
+) -> None:
+    """What the options are called differs between systems; on a Mac their numbers mean others."""
+    sock, port = opened(family, address)
+    door = UdpDoor(loop, sock, session.resolver, bound=True)
+    options = {socket.AF_INET: (socket.IPPROTO_IP, 8), socket.AF_INET6: (socket.IPPROTO_IPV6, 49)}
+    assert sock.getsockopt(*options[family]) == 0
+    running()
+    with socket.socket(family, socket.SOCK_DGRAM) as client:
+        client.settimeout(20)
+        client.sendto(question("allowed.test"), (address, port))
+        data, source = client.recvfrom(4096)
+    assert source[:2] == (address, port)
+    assert str(dnslib.DNSRecord.parse(data).a.rdata) == "198.18.0.1"
+    loop._running = False
+    door.close()
+
+
 @pytest.mark.attack(78)
 def test_garbage_and_silence_leave_the_door_open(loop: Any, running: Any, session: Any) -> None:
     sock, port = opened(socket.AF_INET, "127.0.0.1")
