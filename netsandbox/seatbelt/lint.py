@@ -10,9 +10,10 @@ from netsandbox.seatbelt.findings import Finding, error, warning
 from netsandbox.seatbelt.lint_network import network_findings
 from netsandbox.seatbelt.lint_order import order_findings
 from netsandbox.seatbelt.lint_paths import path_findings
+from netsandbox.seatbelt.lint_reach import reach_findings
 from netsandbox.seatbelt.operations import DEFAULT, covers, family
-from netsandbox.seatbelt.profile import ALLOW, DENY, MissingImport, Profile, Rule
-from netsandbox.seatbelt.values import ProfileError
+from netsandbox.seatbelt.profile import ALLOW, DENY, Import, MissingImport, Profile, Rule
+from netsandbox.seatbelt.values import ProfileError, written
 
 # They start or steer programs that no sandbox of ours confines; the second ones are harmless among the session's own.
 _OUTSIDE = ("appleevent-send", "job-creation", "lsopen")
@@ -23,12 +24,14 @@ def lint(profile: Profile) -> list[Finding]:
     """Every finding, in the order of the text."""
     rules = profile.rules
     found = [_fault(fault) for fault in profile.faults]
+    found += [_import(each) for each in profile.imports]
     found += _default(rules)
     for rule in rules:
         found += _escapes(rule)
         found += _services(rule)
         found += path_findings(rule)
     found += network_findings(rules)
+    found += reach_findings(rules)
     found += order_findings(rules)
     return sorted(dict.fromkeys(found), key=lambda each: (each.source, each.line, each.severity, each.text))
 
@@ -37,6 +40,11 @@ def _fault(fault: ProfileError) -> Finding:
     if isinstance(fault, MissingImport):
         return warning(fault.line, "import", fault.text, fault.source)
     return error(fault.line, "fault", fault.text, fault.source)
+
+
+def _import(each: Import) -> Finding:
+    text = f"the rules of {written(each.name)} differ from one macOS to the next; write those that are needed here"
+    return warning(each.line, "import", text, each.source)
 
 
 def _default(rules: tuple[Rule, ...]) -> list[Finding]:

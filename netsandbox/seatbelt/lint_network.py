@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from netsandbox.seatbelt.evaluator import Verdict, judge
 from netsandbox.seatbelt.filters import ANY, LOCAL, REMOTE, End, Filter, UnixEnd, plain
 from netsandbox.seatbelt.findings import ERROR, Finding, error, warning
-from netsandbox.seatbelt.models import BINDS, LOCALHOSTS, LOCALS, PATHS, PRECEDENCES, UNDECIDED
-from netsandbox.seatbelt.operations import DEFAULT
+from netsandbox.seatbelt.openings import openings
 from netsandbox.seatbelt.profile import ALLOW, Rule
 from netsandbox.seatbelt.request import UDP, Request, connect, connect_unix, lookup
 
@@ -112,20 +110,5 @@ def _ways_out(rules: Sequence[Rule]) -> Iterator[Finding]:
 
 
 def _probe(rules: Sequence[Rule], request: Request, what: str, remedy: str, check: str) -> Iterator[Finding]:
-    """A finding at each rule that opens it under some model; `(allow default)` is told apart."""
-    opened: dict[Rule, list[Verdict]] = {}
-    for verdict in judge(rules, request):
-        if verdict.allowed and verdict.rule is not None and DEFAULT not in verdict.rule.operations:
-            opened.setdefault(verdict.rule, []).append(verdict)
-    for rule, cases in opened.items():
-        yield error(rule.line, check, f"{what}{_condition(cases)}; {remedy}", rule.source)
-
-
-def _condition(cases: Sequence[Verdict]) -> str:
-    """Which assumptions it takes, if not every model agrees."""
-    told = []
-    for question in (PRECEDENCES, LOCALHOSTS, LOCALS, BINDS, PATHS, UNDECIDED):
-        needed = [each for each in question if any(each in case.model.assumptions for case in cases)]
-        if len(needed) < len(question):
-            told.append(" or ".join(each.says for each in needed))
-    return f", if {', and '.join(told)}" if told else ""
+    for rule, condition in openings(rules, request):
+        yield error(rule.line, check, f"{what}{condition}; {remedy}", rule.source)

@@ -75,6 +75,17 @@ PARENTS = {child: parent for parent, children in _CHILDREN.items() for child in 
 KNOWN = frozenset(PARENTS) | {DEFAULT} | frozenset(ALIASES)
 
 
+# Written in many a profile on the web, and in none that loads.
+_MEANT = {"file-execute": "process-exec*", "file-read-write*": "file-read* file-write*"}
+
+
+def nearest(name: str) -> str:
+    """What somebody who wrote *name* may have meant; empty for nothing near."""
+    from difflib import get_close_matches  # slow to import, and needed only for a mistake
+
+    return _MEANT.get(name) or next(iter(get_close_matches(name, sorted(PARENTS), n=1, cutoff=0.8)), "")
+
+
 def canonical(name: str) -> str:
     """The operation's own name, of two that mean the same."""
     return ALIASES.get(name, name)

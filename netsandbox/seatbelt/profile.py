@@ -62,9 +62,19 @@ class Rule:
 
 
 @dataclass(frozen=True)
+class Import:
+    """A profile that another one takes its rules from."""
+
+    name: str
+    line: int
+    source: str = ""
+
+
+@dataclass(frozen=True)
 class Profile:
     rules: tuple[Rule, ...]
     faults: tuple[ProfileError, ...] = ()
+    imports: tuple[Import, ...] = ()  # those that were at hand
 
     def checked(self) -> tuple[Rule, ...]:
         """The rules; an error if the profile has any fault."""
@@ -89,7 +99,7 @@ def load(
     loader.run(read(text))
     if not loader.versioned:
         loader.faults.insert(0, ProfileError("there is no (version 1), without which nothing loads; write it first", 1))
-    return Profile(tuple(loader.rules), tuple(loader.faults))
+    return Profile(tuple(loader.rules), tuple(loader.faults), tuple(loader.imports))
 
 
 class _Loader(Interpreter):
@@ -103,6 +113,7 @@ class _Loader(Interpreter):
         self._parameters = parameters
         self._imported = imported
         self._unset = unset
+        self.imports: list[Import] = []
         self._imports = 0
         self._source = ""
         self.scope.names["param"] = Procedure("param", self._param)
@@ -190,6 +201,7 @@ class _Loader(Interpreter):
             raise MissingImport(
                 f"{written(name)} is not at hand, so what it allows is not judged; write its rules here"
             )
+        self.imports.append(Import(name, form.line, self._source))
         before, self._source = self._source, printable(name)
         try:
             self.run(read(text))
@@ -202,6 +214,7 @@ class _Loader(Interpreter):
 
 def _operation(symbol: Symbol, line: int) -> str:
     if symbol.name not in operations.KNOWN:
-        shown = printable(symbol.name)
-        raise ProfileError(f"there is no operation {shown}, which voids the profile; correct it", symbol.line or line)
+        shown, near = printable(symbol.name), operations.nearest(symbol.name)
+        advice = f"did you mean {near}?" if near else "correct it"
+        raise ProfileError(f"there is no operation {shown}, which voids the profile; {advice}", symbol.line or line)
     return operations.canonical(symbol.name)

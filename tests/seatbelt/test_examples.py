@@ -50,6 +50,21 @@ WRITES = """(version 1)
 (allow file-write* (subpath (param "PROJECT")))
 (allow file-write* (subpath "/tmp"))
 """
+# For an agent whose maker opened the system's parts until it worked.
+GENEROUS = """(version 1)
+(deny default)
+(import "dyld-support.sb")
+(allow signal)
+(allow sysctl-read)
+(allow system-socket)
+(allow iokit-open)
+(allow ipc-posix-shm)
+(allow process-exec (subpath "/opt/homebrew/bin") (subpath (param "PROJECT")))
+(allow file-read* file-write* (subpath "/opt/homebrew") (subpath (param "PROJECT")))
+(allow file-read* (subpath (param "HOME")))
+(allow file-ioctl (literal "/dev/tty"))
+(allow mach-lookup (global-name "com.apple.trustd.agent"))
+"""
 VALUES = {"HOME": "/Users/me", "WORKSPACE": "/Users/me/dev", "PROJECT": "/Users/me/dev/project"}
 
 
@@ -99,11 +114,32 @@ def test_the_writers_profile_confines_writes_and_nothing_else() -> None:
     assert allowed_under_all(profile, file("file-read-data", "/Users/me/.ssh/id_ed25519"))
     assert allowed_under_all(profile, connect("203.0.113.7", 443))
     assert checks(WRITES) == {
+        (3, "processes"),
         (4, "services"),
         (4, "resolver"),
         (5, "unfiltered-network"),
         (5, "resolver"),
+        (6, "secrets"),
         (9, "unresolved"),
+    }
+
+
+def test_the_generous_profile_reaches_other_programs_the_kernel_keys_and_the_terminal() -> None:
+    text = GENEROUS.replace('(import "dyld-support.sb")', "")
+    profile = load(text, VALUES)
+    assert allowed_under_all(profile, file("file-read-data", "/Users/me/.ssh/id_ed25519"))
+    assert allowed_under_all(profile, file("file-write-data", "/opt/homebrew/bin/git"))
+    assert checks(GENEROUS) == {
+        (3, "import"),
+        (4, "processes"),
+        (5, "processes"),
+        (6, "kernel"),
+        (7, "kernel"),
+        (8, "processes"),
+        (9, "written-and-run"),
+        (11, "secrets"),
+        (12, "terminal"),
+        (13, "certificates"),
     }
 
 

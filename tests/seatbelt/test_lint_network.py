@@ -121,6 +121,7 @@ def test_a_resolver_that_is_denied_under_every_model_is_no_finding() -> None:
         closed(
             '(allow mach-lookup (global-name-prefix "com.apple."))',
             '(deny mach-lookup (global-name "com.apple.dnssd.service" "com.apple.mDNSResponder"))',
+            '(deny mach-lookup (global-name "com.apple.trustd.agent"))',
         )
         == []
     )

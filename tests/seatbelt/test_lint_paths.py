@@ -33,7 +33,7 @@ def test_an_unresolved_path_is_a_warning_and_in_a_deny_an_error(filter_: str) ->
 
 
 @pytest.mark.parametrize(
-    "filter_", ['(subpath "/variable")', '(regex #"^/tmpfile")', '(subpath "/private/tmp")', '(subpath "/")']
+    "filter_", ['(subpath "/variable")', '(regex #"^/tmpfile")', '(subpath "/private/tmp")', '(literal "/")']
 )
 def test_other_paths_are_fine(filter_: str) -> None:
     assert closed(f"(allow file-read* {filter_})") == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from netsandbox.seatbelt.operations import ALIASES, DEFAULT, KNOWN, PARENTS, canonical, covers, family, lineage
+from netsandbox.seatbelt.operations import ALIASES, DEFAULT, KNOWN, PARENTS, canonical, covers, family, lineage, nearest
 
 
 @pytest.mark.parametrize("name", sorted(KNOWN))
@@ -50,3 +50,18 @@ def test_families() -> None:
     assert [family(name) for name in ("file-read-data", "mach-lookup", "signal", "default")] == [
         "file*", "mach*", "signal", "default"
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("wrong", "meant"),
+    [
+        ("file-execute", "process-exec*"),
+        ("file-read-write*", "file-read* file-write*"),
+        ("network-outbond", "network-outbound"),
+        ("file-read", "file-read*"),
+        ("frobnicate", ""),
+        ("", ""),
+    ],
+)
+def test_a_misspelled_operation_is_guessed_only_when_it_is_near(wrong: str, meant: str) -> None:
+    assert nearest(wrong) == meant

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from netsandbox.cli import profile as command
 from netsandbox.cli.main import dispatch
 from netsandbox.errors import UsageError
 
-CLEAN = '(version 1)\n(deny default)\n(allow file-read* (subpath (param "HOME")))\n'
+CLEAN = '(version 1)\n(deny default)\n(allow file-read* (subpath (param "PROJECT")))\n'
 
 
 def write(folder: Path, text: str | bytes, name: str = "a.sb") -> str:
@@ -69,9 +70,9 @@ def test_parameters_can_be_given_and_otherwise_stand_for_themselves(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     name = write(tmp_path, CLEAN)
-    assert dispatch(["profile", "lint", name, "-D", "HOME=/tmp/x=y"]) == 1
+    assert dispatch(["profile", "lint", name, "-D", "PROJECT=/tmp/x=y"]) == 1
     assert '"/tmp/x=y" is not resolved' in capsys.readouterr().out
-    assert dispatch(["profile", "lint", name, "--define", "HOME=/Users/me"]) == 0
+    assert dispatch(["profile", "lint", name, "--define", "PROJECT=/Users/me/src"]) == 0
 
 
 def test_imports_come_from_the_system_or_are_a_warning(
@@ -84,8 +85,9 @@ def test_imports_come_from_the_system_or_are_a_warning(
     assert dispatch(["profile", "lint", name]) == 1
     lines = sorted(line.rpartition("/")[2].partition("; ")[0] for line in capsys.readouterr().out.splitlines())
     assert lines[0].startswith('a.sb" is not at hand')
-    assert lines[1].startswith('a.sb:5: warning: "other.sb" is not at hand')
-    assert lines[2].startswith("base.sb:1: error: lsopen")
+    assert lines[1].startswith('a.sb:4: warning: the rules of "base.sb" differ')
+    assert lines[2].startswith('a.sb:5: warning: "other.sb" is not at hand')
+    assert lines[3].startswith("base.sb:1: error: lsopen")
 
 
 @pytest.mark.parametrize(
@@ -118,6 +120,32 @@ def test_a_file_too_large_for_a_profile_is_not_read_in(tmp_path: Path, monkeypat
     monkeypatch.setattr(command, "MAX_CHARACTERS", 10)
     with pytest.raises(UsageError, match="larger than"):
         dispatch(["profile", "lint", write(tmp_path, CLEAN)])
+
+
+WARNED = """(version 1)
+(deny default)
+(allow network-outbound (local ip "localhost:*"))
+(allow network-outbound (remote udp "*:53"))
+(allow network*)
+(allow network-outbound (remote tcp "127.0.0.1:80"))
+(allow file-execute (literal "/bin/sh"))
+"""
+
+
+def test_each_mistake_that_profiles_are_known_for_is_told_at_its_line_with_reason_and_remedy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = write(tmp_path, WARNED)
+    assert dispatch(["profile", "lint", name]) == 1
+    told = capsys.readouterr().out
+    for line, says in (
+        (3, "error: `local` on an outbound rule has been seen to open every way out, .*; use `remote`"),
+        (4, r"error: \*:53 reaches any name server, and so anybody, in DNS questions; allow only"),
+        (5, "error: an unfiltered network allow opens every way out; allow only"),
+        (6, "error: .* the host is neither . nor localhost, which voids the profile; use localhost"),
+        (7, "error: there is no operation file-execute, which voids the profile; did you mean process-exec."),
+    ):
+        assert re.search(f"^{re.escape(name)}:{line}: {says}", told, re.MULTILINE), (line, told)
 
 
 def test_the_help_names_the_options(capsys: pytest.CaptureFixture[str]) -> None:
