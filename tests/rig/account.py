@@ -3,10 +3,14 @@
 A test marked `ordinary_user` runs twice under root: once as root, once as the account `netsandbox-test`. For anyone
 else it runs once, as himself. The account cannot read a checkout or an interpreter under /root, so the product is
 staged in a directory that it can read and run by an interpreter that it can execute.
+
+What is run is compiled beforehand, as an installation is: sessions write no bytecode, so each of the thousand that the
+tests start would compile the product anew.
 """
 
 from __future__ import annotations
 
+import compileall
 import importlib.util
 import os
 import pwd
@@ -68,6 +72,8 @@ def import_path() -> str:
 @pytest.fixture(scope="session")
 def caller() -> Identity:
     """The account that runs the tests."""
+    for package in PACKAGES:
+        compileall.compile_dir(ROOT / package, quiet=2)
     path = f"{Path(sys.executable).parent}:{SYSTEM_PATH}"
     name = pwd.getpwuid(os.geteuid()).pw_name
     return Identity(name, os.geteuid(), os.getegid(), sys.executable, import_path(), path)
@@ -83,6 +89,7 @@ def ordinary_user(caller: Identity, workshop: Path) -> Identity:
     python = next((c for c in (sys.executable, *INTERPRETERS) if _runs(c, entry)), None)
     if python is None:
         pytest.skip(f"no Python 3.11 or newer that the account {ACCOUNT} can execute")
+    subprocess.run([python, "-m", "compileall", "-qq", str(site)], check=False)
     return Identity(ACCOUNT, entry.pw_uid, entry.pw_gid, python, str(site), SYSTEM_PATH)
 
 
