@@ -17,6 +17,7 @@ from netsandbox.macos.localhost_settings import mac_settings
 from netsandbox.macos.profile import has_door, profile_text
 from netsandbox.macos.reservation import MacReservation
 from netsandbox.macos.token import new_token, with_proxy
+from netsandbox.seatbelt.tag import new_tag, tagged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,15 +80,17 @@ class MacSession:
         stdio: tuple[int, int, int],
     ) -> int:
         began = time.monotonic()
-        log, settings, token = self._owner.log, self._owner.settings, new_token()
+        log, settings, token, tag = self._owner.log, self._owner.settings, new_token(), new_tag()
         try:
             self._check_log(log.path)
-            profile = profile_text(policy, settings, environment, reservation, command[0], log=log.path, stdin=stdio[0])
+            profile = tagged(
+                profile_text(policy, settings, environment, reservation, command[0], log=log.path, stdin=stdio[0]), tag
+            )
             inside = self._environment(policy, reservation, environment, token)
             if not self._write_start(command, policy, reservation):
                 raise HostError(f"the audit log cannot be written: {log.failed}; free space or use --audit-log")
             try:
-                status = self._serve(reservation, policy, command, profile, inside, stdio, token)
+                status = self._serve(reservation, policy, command, profile, inside, stdio, token, tag)
             except NetsandboxError as error:
                 log.write("session.end", status=error.status, ms=_since(began))
                 raise
@@ -106,6 +109,7 @@ class MacSession:
         environment: Mapping[bytes, bytes],
         stdio: tuple[int, int, int],
         token: bytes,
+        tag: str,
     ) -> int:
         from netsandbox.host_resolver import host_resolver
         from netsandbox.macos.applied import Applied
@@ -121,6 +125,7 @@ class MacSession:
             self._owner.log,
             reservation,
             token=token,
+            tag=tag,
             resolver=host_resolver(self._owner.settings),
             parent=self._parent(),
             facts=self._facts(command, policy, reservation),
@@ -130,6 +135,7 @@ class MacSession:
         forwarder = Forwarder(lambda number: applied.signal(number) if applied is not None else None)
         try:
             trust_imports(sealed=self._sealed)
+            supervisor.settle()
             forwarder.hold()
             applied = Applied(system.helper, command, profile, environment, stdio, closed_port=reservation.closed.port)
             forwarder.release()

@@ -13,6 +13,7 @@ from netsandbox.loop import IN
 from netsandbox.macos.doors import MacDoors
 from netsandbox.macos.localhost import MacLocalhost
 from netsandbox.macos.profile import has_door
+from netsandbox.macos.refusals import Refusals
 from netsandbox.supervisor import KILLED, LINGER_SECONDS, PATIENCE, SETTLING_ROUNDS, SIGTERM
 
 TYPE_CHECKING = False
@@ -39,6 +40,7 @@ class MacSupervisor:
         reservation: MacReservation,
         *,
         token: bytes,
+        tag: str,
         resolver: HostResolver,
         parent: Parent | None,
         facts: dict[str, object],
@@ -52,10 +54,12 @@ class MacSupervisor:
         self._exit: ExitNotice | None = None
         self._doors: MacDoors | None = None
         self._localhost: MacLocalhost | None = None
+        self._refusals: Refusals | None = None
         self.control: Control | None = None  # closed by our owner, last of all: its end is the session's end
         self._is_over = False
         self.status = KILLED
         try:
+            self._refusals = Refusals(loop, log, system.log, tag, closed_port=reservation.closed.port)
             if has_door(policy):
                 own = system.own_addresses(loop.now)
                 sockets = reservation.mixed.sockets
@@ -76,6 +80,11 @@ class MacSupervisor:
         except HostError as error:
             self._failed(error)
 
+    def settle(self) -> None:
+        """Before the command starts: what it is refused first is to be told as well."""
+        if self._refusals is not None:
+            self._refusals.wait()
+
     def run(self, applied: Applied) -> None:
         """Serve until the command has ended."""
         self._applied = applied
@@ -86,7 +95,7 @@ class MacSupervisor:
         self._loop.run()
 
     def close(self) -> None:
-        for part in (self._doors, self._localhost, self._exit):
+        for part in (self._doors, self._localhost, self._refusals, self._exit):
             if part is not None:
                 part.close()
         self._loop.close()
@@ -103,13 +112,16 @@ class MacSupervisor:
         self._linger(self._loop.now() + LINGER_SECONDS, SETTLING_ROUNDS)
 
     def _linger(self, until: float, rounds: int) -> None:
-        """What the command did last may still lie in the door's queue, or be on its way through us."""
+        """What the command did last may still lie in the door's queue, or be on its way through us or the log."""
         if rounds:
             self._loop.call_later(0, lambda: self._linger(until, rounds - 1))
-        elif self._flows() == 0 or self._loop.now() >= until:
+        elif not self._is_awaited() or self._loop.now() >= until:
             self._loop.stop()
         else:
             self._loop.call_later(0.005, lambda: self._linger(until, 0))
+
+    def _is_awaited(self) -> bool:
+        return self._flows() > 0 or (self._refusals is not None and self._refusals.awaited(self.status))
 
     def _status(self) -> dict[str, object]:
         return {

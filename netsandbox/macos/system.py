@@ -21,17 +21,21 @@ APPLY = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 @record
 class System:
-    """`helper` applies the profile and becomes the command; the rest is how to wait, and what this host is called."""
+    """`helper` applies the profile and becomes the command; the rest is how to wait, what this host is called, and the
+    program that tells what the kernel refused, where there is one.
+    """
 
     helper: str
     open_loop: Callable[[Callable[[BaseException], None]], Loop]
     exit_of: Callable[[int], ExitNotice]
     own_addresses: Callable[[Clock], Callable[[], Collection[Address]]]
+    log: str = ""
 
 
 def this_mac() -> System:
     from netsandbox.kqueue_loop import KqueueLoop
     from netsandbox.macos.exit_notice import KqueueExit
     from netsandbox.macos.own_addresses import InterfaceAddresses
+    from netsandbox.seatbelt.violations import LOG
 
-    return System(APPLY, KqueueLoop, KqueueExit, InterfaceAddresses)
+    return System(APPLY, KqueueLoop, KqueueExit, InterfaceAddresses, LOG)

@@ -40,6 +40,7 @@ OUTSIDE_WINDOW = "outside-window"
 WRONG_DEVICE = "wrong-device"
 WINDOW_FULL = "window-full"
 PORT_TAKEN = "port-taken"
+SEATBELT = "seatbelt"
 AUDIT_UNWRITABLE = "audit-unwritable"
 INTERNAL = "internal"
 

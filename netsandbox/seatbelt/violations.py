@@ -1,10 +1,12 @@
 """What Seatbelt refused, out of the system's log. Pure: bytes of `log stream` in, violations and audit fields out.
 
 The kernel writes one message for each refusal, `Sandbox: NAME(PID) deny(1) OPERATION TARGET`, or counts those that came
-again, `3 duplicate reports for Sandbox: …`. That form, the first line that is no record and the last one that counts
-them are as people who ran it describe them; this project has not seen them on a Mac. Rules kept here:
+again, `3 duplicate reports for Sandbox: …`; what a profile says `(with message …)` follows on a line of its own. That
+form, the first line that is no record and the last one that counts them are as people who ran it describe them; this
+project has not seen them on a Mac. Rules kept here:
 
-1. Only the kernel is believed: any program can write such a text to the log, but not as process 0 (attack 172).
+1. Only the kernel is believed: any program can write such a text to the log, but not as process 0 (attack 172). With a
+   tag, only messages that end in it: those of one session's profile, whatever lines a name or a path has.
 2. Names and paths are chosen by the command and may look like the rest of a message. Every possible reading is kept;
    where there is more than one, no process is named, and the refusal belongs to every session it may belong to.
 3. Everything is bounded; what is too long or no record is counted, never waited for.
@@ -66,9 +68,11 @@ class Violation:
 class Reader:
     """Takes the output of `log stream` in pieces of any size."""
 
-    __slots__ = ("_held", "_skipping", "dropped")
+    __slots__ = ("_held", "_skipping", "_tag", "dropped")
 
-    def __init__(self) -> None:
+    def __init__(self, tag: str = "") -> None:
+        """With *tag*, violations of the profile that carries it; without, everybody's."""
+        self._tag = tag
         self._held = b""
         self._skipping = False
         self.dropped = 0  # lines that were too long or no record of the log
@@ -95,17 +99,20 @@ class Reader:
         if found is None:
             self.dropped += 1
             return None
-        return violation_of(found)
+        return violation_of(found, self._tag)
 
 
-def violation_of(found: dict[str, object]) -> Violation | None:
-    """The violation that a record of the log tells of; None for any other record."""
+def violation_of(found: dict[str, object], tag: str = "") -> Violation | None:
+    """The violation that a record of the log tells of; None for any other record, and for one without *tag*."""
     process, sender, message = found.get("processID"), found.get("senderImagePath"), found.get("eventMessage")
     if type(process) is not int or process != 0 or found.get("processImagePath") != KERNEL:
         return None
     if not isinstance(sender, str) or not sender.endswith(SENDER) or not isinstance(message, str):
         return None
-    return read_message(message)
+    if not tag:
+        return read_message(message)
+    text, _, last = message.rpartition("\n")
+    return read_message(text) if last == tag else None
 
 
 def read_message(message: str) -> Violation | None:
@@ -182,9 +189,9 @@ def escaped(text: str) -> str:
     )
 
 
-def command(containing: str = "") -> list[str]:
+def command(containing: str = "", program: str = LOG) -> list[str]:
     """The program that tells of violations as they happen. By its path: `log` is a word of its own in some shells."""
-    return [LOG, "stream", "--style", "ndjson", "--predicate", predicate(containing)]
+    return [program, "stream", "--style", "ndjson", "--predicate", predicate(containing)]
 
 
 def predicate(containing: str = "") -> str:

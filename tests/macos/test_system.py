@@ -8,6 +8,6 @@ from netsandbox.macos.own_addresses import InterfaceAddresses
 from netsandbox.macos.system import APPLY, System, this_mac
 
 
-def test_a_mac_answers_with_kqueue_and_ifconfig_and_the_helper_beside_our_code() -> None:
-    assert this_mac() == System(APPLY, KqueueLoop, KqueueExit, InterfaceAddresses)
+def test_a_mac_answers_with_kqueue_and_ifconfig_and_log_and_the_helper_beside_our_code() -> None:
+    assert this_mac() == System(APPLY, KqueueLoop, KqueueExit, InterfaceAddresses, "/usr/bin/log")
     assert APPLY.endswith("/netsandbox/native_macos/netsandbox-apply")
