@@ -129,7 +129,7 @@ class Session:
         program = seccomp.build(abi, unix_sockets=self.settings.unix_sockets, asked=reservation.asked)
         inside = session_environment(environment, self.id, proxy_env=self.settings.proxy_env)
         helper = launch.Helper(command, reservation.environment(inside), stdio)
-        view = session_view(state, placed, self.settings.config, logs=logs, covers=reservation.covers())
+        view = session_view(state, placed, *self.settings.configs, logs=logs, covers=reservation.covers())
         helper.send_plan(plan.build(view, program, reservation.doors()))
         return helper
 

@@ -15,6 +15,6 @@ class RunSettings:
     proxy_env: bool = True
     unix_sockets: bool = False  # whether the policy allows any: the seccomp filter is made before the policy is read
     audit_log: str | None = None  # None: in the session's state directory, rotated
-    config: str | None = None  # the file that the policy was read from
+    configs: tuple[str, ...] = ()  # the files that the policy was read from
     name: str | None = None  # None: from the working folder and its branch
     localhost: LocalhostSettings = LocalhostSettings()

@@ -13,7 +13,7 @@ from netsandbox.localhost import settings as localhost
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from netsandbox.cli.options import Parsed
-    from netsandbox.config import Settings
+    from netsandbox.configuration.settings import Settings
     from netsandbox.localhost.settings import LocalhostSettings
 
 _DEFAULT = default_strategy(sys.platform)

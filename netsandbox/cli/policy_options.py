@@ -12,7 +12,7 @@ from netsandbox.settings import RunSettings
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from netsandbox.cli.options import Parsed
-    from netsandbox.config import Settings
+    from netsandbox.configuration.settings import Settings
     from netsandbox.policy.policy import Policy
 
 POLICY_OPTIONS = (
@@ -36,9 +36,10 @@ def read_config(parsed: Parsed) -> Settings | None:
     path = parsed.values.get("config")
     if path is None:
         return None
-    from netsandbox.config import load
+    from netsandbox.configuration.document import read_layer
+    from netsandbox.configuration.settings import merge, settings
 
-    return load(path)
+    return settings(merge([read_layer(path)]), [path])
 
 
 def policy_of(parsed: Parsed, file: Settings | None) -> Policy:
@@ -78,7 +79,7 @@ def settings_of(parsed: Parsed, file: Settings | None) -> RunSettings:
     servers = parsed.all("upstream-dns") or (list(file.upstream_dns) if file else [])
     proxy = parsed.values.get("upstream-proxy")
     if proxy is not None:
-        from netsandbox.config import check_proxy
+        from netsandbox.configuration.readers import check_proxy
 
         proxy = check_proxy(proxy, "--upstream-proxy")
     log = parsed.values.get("audit-log") or os.environ.get("SANDBOX_AUDIT_LOG")
@@ -88,7 +89,7 @@ def settings_of(parsed: Parsed, file: Settings | None) -> RunSettings:
         proxy_env="no-proxy-env" not in parsed.flags and (file is None or file.proxy_env),
         unix_sockets=bool(parsed.all("allow-unix-socket") or (file and file.allow_unix_sockets)),
         audit_log=log or (file.audit_log if file else None),
-        config=os.path.realpath(file.path) if file and file.path else None,
+        configs=tuple(os.path.realpath(path) for path in file.files) if file else (),
         name=_name(parsed, file),
         localhost=localhost_of(parsed, file),
     )
@@ -105,7 +106,7 @@ def _name(parsed: Parsed, file: Settings | None) -> str | None:
 
 def _server(text: str) -> tuple[str, int]:
     """ADDRESS or ADDRESS:PORT, IPv6 with a port in brackets."""
-    from netsandbox.config import check_server
+    from netsandbox.configuration.readers import check_server
     from netsandbox.policy.patterns import parse_address
 
     rule = parse_address(check_server(text, "--upstream-dns"), "--upstream-dns")

@@ -78,7 +78,7 @@ def _network(policy: Policy, reservation: MacReservation) -> NetworkSettings:
 def _own(settings: RunSettings, reservation: MacReservation, log: str) -> OwnPlaces:
     return OwnPlaces(
         hidden=(state_home(), HOST_LOCKS, *_logs(settings, log)),
-        sealed=(*packages(), *filter(None, (settings.config,))),
+        sealed=(*packages(), *settings.configs),
         port_map=reservation.map.path if reservation.map is not None else "",
     )
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from netsandbox.cli.localhost_options import LOCALHOST_OPTIONS, localhost_of
 from netsandbox.cli.options import VALUE, parse
 from netsandbox.cli.run import OPTIONS
-from netsandbox.config import Settings
+from netsandbox.configuration.settings import Settings
 from netsandbox.errors import UsageError
 from netsandbox.localhost.settings import ENGINES, STRATEGIES, LocalhostSettings
 

@@ -74,7 +74,7 @@ def test_the_linter_finds_nothing_in_it(held: MacReservation) -> None:
 
 def test_our_own_places_are_closed_and_our_code_is_sealed(held: MacReservation, place: Path) -> None:
     """INV-8."""
-    written = text(held, audit_log=str(place / "work" / "audit.jsonl"), config=str(place / "work" / "policy.toml"))
+    written = text(held, audit_log=str(place / "work" / "audit.jsonl"), configs=(str(place / "work" / "policy.toml"),))
     hidden = written.partition("; Ours: state, audit log")[2].partition("\n\n")[0]
     for path in (place / "state" / "netsandbox", place / "work" / "audit.jsonl", place / "work" / "audit.jsonl.6"):
         assert f'(subpath "{resolved(path)}")' in hidden

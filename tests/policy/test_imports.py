@@ -35,7 +35,7 @@ def imported(statement: str) -> set[str]:
     [
         "import netsandbox.policy.policy",
         "from netsandbox.policy.policy import Policy; Policy(['*.example.com:443'], ['a.example.com'], ['10.0.0.0/8'])",
-        "import netsandbox.config",
+        "import netsandbox.configuration.document",
         "import netsandbox.cli.main, netsandbox.cli.run, netsandbox.policy.policy, netsandbox.audit.log",
     ],
 )

@@ -7,7 +7,7 @@ import tomllib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.source_lines import locate
+from netsandbox.configuration.source_lines import locate
 
 TEXT = '''# a comment with [brackets] and "quotes"
 title = "x" # = [1]

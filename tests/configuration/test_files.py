@@ -6,13 +6,21 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from netsandbox import config
-from netsandbox.config import Settings, check_proxy, check_server, load
+from netsandbox.configuration import document
+from netsandbox.configuration.document import read_layer
+from netsandbox.configuration.keys import KEYS
+from netsandbox.configuration.readers import check_proxy, check_server
+from netsandbox.configuration.settings import Settings, merge
+from netsandbox.configuration.settings import settings as settings_of
 from netsandbox.errors import UsageError
 from netsandbox.localhost.settings import LocalhostSettings
 from netsandbox.policy.names import canonical
 from netsandbox.policy.policy import Policy
 from netsandbox.policy.verdict import Request
+
+
+def load(path: str) -> Settings:
+    return settings_of(merge([read_layer(path)]), [path])
 
 
 @pytest.fixture
@@ -64,7 +72,7 @@ log = "audit.jsonl"
 def test_everything_that_a_file_may_say(written):
     path = written(WHOLE)
     found = load(path)
-    assert found.path == path
+    assert found.files == (path,)
     assert found.mode == "filtered"
     assert [(rule.text, rule.origin) for rule in found.allow_domains] == [
         ("example.test", f"{path}:5"),
@@ -244,7 +252,7 @@ def test_a_file_nested_without_end_is_an_error(written):
 
 
 def test_a_file_without_end_is_an_error(written, monkeypatch):
-    monkeypatch.setattr(config, "SIZE_LIMIT", 10)
+    monkeypatch.setattr(document, "SIZE_LIMIT", 10)
     with pytest.raises(UsageError, match="larger than 10 bytes"):
         load(written("[network]\nmode = 'online'\n"))
 
@@ -262,9 +270,9 @@ def test_any_text_is_settings_or_a_usage_error(written, text):
 
 
 def test_every_setting_has_a_key():
-    fields = {table: {field for field, _ in keys.values()} for table, keys in config._TABLES.items()}
+    fields = {table: {key.field for key in keys.values()} for table, keys in KEYS.items()}
     assert fields.pop("localhost") | {"chosen"} == set(LocalhostSettings.__annotations__)
-    assert set().union(*fields.values()) | {"path", "localhost"} == set(Settings.__annotations__)
+    assert set().union(*fields.values()) | {"files", "localhost"} == set(Settings.__annotations__)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,100 @@
+"""A TOML file becomes a layer.
+
+Rules kept: a file that cannot be read, an unknown table or key, a value of the wrong type and a rule that is not
+plainly one are each an error that names file and line, and the command never starts; nothing is skipped, guessed or
+defaulted because it was misspelled.
+"""
+
+from __future__ import annotations
+
+from netsandbox.configuration.entry import Entry
+from netsandbox.configuration.keys import KEYS
+from netsandbox.configuration.layer import Layer, Said
+from netsandbox.configuration.source_lines import locate
+from netsandbox.errors import UsageError
+from netsandbox.policy.names import printable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from netsandbox.configuration.layer import Place
+
+SIZE_LIMIT = 64 * 1024 * 1024
+
+
+def read_layer(path: str) -> Layer:
+    """The layer in the file at *path*."""
+    return layer_of(path, read(path))
+
+
+def layer_of(path: str, data: bytes, *, trusted: bool = True) -> Layer:
+    """What *data*, the content of the file at *path*, says (pure)."""
+    text = _decode(path, data)
+    document = _parse(path, text)
+    if not document:
+        raise UsageError(f"{path}: the file says nothing; write a [network] table, or remove the file")
+    lines = locate(text)
+    values: dict[Place, Said] = {}
+    for table, content in document.items():
+        place = f"{path}:{lines.get((table,), 1)}"
+        keys = KEYS.get(table)
+        if keys is None:
+            raise UsageError(f"{place}: {_unknown('table', table, KEYS)}")
+        if not isinstance(content, dict):
+            raise UsageError(f"{place}: {table} is not a table; write [{table}] on a line of its own")
+        for name, value in content.items():
+            entry = Entry(path, (table, name), value, lines)
+            if name not in keys:
+                raise UsageError(f"{entry.origin()}: {_unknown('key', name, keys)}")
+            values[table, name] = Said(keys[name].read(entry), _items(entry))
+    return Layer(path, values, trusted)
+
+
+def _items(entry: Entry) -> tuple[tuple[object, str], ...]:
+    if isinstance(entry.value, list):
+        return tuple((item, entry.origin(index)) for index, item in enumerate(entry.value))
+    return ((entry.value, entry.origin()),)
+
+
+def read(path: str) -> bytes:
+    """The content of the file, of bounded size."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(SIZE_LIMIT + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UsageError(f"{path}: cannot read the configuration: {reason}; check the path after --config") from None
+    if len(data) > SIZE_LIMIT:
+        raise UsageError(f"{path}: larger than {SIZE_LIMIT} bytes; check the path after --config")
+    return data
+
+
+def _decode(path: str, data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise UsageError(f"{path}:{line}: not UTF-8 text; save the file as UTF-8") from None
+
+
+def _parse(path: str, text: str) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        what, _, place = str(error).partition(" (at line ")
+        line = f":{place.partition(',')[0]}" if place else ""
+        raise UsageError(f"{path}{line}: invalid TOML: {printable(what)[1:-1]}; correct the file") from None
+    except ValueError:  # Python reads no number of thousands of digits
+        raise UsageError(f"{path}: invalid TOML: a number without end; correct the file") from None
+
+
+def _unknown(kind: str, name: str, known: Mapping[str, object]) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, known, n=1, cutoff=0.5)
+    advice = f"did you mean {near[0]}?" if near else f"use one of {', '.join(known)}"
+    return f"unknown {kind} {printable(name)}; {advice}"

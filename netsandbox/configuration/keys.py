@@ -1,0 +1,141 @@
+"""Every key that a file may have: what reads it, how layers of it are joined, and who may say it.
+
+The one table behind reading, merging, trust, the JSON Schema and the tables of docs/configuration.md.
+"""
+
+from __future__ import annotations
+
+from netsandbox_portmap.strategies import STRATEGIES
+
+from netsandbox.configuration import readers
+from netsandbox.localhost import settings as localhost
+from netsandbox.policy.policy import LOCALHOST, MODES, OFFLINE
+from netsandbox.record import record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from netsandbox.configuration.entry import Entry
+
+TEXT: dict[str, object] = {"type": "string", "minLength": 1}
+TEXTS: dict[str, object] = {"type": "array", "items": TEXT}
+TRUTH: dict[str, object] = {"type": "boolean"}
+PORT: dict[str, object] = {"type": "integer", "minimum": 1, "maximum": 65535}
+PORTS: dict[str, object] = {"type": "array", "items": PORT}
+
+
+def always(value: object) -> bool:
+    """Whatever it says, it could open something."""
+    return True
+
+
+def never(value: object) -> bool:
+    """Whatever it says, it opens nothing."""
+    return False
+
+
+@record
+class Key:
+    """`widens(value)`: a project's own file may say so only after the user trusted it. `adds`: lists of several files
+    are joined; otherwise the highest one's value is taken."""
+
+    field: str
+    read: Callable[[Entry], object]
+    about: str
+    schema: dict[str, object]
+    widens: Callable[[object], bool]
+    adds: bool = False
+
+
+KEYS: dict[str, dict[str, Key]] = {
+    "network": {
+        "mode": Key(
+            "mode",
+            readers.mode,
+            "what leaves when no rule says otherwise",
+            {"enum": list(MODES)},
+            lambda mode: mode not in (OFFLINE, LOCALHOST),
+        ),
+        "allow_domains": Key("allow_domains", readers.allow_domains, "names let through", TEXTS, always, adds=True),
+        "deny_domains": Key(
+            "deny_domains",
+            readers.deny_domains,
+            "names never let through; wins over every allow",
+            TEXTS,
+            never,
+            adds=True,
+        ),
+        "allow_addresses": Key(
+            "allow_addresses",
+            readers.allow_addresses,
+            "addresses let through, private ones included",
+            TEXTS,
+            always,
+            adds=True,
+        ),
+        "default_ports": Key(
+            "default_ports", readers.default_ports, "the ports of a rule that names none", PORTS, always
+        ),
+        "allow_unix_sockets": Key(
+            "allow_unix_sockets",
+            readers.allow_unix_sockets,
+            "Unix sockets of the host that may be connected to",
+            TEXTS,
+            always,
+            adds=True,
+        ),
+        "allow_query_types": Key(
+            "allow_query_types",
+            readers.allow_query_types,
+            "types of DNS questions that are forwarded for allowed names",
+            TEXTS,
+            always,
+            adds=True,
+        ),
+        "upstream_dns": Key("upstream_dns", readers.upstream_dns, "who resolves allowed names", TEXTS, always),
+        "upstream_proxy": Key(
+            "upstream_proxy", readers.upstream_proxy, "the HTTP proxy that everything is dialled through", TEXT, always
+        ),
+        "proxy_env": Key("proxy_env", readers.truth, "whether proxy variables are set", TRUTH, never),
+    },
+    "localhost": {
+        "network_strategy": Key(
+            "strategy",
+            readers.word(localhost.strategy, '"isolate"'),
+            "how ports of the session show on the host",
+            {"enum": list(STRATEGIES)},
+            always,
+        ),
+        "rewrite_engine": Key(
+            "engine",
+            readers.word(localhost.engine, '"kernel"'),
+            "who rewires: the kernel's side, or a library in the command",
+            {"enum": list(localhost.ENGINES)},
+            never,
+        ),
+        "listening_base_port": Key(
+            "base", readers.number(localhost.base_port), "first port of the session's window", PORT, always
+        ),
+        "listening_port_count": Key(
+            "count", readers.number(localhost.port_count), "how many ports the window has", {"type": "integer"}, never
+        ),
+        "listening_loopback": Key(
+            "device", readers.word(localhost.device, '"127.0.0.2"'), "the session's loopback address", TEXT, always
+        ),
+        "port_pool": Key("pool", readers.port_pool, "first and last port that windows are taken from", PORTS, always),
+        "publish": Key("publish", readers.publish, "ports shown on the host, and no others", TEXTS, always),
+        "connect_host": Key(
+            "connect_host",
+            readers.connect_host,
+            "ports of the host's localhost that are reached",
+            PORTS,
+            always,
+            adds=True,
+        ),
+    },
+    "session": {"name": Key("name", readers.text("a name as a string"), "the session's name", TEXT, never)},
+    "audit": {
+        "log": Key("audit_log", readers.text("a path as a string"), "where the audit log is written", TEXT, always)
+    },
+}

@@ -1,0 +1,124 @@
+"""Readers: one key's value in, the checked value out, or a `UsageError` with file, line and advice (pure)."""
+
+from __future__ import annotations
+
+from netsandbox_portmap import window
+
+from netsandbox.configuration.entry import too_long
+from netsandbox.errors import UsageError
+from netsandbox.localhost import settings as localhost
+from netsandbox.policy import rules
+from netsandbox.policy.names import BadName, canonical, printable
+from netsandbox.policy.patterns import AddressRule, DomainRule, parse_address, parse_domain, read_port
+from netsandbox.policy.policy import MODES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from netsandbox.configuration.entry import Entry
+
+POOL = str(list(window.POOL))  # as it is written in the file
+
+
+def mode(entry: Entry) -> str:
+    word = entry.text(f"one of {', '.join(MODES)} as a string")
+    if word not in MODES:
+        raise UsageError(f"{entry.origin()}: mode {printable(word)} is unknown; write one of {', '.join(MODES)}")
+    return word
+
+
+def allow_domains(entry: Entry) -> tuple[DomainRule, ...]:
+    return tuple(parse_domain(text, origin) for text, origin in entry.items(str, '["example.com"]'))
+
+
+def deny_domains(entry: Entry) -> tuple[DomainRule, ...]:
+    return tuple(parse_domain(text, origin, deny=True) for text, origin in entry.items(str, '["example.com"]'))
+
+
+def allow_addresses(entry: Entry) -> tuple[AddressRule, ...]:
+    return tuple(parse_address(text, origin) for text, origin in entry.items(str, '["192.0.2.7:5432"]'))
+
+
+def default_ports(entry: Entry) -> tuple[int, ...]:
+    return rules.ports([port for port, _ in entry.items(int, "[80, 443]")], entry.origin())
+
+
+def allow_unix_sockets(entry: Entry) -> tuple[str, ...]:
+    listed = entry.items(str, '["/run/example.sock"]')
+    return tuple(path for text, origin in listed for path in rules.unix_sockets([text], origin))
+
+
+def allow_query_types(entry: Entry) -> tuple[str, ...]:
+    listed = entry.items(str, '["TXT"]')
+    return tuple(name for text, origin in listed for name in rules.query_types([text], origin))
+
+
+def upstream_dns(entry: Entry) -> tuple[str, ...]:
+    return tuple(check_server(text, origin) for text, origin in entry.items(str, '["192.0.2.53"]'))
+
+
+def upstream_proxy(entry: Entry) -> str:
+    return check_proxy(entry.text('"http://proxy.example.com:3128"'), entry.origin())
+
+
+def truth(entry: Entry) -> bool:
+    return entry.truth()
+
+
+def text(wanted: str) -> Callable[[Entry], str]:
+    return lambda entry: entry.text(wanted)
+
+
+def word(read: Callable[[str, str], str], wanted: str) -> Callable[[Entry], str]:
+    return lambda entry: read(entry.text(wanted), entry.origin())
+
+
+def number(read: Callable[[str, str], int]) -> Callable[[Entry], int]:
+    def checked(entry: Entry) -> int:
+        if type(entry.value) is not int or too_long(entry.value):
+            raise entry.wrong("a number")
+        return read(str(entry.value), entry.origin())
+
+    return checked
+
+
+def port_pool(entry: Entry) -> tuple[int, int]:
+    ports = [port for port, _ in entry.items(int, POOL)]
+    if len(ports) != 2:
+        raise UsageError(f"{entry.origin()}: port_pool is a first and a last port; write {POOL}")
+    try:
+        window.check_pool(*ports)
+    except window.WindowError as error:
+        raise UsageError(f"{entry.origin()}: {error}, for instance {POOL}") from None
+    return ports[0], ports[1]
+
+
+def publish(entry: Entry) -> tuple[tuple[int, int | None], ...]:
+    return localhost.publications([port for port, _ in entry.items(str, '["3000", "8080:9000"]')], entry.origin())
+
+
+def connect_host(entry: Entry) -> tuple[int, ...]:
+    return localhost.host_ports([str(port) for port, _ in entry.items(int, "[5432]")], entry.origin())
+
+
+def check_server(server: str, origin: str) -> str:
+    """*server* if it is `ADDRESS[:PORT]` of one name server, IPv6 with a port in brackets."""
+    rule = parse_address(server, origin)
+    if not rule.exact or rule.ports == ():
+        raise UsageError(f"{origin}: {printable(server)} is not one server; write 192.0.2.53 or 192.0.2.53:5353")
+    return server
+
+
+def check_proxy(url: str, origin: str) -> str:
+    """*url* if it is `http://[USER:PASSWORD@]HOST:PORT`."""
+    scheme, _, rest = url.partition("://")
+    authority = rest.removesuffix("/")
+    host, _, port = authority.rpartition("@")[2].rpartition(":")
+    try:
+        canonical(host)
+    except BadName:
+        port = ""
+    if scheme.lower() != "http" or read_port(port) is None or any(char in authority for char in "/?#\\ "):
+        raise UsageError(f"{origin}: the upstream proxy is not a proxy's URL; write http://proxy.example.com:3128")
+    return url

@@ -1,0 +1,86 @@
+"""Layers, laid over one another, become settings (pure): lists add up, of other values the highest layer's is taken.
+
+An empty list allows nothing (INV-6). A layer that nobody trusts says only what narrows; what it says beyond is listed.
+"""
+
+from __future__ import annotations
+
+from netsandbox.configuration.keys import KEYS
+from netsandbox.configuration.layer import Said
+from netsandbox.localhost.settings import LocalhostSettings
+from netsandbox.policy.policy import DEFAULT_PORTS
+from netsandbox.record import record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from netsandbox.configuration.keys import Key
+    from netsandbox.configuration.layer import Layer, Place
+    from netsandbox.policy.patterns import AddressRule, DomainRule
+
+
+@record
+class Settings:
+    """What the files say together; `Settings()` is what no file says."""
+
+    files: tuple[str, ...] = ()  # those that were read
+    mode: str | None = None
+    allow_domains: tuple[DomainRule, ...] = ()
+    deny_domains: tuple[DomainRule, ...] = ()
+    allow_addresses: tuple[AddressRule, ...] = ()
+    default_ports: tuple[int, ...] = DEFAULT_PORTS
+    allow_unix_sockets: tuple[str, ...] = ()
+    allow_query_types: tuple[str, ...] = ()
+    upstream_dns: tuple[str, ...] = ()
+    upstream_proxy: str | None = None
+    proxy_env: bool = True
+    audit_log: str | None = None
+    name: str | None = None
+    localhost: LocalhostSettings = LocalhostSettings()
+
+
+@record
+class Merged:
+    """`ignored`: what layers said without being trusted to say it."""
+
+    values: Mapping[Place, Said]
+    ignored: tuple[tuple[Place, Said], ...] = ()
+
+
+def merge(layers: Iterable[Layer]) -> Merged:
+    """*layers* from the lowest to the highest."""
+    values: dict[Place, Said] = {}
+    ignored: list[tuple[Place, Said]] = []
+    for layer in layers:
+        for place, said in layer.values.items():
+            key = _key(place)
+            if not layer.trusted and key.widens(said.value):
+                ignored.append((place, said))
+            else:
+                values[place] = _joined(values.get(place), said) if key.adds else said
+    return Merged(values, tuple(ignored))
+
+
+def settings(merged: Merged, files: Iterable[str]) -> Settings:
+    fields: dict[str, Any] = {"files": tuple(files)}
+    own: dict[str, Any] = {}  # of the [localhost] table
+    for place, said in merged.values.items():
+        (own if place[0] == "localhost" else fields)[_key(place).field] = said.value
+    if "connect_host" in own:
+        own["connect_host"] = tuple(sorted(set(own["connect_host"])))
+    return Settings(**fields, localhost=LocalhostSettings(**own, chosen="strategy" in own))
+
+
+def _key(place: Place) -> Key:
+    table, name = place
+    return KEYS[table][name]
+
+
+def _joined(lower: Said | None, higher: Said) -> Said:
+    if lower is None:
+        return higher
+    first: Any = lower.value
+    second: Any = higher.value
+    return Said((*first, *second), (*lower.items, *higher.items))
