@@ -4,12 +4,12 @@ SHELL := /bin/bash
 
 VENV := .venv
 BIN := $(VENV)/bin
-NATIVE := $(wildcard netsandbox/native/*.c netsandbox/native/*.h netsandbox/native/netsandbox.py interpose/src/*.c interpose/src/*.h)
-BUILT_FROM := pyproject.toml interpose/hatch_build.py $(NATIVE)
+NATIVE := $(wildcard netsandbox/native*/*.c netsandbox/native*/*.h netsandbox/native/netsandbox.py interpose/src/*.c interpose/src/*.h)
+BUILT_FROM := pyproject.toml $(wildcard interpose/*.py interpose/macos/*.h) $(NATIVE)
 SCRIPTS := scripts/demo bench/run bench/soak
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test lint bench fuzz soak macos-library venv clean deps-demo deps-test
+.PHONY: help demo test lint bench fuzz soak macos-library macos-wheel venv clean deps-demo deps-test
 
 help:
 	@echo 'make demo    an install that works, a host refused, a DNS tunnel to nowhere, the log, two servers on one port'
@@ -19,6 +19,7 @@ help:
 	@echo 'make bench   launch time and throughput'
 	@echo 'make soak    many sessions for a long time'
 	@echo 'make macos-library    the preload library for Macs, both architectures, into build/macos; on any system'
+	@echo 'make macos-wheel      the whole of netsandbox for Macs, as a wheel in dist; on any system'
 	@echo 'make venv    the environment in .venv, with the tools for tests'
 	@echo 'make clean   remove what the others made'
 
@@ -50,6 +51,10 @@ macos-library: $(VENV)/.test
 	@mkdir -p build/macos
 	$(BIN)/python interpose/macos_library.py build/macos/libnetsandbox_interpose.dylib
 
+# hatchling itself, not pip: what it needs is in the environment already
+macos-wheel: $(VENV)/.test
+	NETSANDBOX_BUILD_FOR=macos $(BIN)/python -m hatchling build -t wheel -d dist
+
 venv: $(VENV)/.test
 
 deps-demo:
@@ -72,5 +77,5 @@ $(VENV)/.test: $(BUILT_FROM) | $(BIN)/python
 
 clean:
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	rm -f netsandbox/native/netsandbox-init netsandbox/native_macos/netsandbox-apply interpose/netsandbox_interpose/*.so
+	rm -f netsandbox/native/netsandbox-init netsandbox/native_macos/netsandbox-apply interpose/netsandbox_interpose/*.so interpose/netsandbox_interpose/*.dylib
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

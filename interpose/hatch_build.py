@@ -1,12 +1,14 @@
 """Compiles what is native while hatchling builds, each beside where it is used.
 
 The helper, netsandbox/native/*.c: static first, because a session may see a root directory without our C library;
-dynamic where no static library is installed; on a Mac netsandbox/native_macos/*.c in its place. The preload library,
-interpose/src/*.c. And the module `netsandbox_interpose._native`, by which Python reads the port map and tries the
-rewriting of the same sources; its declarations are cut out of the headers. A machine without a C compiler borrows one
-from the `ziglang` package.
+dynamic where no static library is installed. The preload library, interpose/src/*.c. And the module
+`netsandbox_interpose._native`, by which Python reads the port map and tries the rewriting of the same sources; its
+declarations are cut out of the headers. A machine without a C compiler borrows one from the `ziglang` package.
 
-`python interpose/hatch_build.py` builds everything in place.
+For Macs, with netsandbox/native_macos/*.c as the helper, all three are made by that package on every system, a Mac too
+(`universal_binary` says why). On another system NETSANDBOX_BUILD_FOR=macos asks for it: `make macos-wheel`.
+
+`python interpose/hatch_build.py` builds everything in place, for the system that it runs on.
 """
 
 from __future__ import annotations
@@ -24,17 +26,28 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
+sys.path.append(str(Path(__file__).resolve().parent))  # hatchling loads this file alone, without its neighbours
+
+import macos_library
+import universal_binary
+
 NATIVE = Path("netsandbox", "native")
 PROGRAM = "netsandbox-init"
 SOURCES = Path("interpose", "src")
-MAC_NATIVE, MAC_PROGRAM = Path("netsandbox", "native_macos"), "netsandbox-apply"
 PACKAGE = Path("interpose", "netsandbox_interpose")
-MAC = sys.platform == "darwin"
-LIBRARY = "libnetsandbox_interpose.dylib" if MAC else "libnetsandbox_interpose.so"
+LIBRARY = "libnetsandbox_interpose.so"
 MODULE = "_native.abi3.so"
+PRODUCTS = (NATIVE / PROGRAM, PACKAGE / LIBRARY, PACKAGE / MODULE)
+# For Macs
+MAC_NATIVE, MAC_PROGRAM = Path("netsandbox", "native_macos"), "netsandbox-apply"
+MAC_PYCONFIG = Path("interpose", "macos", "pyconfig.h")
+MAC_PRODUCTS = (MAC_NATIVE / MAC_PROGRAM, PACKAGE / macos_library.NAME, PACKAGE / MODULE)
+MAC_TAG = "cp311-abi3-macosx_11_0_universal2"
+MAC_BUILD = Path("build", "macos")
+BUILD_FOR = "NETSANDBOX_BUILD_FOR"
 # The headers that Python sees, and the sources that need neither a process of their own nor the real functions.
-SHARED_HEADERS = ("portmap.h", "map.h", "rewrite.h", "target.h")
-SHARED_SOURCES = ("map.c", "rewrite.c", "target.c")
+SHARED_HEADERS = ("portmap.h", "map.h", "rewrite.h", "route.h", "dns.h", "target.h")
+SHARED_SOURCES = ("map.c", "place.c", "rewrite.c", "route.c", "dns.c", "target.c")
 ZIG = [sys.executable, "-m", "ziglang", "cc"]
 # Ubuntu's compiler defines _FORTIFY_SOURCE itself; without the -U the two definitions quarrel.
 HARDEN = [
@@ -43,10 +56,9 @@ HARDEN = [
     "-fstack-protector-strong",
     "-U_FORTIFY_SOURCE",
     "-D_FORTIFY_SOURCE=2",
-    *([] if MAC else ["-Wl,-z,relro,-z,now"]),
+    "-Wl,-z,relro,-z,now",
 ]
-LOADABLE = ["-fPIC", "-fvisibility=hidden", "-dynamiclib" if MAC else "-shared"]
-RUN_TIME_NAMES = ["-undefined", "dynamic_lookup"] if MAC else []
+LOADABLE = ["-fPIC", "-fvisibility=hidden", "-shared"]
 WARN = [
     "-Wall",
     "-Wextra",
@@ -89,19 +101,12 @@ def compile_helper(native: Path) -> Path:
     return _build("native helper", native, [*HARDEN, *WARN, *sources], native / PROGRAM, links=(static, []))
 
 
-def compile_mac_helper(native: Path) -> Path:
-    """Builds the helper for macOS. The linker signs it ad hoc; a signature made elsewhere is not taken everywhere."""
-    sources = sorted(source.name for source in native.glob("*.c"))
-    return _build("helper for macOS", native, [*HARDEN, *WARN, *sources], native / MAC_PROGRAM)
-
-
 def compile_library(sources: Path, folder: Path) -> Path:
     """Builds the preload library: every source, and nothing visible but the hooks."""
-    name = ["-install_name", f"@rpath/{LIBRARY}"] if MAC else ["-Wl,-soname," + LIBRARY]
     units = sorted(source.name for source in sources.glob("*.c"))
-    flags = ["-D_GNU_SOURCE", *HARDEN, *LOADABLE, *WARN, *name]
+    flags = ["-D_GNU_SOURCE", *HARDEN, *LOADABLE, *WARN, "-Wl,-soname," + LIBRARY]
     # before glibc 2.34 dlsym has a library of its own
-    return _build("preload library", sources, [*flags, *units, *([] if MAC else ["-ldl"])], folder / LIBRARY)
+    return _build("preload library", sources, [*flags, *units, "-ldl"], folder / LIBRARY)
 
 
 class MissingHeaders(RuntimeError):
@@ -110,14 +115,38 @@ class MissingHeaders(RuntimeError):
 
 def compile_module(sources: Path, folder: Path) -> Path:
     """Builds the module for Python, by the stable interface, so that one build serves every later Python."""
-    include = Path(sysconfig.get_path("include"))
-    if not (include / "Python.h").is_file():
-        raise MissingHeaders(f"Python's headers are missing ({include / 'Python.h'}); install python3-dev")
+    include = _headers()
     with tempfile.TemporaryDirectory() as scratch:
         wrapper = Path(scratch, "_native.c")
         _write_wrapper(sources, wrapper)
-        flags = ["-D_GNU_SOURCE", *HARDEN, *LOADABLE, *RUN_TIME_NAMES, f"-I{include}", "-I."]
+        flags = ["-D_GNU_SOURCE", *HARDEN, *LOADABLE, f"-I{include}", "-I."]
         return _build("cffi module", sources, [*flags, str(wrapper), *SHARED_SOURCES], folder / MODULE)
+
+
+def compile_mac_helper(native: Path, product: Path) -> Path:
+    """Builds the helper for every Mac."""
+    sources = sorted(source.name for source in native.glob("*.c"))
+    return universal_binary.build(product, MAC_PROGRAM, native, [*WARN, *sources])
+
+
+def compile_mac_module(sources: Path, pyconfig: Path, product: Path) -> Path:
+    """Builds the module for every Mac's Python; its names are looked up where it is loaded. The headers are those of
+    the Python that builds, with a Mac's settings: what the stable interface declares is the same on all systems."""
+    with tempfile.TemporaryDirectory() as scratch:
+        include, wrapper = Path(scratch, "include"), Path(scratch, "_native.c")
+        include.mkdir()
+        for header in _headers().iterdir():
+            (include / header.name).symlink_to(pyconfig if header.name == pyconfig.name else header)
+        _write_wrapper(sources, wrapper)
+        flags = [*universal_binary.loadable(MODULE), "-undefined", "dynamic_lookup", "-isystem", str(include), "-I."]
+        return universal_binary.build(product, MODULE, sources, [*flags, str(wrapper), *SHARED_SOURCES])
+
+
+def _headers() -> Path:
+    include = Path(sysconfig.get_path("include"))
+    if not (include / "Python.h").is_file():
+        raise MissingHeaders(f"Python's headers are missing ({include / 'Python.h'}); install python3-dev")
+    return include
 
 
 def declarations(header: str) -> str:
@@ -166,11 +195,19 @@ def _attempt(command: list[str], folder: Path) -> subprocess.CompletedProcess[st
         raise RuntimeError(f"the C compiler cannot be run ({error}); install gcc and libc6-dev, or set CC") from error
 
 
+def for_macs() -> bool:
+    wanted = os.environ.get(BUILD_FOR, "")
+    if wanted not in ("", "macos"):
+        raise RuntimeError(f"{BUILD_FOR}={wanted} is not known; set it to macos, or to nothing for this system")
+    return bool(wanted) or sys.platform == "darwin"
+
+
 def build(root: Path) -> None:
-    if MAC:
-        compile_mac_helper(root / MAC_NATIVE)
-    else:
-        compile_helper(root / NATIVE)
+    """In place, for this system."""
+    if sys.platform == "darwin":
+        build_for_macs(root, root)
+        return
+    compile_helper(root / NATIVE)
     compile_library(root / SOURCES, root / PACKAGE)
     try:
         compile_module(root / SOURCES, root / PACKAGE)
@@ -178,26 +215,52 @@ def build(root: Path) -> None:
         print(f"netsandbox: {error}; until then --rewrite-engine preload is not available", file=sys.stderr)
 
 
+def build_for_macs(root: Path, place: Path) -> None:
+    """Below *place* as they lie in the tree; none may be missing, since a Mac has no session without."""
+    helper, library, module = (place / product for product in MAC_PRODUCTS)
+    for folder in {helper.parent, library.parent}:
+        folder.mkdir(parents=True, exist_ok=True)
+    compile_mac_helper(root / MAC_NATIVE, helper)
+    macos_library.build(library, root / SOURCES)
+    compile_mac_module(root / SOURCES, root / MAC_PYCONFIG, module)
+    if sys.platform == "darwin":
+        for product in (helper, library, module):
+            universal_binary.sign(product)
+
+
 class NativeBuildHook(BuildHookInterface):  # type: ignore[type-arg]  # generic only in newer hatchling
     """Wheels carry what was compiled and the platform's tag; editable installs build in place; sdists carry sources."""
 
     def dependencies(self) -> list[str]:
-        return ["ziglang"] if self._wanted() and compiler() is None else []
+        return ["ziglang"] if self._wanted() and (for_macs() or compiler() is None) else []
 
     def clean(self, versions: list[str]) -> None:
-        for product in (NATIVE / PROGRAM, MAC_NATIVE / MAC_PROGRAM, PACKAGE / LIBRARY, PACKAGE / MODULE):
+        for product in (*PRODUCTS, *MAC_PRODUCTS, *(MAC_BUILD / product for product in MAC_PRODUCTS)):
             (Path(self.root) / product).unlink(missing_ok=True)
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if not self._wanted():
             return
-        build(Path(self.root))
-        platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+        root = Path(self.root)
         build_data["pure_python"] = False
+        if for_macs() and version != "editable":
+            # Beside the tree, where a module for Linux may lie under the same name.
+            build_for_macs(root, root / MAC_BUILD)
+            build_data["tag"] = MAC_TAG
+            build_data["force_include"].update({str(root / MAC_BUILD / one): _packed(one) for one in MAC_PRODUCTS})
+            return
+        build(root)
+        platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
         build_data["tag"] = f"cp311-abi3-{platform}"
+        build_data["artifacts"].extend(str(product) for product in PRODUCTS)
 
     def _wanted(self) -> bool:
         return self.target_name == "wheel"
+
+
+def _packed(product: Path) -> str:
+    """Where it lies in a wheel, whose packages are side by side."""
+    return str(Path(*product.parts[-2:]) if product.parent == PACKAGE else product)
 
 
 if __name__ == "__main__":

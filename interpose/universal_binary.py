@@ -8,7 +8,7 @@ they are used (`netsandbox.macos.signed`): macOS 26 is reported to kill some sig
 slices are joined here, byte for byte: a tool that lays them out anew would break the signature.
 
 On a Mac the same is done, and not by the Mac's own compiler: that writes the SDK it came with, and builds for one
-processor. There the system's own signer has the last word.
+processor. What a Mac built for itself it then signs.
 """
 
 from __future__ import annotations
@@ -38,14 +38,12 @@ CODE_DIRECTORY, SHA256 = 0xFADE0C02, 2
 
 
 def build(product: Path, name: str, sources: Path, arguments: Sequence[str]) -> Path:
-    """The universal file *name* at *product*. *arguments*: more flags, and the units, by names in the folder *sources*."""
+    """The universal file *name* at *product*. *arguments*: more flags, and the units as *sources* has them."""
     slices = [compile_slice(architecture, name, sources, arguments) for architecture in ARCHITECTURES]
     unfinished = product.with_name(f"{product.name}.{os.getpid()}")
     try:
         unfinished.write_bytes(join(slices))
         unfinished.chmod(0o755)
-        if os.path.exists(CODESIGN):
-            sign(unfinished, name)
         return unfinished.replace(product)
     finally:
         unfinished.unlink(missing_ok=True)
@@ -102,12 +100,13 @@ def sign_again(made: bytearray) -> None:
             made[directory + hashes + page * size : directory + hashes + (page + 1) * size] = digest[:size]
 
 
-def sign(file: Path, name: str) -> None:
+def sign(file: Path) -> None:
     """By the Mac itself. Where that fails the linker's signature stays, and the Mac is asked again at the first use."""
-    command = [CODESIGN, "--force", "--sign", "-", "--identifier", name, str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        print(f"netsandbox: {name} is not signed by this Mac: {done.stderr.strip()}", file=sys.stderr)
+    try:
+        command = [CODESIGN, "--force", "--sign", "-", str(file)]
+        subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        print(f"netsandbox: {file.name} is not signed by this Mac: {error}", file=sys.stderr)
 
 
 def _commands(made: bytearray, wanted: int) -> Iterator[int]:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.rig import mac_wheel as wheels
 from tests.rig import ports
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -89,6 +90,19 @@ class StandIn:
         error, port = self.answer(request)
         reply = self.ffi.new("struct ns_reply *", {"magic": self.lib.NS_MAP_MAGIC, "error": error, "port": port})
         caller.sendall(bytes(self.ffi.buffer(reply)))
+
+
+@pytest.fixture(scope="session")
+def mac_sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the wheel for Macs is made from."""
+    return wheels.copy_sources(tmp_path_factory.mktemp("wheel") / "sources")
+
+
+@pytest.fixture(scope="session")
+def mac_wheel(mac_sources: Path) -> Path:
+    """The wheel for Macs, once for all tests."""
+    pytest.importorskip("ziglang", reason="no cross compiler (package ziglang of the test extra)")
+    return wheels.build(mac_sources, mac_sources.parent / "dist")
 
 
 @pytest.fixture

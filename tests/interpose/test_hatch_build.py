@@ -93,6 +93,53 @@ def test_a_compiler_is_borrowed_only_to_build_a_wheel_on_a_machine_without_one(
     assert hook.NativeBuildHook(str(ROOT), {}, None, None, "", target).dependencies() == borrowed
 
 
+@pytest.mark.parametrize(("wanted", "borrowed"), [("macos", ["ziglang"]), ("", [])])
+def test_what_is_for_macs_is_built_by_the_borrowed_compiler_whatever_the_machine_has(
+    hook: Any, monkeypatch: pytest.MonkeyPatch, wanted: str, borrowed: list[str]
+) -> None:
+    monkeypatch.setenv("CC", "cc")
+    monkeypatch.setenv("NETSANDBOX_BUILD_FOR", wanted)
+    assert hook.NativeBuildHook(str(ROOT), {}, None, None, "", "wheel").dependencies() == borrowed
+
+
+def test_a_system_that_is_not_known_is_not_built_for(hook: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NETSANDBOX_BUILD_FOR", "plan9")
+    with pytest.raises(RuntimeError, match="plan9 is not known; set it to macos"):
+        hook.NativeBuildHook(str(ROOT), {}, None, None, "", "wheel").initialize("standard", {})
+
+
+def test_without_pythons_headers_there_is_no_wheel_for_macs(
+    hook: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A Mac has no session of the default strategy without the module, and nothing there can build it."""
+    monkeypatch.setattr(hook, "compile_mac_helper", lambda *_: None)
+    monkeypatch.setattr(hook.macos_library, "build", lambda *_: None)
+    monkeypatch.setattr(hook.sysconfig, "get_path", lambda _: str(tmp_path / "absent"))
+    with pytest.raises(hook.MissingHeaders, match="install python3-dev"):
+        hook.build_for_macs(ROOT, tmp_path)
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_what_a_mac_builds_for_itself_it_signs_and_a_signer_that_fails_leaves_what_was_built(
+    hook: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str], status: int
+) -> None:
+    def make(*arguments: Path) -> None:
+        product = next(path for path in arguments if path in products)
+        product.write_text("built")
+
+    products = [tmp_path / product for product in hook.MAC_PRODUCTS]
+    monkeypatch.setattr(hook.sys, "platform", "darwin")
+    monkeypatch.setattr(hook, "compile_mac_helper", make)
+    monkeypatch.setattr(hook.macos_library, "build", make)
+    monkeypatch.setattr(hook, "compile_mac_module", make)
+    signer = compiler_that(tmp_path, f'echo "$@" >> {tmp_path}/log; exit {status}')
+    monkeypatch.setattr(hook.universal_binary, "CODESIGN", signer)
+    hook.build(tmp_path)
+    assert (tmp_path / "log").read_text().splitlines() == [f"--force --sign - {product}" for product in products]
+    assert {product.read_text() for product in products} == {"built"}
+    assert capsys.readouterr().err.count("is not signed by this Mac") == 3 * status
+
+
 def test_a_wheel_carries_the_helper_and_the_start_script_as_programs(tmp_path: Path, compiler: str) -> None:
     copy = tmp_path / "copy"
     unwanted = shutil.ignore_patterns(
@@ -161,7 +208,7 @@ def test_a_header_without_its_marks_stops_the_build(hook: Any) -> None:
 
 
 def test_a_clean_removes_what_was_built(hook: Any, tmp_path: Path) -> None:
-    products = [hook.NATIVE / hook.PROGRAM, hook.PACKAGE / hook.LIBRARY, hook.PACKAGE / hook.MODULE]
+    products = [*hook.PRODUCTS, *hook.MAC_PRODUCTS, *(hook.MAC_BUILD / product for product in hook.MAC_PRODUCTS)]
     for product in products:
         (tmp_path / product).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / product).touch()

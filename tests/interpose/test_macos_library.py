@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import struct
 import time
@@ -21,6 +20,7 @@ import macos_library
 import universal_binary
 
 from tests.rig import darwin
+from tests.rig.mach_o_signature import check_signature, room_for_a_signature
 
 HOOKS = {
     *("bind", "listen", "connect", "connectx", "accept", "getsockname", "getpeername"),
@@ -31,8 +31,6 @@ PAIR, POINTER = 16, 8
 SYSTEM = "/usr/lib/libSystem.B.dylib"
 # zig's linker exports its marks of where the library begins, which no program asks for.
 LINKERS_OWN = {"__mh_dylib_header", "___dso_handle"}
-SIGNATURE_COMMAND = 16
-CS_ADHOC = 2
 
 
 @pytest.fixture(scope="module")
@@ -109,24 +107,11 @@ def test_it_runs_from_macos_11_on_and_names_an_sdk_that_macs_take(library: Any) 
 def test_the_signature_of_arm64_covers_what_was_changed(whole: Any) -> None:
     arm, intel = whole
     assert not intel.has_code_signature
-    data = darwin.compiled("aarch64")
-    blob = bytes(arm.code_signature.content)
-    (first,) = struct.unpack_from(">I", blob, 16)
-    flags, hashes, _, _, count, limit = struct.unpack_from(">IIIIII", blob, first + 12)
-    assert flags & CS_ADHOC
-    assert limit == arm.code_signature.data_offset
-    bits = blob[first + 39]
-    pages = [data[start : min(start + (1 << bits), limit)] for start in range(0, limit, 1 << bits)]
-    assert len(pages) == count
-    for number, page in enumerate(pages):
-        place = first + hashes + 32 * number
-        assert blob[place : place + 32] == hashlib.sha256(page).digest()
+    check_signature(arm, darwin.compiled("aarch64"))
 
 
 def test_there_is_room_for_the_signature_of_an_install(library: Any) -> None:
-    """codesign adds a load command to what has none yet."""
-    end = max(command.command_offset + command.size for command in library.commands)
-    assert min(section.offset for section in library.sections if section.offset) - end >= SIGNATURE_COMMAND
+    assert room_for_a_signature(library)
 
 
 def test_a_signature_of_another_kind_stops_the_build() -> None:
