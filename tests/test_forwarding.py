@@ -16,7 +16,7 @@ import pytest
 from netsandbox.forwarding import Forwarding
 from netsandbox.loop import Loop
 
-PATIENCE = 5.0
+PATIENCE = 20.0
 
 
 def pair() -> tuple[socket.socket, _socket.socket]:

@@ -87,7 +87,7 @@ def test_a_reader_who_leaves_ends_it() -> None:
         assert process.stderr is not None
         with process.stderr:
             assert process.stderr.read() == b""
-        assert process.wait(5) == 0
+        assert process.wait(20) == 0
 
 
 def test_a_terminal_is_drawn_over_within_its_size_and_ctrl_c_is_a_good_end() -> None:

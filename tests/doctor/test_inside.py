@@ -32,7 +32,7 @@ def test_an_answer_is_an_achievement():
     import threading
 
     control = Control()
-    control._socket.settimeout(5)
+    control._socket.settimeout(20)
     thread = threading.Thread(target=control.serve)
     thread.start()
     assert attempt("tcp", {"host": "127.0.0.1", "port": control.port}) == (True, "answered 'HTTP/1.1 200 control'")

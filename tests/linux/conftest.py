@@ -102,7 +102,7 @@ class FakeListener:
 
     def answered(self, count: int = 1) -> list[int]:
         """The answers, once there are that many; the broker's threads give some of them."""
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 20
         while len(self.answers) < count and time.monotonic() < deadline:
             time.sleep(0.002)
         return self.answers

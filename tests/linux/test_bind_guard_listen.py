@@ -45,7 +45,7 @@ def test_what_was_bound_in_the_window_listens_and_is_heard_of(guarded: Scene, wi
     assert guarded.heard == []
     assert guarded.listen(sock) == 0
     assert guarded.heard == [("127.0.0.1", window.base, os.getpid(), "/bin/probe")]
-    with socket.create_connection(("127.0.0.1", window.base), timeout=5):
+    with socket.create_connection(("127.0.0.1", window.base), timeout=20):
         sock.accept()[0].close()
 
 

@@ -33,7 +33,7 @@ class Answers:
 @pytest.fixture
 def diag() -> Iterator[socket.socket]:
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, SOCK_DIAG) as sock:
-        sock.settimeout(5)
+        sock.settimeout(20)
         yield sock
 
 

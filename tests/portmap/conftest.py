@@ -30,7 +30,7 @@ from tests.rig import ports
 from tests.rig.by_name import Book, Pages
 from tests.rig.publishing import ALL, COUNT, Place
 
-PATIENCE = 5.0
+PATIENCE = 20.0
 
 
 class PlainInside:

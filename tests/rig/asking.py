@@ -16,7 +16,7 @@ from netsandbox_portmap.asking import AskingDoor
 from netsandbox.loop import Loop
 
 TOKEN = bytes(range(100, 116))
-PATIENCE = 5.0
+PATIENCE = 20.0
 
 
 def request(

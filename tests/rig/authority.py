@@ -70,7 +70,7 @@ class Authority:
         self._stop = asyncio.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
-        if not self._ready.wait(5) or not self.port:
+        if not self._ready.wait(20) or not self.port:
             raise RuntimeError("the test name server did not start")
 
     @property
@@ -123,7 +123,7 @@ class Authority:
 
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(5)
+        self._thread.join(20)
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)

@@ -102,7 +102,7 @@ class LiveSession:
     def end(self) -> None:
         if self._wake[1] >= 0:
             os.write(self._wake[1], b".")
-            self._thread.join(5)
+            self._thread.join(20)
             for fd in self._wake:
                 os.close(fd)
             self._wake = (-1, -1)
