@@ -1,11 +1,13 @@
 """Canaries: real servers that keep everything that reaches them, so that a test can say "not one byte got out".
 
-A canary counts a connection before any handshake or read, so a bare connect is noticed too.
+A canary counts a connection before any handshake or read, so a bare connect is noticed too. `accepts` is exact: who has
+connected by then is counted, whether or not the canary's thread has had its turn.
 """
 
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
 import ssl
 import threading
@@ -104,28 +106,38 @@ class StreamCanary(_Server):
         self.visits: list[Visit] = []
         self._script = script
         self._context = context
+        self._taking = threading.Lock()  # from the kernel's queue to the list of visits
+        listener.setblocking(False)
 
     @property
     def accepts(self) -> int:
-        return len(self.visits)
+        while True:
+            with self._taking:
+                if self._closing or not _has_come(self.listener, 0):
+                    return len(self.visits)
+            time.sleep(0.001)
 
     @property
     def received(self) -> bytes:
         """All bytes of all connections (plain text where TLS is spoken)."""
         return b"".join(bytes(visit.data) for visit in self.visits)
 
-    def wait(self, accepts: int = 1, timeout: float = 5) -> bool:
+    def wait(self, accepts: int = 1, timeout: float = 20) -> bool:
         """True once ACCEPTS connections have come and ended."""
         return self._until(lambda: sum(visit.done for visit in self.visits) >= accepts, timeout)
 
     def _run(self) -> None:
         while not self._closing:
-            try:
-                sock, peer = self.listener.accept()
-            except OSError:
-                return
-            visit = Visit(peer)
-            self.visits.append(visit)
+            _has_come(self.listener, None)
+            with self._taking:
+                try:
+                    sock, peer = self.listener.accept()
+                except (BlockingIOError, ConnectionAbortedError):  # who had come has left
+                    continue
+                except OSError:
+                    return
+                visit = Visit(peer)
+                self.visits.append(visit)
             self._open.add(sock)
             self._notify()
             threading.Thread(target=self._serve, args=(sock, visit), daemon=True).start()
@@ -170,7 +182,7 @@ class DatagramCanary(_Server):
     def received(self) -> bytes:
         return b"".join(self.datagrams)
 
-    def wait(self, datagrams: int = 1, timeout: float = 5) -> bool:
+    def wait(self, datagrams: int = 1, timeout: float = 20) -> bool:
         return self._until(lambda: len(self.datagrams) >= datagrams, timeout)
 
     def _run(self) -> None:
@@ -187,6 +199,13 @@ class DatagramCanary(_Server):
             if self._reply is not None:
                 with contextlib.suppress(OSError):
                     self.listener.sendto(self._reply, peer)
+
+
+def _has_come(listener: socket.socket, patience: float | None) -> bool:
+    """Whether somebody waits to be accepted, or the listener has been shut down."""
+    queue = select.poll()
+    queue.register(listener, select.POLLIN)
+    return bool(queue.poll(patience))
 
 
 def _keep(stream: socket.socket, visit: Visit) -> None:
