@@ -1,4 +1,8 @@
-"""Starts netsandbox-apply (netsandbox/native_macos), which confines itself and becomes the command."""
+"""Starts netsandbox-apply (netsandbox/native_macos), which confines itself and becomes the command.
+
+`sandbox_exec` does the same by other means; what both have in common, the plan, the report and the command's life as
+our child, is here.
+"""
 
 from __future__ import annotations
 
@@ -39,24 +43,43 @@ class Applied:
         closed_port: int,
     ) -> None:
         """*closed_port* of localhost is bound by us and listened on by nobody: the profile must forbid it."""
+        wanted = plan_bytes(profile, environment)
         plan, to_plan = os.pipe()
         from_report, report = os.pipe()
         life, self._life = os.pipe()
         self.pid = 0
+        self._ended = False
         try:
-            self.pid = _spawn(helper, [str(closed_port), *command], (*stdio, plan, report, life))
+            self.pid = self._start(helper, [str(closed_port), *command], profile, stdio, (plan, report, life))
         finally:
             for fd in (plan, report, life):
                 os.close(fd)
             if not self.pid:
                 for fd in (to_plan, from_report, self._life):
                     os.close(fd)
-        self._ended = False
-        _write_all(to_plan, plan_bytes(profile, environment))
-        told = _read_all(from_report)
+        _write_all(to_plan, wanted)
+        told, words = _read_all(from_report), self._last_words()
         if told != CONFINED:
+            self.send(_signal.SIGKILL)  # it has left, unless it is not what we take it for
             self._reap()
-            raise failure(told.removeprefix(CONFINED), command[0], os.fsdecode(environment.get(b"PATH", b"")))
+            path = os.fsdecode(environment.get(b"PATH", b""))
+            raise failure(told.removeprefix(CONFINED), command[0], path, words)
+
+    def _start(
+        self, helper: str, words: list[str], profile: str, stdio: tuple[int, int, int], ours: tuple[int, int, int]
+    ) -> int:
+        """The process that becomes the command; *ours* are the ends of the plan, the report and the pipe of our life.
+
+        It waits for the plan, which has the profile too.
+        """
+        try:
+            return spawn(helper, words, (*stdio, *ours))
+        except OSError as error:
+            raise _cannot_start(error) from None
+
+    def _last_words(self) -> str:
+        """What was said besides the report: our helper says nothing."""
+        return ""
 
     def signal(self, number: int) -> None:
         """Pass a signal on, unless the terminal sent it to the command as well: both are of one process group."""
@@ -130,16 +153,15 @@ def plan_bytes(profile: str, environment: Mapping[bytes, bytes]) -> bytes:
     return b"".join(string + b"\0" for string in strings)
 
 
-def _spawn(helper: str, words: list[str], descriptors: tuple[int, ...]) -> int:
+def spawn(program: str, words: Sequence[str], descriptors: Sequence[int]) -> int:
+    """*program* with an empty environment and *descriptors* as 0, 1, 2 and so on; its number."""
     # Copies out of the way first: a source that is itself one of the targets would be overwritten before its turn.
     sources = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, DESCRIPTORS) for fd in descriptors]
     actions = [(os.POSIX_SPAWN_DUP2, source, number) for number, source in enumerate(sources)]
     try:
         return os.posix_spawn(
-            helper, [helper, *words], {}, file_actions=actions, setsigmask=[], setsigdef=[SIGPIPE, SIGXFSZ]
+            program, [program, *words], {}, file_actions=actions, setsigmask=[], setsigdef=[SIGPIPE, SIGXFSZ]
         )
-    except OSError as error:
-        raise _cannot_start(error) from None
     finally:
         for source in sources:
             os.close(source)

@@ -1,4 +1,4 @@
-"""What netsandbox-apply reports, and what that means for the user (pure)."""
+"""What netsandbox-apply, or the stage in its place, reports, and what that means for the user (pure)."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ MEANINGS = {
     "environment": "the helper did not get what it needs",
 }
 ADVICE = "nothing was run; report it with the output of `sw_vers` and `netsandbox run --dry-run --backend seatbelt`"
+SPOKEN = "sandbox-exec did not start the session"
 LOST = "the helper ended without a word; nothing was run, see `netsandbox doctor`"
 
 
@@ -31,14 +32,19 @@ def read_report(data: bytes) -> tuple[str, int, str] | None:
     return step.decode("ascii", "replace"), int(number), detail.decode("utf-8", "replace")
 
 
-def failure(data: bytes, command: str, path: str) -> NetsandboxError:
-    """The error for what the helper wrote before it left."""
+def failure(data: bytes, command: str, path: str, words: str = "") -> NetsandboxError:
+    """The error for what the helper wrote before it left; *words* are what sandbox-exec said, in no form."""
     report = read_report(data)
     if report is None:
-        return HostError(LOST)
+        return HostError(f"{SPOKEN} ({_line(words)}); {ADVICE}" if words else LOST)
     step, number, detail = report
     if step == "exec":
         return exec_failure(command, number, path)
     why = os.strerror(number) if number else "no error"
-    told = ascii(f"{why}: {detail}" if detail else why)[1:-1]  # the system's own words, on one line
+    told = _line(f"{why}: {detail}" if detail else why)
     return HostError(f"{MEANINGS.get(step, 'cannot set the session up')} ({step}: {told}); {ADVICE}")
+
+
+def _line(text: str) -> str:
+    """The system's own words, on one line."""
+    return ascii(text)[1:-1]

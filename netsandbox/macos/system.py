@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from netsandbox.macos.sandbox_exec import SANDBOX_EXEC
 from netsandbox.record import record
 
 TYPE_CHECKING = False
@@ -21,8 +22,9 @@ APPLY = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 @record
 class System:
-    """`helper` applies the profile and becomes the command; the rest is how to wait, what this host is called, and the
-    program that tells what the kernel refused, where there is one.
+    """`helper` applies the profile and becomes the command; the rest is how to wait, what this host is called, the
+    program that tells what the kernel refused, where there is one, what stands in for the helper, and the kernel's
+    release.
     """
 
     helper: str
@@ -30,6 +32,8 @@ class System:
     exit_of: Callable[[int], ExitNotice]
     own_addresses: Callable[[Clock], Callable[[], Collection[Address]]]
     log: str = ""
+    sandbox_exec: str = SANDBOX_EXEC
+    release: str = ""
 
 
 def this_mac() -> System:
@@ -38,4 +42,4 @@ def this_mac() -> System:
     from netsandbox.macos.own_addresses import InterfaceAddresses
     from netsandbox.seatbelt.violations import LOG
 
-    return System(APPLY, KqueueLoop, KqueueExit, InterfaceAddresses, LOG)
+    return System(APPLY, KqueueLoop, KqueueExit, InterfaceAddresses, LOG, release=os.uname().release)

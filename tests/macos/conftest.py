@@ -15,6 +15,7 @@ import pytest
 
 from netsandbox.localhost.settings import LocalhostSettings
 from netsandbox.loop import Loop
+from netsandbox.macos.sandbox_exec import SANDBOX_EXEC
 from netsandbox.macos.session import MacSession
 from netsandbox.macos.system import System, this_mac
 from netsandbox.policy.policy import Policy
@@ -45,15 +46,26 @@ class PidfdExit:
 @pytest.fixture(scope="session")
 def helper(tmp_path_factory: pytest.TempPathFactory) -> str:
     """netsandbox-apply: on a Mac as it is, elsewhere with Landlock, whose ports came with Linux 6.7."""
+    made = tmp_path_factory.mktemp("apply") / "netsandbox-apply"
+    return compiled(made, *SOURCES.glob("*.c"))
+
+
+def compiled(made: Path, *sources: Path) -> str:
+    """On Linux with what stands in for Seatbelt."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         pytest.skip("needs a C compiler")
-    made = tmp_path_factory.mktemp("apply") / "netsandbox-apply"
-    sources = sorted(map(str, SOURCES.glob("*.c")))
-    if not ON_A_MAC:
-        sources.append(str(HERE / "landlock_seatbelt.c"))
-    subprocess.run([compiler, "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-o", made, *sources], check=True)
+    parts = sorted(map(str, sources)) + ([] if ON_A_MAC else [str(HERE / "landlock_seatbelt.c")])
+    subprocess.run([compiler, "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-o", made, *parts], check=True)
     return str(made)
+
+
+@pytest.fixture(scope="session")
+def sandbox_exec(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The system's on a Mac, elsewhere one of the same manners with Landlock."""
+    if ON_A_MAC:
+        return SANDBOX_EXEC
+    return compiled(tmp_path_factory.mktemp("bin") / "sandbox-exec", HERE / "landlock_sandbox_exec.c")
 
 
 @pytest.fixture

@@ -1,0 +1,85 @@
+"""By which way the command is started on this Mac: our helper, or the system's sandbox-exec where that cannot run.
+
+Asked before anything else is set up, since the second way comes without the preload library. Only a helper that does
+not start at all is stood in for; a profile that is refused or does not hold ends the run, whichever way it came.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from netsandbox.errors import HostError
+from netsandbox.macos.applied import Applied, spawn
+from netsandbox.record import record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from netsandbox.macos.system import System
+
+BAD_ARCHITECTURE = 86  # EBADARCH of Darwin
+ANSWERS = (125, 126)  # of netsandbox-apply to a call without arguments
+NAME = "the helper netsandbox-apply"
+
+
+@record
+class Way:
+    """`trouble` says why it is not the helper's."""
+
+    program: str
+    applied: type[Applied]
+    runs: tuple[str, ...] = ()  # what the profile must let run besides the command
+    trouble: str = ""
+
+    @property
+    def injects(self) -> bool:
+        """Whether the preload library may come along."""
+        return not self.trouble
+
+    def start(
+        self,
+        command: Sequence[str],
+        profile: str,
+        environment: Mapping[bytes, bytes],
+        stdio: tuple[int, int, int],
+        *,
+        closed_port: int,
+    ) -> Applied:
+        return self.applied(self.program, command, profile, environment, stdio, closed_port=closed_port)
+
+
+def way_of(system: System) -> Way:
+    """The helper's if it runs; else that of sandbox-exec, if there is one."""
+    trouble = helper_trouble(system.helper)
+    if not trouble:
+        return Way(system.helper, Applied)
+    if not os.access(system.sandbox_exec, os.X_OK):
+        raise HostError(f"{trouble}, and there is no {system.sandbox_exec} in its place; reinstall netsandbox")
+    from netsandbox.macos.sandbox_exec import SandboxExec, interpreter_places
+
+    return Way(system.sandbox_exec, SandboxExec, interpreter_places(), trouble)
+
+
+def helper_trouble(path: str) -> str:
+    """Why the helper cannot be started, found by starting it with nothing to do; empty if it can."""
+    nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        pid = spawn(path, (), (nothing, nothing, nothing))
+    except OSError as error:
+        return _not_started(error.errno or 0)
+    finally:
+        os.close(nothing)
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    if status < 0:
+        return f"{NAME} was killed by signal {-status}, as macOS does when it does not trust a signature"
+    return "" if status in ANSWERS else f"{NAME} does not answer as ours does"
+
+
+def _not_started(number: int) -> str:
+    if number == errno.ENOENT:
+        return f"{NAME} is missing"
+    if number in (errno.ENOEXEC, BAD_ARCHITECTURE):
+        return f"{NAME} is built for another processor"
+    return f"{NAME} cannot be started ({os.strerror(number)})"

@@ -1,0 +1,73 @@
+"""Which way the command is started: by the helper, unless that cannot run at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from netsandbox.errors import HostError
+from netsandbox.macos import launching
+from netsandbox.macos.applied import Applied
+from netsandbox.macos.launching import Way, helper_trouble, way_of
+from netsandbox.macos.sandbox_exec import SandboxExec, interpreter_places
+from netsandbox.macos.system import System
+
+
+def variant(system: System, **changed: str) -> System:
+    return System(**{**vars(system), **changed})
+
+
+def script(path: Path, text: str) -> str:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_a_helper_that_runs_is_the_way(system: System) -> None:
+    way = way_of(system)
+    assert way == Way(system.helper, Applied)
+    assert way.injects
+
+
+def test_without_it_sandbox_exec_is_the_way_and_the_reason_is_kept(system: System, tmp_path: Path) -> None:
+    way = way_of(variant(system, helper=str(tmp_path / "none"), sandbox_exec="/bin/true"))
+    assert way == Way("/bin/true", SandboxExec, interpreter_places(), "the helper netsandbox-apply is missing")
+    assert not way.injects
+
+
+def test_without_either_there_is_no_way(system: System, tmp_path: Path) -> None:
+    none = str(tmp_path / "none")
+    with pytest.raises(
+        HostError, match=r"netsandbox-apply is missing, and there is no .*/none in its place; reinstall"
+    ):
+        way_of(variant(system, helper=none, sandbox_exec=none))
+
+
+def test_what_keeps_a_helper_from_running_is_named(tmp_path: Path) -> None:
+    plain, other = tmp_path / "plain", tmp_path / "other"
+    plain.write_text("")
+    other.write_bytes(b"\xcf\xfa\xed\xfe")  # the first bytes of a program for some Mac
+    other.chmod(0o755)
+    assert helper_trouble(str(tmp_path / "none")).endswith("is missing")
+    assert helper_trouble(str(plain)).endswith("cannot be started (Permission denied)")
+    assert helper_trouble(script(tmp_path / "killed", "kill -9 $$")).startswith(
+        f"{launching.NAME} was killed by signal 9"
+    )
+    assert helper_trouble(script(tmp_path / "false", "exit 0")).endswith("does not answer as ours does")
+    if sys.platform == "linux":
+        assert helper_trouble(str(other)).endswith("is built for another processor")
+
+
+@pytest.mark.parametrize("number", [errno.ENOEXEC, 86])
+def test_both_words_for_another_processor_are_known(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """86 is EBADARCH, which only Darwin has."""
+
+    def refuse(*_: object, **__: object) -> int:
+        raise OSError(number, "no")
+
+    monkeypatch.setattr(os, "posix_spawn", refuse)
+    assert helper_trouble("x") == "the helper netsandbox-apply is built for another processor"

@@ -1,0 +1,308 @@
+"""The way without our helper: the same promises, kept by sandbox-exec and a stage of Python. Landlock confines."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netsandbox.errors import CommandError, HostError
+from netsandbox.macos import sandbox_exec as module
+from netsandbox.macos.sandbox_exec import SandboxExec, interpreter, interpreter_places
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="plays a Mac on Linux; test_on_a_mac.py needs no play")
+
+PROFILE = "(version 1)\n(deny default)\n"
+ENVIRONMENT = {b"PATH": b"/usr/bin:/bin"}
+ROOT = Path(__file__).parents[2]
+PATHS = ":".join(str(ROOT / name) for name in ("", "proxy", "dns", "portmap", "interpose"))
+Start = Callable[..., SandboxExec]
+
+
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
+
+
+@pytest.fixture
+def start(sandbox_exec: str, closed_port: int, tmp_path: Path) -> Start:
+    def start(
+        *command: str,
+        profile: str = PROFILE,
+        environment: dict[bytes, bytes] = ENVIRONMENT,
+        program: str = sandbox_exec,
+    ) -> SandboxExec:
+        with open(os.devnull) as nothing, open(tmp_path / "out", "wb") as out, open(tmp_path / "err", "wb") as err:
+            stdio = (nothing.fileno(), out.fileno(), err.fileno())
+            return SandboxExec(program, command, profile, environment, stdio, closed_port=closed_port)
+
+    return start
+
+
+def wait_until(is_so: Callable[[], Any]) -> None:
+    until = time.monotonic() + 20
+    while not is_so():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def test_the_command_has_its_arguments_its_environment_and_nothing_of_ours(start: Start, tmp_path: Path) -> None:
+    text = (
+        "import os, signal, sys\n"
+        "print(ascii(sys.argv[1:]), sorted(os.environ), os.listdir('/proc/self/fd'))\n"
+        "print(signal.pthread_sigmask(0, []), file=sys.stderr)"
+    )
+    environment = {**ENVIRONMENT, b"EMPTY": b"", b"LC_CTYPE": b"C", b"EQUAL": b"a=b"}
+    ran = start(sys.executable, "-c", text, "a b", "", "\udcff\u00e4", environment=environment)
+    assert ran.wait() == 0
+    told = (tmp_path / "out").read_text()
+    assert told == (
+        "['a b', '', '\\udcff\\xe4'] ['EMPTY', 'EQUAL', 'LC_CTYPE', 'PATH'] ['0', '1', '2', '3']\n"  # 3: the listing
+    )
+    assert (tmp_path / "err").read_text() == "set()\n"
+
+
+def test_python_ignores_sigpipe_and_the_command_does_not(start: Start) -> None:
+    for number in (signal.SIGPIPE, signal.SIGINT):
+        ran = start("sh", "-c", f"kill -{int(number)} $$")
+        assert os.waitstatus_to_exitcode(ran.wait()) == -number
+
+
+def test_the_kernel_refuses_what_the_profile_does_not_open(start: Start, tmp_path: Path) -> None:
+    """INV-7: the command is behind the boundary, and its twin is a port that the profile names."""
+    text = (
+        "import errno, socket, sys\n"
+        "for port in map(int, sys.argv[1:]):\n"
+        "    print(errno.errorcode[socket.socket().connect_ex(('127.0.0.1', port))] if port else '')\n"
+    )
+    with socket.create_server(("127.0.0.1", 0)) as forbidden, socket.socket() as opened:
+        opened.bind(("127.0.0.1", 0))
+        ports = [str(each.getsockname()[1]) for each in (forbidden, opened)]
+        profile = PROFILE + f'(allow network-outbound (remote tcp "localhost:{ports[1]}"))\n'
+        assert start(sys.executable, "-c", text, *ports, profile=profile).wait() == 0
+        forbidden.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            forbidden.accept()
+    assert (tmp_path / "out").read_text() == "EACCES\nECONNREFUSED\n"
+
+
+def test_a_profile_that_does_not_hold_runs_nothing(start: Start, tmp_path: Path) -> None:
+    """INV-1."""
+    with pytest.raises(HostError, match=r"accepted and does not hold.*Connection refused: TCP to 127\.0\.0\.1"):
+        start("touch", str(tmp_path / "ran"), profile="; hollow")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_profile_that_is_not_accepted_runs_nothing_and_its_words_are_ours_to_say(
+    start: Start, tmp_path: Path
+) -> None:
+    with pytest.raises(HostError, match=r"sandbox-exec did not start the session \(sandbox-exec: unbound variable"):
+        start("touch", str(tmp_path / "ran"), profile="; refuse")
+    assert not (tmp_path / "ran").exists()
+    assert (tmp_path / "err").read_text() == ""
+
+
+def test_a_stage_that_python_cannot_run_runs_nothing(
+    start: Start, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(module, "STAGE", str(tmp_path / "gone.py"))
+    with pytest.raises(HostError, match=r"did not start the session .*can't open file"):
+        start("touch", str(tmp_path / "ran"))
+    assert not (tmp_path / "ran").exists()
+
+
+def test_without_sandbox_exec_nothing_is_run(start: Start, tmp_path: Path) -> None:
+    plain = tmp_path / "plain"
+    plain.write_text("")
+    for program, words in ((str(tmp_path / "none"), "there is no .*/none"), (str(plain), "cannot start .*/plain")):
+        with pytest.raises(HostError, match=words):
+            start("touch", str(tmp_path / "ran"), program=program)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_one_that_says_nothing_and_starts_nothing_is_an_error(start: Start) -> None:
+    with pytest.raises(HostError, match="without a word"):
+        start("true", program="/bin/true")
+
+
+def test_one_that_takes_no_notice_of_the_profile_runs_nothing(start: Start, tmp_path: Path) -> None:
+    """INV-1: whatever calls itself sandbox-exec, the stage asks the kernel."""
+    false = tmp_path / "sandbox-exec"
+    false.write_text('#!/bin/sh\nshift 2\nexec "$@"\n')
+    false.chmod(0o755)
+    with pytest.raises(HostError, match="does not hold"):
+        start("touch", str(tmp_path / "ran"), program=str(false))
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_profile_that_is_too_long_for_a_line_runs_nothing(start: Start, tmp_path: Path) -> None:
+    with pytest.raises(HostError, match="too long for sandbox-exec"):
+        start("touch", str(tmp_path / "ran"), profile=PROFILE + "; long" * (1 << 20))
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_watcher_that_does_not_start_runs_nothing(
+    start: Start, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(module, "WATCHER", str(tmp_path / "gone.py"))
+    with pytest.raises(HostError, match="its watcher did not start"):
+        start("touch", str(tmp_path / "ran"))
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_command_that_cannot_be_executed_is_told_as_shells_do(start: Start, tmp_path: Path) -> None:
+    plain, script = tmp_path / "plain", tmp_path / "script"
+    plain.write_text("")
+    script.write_text("echo from the shell\n")
+    script.chmod(0o755)
+    with pytest.raises(CommandError) as missing:
+        start("no-such-command-here")
+    with pytest.raises(CommandError) as forbidden:
+        start(str(plain))
+    with pytest.raises(CommandError) as denied:
+        start("plain", environment={b"PATH": os.fsencode(tmp_path) + b":/usr/bin"})
+    assert (missing.value.status, forbidden.value.status, denied.value.status) == (127, 126, 126)
+    assert start(str(script)).wait() == 0
+    assert (tmp_path / "out").read_text() == "from the shell\n"
+
+
+def test_without_a_path_the_systems_folders_are_searched(start: Start) -> None:
+    assert start("true", environment={}).wait() == 0
+
+
+def test_closing_ends_the_command_and_what_it_started(start: Start, tmp_path: Path) -> None:
+    ran = start("sh", "-c", "sh -c 'sleep 60 & echo $! $$; wait' & wait")
+    wait_until((tmp_path / "out").read_text)
+    pids = [int(word) for word in (tmp_path / "out").read_text().split()]
+    ran.end()
+    wait_until(lambda: all(is_gone(pid) for pid in pids))
+    ran.close()
+
+
+def test_when_the_supervisor_is_killed_the_command_and_its_children_end(sandbox_exec: str) -> None:
+    """INV-10."""
+    text = f"""
+import os, socket, sys
+from netsandbox.macos.sandbox_exec import SandboxExec
+held = socket.socket(); held.bind(("127.0.0.1", 0))
+ran = SandboxExec({sandbox_exec!r}, ["sh", "-c", "trap '' TERM; sleep 60 & echo $! $$; wait"], {PROFILE!r},
+                  {ENVIRONMENT!r}, (0, 1, 2), closed_port=held.getsockname()[1])
+ran.wait()
+"""
+    with open(os.devnull) as nothing:
+        supervisor = subprocess.Popen(
+            [sys.executable, "-c", text],
+            stdin=nothing,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": PATHS},
+        )
+    with supervisor:
+        assert supervisor.stdout is not None
+        pids = [int(word) for word in supervisor.stdout.readline().split()]
+        assert len(pids) == 2
+        supervisor.kill()
+        wait_until(lambda: all(is_gone(pid) for pid in pids))
+
+
+def test_a_supervisor_that_dies_before_it_says_go_runs_nothing(sandbox_exec: str, tmp_path: Path) -> None:
+    """The stage is still waiting for its plan, which then breaks off."""
+    text = f"""
+import os
+from netsandbox.macos import applied
+from netsandbox.macos.sandbox_exec import SandboxExec
+applied._write_all = lambda fd, data: (os.write(fd, data[:-3]), os._exit(0))
+command = ["touch", {str(tmp_path / "ran")!r}]
+SandboxExec({sandbox_exec!r}, command, {PROFILE!r}, {ENVIRONMENT!r}, (0, 1, 2), closed_port=9)
+"""
+    with open(os.devnull) as nothing:
+        subprocess.run(
+            [sys.executable, "-c", text],
+            stdin=nothing,
+            stdout=subprocess.DEVNULL,
+            check=True,
+            timeout=30,
+            env={**os.environ, "PYTHONPATH": PATHS},
+        )
+    wait_until(lambda: not running(module.STAGE, str(tmp_path)))
+    assert not (tmp_path / "ran").exists()
+
+
+def running(*words: str) -> list[str]:
+    found = []
+    for name in os.listdir("/proc"):
+        try:
+            line = Path(f"/proc/{name}/cmdline").read_bytes() if name.isdigit() else b""
+        except OSError:
+            continue
+        if line and all(word.encode() in line for word in words):
+            found.append(name)
+    return found
+
+
+def test_the_watcher_leaves_with_the_command(start: Start) -> None:
+    ran = start("true")
+    ran.wait()
+    wait_until(lambda: not running(module.WATCHER, f"\0{ran.pid}\0"))
+
+
+def test_no_descriptor_is_left_here(start: Start, tmp_path: Path) -> None:
+    before = os.listdir("/proc/self/fd")
+    start("true").wait()
+    with pytest.raises(CommandError):
+        start("no-such-command-here")
+    for bad in ({"profile": "; refuse"}, {"program": str(tmp_path / "none")}, {"environment": {b"A": b"\0"}}):
+        with pytest.raises(HostError):
+            start("true", **bad)
+    assert os.listdir("/proc/self/fd") == before
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EIO])
+def test_a_watcher_that_cannot_be_spawned_ends_the_stage(
+    start: Start, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, number: int
+) -> None:
+    real = module.spawn
+
+    def spawn(program: str, words: Any, descriptors: Any) -> int:
+        if module.WATCHER in words:
+            raise OSError(number, os.strerror(number))
+        return real(program, words, descriptors)
+
+    monkeypatch.setattr(module, "spawn", spawn)
+    with pytest.raises(HostError, match="cannot watch over the command"):
+        start("touch", str(tmp_path / "ran"))
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_python_that_does_not_know_where_it_is_cannot_stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "")
+    with pytest.raises(HostError, match="use another Python"):
+        interpreter()
+
+
+def test_the_interpreter_is_named_without_links() -> None:
+    assert interpreter_places() == (os.path.realpath(sys.executable), os.path.realpath(sys.base_prefix))
+
+
+def test_the_stage_imports_nothing_of_ours_and_nothing_slow() -> None:
+    code = f"import sys; exec(open({module.STAGE!r}).read(), {{'__name__': 'stage'}}); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True)
+    assert not [name for name in done.stdout.split() if name.startswith("netsandbox") or name in ("socket", "enum")]
