@@ -3,6 +3,7 @@
 
 #include "hook.h"
 #include "memory.h"
+#include "peers.h"
 #include "rewrite.h"
 #include "session.h"
 #include "spelling.h"
@@ -28,14 +29,22 @@ struct sockaddr *ns_room_name(struct ns_room *room)
     return room->size < NS_NAME_BYTES ? (struct sockaddr *)&room->own : room->name;
 }
 
-void ns_room_close(struct ns_room *room, uint32_t spelling)
+void ns_name_known(int peer, uint32_t spelling, void *name, socklen_t length)
+{
+    const struct ns_map *map = ns_session_map();
+
+    if (!ns_peer_restore(map, peer, name, length))
+        ns_restore(map, spelling, name, length);
+}
+
+void ns_room_close(struct ns_room *room, int peer, uint32_t spelling)
 {
     socklen_t whole = room->written < room->size ? room->written : room->size;
 
     if (room->size >= NS_NAME_BYTES) {
-        ns_restore(ns_session_map(), spelling, room->name, whole);
+        ns_name_known(peer, spelling, room->name, whole);
     } else {
-        ns_restore(ns_session_map(), spelling, &room->own, room->written);
+        ns_name_known(peer, spelling, &room->own, room->written);
         memcpy(room->name, &room->own, whole);
     }
     *room->length = room->written;
@@ -50,7 +59,7 @@ HOOK(int, getsockname, int fd, struct sockaddr *name, socklen_t *length)
         return REAL(getsockname)(fd, name, length);
     if (REAL(getsockname)(fd, ns_room_name(&room), &room.written) != 0)
         return -1;
-    ns_room_close(&room, ns_spelling_local(fd));
+    ns_room_close(&room, NS_NO_PEER, ns_spelling_local(fd));
     errno = saved;
     return 0;
 }
@@ -64,7 +73,7 @@ HOOK(int, getpeername, int fd, struct sockaddr *name, socklen_t *length)
         return REAL(getpeername)(fd, name, length);
     if (REAL(getpeername)(fd, ns_room_name(&room), &room.written) != 0)
         return -1;
-    ns_room_close(&room, ns_spelling_peer(fd));
+    ns_room_close(&room, fd, ns_spelling_peer(fd));
     errno = saved;
     return 0;
 }
@@ -93,7 +102,7 @@ HOOK(int, accept, int fd, struct sockaddr *name, socklen_t *length)
         return accepted;
     spelling = inherit(fd, accepted);
     if (open)
-        ns_room_close(&room, spelling);
+        ns_room_close(&room, NS_NO_PEER, spelling);
     errno = saved;
     return accepted;
 }
@@ -112,7 +121,7 @@ HOOK(int, accept4, int fd, struct sockaddr *name, socklen_t *length, int flags)
         return accepted;
     spelling = inherit(fd, accepted);
     if (open)
-        ns_room_close(&room, spelling);
+        ns_room_close(&room, NS_NO_PEER, spelling);
     errno = saved;
     return accepted;
 }

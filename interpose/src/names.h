@@ -18,6 +18,10 @@ struct ns_room {
 int ns_room_open(struct ns_room *room, struct sockaddr *name, socklen_t *length);
 struct sockaddr *ns_room_name(struct ns_room *room);
 /* After a success: the address as the program knows it, cut to its room as the kernel would. */
-void ns_room_close(struct ns_room *room, uint32_t spelling);
+void ns_room_close(struct ns_room *room, int peer, uint32_t spelling);
+
+#define NS_NO_PEER (-1)
+/* The same for a whole address, in place. *peer* is the descriptor whose peer this is, or NS_NO_PEER. */
+void ns_name_known(int peer, uint32_t spelling, void *name, socklen_t length);
 
 #endif

@@ -33,6 +33,7 @@ void ns_real_start(void)
 
 #define FIND(result, name, parameters) look_up((void **)&table.name, #name);
     NS_REAL_CALLS(FIND)
+    NS_REAL_LOOKUPS(FIND)
 #undef FIND
     __atomic_store_n(&ready, 1, __ATOMIC_RELEASE);
     errno = saved;

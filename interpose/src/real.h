@@ -3,6 +3,9 @@
 #ifndef NETSANDBOX_REAL_H
 #define NETSANDBOX_REAL_H
 
+#include "egress.h"
+
+#include <netdb.h>
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/types.h>
@@ -40,9 +43,18 @@ static inline void ns_real_start(void) {}
     X(int, posix_spawnp, (pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,        \
                           char *const[], char *const[]))
 
+#ifdef NS_EGRESS
+#define NS_REAL_LOOKUPS(X)                                                                                             \
+    X(int, getaddrinfo, (const char *, const char *, const struct addrinfo *, struct addrinfo **))                     \
+    X(struct hostent *, gethostbyname2, (const char *, int))
+#else
+#define NS_REAL_LOOKUPS(X)
+#endif
+
 struct ns_real {
 #define FIELD(result, name, parameters) result(*name) parameters;
     NS_REAL_CALLS(FIELD)
+    NS_REAL_LOOKUPS(FIELD)
 #undef FIELD
 };
 

@@ -3,7 +3,6 @@
 #include "memory.h"
 #include "names.h"
 #include "rewrite.h"
-#include "session.h"
 #include "spelling.h"
 
 #include <errno.h>
@@ -27,7 +26,7 @@ HOOK(ssize_t, recvfrom, int fd, void *data, size_t size, int flags, struct socka
     got = REAL(recvfrom)(fd, data, size, flags, ns_room_name(&room), &room.written);
     if (got < 0)
         return got;
-    ns_room_close(&room, sender_spelling(fd));
+    ns_room_close(&room, fd, sender_spelling(fd));
     errno = saved;
     return got;
 }
@@ -62,7 +61,7 @@ HOOK(ssize_t, recvmsg, int fd, struct msghdr *message, int flags)
     room.written = own.msg_namelen;
     message->msg_controllen = own.msg_controllen;
     message->msg_flags = own.msg_flags;
-    ns_room_close(&room, sender_spelling(fd));
+    ns_room_close(&room, fd, sender_spelling(fd));
     errno = saved;
     return got;
 }
@@ -75,7 +74,7 @@ HOOK(ssize_t, recvmsg, int fd, struct msghdr *message, int flags)
 static void restore_one(int fd, struct msghdr *header, socklen_t size)
 {
     if (header->msg_name != NULL && header->msg_namelen <= size)
-        ns_restore(ns_session_map(), sender_spelling(fd), header->msg_name, header->msg_namelen);
+        ns_name_known(fd, sender_spelling(fd), header->msg_name, header->msg_namelen);
 }
 
 /* How many of the rooms' sizes could be read, a few messages at a time: one look tells about a page at most. */

@@ -1,4 +1,5 @@
 /* sendto, sendmsg, sendmmsg: as connect, for each datagram that carries its own destination. */
+#include "egress.h"
 #include "hook.h"
 #include "memory.h"
 #include "rewrite.h"
@@ -8,12 +9,14 @@
 #include <string.h>
 
 /* 0 if the address, or plan.name instead of it, is to be used; -1 with errno if it is refused. */
-static int plan_destination(const void *name, socklen_t length, struct ns_plan *plan)
+static int plan_destination(int fd, const void *name, socklen_t length, struct ns_plan *plan)
 {
     plan->verdict = NS_PASS;
     if (name == NULL || length > sizeof(struct sockaddr_storage) || !ns_readable(name, length))
         return 0;
     ns_plan_send(ns_session_map(), name, length, plan);
+    if (plan->verdict == NS_PASS)
+        ns_egress_datagram(fd, name, length, plan);
     if (plan->verdict != NS_REFUSE)
         return 0;
     errno = plan->error;
@@ -24,7 +27,7 @@ HOOK(ssize_t, sendto, int fd, const void *data, size_t size, int flags, const st
 {
     struct ns_plan plan;
 
-    if (plan_destination(name, length, &plan) != 0)
+    if (plan_destination(fd, name, length, &plan) != 0)
         return -1;
     if (plan.verdict == NS_PASS)
         return REAL(sendto)(fd, data, size, flags, name, length);
@@ -39,7 +42,7 @@ HOOK(ssize_t, sendmsg, int fd, const struct msghdr *message, int flags)
     if (!ns_readable(message, sizeof *message))
         return REAL(sendmsg)(fd, message, flags);
     changed = *message;
-    if (plan_destination(changed.msg_name, changed.msg_namelen, &plan) != 0)
+    if (plan_destination(fd, changed.msg_name, changed.msg_namelen, &plan) != 0)
         return -1;
     if (plan.verdict == NS_PASS)
         return REAL(sendmsg)(fd, message, flags);
@@ -62,7 +65,7 @@ static int send_some(int fd, struct mmsghdr *messages, unsigned int count, int f
     for (ready = 0; ready < count; ready++) {
         changed[ready] = messages[ready];
         struct msghdr *header = &changed[ready].msg_hdr;
-        if (plan_destination(header->msg_name, header->msg_namelen, &plans[ready]) != 0)
+        if (plan_destination(fd, header->msg_name, header->msg_namelen, &plans[ready]) != 0)
             break;
         if (plans[ready].verdict == NS_CHANGED) {
             header->msg_name = plans[ready].name;

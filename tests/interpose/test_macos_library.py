@@ -25,6 +25,7 @@ from tests.rig.mach_o_signature import check_signature, room_for_a_signature
 HOOKS = {
     *("bind", "listen", "connect", "connectx", "accept", "getsockname", "getpeername"),
     *("sendto", "sendmsg", "recvfrom", "recvmsg"),
+    *("getaddrinfo", "gethostbyname", "gethostbyname2"),
     *("execve", "execv", "execl", "execle", "posix_spawn", "posix_spawnp"),
 }
 PAIR, POINTER = 16, 8

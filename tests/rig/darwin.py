@@ -18,7 +18,7 @@ EACCES, EAGAIN, EINPROGRESS, EADDRINUSE, EADDRNOTAVAIL = 13, 35, 36, 48, 49
 ENOENT = 2
 AF_INET, AF_INET6 = 2, 30
 SOCK_STREAM, SOCK_DGRAM, SOCK_RAW = 1, 2, 3
-SOL_SOCKET, SO_TYPE, SO_ERROR = 0xFFFF, 0x1008, 0x1007
+SOL_SOCKET, SO_TYPE, SO_ERROR, SO_NOSIGPIPE = 0xFFFF, 0x1008, 0x1007, 0x1022
 IPPROTO_IPV6, IPV6_V6ONLY = 41, 27
 # O_RDONLY, O_NONBLOCK, O_NOFOLLOW, O_NOCTTY, O_CLOEXEC
 MAP_FLAGS = 0x4 | 0x100 | 0x20000 | 0x1000000
@@ -61,6 +61,7 @@ class Mac:
         self.socket_type = SOCK_STREAM
         self.v6only = 0
         self.naps = 0
+        self.quiet: dict[int, int] = {}  # SO_NOSIGPIPE by descriptor
         self.descriptors: set[int] = set()  # those that the library opened and did not close
         self.machine = MachO(library, self._answers())
         self._errno = self.machine.put(bytes(8))
@@ -171,9 +172,15 @@ class Mac:
         self._tell(place, length)
         return 3
 
-    def _getsockopt(self, _fd: int, level: int, option: int, value: int, _size: int) -> int:
+    def _getsockopt(self, fd: int, level: int, option: int, value: int, _size: int) -> int:
         known = {(SOL_SOCKET, SO_TYPE): self.socket_type, (IPPROTO_IPV6, IPV6_V6ONLY): self.v6only}
-        self.machine.write(value, struct.pack("<i", {**known, (SOL_SOCKET, SO_ERROR): 0}[level, option]))
+        more = {(SOL_SOCKET, SO_ERROR): 0, (SOL_SOCKET, SO_NOSIGPIPE): self.quiet.get(fd, 0)}
+        self.machine.write(value, struct.pack("<i", {**known, **more}[level, option]))
+        return 0
+
+    def _setsockopt(self, fd: int, level: int, option: int, value: int, size: int) -> int:
+        assert (level, option, size) == (SOL_SOCKET, SO_NOSIGPIPE, 4)
+        (self.quiet[fd],) = struct.unpack("<i", self.machine.read(value, 4))
         return 0
 
     def _open(self, path: int, flags: int) -> int:
@@ -246,7 +253,7 @@ class Mac:
             "recvmsg": ("ipi", self._recvmsg),
             "listen": ("ii", self._listen),
             "getsockopt": ("iiipp", self._getsockopt),
-            "setsockopt": ("", lambda: 0),
+            "setsockopt": ("iiipi", self._setsockopt),
             "socket": ("", lambda: self._opened(DOOR_FD)),
             "fcntl": ("", lambda: 0),
             "close": ("i", self._close),

@@ -1,0 +1,38 @@
+/* The way to the doors for what is meant for elsewhere (route.h has the rules). Only systems without a kernel that
+ * redirects need it: macOS always; Linux for tests that define NS_EGRESS. Elsewhere nothing of it is in the library. */
+#ifndef NETSANDBOX_EGRESS_H
+#define NETSANDBOX_EGRESS_H
+
+#ifdef __APPLE__
+#define NS_EGRESS
+#endif
+
+#include "route.h"
+
+#include <sys/socket.h>
+
+#ifdef NS_EGRESS
+/* 1 and a route if the address is not to be given to the kernel. Keeps errno. */
+int ns_egress_route(int fd, const void *name, socklen_t length, int unspecified, struct ns_route *route);
+/* As connect(2), by that route, for that name. */
+int ns_egress_connect(int fd, const void *name, socklen_t length, const struct ns_route *route);
+/* Changes the plan for a datagram that goes to port 53 elsewhere, and remembers whom it was for. Keeps errno. */
+void ns_egress_datagram(int fd, const void *name, socklen_t length, struct ns_plan *plan);
+#else
+static inline int ns_egress_route(int fd, const void *name, socklen_t length, int unspecified, struct ns_route *route)
+{
+    (void)fd, (void)name, (void)length, (void)unspecified, (void)route;
+    return 0;
+}
+static inline int ns_egress_connect(int fd, const void *name, socklen_t length, const struct ns_route *route)
+{
+    (void)fd, (void)name, (void)length, (void)route;
+    return -1;
+}
+static inline void ns_egress_datagram(int fd, const void *name, socklen_t length, struct ns_plan *plan)
+{
+    (void)fd, (void)name, (void)length, (void)plan;
+}
+#endif
+
+#endif

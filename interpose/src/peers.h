@@ -1,0 +1,29 @@
+/* Whom a descriptor's program believes to speak with, where in truth it is a door of ours. */
+#ifndef NETSANDBOX_PEERS_H
+#define NETSANDBOX_PEERS_H
+
+#include "egress.h"
+
+#ifdef NS_EGRESS
+/* An internet address; *unspecified* is the family that AF_UNSPEC means. Descriptors beyond the table have none. */
+void ns_peer_set(int fd, const void *name, uint32_t length, int unspecified);
+void ns_peer_forget(int fd);
+/* In place: the door's address, from the kernel, becomes the one that the program asked for. 1 if it did. */
+int ns_peer_restore(const struct ns_map *map, int fd, void *name, uint32_t length);
+#else
+static inline void ns_peer_forget(int fd)
+{
+    (void)fd;
+}
+static inline void ns_peer_set(int fd, const void *name, uint32_t length, int unspecified)
+{
+    (void)fd, (void)name, (void)length, (void)unspecified;
+}
+static inline int ns_peer_restore(const struct ns_map *map, int fd, void *name, uint32_t length)
+{
+    (void)map, (void)fd, (void)name, (void)length;
+    return 0;
+}
+#endif
+
+#endif
