@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import select
 import socket
 import stat
 import subprocess
@@ -239,7 +240,9 @@ def test_an_answer_that_nobody_reads_has_a_deadline(monkeypatch: pytest.MonkeyPa
     try:
         with dial(live.path) as sock:
             sock.sendall(STATUS)
-            time.sleep(0.6)
+            hung_up = select.poll()
+            hung_up.register(sock, select.POLLRDHUP)
+            assert hung_up.poll(20_000)
             assert len(read_all(sock)) < 800_000
         assert len(ask(live.path, STATUS)) > 800_000
     finally:
