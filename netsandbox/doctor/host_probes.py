@@ -17,7 +17,7 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def host_probes(scene: Scene) -> list[Probe | Absent]:
-    return [*_sockets(), *_kernel(scene), *_files(scene)]
+    return [*_sockets(), *_kernel(scene), *own_files(scene)]
 
 
 def _sockets() -> list[Probe]:
@@ -58,7 +58,8 @@ def _ways(calls: dict[str, int]) -> dict[str, Any]:
     return {name: calls[name] for name in ("unshare", "clone", "clone3")}
 
 
-def _files(scene: Scene) -> list[Probe | Absent]:
+def own_files(scene: Scene) -> list[Probe | Absent]:
+    """What is ours, and the session must not change (INV-8)."""
     return [
         Probe(
             "write-state",

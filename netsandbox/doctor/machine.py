@@ -1,31 +1,19 @@
-"""What this machine offers, and for what it lacks the setting that changes it."""
+"""What this machine offers a session on Linux, and for what it lacks the setting that changes it."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
-from netsandbox.audit.places import state_home
 from netsandbox.doctor import kernel
+from netsandbox.doctor.check import MISSING, NOTE, OK, UNTRIED, Check, state_directory
 from netsandbox.errors import NetsandboxError
 from netsandbox.linux.diagnosis import explain_failure
 from netsandbox.linux.launch import HELPER
 from netsandbox.linux.syscalls import abi_of
 
-OK, MISSING, NOTE, UNTRIED = "ok", "MISSING", "note", "not tried"
 SIGNAL_SCOPE_ABI = 6
 LEAST_KERNEL = (5, 12)  # mount_setattr(2); everything else is older
 REINSTALL = "reinstall netsandbox with a C compiler at hand"
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """`status`: ok, MISSING (no session can run), note (something optional is not there), not tried."""
-
-    name: str
-    status: str
-    found: str
-    remedy: str | None = None
 
 
 def checks() -> list[Check]:
@@ -100,21 +88,6 @@ def ipv6(number: int) -> Check:
     if number == 0:
         return Check("IPv6", OK, "sockets can be made")
     return Check("IPv6", MISSING, os.strerror(number), "start the kernel without ipv6.disable=1")
-
-
-def state_directory() -> Check:
-    """The directory, or the nearest one above it that exists: nothing is made here."""
-    name = "state directory"
-    try:
-        place = state_home()
-    except NetsandboxError as error:
-        return Check(name, MISSING, "unknown", str(error))
-    above = place
-    while not os.path.exists(above) and above != "/":
-        above = os.path.dirname(above)
-    if os.path.isdir(above) and os.access(above, os.W_OK | os.X_OK):
-        return Check(name, OK, place)
-    return Check(name, MISSING, f"{above} cannot be written", "set XDG_STATE_HOME to a directory of yours")
 
 
 def splice(*, present: bool) -> Check:

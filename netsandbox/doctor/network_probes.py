@@ -1,4 +1,7 @@
-"""The probes that try to reach something: by address, through the doors, by name, through unix sockets."""
+"""The probes that try to reach something: by address, through the doors, by name, through unix sockets.
+
+`network_probes` are those of Linux; `mac_probes` takes the parts that make sense on a Mac.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +27,15 @@ def network_probes(scene: Scene) -> list[Probe | Absent]:
     """Controls come first: they also prove that the doors are open."""
     return [
         *_controls(scene),
-        *_ipv4(scene),
-        *_ipv6(scene),
-        *_doors(scene),
-        *_names(scene),
-        *_unix(scene),
+        *ipv4(scene),
+        logged("tcp-metadata", METADATA, 80),
+        *ipv6(scene),
+        logged("tcp6-global", GLOBAL6, 443),
+        *doors(scene, ports.MIXED),
+        *other_servers(scene),
+        *_resolver(scene),
+        _abstract(scene),
+        *unix_paths(scene),
     ]
 
 
@@ -52,7 +59,7 @@ def _controls(scene: Scene) -> list[Probe | Absent]:
     ]
 
 
-def _ipv4(scene: Scene) -> list[Probe | Absent]:
+def ipv4(scene: Scene) -> list[Probe | Absent]:
     found: list[Probe | Absent] = []
     for suffix, address in (("loopback", "127.0.0.1"), ("host", scene.host4)):
         for name in (f"tcp-{suffix}", f"udp-{suffix}", f"mapped-{suffix}"):
@@ -63,10 +70,10 @@ def _ipv4(scene: Scene) -> list[Probe | Absent]:
             canary = scene.udp(address) if verb == "udp" else scene.tcp(address)
             target = f"::ffff:{address}" if name.startswith("mapped") else address
             found.append(heard(name, verb, canary, host=target, port=canary.port))
-    return [*found, logged("tcp-metadata", METADATA, 80)]
+    return found
 
 
-def _ipv6(scene: Scene) -> list[Probe | Absent]:
+def ipv6(scene: Scene) -> list[Probe | Absent]:
     found: list[Probe | Absent] = []
     for suffix, address in (("loopback", "::1" if has_loopback6() else None), ("host", scene.host6)):
         for verb in ("tcp", "udp"):
@@ -77,13 +84,13 @@ def _ipv6(scene: Scene) -> list[Probe | Absent]:
             canary = scene.tcp(address) if verb == "tcp" else scene.udp(address)
             family = {"family": int(socket.AF_INET6)} if verb == "udp" else {}
             found.append(heard(name, verb, canary, host=address, port=canary.port, **family))
-    return [*found, logged("tcp6-global", GLOBAL6, 443)]
+    return found
 
 
-def _doors(scene: Scene) -> list[Probe | Absent]:
+def doors(scene: Scene, door: int | None) -> list[Probe | Absent]:
+    """*door* is a port of the session's localhost; None where its environment names it."""
     connect, socks, rebound = scene.tcp("127.0.0.1"), scene.tcp("127.0.0.1"), scene.tcp("127.0.0.1")
     own = scene.tcp(scene.host4 or "127.0.0.1")
-    door = ports.MIXED
     return [
         heard("door-connect", "connect-door", connect, door=door, host="127.0.0.1", port=connect.port),
         heard("door-connect-host", "connect-door", own, door=door, host=own.address, port=own.port),
@@ -93,40 +100,51 @@ def _doors(scene: Scene) -> list[Probe | Absent]:
     ]
 
 
-def _names(scene: Scene) -> list[Probe | Absent]:
-    other, upstream = scene.other_server, scene.upstream
+def other_servers(scene: Scene) -> list[Probe | Absent]:
+    """Questions to name servers that are not the session's."""
+    other = scene.other_server
 
     def direct(prefix: str) -> Callable[[Evidence], Judgement]:
         return lambda seen: judgement.silence(seen.answer, other.heard(f"{prefix}.{DENIED_NAME}"))
 
-    def unheard(prefix: str) -> Callable[[Evidence], Judgement]:
-        return lambda seen: judgement.silence(seen.answer, upstream.heard(f"{prefix}.{DENIED_NAME}"))
-
-    def text(seen: Evidence) -> Judgement:
-        return judgement.silence(seen.answer, upstream.asked[CONTROL_NAME, TXT])
-
-    def ask(
-        name: str, server: str, port: int, question: str, judge: Callable[[Evidence], Judgement], **more: Any
-    ) -> Probe:
-        arguments = {"server": server, "port": port, "name": question, **more}
-        return Probe(name, SILENCE, "ask", arguments, judge)
-
     return [
-        ask("dns-server-udp", other.address, other.port, f"a.{DENIED_NAME}", direct("a")),
-        ask("dns-server-tcp", other.address, other.port, f"b.{DENIED_NAME}", direct("b"), tcp=True),
-        ask("dns-elsewhere-udp", ELSEWHERE, ports.DNS, f"c.{DENIED_NAME}", unheard("c")),
-        ask("dns-elsewhere-tcp", ELSEWHERE, ports.DNS, f"d.{DENIED_NAME}", unheard("d"), tcp=True),
-        ask("dns-denied-udp", "127.0.0.1", ports.DNS, f"e.{DENIED_NAME}", unheard("e")),
-        ask("dns-denied-tcp", "127.0.0.1", ports.DNS, f"f.{DENIED_NAME}", unheard("f"), tcp=True),
-        ask("dns-txt", "127.0.0.1", ports.DNS, CONTROL_NAME, text, kind=TXT),
+        _ask("dns-server-udp", other.address, other.port, f"a.{DENIED_NAME}", direct("a")),
+        _ask("dns-server-tcp", other.address, other.port, f"b.{DENIED_NAME}", direct("b"), tcp=True),
+        _ask("dns-elsewhere-udp", ELSEWHERE, ports.DNS, f"c.{DENIED_NAME}", unheard(scene, "c")),
+        _ask("dns-elsewhere-tcp", ELSEWHERE, ports.DNS, f"d.{DENIED_NAME}", unheard(scene, "d"), tcp=True),
     ]
 
 
-def _unix(scene: Scene) -> list[Probe | Absent]:
+def _resolver(scene: Scene) -> list[Probe | Absent]:
+    def text(seen: Evidence) -> Judgement:
+        return judgement.silence(seen.answer, scene.upstream.asked[CONTROL_NAME, TXT])
+
+    return [
+        _ask("dns-denied-udp", "127.0.0.1", ports.DNS, f"e.{DENIED_NAME}", unheard(scene, "e")),
+        _ask("dns-denied-tcp", "127.0.0.1", ports.DNS, f"f.{DENIED_NAME}", unheard(scene, "f"), tcp=True),
+        _ask("dns-txt", "127.0.0.1", ports.DNS, CONTROL_NAME, text, kind=TXT),
+    ]
+
+
+def unheard(scene: Scene, prefix: str) -> Callable[[Evidence], Judgement]:
+    """Of a question for a denied name: the session's own upstream server must not hear it."""
+    return lambda seen: judgement.silence(seen.answer, scene.upstream.heard(f"{prefix}.{DENIED_NAME}"))
+
+
+def _ask(
+    name: str, server: str, port: int, question: str, judge: Callable[[Evidence], Judgement], **more: Any
+) -> Probe:
+    return Probe(name, SILENCE, "ask", {"server": server, "port": port, "name": question, **more}, judge)
+
+
+def _abstract(scene: Scene) -> Probe:
     abstract = scene.unix(f"\0{os.path.basename(scene.directory)}")
+    return heard("unix-abstract", "unix-stream", abstract, path=abstract.address)
+
+
+def unix_paths(scene: Scene) -> list[Probe | Absent]:
     path, datagrams = scene.unix("before.sock"), scene.unix("datagrams.sock", socket.SOCK_DGRAM)
     return [
-        heard("unix-abstract", "unix-stream", abstract, path=abstract.address),
         heard("unix-path", "unix-stream", path, path=path.address),
         heard("unix-datagram", "unix-datagram", datagrams, path=datagrams.address),
         Probe(

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 
 from netsandbox.audit.table import safe
 from netsandbox.doctor import judgement
+from netsandbox.doctor.check import MISSING, OK, Check
 from netsandbox.doctor.jail import Finding
-from netsandbox.doctor.machine import MISSING, OK, Check
 
 HEADINGS = ("probe", "expected", "what happened", "")
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import errno
-import os
 from pathlib import Path
 
 import pytest
 
 from netsandbox.doctor import machine
+from netsandbox.doctor.check import MISSING, NOTE, OK, UNTRIED, Check
 from netsandbox.doctor.kernel import error_numbers
-from netsandbox.doctor.machine import MISSING, NOTE, OK, UNTRIED, Check
 
 
 @pytest.mark.parametrize(
@@ -69,20 +68,6 @@ def test_what_is_optional_is_a_note():
 def test_seccomp_and_ipv6_are_needed():
     assert machine.seccomp(errno.EINVAL).status == MISSING
     assert machine.ipv6(errno.EAFNOSUPPORT).status == MISSING
-
-
-def test_a_state_directory_that_can_be_made_is_well_and_is_not_made(tmp_path: Path, monkeypatch):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "a" / "b"))
-    assert machine.state_directory().status == OK
-    assert os.listdir(tmp_path) == []
-
-
-def test_a_state_directory_below_a_file_is_missing(tmp_path: Path, monkeypatch):
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
-    check = machine.state_directory()
-    assert check.status == MISSING
-    assert "XDG_STATE_HOME" in (check.remedy or "")
 
 
 def _message(kind: int, number: int, length: int = 20) -> bytes:

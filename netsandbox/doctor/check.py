@@ -1,0 +1,36 @@
+"""One look at the machine: what was looked for, what is there, and what mends what is not."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from netsandbox.audit.places import state_home
+from netsandbox.errors import NetsandboxError
+
+OK, MISSING, NOTE, UNTRIED = "ok", "MISSING", "note", "not tried"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """`status`: ok, MISSING (no session can run), note (something optional is not there), not tried."""
+
+    name: str
+    status: str
+    found: str
+    remedy: str | None = None
+
+
+def state_directory() -> Check:
+    """The directory, or the nearest one above it that exists: nothing is made here."""
+    name = "state directory"
+    try:
+        place = state_home()
+    except NetsandboxError as error:
+        return Check(name, MISSING, "unknown", str(error))
+    above = place
+    while not os.path.exists(above) and above != "/":
+        above = os.path.dirname(above)
+    if os.path.isdir(above) and os.access(above, os.W_OK | os.X_OK):
+        return Check(name, OK, place)
+    return Check(name, MISSING, f"{above} cannot be written", "set XDG_STATE_HOME to a directory of yours")
