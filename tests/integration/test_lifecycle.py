@@ -96,17 +96,6 @@ def names(authority: Any, *allowed: str) -> tuple[str, ...]:
     return ("--upstream-dns", authority.address, *rules, "--allow-address", "127.0.0.1:*")
 
 
-def assert_nothing_left(leftovers: Any, before: Any, within: float = 1.0) -> None:
-    """No process, mount or file. A port cannot outlive its processes, and others on this machine open ports too."""
-    deadline = time.monotonic() + within
-    while True:
-        left = {kind: things for kind, things in (leftovers() - before).items() if kind != "ports"}
-        if not left or time.monotonic() > deadline:
-            break
-        time.sleep(0.02)
-    assert not left
-
-
 @pytest.mark.attack(203)
 @pytest.mark.ordinary_user
 def test_the_first_instruction_of_the_command_is_behind_the_doors(
@@ -173,7 +162,7 @@ def test_a_killed_init_ends_the_run(netsandbox: Any, leftovers: Any) -> None:
     os.kill(init.pid, signal.SIGKILL)
     assert running.wait(5) in (-signal.SIGKILL, 128 + signal.SIGKILL)
     watch.assert_gone()
-    assert_nothing_left(leftovers, before)
+    leftovers.assert_none(before)
 
 
 @pytest.mark.attack(205)
@@ -194,7 +183,7 @@ def test_daemons_end_with_the_command(netsandbox: Any, canary: Any, authority: A
     running = netsandbox.spawn("run", *options, "--", "sh", "-c", script, "sh", *words)
     running.read_until(b"\n")
     assert running.wait(5) == 0
-    assert_nothing_left(leftovers, before)
+    leftovers.assert_none(before)
     time.sleep(0.8)
     assert server.accepts == 0
 
@@ -218,7 +207,7 @@ def test_cycles_that_are_cut_anywhere_leave_nothing(netsandbox: Any, leftovers: 
     assert json.loads(netsandbox("ps", "--json").stdout) == []
     for early in netsandbox.home().state.rglob(EARLY_NAME):
         early.unlink()
-    assert_nothing_left(leftovers, before)
+    leftovers.assert_none(before)
 
 
 def _cycle(netsandbox: Any) -> Any:

@@ -101,12 +101,16 @@ def test_probes_run_dynamic_and_static(probe: Any) -> None:
 def test_a_process_that_is_left_behind_is_noticed(netsandbox: Any, leftovers: Any) -> None:
     before = leftovers()
     sleep = shutil.which("sleep") or "sleep"
-    child = subprocess.Popen([sleep, "30"], env=netsandbox.home().environment(None))
-    try:
-        (netsandbox.home().state / "stray").touch()
-        assert set(leftovers() - before) == {"processes", "files"}
-    finally:
-        child.kill()
-        child.wait()
-        os.remove(netsandbox.home().state / "stray")
+    with socket.create_server(("127.0.0.1", 0)) as left, socket.create_server(("127.0.0.1", 0)):  # the second is ours
+        environment = netsandbox.home().environment(None)
+        child = subprocess.Popen([sleep, "30"], env=environment, pass_fds=(left.fileno(),))
+        try:
+            (netsandbox.home().state / "stray").touch()
+            found = leftovers() - before
+            assert set(found) == {"processes", "files", "ports"}
+            assert found["ports"] == [f"tcp {left.getsockname()[1]}"]
+        finally:
+            child.kill()
+            child.wait()
+            os.remove(netsandbox.home().state / "stray")
     leftovers.assert_none(before)

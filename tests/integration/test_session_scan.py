@@ -122,8 +122,7 @@ def test_fifty_sessions_on_the_same_port_never_meet(netsandbox: Any, leftovers: 
     assert_reached_from_the_host(crowd)
     for member in crowd:
         member.finish()
-    left = {kind: things for kind, things in (leftovers() - before).items() if kind != "ports"}
-    assert not left
+    leftovers.assert_none(before)
     assert not [member.name for member in crowd if is_still_served(member)]
 
 

@@ -20,7 +20,7 @@ LISTEN, UDP_BOUND = "0A", "07"
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What is there now. Ports are the host's own, so compare them only while nothing else starts servers."""
+    """What is there now: processes with the mark of a test's homes and their ports on the host, mounts, files."""
 
     processes: frozenset[str]
     mounts: frozenset[str]
@@ -68,7 +68,8 @@ class Leftovers:
         mounts = frozenset(line.split(" ", 5)[4] for line in Path("/proc/self/mountinfo").read_text().splitlines())
         files = frozenset(str(file) for home in homes for file in _files(home))
         marked = {process for home in homes for process in processes.marked(home.mark)}
-        return Snapshot(frozenset(f"{p.pid} {p.command}" for p in marked), mounts, files | _shared_memory(), _ports())
+        names = frozenset(f"{p.pid} {p.command}" for p in marked)
+        return Snapshot(names, mounts, files | _shared_memory(), _ports(marked))
 
     def assert_none(self, before: Snapshot, within: float = 1.0) -> None:
         deadline = time.monotonic() + within
@@ -92,12 +93,14 @@ def _shared_memory() -> frozenset[str]:
     return frozenset(str(file) for file in Path("/dev/shm").glob("*netsandbox*"))
 
 
-def _ports() -> frozenset[str]:
+def _ports(holders: set[processes.Process]) -> frozenset[str]:
+    """Where these processes listen on the host; others open ports there too."""
+    held = {link for holder in holders for link in processes.descriptors(holder.pid)}
     found = set()
     for table, state in (("tcp", LISTEN), ("tcp6", LISTEN), ("udp", UDP_BOUND), ("udp6", UDP_BOUND)):
         for line in Path(f"/proc/self/net/{table}").read_text().splitlines()[1:]:
             fields = line.split()
-            if fields[3] == state:
+            if fields[3] == state and f"socket:[{fields[9]}]" in held:
                 found.add(f"{table} {int(fields[1].rpartition(':')[2], 16)}")
     return frozenset(found)
 

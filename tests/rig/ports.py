@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import random
 import socket
 import sys
@@ -11,6 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
+
+from tests.rig import processes
 
 LISTEN = "0A"
 QUIET = range(10_000, 20_000)  # below the pool of sessions and what the kernel lends to connections
@@ -39,10 +39,7 @@ def _address(family: socket.AddressFamily, text: str) -> str:
 
 def listeners_of(pid: int) -> set[Endpoint]:
     """Where PID listens on the host; its sockets in a session's network do not count."""
-    held = set()
-    for entry in os.scandir(f"/proc/{pid}/fd"):
-        with contextlib.suppress(OSError):  # closed meanwhile
-            held.add(os.readlink(entry.path))
+    held = processes.descriptors(pid)
     return {place for inode, place in listening().items() if f"socket:[{inode}]" in held}
 
 

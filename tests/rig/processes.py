@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from dataclasses import dataclass
@@ -70,6 +71,16 @@ def _environment(pid: int) -> bytes:
         return Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
         return b""
+
+
+def descriptors(pid: int) -> set[str]:
+    """What PID has open, as `socket:[12345]` or a path; nothing of a process that has ended."""
+    found = set()
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):  # closed meanwhile
+                found.add(os.readlink(entry.path))
+    return found
 
 
 def namespaces(pid: int) -> set[str]:
