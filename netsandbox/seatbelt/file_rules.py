@@ -14,13 +14,13 @@ from netsandbox.seatbelt.places import (
     RUN_AT_HOME,
     RUN_IN_PROJECT,
     SETTINGS,
-    TOOLCHAINS,
     above,
     ancestors,
     below,
     checked,
     is_within,
     secrets,
+    toolchains,
 )
 
 TYPE_CHECKING = False
@@ -47,11 +47,11 @@ def rule(action: str, operations: str, filter_: str, paths: Iterable[str], why: 
 
 def allowed_files(settings: ProfileSettings) -> str:
     """What may be read, written and run besides the system."""
-    toolchains = below(settings.home, TOOLCHAINS)
+    tools = toolchains(settings.home)
     own = settings.own
-    read = (*toolchains, *below(settings.home, SETTINGS), *settings.read, *settings.executables, *own.sealed)
+    read = (*tools, *below(settings.home, SETTINGS), *settings.read, *settings.executables, *own.sealed)
     write = written(settings)
-    runs = (*toolchains, *settings.executables, *write)
+    runs = (*tools, *settings.executables, *write)
     named = (*read, *write, *settings.links, *settings.network.unix_sockets)
     looks = (*above((*named, settings.terminal)), *settings.links, *settings.network.unix_sockets)
     return "\n".join(

@@ -22,45 +22,78 @@ def _names(text: str) -> tuple[str, ...]:
 
 # Installed by the user for the user: read and run, never written.
 TOOLCHAINS = _names(
-    ".asdf .bun .cargo .conda .deno .gem .goenv .local/bin .local/lib .local/pipx .local/share/mise .local/share/pipx"
-    " .local/share/pnpm .local/share/uv .local/share/virtualenvs .nodenv .nvm .pyenv .rbenv .rustup .rvm .sdkman"
-    " .virtualenvs .volta .yarn Library/Python Library/pnpm anaconda3 go miniconda3 miniforge3"
+    ".asdf .bun .cabal .cargo .composer/vendor .conda .config/nvm .deno .dotnet .elan .fnm .gem .ghcup .goenv .jabba"
+    " .jdks .jenv .julia .local/bin .local/lib .local/pipx .local/share/fnm .local/share/mise .local/share/nvm"
+    " .local/share/pipx .local/share/pnpm .local/share/pypoetry .local/share/rtx .local/share/swiftly .local/share/uv"
+    " .local/share/virtualenvs .local/state/nix .n .nimble .nix-profile .nodenv .npm-global .npm-packages .nvm .nvs"
+    " .opam .pixi .poetry .proto .pub-cache .pyenv .rbenv .rustup .rvm .sdkman .stack .swiftly .swiftpm .virtualenvs"
+    " .volta .yarn .zvm Library/Developer/Toolchains Library/Java Library/Python Library/pnpm anaconda3 bin flutter go"
+    " micromamba miniconda3 miniforge3"
 )
 
-# Read by git, shells and Foundation. `.gitconfig` may hold a token, and git does nothing without it: see the page.
-SETTINGS = _names(".CFUserTextEncoding .config/git .gitconfig .gitignore_global .stCommitMsg")
+APPLICATION_TOOLCHAINS = ("Library/Application Support/fnm", "Library/Application Support/pypoetry/venv")
+
+# Read by git, bundler, shells and Foundation. `.gitconfig` and `.bundle/config` may hold a token, and without them git
+# and bundler do nothing: see the page.
+SETTINGS = _names(".CFUserTextEncoding .bundle/config .config/git .gitconfig .gitignore_global .stCommitMsg")
 
 # Filled by package managers while they work. What is fetched once is built and run by later projects, so a session that
 # writes here can reach them; see the page for the switch.
 CACHES = _names(
-    ".bundle .cache .cargo/git .cargo/registry .gradle/caches .m2/repository .node-gyp .npm Library/Caches/Yarn"
-    " Library/Caches/go-build Library/Caches/node-gyp Library/Caches/pip Library/Caches/pnpm go/pkg/mod"
+    ".bun/install/cache .bundle/cache .cache .cargo/.global-cache .cargo/.package-cache .cargo/.package-cache-mutate"
+    " .cargo/git .cargo/registry .gem/specs .gradle/.tmp .gradle/caches .gradle/daemon .gradle/native"
+    " .gradle/notifications .gradle/workers .gradle/wrapper .ivy2/cache .local/share/pnpm/store .m2/repository"
+    " .m2/wrapper .node-gyp .npm .nuget/packages .pub-cache/git .pub-cache/hosted .yarn/berry/cache"
+    " Library/Caches/CocoaPods Library/Caches/Coursier Library/Caches/Cypress Library/Caches/Yarn"
+    " Library/Caches/composer Library/Caches/deno Library/Caches/electron Library/Caches/go-build"
+    " Library/Caches/ms-playwright Library/Caches/node-gyp Library/Caches/org.swift.swiftpm Library/Caches/pip"
+    " Library/Caches/pnpm Library/Caches/pypoetry Library/Caches/typescript Library/pnpm/store go/pkg/mod go/pkg/sumdb"
 )
 
 # Keys, tokens, passwords, histories, other people's letters. No allowance opens them (INV-6).
 SECRETS = _names(
-    ".1password .android .aws .azure .bash_history .boto .cache/huggingface/token .cargo/credentials"
-    " .cargo/credentials.toml .config/1Password .config/containers/auth.json .config/doctl .config/fly .config/gcloud"
-    " .config/gh .config/glab-cli .config/hub .config/op .config/rclone .config/sops .config/stripe .docker .fly .gcp"
-    " .gem/credentials .git-credentials .gnupg .gradle/gradle.properties .heroku .huggingface .kube"
-    " .m2/settings-security.xml .m2/settings.xml .mysql_history .netrc .node_repl_history .npmrc .oci .password-store"
-    " .pgpass .psql_history .pypirc .python_history .s3cfg .ssh .terraform.d .vault-token .wrangler .yarnrc.yml"
-    " .zsh_history .zsh_sessions Library/Accounts Library/Calendars Library/Cookies Library/Keychains Library/Mail"
-    " Library/Messages Library/Safari"
+    ".1password .android .aws .azure .bash_history .bitcoin .boto .bunfig.toml .cache/huggingface/stored_tokens"
+    " .cache/huggingface/token .cargo/credentials .cargo/credentials.toml .composer/auth.json .config/1Password"
+    " .config/composer/auth.json .config/configstore .config/containers/auth.json .config/doctl .config/fly"
+    " .config/gcloud .config/gh .config/git/credentials .config/glab-cli .config/hub .config/kaggle .config/netlify"
+    " .config/op .config/pnpm/rc .config/pypoetry/auth.toml .config/rclone .config/sops .config/stripe .docker"
+    " .electrum .ethereum .fly .gcp .gem/credentials .git-credentials .gnupg .gradle/gradle.properties .heroku"
+    " .hex/hex.config .histfile .history .huggingface .irb_history .ivy2/.credentials .julia/logs .kaggle .kube"
+    " .lesshst .local/share/atuin .local/share/fish/fish_history .local/share/uv/credentials .m2/settings-security.xml"
+    " .m2/settings.xml .minikube .mysql_history .netrc .node_repl_history .npmrc .nuget/NuGet/NuGet.Config .oci"
+    " .password-store .pgpass .psql_history .pub-cache/credentials.json .pulumi .pypirc .python_history .railway"
+    " .rediscli_history .s3cfg .sbt/.credentials .sh_history .sqlite_history .ssh .supabase .terraform.d .terraformrc"
+    " .vault-token .viminfo .wrangler .yarnrc.yml .zsh_history .zsh_sessions Library/Accounts Library/Calendars"
+    " Library/Containers Library/Cookies Library/Ethereum Library/HTTPStorages Library/IdentityServices"
+    " Library/Jupyter/runtime Library/Keychains Library/Mail Library/Messages Library/Preferences/.wrangler"
+    " Library/Preferences/netlify Library/Preferences/pnpm Library/Safari Library/Thunderbird Library/WebKit _netrc"
 )
-APPLICATION_SECRETS = (  # their names have blanks
+APPLICATION_SECRETS = (
     "Library/Application Support/1Password",
     "Library/Application Support/AddressBook",
     "Library/Application Support/Arc",
+    "Library/Application Support/Bitcoin",
     "Library/Application Support/Bitwarden",
     "Library/Application Support/BraveSoftware",
+    "Library/Application Support/CallHistoryDB",
     "Library/Application Support/Chromium",
+    "Library/Application Support/Electrum",
+    "Library/Application Support/Exodus",
     "Library/Application Support/Firefox",
     "Library/Application Support/Google",
+    "Library/Application Support/LibreWolf",
     "Library/Application Support/Microsoft Edge",
+    "Library/Application Support/MobileSync",
+    "Library/Application Support/Signal",
+    "Library/Application Support/Slack",
     "Library/Application Support/Vivaldi",
     "Library/Application Support/com.apple.TCC",
-    "Library/Containers/com.apple.Safari",
+    "Library/Application Support/com.operasoftware.Opera",
+    "Library/Application Support/com.vercel.cli",
+    "Library/Application Support/dart/pub-credentials.json",
+    "Library/Application Support/discord",
+    "Library/Application Support/pypoetry/auth.toml",
+    "Library/Application Support/zen",
     "Library/Group Containers",
 )
 # The second name of the whole disk, by which no rule for a first name would be asked.
@@ -68,14 +101,23 @@ SYSTEM_SECRETS = ("/Library/Keychains", "/System/Volumes/Data", "/private/etc/ma
 
 # Read and run by the host when the user next opens a shell, logs in or starts a program (attack 150).
 RUN_AT_HOME = _names(
-    ".bash_login .bash_profile .bashrc .config/fish .config/git .gitconfig .local/bin .profile .vimrc .zlogin .zlogout"
-    " .zprofile .zshenv .zshrc Library/LaunchAgents"
+    ".Rprofile .bash_login .bash_logout .bash_profile .bashrc .bundle/config .claude/settings.json .codex/config.toml"
+    " .config/direnv .config/fish .config/git .config/nushell .config/nvim .config/opencode .config/pip"
+    " .config/powershell .config/tmux .config/zsh .curlrc .cursor .direnvrc .emacs .emacs.d .gdbinit"
+    " .gemini/settings.json .gemrc .gitconfig .gitignore_global .hammerspoon .hgrc .irbrc .lldbinit .local/bin"
+    " .oh-my-zsh .pip .profile .pryrc .tmux.conf .vim .vimrc .vscode .wgetrc .zlogin .zlogout .zprofile .zsh .zshenv"
+    " .zshrc Library/LaunchAgents Library/QuickLook Library/Scripts Library/Services bin"
 )
 # The same in the working directory: git's hooks and settings, editors' tasks, direnv, agents' settings, our own file.
 RUN_IN_PROJECT = _names(
-    ".claude/settings.json .claude/settings.local.json .envrc .git/config .git/hooks .idea .mcp.json .netsandbox.toml"
-    " .vscode"
+    ".agent-os/sandbox-config.json .claude-sandbox.json .claude/settings.json .claude/settings.local.json .codex"
+    " .cursor .devcontainer .envrc .gemini/settings.json .git/config .git/config.worktree .git/hooks .idea .mcp.json"
+    " .netsandbox.toml .sandbox .sandbox.toml .vscode .zed"
 )
+
+
+def toolchains(home: str) -> tuple[str, ...]:
+    return below(home, (*TOOLCHAINS, *APPLICATION_TOOLCHAINS))
 
 
 def below(folder: str, names: Iterable[str]) -> tuple[str, ...]:

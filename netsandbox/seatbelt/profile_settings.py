@@ -10,7 +10,7 @@ from netsandbox_portmap.strategies import FAIL
 
 from netsandbox.errors import UsageError
 from netsandbox.record import record
-from netsandbox.seatbelt.places import ALIASES, CACHES, RUN_AT_HOME, SETTINGS, TOOLCHAINS, below, plain, secrets
+from netsandbox.seatbelt.places import ALIASES, CACHES, RUN_AT_HOME, SETTINGS, below, plain, secrets, toolchains
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def resolve(
     values["own"] = OwnPlaces(links.all(own.hidden), links.all(own.sealed), links.one(own.port_map))
     values["network"] = NetworkSettings(**{**vars(network), "unix_sockets": links.all(network.unix_sockets)})
     home = values["home"]
-    values["read"] += links.elsewhere(below(home, (*TOOLCHAINS, *SETTINGS)))
+    values["read"] += links.elsewhere((*toolchains(home), *below(home, SETTINGS)))
     values["deny"] += links.elsewhere(secrets(home))
     values["protect"] += links.elsewhere(below(home, RUN_AT_HOME))
     if "tool-caches" in settings.switches:

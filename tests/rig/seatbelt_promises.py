@@ -15,6 +15,7 @@ from netsandbox.seatbelt.session_profile import session_profile
 
 HOME, APP, STATE = "/Users/me", "/Users/me/src/app", "/Users/me/.local/state/netsandbox"
 MAP, SOCKET, CODE = f"{STATE}/sessions/1/ports", f"{HOME}/run/engine.sock", f"{HOME}/src/app/.venv/netsandbox"
+TERMINAL, OTHER_TERMINAL = "/dev/ttys003", "/dev/ttys004"
 HTTP, DNS, ASKING, HOST, WINDOW = 21001, 21002, 21003, 5432, 20000
 OTHER_WINDOW, OTHER_DOOR = 20100, 21101
 SETTINGS = ProfileSettings(  # with about as much opened as a user can open: denies are worth something only there
@@ -22,6 +23,7 @@ SETTINGS = ProfileSettings(  # with about as much opened as a user can open: den
     HOME,
     read=(HOME, "/System"),
     temporary=("/private/var/folders/ab/cd/T",),
+    terminal=TERMINAL,
     own=OwnPlaces(hidden=(STATE,), sealed=(CODE,), port_map=MAP),
     network=NetworkSettings(DOORS, HTTP, DNS, ASKING, REWIRE_PORT, WINDOW, 2, (HOST,), (SOCKET,)),
 )
@@ -45,6 +47,14 @@ def target(operation: str, whose: str) -> Request:
 
 def named(operation: str, key: str, value: str) -> Request:
     return Request(operation, attributes={key: value})
+
+
+ON_TERMINALS = ("file-read-data", "file-write-data", "file-ioctl")
+
+
+def on_terminal(operation: str, path: str, extension: str | None = None) -> Request:
+    """*extension* is what the kernel gives whoever makes a terminal."""
+    return Request(operation, path=path, attributes={"extension": extension})
 
 
 PROMISES = (
@@ -205,6 +215,11 @@ PROMISES = (
             file("file-read-data", f"{HOME}/.ssh/id_ed25519"),
             file("file-read-metadata", f"{HOME}/.aws/credentials"),
             file("file-read-data", f"{HOME}/Library/Keychains/login.keychain-db"),
+            file("file-read-data", f"{HOME}/.config/git/credentials"),
+            file("file-read-data", f"{HOME}/.local/share/uv/credentials/x"),
+            file("file-read-data", f"{HOME}/.cargo/credentials.toml"),
+            file("file-read-data", f"{HOME}/.local/share/fish/fish_history"),
+            file("file-write-data", f"{HOME}/.bundle/config"),
             file("file-read-data", "/Users/you/letter"),
             file("file-write-create", f"{HOME}/Documents/letter"),
             file("file-write-data", f"{HOME}/.zshrc"),
@@ -226,11 +241,17 @@ PROMISES = (
             file("file-write-create", "/private/var/folders/ab/cd/T/x"),
             file("file-read-data", "/usr/lib/dyld"),
             file("file-read-data", f"{HOME}/.gitconfig"),
+            file("file-read-data", f"{HOME}/.config/git/ignore"),
+            file("file-read-data", f"{HOME}/.bundle/config"),
+            file("file-read-data", f"{HOME}/.local/share/uv/tools/x"),
+            file("file-write-create", f"{HOME}/.cargo/registry/x"),
             file("process-exec*", f"{APP}/node_modules/.bin/x"),
         ),
         changes=(
             (f'(subpath "{HOME}/.ssh")', '(subpath "/nowhere")'),
             (f'(subpath "{HOME}/.ssh")', f'(subpath "{HOME}/.ssh/")'),
+            (f'(subpath "{HOME}/.config/git/credentials")', '(subpath "/nowhere")'),
+            (f'(subpath "{HOME}/.local/share/uv/credentials")', '(subpath "/nowhere")'),
             (f'(subpath "{APP}/.git/hooks")', '(subpath "/nowhere")'),
             (f'(literal "{APP}/.git")', '(literal "/nowhere")'),
             (f'(subpath "{APP}")', f'(subpath "{HOME}")'),
@@ -323,6 +344,24 @@ PROMISES = (
             (f'(local ip "localhost:{WINDOW}")', '(local ip "localhost:3000")'),
             (f'(remote tcp "localhost:{ASKING}")', ""),
             (f'(remote tcp "localhost:{ASKING}")', '(remote tcp "localhost:3000")'),
+        ),
+    ),
+    Promise(
+        "Terminals",
+        denied=(
+            *(on_terminal(operation, OTHER_TERMINAL) for operation in ON_TERMINALS),
+            on_terminal("file-write-data", "/dev/console"),
+            on_terminal("file-write-unlink", TERMINAL),
+        ),
+        allowed=(
+            *(on_terminal(operation, TERMINAL) for operation in ON_TERMINALS),
+            *(on_terminal(operation, OTHER_TERMINAL, "com.apple.sandbox.pty") for operation in ON_TERMINALS),
+        ),
+        changes=(
+            (f'(literal "{TERMINAL}")', '(subpath "/dev")'),
+            (f'(literal "{TERMINAL}")', '(literal "/nowhere")'),
+            ('(extension "com.apple.sandbox.pty")', ""),
+            ('(literal "/dev/ptmx")', '(prefix "/dev/")'),
         ),
     ),
     Promise(
