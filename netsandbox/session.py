@@ -12,6 +12,7 @@ import sys
 import time
 
 from netsandbox.audit.places import log_path, made_state_home, new_session_id, session_dir
+from netsandbox.configuration.places import made_config_home
 from netsandbox.environment import session_environment
 from netsandbox.errors import HostError, UsageError
 from netsandbox.linux import launch, plan, seccomp
@@ -129,7 +130,9 @@ class Session:
         program = seccomp.build(abi, unix_sockets=self.settings.unix_sockets, asked=reservation.asked)
         inside = session_environment(environment, self.id, proxy_env=self.settings.proxy_env)
         helper = launch.Helper(command, reservation.environment(inside), stdio)
-        view = session_view(state, placed, *self.settings.configs, logs=logs, covers=reservation.covers())
+        view = session_view(
+            state, placed, made_config_home(), *self.settings.configs, logs=logs, covers=reservation.covers()
+        )
         helper.send_plan(plan.build(view, program, reservation.doors()))
         return helper
 

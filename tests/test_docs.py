@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox import Policy, Sandbox, config
-from netsandbox.cli import audit, doctor, explain, open, ports, profile, ps, run, stop
+from netsandbox import Policy, Sandbox
+from netsandbox.cli import audit, config, doctor, explain, open, ports, profile, ps, run, stop, trust
 from netsandbox.cli.main import COMMANDS
 from netsandbox.cli.options import Option
 from netsandbox.cli.policy_options import POLICY_OPTIONS
+from netsandbox.configuration.keys import KEYS
 from netsandbox.errors import UsageError
 from netsandbox.linux.syscalls import abi_of
 from netsandbox.policy import reasons
@@ -65,6 +66,8 @@ OWN_OF_EXPLAIN = tuple(option for option in explain.OPTIONS if option not in POL
         ("audit", spellings(audit.OPTIONS)),
         ("doctor", spellings(doctor.OPTIONS)),
         ("profile", spellings(profile.OPTIONS)),
+        ("config", spellings(config.OPTIONS)),
+        ("trust", spellings(trust.OPTIONS)),
     ],
 )
 def test_each_command_documents_its_options_and_no_others(heading: str, known: set[str]) -> None:
@@ -72,11 +75,11 @@ def test_each_command_documents_its_options_and_no_others(heading: str, known: s
 
 
 def test_no_page_names_an_option_of_netsandbox_that_it_does_not_have() -> None:
-    commands = (run, explain, audit, doctor, ps, ports, stop, open, profile)
+    commands = (run, explain, audit, doctor, ps, ports, stop, open, profile, config, trust)
     known = {"--version"}.union(*(spellings(command.OPTIONS) for command in commands))
     own_words = re.sub(r"^netsandbox: .*$", "", page("docs/cli.md"), flags=re.MULTILINE)  # messages quote slips
     used = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", own_words))
-    for name in ("README.md", "docs/policy.md", "docs/audit-log.md", "docs/localhost.md", "docs/seatbelt.md"):
+    for name in ("README.md", "docs/policy.md", "docs/audit-log.md", "docs/localhost.md", "docs/seatbelt.md", "docs/configuration.md"):
         for line in re.findall(rf"netsandbox (?:{'|'.join(COMMANDS)})\b([^\n`]*)", page(name)):
             used |= set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", line.partition(" -- ")[0]))
     assert used <= known
@@ -89,7 +92,7 @@ def test_every_reason_is_explained_to_users() -> None:
 
 
 def test_every_configuration_key_is_documented_and_no_other() -> None:
-    keys = {f"{table}.{key}" for table, entries in config._TABLES.items() for key in entries}
+    keys = {f"{table}.{key}" for table, entries in KEYS.items() for key in entries}
     rows = section(page("docs/cli.md"), "Configuration file")
     assert set(re.findall(r"^\| `([a-z]+\.[a-z_]+)`", rows, re.MULTILINE)) == keys
 

@@ -19,7 +19,7 @@ _TIME_LENGTH, _RANDOM_LENGTH = 18, 16
 def state_home() -> str:
     """`$XDG_STATE_HOME/netsandbox` or `~/.local/state/netsandbox`; XDG says to ignore a relative XDG_STATE_HOME."""
     base = os.environ.get("XDG_STATE_HOME", "")
-    return os.path.join(base if base.startswith("/") else os.path.join(_home(), ".local", "state"), "netsandbox")
+    return os.path.join(base if base.startswith("/") else os.path.join(home(), ".local", "state"), "netsandbox")
 
 
 def made_state_home() -> str:
@@ -33,10 +33,11 @@ def made_state_home() -> str:
     return state
 
 
-def _home() -> str:
-    home = os.environ.get("HOME", "")
-    if home.startswith("/"):
-        return home
+def home() -> str:
+    """The user's home folder."""
+    named = os.environ.get("HOME", "")
+    if named.startswith("/"):
+        return named
     import pwd
 
     try:

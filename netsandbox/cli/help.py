@@ -30,6 +30,8 @@ commands:
   audit     read the log: tail, show, summary, verify
   doctor    check this machine and prove the jail on it
   profile   look for mistakes in a macOS Seatbelt profile
+  config    show what your configuration files say together, and check them
+  trust     let the configuration of a project open what it asks for
 
 `netsandbox COMMAND --help` lists the options of each. Documentation: docs/cli.md
 """

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 # Each is a module beside this one, loaded when it is asked for.
-COMMANDS = ("run", "ps", "ports", "open", "stop", "explain", "audit", "doctor", "profile")
+COMMANDS = ("run", "ps", "ports", "open", "stop", "explain", "audit", "doctor", "profile", "config", "trust")
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 

@@ -6,6 +6,7 @@ import os
 
 from netsandbox.cli.localhost_options import localhost_of
 from netsandbox.cli.options import FLAG, LIST, VALUE, Option
+from netsandbox.configuration.places import project_file, user_file
 from netsandbox.errors import UsageError
 from netsandbox.settings import RunSettings
 
@@ -25,6 +26,7 @@ POLICY_OPTIONS = (
     Option("localhost", FLAG, "", "", "the same; its own localhost works in any case"),
     Option("online", FLAG, "", "", "everything but denied names, private addresses and DNS-over-HTTPS"),
     Option("config", VALUE, "c", "FILE", "read further rules and settings from this TOML file"),
+    Option("no-config", FLAG, "", "", "read neither your configuration nor the project's"),
     Option("upstream-dns", LIST, "", "ADDRESS[:PORT]", "resolve names there, not by the host's resolv.conf"),
     Option("upstream-proxy", VALUE, "", "URL", "dial through this HTTP proxy: http://proxy.example.com:3128"),
 )
@@ -32,14 +34,16 @@ MODES = ("offline", "localhost", "online")
 
 
 def read_config(parsed: Parsed) -> Settings | None:
-    """The file named by --config, checked; None when there is none."""
-    path = parsed.values.get("config")
-    if path is None:
+    """What the user's file, the project's and the one of --config say together; None when there is none of them."""
+    user = project = None
+    if "no-config" not in parsed.flags:
+        user, project = user_file(), project_file()
+    named = parsed.values.get("config")
+    if user is project is named is None:
         return None
-    from netsandbox.configuration.document import read_layer
-    from netsandbox.configuration.settings import merge, settings
+    from netsandbox.configuration.effective import effective
 
-    return settings(merge([read_layer(path)]), [path])
+    return effective(user, project, named)
 
 
 def policy_of(parsed: Parsed, file: Settings | None) -> Policy:
@@ -89,7 +93,7 @@ def settings_of(parsed: Parsed, file: Settings | None) -> RunSettings:
         proxy_env="no-proxy-env" not in parsed.flags and (file is None or file.proxy_env),
         unix_sockets=bool(parsed.all("allow-unix-socket") or (file and file.allow_unix_sockets)),
         audit_log=log or (file.audit_log if file else None),
-        configs=tuple(os.path.realpath(path) for path in file.files) if file else (),
+        configs=tuple(os.path.realpath(path) for path in file.kept) if file else (),
         name=_name(parsed, file),
         localhost=localhost_of(parsed, file),
     )

@@ -14,6 +14,7 @@ from netsandbox.errors import UsageError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from netsandbox.api import Result
+    from netsandbox.configuration.settings import Settings
     from netsandbox.policy.policy import Policy
     from netsandbox.settings import RunSettings
 
@@ -37,7 +38,7 @@ OPTIONS = (*POLICY_OPTIONS, *LOCALHOST_OPTIONS, *SESSION_OPTIONS)
 BACKENDS = {"namespaces": "Linux", "seatbelt": "macOS"}
 REACH = (
     *("allow-domain", "deny-domain", "allow-address", "allow-unix-socket"),
-    *("offline", "localhost", "online", "config"),
+    *("offline", "localhost", "online", "config", "no-config"),
 )
 SERVERS = ("publish", "no-publish", "connect-host", "network-strategy")
 SESSION = ("name", "audit-log", "quiet", "verbose", "help")
@@ -72,6 +73,8 @@ def main(arguments: list[str]) -> int:
     backend = _backend(parsed.values.get("backend"), dry="dry-run" in parsed.flags)
     file = read_config(parsed)
     settings = settings_of(parsed, file)
+    if file is not None and file.ignored and "quiet" not in parsed.flags:
+        _tell_ignored(file)
     if "dry-run" in parsed.flags:
         from netsandbox.cli.dry_run import dry_run
 
@@ -126,6 +129,13 @@ def _introduce(policy: Policy, settings: RunSettings) -> None:
     if settings.localhost.publishes:
         told += f", `netsandbox ports{' ' + settings.name if settings.name else ''}` where its servers are reached"
     print(f"netsandbox: {told}", file=sys.stderr)
+
+
+def _tell_ignored(file: Settings) -> None:
+    """Silence would let the user look for a mistake where there is none."""
+    named = ", ".join(dict.fromkeys(name for name, _ in file.ignored))
+    where = file.ignored[0][1].rpartition(":")[0]
+    print(f"netsandbox: {where} would open {named}; ignored until you run `netsandbox trust`", file=sys.stderr)
 
 
 def _farewell(result: Result, flags: set[str]) -> None:

@@ -7,6 +7,9 @@ defaulted because it was misspelled.
 
 from __future__ import annotations
 
+import os
+import stat
+
 from netsandbox.configuration.entry import Entry
 from netsandbox.configuration.keys import KEYS
 from netsandbox.configuration.layer import Layer, Said
@@ -58,16 +61,20 @@ def _items(entry: Entry) -> tuple[tuple[object, str], ...]:
     return ((entry.value, entry.origin()),)
 
 
-def read(path: str) -> bytes:
-    """The content of the file, of bounded size."""
+def read(path: str, *, regular: bool = False) -> bytes:
+    """The content of the file, of bounded size. *regular*: nothing but a file, since a pipe would keep us waiting."""
     try:
-        with open(path, "rb") as file:
+        with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | (os.O_NONBLOCK if regular else 0)), "rb") as file:
+            if regular and not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise UsageError(f"{path}: not a file; remove it, or leave configuration out with --no-config")
             data = file.read(SIZE_LIMIT + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise UsageError(f"{path}: cannot read the configuration: {reason}; check the path after --config") from None
+        raise UsageError(
+            f"{path}: cannot read the configuration: {reason}; check the path, or who may read it"
+        ) from None
     if len(data) > SIZE_LIMIT:
-        raise UsageError(f"{path}: larger than {SIZE_LIMIT} bytes; check the path after --config")
+        raise UsageError(f"{path}: larger than {SIZE_LIMIT} bytes; check the path")
     return data
 
 

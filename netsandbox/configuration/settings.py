@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 class Settings:
     """What the files say together; `Settings()` is what no file says."""
 
-    files: tuple[str, ...] = ()  # those that were read
+    kept: tuple[str, ...] = ()  # the files that no command may write: the user's own
+    ignored: tuple[tuple[str, str], ...] = ()  # `TABLE.KEY` and `FILE:LINE` of what an untrusted file would open
     mode: str | None = None
     allow_domains: tuple[DomainRule, ...] = ()
     deny_domains: tuple[DomainRule, ...] = ()
@@ -63,8 +64,9 @@ def merge(layers: Iterable[Layer]) -> Merged:
     return Merged(values, tuple(ignored))
 
 
-def settings(merged: Merged, files: Iterable[str]) -> Settings:
-    fields: dict[str, Any] = {"files": tuple(files)}
+def settings(merged: Merged, kept: Iterable[str] = ()) -> Settings:
+    ignored = tuple((".".join(place), said.items[0][1] if said.items else "") for place, said in merged.ignored)
+    fields: dict[str, Any] = {"kept": tuple(kept), "ignored": ignored}
     own: dict[str, Any] = {}  # of the [localhost] table
     for place, said in merged.values.items():
         (own if place[0] == "localhost" else fields)[_key(place).field] = said.value

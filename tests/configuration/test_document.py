@@ -72,7 +72,7 @@ log = "audit.jsonl"
 def test_everything_that_a_file_may_say(written):
     path = written(WHOLE)
     found = load(path)
-    assert found.files == (path,)
+    assert found.kept == (path,)
     assert found.mode == "filtered"
     assert [(rule.text, rule.origin) for rule in found.allow_domains] == [
         ("example.test", f"{path}:5"),
@@ -272,7 +272,7 @@ def test_any_text_is_settings_or_a_usage_error(written, text):
 def test_every_setting_has_a_key():
     fields = {table: {key.field for key in keys.values()} for table, keys in KEYS.items()}
     assert fields.pop("localhost") | {"chosen"} == set(LocalhostSettings.__annotations__)
-    assert set().union(*fields.values()) | {"files", "localhost"} == set(Settings.__annotations__)
+    assert set().union(*fields.values()) | {"kept", "ignored", "localhost"} == set(Settings.__annotations__)
 
 
 @pytest.mark.parametrize(

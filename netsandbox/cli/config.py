@@ -1,0 +1,97 @@
+"""`netsandbox config show | validate`: what the files say together, and where each value comes from."""
+
+from __future__ import annotations
+
+import json
+
+from netsandbox.cli.help import print_help
+from netsandbox.cli.options import FLAG, VALUE, Option, parse
+from netsandbox.cli.output import put
+from netsandbox.configuration.document import read_layer
+from netsandbox.configuration.effective import effective_layers
+from netsandbox.configuration.keys import KEYS
+from netsandbox.configuration.places import project_file, user_file
+from netsandbox.configuration.schema import schema
+from netsandbox.configuration.settings import merge
+from netsandbox.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from netsandbox.configuration.settings import Merged
+
+OPTIONS = (
+    Option("config", VALUE, "c", "FILE", "as for `netsandbox run`"),
+    Option("json", FLAG, "", "", "for programs"),
+    Option("help", FLAG, "h", "", "this text"),
+)
+USAGE = """\
+usage: netsandbox config show [--config FILE] [--json]
+       netsandbox config validate [FILE]
+       netsandbox config schema
+
+show: your file, the project's and that of --config, laid over one another; each value with the line it comes from.
+validate: say whether the files, or FILE, can be used. schema: print the JSON Schema of such files, for editors.
+Exit status: 0 fine, 2 a file cannot be used."""
+
+
+def main(arguments: list[str]) -> int:
+    """The exit status."""
+    parsed = parse(arguments, OPTIONS, "netsandbox config")
+    if "help" in parsed.flags:
+        return print_help(USAGE, OPTIONS)
+    verb, *words = parsed.words or [""]
+    if parsed.command is not None or verb not in ("show", "validate", "schema") or len(words) > (verb == "validate"):
+        raise UsageError("config takes a verb; write `netsandbox config show`, `config validate` or `config schema`")
+    if verb == "schema":
+        put(json.dumps(schema(), indent=2))
+        return 0
+    if words:
+        read_layer(words[0])
+        put(f"{words[0]}: can be used")
+        return 0
+    layers = effective_layers(user_file(), project_file(), parsed.values.get("config"))
+    if verb == "validate":
+        put("\n".join(f"{layer.path}: can be used" for layer in layers) or "there is no configuration")
+        return 0
+    merged = merge(layers)
+    put(json.dumps(as_json(merged), indent=2) if "json" in parsed.flags else "\n".join(lines(merged)))
+    return 0
+
+
+def lines(merged: Merged) -> list[str]:
+    """TOML with the origin of each value behind it; what is ignored comes last, as a comment."""
+    shown: list[str] = []
+    for table, keys in KEYS.items():
+        said = [(name, merged.values[table, name]) for name in keys if (table, name) in merged.values]
+        if said:
+            shown += [""] * bool(shown) + [f"[{table}]"]
+        for name, value in said:
+            shown += _written(name, keys[name].schema.get("type") == "array", value.items)
+    for (table, name), value in merged.ignored:
+        origin = value.items[0][1] if value.items else ""
+        shown.append(f"# ignored until you run `netsandbox trust`: {table}.{name}  # {origin}")
+    return shown or ["# no file says anything; the defaults hold: nothing leaves"]
+
+
+def _written(name: str, is_list: bool, items: tuple[tuple[object, str], ...]) -> list[str]:  # noqa: FBT001 (a kind)
+    if not is_list:
+        ((value, origin),) = items
+        return [f"{name} = {json.dumps(value, ensure_ascii=True)}  # {origin}"]
+    written = [f"    {json.dumps(value, ensure_ascii=True)},  # {origin}" for value, origin in items]
+    return [f"{name} = [", *written, "]"] if written else [f"{name} = []"]
+
+
+def as_json(merged: Merged) -> dict[str, object]:
+    return {
+        "v": 1,
+        "values": [
+            {"table": table, "key": name, "value": value, "origin": origin}
+            for (table, name), said in merged.values.items()
+            for value, origin in said.items
+        ],
+        "ignored": [
+            {"table": table, "key": name, "value": value, "origin": origin}
+            for (table, name), said in merged.ignored
+            for value, origin in said.items
+        ],
+    }

@@ -1,0 +1,74 @@
+"""`netsandbox trust [FILE]`: let a project's own configuration open what it asks for, once the user has seen it."""
+
+from __future__ import annotations
+
+import sys
+
+from netsandbox.cli.help import print_help
+from netsandbox.cli.options import FLAG, Option, parse
+from netsandbox.cli.output import put
+from netsandbox.configuration.document import layer_of, read
+from netsandbox.configuration.places import project_file
+from netsandbox.configuration.settings import merge
+from netsandbox.configuration.trust import distrust, is_trusted, trust, trusted_paths
+from netsandbox.errors import UsageError
+from netsandbox.policy.names import printable
+
+OPTIONS = (
+    Option("yes", FLAG, "y", "", "do not ask"),
+    Option("list", FLAG, "l", "", "show the files that are trusted"),
+    Option("forget", FLAG, "", "", "trust the file no longer"),
+    Option("help", FLAG, "h", "", "this text"),
+)
+USAGE = """\
+usage: netsandbox trust [--yes | --forget] [FILE]
+       netsandbox trust --list
+
+A project's .netsandbox.toml may forbid things by itself; what it allows counts only after you have said yes to it.
+Say it here, for the file of this folder's project or for FILE, as it is now: a changed file is asked about again.
+ Exit status: 0 trusted (or forgotten), 1 not."""
+
+
+def main(arguments: list[str]) -> int:
+    """The exit status."""
+    parsed = parse(arguments, OPTIONS, "netsandbox trust")
+    if "help" in parsed.flags:
+        return print_help(USAGE, OPTIONS)
+    if "list" in parsed.flags:
+        put("\n".join(printable(path)[1:-1] for path in trusted_paths()))
+        return 0
+    if parsed.command is not None or len(parsed.words) > 1:
+        raise UsageError("trust takes one file; write `netsandbox trust FILE`")
+    path = parsed.words[0] if parsed.words else project_file()
+    if path is None:
+        raise UsageError("this project has no .netsandbox.toml; write `netsandbox trust FILE` for another file")
+    if "forget" in parsed.flags:
+        return 0 if distrust(path) else 1
+    return _decide(path, asking="yes" not in parsed.flags)
+
+
+def _decide(path: str, *, asking: bool) -> int:
+    """What is shown is what is noted: the file is read once."""
+    data = read(path, regular=True)
+    opened = merge([layer_of(path, data, trusted=False)]).ignored
+    if is_trusted(path, data):
+        put(f"{path} is trusted already")
+        return 0
+    if not opened:
+        put(f"{path} opens nothing, so it needs no trust")
+        return 0
+    for (table, name), said in opened:
+        for item, origin in said.items:
+            put(f"{origin}: {table}.{name}: {printable(str(item))}")
+    if asking and not _agreed():
+        return 1
+    trust(path, data)
+    put(f"{path} is trusted as it is now")
+    return 0
+
+
+def _agreed() -> bool:
+    if not sys.stdin.isatty():
+        raise UsageError("trust asks on a terminal; add --yes if you have read the file")
+    put("Let this file open these? [y/N] ")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -1,0 +1,70 @@
+"""Where configuration is looked for: the user's own, that of a project, and what the user keeps about a project.
+
+On the path to exec, so nothing here reads a file: it only looks which ones there are.
+"""
+
+from __future__ import annotations
+
+import os
+
+from netsandbox.audit.places import home, state_home
+
+USER_FILE = "config.toml"
+PROJECT_FILE = ".netsandbox.toml"
+REPOSITORY = ".git"
+
+
+def config_home() -> str:
+    """`$XDG_CONFIG_HOME/netsandbox` or `~/.config/netsandbox`; XDG says to ignore a relative XDG_CONFIG_HOME."""
+    base = os.environ.get("XDG_CONFIG_HOME", "")
+    return os.path.join(base if base.startswith("/") else os.path.join(home(), ".config"), "netsandbox")
+
+
+def made_config_home() -> str | None:
+    """The same, made if need be: where it is missing a command could make it, with a file that allows more the next
+    time (INV-8). None if it cannot be made, by whoever runs as this user."""
+    folder = config_home()
+    try:
+        os.makedirs(folder, 0o700, exist_ok=True)
+    except OSError:
+        return None
+    return folder
+
+
+def user_file() -> str | None:
+    """The user's configuration, if there is one."""
+    path = os.path.join(config_home(), USER_FILE)
+    return path if os.path.lexists(path) else None
+
+
+def project_file() -> str | None:
+    """That of the project we are in: of the nearest folder upwards that has one, within the repository; outside of a
+    repository, of this folder alone."""
+    try:
+        here = os.getcwd()
+    except OSError:  # it was removed
+        return None
+    root = _repository(here)
+    while True:
+        path = os.path.join(here, PROJECT_FILE)
+        if os.path.lexists(path):
+            return path
+        if here == root:
+            return None
+        here = os.path.dirname(here)
+
+
+def _repository(folder: str) -> str:
+    """The root of the repository that *folder* is in; *folder* itself where there is none."""
+    here = folder
+    while not os.path.lexists(os.path.join(here, REPOSITORY)):
+        above = os.path.dirname(here)
+        if above == here:
+            return folder
+        here = above
+    return here
+
+
+def trust_folder() -> str:
+    """In the state home, which no session sees."""
+    return os.path.join(state_home(), "trust")

@@ -1,0 +1,82 @@
+"""`netsandbox trust`: what a project's file would open is shown, and a yes is noted."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from netsandbox.cli import trust as command
+from netsandbox.configuration.trust import is_trusted
+from netsandbox.errors import UsageError
+
+OPENS = b"[network]\nallow_domains = ['a.test']\ndeny_domains = ['b.test']\n"
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+    made = tmp_path / ".netsandbox.toml"
+    made.write_bytes(OPENS)
+    return made
+
+
+def test_what_it_opens_is_shown_before_it_is_trusted(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["--yes"]) == 0
+    shown, told = capsys.readouterr().out.splitlines()
+    assert shown == f"{path}:2: network.allow_domains: 'a.test'"
+    assert told == f"{path} is trusted as it is now"
+    assert is_trusted(str(path), OPENS)
+    assert command.main([]) == 0
+    assert capsys.readouterr().out == f"{path} is trusted already\n"
+
+
+@pytest.mark.parametrize(("answer", "status"), [("y\n", 0), ("Yes\n", 0), ("n\n", 1), ("\n", 1), ("", 1), ("yep\n", 1)])
+def test_on_a_terminal_the_user_is_asked(path: Path, monkeypatch: pytest.MonkeyPatch, answer: str, status: int) -> None:
+    monkeypatch.setattr("sys.stdin", Terminal(answer))
+    assert command.main([str(path)]) == status
+    assert is_trusted(str(path), OPENS) is (status == 0)
+
+
+def test_without_a_terminal_nobody_is_taken_at_his_silence(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    with pytest.raises(UsageError, match="add --yes"):
+        command.main([])
+    assert not is_trusted(str(path), OPENS)
+
+
+def test_a_file_that_opens_nothing_needs_no_trust(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path.write_text("[network]\ndeny_domains = ['b.test']\n")
+    assert command.main([]) == 0
+    assert "opens nothing" in capsys.readouterr().out
+
+
+def test_trust_is_listed_and_taken_back(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command.main(["--yes"])
+    capsys.readouterr()
+    assert command.main(["--list"]) == 0
+    assert capsys.readouterr().out == f"{path}\n"
+    assert command.main(["--forget"]) == 0
+    assert not is_trusted(str(path), OPENS)
+    assert command.main(["--forget"]) == 1
+
+
+def test_a_file_with_a_mistake_is_not_trusted(path: Path) -> None:
+    path.write_text("[network]\nallow_domain = ['a.test']\n")
+    with pytest.raises(UsageError, match="did you mean allow_domains"):
+        command.main(["--yes"])
+
+
+def test_a_folder_without_a_project_says_so(path: Path) -> None:
+    path.unlink()
+    with pytest.raises(UsageError, match=r"has no \.netsandbox\.toml"):
+        command.main([])
+    with pytest.raises(UsageError, match="takes one file"):
+        command.main(["a", "b"])

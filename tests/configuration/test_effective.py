@@ -1,0 +1,65 @@
+"""Which files count, in which order, and how far."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from netsandbox.configuration.effective import effective
+from netsandbox.configuration.places import project_file, user_file
+from netsandbox.configuration.settings import Settings
+from netsandbox.configuration.trust import trust
+from netsandbox.errors import UsageError
+
+
+def found(named: str | None = None) -> Settings:
+    return effective(user_file(), project_file(), named)
+
+
+def allowed(settings: Settings) -> list[str]:
+    return [rule.text for rule in settings.allow_domains]
+
+
+def test_the_users_then_the_projects_then_the_named_one(says: Callable[..., None], project: Path) -> None:
+    says(user="[network]\nallow_domains = ['u.test']\n", project_file="[network]\nallow_domains = ['p.test']\n")
+    named = project / "named.toml"
+    named.write_text("[network]\nallow_domains = ['n.test']\n")
+    assert allowed(found(str(named))) == ["u.test", "n.test"]
+    trust(str(project / ".netsandbox.toml"), (project / ".netsandbox.toml").read_bytes())
+    assert allowed(found(str(named))) == ["u.test", "p.test", "n.test"]
+
+
+@pytest.mark.attack(16)
+def test_a_project_file_that_changed_is_not_trusted_any_more(says: Callable[..., None], project: Path) -> None:
+    path = project / ".netsandbox.toml"
+    says(project_file="[network]\nallow_domains = ['p.test']\n")
+    trust(str(path), path.read_bytes())
+    path.write_text("[network]\nallow_domains = ['p.test', 'evil.test']\n")
+    assert allowed(found()) == []
+    assert found().ignored == (("network.allow_domains", f"{path}:2"),)
+
+
+@pytest.mark.parametrize("kind", ["fifo", "folder", "endless", "missing"])
+def test_a_project_file_that_is_none_is_an_error_and_nobody_waits(project: Path, kind: str) -> None:
+    path = project / ".netsandbox.toml"
+    if kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to("/dev/zero" if kind == "endless" else "nowhere")
+    with pytest.raises(UsageError, match=r"not a file; remove it|cannot read the configuration"):
+        found()
+
+
+def test_a_named_file_may_be_a_pipe(project: Path) -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b"[network]\nallow_domains = ['n.test']\n")
+    os.close(writing)
+    try:
+        assert allowed(found(f"/dev/fd/{reading}")) == ["n.test"]
+    finally:
+        os.close(reading)

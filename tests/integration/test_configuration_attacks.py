@@ -1,0 +1,70 @@
+"""Configuration is the user's word: what a command writes never becomes it (INV-8)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.rig.inside import attack
+
+pytestmark = pytest.mark.usefixtures("user_namespaces")
+
+FORGE = """
+rules = '[network]\\nmode = "online"\\n'
+
+def write(path, text):
+    with open(path, "w") as file:
+        file.write(text)
+
+def swap(folder):
+    os.rename(folder, folder + ".moved")
+    os.makedirs(folder + "/netsandbox")
+    write(folder + "/netsandbox/config.toml", rules)
+
+tries = {
+    "the user's file": lambda: write(config + "/netsandbox/config.toml", rules),
+    "a new file beside it": lambda: write(config + "/netsandbox/projects", rules),
+    "another folder in its place": lambda: os.rename(config + "/netsandbox", config + "/away"),
+    "a folder above it": lambda: swap(config),
+    "a note of trust": lambda: os.makedirs(state + "/netsandbox/trust"),
+}
+out["tries"] = {name: refused(call) for name, call in tries.items()}
+write(project + "/.netsandbox.toml", rules)
+out["project"] = True
+"""
+
+
+@pytest.mark.ordinary_user
+@pytest.mark.parametrize("before", ["a file", "no folder"])
+def test_a_command_writes_no_configuration_that_counts(netsandbox: Any, before: str) -> None:
+    home = netsandbox.home()
+    config, project = home.path / "config", home.work
+    own = config / "netsandbox" / "config.toml"
+    if before == "a file":
+        own.parent.mkdir()
+        own.write_text('[network]\ndeny_domains = ["bad.test"]\n')
+    places = {"config": str(config), "state": str(home.state), "project": str(project)}
+    tried = attack(netsandbox, [], FORGE, arguments=places)
+    assert {name for name, error in tried.out["tries"].items() if error is None} == set()
+    assert own.exists() is (before == "a file")
+
+    after = netsandbox("run", "--", "true")
+    assert after.returncode == 0
+    assert "would open network.mode; ignored until you run `netsandbox trust`" in after.stderr
+    assert netsandbox("explain", "example.test").returncode == 1, "the twin: what the user trusts is allowed"
+    assert netsandbox("trust", "--yes").returncode == 0
+    assert netsandbox("explain", "example.test").returncode == 0
+
+
+@pytest.mark.ordinary_user
+def test_what_was_trusted_is_not_trusted_once_a_command_has_changed_it(netsandbox: Any) -> None:
+    file = netsandbox.home().work / ".netsandbox.toml"
+    file.write_text('[network]\nallow_domains = ["a.test"]\n')
+    file.chmod(0o666)  # whoever the command is
+    assert netsandbox("trust", "--yes").returncode == 0
+    assert netsandbox("explain", "a.test").returncode == 0
+    done = netsandbox("run", "--", "sh", "-c", f"echo 'allow_addresses = [\"192.0.2.0/24\"]' >> {file}")
+    assert done.returncode == 0, done.stderr
+    for target in ("a.test", "192.0.2.1"):
+        assert netsandbox("explain", target).returncode == 1
