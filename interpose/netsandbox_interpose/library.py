@@ -17,9 +17,9 @@ PRELOAD = b"DYLD_INSERT_LIBRARIES" if _MAC else b"LD_PRELOAD"
 PORT_MAP_VARIABLE = b"NETSANDBOX_PORT_MAP"
 
 
-def inject(environment: dict[bytes, bytes]) -> dict[bytes, bytes]:
-    """The environment with the library in it; injecting twice is injecting once."""
-    ours = os.fsencode(LIBRARY)
+def inject(environment: dict[bytes, bytes], library: str = "") -> dict[bytes, bytes]:
+    """The environment with the library in it, or *library*, a copy of it; injecting twice is injecting once."""
+    ours = os.fsencode(library or LIBRARY)
     theirs = [entry for entry in environment.get(PRELOAD, b"").replace(b" ", b":").split(b":") if entry]
     entries = [ours, *(entry for entry in theirs if entry != ours)]
     return {**environment, PRELOAD: b":".join(entries), PORT_MAP_VARIABLE: os.fsencode(PORT_MAP)}

@@ -50,6 +50,8 @@ def signed_parts(installed: Parts = INSTALLED, codesign: str = CODESIGN) -> Part
     paths = [installed.helper, installed.library, installed.module]
     there = [path for path in paths if os.path.exists(path)]
     try:
+        if not os.path.exists(codesign):
+            raise CannotSign(f"there is no {codesign}")
         home = signed_home()
         own_folder(home)
         folder = folder_of(home, there)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from netsandbox_interpose.library import LIBRARY
+
 from netsandbox.macos.sandbox_exec import SANDBOX_EXEC
 from netsandbox.record import record
 
@@ -23,8 +25,8 @@ APPLY = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 @record
 class System:
     """`helper` applies the profile and becomes the command; the rest is how to wait, what this host is called, the
-    program that tells what the kernel refused, where there is one, what stands in for the helper, and the kernel's
-    release.
+    program that tells what the kernel refused, where there is one, what stands in for the helper, the kernel's release,
+    and the preload library.
     """
 
     helper: str
@@ -34,12 +36,18 @@ class System:
     log: str = ""
     sandbox_exec: str = SANDBOX_EXEC
     release: str = ""
+    library: str = LIBRARY
 
 
 def this_mac() -> System:
+    """What is native is signed by this Mac first, if it was not before."""
     from netsandbox.kqueue_loop import KqueueLoop
     from netsandbox.macos.exit_notice import KqueueExit
     from netsandbox.macos.own_addresses import InterfaceAddresses
+    from netsandbox.macos.signed import load_module, signed_parts
     from netsandbox.seatbelt.violations import LOG
 
-    return System(APPLY, KqueueLoop, KqueueExit, InterfaceAddresses, LOG, release=os.uname().release)
+    parts = signed_parts()
+    load_module(parts.module)
+    release = os.uname().release
+    return System(parts.helper, KqueueLoop, KqueueExit, InterfaceAddresses, LOG, release=release, library=parts.library)

@@ -34,3 +34,7 @@ def test_injecting_is_pure_and_twice_is_once(environment: dict[bytes, bytes]) ->
     assert {key: value for key, value in once.items() if key in (b"A", b"PATH")} == {
         key: value for key, value in before.items() if key in (b"A", b"PATH")
     }
+
+
+def test_a_copy_of_the_library_is_taken_in_its_place() -> None:
+    assert library.inject({library.PRELOAD: b"a.so"}, "/signed/library")[library.PRELOAD] == b"/signed/library:a.so"

@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
 from netsandbox.kqueue_loop import KqueueLoop
 from netsandbox.macos.exit_notice import KqueueExit
 from netsandbox.macos.own_addresses import InterfaceAddresses
+from netsandbox.macos.signed import Parts
 from netsandbox.macos.system import APPLY, System, this_mac
 
 
-def test_a_mac_answers_with_kqueue_and_ifconfig_and_log_and_the_helper_beside_our_code() -> None:
+def test_a_mac_answers_with_kqueue_and_ifconfig_and_log_and_the_helper_beside_our_code(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("netsandbox.macos.signed.signed_parts", Parts)
     assert this_mac() == System(
         APPLY, KqueueLoop, KqueueExit, InterfaceAddresses, "/usr/bin/log", release=os.uname().release
     )
     assert this_mac().sandbox_exec == "/usr/bin/sandbox-exec"
     assert APPLY.endswith("/netsandbox/native_macos/netsandbox-apply")
+
+
+def test_helper_library_and_module_are_those_that_this_mac_signed(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[str] = []
+    monkeypatch.setattr("netsandbox.macos.signed.signed_parts", lambda: Parts("/a/helper", "/a/library", "/a/module"))
+    monkeypatch.setattr("netsandbox.macos.signed.load_module", loaded.append)
+    system = this_mac()
+    assert (system.helper, system.library, loaded) == ("/a/helper", "/a/library", ["/a/module"])
