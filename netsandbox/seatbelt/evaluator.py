@@ -43,12 +43,20 @@ def verdicts(profile: Profile, request: Request) -> Iterator[Verdict]:
 
 def judge(rules: Sequence[Rule], request: Request) -> Iterator[Verdict]:
     """The same for bare rules, whatever else is wrong with their profile."""
+    known: dict[object, list[tuple[Rule, bool | None]]] = {}
     for matching in all_matchings():
-        answers = _answers(rules, request, matching)
+        told = _what_matters(request, matching)
+        answers = known[told] if told in known else known.setdefault(told, _answers(rules, request, matching))
         for precedence in PRECEDENCES:
             for bind in BINDS:
                 for undecided in UNDECIDED:
                     yield _decide(answers, request, Model(precedence, matching, bind, undecided))
+
+
+def _what_matters(request: Request, matching: Matching) -> object:
+    """The part of *matching* on which a filter's answer can depend: which end is meant, only where there are ends."""
+    has_ends = request.path is None and request.operation.startswith("network")
+    return matching if has_ends else matching.paths
 
 
 def denied_under_all(profile: Profile, request: Request) -> bool:

@@ -191,7 +191,10 @@ RULES = st.builds(
     ),
 )
 REQUESTS = st.sampled_from(
-    [OUT, DOOR, connect("127.0.0.2", 443), connect_unix("/tmp/x"), bind("::1", 80), listen("0.0.0.0", 80)]
+    [
+        *(OUT, DOOR, connect("127.0.0.2", 443), connect_unix("/tmp/x"), bind("::1", 80), listen("0.0.0.0", 80)),
+        *(file("file-read-data", "/tmp/x"), lookup("a"), Request("network-bind"), Request("network-outbound")),
+    ]
 )
 
 
