@@ -45,7 +45,9 @@ class PidfdExit:
 
 @pytest.fixture(scope="session")
 def helper(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """netsandbox-apply: on a Mac as it is, elsewhere with Landlock, whose ports came with Linux 6.7."""
+    """netsandbox-apply: on a Mac as it is installed, elsewhere with Landlock, whose ports came with Linux 6.7."""
+    if ON_A_MAC:
+        return this_mac().helper
     made = tmp_path_factory.mktemp("apply") / "netsandbox-apply"
     return compiled(made, *SOURCES.glob("*.c"))
 
@@ -69,9 +71,9 @@ def sandbox_exec(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture
-def system(helper: str) -> System:
+def system(helper: str, place: Path) -> System:
     if ON_A_MAC:
-        return System(**{**vars(this_mac()), "helper": helper})
+        return this_mac()  # signed in the state folder of *place*
     return System(helper, Loop, PidfdExit, lambda clock: frozenset)
 
 

@@ -129,3 +129,17 @@ def test_a_module_that_cannot_be_loaded_is_left_to_the_import_that_says_so(
         (tmp_path / "_native.abi3.so").write_bytes(content)
     load_module(str(tmp_path / "_native.abi3.so"))
     assert signed.MODULE_NAME not in sys.modules
+
+
+@pytest.mark.macos
+@pytest.mark.skipif(sys.platform != "darwin", reason="asks codesign, which only a Mac has")
+def test_this_mac_signs_what_is_installed_and_takes_it() -> None:
+    parts = signed_parts()
+    assert parts.unsigned == ""
+    subprocess.run([signed.CODESIGN, "--verify", "--strict", *paths(parts)], check=True)
+    # Without arguments it leaves by itself; a signature that is not taken ends it by a signal.
+    for environment in ({}, {"DYLD_INSERT_LIBRARIES": parts.library}):
+        assert subprocess.run([parts.helper], env=environment, check=False).returncode in (125, 126)
+    text = "import sys; from netsandbox.macos.signed import load_module; load_module(sys.argv[1])\n"
+    told = "import netsandbox_interpose._native as native; print(native.__file__)"
+    assert run_python(text + told, parts.module) == f"{parts.module}\n"
