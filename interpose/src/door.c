@@ -73,6 +73,19 @@ int ns_door_socket(int type)
 #endif
 }
 
+#ifdef __linux__
+/* Linux holds a connection for being made until connect(2) is called once more, whatever became of it. */
+static void settle(int fd, const void *name, uint32_t length)
+{
+    REAL(connect)(fd, name, length);
+}
+#else
+static void settle(int fd, const void *name, uint32_t length)
+{
+    (void)fd, (void)name, (void)length;
+}
+#endif
+
 int ns_door_reach(int fd, const void *name, uint32_t length, int64_t deadline)
 {
     int error = ETIMEDOUT;
@@ -82,10 +95,10 @@ int ns_door_reach(int fd, const void *name, uint32_t length, int64_t deadline)
         return 0;
     if (errno != EINPROGRESS && errno != EINTR)
         return -1;
-    if (ns_wait(fd, POLLOUT, deadline) == 0 && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0)
-        return 0;
+    if (ns_wait(fd, POLLOUT, deadline) == 0 && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0)
+        settle(fd, name, length);
     errno = error;
-    return -1;
+    return error == 0 ? 0 : -1;
 }
 
 int ns_door_tell(int fd, const void *data, size_t size, int64_t deadline)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,12 @@ import pytest
 
 from tests.rig import mac_wheel as wheels
 from tests.rig import ports
+from tests.rig.authority import Authority
+from tests.rig.canary import Canaries
+from tests.rig.mac_doors import MacDoors, compile_library
 
 PROGRAMS = Path(__file__).parent / "programs"
+SOURCES = Path(__file__).resolve().parents[2] / "interpose" / "src"
 WINDOW = 32
 
 
@@ -144,9 +149,14 @@ def injected() -> Callable[..., subprocess.CompletedProcess[str]]:
     from netsandbox_interpose import library
 
     def run(
-        path: Path, *command: object, before: str = "", after: str = "", timeout: float = 30
+        path: Path,
+        *command: object,
+        before: str = "",
+        after: str = "",
+        timeout: float = 30,
+        instead: Path | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        entries = [entry for entry in (before, library.LIBRARY, after) if entry]
+        entries = [entry for entry in (before, str(instead or library.LIBRARY), after) if entry]
         environment = {**os.environ, "LD_PRELOAD": ":".join(entries), "NETSANDBOX_PORT_MAP": str(path)}
         return subprocess.run(
             [str(part) for part in command],
@@ -170,3 +180,21 @@ def python(injected: Callable[..., subprocess.CompletedProcess[str]]) -> Callabl
         return done.stdout.splitlines()
 
     return run
+
+
+@pytest.fixture(scope="session")
+def egress_library(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The library as a Mac has it, for Linux: with the way to the doors."""
+    return compile_library(compiler, SOURCES, tmp_path_factory.mktemp("egress"))
+
+
+@pytest.fixture
+def doors(
+    stand_in: Callable[..., StandIn],
+    canary: Canaries,
+    authority: Authority,
+    egress_library: Path,
+    injected: Callable[..., subprocess.CompletedProcess[str]],
+) -> MacDoors:
+    """A Mac's session with both doors."""
+    return MacDoors(stand_in("port"), canary, authority, partial(injected, instead=egress_library))
