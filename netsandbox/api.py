@@ -13,10 +13,11 @@ from netsandbox.localhost.settings import check
 from netsandbox.record import record
 from netsandbox.session import Session
 from netsandbox.settings import RunSettings
+from netsandbox.variables import VariableRules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from types import TracebackType
 
     from netsandbox.policy.policy import Policy
@@ -86,7 +87,8 @@ class Sandbox:
         stdout: int = 1,
         stderr: int = 2,
     ) -> Result:
-        """Run *command* and wait for it. *stdin*, *stdout* and *stderr* are descriptors; *env* defaults to ours.
+        """Run *command* and wait for it. *stdin*, *stdout* and *stderr* are descriptors; *env* defaults to ours without
+        what looks like a secret; what is given here is passed as it is.
 
         Raises `netsandbox.errors.NetsandboxError` when the sandbox cannot be set up or the command not executed; it is
         never run unconfined instead.
@@ -95,7 +97,7 @@ class Sandbox:
             raise RuntimeError("this Sandbox is closed; make a new one")
         if not command or isinstance(command, (str, bytes)):
             raise TypeError("command is a list of strings, the program first")
-        outer = os.environb if env is None else {os.fsencode(name): os.fsencode(value) for name, value in env.items()}
+        outer = _inherited(self.settings) if env is None else _encoded(env.items())
         session = Session(self.settings, sealed=self._sealed)
         status = session.run(self._policy, command, outer, (stdin, stdout, stderr))
         return Result(
@@ -104,3 +106,13 @@ class Sandbox:
             session.log.path,
             tuple(Denial(*key, count) for key, count in session.log.denied.items()),  # type: ignore[arg-type]
         )
+
+
+def _inherited(settings: RunSettings) -> dict[bytes, bytes]:
+    """Our own environment without what the command is not to have, and with what is set for it."""
+    inner, _ = VariableRules(settings.variables).split(os.environb)
+    return {**inner, **_encoded(settings.set_env)}
+
+
+def _encoded(pairs: Iterable[tuple[str, str]]) -> dict[bytes, bytes]:
+    return {os.fsencode(name): os.fsencode(value) for name, value in pairs}

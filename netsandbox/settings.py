@@ -5,6 +5,10 @@ from __future__ import annotations
 from netsandbox.localhost.settings import LocalhostSettings
 from netsandbox.record import record
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from netsandbox.variables import Layer as VariableLayer
+
 
 @record
 class RunSettings:
@@ -14,6 +18,8 @@ class RunSettings:
     upstream_proxy: str | None = None
     proxy_env: bool = True
     unix_sockets: bool = False  # whether the policy allows any: the seccomp filter is made before the policy is read
+    variables: tuple[VariableLayer, ...] = ()  # beside the defaults, the lowest first
+    set_env: tuple[tuple[str, str], ...] = ()  # the last one counts
     audit_log: str | None = None  # None: in the session's state directory, rotated
     configs: tuple[str, ...] = ()  # the files that the policy was read from
     name: str | None = None  # None: from the working folder and its branch

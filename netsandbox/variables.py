@@ -101,6 +101,13 @@ class VariableRules:
         return inner, sorted(name for name in outer if name not in inner)
 
 
+def check_name(text: str, origin: str) -> str:
+    """*text* if it can be the name of a variable."""
+    if not text.isascii() or not text.isidentifier():
+        raise UsageError(f"{origin}: {text!a} is no name of a variable; write one such as NODE_ENV")
+    return text
+
+
 def check_pattern(text: str, origin: str) -> str:
     """*text* if it can be the name of a variable, or a pattern for some, and not for all."""
     if not text.isascii() or not text.replace("*", "A").isidentifier() or not text.strip("*"):

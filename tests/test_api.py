@@ -16,6 +16,7 @@ import pytest
 import netsandbox as package
 from netsandbox import LocalhostSettings, Policy, RunSettings, Sandbox
 from netsandbox.errors import CommandError, NetsandboxError, UsageError
+from netsandbox.variables import Layer
 
 
 @pytest.fixture(autouse=True)
@@ -86,6 +87,17 @@ class TestRun:
             stdout=pipe.write,
         )
         assert pipe.read() == b"seen;g"
+
+    def test_secrets_of_ours_are_withheld_unless_named_or_given(
+        self, pipe: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("A_TOKEN", "hush")
+        monkeypatch.setenv("B_TOKEN", "named")
+        settings = RunSettings(variables=(Layer(passed=("B_TOKEN",)),), set_env=(("C_TOKEN", "set"),))
+        command = ["sh", "-c", 'printf "%s;" "$A_TOKEN,$B_TOKEN,$C_TOKEN"']
+        Sandbox(Policy(), settings).run(command, stdout=pipe.write)
+        Sandbox(Policy()).run(command, env={"PATH": os.environ["PATH"], "A_TOKEN": "given"}, stdout=pipe.write)
+        assert pipe.read() == b",named,set;given,,;"
 
     def test_settings_are_obeyed(self, tmp_path: Path, pipe: Any) -> None:
         log = tmp_path / "here.jsonl"

@@ -9,6 +9,7 @@ from netsandbox.cli.options import FLAG, LIST, VALUE, Option
 from netsandbox.configuration.places import project_file, user_file
 from netsandbox.errors import UsageError
 from netsandbox.settings import RunSettings
+from netsandbox.variables import Layer, VariableRules, check_pattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ POLICY_OPTIONS = (
     Option("online", FLAG, "", "", "everything but denied names, private addresses and DNS-over-HTTPS"),
     Option("config", VALUE, "c", "FILE", "read further rules and settings from this TOML file"),
     Option("no-config", FLAG, "", "", "read neither your configuration nor the project's"),
+    Option("pass-env", LIST, "", "NAME", "give the command this variable though it looks like a secret: GITHUB_TOKEN"),
     Option("upstream-dns", LIST, "", "ADDRESS[:PORT]", "resolve names there, not by the host's resolv.conf"),
     Option("upstream-proxy", VALUE, "", "URL", "dial through this HTTP proxy: http://proxy.example.com:3128"),
 )
@@ -92,11 +94,25 @@ def settings_of(parsed: Parsed, file: Settings | None) -> RunSettings:
         upstream_proxy=proxy or (file.upstream_proxy if file else None),
         proxy_env="no-proxy-env" not in parsed.flags and (file is None or file.proxy_env),
         unix_sockets=bool(parsed.all("allow-unix-socket") or (file and file.allow_unix_sockets)),
+        variables=_variables(parsed, file),
+        set_env=file.set_env if file else (),
         audit_log=log or (file.audit_log if file else None),
         configs=tuple(os.path.realpath(path) for path in file.kept) if file else (),
         name=_name(parsed, file),
         localhost=localhost_of(parsed, file),
     )
+
+
+def _variables(parsed: Parsed, file: Settings | None) -> tuple[Layer, ...]:
+    layers = file.variables if file else ()
+    passed = tuple(check_pattern(text, "--pass-env") for text in parsed.all("pass-env"))
+    return (*layers, Layer(passed=passed)) if passed else layers
+
+
+def withheld_names(settings: RunSettings) -> list[str]:
+    """The variables that are here and that the command would not get."""
+    _, names = VariableRules(settings.variables).split(os.environb)
+    return [ascii(os.fsdecode(name))[1:-1] for name in names]
 
 
 def _name(parsed: Parsed, file: Settings | None) -> str | None:

@@ -6,7 +6,7 @@ from netsandbox.policy.policy import FILTERED, LOCALHOST, OFFLINE, ONLINE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from netsandbox.policy.patterns import AddressRule, DomainRule
     from netsandbox.policy.policy import Policy
@@ -30,8 +30,8 @@ ALWAYS_DENIED = (
 LABEL = 10
 
 
-def policy_lines(policy: Policy, settings: RunSettings) -> list[str]:
-    """The whole policy, readable."""
+def policy_lines(policy: Policy, settings: RunSettings, withheld: Sequence[str]) -> list[str]:
+    """The whole policy, readable. *withheld* are variables that the command does not get."""
     ports = policy.default_ports
     lines = _labelled("mode", [f"{policy.mode}: {MODES[policy.mode]}"])
     lines += _labelled("allow", _rules(policy.allow_domains, ports) or ["no name"])
@@ -42,10 +42,12 @@ def policy_lines(policy: Policy, settings: RunSettings) -> list[str]:
     lines += _labelled("types", [", ".join(policy.allow_query_types)] if policy.allow_query_types else [])
     lines += _labelled("dns", [f"{address} port {port}" for address, port in settings.upstream_dns])
     lines += _labelled("proxy", [_without_password(settings.upstream_proxy)] if settings.upstream_proxy else [])
+    lines += _labelled("set", [f"{name}={value}" for name, value in settings.set_env])
+    lines += _labelled("withheld", [", ".join(withheld)] if withheld else [])
     return lines + _labelled("always", [f"denied: {what}" for what in ALWAYS_DENIED])
 
 
-def policy_json(policy: Policy, settings: RunSettings) -> dict[str, object]:
+def policy_json(policy: Policy, settings: RunSettings, withheld: Sequence[str]) -> dict[str, object]:
     """The same for programs. `ports` is null where a rule covers every port."""
     ports = policy.default_ports
     return {
@@ -59,6 +61,8 @@ def policy_json(policy: Policy, settings: RunSettings) -> dict[str, object]:
         "allow_query_types": list(policy.allow_query_types),
         "upstream_dns": [list(server) for server in settings.upstream_dns],
         "upstream_proxy": _without_password(settings.upstream_proxy) if settings.upstream_proxy else None,
+        "set_env": dict(settings.set_env),
+        "withheld": list(withheld),
         "always_denied": list(ALWAYS_DENIED),
     }
 

@@ -8,7 +8,7 @@ import sys
 from netsandbox.api import Sandbox
 from netsandbox.cli.localhost_options import LOCALHOST_OPTIONS
 from netsandbox.cli.options import FLAG, VALUE, Option, parse
-from netsandbox.cli.policy_options import POLICY_OPTIONS, policy_of, read_config, settings_of
+from netsandbox.cli.policy_options import POLICY_OPTIONS, policy_of, read_config, settings_of, withheld_names
 from netsandbox.errors import UsageError
 
 TYPE_CHECKING = False
@@ -43,7 +43,7 @@ REACH = (
 SERVERS = ("publish", "no-publish", "connect-host", "network-strategy")
 SESSION = ("name", "audit-log", "quiet", "verbose", "help")
 RARE = (
-    *("allow-query-type", "upstream-dns", "upstream-proxy", "no-proxy-env", "rewrite-engine"),
+    *("pass-env", "allow-query-type", "upstream-dns", "upstream-proxy", "no-proxy-env", "rewrite-engine"),
     *("listening-base-port", "listening-port-count", "listening-loopback", "backend", "dry-run"),
 )
 GROUPS = {  # of the help, by what a newcomer looks for first
@@ -129,6 +129,10 @@ def _introduce(policy: Policy, settings: RunSettings) -> None:
     if settings.localhost.publishes:
         told += f", `netsandbox ports{' ' + settings.name if settings.name else ''}` where its servers are reached"
     print(f"netsandbox: {told}", file=sys.stderr)
+    withheld = withheld_names(settings)
+    if withheld:
+        told = f"not passed on: {', '.join(withheld)}; --pass-env NAME passes one"
+        print(f"netsandbox: {told}", file=sys.stderr)
 
 
 def _tell_ignored(file: Settings) -> None:

@@ -38,7 +38,7 @@ def never(value: object) -> bool:
 @record
 class Key:
     """`widens(value)`: a project's own file may say so only after the user trusted it. `adds`: lists of several files
-    are joined; otherwise the highest one's value is taken."""
+    are joined; otherwise the highest one's value is taken. `stacks`: each file's value is kept, with its rank."""
 
     field: str
     read: Callable[[Entry], object]
@@ -46,6 +46,7 @@ class Key:
     schema: dict[str, object]
     widens: Callable[[object], bool]
     adds: bool = False
+    stacks: bool = False
 
 
 KEYS: dict[str, dict[str, Key]] = {
@@ -130,6 +131,27 @@ KEYS: dict[str, dict[str, Key]] = {
             readers.connect_host,
             "ports of the host's localhost that are reached",
             PORTS,
+            always,
+            adds=True,
+        ),
+    },
+    "shell": {
+        "pass_env": Key(
+            "pass_env",
+            readers.variables,
+            "variables that the command gets though they look like secrets",
+            TEXTS,
+            always,
+            stacks=True,
+        ),
+        "deny_env": Key(
+            "deny_env", readers.variables, "variables that the command never gets", TEXTS, never, stacks=True
+        ),
+        "set_env": Key(
+            "set_env",
+            readers.set_env,
+            "variables set for the command",
+            {"type": "object", "additionalProperties": {"type": "string"}},
             always,
             adds=True,
         ),

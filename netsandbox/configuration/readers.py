@@ -11,6 +11,7 @@ from netsandbox.policy import rules
 from netsandbox.policy.names import BadName, canonical, printable
 from netsandbox.policy.patterns import AddressRule, DomainRule, parse_address, parse_domain, read_port
 from netsandbox.policy.policy import MODES
+from netsandbox.variables import check_name, check_pattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,6 +101,14 @@ def publish(entry: Entry) -> tuple[tuple[int, int | None], ...]:
 
 def connect_host(entry: Entry) -> tuple[int, ...]:
     return localhost.host_ports([str(port) for port, _ in entry.items(int, "[5432]")], entry.origin())
+
+
+def variables(entry: Entry) -> tuple[str, ...]:
+    return tuple(check_pattern(name, origin) for name, origin in entry.items(str, '["GITHUB_TOKEN", "AWS_*"]'))
+
+
+def set_env(entry: Entry) -> tuple[tuple[str, str], ...]:
+    return tuple((check_name(name, origin), value) for name, value, origin in entry.pairs('{ NODE_ENV = "test" }'))
 
 
 def check_server(server: str, origin: str) -> str:

@@ -10,6 +10,7 @@ from netsandbox.configuration.layer import Said
 from netsandbox.localhost.settings import LocalhostSettings
 from netsandbox.policy.policy import DEFAULT_PORTS
 from netsandbox.record import record
+from netsandbox.variables import Layer as VariableLayer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ class Settings:
     upstream_proxy: str | None = None
     proxy_env: bool = True
     audit_log: str | None = None
+    variables: tuple[VariableLayer, ...] = ()
+    set_env: tuple[tuple[str, str], ...] = ()
     name: str | None = None
     localhost: LocalhostSettings = LocalhostSettings()
 
@@ -54,11 +57,13 @@ def merge(layers: Iterable[Layer]) -> Merged:
     """*layers* from the lowest to the highest."""
     values: dict[Place, Said] = {}
     ignored: list[tuple[Place, Said]] = []
-    for layer in layers:
+    for rank, layer in enumerate(layers):
         for place, said in layer.values.items():
             key = _key(place)
             if not layer.trusted and key.widens(said.value):
                 ignored.append((place, said))
+            elif key.stacks:
+                values[place] = _joined(values.get(place), Said(((rank, said.value),), said.items))
             else:
                 values[place] = _joined(values.get(place), said) if key.adds else said
     return Merged(values, tuple(ignored))
@@ -70,9 +75,14 @@ def settings(merged: Merged, kept: Iterable[str] = ()) -> Settings:
     own: dict[str, Any] = {}  # of the [localhost] table
     for place, said in merged.values.items():
         (own if place[0] == "localhost" else fields)[_key(place).field] = said.value
+    fields["variables"] = _variables(dict(fields.pop("pass_env", ())), dict(fields.pop("deny_env", ())))
     if "connect_host" in own:
         own["connect_host"] = tuple(sorted(set(own["connect_host"])))
     return Settings(**fields, localhost=LocalhostSettings(**own, chosen="strategy" in own))
+
+
+def _variables(passed: dict[int, tuple[str, ...]], denied: dict[int, tuple[str, ...]]) -> tuple[VariableLayer, ...]:
+    return tuple(VariableLayer(passed.get(rank, ()), denied.get(rank, ())) for rank in sorted({*passed, *denied}))
 
 
 def _key(place: Place) -> Key:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from netsandbox.errors import UsageError
 from netsandbox.policy.ip import Address
 from netsandbox.policy.names import canonical
 from netsandbox.policy.policy import Policy
+from netsandbox.variables import VariableRules
 
 
 def run(capsys: pytest.CaptureFixture[str], line: str) -> tuple[int, str]:
@@ -125,11 +127,15 @@ def test_programs_read_stable_keys(capsys):
     assert answer["verdicts"][1]["kind"] == "dns"
 
 
-def test_without_a_host_the_whole_policy_is_shown(capsys):
+def test_without_a_host_the_whole_policy_is_shown(capsys, monkeypatch):
+    for name in filter(lambda name: not VariableRules().passes(os.fsencode(name)), tuple(os.environ)):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("NPM_TOKEN", "hush")
+    monkeypatch.setenv("GITHUB_TOKEN", "hush")
     line = "--allow-domain '*.example.com' --deny-domain x.example.com --allow-address '10.0.0.0/8:*'"
     status, text = run(capsys, f"{line} --upstream-dns 192.0.2.53 --upstream-proxy http://me:secret@proxy.test:3128")
     assert status == 0
-    assert text.splitlines()[:8] == [
+    assert text.splitlines()[:9] == [
         "mode      filtered: what a rule allows, and nothing else",
         "allow     *.example.com                    ports 80, 443    --allow-domain",
         "deny      x.example.com                    every port       --deny-domain",
@@ -137,6 +143,7 @@ def test_without_a_host_the_whole_policy_is_shown(capsys):
         "ports     ports 80, 443 where an allow rule names none",
         "dns       192.0.2.53 port 53",
         "proxy     http://proxy.test:3128",
+        "withheld  GITHUB_TOKEN, NPM_TOKEN",
         "always    denied: known DNS-over-HTTPS and DNS-over-TLS services, whatever allows them",
     ]
 
@@ -146,6 +153,8 @@ def test_the_policy_as_json_keeps_the_proxys_password_to_itself(capsys):
     answer = json.loads(text)
     assert "secret" not in text
     assert answer["mode"] == "offline"
+    assert answer["set_env"] == {}
+    assert "PATH" not in answer["withheld"]
     assert answer["deny_domains"] == [{"rule": "x.test", "ports": None, "origin": "--deny-domain"}]
 
 

@@ -13,6 +13,8 @@ from netsandbox.configuration.settings import Settings, merge, settings
 from netsandbox.policy.names import canonical
 from netsandbox.policy.policy import Policy
 from netsandbox.policy.verdict import Request
+from netsandbox.variables import Layer as VariableLayer
+from netsandbox.variables import VariableRules
 
 
 def layer(text: str, path: str = "f", *, trusted: bool = True) -> Layer:
@@ -125,3 +127,23 @@ def test_every_key_says_what_it_is_for() -> None:
             assert key.about
             assert key.schema
             assert key.widens(()) in (True, False)
+
+
+def test_each_files_word_on_variables_is_kept_by_itself() -> None:
+    found = joined(
+        layer("[shell]\ndeny_env = ['A*', 'B_KEY']\n"),
+        layer("[network]\n"),
+        layer("[shell]\npass_env = ['B_KEY']\nset_env = { X = '1', Y = '2' }\n"),
+        layer("[shell]\nset_env = { X = '3' }\n"),
+    )
+    assert found.variables == (VariableLayer((), ("A*", "B_KEY")), VariableLayer(("B_KEY",), ()))
+    assert dict(found.set_env) == {"X": "3", "Y": "2"}
+    assert VariableRules(found.variables).passes(b"B_KEY")
+    assert not VariableRules(found.variables).passes(b"AB")
+
+
+def test_an_untrusted_file_may_withhold_variables_but_pass_and_set_none() -> None:
+    text = "[shell]\ndeny_env = ['A']\npass_env = ['B_KEY']\nset_env = { X = '1' }\n"
+    found = joined(layer(text, "p", trusted=False))
+    assert (found.variables, found.set_env) == ((VariableLayer((), ("A",)),), ())
+    assert [name for name, _ in found.ignored] == ["shell.pass_env", "shell.set_env"]
