@@ -37,6 +37,18 @@ NEVER_WRITTEN = "file-write* file-write-data"
 NEVER_MOVED = "file-write-unlink"
 NEVER_REACHED = "file-read* file-read-metadata file-write* file-write-data file-map-executable file-ioctl process-exec*"
 MAPPED = "file-read* file-read-metadata"
+MOST_BYTES = 16 << 20  # of all paths, each as often as it is deep
+KINDS = {
+    "working": "working directory",
+    "temporary": "temporary folder",
+    "read": "path to read",
+    "write": "path to write",
+    "executables": "program",
+    "deny": "path to deny",
+    "protect": "path to protect",
+}
+OPENED = ("working", "temporary", "read", "write", "executables")
+OPENED_WHOLE = ("working", "temporary", "write")
 
 
 def rule(action: str, operations: str, filter_: str, paths: Iterable[str], why: str) -> str:
@@ -108,18 +120,22 @@ def check_files(settings: ProfileSettings) -> None:
     own = settings.own
     if checked(settings.home, "home directory") == "/":
         raise UsageError("the home directory is the whole disk; set HOME to the user's own folder")
-    checked(settings.working, "working directory")
-    for what in ("temporary", "read", "write", "deny", "protect", "executables"):
-        for path in vars(settings)[what]:
-            checked(path, f"{what} path")
     for path in (*own.hidden, *own.sealed, *filter(None, (own.port_map, settings.terminal))):
         checked(path, "path")
     if settings.terminal and not settings.terminal.startswith("/dev/tty"):
         raise UsageError(f"{settings.terminal!a} is no terminal; leave it out")
-    for path in (settings.working, *settings.temporary, *settings.write):
-        if is_within(settings.home, path):
-            raise UsageError(f"{path!a} holds the whole home directory and is not opened; name a folder inside it")
     closed = {*secrets(settings.home), *settings.deny, *own.hidden}
-    for path in (settings.working, *settings.temporary, *settings.read, *settings.write, *settings.executables):
-        if found := _place(path, closed):
-            raise UsageError(f"{path!a} is within {found!a}, which stays closed; use another folder")
+    left = MOST_BYTES
+    for field, what in KINDS.items():
+        named = vars(settings)[field]
+        for path in (named,) if isinstance(named, str) else named:
+            checked(path, what)
+            left -= len(path) * path.count("/")  # the folders above it are named too
+            if field in OPENED_WHOLE and is_within(settings.home, path):
+                raise UsageError(
+                    f"the {what} {path!a} holds the whole home directory and is not opened; name a folder inside it"
+                )
+            if field in OPENED and (found := _place(path, closed)):
+                raise UsageError(f"the {what} {path!a} is within {found!a}, which stays closed; use another folder")
+    if left < 0:
+        raise UsageError("there are too many long paths for a Seatbelt profile; name the folders above them instead")

@@ -148,6 +148,8 @@ def above(paths: Iterable[str]) -> list[str]:
 def checked(path: str, what: str) -> str:
     """*path*, if Seatbelt would meet it spelled so: absolute, plain and with every link followed."""
     quoted(path, what)
+    if not path.startswith("/"):
+        raise UsageError(f"the {what} {path!a} is not absolute; write it from / on")
     if path != plain(path):
         raise UsageError(f"the {what} {path!a} is not resolved, so no rule would match it; give {plain(path)!a}")
     return path

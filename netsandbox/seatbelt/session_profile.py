@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from netsandbox.seatbelt.profile_settings import ProfileSettings
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
+MOST_BYTES = 12 << 20  # the helper takes 16 MiB, with the environment
 _WITHOUT_TEXT = ("tool-caches",)  # a switch of places, see `file_rules.written`
 
 
@@ -43,7 +44,10 @@ def session_profile(settings: ProfileSettings) -> str:
         _fixed("resolver"),
         network_rules(settings.network, settings.own),
     )
-    return _spaced("\n".join(parts))
+    text = _spaced("\n".join(parts))
+    if len(text.encode("utf-8")) > MOST_BYTES:
+        raise UsageError(f"the profile is longer than {MOST_BYTES >> 20} MiB; name fewer paths, or folders above them")
+    return text
 
 
 def _switches(settings: ProfileSettings) -> list[str]:

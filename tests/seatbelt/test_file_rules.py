@@ -303,7 +303,10 @@ def test_dropping_or_moving_any_deny_of_files_opens_something(full: Profile) -> 
         ({"working": f"{STATE}/x"}, "stays closed"),
         ({"working": f"{APP}/private/x"}, "stays closed"),
         ({"read": (f"{HOME}/.aws/config",)}, "stays closed"),
-        ({"working": "src/app"}, "is not resolved"),
+        ({"working": "src/app"}, "is not absolute; write it from / on"),
+        ({"working": "~/app"}, "is not absolute"),
+        ({"temporary": (HOME,)}, "the temporary folder .* holds the whole home directory"),
+        ({"temporary": ("/",)}, "the temporary folder .* holds the whole home directory"),
         ({"working": "/tmp/app"}, "is not resolved"),
         ({"working": ""}, "empty working directory"),
         ({"home": ""}, "empty home directory"),
@@ -344,3 +347,32 @@ def test_three_thousand_paths_are_a_profile_in_no_time() -> None:
     assert allows(judged, f"{many[2999]}/y", "file-read-data")
     assert denies(judged, f"{many[2999]}/no/y", "file-read-data")
     assert denies(judged, f"{HOME}/data/3000/x", "file-read-data")
+    assert len(text) < 2 << 20
+
+
+def test_three_thousand_paths_too_long_for_a_profile_are_an_error_and_not_an_endless_text() -> None:
+    deep = [f"{HOME}/{number}{'/a' * 490}" for number in range(3000)]
+    with pytest.raises(UsageError, match=r"too many long paths .*; name the folders above them"):
+        session_profile(settings(read=tuple(deep)))
+
+
+def test_a_profile_that_the_helper_would_not_take_is_an_error() -> None:
+    wide = [f"{HOME}/{number:05d}{'x' * 240}" for number in range(20_000)]
+    with pytest.raises(UsageError, match="longer than 12 MiB; name fewer paths"):
+        session_profile(settings(write=tuple(wide)))
+    assert session_profile(settings(write=tuple(wide[:3000])))
+
+
+def test_a_working_directory_that_holds_our_state_is_writable_and_our_state_is_not() -> None:
+    """INV-8."""
+    judged = profile(working=f"{HOME}/.local")
+    assert allows(judged, f"{HOME}/.local/share/x", "file-read-data", "file-write-create", "file-write-unlink")
+    assert denies(judged, f"{STATE}/sessions/1/audit.jsonl", *REACHING)
+    assert denies(judged, f"{HOME}/.local/state", "file-write-unlink")
+    assert denies(judged, f"{HOME}/.local/bin/x", *WRITING)
+
+
+@pytest.mark.attack(147)
+def test_no_hard_link_is_made_to_anything(full: Profile) -> None:
+    for path in (f"{HOME}/.ssh/id", f"{APP}/x", MAP, f"{HOME}/.gitconfig"):
+        assert denies(full, path, "file-link")

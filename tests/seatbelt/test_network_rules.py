@@ -283,7 +283,7 @@ def test_both_resolver_sockets_and_our_own_are_denied_by_name() -> None:
         ({"unix_sockets": ("/private/var/run/mDNSResponder",)}, "the system's resolver"),
         ({"unix_sockets": ("/var/run/mDNSResponder",)}, "is not resolved"),
         ({"unix_sockets": (f"{STATE}/control",)}, "netsandbox's own"),
-        ({"unix_sockets": ("run/engine.sock",)}, "is not resolved"),
+        ({"unix_sockets": ("run/engine.sock",)}, "is not absolute"),
         ({"unix_sockets": ('/a"\n',)}, "cannot stand"),
     ],
 )
