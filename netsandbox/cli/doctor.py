@@ -12,7 +12,12 @@ from netsandbox.errors import HostError, NetsandboxError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from netsandbox.doctor.check import Check
+    from netsandbox.doctor.jail import Finding
     from netsandbox.doctor.report import Report
+    from netsandbox.macos.system import System
 
 OPTIONS = (
     Option("json", FLAG, "", "", "for programs; the keys are listed in docs/doctor.md"),
@@ -32,9 +37,9 @@ def main(arguments: list[str]) -> int:
         return print_help(USAGE, OPTIONS)
     if parsed.words or parsed.command is not None:
         raise UsageError("doctor takes no arguments; write `netsandbox doctor`")
-    if sys.platform != "linux":
-        raise HostError("doctor proves the Linux backend; run it on Linux")
-    report = examine()
+    if sys.platform not in ("linux", "darwin"):
+        raise HostError("there is no session on this system that doctor could prove; run it on Linux or macOS")
+    report = examine_mac() if sys.platform == "darwin" else examine()
     from netsandbox.doctor.report import as_json, lines
 
     put(json.dumps(as_json(report), indent=2) if "json" in parsed.flags else "\n".join(lines(report)))
@@ -42,12 +47,27 @@ def main(arguments: list[str]) -> int:
 
 
 def examine() -> Report:
-    """The machine first; a jail that cannot be built is not tried."""
     from netsandbox.doctor.jail import prove
-    from netsandbox.doctor.machine import MISSING, checks
+    from netsandbox.doctor.machine import checks
+
+    return judged(checks(), prove)
+
+
+def examine_mac(system: System | None = None) -> Report:
+    from netsandbox.doctor.mac_jail import prove_mac
+    from netsandbox.doctor.mac_machine import checks
+    from netsandbox.macos.launching import library_trouble, way_of
+    from netsandbox.macos.system import this_mac
+
+    here = system or this_mac()
+    return judged(checks(here), lambda: prove_mac(library=not library_trouble(here, way_of(here))))
+
+
+def judged(machine: list[Check], prove: Callable[[], list[Finding]]) -> Report:
+    """The machine first; a jail that cannot be built is not tried."""
+    from netsandbox.doctor.check import MISSING
     from netsandbox.doctor.report import Report
 
-    machine = checks()
     lacking = [check.name for check in machine if check.status == MISSING]
     if lacking:
         return Report(machine, [], f"{', '.join(lacking)} missing")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from netsandbox.doctor.network_probes import network_probes
 from netsandbox.doctor.probe import Absent, Evidence, Probe
 from netsandbox.doctor.scene import CONTROL_NAME, REBOUND_NAME, Scene
 from netsandbox.errors import HostError
+from netsandbox.localhost.settings import LocalhostSettings
 from netsandbox.policy.policy import Policy
 from netsandbox.settings import RunSettings
 
@@ -43,9 +45,17 @@ def strict_policy(scene: Scene, chosen: Probes) -> Policy:
     )
 
 
+def run_settings(scene: Scene, localhost: LocalhostSettings | None = None) -> RunSettings:
+    upstream = ((scene.upstream.address, scene.upstream.port),)
+    return RunSettings(upstream_dns=upstream, name="doctor", localhost=localhost or LocalhostSettings())
+
+
 def run_in_session(scene: Scene, policy: Policy, command: list[str], output: int) -> str | None:
     """The path of the session's log."""
-    settings = RunSettings(upstream_dns=((scene.upstream.address, scene.upstream.port),), name="doctor")
+    return run_with(run_settings(scene), policy, command, output)
+
+
+def run_with(settings: RunSettings, policy: Policy, command: list[str], output: int) -> str | None:
     nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     try:
         with Sandbox(policy, settings) as box:
@@ -54,29 +64,32 @@ def run_in_session(scene: Scene, policy: Policy, command: list[str], output: int
         os.close(nothing)
 
 
+def linux_probes(scene: Scene) -> Probes:
+    return [*network_probes(scene), *host_probes(scene)]
+
+
 def prove(
     policy_of: Callable[[Scene, Probes], Policy] = strict_policy,
     run: Callable[[Scene, Policy, list[str], int], str | None] = run_in_session,
     wanted: Callable[[str], bool] = lambda name: True,
+    probes: Callable[[Scene], Probes] = linux_probes,
+    python: str = sys.executable,
 ) -> list[Finding]:
     """Every finding, in the order of the probes. Raises `NetsandboxError` where no session can be made at all."""
     with Scene() as scene:
-        chosen = [each for each in (*network_probes(scene), *host_probes(scene)) if wanted(each.name)]
+        chosen = [each for each in probes(scene) if wanted(each.name)]
         wishes = [
             {"probe": each.name, "verb": each.verb, "with": each.arguments}
             for each in chosen
             if isinstance(each, Probe)
         ]
-        command = [sys.executable, "-I", "-S", PROGRAM, json.dumps(wishes)]
-        output = os.memfd_create("netsandbox-doctor")
-        try:
-            log = run(scene, policy_of(scene, chosen), command, output)
-            said = _content(output)
-        finally:
-            os.close(output)
+        command = [python, "-I", "-S", PROGRAM, json.dumps(wishes)]
+        with tempfile.TemporaryFile(dir=scene.directory) as output:
+            log = run(scene, policy_of(scene, chosen), command, output.fileno())
+            said = _content(output.fileno())
         answers = read_answers(said)
         if not answers:
-            raise HostError(f"the probe program did not run: {_last_line(said)}; is {sys.executable} readable inside?")
+            raise HostError(f"the probe program did not run: {_last_line(said)}; is {python} readable inside?")
         records = list(read_records(log)) if log is not None else []
         return [_finding(each, Evidence(answers.get(each.name), records, log)) for each in chosen]
 

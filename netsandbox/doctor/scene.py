@@ -6,6 +6,8 @@ import os
 import shutil
 import signal
 import socket
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from types import FrameType, TracebackType
@@ -15,6 +17,7 @@ from netsandbox.doctor.attendant import Attendant
 from netsandbox.doctor.canary import Canary
 from netsandbox.doctor.control import Control
 from netsandbox.doctor.name_server import NameServer
+from netsandbox.macos.own_addresses import InterfaceAddresses
 from netsandbox.own_addresses import OwnAddresses
 
 CONTROL_NAME = "control.doctor.test"
@@ -23,7 +26,7 @@ MARK = "netsandbox-doctor-was-here"
 STATE = "XDG_STATE_HOME"
 _Handler = Callable[[int, FrameType | None], Any] | int | signal.Handlers | None
 PREFIX = "netsandbox-doctor-"
-PATH_LIMIT = 107
+PATH_LIMIT = 103 if sys.platform == "darwin" else 107  # of a unix socket, without its NUL
 
 
 class Scene:
@@ -69,6 +72,13 @@ class Scene:
         return os.path.join(self.directory, "state", "netsandbox")
 
     @property
+    def work(self) -> str:
+        """A folder for the session to work in, where it must not be the doctor's own."""
+        path = os.path.join(self.directory, "work")
+        os.makedirs(path, exist_ok=True)
+        return path
+
+    @property
     def ready(self) -> str:
         """The file by which the probe asks for the late socket."""
         return os.path.join(self.directory, "ready")
@@ -92,6 +102,11 @@ class Scene:
         """In the scene's directory; a name that begins with NUL is abstract."""
         path = name if name.startswith("\0") else os.path.join(self.directory, name)
         return self._canary(socket.AF_UNIX, kind, path)
+
+    def bystander(self) -> Bystander:
+        bystander = Bystander()
+        self._closers.append(bystander.close)
+        return bystander
 
     def late_heard(self) -> int | None:
         """None when nobody asked for the socket, or it could not be made."""
@@ -151,6 +166,26 @@ class Scene:
         self._closers.append(restore)
 
 
+class Bystander:
+    """A process of the user's outside of the session, which waits and must not be touched."""
+
+    def __init__(self) -> None:
+        waits = [sys.executable, "-I", "-S", "-c", "input()"]
+        self._process = subprocess.Popen(waits, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def was_ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+
 def _restore_handler(before: _Handler) -> None:
     signal.signal(signal.SIGURG, before)
 
@@ -163,7 +198,8 @@ def make_directory(parent: str) -> str:
 
 def own_address(version: int) -> str | None:
     """An address of this host that is neither loopback nor link-local and on which a server can stand."""
-    for address in sorted(OwnAddresses(lambda: 0.0)(), key=lambda each: each.value):
+    known = InterfaceAddresses if sys.platform == "darwin" else OwnAddresses
+    for address in sorted(known(lambda: 0.0)(), key=lambda each: each.value):
         text = address.text
         if address.version != version or text.startswith(("127.", "169.254.", "fe8", "fe9", "fea", "feb")):
             continue

@@ -62,6 +62,13 @@ def way_of(system: System) -> Way:
     return Way(system.sandbox_exec, SandboxExec, interpreter_places(), trouble)
 
 
+def library_trouble(system: System, way: Way) -> str:
+    """Why the session is without the preload library; empty if it has it."""
+    if way.trouble or os.path.exists(system.library):
+        return way.trouble
+    return f"the preload library {system.library} is missing"
+
+
 def helper_trouble(path: str) -> str:
     """Why the helper cannot be started, found by starting it with nothing to do; empty if it can."""
     nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)

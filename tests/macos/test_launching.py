@@ -12,7 +12,7 @@ import pytest
 from netsandbox.errors import HostError
 from netsandbox.macos import launching
 from netsandbox.macos.applied import Applied
-from netsandbox.macos.launching import Way, helper_trouble, way_of
+from netsandbox.macos.launching import Way, helper_trouble, library_trouble, way_of
 from netsandbox.macos.sandbox_exec import SandboxExec, interpreter_places
 from netsandbox.macos.system import System
 
@@ -37,6 +37,16 @@ def test_without_it_sandbox_exec_is_the_way_and_the_reason_is_kept(system: Syste
     way = way_of(variant(system, helper=str(tmp_path / "none"), sandbox_exec="/bin/true"))
     assert way == Way("/bin/true", SandboxExec, interpreter_places(), "the helper netsandbox-apply is missing")
     assert not way.injects
+
+
+def test_a_library_comes_with_the_helper_if_it_is_there(system: System, tmp_path: Path) -> None:
+    there, none = tmp_path / "library", str(tmp_path / "none")
+    there.write_text("")
+    whole = variant(system, library=str(there))
+    assert library_trouble(whole, way_of(whole)) == ""
+    assert library_trouble(variant(system, library=none), way_of(whole)) == f"the preload library {none} is missing"
+    bare = variant(whole, helper=none, sandbox_exec="/bin/true")
+    assert library_trouble(bare, way_of(bare)) == "the helper netsandbox-apply is missing"
 
 
 def test_without_either_there_is_no_way(system: System, tmp_path: Path) -> None:

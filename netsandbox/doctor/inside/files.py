@@ -15,11 +15,30 @@ def append(path: str, text: str) -> str:
     return "written"
 
 
+def read(path: str) -> str:
+    with open(path, "rb") as file:
+        return f"read {len(file.read(4096))} bytes"
+
+
+def read_log(state: str) -> str:
+    """The log of this very session."""
+    return read(_log(state))
+
+
+def listing(path: str) -> str:
+    return f"{len(os.listdir(path))} names seen"
+
+
 def append_log(state: str, text: str) -> str:
     """The log of this very session, after an attempt to lift whatever covers its folder."""
-    kernel.LIBC.umount2(os.fsencode(state), MNT_DETACH)
+    if hasattr(kernel.LIBC, "umount2"):
+        kernel.LIBC.umount2(os.fsencode(state), MNT_DETACH)
+    return append(_log(state), text)
+
+
+def _log(state: str) -> str:
     session = os.environ.get("NETSANDBOX_SESSION", "none")
-    return append(os.path.join(state, "sessions", session, "audit.jsonl"), text)
+    return os.path.join(state, "sessions", session, "audit.jsonl")
 
 
 def move(path: str) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import os
 import socket
+from urllib.parse import urlsplit
 
 from netsandbox.doctor.inside.prevented import Prevented
 
@@ -20,10 +23,14 @@ def tcp(host: str, port: int) -> str:
         return _something(_receive(stream))
 
 
-def connect_door(door: int, host: str, port: int) -> str:
+def connect_door(door: int | None, host: str, port: int, *, token: bool = True) -> str:
+    """*door* None: the one that the environment names, with its *token* or without."""
+    door, user, password = (door, "", "") if door is not None else named_door()
     with socket.create_connection(("127.0.0.1", door), timeout=SECONDS) as stream:
         target = b"%s:%d" % (host.encode("ascii"), port)
-        stream.sendall(b"CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n" % (target, target))
+        secret = base64.b64encode(f"{user}:{password}".encode("ascii"))
+        shown = b"Proxy-Authorization: Basic %s\r\n" % secret if user and token else b""
+        stream.sendall(b"CONNECT %s HTTP/1.1\r\nHost: %s\r\n%s\r\n" % (target, target, shown))
         head = _head(stream)
         status = head.split(b" ")[1:2]
         if status != [b"200"]:
@@ -33,11 +40,18 @@ def connect_door(door: int, host: str, port: int) -> str:
         return _something(_receive(stream))
 
 
-def socks_door(door: int, host: str, port: int) -> str:
+def named_door() -> tuple[int, str, str]:
+    """The port, user and password of the proxy that the environment names."""
+    url = urlsplit(os.environ.get("HTTP_PROXY", ""))
+    if url.port is None:
+        raise Prevented("the environment names no door")
+    return url.port, url.username or "", url.password or ""
+
+
+def socks_door(door: int | None, host: str, port: int) -> str:
+    door, user, password = (door, "", "") if door is not None else named_door()
     with socket.create_connection(("127.0.0.1", door), timeout=SECONDS) as stream:
-        stream.sendall(b"\x05\x01\x00")
-        if stream.recv(2) != b"\x05\x00":
-            raise Prevented("the door speaks no SOCKS5")
+        _greet(stream, user.encode("ascii"), password.encode("ascii"))
         stream.sendall(b"\x05\x01\x00\x01" + socket.inet_aton(host) + port.to_bytes(2, "big"))
         reply = stream.recv(10)
         if reply[1:2] != b"\x00":
@@ -45,6 +59,18 @@ def socks_door(door: int, host: str, port: int) -> str:
         stream.settimeout(ANSWER_SECONDS)
         stream.sendall(REQUEST % host.encode("ascii"))
         return _something(_receive(stream))
+
+
+def _greet(stream: socket.socket, user: bytes, password: bytes) -> None:
+    """SOCKS5's first words, with a password where there is one (RFC 1929)."""
+    method = b"\x02" if user else b"\x00"
+    stream.sendall(b"\x05\x01" + method)
+    if stream.recv(2) != b"\x05" + method:
+        raise Prevented("the door speaks no SOCKS5")
+    if user:
+        stream.sendall(b"\x01%c%s%c%s" % (len(user), user, len(password), password))
+        if stream.recv(2)[1:] != b"\x00":
+            raise Prevented("the door does not take the password")
 
 
 def visit(name: str, port: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Mapping
 
-from netsandbox.doctor.inside import files, kernel, questions, status, streams, unix_sockets
+from netsandbox.doctor.inside import files, kernel, listening, processes, questions, status, streams, unix_sockets
 from netsandbox.doctor.inside.prevented import Prevented
 
 VERBS: dict[str, Callable[..., str]] = {
@@ -29,6 +29,15 @@ VERBS: dict[str, Callable[..., str]] = {
     "shared-namespaces": status.shared_namespaces,
     "foreign-processes": status.foreign_processes,
     "open-descriptors": status.open_descriptors,
+    "inherited": processes.inherited,
+    "end-process": processes.end,
+    "trace-process": processes.trace,
+    "read-environment": processes.read_environment,
+    "listen": listening.listen,
+    "lookup": questions.lookup,
+    "read": files.read,
+    "read-log": files.read_log,
+    "listing": files.listing,
     "append": files.append,
     "append-log": files.append_log,
     "move": files.move,

@@ -1,0 +1,191 @@
+"""What this Mac offers a session, and for what it lacks the way to mend it. Each fact is looked at and then judged."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from typing import TYPE_CHECKING
+
+from netsandbox_portmap.ranges import RangeLock
+
+from netsandbox.audit.places import new_session_id
+from netsandbox.control_socket import MAX_ADDRESS
+from netsandbox.doctor.check import MISSING, NOTE, OK, UNTRIED, Check, state_directory
+from netsandbox.doctor.mac_facts import loopback_aliases, name_servers, product_version, protection
+from netsandbox.macos.alias import alias_command
+from netsandbox.macos.launching import helper_trouble
+from netsandbox.macos.release import macos_version
+
+if TYPE_CHECKING:
+    from netsandbox.macos.system import System
+
+LEAST = 11
+MACHINES = ("arm64", "x86_64")
+SECONDS = 10.0
+REINSTALL = "reinstall netsandbox"
+SW_VERS, CSRUTIL, CODESIGN, IFCONFIG = "/usr/bin/sw_vers", "/usr/bin/csrutil", "/usr/bin/codesign", "/sbin/ifconfig"
+RESOLV_CONF = "/etc/resolv.conf"
+LONGEST_STATE = MAX_ADDRESS - len(f"/sessions/{new_session_id()}/control")  # in bytes, for a socket in it
+
+
+def checks(system: System) -> list[Check]:
+    """Every check of the machine."""
+    trouble = helper_trouble(system.helper)
+    stand_in = os.access(system.sandbox_exec, os.X_OK)
+    return [
+        version(_said(SW_VERS), system.release),
+        architecture(os.uname().machine),
+        integrity(_said(CSRUTIL, "status")),
+        helper(system.helper, trouble, stand_in=stand_in),
+        sandbox_exec(system.sandbox_exec, there=stand_in),
+        preload(system.library, there=os.path.exists(system.library)),
+        signature("helper", system.helper, verified(system.helper)),
+        signature("library", system.library, verified(system.library)),
+        state_directory(),
+        control_socket(state_directory()),
+        locks(works=locks_work()),
+        aliases(_said(IFCONFIG, "lo0")),
+        resolver(_read(RESOLV_CONF)),
+    ]
+
+
+def version(sw_vers: str | None, release: str) -> Check:
+    """By `sw_vers`, or by the kernel where that says nothing."""
+    parts = product_version(sw_vers or "")
+    text = ".".join(map(str, parts)) if parts else macos_version(release)
+    if text is None:
+        return Check(
+            "macOS", NOTE, "its version is unknown", "nothing to do; each session tries whether it is confined"
+        )
+    if int(text.partition(".")[0]) < LEAST:
+        return Check("macOS", MISSING, f"macOS {text}", f"use macOS {LEAST} or newer")
+    return Check("macOS", OK, f"macOS {text}")
+
+
+def architecture(machine: str) -> Check:
+    if machine in MACHINES:
+        return Check("architecture", OK, machine)
+    return Check("architecture", MISSING, machine, f"use one of {', '.join(MACHINES)}")
+
+
+def integrity(csrutil: str | None) -> Check:
+    name = "SIP"
+    enabled = protection(csrutil or "")
+    if enabled is None:
+        return Check(name, NOTE, "csrutil does not say", "nothing to do; no session depends on it")
+    if enabled:
+        return Check(name, OK, "on; programs of the system run without the preload library")
+    return Check(name, NOTE, "off, or on in part", "nothing to do for a session; `csrutil enable` protects the system")
+
+
+def helper(path: str, trouble: str, *, stand_in: bool) -> Check:
+    name = "native helper"
+    if not trouble:
+        return Check(name, OK, f"{path} runs")
+    if stand_in:
+        return Check(name, NOTE, f"{trouble}; sandbox-exec stands in, without the library", REINSTALL)
+    return Check(name, MISSING, trouble, REINSTALL)
+
+
+def sandbox_exec(path: str, *, there: bool) -> Check:
+    if there:
+        return Check("sandbox-exec", OK, path)
+    return Check("sandbox-exec", NOTE, f"no {path}", "nothing to do while the native helper runs")
+
+
+def preload(path: str, *, there: bool) -> Check:
+    if there:
+        return Check("preload library", OK, path)
+    found = f"no {path}: servers have ports of the window only, and only proxies lead out"
+    return Check("preload library", NOTE, found, REINSTALL)
+
+
+def signature(name: str, path: str, answer: str | None) -> Check:
+    """*answer* of codesign: None if it was not asked, empty if it is content."""
+    title = f"{name}'s signature"
+    if answer is None:
+        return Check(title, UNTRIED, f"no {path}, or no {CODESIGN}")
+    if not answer:
+        return Check(title, OK, "accepted by codesign")
+    return Check(title, NOTE, answer, f"{REINSTALL}, or sign it: codesign --force --sign - {path}")
+
+
+def control_socket(state: Check) -> Check:
+    name = "control socket"
+    if state.status != OK:
+        return Check(name, UNTRIED, "needs a state directory")
+    if len(os.fsencode(state.found)) <= LONGEST_STATE:
+        return Check(name, OK, "its path is short enough")
+    found = f"the state directory's path is longer than {LONGEST_STATE} bytes, so `ps` and `stop` see no session"
+    return Check(name, NOTE, found, "set XDG_STATE_HOME to a shorter path")
+
+
+def locks(*, works: bool) -> Check:
+    if works:
+        return Check("locks by open file", OK, "two sessions exclude each other")
+    return Check("locks by open file", MISSING, "the system does not give them", "keep the state on a local disk")
+
+
+def aliases(ifconfig: str | None) -> Check:
+    found = loopback_aliases(ifconfig or "")
+    if found:
+        return Check("lo0 aliases", OK, f"{', '.join(found)}, for --network-strategy rewire-device")
+    remedy = f"needed for --network-strategy rewire-device alone: {alias_command('127.0.0.2')}"
+    return Check("lo0 aliases", NOTE, "none beside 127.0.0.1", remedy)
+
+
+def resolver(resolv_conf: str) -> Check:
+    found = name_servers(resolv_conf)
+    if found:
+        return Check("resolver", OK, f"{RESOLV_CONF} names {', '.join(found)}")
+    remedy = "give --upstream-dns, or no allowed name is found"
+    return Check("resolver", NOTE, f"{RESOLV_CONF} names no server", remedy)
+
+
+def verified(path: str) -> str | None:
+    """What codesign has against the file; empty for nothing, None if it cannot be asked."""
+    if not os.path.exists(path):
+        return None
+    try:
+        done = subprocess.run(
+            [CODESIGN, "-v", path], capture_output=True, text=True, timeout=SECONDS, check=False, env={}
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    if done.returncode == 0:
+        return ""
+    return (done.stderr.strip().splitlines() or [f"codesign ended with {done.returncode}"])[0]
+
+
+def locks_work() -> bool:
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "ports")
+        try:
+            first, second = (RangeLock.open(path, shared=False) for _ in range(2))
+        except OSError:
+            return False
+        try:
+            return first.take(0, 2) and not second.take(1, 1)
+        except OSError:
+            return False
+        finally:
+            first.close()
+            second.close()
+
+
+def _said(*words: str) -> str | None:
+    """What a program of the system prints; None if it does not."""
+    try:
+        done = subprocess.run(words, capture_output=True, timeout=SECONDS, check=False, env={})
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.decode("utf-8", "replace")
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""

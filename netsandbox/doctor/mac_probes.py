@@ -1,0 +1,162 @@
+"""The probes of a session on a Mac: what Seatbelt promises, tried from inside, and the controls that must be reached.
+
+The doors are on the Mac's own localhost, at numbers of their own, behind a token: the session's environment names them.
+Without the preload library programs that ignore proxies reach nothing, so that control has no ground then.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from netsandbox.doctor import judgement
+from netsandbox.doctor.control import Control
+from netsandbox.doctor.host_probes import own_files
+from netsandbox.doctor.network_probes import (
+    DENIED_NAME,
+    GLOBAL6,
+    METADATA,
+    doors,
+    ipv4,
+    ipv6,
+    other_servers,
+    unheard,
+    unix_paths,
+)
+from netsandbox.doctor.probe import REACHED, SILENCE, UNCHANGED, Absent, Probe, refused
+from netsandbox.doctor.scene import CONTROL_NAME, MARK, Scene
+
+NAME_SERVICE = "/private/var/run/mDNSResponder"
+PF_SYSTEM, SYSPROTO_CONTROL = 32, 2  # sys/socket.h, sys/sys_domain.h: sockets to parts of Darwin's kernel
+SECRETS = ".ssh"
+
+
+def mac_probes(scene: Scene, *, library: bool, home: str) -> list[Probe | Absent]:
+    """*home* is where the user's own files are, of which some must stay closed."""
+    return [
+        *_controls(scene, library=library),
+        *ipv4(scene),
+        refused("tcp-metadata", "tcp", host=METADATA, port=80),
+        *ipv6(scene),
+        refused("tcp6-global", "tcp", host=GLOBAL6, port=443),
+        *doors(scene, None),
+        _without_token(scene),
+        *other_servers(scene),
+        *_names(scene),
+        *unix_paths(scene),
+        *_servers(),
+        *_sockets(),
+        *_processes(scene),
+        *own_files(scene),
+        *_files(scene, home),
+    ]
+
+
+def _controls(scene: Scene, *, library: bool) -> list[Probe | Absent]:
+    """The first by its name through the door, the second by its address, the third as a program that knows no proxy."""
+    name, door = scene.by_name, scene.by_door
+    by_door = [
+        _reached("control-name", "connect-door", name, door=None, host=CONTROL_NAME),
+        _reached("control-door", "connect-door", door, door=None, host="127.0.0.1"),
+    ]
+    if not library:
+        return [*by_door, Absent("control-program", REACHED, "without the preload library only proxies lead out")]
+    return [*by_door, _reached("control-program", "visit", name, name=CONTROL_NAME)]
+
+
+def _reached(probe: str, verb: str, control: Control, **arguments: object) -> Probe:
+    target = {**arguments, "port": control.port}
+    return Probe(probe, REACHED, verb, target, lambda seen: judgement.arrival(seen.answer, control.visits))
+
+
+def _without_token(scene: Scene) -> Probe:
+    """What may pass with the token, asked for without: any program of the Mac can connect to the door."""
+    port = scene.by_door.port
+    return refused("door-token", "connect-door", door=None, host="127.0.0.1", port=port, token=False)
+
+
+def _names(scene: Scene) -> list[Probe | Absent]:
+    name = f"g.{DENIED_NAME}"
+    return [
+        Probe("lookup-denied", SILENCE, "lookup", {"name": name}, unheard(scene, "g")),
+        refused("name-service", "unix-stream", path=NAME_SERVICE),
+    ]
+
+
+def _servers() -> list[Probe | Absent]:
+    """The window must be had, and nothing else: not another port, and not for other machines."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    window = Probe(
+        "control-listen",
+        "listens",
+        "listen",
+        {"address": "127.0.0.1", "port": None},
+        lambda seen: judgement.arrival(seen.answer, 1),
+    )
+    return [
+        window,
+        refused("listen-elsewhere", "listen", address="127.0.0.1", port=port),
+        refused("listen-everywhere", "listen", address="0.0.0.0", port=port),  # noqa: S104 (it must fail)
+    ]
+
+
+def _sockets() -> list[Probe | Absent]:
+    raw, datagram = int(socket.SOCK_RAW), int(socket.SOCK_DGRAM)
+    return [
+        refused("raw-socket", "socket", family=int(socket.AF_INET), kind=raw, protocol=int(socket.IPPROTO_ICMP)),
+        refused("raw6-socket", "socket", family=int(socket.AF_INET6), kind=raw, protocol=int(socket.IPPROTO_ICMPV6)),
+        refused("kernel-socket", "socket", family=PF_SYSTEM, kind=datagram, protocol=SYSPROTO_CONTROL),
+    ]
+
+
+def _processes(scene: Scene) -> list[Probe | Absent]:
+    """The bystander is signalled last: it may not survive that."""
+    bystander = scene.bystander()
+    return [
+        refused("read-process", "read-environment", pid=bystander.pid),
+        refused("trace-process", "trace-process", pid=bystander.pid),
+        Probe(
+            "signal-process",
+            SILENCE,
+            "end-process",
+            {"pid": bystander.pid},
+            lambda seen: judgement.silence(seen.answer, int(bystander.was_ended)),
+        ),
+        Probe(
+            "signal-host",
+            SILENCE,
+            "signal-group",
+            {},
+            lambda seen: judgement.silence(seen.answer, scene.signals),
+        ),
+        refused("descriptors", "inherited", expected="none inherited"),
+    ]
+
+
+def _files(scene: Scene, home: str) -> list[Probe | Absent]:
+    outside = os.path.join(home, os.path.basename(scene.directory))
+    secrets = os.path.join(home, SECRETS)
+    return [
+        refused("read-log", "read-log", state=scene.state),
+        Probe(
+            "write-home",
+            UNCHANGED,
+            "append",
+            {"path": outside, "text": MARK},
+            lambda seen: judgement.untouched(seen.answer, changed=_took_away(outside)),
+        ),
+        refused("read-secrets", "listing", path=secrets)
+        if os.path.isdir(secrets)
+        else Absent("read-secrets", "refused", f"there is no {secrets}"),
+    ]
+
+
+def _took_away(path: str) -> bool:
+    """Whether a probe left *path*, which nobody else has made, where it must not be."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return False
+    return True

@@ -1,0 +1,27 @@
+"""What a session on a Mac is without the preload library (pure): stricter, and said so."""
+
+from __future__ import annotations
+
+from netsandbox_portmap.strategies import FAIL
+
+from netsandbox.errors import HostError
+from netsandbox.localhost.settings import LocalhostSettings
+
+
+def stricter(wanted: LocalhostSettings, trouble: str) -> LocalhostSettings:
+    """*wanted* by Seatbelt alone. A strategy that somebody chose is not replaced; *trouble* says what is missing."""
+    if wanted.strategy == FAIL:
+        return wanted
+    if wanted.chosen:
+        advice = "reinstall netsandbox, or use --network-strategy fail, which needs no library"
+        raise HostError(f"{trouble}, and {wanted.strategy} needs the preload library; {advice}")
+    return LocalhostSettings(**{**vars(wanted), "strategy": FAIL})
+
+
+def notice(trouble: str) -> str:
+    """One line for the user."""
+    return (
+        f"{trouble}; without the preload library servers can listen on ports of the session's window only"
+        " (LISTENING_BASE_PORT), and only programs that use the proxy variables reach what is allowed;"
+        " reinstall netsandbox to have it"
+    )

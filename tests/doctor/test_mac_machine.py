@@ -1,0 +1,145 @@
+"""Each check of a Mac says what is there, and for what is lacking what to do; only what no session does without is
+missing."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netsandbox.doctor import mac_machine as machine
+from netsandbox.doctor.check import MISSING, NOTE, OK, UNTRIED, Check
+from netsandbox.loop import Loop
+from netsandbox.macos.system import System
+
+
+@pytest.mark.parametrize(
+    ("sw_vers", "release", "status", "found"),
+    [
+        ("ProductVersion: 14.6.1", "", OK, "macOS 14.6.1"),
+        ("ProductVersion: 11.0", "", OK, "macOS 11.0"),
+        ("ProductVersion: 10.15.7", "", MISSING, "macOS 10.15.7"),
+        (None, "25.1.0", OK, "macOS 26"),
+        ("nonsense", "19.0.0", MISSING, "macOS 10.15"),
+        (None, "", NOTE, "its version is unknown"),
+    ],
+)
+def test_an_old_macos_is_named(sw_vers: str | None, release: str, status: str, found: str) -> None:
+    check = machine.version(sw_vers, release)
+    assert (check.status, check.found) == (status, found)
+
+
+def test_both_processors_are_known_and_no_other() -> None:
+    assert [machine.architecture(name).status for name in ("arm64", "x86_64", "ppc")] == [OK, OK, MISSING]
+
+
+def test_protection_that_is_off_is_a_note() -> None:
+    texts = ["System Integrity Protection status: enabled.", "System Integrity Protection status: disabled.", None]
+    assert [machine.integrity(text).status for text in texts] == [OK, NOTE, NOTE]
+
+
+def test_a_helper_that_cannot_run_is_missing_only_if_nothing_stands_in() -> None:
+    assert machine.helper("/x", "", stand_in=False) == Check("native helper", OK, "/x runs")
+    assert machine.helper("/x", "it is missing", stand_in=True).status == NOTE
+    lacking = machine.helper("/x", "it is missing", stand_in=False)
+    assert (lacking.status, lacking.remedy) == (MISSING, "reinstall netsandbox")
+
+
+def test_what_is_optional_is_a_note() -> None:
+    assert machine.sandbox_exec("/x", there=False).status == NOTE
+    assert machine.preload("/x", there=False).status == NOTE
+    assert machine.sandbox_exec("/x", there=True).status == OK
+    assert machine.preload("/x", there=True).status == OK
+    assert machine.resolver("").status == NOTE
+    assert machine.resolver("nameserver 192.0.2.1").status == OK
+
+
+def test_a_signature_is_accepted_or_quoted_or_not_asked_for() -> None:
+    assert machine.signature("helper", "/x", "").status == OK
+    bad = machine.signature("helper", "/x", "/x: code object is not signed at all")
+    assert (bad.status, bad.found) == (NOTE, "/x: code object is not signed at all")
+    assert "codesign --force --sign - /x" in (bad.remedy or "")
+    assert machine.signature("helper", "/x", None).status == UNTRIED
+
+
+def test_codesign_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program, file = tmp_path / "codesign", tmp_path / "file"
+    file.write_text("")
+    monkeypatch.setattr(machine, "CODESIGN", str(program))
+    assert machine.verified(str(file)) is None
+    for text, answer in (
+        ("exit 0", ""),
+        ('echo "$1 $2: invalid" >&2; exit 1', f"-v {file}: invalid"),
+        ("exit 3", "codesign ended with 3"),
+    ):
+        program.write_text(f"#!/bin/sh\n{text}\n")
+        program.chmod(0o755)
+        assert machine.verified(str(file)) == answer
+    assert machine.verified(str(tmp_path / "none")) is None
+
+
+def test_a_deep_state_directory_has_no_control_socket() -> None:
+    assert machine.control_socket(Check("state directory", OK, "/Users/me/.local/state/netsandbox")).status == OK
+    deep = machine.control_socket(Check("state directory", OK, "/" + "x" * 60))
+    assert (deep.status, deep.remedy) == (NOTE, "set XDG_STATE_HOME to a shorter path")
+    assert machine.control_socket(Check("state directory", MISSING, "")).status == UNTRIED
+
+
+def test_locks_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert machine.locks_work()
+    assert machine.locks(works=True).status == OK
+    assert machine.locks(works=False).status == MISSING
+
+    class Lax:
+        @staticmethod
+        def open(path: str, *, shared: bool) -> Any:
+            return Lax()
+
+        def take(self, start: int, length: int) -> bool:
+            return True
+
+        def close(self) -> None: ...
+
+    monkeypatch.setattr(machine, "RangeLock", Lax)
+    assert not machine.locks_work()
+    monkeypatch.setattr(Lax, "take", lambda *_: (_ for _ in ()).throw(OSError(22, "no")))
+    assert not machine.locks_work()
+    monkeypatch.setattr(Lax, "open", lambda *_, **__: (_ for _ in ()).throw(OSError(22, "no")))
+    assert not machine.locks_work()
+
+
+def test_aliases_are_listed_or_how_to_make_one_is_said() -> None:
+    assert machine.aliases("\tinet 127.0.0.1 x\n\tinet 127.0.0.2 x\n").found.startswith("127.0.0.2, ")
+    none = machine.aliases(None)
+    assert none.status == NOTE
+    assert "`" not in (none.remedy or "")
+    assert "sudo ifconfig lo0 alias 127.0.0.2" in (none.remedy or "")
+
+
+def test_every_check_is_made_and_none_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a system that has none of a Mac's programs too."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    none = str(tmp_path / "none")
+    system = System(none, Loop, lambda pid: None, lambda clock: frozenset, sandbox_exec=none, library=none)  # type: ignore[arg-type, return-value]
+    found = {check.name: check.status for check in machine.checks(system)}
+    assert list(found) == [
+        "macOS",
+        "architecture",
+        "SIP",
+        "native helper",
+        "sandbox-exec",
+        "preload library",
+        "helper's signature",
+        "library's signature",
+        "state directory",
+        "control socket",
+        "locks by open file",
+        "lo0 aliases",
+        "resolver",
+    ]
+    assert found["native helper"] == MISSING
+    assert found["locks by open file"] == OK
+    if sys.platform != "darwin":
+        assert found["macOS"] == NOTE

@@ -1,0 +1,42 @@
+"""Without the library a session is stricter, never laxer, and what was chosen is refused and not replaced."""
+
+from __future__ import annotations
+
+import pytest
+from netsandbox_portmap.strategies import STRATEGIES
+
+from netsandbox.errors import HostError
+from netsandbox.localhost.settings import LocalhostSettings
+from netsandbox.macos.without_library import notice, stricter
+
+TROUBLE = "the preload library is missing"
+
+
+def test_a_default_becomes_fail_and_the_rest_stays() -> None:
+    wanted = LocalhostSettings(strategy="rewire-port", base=31000, connect_host=(5432,))
+    assert stricter(wanted, TROUBLE) == LocalhostSettings(strategy="fail", base=31000, connect_host=(5432,))
+
+
+@pytest.mark.parametrize("strategy", ["rewire-port", "rewire-device"])
+def test_what_was_chosen_is_refused(strategy: str) -> None:
+    with pytest.raises(HostError, match=rf"is missing, and {strategy} needs .*use --network-strategy fail"):
+        stricter(LocalhostSettings(strategy=strategy, chosen=True), TROUBLE)
+
+
+@pytest.mark.parametrize("chosen", [True, False])
+def test_fail_needs_none(chosen: bool) -> None:
+    wanted = LocalhostSettings(strategy="fail", chosen=chosen)
+    assert stricter(wanted, TROUBLE) == wanted
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_nothing_but_fail_comes_out(strategy: str) -> None:
+    assert stricter(LocalhostSettings(strategy=strategy), TROUBLE).strategy == "fail"
+
+
+def test_the_notice_is_one_line_with_what_is_missing_and_what_to_do() -> None:
+    line = notice(TROUBLE)
+    assert line.startswith(TROUBLE)
+    assert "LISTENING_BASE_PORT" in line
+    assert "reinstall" in line
+    assert "\n" not in line
