@@ -79,7 +79,7 @@ def main(arguments: list[str]) -> int:
         from netsandbox.cli.dry_run import dry_run
 
         return dry_run(backend, policy_of(parsed, file), settings)
-    command = parsed.command or [os.environ.get("SHELL") or "/bin/sh"]
+    command = parsed.command or [(file and file.shell) or os.environ.get("SHELL") or "/bin/sh"]
     if not command[0]:
         raise UsageError("the command is empty; write it after --")
     _hold_standard_descriptors()
@@ -129,10 +129,21 @@ def _introduce(policy: Policy, settings: RunSettings) -> None:
     if settings.localhost.publishes:
         told += f", `netsandbox ports{' ' + settings.name if settings.name else ''}` where its servers are reached"
     print(f"netsandbox: {told}", file=sys.stderr)
+    if sys.platform == "darwin":
+        _tell_unsigned()
     withheld = withheld_names(settings)
     if withheld:
         told = f"not passed on: {', '.join(withheld)}; --pass-env NAME passes one"
         print(f"netsandbox: {told}", file=sys.stderr)
+
+
+def _tell_unsigned() -> None:
+    from netsandbox.macos.signed import signed_parts
+
+    why = signed_parts().unsigned
+    if why:
+        told = f"not signed by this Mac, so used as installed: {why}; if it kills them, see docs/platform-macos.md"
+        print(f"netsandbox: helper and library are {told}", file=sys.stderr)
 
 
 def _tell_ignored(file: Settings) -> None:

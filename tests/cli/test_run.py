@@ -10,8 +10,11 @@ import pytest
 
 from netsandbox.cli.options import parse
 from netsandbox.cli.policy_options import policy_of, read_config, settings_of
-from netsandbox.cli.run import GROUPS, OPTIONS, main
+from netsandbox.cli.run import GROUPS, OPTIONS, _introduce, main
 from netsandbox.errors import UsageError
+from netsandbox.macos.signed import Parts
+from netsandbox.policy.policy import Policy
+from netsandbox.settings import RunSettings
 
 pytestmark = pytest.mark.usefixtures("user_namespaces")
 
@@ -152,6 +155,18 @@ def test_verbose_names_the_session_that_was_named_and_no_ports_where_none_are_sh
     assert "session shop, `netsandbox ps` shows its window, `netsandbox ports shop` where" in run.stderr
     run = netsandbox("run", "-v", "--name", "shop", "--no-publish", "--", "true")
     assert "netsandbox ports" not in run.stderr
+
+
+@pytest.mark.parametrize("why", ["", "there is no codesign"])
+def test_verbose_says_on_a_mac_why_it_did_not_sign(
+    why: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("netsandbox.macos.signed.signed_parts", lambda: Parts(unsigned=why))
+    monkeypatch.setattr("sys.platform", "darwin")
+    _introduce(Policy(), RunSettings())
+    told = capsys.readouterr().err
+    assert ("not signed by this Mac" in told) == bool(why)
+    assert why in told
 
 
 def test_the_help_has_every_option_in_one_group(capsys: pytest.CaptureFixture[str]) -> None:
