@@ -13,6 +13,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <unistd.h>
 
 #define MOST_VARIABLES 16384
@@ -37,6 +38,19 @@ struct call {
     const posix_spawnattr_t *attributes;
 };
 
+static int make_posix_spawnp(const struct call *call, char *const *environment)
+{
+    return REAL(posix_spawnp)(call->pid, call->path, call->actions, call->attributes, call->arguments, environment);
+}
+
+#ifdef __APPLE__
+/* A name without a slash is looked up by posix_spawnp, which then calls posix_spawn: there it is a path. */
+static int names_a_file(const struct call *call)
+{
+    return ns_readable(call->path, 1) && (call->make != make_posix_spawnp || strchr(call->path, '/') != NULL);
+}
+#endif
+
 static int stay_injected(const struct call *call, char *const *environment)
 {
     const struct ns_injection *injection = ns_injection();
@@ -49,7 +63,7 @@ static int stay_injected(const struct call *call, char *const *environment)
         return call->make(call, environment);
     shape = ns_environment_shape(injection, environment);
 #ifdef __APPLE__
-    if (call->path != NULL && !ns_target_file_takes(call->path)) {
+    if (names_a_file(call) && !ns_target_file_takes(call->path)) {
         if (shape.preload < 0 || shape.count > MOST_VARIABLES)
             return call->make(call, environment);
         room = alloca(shape.count * sizeof *room);
@@ -138,11 +152,6 @@ HOOK(int, posix_spawn, pid_t *pid, const char *path, const posix_spawn_file_acti
     struct call call = {make_posix_spawn, path, arguments, 0, 0, pid, actions, attributes};
 
     return stay_injected(&call, environment);
-}
-
-static int make_posix_spawnp(const struct call *call, char *const *environment)
-{
-    return REAL(posix_spawnp)(call->pid, call->path, call->actions, call->attributes, call->arguments, environment);
 }
 
 HOOK(int, posix_spawnp, pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define MACH_O_64 0xfeedfacfu
@@ -56,13 +57,29 @@ int ns_target_takes(const void *head, uint32_t length)
     return 1;
 }
 
-static uint32_t read_head(const char *path, char *head)
+static int begins(const char *path, const char *folder)
+{
+    return strncmp(path, folder, strlen(folder)) == 0;
+}
+
+int ns_target_is_protected(const char *path)
+{
+    if (begins(path, "/usr/local/") || begins(path, "/System/Volumes/Data/"))
+        return 0;
+    return begins(path, "/usr/") || begins(path, "/bin/") || begins(path, "/sbin/") || begins(path, "/System/");
+}
+
+static uint32_t read_head(const char *path, char *head, struct stat *about)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    ssize_t got = fd < 0 ? -1 : read(fd, head, HEAD_BYTES);
+    ssize_t got = -1;
 
-    if (fd >= 0)
-        close(fd);
+    memset(about, 0, sizeof *about);
+    if (fd < 0)
+        return 0;
+    if (fstat(fd, about) == 0)
+        got = read(fd, head, HEAD_BYTES);
+    close(fd);
     return got > 0 ? (uint32_t)got : 0;
 }
 
@@ -85,11 +102,13 @@ int ns_target_file_takes(const char *path)
     int saved = errno;
     int takes = 1;
 
-    for (int turn = 0; path != NULL && turn < INTERPRETERS; turn++) {
+    for (int turn = 0; path != NULL && takes && turn < INTERPRETERS; turn++) {
         char *head = heads[turn % 2]; /* the path may stand in the other one */
-        uint32_t length = read_head(path, head);
+        struct stat about;
+        uint32_t length = read_head(path, head, &about);
 
-        takes = ns_target_takes(head, length);
+        takes = !ns_target_is_protected(path) && (about.st_mode & (S_ISUID | S_ISGID)) == 0 &&
+                ns_target_takes(head, length);
         path = interpreter(head, length);
     }
     errno = saved;

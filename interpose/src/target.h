@@ -1,5 +1,6 @@
 /* Whether a program takes the library. On macOS one that is built for arm64e is killed by dyld when a library without
- * that architecture is inserted into it; such a program is started without, and the kernel refuses what is left. */
+ * that architecture is inserted into it, and one that the system protects has the variable deleted by dyld; both are
+ * started without, and the kernel refuses what is left. */
 #ifndef NETSANDBOX_TARGET_H
 #define NETSANDBOX_TARGET_H
 
@@ -8,7 +9,10 @@
 /* cdef */
 /* 0 if the first bytes of a file are a Mach-O program with an arm64e part, 1 for anything else. */
 int ns_target_takes(const void *head, uint32_t length);
-/* The same for a file, and for the interpreter that a script names. A file that cannot be read takes it. Keeps errno. */
+/* 1 for a path in a folder that System Integrity Protection keeps: /System, /usr but /usr/local, /bin, /sbin. */
+int ns_target_is_protected(const char *path);
+/* 0 for such a path, for a program that runs as another user, and for a file that ns_target_takes refuses; so for a
+ * script whose interpreter is one. A file that cannot be read takes it. Keeps errno. */
 int ns_target_file_takes(const char *path);
 /* end of cdef */
 

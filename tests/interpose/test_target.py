@@ -61,3 +61,30 @@ def test_what_cannot_be_read_is_the_kernels_to_refuse(tmp_path: Path) -> None:
     (tmp_path / "loop").write_text(f"#!{tmp_path / 'loop'}")
     for name in ("absent", "fifo", "loop", "."):
         assert lib.ns_target_file_takes(os.fsencode(tmp_path / name)) == 1
+
+
+@pytest.mark.attack(101)
+@pytest.mark.parametrize("path", ["/bin/sh", "/sbin/ping", "/usr/bin/env", "/usr/libexec/x", "/System/Library/x"])
+def test_what_the_system_protects_goes_without(path: str, tmp_path: Path) -> None:
+    """dyld deletes the variable there; a script is run by its interpreter."""
+    script = tmp_path / "script"
+    script.write_text(f"#!{path} -x\n")
+    assert lib.ns_target_is_protected(path.encode())
+    assert not lib.ns_target_file_takes(path.encode())
+    assert not lib.ns_target_file_takes(os.fsencode(script))
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/usr/local/bin/node", "/opt/homebrew/bin/node", "/Users/me/bin/sh", "/System/Volumes/Data/Users/me/x", "bin/sh"],
+)
+def test_what_users_install_takes_it(path: str) -> None:
+    assert not lib.ns_target_is_protected(path.encode())
+
+
+@pytest.mark.parametrize(("mode", "takes"), [(0o755, 1), (0o4755, 0), (0o2755, 0)])
+def test_a_program_that_runs_as_another_user_goes_without(mode: int, takes: int, tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_bytes(thin(ARM64))
+    program.chmod(mode)
+    assert lib.ns_target_file_takes(os.fsencode(program)) == takes
