@@ -121,13 +121,21 @@ def _add_allowed(summary: Summary, event: str, record: Record) -> None:
 
 
 def _add_denied(summary: Summary, event: str, record: Record) -> None:
-    host = str(record.get("host") or record.get("address") or record.get("detail") or record.get("exe") or "?")
+    host = _wanted(event, record)
     port = record["port"] if type(record.get("port")) is int else None
     reason = str(record.get("reason", "?"))
     item = summary.denied.setdefault((event, host, port, reason), Denied(event, host, port, reason))
     item.attempts += _number(record, "count", 1)
     if isinstance(record.get("hint"), str):
         item.hint = record["hint"]
+
+
+def _wanted(event: str, record: Record) -> str:
+    """What was denied, in a few words: where to; for Seatbelt's refusals the operation and on what."""
+    if event == "seatbelt":
+        on = record.get("path") or record.get("target") or record.get("address") or ("port" in record and "*")
+        return " ".join(str(word) for word in (record.get("operation") or record.get("detail", "?"), on) if word)
+    return str(record.get("host") or record.get("address") or record.get("detail") or record.get("exe") or "?")
 
 
 def _number(record: Record, name: str, default: int = 0) -> int:

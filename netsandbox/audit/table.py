@@ -15,8 +15,8 @@ from netsandbox.audit.verify import Report
 
 RED, GREEN, DIM, RESET = "\x1b[31m", "\x1b[32m", "\x1b[2m", "\x1b[0m"
 _SHOWN = (
-    *("address", "from", "to", "host_address", "host_port", "url", "pid", "exe", "bytes_up", "bytes_down", "ms"),
-    *("count", "qtype", "outcome", "status", "hint"),
+    *("operation", "path", "target", "address", "from", "to", "host_address", "host_port", "url", "pid", "exe"),
+    *("bytes_up", "bytes_down", "ms", "count", "qtype", "outcome", "status", "hint", "detail"),
 )
 _UNIT = 1024
 
@@ -116,6 +116,7 @@ def _denials(summary: Summary, *, coloured: bool) -> list[str]:
         "dns": "Denied names (DNS)",
         "udp": "Dropped UDP",
         "socket": "Refused sockets",
+        "seatbelt": "Refused by Seatbelt",
     }
     events = [*titles, *sorted({item.event for item in summary.denied.values()} - titles.keys())]
     lines = []

@@ -16,26 +16,35 @@ MOST_LINES = 20
 TOLD = (reasons.OUTSIDE_WINDOW, reasons.WRONG_DEVICE, reasons.WINDOW_FULL, reasons.PORT_TAKEN)
 UNSAID = (reasons.UNIX_SOCKET, *TOLD)
 UNREACHED = (reasons.LOOKUP_FAILED,)
+PROFILE = "the profile opens the doors and the window alone; see `netsandbox audit show`"
 
 
 def denial_lines(denials: Iterable[Denial]) -> list[str]:
     """A host that was refused at several doors, or first by the resolver, gets one line: the one that says most."""
     by_host: dict[str, Denial] = {}
     for denial in denials:
-        if denial.reason in UNSAID or denial.host is None:
+        host = denial.host or _only_port(denial)
+        if denial.reason in UNSAID or host is None:
             continue
-        known = by_host.get(denial.host)
+        known = by_host.get(host)
         if known is None or (known.port is None and denial.port is not None):
-            by_host[denial.host] = denial
+            by_host[host] = denial
     lines = [_line(denial) for denial in by_host.values()]
     if len(lines) > MOST_LINES:
         lines = [*lines[:MOST_LINES], f"and {len(lines) - MOST_LINES} more hosts; see `netsandbox audit summary`"]
     return lines
 
 
+def _only_port(denial: Denial) -> str | None:
+    """Seatbelt tells the port and rarely the address. Files and services, which it refuses too, are left to the log."""
+    return f"port {denial.port}" if denial.reason == reasons.SEATBELT and denial.port else None
+
+
 def _line(denial: Denial) -> str:
     host = f"[{denial.host}]" if denial.host and ":" in denial.host else denial.host
-    where = f"{host}:{denial.port}" if denial.port else f"{denial.host}"
+    where = _only_port(denial) if host is None else f"{host}:{denial.port}" if denial.port else f"{denial.host}"
+    if denial.reason == reasons.SEATBELT:
+        return f"denied {where} ({denial.reason}); {PROFILE}"
     if denial.reason in UNREACHED:
         return f"{where} is allowed but was not reached ({denial.reason}); check the name and the host's own network"
     remedy = f"allow it with {denial.flag}" if denial.flag else "no option allows it; see `netsandbox audit show`"

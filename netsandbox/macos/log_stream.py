@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SHELL = "/bin/sh"
-# The shell keeps no end of the output: what we read ends when the program does.
+# The shell keeps no end of the output: what we read ends when the program does. Last it ends the process group that it
+# leads, whose number is nobody else's.
 HOLD = """\
 exec 3>&1 >/dev/null
-"$@" </dev/null >&3 3>&- &
+"$@" >&3 3>&- &
 exec 3>&-
 read -r end
-kill -9 $!
+kill -9 -$$
 """
 AT_ONCE = 16384  # bytes: between two reads the doors have their turn
 
@@ -69,11 +70,11 @@ class LogStream:
     def close(self) -> None:
         if self._output < 0:
             return
-        self._close_pipes()
         try:
             os.killpg(self._pid, _signal.SIGKILL)
         except (ProcessLookupError, PermissionError):  # all of it has ended
             pass
+        self._close_pipes()
         try:
             os.waitpid(self._pid, 0)
         except ChildProcessError:  # of a process that leaves its children to the kernel

@@ -7,6 +7,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from netsandbox.audit.log import AuditLog
 from netsandbox.audit.reader import read_records
 from netsandbox.audit.summary import summarise
 
@@ -23,14 +24,50 @@ def test_a_session_at_a_glance(finished_log: Path) -> None:
     assert summary.denied_by("egress")[0].hint == "--allow-domain evil.test"
 
 
+def test_what_seatbelt_refused_is_told_by_operation_and_target(tmp_path: Path) -> None:
+    log = AuditLog.open(str(tmp_path / "audit.jsonl"), "s")
+    refused = {"verdict": "deny", "reason": "seatbelt"}
+    log.write("seatbelt", **refused, operation="file-read-data", path="/x", exe="cat", count=1)
+    log.write("seatbelt", **refused, operation="file-read-data", path="/x", exe="cat", count=4)
+    log.write("seatbelt", **refused, operation="network-outbound", port=443, exe="curl", count=3)
+    log.write("seatbelt", **refused, operation="network-outbound", port=22, address="203.0.113.7", count=1)
+    log.write("seatbelt", **refused, operation="mach-lookup", target="com.apple.x", count=1)
+    log.write("seatbelt", **refused, operation="signal", exe="sh", count=1)
+    log.write("seatbelt", **refused, count=500, detail="past 1024 kinds, not listed")
+    log.close()
+    summary = summarise(read_records(log.path))
+    assert summary.attempts_denied == 511
+    assert {(item.host, item.port, item.attempts) for item in summary.denied_by("seatbelt")} == {
+        ("past 1024 kinds, not listed", None, 500),
+        ("file-read-data /x", None, 5),
+        ("network-outbound *", 443, 3),
+        ("network-outbound 203.0.113.7", 22, 1),
+        ("mach-lookup com.apple.x", None, 1),
+        ("signal", None, 1),
+    }
+
+
 def test_nothing_is_a_summary_too() -> None:
     assert summarise([]).as_json()["records"] == 0
     assert summarise([]).seconds == 0
 
 
 loose = st.none() | st.integers() | st.text(max_size=5) | st.lists(st.integers(), max_size=2)
-events = st.sampled_from(["egress", "egress.end", "dns", "session.end", "audit.rotate"])
-odd = ("verdict", "host", "port", "reason", "count", "hint", "bytes_up", "status", "dropped")
+events = st.sampled_from(["egress", "egress.end", "dns", "session.end", "audit.rotate", "seatbelt"])
+odd = (
+    "verdict",
+    "host",
+    "port",
+    "reason",
+    "count",
+    "hint",
+    "bytes_up",
+    "status",
+    "dropped",
+    "operation",
+    "path",
+    "target",
+)
 odd_record = st.fixed_dictionaries(
     {"ts": st.text(max_size=30), "session": st.text(max_size=3), "event": events}, optional=dict.fromkeys(odd, loose)
 )

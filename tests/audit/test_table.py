@@ -11,12 +11,16 @@ from netsandbox.audit.summary import summarise
 from netsandbox.audit.verify import Problem, Report
 
 RECORD = {"ts": "2025-01-31T11:55:00.000000Z", "session": "s", "event": "egress"}
+NAMES = (
+    *("host", "reason", "exe", "hint", "verdict", "event", "ts", "session"),
+    *("operation", "path", "target", "address", "detail"),
+)
 
 
 @pytest.mark.attack(172)
-@given(st.text(max_size=30), st.sampled_from(["host", "reason", "exe", "hint", "verdict", "event", "ts", "session"]))
-def test_172_no_field_can_write_to_the_terminal(text: str, name: str) -> None:
-    record = {**RECORD, "verdict": "deny", name: text}
+@given(st.text(max_size=30), st.sampled_from(NAMES), st.sampled_from(["egress", "seatbelt"]))
+def test_172_no_field_can_write_to_the_terminal(text: str, name: str, event: str) -> None:
+    record = {**RECORD, "verdict": "deny", "event": event, name: text}
     shown = table.row(record, coloured=False) + table.summary_text(summarise([record]), coloured=False).replace(
         "\n", ""
     )
@@ -37,6 +41,18 @@ def test_a_row_says_when_what_where_and_why() -> None:
     )
     assert row.split() == ["11:55:00", "deny", "egress", "evil.test:443", "not-allowed"]
     assert "\x1b[31mdeny" in table.row({**RECORD, "verdict": "deny"}, coloured=True)
+
+
+def test_what_seatbelt_refused_is_shown_with_its_operation_and_target() -> None:
+    refused = {**RECORD, "event": "seatbelt", "verdict": "deny", "reason": "seatbelt"}
+    read = {**refused, "operation": "file-read-data", "path": "/x", "pid": 5, "exe": "cat", "count": 2}
+    assert table.row(read, coloured=False).endswith("operation=file-read-data path=/x pid=5 exe=cat count=2")
+    text = table.summary_text(
+        summarise([read, {**refused, "operation": "network-outbound", "port": 443}]), coloured=False
+    )
+    assert "Refused by Seatbelt: 3 attempts" in text
+    assert "file-read-data /x       2x  seatbelt" in text
+    assert "network-outbound *:443  1x  seatbelt" in text
 
 
 @pytest.mark.parametrize(

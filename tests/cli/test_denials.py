@@ -30,6 +30,20 @@ def test_a_refused_unix_socket_or_a_record_without_a_host_is_left_to_the_log() -
     assert denial_lines([denial("nscd", reason="unix-socket"), denial(None)]) == []
 
 
+def test_what_seatbelt_refused_on_the_network_gets_a_line_by_address_or_port() -> None:
+    refused = [denial(None, 443, "seatbelt", None), denial("2001:db8::7", 22, "seatbelt", None)]
+    lines = denial_lines([*refused, denial(None, 443, "seatbelt", None)])
+    assert [line.partition(";")[0] for line in lines] == [
+        "denied port 443 (seatbelt)",
+        "denied [2001:db8::7]:22 (seatbelt)",
+    ]
+    assert all("netsandbox audit" in line for line in lines)
+
+
+def test_a_file_that_seatbelt_refused_is_left_to_the_log() -> None:
+    assert denial_lines([denial(None, None, "seatbelt", None)]) == []
+
+
 def test_a_flood_of_hosts_is_cut_and_counted() -> None:
     lines = denial_lines(denial(f"n{number}.test") for number in range(MOST_LINES + 5))
     assert len(lines) == MOST_LINES + 1

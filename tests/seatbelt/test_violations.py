@@ -6,7 +6,6 @@ taken from a Mac by this project; tests/macos/test_questions.py prints real line
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from itertools import pairwise
@@ -30,37 +29,7 @@ from netsandbox.seatbelt.violations import (
     predicate,
     read_message,
 )
-
-BANNER = b'Filtering the log data using "process == \\"kernel\\" AND sender == \\"Sandbox\\""\n'
-TRAILER = b'{"count":3,"finished":1}\n'
-
-
-def line(message: str, **other: object) -> bytes:
-    """A record as `log stream --style ndjson` is described to write it; slashes are escaped there."""
-    record = {
-        "traceID": 2305843009213693952,
-        "eventMessage": message,
-        "eventType": "logEvent",
-        "source": None,
-        "formatString": "%s",
-        "userID": 0,
-        "activityIdentifier": 0,
-        "subsystem": "",
-        "category": "",
-        "threadID": 1234,
-        "senderImageUUID": "00000000-0000-0000-0000-000000000000",
-        "backtrace": {"frames": [{"imageOffset": 77, "imageUUID": "00000000-0000-0000-0000-000000000000"}]},
-        "processImagePath": "/kernel",
-        "senderImagePath": "/System/Library/Extensions/Sandbox.kext/Contents/MacOS/Sandbox",
-        "timestamp": "2025-01-02 03:04:05.678901+0100",
-        "machTimestamp": 123456789012,
-        "messageType": "Error",
-        "processID": 0,
-        "timezoneName": "",
-        **other,
-    }
-    return json.dumps(record, separators=(",", ":")).replace("/", "\\/").encode() + b"\n"
-
+from tests.rig.mac_log import BANNER, TRAILER, line
 
 MESSAGES = {
     "Sandbox: cat(9854) deny(1) file-read-data /private/etc/hosts": {
@@ -272,10 +241,67 @@ def test_a_line_without_an_end_is_let_go_and_the_next_is_read(filler: bytes) -> 
         assert reader.dropped == 1
 
 
+TAG = "netsandbox-0123456789abcdef0123456789abcdef"
+FOREIGN = "netsandbox-ffffffffffffffffffffffffffffffff"
+
+
+@pytest.mark.parametrize(("message", "fields"), MESSAGES.items())
+def test_with_a_tag_a_message_that_ends_in_it_says_the_same(message: str, fields: dict[str, object]) -> None:
+    (violation,) = Reader(TAG).feed(line(f"{message}\n{TAG}"))
+    assert violation.fields() == {"verdict": "deny", **fields}
+
+
+@pytest.mark.attack(172)
+@pytest.mark.parametrize(
+    "end",
+    [
+        "",
+        TAG,
+        f" {TAG}",
+        f"\n{FOREIGN}",
+        f"\n{TAG}\n{FOREIGN}",
+        f"\n{TAG}\n",
+        f"\n{TAG} ",
+        f"\n {TAG}",
+        f"\n{TAG[:-1]}",
+        f"\n{TAG.upper()}",
+        f"\r{TAG}",
+        f"\u2028{TAG}",
+    ],
+)
+def test_a_message_of_another_profile_is_not_this_sessions(end: str) -> None:
+    reader = Reader(TAG)
+    assert reader.feed(line(f"Sandbox: cat(5) deny(1) file-read-data /x{end}")) == []
+    assert reader.dropped == 0
+    assert len(reader.feed(line(f"Sandbox: cat(5) deny(1) file-read-data /x\n{TAG}"))) == 1
+
+
+@pytest.mark.attack(172)
+@given(targets, targets)
+def test_lines_in_a_path_are_the_paths_and_the_last_line_is_the_kernels(target: str, more: str) -> None:
+    path = f"/{target}\n{FOREIGN}\n{more}"
+    message = f"Sandbox: cat(5) deny(1) file-read-data {path}"
+    (violation,) = Reader(TAG).feed(line(f"{message}\n{TAG}"))
+    assert violation == read_message(message)
+    assert violation.concerns({5})
+    assert Reader(FOREIGN).feed(line(f"{message}\n{TAG}")) == []
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=80))
+def test_whatever_follows_the_tag_the_message_is_nobodys(text: str) -> None:
+    found = Reader(TAG).feed(line(f"Sandbox: cat(5) deny(1) signal\n{TAG}{text}"))
+    assert bool(found) == (text == "" or text.endswith(f"\n{TAG}"))
+
+
 @given(st.text(max_size=50), st.text(max_size=50))
 def test_different_texts_stay_different_when_they_are_escaped(one: str, other: str) -> None:
     assert (escaped(one) == escaped(other)) == (one == other)
     assert "\n" not in escaped(one)
+
+
+def test_another_program_is_asked_the_same() -> None:
+    assert command(TAG, "/opt/log") == ["/opt/log", *command(TAG)[1:]]
+    assert command(TAG)[-1] == f'{predicate()} AND eventMessage CONTAINS "{TAG}"'
 
 
 def test_the_log_is_asked_by_its_own_path_for_the_kernels_refusals() -> None:
