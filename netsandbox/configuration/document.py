@@ -51,7 +51,12 @@ def layer_of(path: str, data: bytes, *, trusted: bool = True) -> Layer:
             entry = Entry(path, (table, name), value, lines)
             if name not in keys:
                 raise UsageError(f"{entry.origin()}: {_unknown('key', name, keys)}")
-            values[table, name] = Said(keys[name].read(entry), _items(entry))
+            meant = keys[name].means or (table, name)
+            if meant in values:
+                raise UsageError(
+                    f"{entry.origin()}: {table}.{name} is {'.'.join(meant)} said twice; leave one of them out"
+                )
+            values[meant] = Said(keys[name].read(entry), _items(entry))
     return Layer(path, values, trusted)
 
 

@@ -27,7 +27,14 @@ def effective_layers(user: str | None, project: str | None, named: str | None) -
         found.append(layer_of(user, read(user, regular=True)))
     if project is not None:
         data = read(project, regular=True)  # once: what is judged is what is used
-        found.append(layer_of(project, data, trusted=is_trusted(project, data)))
+        layer = layer_of(project, data, trusted=is_trusted(project, data))
+        found = [layer] if _stands_alone(layer) else [*found, layer]
     if named is not None:
         found.append(read_layer(named))
     return found
+
+
+def _stands_alone(project: Layer) -> bool:
+    """Leaving the user's own rules out is opening, which takes trust."""
+    said = project.values.get(("sandbox", "inherit_global"))
+    return said is not None and said.value is False and project.trusted

@@ -11,6 +11,7 @@ from netsandbox.configuration import readers
 from netsandbox.localhost import settings as localhost
 from netsandbox.policy.policy import LOCALHOST, MODES, OFFLINE
 from netsandbox.record import record
+from netsandbox.seatbelt import switch_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ def never(value: object) -> bool:
 @record
 class Key:
     """`widens(value)`: a project's own file may say so only after the user trusted it. `adds`: lists of several files
-    are joined; otherwise the highest one's value is taken. `stacks`: each file's value is kept, with its rank."""
+    are joined; otherwise the highest one's value is taken. `stacks`: each file's value is kept, with its rank. `field`
+    is that of `Settings`; '' where the value is used up before."""
 
     field: str
     read: Callable[[Entry], object]
@@ -47,16 +49,48 @@ class Key:
     widens: Callable[[object], bool]
     adds: bool = False
     stacks: bool = False
+    means: tuple[str, str] | None = None  # another spelling of that table's key
+
+
+def opens_the_network(mode: object) -> bool:
+    return mode not in (OFFLINE, LOCALHOST)
 
 
 KEYS: dict[str, dict[str, Key]] = {
+    "sandbox": {
+        "network": Key(
+            "mode",
+            readers.mode,
+            "the same as `network.mode`",
+            {"enum": list(MODES)},
+            opens_the_network,
+            means=("network", "mode"),
+        ),
+        "default_network": Key(
+            "mode",
+            readers.mode,
+            "the same as `network.mode`",
+            {"enum": list(MODES)},
+            opens_the_network,
+            means=("network", "mode"),
+        ),
+        "inherit_global": Key(
+            "",
+            readers.truth,
+            "false in a project's file: leave your own file out",
+            TRUTH,
+            lambda inherits: not inherits,
+        ),
+        "shell": Key("shell", readers.path, "what runs when no command is given", TEXT, always),
+        "log_file": Key("audit_log", readers.path, "the same as `audit.log`", TEXT, always, means=("audit", "log")),
+    },
     "network": {
         "mode": Key(
             "mode",
             readers.mode,
             "what leaves when no rule says otherwise",
             {"enum": list(MODES)},
-            lambda mode: mode not in (OFFLINE, LOCALHOST),
+            opens_the_network,
         ),
         "allow_domains": Key("allow_domains", readers.allow_domains, "names let through", TEXTS, always, adds=True),
         "deny_domains": Key(
@@ -156,8 +190,16 @@ KEYS: dict[str, dict[str, Key]] = {
             adds=True,
         ),
     },
-    "session": {"name": Key("name", readers.text("a name as a string"), "the session's name", TEXT, never)},
-    "audit": {
-        "log": Key("audit_log", readers.text("a path as a string"), "where the audit log is written", TEXT, always)
+    "seatbelt": {
+        "switches": Key(
+            "switches",
+            readers.switches,
+            "parts of a Mac that are opened, or with no- closed: see docs/seatbelt-profile.md",
+            {"type": "array", "items": {"enum": list(switch_words.WORDS)}},
+            switch_words.widens,
+            adds=True,
+        )
     },
+    "session": {"name": Key("name", readers.text("a name as a string"), "the session's name", TEXT, never)},
+    "audit": {"log": Key("audit_log", readers.path, "where the audit log is written", TEXT, always)},
 }

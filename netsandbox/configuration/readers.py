@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from netsandbox_portmap import window
 
 from netsandbox.configuration.entry import too_long
@@ -11,6 +13,7 @@ from netsandbox.policy import rules
 from netsandbox.policy.names import BadName, canonical, printable
 from netsandbox.policy.patterns import AddressRule, DomainRule, parse_address, parse_domain, read_port
 from netsandbox.policy.policy import MODES
+from netsandbox.seatbelt.switch_words import check_word
 from netsandbox.variables import check_name, check_pattern
 
 TYPE_CHECKING = False
@@ -67,6 +70,11 @@ def truth(entry: Entry) -> bool:
     return entry.truth()
 
 
+def path(entry: Entry) -> str:
+    """`~` is the user's home; a relative path is one of the folder that the command is run in."""
+    return os.path.expanduser(entry.text("a path as a string"))
+
+
 def text(wanted: str) -> Callable[[Entry], str]:
     return lambda entry: entry.text(wanted)
 
@@ -109,6 +117,10 @@ def variables(entry: Entry) -> tuple[str, ...]:
 
 def set_env(entry: Entry) -> tuple[tuple[str, str], ...]:
     return tuple((check_name(name, origin), value) for name, value, origin in entry.pairs('{ NODE_ENV = "test" }'))
+
+
+def switches(entry: Entry) -> tuple[str, ...]:
+    return tuple(check_word(name, origin) for name, origin in entry.items(str, '["trustd", "no-debug"]'))
 
 
 def check_server(server: str, origin: str) -> str:

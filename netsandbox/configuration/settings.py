@@ -41,6 +41,8 @@ class Settings:
     audit_log: str | None = None
     variables: tuple[VariableLayer, ...] = ()
     set_env: tuple[tuple[str, str], ...] = ()
+    shell: str | None = None
+    switches: tuple[str, ...] = ()
     name: str | None = None
     localhost: LocalhostSettings = LocalhostSettings()
 
@@ -74,6 +76,8 @@ def settings(merged: Merged, kept: Iterable[str] = ()) -> Settings:
     fields: dict[str, Any] = {"kept": tuple(kept), "ignored": ignored}
     own: dict[str, Any] = {}  # of the [localhost] table
     for place, said in merged.values.items():
+        if not _key(place).field:
+            continue
         (own if place[0] == "localhost" else fields)[_key(place).field] = said.value
     fields["variables"] = _variables(dict(fields.pop("pass_env", ())), dict(fields.pop("deny_env", ())))
     if "connect_host" in own:

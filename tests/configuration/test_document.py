@@ -200,13 +200,17 @@ def test_an_empty_or_absent_list_denies_everything(written, text):
         ("[localhost]\nconnect_host = [-5]\n", 2, "no number"),
         ("[localhost]\nconnect_host = [\n1,\n0x" + "f" * 4000 + "]\n", 4, "wrong type"),
         ("[network]\ndefault_ports = [0x" + "f" * 4000 + "]\n", 2, "wrong type"),
+        ("[sandbox]\nnetwork = 'online'\n[network]\nmode = 'offline'\n", 4, "network.mode said twice"),
+        ("[sandbox]\nnetwork = 'online'\ndefault_network = 'offline'\n", 3, "network.mode said twice"),
+        ("[sandbox]\ninherit_global = 1\n", 2, "write true or false"),
+        ("[sandbox]\nshell = ''\n", 2, "write a path"),
         ("[shell]\npass_env = ['*']\n", 2, "is no name of a variable"),
         ("[shell]\npass_env = [\n'A',\n'B=C']\n", 4, "is no name of a variable"),
         ("[shell]\ndeny_env = 'A'\n", 2, "wrong type"),
         ("[shell]\nset_env = ['A=B']\n", 2, "wrong type"),
         ("[shell]\nset_env = { A = 1 }\n", 2, "wrong type"),
         ("[shell]\n[shell.set_env]\nA = '1'\n'B*' = '2'\n", 4, "is no name of a variable"),
-        ("[shell]\nset_env = { A = \"b\\u0000\" }\n", 2, "wrong type"),
+        ('[shell]\nset_env = { A = "b\\u0000" }\n', 2, "wrong type"),
         ("[session]\nname = ''\n", 2, "wrong type"),
         ("[session]\nname = 7\n", 2, "wrong type"),
         ("[session]\nnam = 'x'\n", 2, "did you mean name?"),
@@ -279,6 +283,7 @@ def test_any_text_is_settings_or_a_usage_error(written, text):
 def test_every_setting_has_a_key():
     fields = {table: {key.field for key in keys.values()} for table, keys in KEYS.items()}
     assert fields.pop("localhost") | {"chosen"} == set(LocalhostSettings.__annotations__)
+    fields["sandbox"].discard("")
     shell = {"variables" if field.endswith("s_env") or field == "deny_env" else field for field in fields.pop("shell")}
     assert set().union(shell, *fields.values()) | {"kept", "ignored", "localhost"} == set(Settings.__annotations__)
 

@@ -63,3 +63,22 @@ def test_a_named_file_may_be_a_pipe(project: Path) -> None:
         assert allowed(found(f"/dev/fd/{reading}")) == ["n.test"]
     finally:
         os.close(reading)
+
+
+def test_a_trusted_project_may_leave_the_users_rules_out(says: Callable[..., None], project: Path) -> None:
+    path = project / ".netsandbox.toml"
+    says(user="[network]\ndeny_domains = ['u.test']\n", project_file="[sandbox]\ninherit_global = false\n")
+    assert [rule.text for rule in found().deny_domains] == ["u.test"]
+    assert found().ignored == (("sandbox.inherit_global", f"{path}:2"),)
+    trust(str(path), path.read_bytes())
+    assert found() == Settings(kept=(user_file() or "",))
+    says(project_file="[sandbox]\ninherit_global = true\n")
+    assert [rule.text for rule in found().deny_domains] == ["u.test"]
+
+
+def test_other_spellings_are_the_same_word(says: Callable[..., None], homes: Path, project: Path) -> None:
+    says(
+        user="[network]\nmode = 'online'\n[sandbox]\nlog_file = '~/audit.jsonl'\nshell = '/bin/zsh'\n",
+        project_file="[sandbox]\nnetwork = 'localhost'\n",
+    )
+    assert (found().mode, found().audit_log, found().shell) == ("localhost", f"{homes}/home/audit.jsonl", "/bin/zsh")
