@@ -22,5 +22,7 @@ class RunSettings:
     set_env: tuple[tuple[str, str], ...] = ()  # the last one counts
     audit_log: str | None = None  # None: in the session's state directory, rotated
     configs: tuple[str, ...] = ()  # the files that the policy was read from
+    switches: tuple[str, ...] = ()  # words about a Mac's profile, the last one about a switch counts
     name: str | None = None  # None: from the working folder and its branch
+    verbose: bool = False  # say on standard error how the session is made
     localhost: LocalhostSettings = LocalhostSettings()

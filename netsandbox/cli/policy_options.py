@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from netsandbox.cli.localhost_options import localhost_of
 from netsandbox.cli.options import FLAG, LIST, VALUE, Option
@@ -29,6 +30,7 @@ POLICY_OPTIONS = (
     Option("config", VALUE, "c", "FILE", "read further rules and settings from this TOML file"),
     Option("no-config", FLAG, "", "", "read neither your configuration nor the project's"),
     Option("pass-env", LIST, "", "NAME", "give the command this variable though it looks like a secret: GITHUB_TOKEN"),
+    Option("seatbelt-switch", LIST, "", "NAME", "on macOS: open trustd, fsevents, …, or close it: no-debug"),
     Option("upstream-dns", LIST, "", "ADDRESS[:PORT]", "resolve names there, not by the host's resolv.conf"),
     Option("upstream-proxy", VALUE, "", "URL", "dial through this HTTP proxy: http://proxy.example.com:3128"),
 )
@@ -98,7 +100,9 @@ def settings_of(parsed: Parsed, file: Settings | None) -> RunSettings:
         set_env=file.set_env if file else (),
         audit_log=log or (file.audit_log if file else None),
         configs=tuple(os.path.realpath(path) for path in file.kept) if file else (),
+        switches=_switches(parsed, file),
         name=_name(parsed, file),
+        verbose="verbose" in parsed.flags,
         localhost=localhost_of(parsed, file),
     )
 
@@ -107,6 +111,20 @@ def _variables(parsed: Parsed, file: Settings | None) -> tuple[Layer, ...]:
     layers = file.variables if file else ()
     passed = tuple(check_pattern(text, "--pass-env") for text in parsed.all("pass-env"))
     return (*layers, Layer(passed=passed)) if passed else layers
+
+
+def _switches(parsed: Parsed, file: Settings | None) -> tuple[str, ...]:
+    said = file.switches if file else ()
+    words = parsed.all("seatbelt-switch")
+    if not words:
+        return said
+    if sys.platform != "darwin" and parsed.values.get("backend") != "seatbelt":
+        raise UsageError(
+            "--seatbelt-switch is about macOS; leave it out, or add --backend seatbelt and look at its profile"
+        )
+    from netsandbox.seatbelt.switch_words import check_word
+
+    return (*said, *(check_word(word, "--seatbelt-switch") for word in words))
 
 
 def withheld_names(settings: RunSettings) -> list[str]:

@@ -43,8 +43,8 @@ REACH = (
 SERVERS = ("publish", "no-publish", "connect-host", "network-strategy")
 SESSION = ("name", "audit-log", "quiet", "verbose", "help")
 RARE = (
-    *("pass-env", "allow-query-type", "upstream-dns", "upstream-proxy", "no-proxy-env", "rewrite-engine", "seatbelt-switch"),
-    *("listening-base-port", "listening-port-count", "listening-loopback", "backend", "dry-run"),
+    *("pass-env", "allow-query-type", "upstream-dns", "upstream-proxy", "no-proxy-env", "rewrite-engine"),
+    *("seatbelt-switch", "listening-base-port", "listening-port-count", "listening-loopback", "backend", "dry-run"),
 )
 GROUPS = {  # of the help, by what a newcomer looks for first
     "what it may reach (docs/policy.md)": REACH,

@@ -11,13 +11,13 @@ from netsandbox_portmap.strategies import FAIL
 from netsandbox.errors import UsageError
 from netsandbox.record import record
 from netsandbox.seatbelt.places import ALIASES, CACHES, RUN_AT_HOME, SETTINGS, below, plain, secrets, toolchains
+from netsandbox.seatbelt.switch_words import ON
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 NOTHING, DOORS = "nothing", "doors"
-SWITCHES = ("configd", "fsevents", "shared-memory", "tool-caches", "trustd")
 
 
 @record
@@ -60,8 +60,7 @@ class ProfileSettings:
     terminal: str = ""
     own: OwnPlaces = OwnPlaces()
     network: NetworkSettings = NetworkSettings()
-    switches: tuple[str, ...] = ("tool-caches",)
-    debug: bool = True
+    switches: tuple[str, ...] = ON
 
 
 def resolve(

@@ -13,7 +13,7 @@ import os
 from netsandbox.errors import UsageError
 from netsandbox.seatbelt.file_rules import allowed_files, check_files, denied_files
 from netsandbox.seatbelt.network_rules import check_network, network_rules
-from netsandbox.seatbelt.profile_settings import SWITCHES
+from netsandbox.seatbelt.switch_words import SWITCHES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
 MOST_BYTES = 12 << 20  # the helper takes 16 MiB, with the environment
-_WITHOUT_TEXT = ("tool-caches",)  # a switch of places, see `file_rules.written`
+_WITHOUT_TEXT = ("debug", "tool-caches")  # the one has a text for off too, the other is in `file_rules.written`
 
 
 def session_profile(settings: ProfileSettings) -> str:
@@ -31,7 +31,7 @@ def session_profile(settings: ProfileSettings) -> str:
     parts = (
         _fixed("header"),
         _fixed("process"),
-        _fixed("debug" if settings.debug else "no-debug"),
+        _fixed("debug" if "debug" in settings.switches else "no-debug"),
         _fixed("facts"),
         _fixed("services"),
         *_switches(settings),

@@ -30,8 +30,9 @@ from netsandbox.seatbelt.evaluator import evaluate
 from netsandbox.seatbelt.models import all_models
 from netsandbox.seatbelt.operations import KNOWN
 from netsandbox.seatbelt.profile import load
-from netsandbox.seatbelt.profile_settings import DOORS, SWITCHES, NetworkSettings, ProfileSettings, resolve
+from netsandbox.seatbelt.profile_settings import DOORS, NetworkSettings, ProfileSettings, resolve
 from netsandbox.seatbelt.session_profile import session_profile
+from netsandbox.seatbelt.switch_words import SWITCHES
 from tests.rig.mac_questions import (
     ALLOWED,
     BASE,

@@ -22,13 +22,13 @@ from netsandbox.seatbelt.lint import lint
 from netsandbox.seatbelt.profile import Profile, load
 from netsandbox.seatbelt.profile_settings import (
     DOORS,
-    SWITCHES,
     NetworkSettings,
     OwnPlaces,
     ProfileSettings,
 )
 from netsandbox.seatbelt.request import Request, lookup
 from netsandbox.seatbelt.session_profile import session_profile
+from netsandbox.seatbelt.switch_words import SWITCHES
 
 GOLDEN = Path(__file__).with_name("golden")
 HOME, APP, STATE = "/Users/me", "/Users/me/src/app", "/Users/me/.local/state/netsandbox"
@@ -41,7 +41,7 @@ def doors(strategy: str) -> NetworkSettings:
 
 
 CASES = {
-    "least": ProfileSettings(APP, HOME, switches=(), debug=False),
+    "least": ProfileSettings(APP, HOME, switches=()),
     "fail": ProfileSettings(APP, HOME, network=doors(FAIL), **FULL),
     "rewire-device": ProfileSettings(APP, HOME, network=doors(REWIRE_DEVICE), **FULL),
     "rewire-port": ProfileSettings(APP, HOME, network=doors(REWIRE_PORT), switches=SWITCHES, **FULL),
@@ -91,7 +91,7 @@ def test_the_order_in_which_paths_and_switches_are_given_does_not_matter() -> No
 
 def test_every_fixed_part_is_used_and_says_why() -> None:
     folder = Path(module.__file__).parent
-    everything = {**CASES, "quiet": ProfileSettings(APP, HOME, debug=False)}
+    everything = {**CASES, "quiet": ProfileSettings(APP, HOME, switches=("tool-caches",))}
     texts = "".join(session_profile(settings) for settings in everything.values())
     files = sorted(folder.rglob("*.sbpl"))
     assert len(files) > 10
@@ -176,7 +176,7 @@ def test_shared_memory_is_open_with_its_switch_only(judged: Profile) -> None:
 
 
 def test_an_unknown_switch_is_an_error() -> None:
-    with pytest.raises(UsageError, match="unknown switch 'trust'; use configd, fsevents"):
+    with pytest.raises(UsageError, match="unknown switch 'trust'; use configd, debug, fsevents"):
         session_profile(ProfileSettings(APP, HOME, switches=("trust",)))
 
 
