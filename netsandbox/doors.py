@@ -5,27 +5,23 @@ Imported when the first packet arrives, so a command that never uses the network
 
 from __future__ import annotations
 
-import _socket
 import gc
 
 from netsandbox_dns.door import UdpDoor
-from netsandbox_dns.guard import TunnelGuard
-from netsandbox_dns.pool import SyntheticPool
 from netsandbox_dns.recorder import UdpRecorder
-from netsandbox_dns.resolver import Resolver
-from netsandbox_dns.settings import parse_hosts, parse_resolv_conf
 from netsandbox_dns.stream import TcpDoor
-from netsandbox_dns.upstream import Upstream
 from netsandbox_proxy.door import Door, MixedDoor, TransparentDoor
 from netsandbox_proxy.limits import Limits
 
 from netsandbox.descriptor_limit import raise_descriptor_limit
-from netsandbox.gate import Gate
+from netsandbox.judges import Judges
 from netsandbox.linux.attribution import Attribution
 from netsandbox.own_addresses import OwnAddresses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import _socket
+
     from netsandbox_proxy.contract import Parent
 
     from netsandbox.audit.log import AuditLog
@@ -50,35 +46,14 @@ class Doors:
     ) -> None:
         gc.enable()
         raise_descriptor_limit()
-        pool, guard = SyntheticPool(), TunnelGuard()
-        upstream = self._upstream = upstream_of(loop, resolver)
-        gate = Gate(
-            policy,
-            log,
-            upstream,
-            pool,
-            guard,
-            own=OwnAddresses(loop.now),
-            attribute=Attribution(init, loop.now),
-            clock=loop.now,
-            parent=parent,
-        )
-        limits = Limits()
-        self._resolver = Resolver(
-            gate.judge_question,
-            gate.note_question,
-            pool,
-            guard,
-            loop.now,
-            later=loop.call_later,
-            host_names=[_socket.gethostname()],
-            forward=upstream.forward,
-        )
+        own, attribute = OwnAddresses(loop.now), Attribution(init, loop.now)
+        self._judges = judges = Judges(loop, policy, log, resolver, own=own, attribute=attribute, parent=parent)
+        gate, limits = judges.gate, Limits()
         self._tcp: list[Door] = [MixedDoor(loop, gate, sockets[name], limits) for name in ("mixed", "mixed6")]
         self._tcp += [TransparentDoor(loop, gate, sockets[name], limits) for name in ("transparent", "transparent6")]
         self._resolving: list[UdpDoor | TcpDoor | UdpRecorder] = []
-        self._resolving += [UdpDoor(loop, sockets[name], self._resolver) for name in ("dns", "dns6")]
-        self._resolving += [TcpDoor(loop, sockets[name], self._resolver) for name in ("dns-tcp", "dns-tcp6")]
+        self._resolving += [UdpDoor(loop, sockets[name], judges.resolver) for name in ("dns", "dns6")]
+        self._resolving += [TcpDoor(loop, sockets[name], judges.resolver) for name in ("dns-tcp", "dns-tcp6")]
         self._resolving += [UdpRecorder(loop, sockets[name], gate.note_datagrams) for name in ("udp", "udp6")]
 
     @property
@@ -90,14 +65,4 @@ class Doors:
         """Close everything; what was folded or still open gets its record."""
         for close in [door.close for door in self._tcp] + [door.close for door in self._resolving]:
             close()
-        self._resolver.flush()
-        self._upstream.close()
-
-
-def upstream_of(loop: Loop, host: HostResolver) -> Upstream:
-    """Who is asked for names that are allowed."""
-    if host.servers:
-        return Upstream(loop, list(host.servers), {}, loop.now)
-    found = parse_resolv_conf(host.resolv_conf)
-    hosts = parse_hosts(host.hosts)
-    return Upstream(loop, found.servers, hosts, loop.now, timeout=found.timeout, attempts=found.attempts)
+        self._judges.close()

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 else:
     Protocol = object
 
+IN, OUT = 1, 4  # as in epoll(7); the loop of another system translates
+
 # The reasons of the launcher's closed list that this component itself gives (INV-11).
 RULE = "rule"
 LOOPBACK = "loopback"

@@ -1,4 +1,4 @@
-"""The UDP door of the resolver, for a socket that was made inside the session's namespace.
+"""The UDP door of the resolver, for a socket on every address of a session's namespace, or on one address of the host.
 
 Rules kept here:
 
@@ -9,9 +9,9 @@ Rules kept here:
 
 from __future__ import annotations
 
-import select
 from _socket import AF_INET6, IPPROTO_IP, IPPROTO_IPV6
 
+from .contract import IN
 from .recorder import UdpRecorder
 from .stream import TcpDoor
 
@@ -36,19 +36,18 @@ _LOOPBACK = b"\x7f\0\0\1"
 
 
 class UdpDoor:
-    """Answers queries on *sock*, which it owns from now on."""
+    """Answers queries on *sock*, which it owns from now on. *bound*: to one address, from which it answers."""
 
-    def __init__(self, loop: Loop, sock: Socket, resolver: Resolver) -> None:
+    def __init__(self, loop: Loop, sock: Socket, resolver: Resolver, *, bound: bool = False) -> None:
         sock.settimeout(0)
-        if sock.family == AF_INET6:
-            sock.setsockopt(IPPROTO_IPV6, _IPV6_RECVPKTINFO, 1)
-        else:
-            sock.setsockopt(IPPROTO_IP, _IP_PKTINFO, 1)
+        if not bound:
+            level, told = (IPPROTO_IPV6, _IPV6_RECVPKTINFO) if sock.family == AF_INET6 else (IPPROTO_IP, _IP_PKTINFO)
+            sock.setsockopt(level, told, 1)
         self._loop = loop
         self._sock = sock
         self._resolver = resolver
         self._fd = sock.fileno()
-        loop.watch(self._fd, select.EPOLLIN, self._ready)
+        loop.watch(self._fd, IN, self._ready)
 
     def close(self) -> None:
         if self._fd >= 0:

@@ -16,6 +16,7 @@ import os
 from _socket import AF_INET, AF_INET6, SO_ERROR, SOCK_DGRAM, SOCK_STREAM, SOL_SOCKET
 from _socket import socket as Socket
 
+from .contract import IN, OUT
 from .message import parse_reply
 from .wire import EDNS_SIZE, NOERROR, NXDOMAIN, encode_name
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     Done = Callable[[Reply | str], None]
 
 SERVFAIL, TIMEOUT = "servfail", "timeout"
-_IN, _OUT = 1, 4  # as in epoll(7); the loop of another system translates
 _LOOKS = 64  # datagrams examined before the loop gets its turn back
 _OPT = b"\0\0\x29" + EDNS_SIZE.to_bytes(2, "big") + b"\0\0\0\0\0\0"
 
@@ -75,7 +75,7 @@ class Exchange:
             try:
                 sock = self._connected(SOCK_DGRAM)
                 sock.send(self._query())
-                self._await(sock, _IN, self._datagram)
+                self._await(sock, IN, self._datagram)
             except OSError:  # no route, no descriptor, no watch left: the next server may do better
                 self._reason = SERVFAIL
                 self._drop()
@@ -139,7 +139,7 @@ class Exchange:
         query = self._query()
         self._stream = bytearray(len(query).to_bytes(2, "big") + query)
         try:
-            self._await(self._connected(SOCK_STREAM), _OUT, self._writable)
+            self._await(self._connected(SOCK_STREAM), OUT, self._writable)
         except OSError:
             self._reason = SERVFAIL
             self._next()
@@ -160,7 +160,7 @@ class Exchange:
             return
         # The handler changes with the direction, so the descriptor is watched anew.
         self._loop.unwatch(self._sock.fileno())
-        self._loop.watch(self._sock.fileno(), _IN, self._readable)
+        self._loop.watch(self._sock.fileno(), IN, self._readable)
 
     def _readable(self, _events: int) -> None:
         assert self._sock is not None

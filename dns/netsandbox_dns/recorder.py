@@ -8,8 +8,9 @@ Rules kept here:
 
 from __future__ import annotations
 
-import select
 from _socket import AF_INET, AF_INET6, IPPROTO_IP, IPPROTO_IPV6, inet_ntop
+
+from .contract import IN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class UdpRecorder:
         self._fd = sock.fileno()
         self._folded: dict[tuple[str, int], list[int]] = {}  # destination -> [datagrams, bytes] since last written
         self._armed = False
-        loop.watch(self._fd, select.EPOLLIN, self._ready)
+        loop.watch(self._fd, IN, self._ready)
 
     def close(self) -> None:
         if self._fd >= 0:

@@ -9,8 +9,9 @@ Rules kept here:
 
 from __future__ import annotations
 
-import select
 from _socket import socket as Socket
+
+from .contract import IN, OUT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class TcpDoor:
         self.connections: set[Connection] = set()
         self._listener = listener
         self._fd = listener.fileno()
-        loop.watch(self._fd, select.EPOLLIN, self._ready)
+        loop.watch(self._fd, IN, self._ready)
 
     def close(self) -> None:
         for connection in list(self.connections):
@@ -64,7 +65,7 @@ class TcpDoor:
 
     def _resume(self) -> None:
         if self._fd >= 0:
-            self.loop.watch(self._fd, select.EPOLLIN, self._ready)
+            self.loop.watch(self._fd, IN, self._ready)
 
 
 class Connection:
@@ -79,7 +80,7 @@ class Connection:
         self._fd = sock.fileno()
         self._unread = bytearray()
         self._unsent = bytearray()
-        self._events = int(select.EPOLLIN)
+        self._events = IN
         self._timer: Timer = door.loop.call_later(DEADLINE, self.close)
         door.loop.watch(self._fd, self._events, self._ready)
 
@@ -94,9 +95,9 @@ class Connection:
 
     def _ready(self, events: int) -> None:
         try:
-            if events & select.EPOLLOUT:
+            if events & OUT:
                 self._push()
-            if events & ~select.EPOLLOUT and len(self._unsent) < UNSENT_MAX:
+            if events & ~OUT and len(self._unsent) < UNSENT_MAX:
                 data = self._sock.recv(_CHUNK)
                 if not data:
                     self.close()
@@ -142,7 +143,7 @@ class Connection:
         except OSError:
             self.close()
             return
-        wanted = (select.EPOLLOUT if self._unsent else 0) | (select.EPOLLIN if len(self._unsent) < UNSENT_MAX else 0)
+        wanted = (OUT if self._unsent else 0) | (IN if len(self._unsent) < UNSENT_MAX else 0)
         if wanted != self._events:
             self._events = wanted
             self._door.loop.rewatch(self._fd, wanted)

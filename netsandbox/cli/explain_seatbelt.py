@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 
-from netsandbox.cli.dry_run import profile_text
+from netsandbox.cli.dry_run import dry_profile
 from netsandbox.cli.explain import read_target
 from netsandbox.cli.options import Parsed
 from netsandbox.cli.output import put
@@ -68,7 +68,7 @@ def answer(parsed: Parsed, policy: Policy, settings: RunSettings) -> int:
         )
     word = parsed.words[0]
     asked, notes = questions(word, policy.default_ports)
-    answers = explained(profile_text(policy, settings), asked)
+    answers = explained(dry_profile(policy, settings), asked)
     allowed = answers[0].verdict == ALLOWED
     if "json" in parsed.flags:
         put(json.dumps(as_json(word, answers, notes, allowed=allowed), indent=2))

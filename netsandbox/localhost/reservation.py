@@ -15,6 +15,7 @@ from netsandbox_portmap.window import WindowError, take_window
 from netsandbox.errors import HostError, UsageError
 from netsandbox.linux import plan, ports
 from netsandbox.linux.view import FILES
+from netsandbox.record import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,8 +32,21 @@ HOST_LOCKS = "/tmp/netsandbox-ports"  # noqa: S108 (one file for all users; open
 FEW = 10  # ports of a window in which one that is taken on the host is missed
 
 
+@record
+class MapDoors:
+    """What a port map says of doors, as `PortMap.create` has it; 0 stands for none."""
+
+    door: int
+    passing: tuple[int, ...]
+    egress: int = 0
+    resolver: int = 0
+    token: bytes | None = None
+
+
 class Reservation:
     """Take it, start the session with what it says, and close it when the session has ended."""
+
+    library = ""  # the preload library, where it is not the one beside its package
 
     def __init__(self, settings: LocalhostSettings, state: str) -> None:
         self.settings = settings
@@ -46,6 +60,7 @@ class Reservation:
                 self._window = self._take_window()
                 self._check_published()
                 self._bind_fixed()
+            self._take_doors()
             if settings.engine == "preload":
                 self.map = self._make_map(state)
         except BaseException:
@@ -98,7 +113,7 @@ class Reservation:
         if self.map is not None:
             from netsandbox_interpose.library import inject
 
-            return inject(inner)
+            return inject(inner, self.library)
         return inner
 
     def covers(self) -> tuple[tuple[str, str], ...]:
@@ -188,7 +203,7 @@ class Reservation:
             REWIRE_PORT: native.lib.NS_STRATEGY_PORT,
         }
         try:
-            path, door, doors = self._map_place(state)
+            path, doors = self._map_path(state), self._map_doors()
             return PortMap.create(
                 native,
                 path,
@@ -196,18 +211,22 @@ class Reservation:
                 device="0.0.0.0" if any_device else window.device,  # noqa: S104 (the map's word for any)
                 window_base=window.base,
                 window_count=window.count,
-                door=door,
-                passing=(*doors, *wanted.connect_host),
+                **{**vars(doors), "passing": (*doors.passing, *wanted.connect_host)},
             )
         except OSError as error:
             advice = "free space there, or set XDG_STATE_HOME to a directory that can be written"
             raise HostError(f"cannot make a port map in {state}: {error.strerror}; {advice}") from None
 
-    def _map_place(self, state: str) -> tuple[str, int, tuple[int, ...]]:
-        """The map's path, the door where the library asks, and all doors, which are never rewritten."""
+    def _take_doors(self) -> None:
+        """Nothing: the doors are made inside of the session. Where they are the host's, they are taken here."""
+
+    def _map_path(self, state: str) -> str:
         from netsandbox.localhost.map_folder import new_path
 
-        return new_path(state), ports.ASKING, (ports.DNS, ports.MIXED, ports.ASKING)
+        return new_path(state)
+
+    def _map_doors(self) -> MapDoors:
+        return MapDoors(ports.ASKING, (ports.DNS, ports.MIXED, ports.ASKING))
 
 
 def _native() -> Native:

@@ -1,4 +1,4 @@
-"""Listening sockets on both addresses of localhost at one number, which the kernel chooses and nobody shares.
+"""Sockets on both addresses of localhost at one number, which the kernel chooses and nobody shares.
 
 The loopback is everybody's here. So no SO_REUSEADDR: on a Mac it would let another program bind beside us. Both
 addresses, since a client that is told `localhost` may try either, and the one we did not have would be free for others.
@@ -21,11 +21,13 @@ NO_IPV6 = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
 class DoorSockets:
-    """One number of localhost, held until `close`; `listening` ones belong to the door that serves them."""
+    """One number of localhost, held until `close`; those that listen, or take datagrams, are their door's to serve."""
 
-    def __init__(self, avoid: Container[int], *, listens: bool) -> None:
+    def __init__(self, avoid: Container[int], *, listens: bool, takes_datagrams: bool = False) -> None:
         self.sockets: list[_socket.socket] = []
+        self.datagrams: list[_socket.socket] = []
         self.port = 0
+        self._takes_datagrams = takes_datagrams
         for _ in range(TRIES):
             if self._take(avoid):
                 break
@@ -37,18 +39,21 @@ class DoorSockets:
                 sock.listen(BACKLOG)
 
     def close(self) -> None:
-        while self.sockets:
-            self.sockets.pop().close()
+        for sockets in (self.sockets, self.datagrams):
+            while sockets:
+                sockets.pop().close()
 
     def _take(self, avoid: Container[int]) -> bool:
+        """Whether both addresses are ours at one number; where there is no IPv6, the one that there is."""
+        has_one = False
         try:
-            self.sockets.append(_bound(_socket.AF_INET, "127.0.0.1", 0))
-            self.port = self.sockets[0].getsockname()[1]
+            self._bind(_socket.AF_INET, "127.0.0.1", 0)
             if self.port in avoid:
                 return False
-            self.sockets.append(_bound(_socket.AF_INET6, "::1", self.port))
+            has_one = True
+            self._bind(_socket.AF_INET6, "::1", self.port)
         except OSError as error:
-            if error.errno in NO_IPV6 and self.sockets:
+            if error.errno in NO_IPV6 and has_one:
                 return True
             if error.errno == errno.EADDRINUSE:
                 return False
@@ -56,9 +61,15 @@ class DoorSockets:
             raise HostError(f"cannot make a door on localhost: {error.strerror}; see `netsandbox doctor`") from None
         return True
 
+    def _bind(self, family: int, address: str, port: int) -> None:
+        self.sockets.append(_bound(family, _socket.SOCK_STREAM, address, port))
+        self.port = self.sockets[0].getsockname()[1]
+        if self._takes_datagrams:
+            self.datagrams.append(_bound(family, _socket.SOCK_DGRAM, address, self.port))
 
-def _bound(family: int, address: str, port: int) -> _socket.socket:
-    sock = _socket.socket(family, _socket.SOCK_STREAM)
+
+def _bound(family: int, kind: int, address: str, port: int) -> _socket.socket:
+    sock = _socket.socket(family, kind)
     try:
         if family == _socket.AF_INET6:
             sock.setsockopt(_socket.IPPROTO_IPV6, _socket.IPV6_V6ONLY, 1)

@@ -1,36 +1,38 @@
-"""Opens the door of a session on a Mac: HTTP and SOCKS5 on both addresses of localhost, for those who have the token.
+"""Opens the doors of a session on a Mac, on both addresses of localhost.
 
-No transparent door and no resolver: Seatbelt refuses what would need them, and the proxy looks names up itself.
+One is for those who have the token: HTTP, SOCKS5, and connections that the preload library brings. The other answers
+DNS and asks for nothing: who comes there from elsewhere learns whether this policy allows a name, and gets an address
+that is of no use without the token.
 """
 
 from __future__ import annotations
 
 import gc
 
-from netsandbox_dns.guard import TunnelGuard
-from netsandbox_dns.pool import SyntheticPool
+from netsandbox_dns.door import UdpDoor
+from netsandbox_dns.stream import TcpDoor
 from netsandbox_proxy.door import MixedDoor
 from netsandbox_proxy.limits import Limits
 
-from netsandbox.doors import upstream_of
-from netsandbox.gate import Gate
+from netsandbox.judges import Judges
+from netsandbox.macos.token import TOKEN_BYTES, password
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import _socket
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection
 
     from netsandbox_proxy.contract import Parent
 
     from netsandbox.audit.log import AuditLog
     from netsandbox.host_resolver import HostResolver
     from netsandbox.loop import Loop
+    from netsandbox.macos.door_sockets import DoorSockets
     from netsandbox.policy.ip import Address
     from netsandbox.policy.policy import Policy
 
 
 class MacDoors:
-    """Serves the listening *sockets*, which it owns."""
+    """Serves the sockets, which it owns: *mixed* those that listen, *dns* both kinds."""
 
     def __init__(
         self,
@@ -38,39 +40,32 @@ class MacDoors:
         policy: Policy,
         log: AuditLog,
         resolver: HostResolver,
-        sockets: Sequence[_socket.socket],
+        mixed: DoorSockets,
+        dns: DoorSockets,
         *,
         token: bytes,
         own: Callable[[], Collection[Address]],
         parent: Parent | None,
     ) -> None:
-        if not token:
+        if len(token) != TOKEN_BYTES:
             raise ValueError("a door on the shared loopback needs a token")
         gc.enable()
-        self._upstream = upstream_of(loop, resolver)
-        gate = Gate(
-            policy,
-            log,
-            self._upstream,
-            SyntheticPool(),
-            TunnelGuard(),
-            own=own,
-            attribute=_nobody_knows,
-            clock=loop.now,
-            parent=parent,
-        )
-        limits = Limits()
-        self._doors = [MixedDoor(loop, gate, sock, limits, token) for sock in sockets]
+        self._judges = judges = Judges(loop, policy, log, resolver, own=own, attribute=_nobody_knows, parent=parent)
+        limits, secret = Limits(), password(token)
+        self._tcp = [MixedDoor(loop, judges.gate, sock, limits, secret) for sock in mixed.sockets]
+        self._resolving: list[UdpDoor | TcpDoor] = []
+        self._resolving += [UdpDoor(loop, sock, judges.resolver, bound=True) for sock in dns.datagrams]
+        self._resolving += [TcpDoor(loop, sock, judges.resolver) for sock in dns.sockets]
 
     @property
     def flows(self) -> int:
         """Connections that are still open."""
-        return sum(door.flows for door in self._doors)
+        return sum(door.flows for door in self._tcp)
 
     def close(self) -> None:
-        for door in self._doors:
-            door.close()
-        self._upstream.close()
+        for close in [door.close for door in self._tcp] + [door.close for door in self._resolving]:
+            close()
+        self._judges.close()
 
 
 def _nobody_knows(source: tuple[str, int]) -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from netsandbox_portmap.strategies import FAIL, ISOLATE, REWIRE_DEVICE, REWIRE_PORT
+from netsandbox_portmap.strategies import FAIL, ISOLATE
 
 from netsandbox.errors import UsageError
 from netsandbox.localhost.settings import LocalhostSettings
 
-ENGINES = {FAIL: "kernel", REWIRE_DEVICE: "preload", REWIRE_PORT: "preload"}  # Seatbelt alone keeps `fail`
 
-
-def mac_settings(wanted: LocalhostSettings) -> LocalhostSettings:
-    """*wanted* with the engine that there is for its strategy."""
+def mac_settings(wanted: LocalhostSettings, *, library: bool) -> LocalhostSettings:
+    """*wanted* with the engine that there is for its strategy: the *library*, or for `fail` Seatbelt alone."""
     if wanted.strategy == ISOLATE:
         raise UsageError(
             "isolate does not exist on macOS, where all programs share one localhost; use --network-strategy fail (a"
@@ -27,4 +25,5 @@ def mac_settings(wanted: LocalhostSettings) -> LocalhostSettings:
             "Seatbelt knows no loopback address but localhost; leave out --listening-loopback, or use"
             " --network-strategy rewire-device"
         )
-    return LocalhostSettings(**{**vars(wanted), "engine": ENGINES[wanted.strategy]})
+    engine = "preload" if library or wanted.strategy != FAIL else "kernel"
+    return LocalhostSettings(**{**vars(wanted), "engine": engine})

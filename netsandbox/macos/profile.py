@@ -1,4 +1,7 @@
-"""The profile of one session, from its policy, its places and its doors."""
+"""The profile of one session, from its policy, its places and its ports: those that it has, or stand-ins for them.
+
+There is one way to make it, so that `run --dry-run` prints what `run` applies.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,9 @@ from netsandbox.audit.places import state_home
 from netsandbox.errors import UsageError
 from netsandbox.linux.view import packages
 from netsandbox.localhost.reservation import HOST_LOCKS
+from netsandbox.macos.signed import signed_home
 from netsandbox.policy.policy import FILTERED, ONLINE
+from netsandbox.record import record
 from netsandbox.seatbelt.profile_settings import (
     DOORS,
     NOTHING,
@@ -23,12 +28,23 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from netsandbox.macos.reservation import MacReservation
     from netsandbox.policy.policy import Policy
     from netsandbox.settings import RunSettings
 
 ROTATED = 6  # logs beside the newest
 TERMINALS = "/dev/tty"
+
+
+@record
+class SessionPorts:
+    """The window and the doors, as numbers of localhost; 0 stands for none."""
+
+    strategy: str
+    base: int
+    count: int
+    http: int
+    dns: int
+    asking: int
 
 
 def has_door(policy: Policy) -> bool:
@@ -40,46 +56,46 @@ def profile_text(
     policy: Policy,
     settings: RunSettings,
     environment: Mapping[bytes, bytes],
-    reservation: MacReservation,
+    ports: SessionPorts,
     command: str,
     *,
     log: str,
+    port_map: str,
     stdin: int,
+    runs: tuple[str, ...] = (),
 ) -> str:
-    """What the kernel is to enforce, or an error."""
+    """What the kernel is to enforce, or an error. *log* and *port_map* are paths; empty: there is no map."""
     planned = ProfileSettings(
         working=_working(),
         home=_text(environment, b"HOME"),
         temporary=_temporary(environment),
-        executables=_executables(command, _text(environment, b"PATH")),
+        executables=(*programs(command, _text(environment, b"PATH")), *runs),
         terminal=_terminal(stdin),
-        own=_own(settings, reservation, log),
-        network=_network(policy, reservation),
+        own=_own(settings, log, port_map),
+        network=_network(policy, settings, ports),
     )
     return session_profile(resolve(planned, os.path.realpath, os.path.isdir))
 
 
-def _network(policy: Policy, reservation: MacReservation) -> NetworkSettings:
-    window, local = reservation.window, reservation.settings
-    assert window is not None
-    door = has_door(policy)
+def _network(policy: Policy, settings: RunSettings, ports: SessionPorts) -> NetworkSettings:
     return NetworkSettings(
-        mode=DOORS if door else NOTHING,
-        http_door=reservation.mixed.port if door else 0,
-        asking_door=reservation.asking.port if reservation.asking is not None else 0,
-        strategy=local.strategy,
-        base=window.base,
-        count=window.count,
-        connect_host=local.connect_host,
+        mode=DOORS if has_door(policy) else NOTHING,
+        http_door=ports.http,
+        dns_door=ports.dns,
+        asking_door=ports.asking,
+        strategy=ports.strategy,
+        base=ports.base,
+        count=ports.count,
+        connect_host=settings.localhost.connect_host,
         unix_sockets=tuple(policy.allow_unix_sockets),
     )
 
 
-def _own(settings: RunSettings, reservation: MacReservation, log: str) -> OwnPlaces:
+def _own(settings: RunSettings, log: str, port_map: str) -> OwnPlaces:
     return OwnPlaces(
         hidden=(state_home(), HOST_LOCKS, *_logs(settings, log)),
-        sealed=(*packages(), *settings.configs),
-        port_map=reservation.map.path if reservation.map is not None else "",
+        sealed=(*packages(), signed_home(), *settings.configs),
+        port_map=port_map,
     )
 
 
@@ -97,7 +113,7 @@ def _temporary(environment: Mapping[bytes, bytes]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((named, "/tmp")))  # noqa: S108
 
 
-def _executables(command: str, path: str) -> tuple[str, ...]:
+def programs(command: str, path: str) -> tuple[str, ...]:
     """The command itself, wherever it is: that it may run was the user's word."""
     if "/" in command:
         return (os.path.abspath(command),) if os.path.isfile(command) else ()

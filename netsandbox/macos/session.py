@@ -13,10 +13,15 @@ from netsandbox.audit.places import made_state_home, session_dir
 from netsandbox.environment import session_environment
 from netsandbox.errors import HostError, NetsandboxError, UsageError
 from netsandbox.linux.stdio import check_stdio
+from netsandbox.localhost.notices import Notices
+from netsandbox.macos.introduction import introduction
+from netsandbox.macos.launching import library_trouble, way_of
 from netsandbox.macos.localhost_settings import mac_settings
-from netsandbox.macos.profile import has_door, profile_text
+from netsandbox.macos.profile import has_door, profile_text, programs
+from netsandbox.macos.release import check_release
 from netsandbox.macos.reservation import MacReservation
-from netsandbox.macos.token import new_token, with_proxy
+from netsandbox.macos.token import with_proxy
+from netsandbox.macos.without_library import notice, stricter
 from netsandbox.seatbelt.tag import new_tag, tagged
 
 TYPE_CHECKING = False
@@ -27,6 +32,9 @@ if TYPE_CHECKING:
     from netsandbox_proxy.contract import Parent
 
     from netsandbox.audit.log import AuditLog
+    from netsandbox.localhost.settings import LocalhostSettings
+    from netsandbox.macos.applied import Applied
+    from netsandbox.macos.launching import Way
     from netsandbox.macos.supervisor import MacSupervisor
     from netsandbox.macos.system import System
     from netsandbox.policy.policy import Policy
@@ -49,6 +57,7 @@ class MacSession:
         self._owner = owner
         self._sealed = sealed
         self._system = system
+        self._way: Way | None = None
         self._supervisor: MacSupervisor | None = None
 
     def run(
@@ -60,16 +69,42 @@ class MacSession:
     ) -> int:
         """Run *command* to its end; its wait status. Whatever is raised, it has not run, or has ended."""
         check_stdio(stdio)
-        local = mac_settings(self._owner.settings.localhost)
-        reservation = MacReservation(local, made_state_home(), self._owner.id)
+        check_release(self._host.release)
+        self._way = way_of(self._host)
+        local = self._local_settings(Notices(stdio[2]))
+        decided = policy()
+        reservation = MacReservation(
+            local, made_state_home(), self._owner.id, opens=has_door(decided), library=self._host.library
+        )
         try:
             if self._owner.settings.name is not None:
                 reservation.take_name(self._owner.settings.name)
-            return self._run(reservation, policy(), command, environment, stdio)
+            if self._owner.settings.verbose:
+                self._introduce(reservation, command[0], environment, Notices(stdio[2]))
+            return self._run(reservation, decided, command, environment, stdio)
         finally:
             reservation.close()
             if self._supervisor is not None and self._supervisor.control is not None:
                 self._supervisor.control.close()
+
+    def _local_settings(self, notices: Notices) -> LocalhostSettings:
+        """What the user wants, as far as it can be had with the library or without."""
+        assert self._way is not None
+        wanted, trouble = self._owner.settings.localhost, library_trouble(self._host, self._way)
+        if trouble:
+            wanted = stricter(wanted, trouble)
+            notices.say(notice(trouble))
+        return mac_settings(wanted, library=not trouble)
+
+    def _introduce(
+        self, reservation: MacReservation, command: str, environment: Mapping[bytes, bytes], notices: Notices
+    ) -> None:
+        window, found = reservation.window, programs(command, os.fsdecode(environment.get(b"PATH", b"")))
+        assert window is not None
+        program = os.path.realpath(found[0]) if found else ""
+        opens, library = reservation.mixed is not None, reservation.map is not None
+        for line in introduction(reservation.settings.strategy, window, program, opens=opens, library=library):
+            notices.say(line)
 
     def _run(
         self,
@@ -80,17 +115,29 @@ class MacSession:
         stdio: tuple[int, int, int],
     ) -> int:
         began = time.monotonic()
-        log, settings, token, tag = self._owner.log, self._owner.settings, new_token(), new_tag()
+        assert self._way is not None
+        log, settings, tag = self._owner.log, self._owner.settings, new_tag()
         try:
             self._check_log(log.path)
             profile = tagged(
-                profile_text(policy, settings, environment, reservation, command[0], log=log.path, stdin=stdio[0]), tag
+                profile_text(
+                    policy,
+                    settings,
+                    environment,
+                    reservation.ports(),
+                    command[0],
+                    log=log.path,
+                    port_map=reservation.map.path if reservation.map is not None else "",
+                    stdin=stdio[0],
+                    runs=self._way.runs,
+                ),
+                tag,
             )
-            inside = self._environment(policy, reservation, environment, token)
+            inside = self._environment(reservation, environment)
             if not self._write_start(command, policy, reservation):
                 raise HostError(f"the audit log cannot be written: {log.failed}; free space or use --audit-log")
             try:
-                status = self._serve(reservation, policy, command, profile, inside, stdio, token, tag)
+                status = self._serve(reservation, policy, command, profile, inside, stdio, tag)
             except NetsandboxError as error:
                 log.write("session.end", status=error.status, ms=_since(began))
                 raise
@@ -108,23 +155,20 @@ class MacSession:
         profile: str,
         environment: Mapping[bytes, bytes],
         stdio: tuple[int, int, int],
-        token: bytes,
         tag: str,
     ) -> int:
         from netsandbox.host_resolver import host_resolver
-        from netsandbox.macos.applied import Applied
         from netsandbox.macos.supervisor import MacSupervisor
-        from netsandbox.macos.system import this_mac
         from netsandbox.macos.trusted_imports import trust_imports
         from netsandbox.signals import Forwarder
 
-        system = self._system or this_mac()
+        way = self._way
+        assert way is not None
         supervisor = self._supervisor = MacSupervisor(
-            system,
+            self._host,
             policy,
             self._owner.log,
             reservation,
-            token=token,
             tag=tag,
             resolver=host_resolver(self._owner.settings),
             parent=self._parent(),
@@ -137,7 +181,7 @@ class MacSession:
             trust_imports(sealed=self._sealed)
             supervisor.settle()
             forwarder.hold()
-            applied = Applied(system.helper, command, profile, environment, stdio, closed_port=reservation.closed.port)
+            applied = way.start(command, profile, environment, stdio, closed_port=reservation.closed.port)
             forwarder.release()
             supervisor.run(applied)
         finally:
@@ -147,13 +191,20 @@ class MacSession:
             supervisor.close()
         return supervisor.status
 
-    def _environment(
-        self, policy: Policy, reservation: MacReservation, outer: Mapping[bytes, bytes], token: bytes
-    ) -> dict[bytes, bytes]:
+    @property
+    def _host(self) -> System:
+        """Asked for when the first thing of it is needed: a Mac may have to sign its helper then."""
+        if self._system is None:
+            from netsandbox.macos.system import this_mac
+
+            self._system = this_mac()
+        return self._system
+
+    def _environment(self, reservation: MacReservation, outer: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
         inner = session_environment(outer, self._owner.id, proxy_env=False)
         inner = {name: value for name, value in inner.items() if not name.startswith(b"DYLD_")}
-        if self._owner.settings.proxy_env and has_door(policy):
-            inner = with_proxy(inner, reservation.mixed.port, token)
+        if self._owner.settings.proxy_env and reservation.mixed is not None:
+            inner = with_proxy(inner, reservation.mixed.port, reservation.token)
         return reservation.environment(inner)
 
     def _check_log(self, path: str) -> None:

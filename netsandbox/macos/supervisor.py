@@ -12,7 +12,6 @@ from netsandbox.errors import HostError
 from netsandbox.loop import IN
 from netsandbox.macos.doors import MacDoors
 from netsandbox.macos.localhost import MacLocalhost
-from netsandbox.macos.profile import has_door
 from netsandbox.macos.refusals import Refusals
 from netsandbox.supervisor import KILLED, LINGER_SECONDS, PATIENCE, SETTLING_ROUNDS, SIGTERM
 
@@ -39,7 +38,6 @@ class MacSupervisor:
         log: AuditLog,
         reservation: MacReservation,
         *,
-        token: bytes,
         tag: str,
         resolver: HostResolver,
         parent: Parent | None,
@@ -60,12 +58,18 @@ class MacSupervisor:
         self.status = KILLED
         try:
             self._refusals = Refusals(loop, log, system.log, tag, closed_port=reservation.closed.port)
-            if has_door(policy):
-                own = system.own_addresses(loop.now)
-                sockets = reservation.mixed.sockets
-                self._doors = MacDoors(loop, policy, log, resolver, sockets, token=token, own=own, parent=parent)
-            else:
-                reservation.mixed.close()  # nobody would serve it, and the profile does not open it
+            if reservation.mixed is not None and reservation.dns is not None:
+                self._doors = MacDoors(
+                    loop,
+                    policy,
+                    log,
+                    resolver,
+                    reservation.mixed,
+                    reservation.dns,
+                    token=reservation.token,
+                    own=system.own_addresses(loop.now),
+                    parent=parent,
+                )
             if reservation.map is not None:
                 self._localhost = MacLocalhost(loop, log, reservation, stderr=stderr)
             self._open_control()

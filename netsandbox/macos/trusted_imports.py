@@ -12,7 +12,7 @@ from _frozen_importlib import BuiltinImporter, FrozenImporter
 
 from netsandbox.sealing import DOORS, LAST_WORDS, load_needed
 
-LINUX = ("netsandbox.linux.", "netsandbox.supervisor", "netsandbox.localhost.service")
+LINUX = ("netsandbox.linux.", "netsandbox.supervisor", "netsandbox.doors", "netsandbox.localhost.service")
 NEEDED = (
     *(name for name in DOORS if not name.startswith(LINUX)),
     "netsandbox.macos.supervisor",

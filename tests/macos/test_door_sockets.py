@@ -71,13 +71,13 @@ def test_where_everything_is_taken_there_is_an_error_and_nothing_stays_open() ->
         DoorSockets(Everything(), listens=False)
 
 
-def failing(monkeypatch: pytest.MonkeyPatch, number: int, family: int) -> None:
+def failing(monkeypatch: pytest.MonkeyPatch, number: int, family: int, of: int = socket.SOCK_STREAM) -> None:
     real = door_sockets._bound
 
-    def bound(wanted: int, address: str, port: int) -> Any:
-        if wanted == family:
+    def bound(wanted: int, kind: int, address: str, port: int) -> Any:
+        if (wanted, kind) == (family, of):
             raise OSError(number, "no")
-        return real(wanted, address, port)
+        return real(wanted, kind, address, port)
 
     monkeypatch.setattr(door_sockets, "_bound", bound)
 
@@ -85,8 +85,54 @@ def failing(monkeypatch: pytest.MonkeyPatch, number: int, family: int) -> None:
 @pytest.mark.parametrize("number", [errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT])
 def test_a_host_without_ipv6_has_one_address(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     failing(monkeypatch, number, socket.AF_INET6)
+    door = DoorSockets((), listens=True, takes_datagrams=True)
+    assert (len(door.sockets), len(door.datagrams)) == (1, 1)
+    door.close()
+
+
+def test_a_host_without_ipv4_has_no_door(monkeypatch: pytest.MonkeyPatch) -> None:
+    failing(monkeypatch, errno.EADDRNOTAVAIL, socket.AF_INET, socket.SOCK_DGRAM)
+    with pytest.raises(HostError, match="cannot make a door"):
+        DoorSockets((), listens=True, takes_datagrams=True)
+
+
+def test_datagrams_come_at_the_same_number_to_both_addresses() -> None:
+    door = DoorSockets((), listens=True, takes_datagrams=True)
+    families = [socket.AF_INET, socket.AF_INET6]
+    assert [sock.family for sock in door.datagrams] == families == [sock.family for sock in door.sockets]
+    for sock, address in zip(door.datagrams, ("127.0.0.1", "::1"), strict=True):
+        with socket.socket(sock.family, socket.SOCK_DGRAM) as client:
+            client.sendto(b"asked", (address, door.port))
+            assert sock.recv(16) == b"asked"
+        with socket.socket(sock.family, socket.SOCK_DGRAM) as other:
+            other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            with pytest.raises(OSError, match="in use"):
+                other.bind((address, door.port))
+    door.close()
+    assert door.datagrams == []
+
+
+def test_a_number_that_is_taken_for_datagrams_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    real, refused = door_sockets._bound, []
+
+    def bound(family: int, kind: int, address: str, port: int) -> Any:
+        if kind == socket.SOCK_DGRAM and len(refused) < 2:
+            refused.append(port)
+            raise OSError(errno.EADDRINUSE, "in use")
+        return real(family, kind, address, port)
+
+    monkeypatch.setattr(door_sockets, "_bound", bound)
+    door = DoorSockets((), listens=True, takes_datagrams=True)
+    assert len(refused) == 2
+    assert {sock.getsockname()[1] for sock in (*door.sockets, *door.datagrams)} == {door.port}
+    door.close()
+
+
+def test_without_need_no_datagrams_are_taken() -> None:
     door = DoorSockets((), listens=True)
-    assert len(door.sockets) == 1
+    assert door.datagrams == []
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+        free.bind(("127.0.0.1", door.port))
     door.close()
 
 

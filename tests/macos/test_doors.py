@@ -1,14 +1,17 @@
-"""The door of a session on a Mac: the same gate, behind a token."""
+"""The doors of a session on a Mac: the same gate behind a token, and a resolver that knows the same addresses."""
 
 from __future__ import annotations
 
 import base64
+import json
 import socket
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import dnslib
 import pytest
 
 from netsandbox.audit.log import AuditLog
@@ -20,59 +23,255 @@ from netsandbox.policy.policy import Policy
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="plays a Mac on Linux; test_on_a_mac.py needs no play")
 
-TOKEN = b"0123456789abcdef0123456789abcdef"
+TOKEN = bytes(range(16))
+PATIENCE = 20.0
+ADDRESSES = ["127.0.0.1", "::1"]
 
 
-def open_doors(loop: Loop, log: Any, sockets: DoorSockets, token: bytes = TOKEN) -> MacDoors:
-    return MacDoors(
-        loop,
-        Policy(allow_domains=["allowed.test"]),
-        log,
-        HostResolver(()),
-        sockets.sockets,
-        token=token,
-        own=frozenset,
-        parent=None,
-    )
+class Opened:
+    """Doors in a thread; `records` is what was written once they are closed."""
+
+    def __init__(self, folder: Path, origin: int, servers: tuple[tuple[str, int], ...], token: bytes = TOKEN) -> None:
+        self.loop = Loop()
+        self.mixed = DoorSockets((), listens=True)
+        self.dns = DoorSockets((), listens=True, takes_datagrams=True)
+        self._path = folder / "audit.jsonl"
+        self.log = AuditLog.open(str(self._path), "20261116T000000000-0000000000000000", cap_bytes=None)
+        rules = [f"allowed.test:{origin}", f"*.wild.test:{origin}"]
+        policy = Policy(allow_domains=rules, allow_addresses=[f"127.0.0.1:{origin}"])
+        self.doors = MacDoors(
+            self.loop,
+            policy,
+            self.log,
+            HostResolver(servers),
+            self.mixed,
+            self.dns,
+            token=token,
+            own=frozenset,
+            parent=None,
+        )
+        self._bell = socket.socketpair()
+        self.loop.watch(self._bell[0].fileno(), 1, lambda events: self.loop.stop())
+        self._thread = threading.Thread(target=self.loop.run)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._bell[1].close()
+        self._thread.join(PATIENCE)
+        self._bell[0].close()
+        self.doors.close()
+        assert self.doors.flows == 0
+        self.log.close()
+        self.loop.close()
+
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self._path.read_text().splitlines()]
+
+    def of(self, event: str, verdict: str) -> list[dict[str, Any]]:
+        return [each for each in self.records if each["event"] == event and each.get("verdict") == verdict]
+
+    def ask(self, name: str, address: str = "127.0.0.1", kind: str = "A", *, tcp: bool = False) -> dnslib.DNSRecord:
+        data = bytes(dnslib.DNSRecord.question(name, kind).pack())
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        with socket.socket(family, socket.SOCK_STREAM if tcp else socket.SOCK_DGRAM) as client:
+            client.settimeout(PATIENCE)
+            client.connect((address, self.dns.port))
+            if not tcp:
+                client.send(data)
+                return dnslib.DNSRecord.parse(client.recv(4096))
+            client.sendall(len(data).to_bytes(2, "big") + data)
+            size = int.from_bytes(client.recv(2, socket.MSG_WAITALL), "big")
+            return dnslib.DNSRecord.parse(client.recv(size, socket.MSG_WAITALL))
+
+    def fetch(self, to: str, port: int, token: bytes = TOKEN, address: str = "127.0.0.1") -> bytes:
+        """As a program with the library in it: a preamble, then its own words. Empty for a reset."""
+        preamble = b"\1\4" + port.to_bytes(2, "big") + socket.inet_aton(to).ljust(16, b"\0") + token
+        with socket.create_connection((address, self.mixed.port), PATIENCE) as client:
+            try:
+                client.sendall(preamble + b"GET / HTTP/1.1\r\nHost: allowed.test\r\nConnection: close\r\n\r\n")
+                return client.recv(4096)
+            except ConnectionResetError:
+                return b""
 
 
-def test_a_door_without_a_token_is_not_opened(tmp_path: Path) -> None:
+class Origin:
+    """A server that counts who comes."""
+
+    def __init__(self) -> None:
+        self.accepts = 0
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._server.getsockname()[1]
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                client, _ = self._server.accept()
+            except OSError:
+                return
+            self.accepts += 1
+            with client:
+                client.recv(4096)
+                client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
+
+    def close(self) -> None:
+        self._server.shutdown(socket.SHUT_RDWR)
+        self._server.close()
+        self._thread.join(PATIENCE)
+
+
+class NameServer:
+    """The world's names: every name is 127.0.0.1, and `asked` is who was asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self._sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._sock.bind(("127.0.0.1", 0))
+        self.place: tuple[str, int] = self._sock.getsockname()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        while True:
+            data, peer = self._sock.recvfrom(4096)
+            if not data:
+                return
+            request = dnslib.DNSRecord.parse(data)
+            self.asked.append(str(request.q.qname).rstrip(".").lower())
+            reply = request.reply()
+            if request.q.qtype == dnslib.QTYPE.A:
+                reply.add_answer(dnslib.RR(request.q.qname, dnslib.QTYPE.A, rdata=dnslib.A("127.0.0.1"), ttl=1))
+            self._sock.sendto(reply.pack(), peer)
+
+    def close(self) -> None:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as last:
+            last.sendto(b"", self.place)
+        self._thread.join(PATIENCE)
+        self._sock.close()
+
+
+@pytest.fixture
+def origin() -> Iterator[Origin]:
+    origin = Origin()
+    yield origin
+    origin.close()
+
+
+@pytest.fixture
+def names() -> Iterator[NameServer]:
+    names = NameServer()
+    yield names
+    names.close()
+
+
+@pytest.fixture
+def opened(tmp_path: Path, origin: Origin, names: NameServer) -> Iterator[Callable[[], Opened]]:
+    made: list[Opened] = []
+
+    def opened() -> Opened:
+        made.append(Opened(tmp_path, origin.port, (names.place,)))
+        return made[-1]
+
+    yield opened
+    for each in made:
+        each.close()
+
+
+@pytest.mark.parametrize("token", [b"", TOKEN[:-1]])
+def test_a_door_without_a_token_is_not_opened(tmp_path: Path, token: bytes) -> None:
     """INV-1: on a loopback that everybody shares it would be everybody's proxy."""
-    sockets = DoorSockets((), listens=True)
+    door = DoorSockets((), listens=False)
     with pytest.raises(ValueError, match="token"):
-        open_doors(Loop(), None, sockets, token=b"")
-    sockets.close()
+        MacDoors(Loop(), Policy(), None, HostResolver(()), door, door, token=token, own=frozenset, parent=None)  # type: ignore[arg-type]
+    door.close()
 
 
 @pytest.mark.attack(182)
-@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
-def test_with_the_token_the_gate_decides_and_without_it_nobody_is_asked(tmp_path: Path, address: str) -> None:
-    loop, sockets = Loop(), DoorSockets((), listens=True)
-    log = AuditLog.open(str(tmp_path / "audit.jsonl"), "20261116T000000000-0000000000000000", cap_bytes=None)
-    doors = open_doors(loop, log, sockets)
-    answers: list[bytes] = []
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_with_the_token_the_gate_decides_and_without_it_nobody_is_asked(opened: Any, address: str) -> None:
+    doors = opened()
+    answers = []
+    for password in (TOKEN.hex(), "1" * 32, TOKEN.decode("latin-1")):
+        with socket.create_connection((address, doors.mixed.port), PATIENCE) as client:
+            secret = base64.b64encode(b"x:" + password.encode("latin-1"))
+            client.sendall(
+                b"GET http://denied.test/ HTTP/1.1\r\nHost: denied.test\r\nConnection: close\r\n"
+                b"Proxy-Authorization: Basic " + secret + b"\r\n\r\n"
+            )
+            answers.append(client.recv(4096).split(b" ")[1])
+    assert answers == [b"403", b"407", b"407"]
+    denied = doors.of("egress", "deny")
+    assert [each.get("host") for each in denied] == ["denied.test", None, None]
+    assert TOKEN.hex() not in json.dumps(doors.records)
 
-    def ask() -> None:
-        for password in (TOKEN, b"1" * 32):
-            with socket.create_connection((address, sockets.port), 5) as client:
-                secret = base64.b64encode(b"x:" + password)
-                client.sendall(
-                    b"GET http://denied.test/ HTTP/1.1\r\nHost: denied.test\r\nConnection: close\r\n"
-                    b"Proxy-Authorization: Basic " + secret + b"\r\n\r\n"
-                )
-                answers.append(client.recv(4096).split(b" ")[1])
-        loop.call_later(0, loop.stop)
 
-    thread = threading.Thread(target=ask)
-    thread.start()
-    loop.call_later(10, loop.stop)
-    loop.run()
-    thread.join(5)
+@pytest.mark.parametrize("address", ADDRESSES)
+@pytest.mark.parametrize("tcp", [False, True])
+def test_a_program_that_knows_of_no_proxy_asks_for_a_name_and_reaches_it(
+    opened: Any, origin: Origin, names: NameServer, address: str, tcp: bool
+) -> None:
+    doors = opened()
+    answer = doors.ask("Allowed.test", address, tcp=tcp)
+    given = str(answer.a.rdata)
+    assert given.startswith("198.18.")
+    assert names.asked == []
+    assert b"ok" in doors.fetch(given, origin.port, address=address)
+    assert origin.accepts == 1
+    assert set(names.asked) == {"allowed.test"}
+    (record,) = doors.of("egress", "allow")
+    assert (record["door"], record["host"], record["address"]) == ("transparent", "allowed.test", "127.0.0.1")
+    assert [each["host"] for each in doors.of("dns", "allow") if each["door"] == "dns"] == ["allowed.test"]
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+@pytest.mark.parametrize("tcp", [False, True])
+def test_a_name_that_is_not_allowed_has_no_address_and_nobody_hears_of_it(
+    opened: Any, names: NameServer, address: str, tcp: bool
+) -> None:
+    doors = opened()
+    answer = doors.ask("denied.test", address, tcp=tcp)
+    assert dnslib.RCODE[answer.header.rcode] == "NXDOMAIN"
+    assert names.asked == []
+    assert [each["host"] for each in doors.of("dns", "deny")] == ["denied.test"]
+
+
+def test_an_address_that_stands_for_nothing_is_refused(opened: Any, origin: Origin, names: NameServer) -> None:
+    """Neither a guess in the pool nor an address of the world passes because a program says so."""
+    doors = opened()
+    for address in ("198.18.0.77", "192.0.2.1"):
+        assert doors.fetch(address, origin.port) == b""
+    assert [each["door"] for each in doors.of("egress", "deny")] == ["transparent", "transparent"]
+    assert (origin.accepts, names.asked) == (0, [])
+
+
+@pytest.mark.attack(182)
+def test_the_address_of_a_name_is_of_no_use_without_the_token(opened: Any, origin: Origin) -> None:
+    """The resolver asks nobody who he is; the door does."""
+    doors = opened()
+    given = str(doors.ask("allowed.test").a.rdata)
+    assert doors.fetch(given, origin.port, token=TOKEN[::-1]) == b""
+    assert origin.accepts == 0
+    assert [(each["door"], each["reason"]) for each in doors.of("egress", "deny")] == [("transparent", "not-allowed")]
+
+
+@pytest.mark.attack(75)
+def test_a_question_that_looks_like_a_tunnel_reaches_nobody(opened: Any, names: NameServer, origin: Origin) -> None:
+    """Its twin under the same wildcard is answered, and reached."""
+    doors = opened()
+    answer = doors.ask("a" * 60 + ".wild.test")
+    assert dnslib.RCODE[answer.header.rcode] == "NXDOMAIN"
+    refused = doors.ask("www.wild.test", kind="TXT")
+    assert dnslib.RCODE[refused.header.rcode] == "REFUSED"
+    assert names.asked == []
+    assert {each["reason"] for each in doors.of("dns", "deny")} == {"tunnel-label", "query-type"}
+    assert str(doors.ask("www.wild.test").a.rdata).startswith("198.18.")
+
+
+def test_what_was_folded_is_written_at_the_end(tmp_path: Path, names: NameServer) -> None:
+    doors = Opened(tmp_path, 443, (names.place,))
+    for _ in range(5):
+        doors.ask("denied.test")
     doors.close()
-    assert doors.flows == 0
-    log.close()
-    loop.close()
-    assert answers == [b"403", b"407"]
-    written = (tmp_path / "audit.jsonl").read_text()
-    assert written.count("denied.test") >= 1
-    assert TOKEN.decode() not in written
+    assert sum(each.get("count", 1) for each in doors.of("dns", "deny")) == 5

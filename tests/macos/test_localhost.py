@@ -39,12 +39,12 @@ class Log:
 class Asked:
     """A localhost in a thread, and somebody who asks it as the library does."""
 
-    def __init__(self, held: MacReservation) -> None:
+    def __init__(self, held: MacReservation, stderr: Path) -> None:
         self.held = held
         self.log = Log()
         self.loop = Loop()
-        with open("/dev/null", "wb") as stderr:
-            self.localhost = MacLocalhost(self.loop, self.log, held, stderr=stderr.fileno())  # type: ignore[arg-type]
+        self.stderr = stderr.open("w+")
+        self.localhost = MacLocalhost(self.loop, self.log, held, stderr=self.stderr.fileno())  # type: ignore[arg-type]
 
     def ask(self, port: int, address: str = "127.0.0.1", token: bytes | None = None) -> tuple[int, int]:
         assert self.held.asking is not None
@@ -81,13 +81,15 @@ def asked(place: Path) -> Iterator[Callable[[str], Asked]]:
     made: list[Asked] = []
 
     def asked(strategy: str) -> Asked:
-        settings = mac_settings(LocalhostSettings(strategy=strategy, count=2))
-        made.append(Asked(MacReservation(settings, str(place / "state"), new_session_id())))
+        settings = mac_settings(LocalhostSettings(strategy=strategy, count=2), library=True)
+        held = MacReservation(settings, str(place / "state"), new_session_id(), opens=False)
+        made.append(Asked(held, place / "stderr"))
         return made[-1]
 
     yield asked
     for each in made:
         each.localhost.close()
+        each.stderr.close()
         each.loop.close()
         each.held.close()
 
@@ -129,3 +131,18 @@ def test_with_rewire_device_only_ports_of_the_window_are_given(asked: Any) -> No
     assert each.ask(3000) == (errno.EACCES, 0)
     assert each.log.records[-1]["verdict"] == "deny"
     assert each.localhost.status() == []
+
+
+def test_with_fail_what_is_outside_of_the_window_is_refused_recorded_and_told(asked: Any) -> None:
+    each = asked("fail")
+    assert each.ask(each.held.window.base) == (0, each.held.window.base)
+    assert each.log.records == []
+    assert each.ask(3000) == (errno.EACCES, 0)
+    assert [(record["event"], record["reason"]) for record in each.log.records] == [("bind", "outside-window")]
+    assert "bind to 127.0.0.1:3000 refused" in Path(each.stderr.name).read_text()
+
+
+def test_with_fail_any_port_is_one_of_the_window(asked: Any) -> None:
+    each = asked("fail")
+    error, port = each.ask(0)
+    assert (error, port in each.held.window) == (0, True)

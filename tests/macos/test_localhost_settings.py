@@ -10,11 +10,20 @@ from netsandbox.macos.localhost_settings import mac_settings
 
 
 @pytest.mark.parametrize(
-    ("strategy", "engine"), [("fail", "kernel"), ("rewire-device", "preload"), ("rewire-port", "preload")]
+    ("strategy", "library", "engine"),
+    [
+        ("fail", True, "preload"),
+        ("fail", False, "kernel"),
+        ("rewire-device", True, "preload"),
+        ("rewire-device", False, "preload"),
+        ("rewire-port", True, "preload"),
+    ],
 )
-def test_each_strategy_has_the_engine_that_there_is(strategy: str, engine: str) -> None:
+def test_each_strategy_has_the_engine_that_there_is(strategy: str, library: bool, engine: str) -> None:
+    """Without the library `fail` is Seatbelt's alone; where it rewrites it cannot be left out."""
     for wanted in ("kernel", "preload"):
-        found = check(mac_settings(LocalhostSettings(strategy=strategy, engine=wanted, base=20000, count=7)))
+        asked = LocalhostSettings(strategy=strategy, engine=wanted, base=20000, count=7)
+        found = check(mac_settings(asked, library=library))
         assert (found.strategy, found.engine, found.base, found.count) == (strategy, engine, 20000, 7)
         assert found.guarded
 
@@ -30,4 +39,4 @@ def test_each_strategy_has_the_engine_that_there_is(strategy: str, engine: str) 
 )
 def test_what_cannot_be_kept_says_what_to_use(wanted: LocalhostSettings, words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        mac_settings(wanted)
+        mac_settings(wanted, library=True)

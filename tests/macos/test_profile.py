@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from ipaddress import ip_address
 from pathlib import Path
@@ -10,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from netsandbox.audit.places import new_session_id
+from netsandbox.audit.places import log_path, new_session_id
+from netsandbox.cli.dry_run import SESSION, dry_profile, stand_ins
 from netsandbox.errors import UsageError
 from netsandbox.localhost.settings import LocalhostSettings
 from netsandbox.macos.localhost_settings import mac_settings
-from netsandbox.macos.profile import has_door, profile_text
-from netsandbox.macos.reservation import MacReservation
+from netsandbox.macos.profile import SessionPorts, has_door, profile_text
+from netsandbox.macos.reservation import MacReservation, has_library
 from netsandbox.policy.policy import Policy
 from netsandbox.seatbelt.evaluator import allowed_under_all, denied_under_all
 from netsandbox.seatbelt.lint import lint
@@ -29,11 +31,16 @@ ALLOWING = Policy(allow_domains=["example.com"])
 
 @pytest.fixture
 def held(place: Path) -> Iterator[MacReservation]:
-    settings = mac_settings(LocalhostSettings(strategy="fail", count=3, connect_host=(5432,)))
     (place / "state").mkdir()
-    made = MacReservation(settings, str(place / "state"), new_session_id())
+    made = take(place, opens=True)
     yield made
     made.close()
+
+
+def take(place: Path, *, opens: bool) -> MacReservation:
+    wanted = LocalhostSettings(strategy="fail", count=3, connect_host=(5432,))
+    settings = mac_settings(wanted, library=has_library())
+    return MacReservation(settings, str(place / "state"), new_session_id(), opens=opens)
 
 
 def text(held: MacReservation, policy: Policy = ALLOWING, command: str = "sh", log: str = "", **settings: Any) -> str:
@@ -42,11 +49,16 @@ def text(held: MacReservation, policy: Policy = ALLOWING, command: str = "sh", l
             policy,
             RunSettings(localhost=held.settings, **settings),
             os.environb,
-            held,
+            held.ports(),
             command,
             log=log or settings.get("audit_log") or "/nowhere",
+            port_map=held.map.path if held.map is not None else "",
             stdin=nothing.fileno(),
         )
+
+
+def outbound(protocol: str, address: str, port: int) -> Request:
+    return Request("network-outbound", remote=Endpoint(protocol, ip_address(address), port))
 
 
 def resolved(path: Path) -> str:
@@ -55,7 +67,12 @@ def resolved(path: Path) -> str:
 
 def test_the_doors_are_those_that_listen(held: MacReservation) -> None:
     written = text(held)
+    assert held.mixed is not None
+    assert held.dns is not None
     assert f'(remote tcp "localhost:{held.mixed.port}")' in written
+    assert f'(remote udp "localhost:{held.mixed.port}")' not in written
+    for protocol in ("tcp", "udp"):
+        assert f'(remote {protocol} "localhost:{held.dns.port}")' in written
     assert f'"localhost:{held.closed.port}"' not in written
     assert '(remote tcp "localhost:5432")' in written
     assert held.window is not None
@@ -63,9 +80,21 @@ def test_the_doors_are_those_that_listen(held: MacReservation) -> None:
         assert f'(local ip "localhost:{port}")' in written
 
 
-def test_where_nothing_may_leave_no_door_is_opened(held: MacReservation) -> None:
+def test_where_nothing_may_leave_no_door_is_opened(place: Path) -> None:
     assert not has_door(Policy())
-    assert f"localhost:{held.mixed.port}" not in text(held, Policy())
+    (place / "state").mkdir()
+    held = take(place, opens=False)
+    written = text(held, Policy())
+    held.close()
+    doors = written.partition("; The doors: the only ways out.")[2]
+    assert doors.count("localhost:") == (0 if held.asking is None else 1)
+    assert "udp" not in doors
+
+
+def test_doors_that_the_policy_does_not_want_are_an_error(held: MacReservation) -> None:
+    """INV-1: the profile is made from both, and they must agree."""
+    with pytest.raises(UsageError, match="no doors to the network"):
+        text(held, Policy())
 
 
 def test_the_linter_finds_nothing_in_it(held: MacReservation) -> None:
@@ -123,10 +152,65 @@ def test_a_working_directory_that_is_gone_is_an_error(held: MacReservation, plac
 def test_under_every_model_the_door_is_open_and_the_port_of_the_self_test_is_not(held: MacReservation) -> None:
     """Otherwise the helper would stop every session, or none."""
     profile = load(text(held))
+    assert held.mixed is not None
+    assert held.dns is not None
     for address in ("127.0.0.1", "::1"):
-        door, closed = (
-            Request("network-outbound", remote=Endpoint("tcp", ip_address(address), port))
-            for port in (held.mixed.port, held.closed.port)
-        )
-        assert allowed_under_all(profile, door)
-        assert denied_under_all(profile, closed)
+        for protocol, door in (("tcp", held.mixed), ("tcp", held.dns), ("udp", held.dns)):
+            assert allowed_under_all(profile, outbound(protocol, address, door.port))
+        for protocol, door in (("tcp", held.closed), ("udp", held.closed), ("udp", held.mixed)):
+            assert denied_under_all(profile, outbound(protocol, address, door.port))
+
+
+@pytest.mark.parametrize("address", ["192.0.2.53", "2001:db8::53"])
+@pytest.mark.parametrize("protocol", ["tcp", "udp"])
+def test_under_every_model_a_resolver_elsewhere_stays_closed(held: MacReservation, protocol: str, address: str) -> None:
+    """INV-7: also for whoever goes around the library."""
+    profile = load(text(held))
+    assert held.dns is not None
+    for port in (53, held.dns.port):
+        assert denied_under_all(profile, outbound(protocol, address, port))
+
+
+@pytest.mark.parametrize("audit_log", [None, "audit.jsonl", "logs/"])
+@pytest.mark.parametrize("policy", [ALLOWING, Policy()])
+def test_a_dry_run_prints_what_a_session_applies(place: Path, policy: Policy, audit_log: str | None) -> None:
+    """The same packages sealed, the same places hidden; but for the numbers and the id that stand in."""
+    pytest.importorskip("netsandbox_interpose._native")
+    (place / "state").mkdir()
+    session = take(place, opens=has_door(policy))
+    wanted = LocalhostSettings(**{**vars(session.settings), "chosen": True})
+    settings = RunSettings(localhost=wanted, configs=(str(place / "policy.toml"),), audit_log=audit_log)
+    dry = dry_profile(policy, settings).partition("\n\n")[2]
+    applied = text(
+        session,
+        policy,
+        "no-such-command",
+        log=log_path(session.session, audit_log),
+        configs=settings.configs,
+        audit_log=audit_log,
+    )
+    session.close()
+    stood_in = stand_ins(settings, opens=has_door(policy))
+    assert lines(applied.replace(session.session, SESSION), session.ports()) == lines(dry, stood_in)
+
+
+def lines(profile: str, ports: SessionPorts) -> list[str]:
+    """What *profile* says, whatever the numbers of *ports* are; rules name ports in the order of their numbers."""
+    roles = {str(ports.base + at): f"window {at}" for at in range(ports.count)}
+    roles |= {str(port): name for name, port in vars(ports).items() if name in ("http", "dns", "asking")}
+    named = re.sub(r"(?<=localhost:)\d+", lambda found: roles.get(found[0], found[0]), profile)
+    return sorted(line.rstrip(")") for line in named.splitlines())
+
+
+def test_what_this_mac_signed_is_read_and_mapped_under_every_model_and_written_under_none(
+    held: MacReservation, place: Path
+) -> None:
+    """INV-8: though it is in a folder that the session may write."""
+    profile = load(text(held))
+    library = resolved(place / "state" / "netsandbox-signed" / "a" / "libnetsandbox_interpose.dylib")
+    for operation in ("file-read-data", "file-map-executable"):
+        assert allowed_under_all(profile, Request(operation, path=library))
+        assert denied_under_all(profile, Request(operation, path=resolved(place / "state" / "netsandbox" / "a")))
+    for operation in ("file-write-data", "file-write-create", "file-write-unlink"):
+        assert denied_under_all(profile, Request(operation, path=library))
+        assert allowed_under_all(profile, Request(operation, path=resolved(place / "work" / "a")))

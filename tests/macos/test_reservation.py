@@ -14,8 +14,9 @@ from netsandbox.audit.places import new_session_id, session_dir
 from netsandbox.errors import HostError
 from netsandbox.localhost.settings import LocalhostSettings
 from netsandbox.macos import reservation
+from netsandbox.macos.door_sockets import DoorSockets
 from netsandbox.macos.localhost_settings import mac_settings
-from netsandbox.macos.reservation import MacReservation
+from netsandbox.macos.reservation import MacReservation, has_library
 
 Take = Callable[..., MacReservation]
 
@@ -26,8 +27,9 @@ def take(place: Path) -> Iterator[Take]:
     made: list[MacReservation] = []
 
     def take(strategy: str = "fail", session: str = "", **settings: Any) -> MacReservation:
-        wanted = mac_settings(LocalhostSettings(strategy=strategy, **{"count": 3, **settings}))
-        made.append(MacReservation(wanted, str(place / "state"), session or new_session_id()))
+        opens = settings.pop("opens", True)
+        wanted = mac_settings(LocalhostSettings(strategy=strategy, **{"count": 3, **settings}), library=has_library())
+        made.append(MacReservation(wanted, str(place / "state"), session or new_session_id(), opens=opens))
         return made[-1]
 
     yield take
@@ -35,13 +37,59 @@ def take(place: Path) -> Iterator[Take]:
         held.close()
 
 
+def doors(held: MacReservation) -> dict[str, int]:
+    return {name: door.port for name, door in vars(held).items() if isinstance(door, DoorSockets)}
+
+
+def read_map(held: MacReservation) -> Any:
+    """The map as a program of the session reads it."""
+    native = pytest.importorskip("netsandbox_interpose._native")
+    assert held.map is not None
+    table = native.ffi.new("struct ns_map *")
+    native.ffi.buffer(table)[:] = Path(held.map.path).read_bytes()
+    return table
+
+
 def test_the_doors_are_apart_from_one_another_and_from_the_window(take: Take) -> None:
+    pytest.importorskip("netsandbox_interpose._native")
     held = take()
     assert held.window is not None
-    assert held.mixed.port != held.closed.port
-    assert not {held.mixed.port, held.closed.port} & set(held.window.ports)
-    assert held.map is None
+    found = doors(held)
+    assert sorted(found) == ["asking", "closed", "dns", "mixed"]
+    assert len(set(found.values())) == 4
+    assert not set(found.values()) & set(held.window.ports)
     assert held.by_name_port is None
+    ports = held.ports()
+    assert (ports.http, ports.dns, ports.asking) == (found["mixed"], found["dns"], found["asking"])
+    assert (ports.base, ports.count) == (held.window.base, held.window.count)
+
+
+def test_where_nothing_may_leave_there_is_a_map_and_no_door_in_it(take: Take) -> None:
+    pytest.importorskip("netsandbox_interpose._native")
+    held = take(opens=False)
+    assert sorted(doors(held)) == ["asking", "closed"]
+    table = read_map(held)
+    assert (table.egress, table.resolver) == (0, 0)
+    assert (held.ports().http, held.ports().dns) == (0, 0)
+
+
+@pytest.mark.parametrize("strategy", ["fail", "rewire-port", "rewire-device"])
+def test_the_map_names_the_doors_the_token_and_what_is_never_rewritten(take: Take, strategy: str) -> None:
+    """With `rewire-device` a connection to 127.0.0.1 goes to another address: to the proxy it would never come."""
+    pytest.importorskip("netsandbox_interpose._native")
+    held = take(strategy, connect_host=(5432,))
+    assert held.mixed is not None
+    assert held.dns is not None
+    assert held.asking is not None
+    table = read_map(held)
+    assert (table.egress, table.resolver, table.door) == (held.mixed.port, held.dns.port, held.asking.port)
+    passing = list(table.passing[0 : table.passing_count])
+    assert sorted(passing) == sorted([held.mixed.port, held.dns.port, held.asking.port, 5432])
+    assert bytes(table.token) == held.token
+
+
+def test_each_session_has_a_token_of_its_own(take: Take) -> None:
+    assert take().token != take().token
 
 
 def test_two_sessions_have_nothing_in_common(take: Take) -> None:
@@ -49,13 +97,14 @@ def test_two_sessions_have_nothing_in_common(take: Take) -> None:
     assert first.window is not None
     assert second.window is not None
     assert not set(first.window.ports) & set(second.window.ports)
-    assert first.mixed.port != second.mixed.port
+    assert not set(doors(first).values()) & set(doors(second).values())
 
 
-def test_the_environment_names_the_window_and_with_a_map_the_map(take: Take) -> None:
+@pytest.mark.parametrize("strategy", ["fail", "rewire-port"])
+def test_the_environment_names_the_window_and_the_map(take: Take, strategy: str) -> None:
     pytest.importorskip("netsandbox_interpose._native")
     session = new_session_id()
-    held = take("rewire-port", session)
+    held = take(strategy, session)
     assert held.window is not None
     made = held.environment({b"A": b"b"})
     assert made[b"LISTENING_BASE_PORT"] == b"%d" % held.window.base
@@ -66,16 +115,19 @@ def test_the_environment_names_the_window_and_with_a_map_the_map(take: Take) -> 
     assert not os.path.exists(made[b"NETSANDBOX_PORT_MAP"])
 
 
-def test_without_rewriting_no_library_is_wanted(take: Take) -> None:
-    made = take("fail").environment({})
-    assert sorted(made) == [b"LISTENING_BASE_PORT", b"LISTENING_PORT_COUNT"]
+def test_without_the_library_nobody_is_told_of_a_map(take: Take, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reservation, "LIBRARY", "/nowhere/library")
+    held = take("fail")
+    assert sorted(held.environment({})) == [b"LISTENING_BASE_PORT", b"LISTENING_PORT_COUNT"]
+    assert held.map is None
+    assert held.asking is None
+    assert held.mixed is not None
 
 
 def test_the_library_asks_at_a_door_of_its_own(take: Take) -> None:
     pytest.importorskip("netsandbox_interpose._native")
     held = take("rewire-port")
     assert held.asking is not None
-    assert held.asking.port not in (held.mixed.port, held.closed.port)
     socket.create_connection(("127.0.0.1", held.asking.port), 5).close()
 
 
@@ -86,7 +138,6 @@ def test_without_the_library_rewriting_is_an_error_that_names_what_needs_none(
     for strategy in ("rewire-port", "rewire-device"):
         with pytest.raises(HostError, match="use --network-strategy fail"):
             take(strategy)
-    assert take("fail").map is None
 
 
 def test_a_device_that_this_mac_lacks_is_an_error_before_anything_else(
