@@ -26,11 +26,6 @@ if TYPE_CHECKING:
 MAP_NAME = "ports"
 
 
-def has_library() -> bool:
-    """Whether programs can be brought to the doors that they do not know of."""
-    return os.path.exists(LIBRARY)
-
-
 def map_path(session: str) -> str:
     return os.path.join(session_dir(session), MAP_NAME)
 
@@ -49,9 +44,9 @@ class MacReservation(Reservation):
         self.session = session
         self._opens = opens
         self._doors: list[DoorSockets] = []
-        if settings.engine == "preload" and not has_library():
+        if settings.engine == "preload" and not os.path.exists(library):
             advice = "reinstall netsandbox, or use --network-strategy fail, which needs none"
-            raise HostError(f"there is no preload library at {LIBRARY}; {advice}")
+            raise HostError(f"there is no preload library at {library}; {advice}")
         if settings.device is not None:
             check_device(settings.device, can_bind)
         super().__init__(settings, state)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from netsandbox_interpose.library import LIBRARY
 
 from netsandbox.audit.places import log_path, new_session_id
 from netsandbox.cli.dry_run import SESSION, dry_profile, stand_ins
@@ -17,7 +18,7 @@ from netsandbox.errors import UsageError
 from netsandbox.localhost.settings import LocalhostSettings
 from netsandbox.macos.localhost_settings import mac_settings
 from netsandbox.macos.profile import SessionPorts, has_door, profile_text
-from netsandbox.macos.reservation import MacReservation, has_library
+from netsandbox.macos.reservation import MacReservation
 from netsandbox.policy.policy import Policy
 from netsandbox.seatbelt.evaluator import allowed_under_all, denied_under_all
 from netsandbox.seatbelt.lint import lint
@@ -39,7 +40,7 @@ def held(place: Path) -> Iterator[MacReservation]:
 
 def take(place: Path, *, opens: bool) -> MacReservation:
     wanted = LocalhostSettings(strategy="fail", count=3, connect_host=(5432,))
-    settings = mac_settings(wanted, library=has_library())
+    settings = mac_settings(wanted, library=os.path.exists(LIBRARY))
     return MacReservation(settings, str(place / "state"), new_session_id(), opens=opens)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from netsandbox_interpose.library import LIBRARY
 
 from netsandbox.audit.places import new_session_id, session_dir
 from netsandbox.errors import HostError
@@ -16,7 +17,7 @@ from netsandbox.localhost.settings import LocalhostSettings
 from netsandbox.macos import reservation
 from netsandbox.macos.door_sockets import DoorSockets
 from netsandbox.macos.localhost_settings import mac_settings
-from netsandbox.macos.reservation import MacReservation, has_library
+from netsandbox.macos.reservation import MacReservation
 
 Take = Callable[..., MacReservation]
 
@@ -27,9 +28,11 @@ def take(place: Path) -> Iterator[Take]:
     made: list[MacReservation] = []
 
     def take(strategy: str = "fail", session: str = "", **settings: Any) -> MacReservation:
-        opens = settings.pop("opens", True)
-        wanted = mac_settings(LocalhostSettings(strategy=strategy, **{"count": 3, **settings}), library=has_library())
-        made.append(MacReservation(wanted, str(place / "state"), session or new_session_id(), opens=opens))
+        opens, library = settings.pop("opens", True), settings.pop("library", LIBRARY)
+        local = LocalhostSettings(strategy=strategy, **{"count": 3, **settings})
+        wanted = mac_settings(local, library=os.path.exists(library))
+        session = session or new_session_id()
+        made.append(MacReservation(wanted, str(place / "state"), session, opens=opens, library=library))
         return made[-1]
 
     yield take
@@ -115,9 +118,8 @@ def test_the_environment_names_the_window_and_the_map(take: Take, strategy: str)
     assert not os.path.exists(made[b"NETSANDBOX_PORT_MAP"])
 
 
-def test_without_the_library_nobody_is_told_of_a_map(take: Take, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reservation, "LIBRARY", "/nowhere/library")
-    held = take("fail")
+def test_without_the_library_nobody_is_told_of_a_map(take: Take) -> None:
+    held = take("fail", library="/nowhere/library")
     assert sorted(held.environment({})) == [b"LISTENING_BASE_PORT", b"LISTENING_PORT_COUNT"]
     assert held.map is None
     assert held.asking is None
@@ -131,13 +133,10 @@ def test_the_library_asks_at_a_door_of_its_own(take: Take) -> None:
     socket.create_connection(("127.0.0.1", held.asking.port), 5).close()
 
 
-def test_without_the_library_rewriting_is_an_error_that_names_what_needs_none(
-    take: Take, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(reservation, "LIBRARY", "/nowhere/library")
+def test_without_the_library_rewriting_is_an_error_that_names_what_needs_none(take: Take) -> None:
     for strategy in ("rewire-port", "rewire-device"):
         with pytest.raises(HostError, match="use --network-strategy fail"):
-            take(strategy)
+            take(strategy, library="/nowhere/library")
 
 
 def test_a_device_that_this_mac_lacks_is_an_error_before_anything_else(

@@ -98,8 +98,10 @@ def test_what_is_none_is_reset_recorded_and_asked_of_nobody(rig: Any, data: byte
 @pytest.mark.attack(194)
 @pytest.mark.parametrize("length", [1, 35])
 def test_a_preamble_that_does_not_end_is_reset_at_the_deadline(rig: Any, length: int) -> None:
-    client = rig.client(rig.mixed(token=TOKEN, head=0.1))
+    client = rig.client(rig.mixed(token=TOKEN, head=60.0))
     client.sendall(said()[:length])
+    rig.wait_until_read(client)
+    rig.skip(61.0)
     assert is_reset(client)
     rig.settle()
     assert [call[1:3] for call in rig.gate.named("reject")] == [("transparent", "deadline")]
