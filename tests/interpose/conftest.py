@@ -110,6 +110,14 @@ def mac_wheel(mac_sources: Path) -> Path:
     return wheels.build(mac_sources, mac_sources.parent / "dist")
 
 
+@pytest.fixture(scope="session", params=["aarch64", "x86_64"])
+def library(request: pytest.FixtureRequest) -> bytes:
+    """The preload library for Macs, in each architecture."""
+    from tests.rig import darwin
+
+    return darwin.compiled(request.param)
+
+
 @pytest.fixture
 def stand_in(tmp_path: Path) -> Iterator[Callable[..., StandIn]]:
     """stand_in("port" | "device" | "fail", device="0.0.0.0") -> a session's map and door."""

@@ -22,12 +22,11 @@ pytest.importorskip("ziglang", reason="no cross compiler (package ziglang of the
 pytest.importorskip("unicorn", reason="no emulated processor (package unicorn of the test extra)")
 
 import macos_library
-import universal_binary
 
 from tests.rig import darwin
 from tests.rig.darwin import EACCES, EADDRINUSE, EADDRNOTAVAIL, MAGIC, REPLY, Mac
+from tests.rig.mac_map import BASE, COUNT, DEVICE, DOOR, TOKEN, content, for_darwin, for_linux, table
 
-BASE, COUNT, DEVICE, DOOR, TOKEN = 31000, 50, "127.80.1.1", 1011, bytes(range(16))
 LOCAL = ["127.0.0.1", "0.0.0.0", "::1", "::", "::ffff:127.0.0.1", "::ffff:0.0.0.0"]
 ELSEWHERE = ["192.0.2.1", "255.255.255.255", "126.255.255.255", "128.0.0.1", "::2", "fe80::1", "::ffff:192.0.2.1"]
 ADDRESSES = [*LOCAL, *ELSEWHERE, DEVICE, "::ffff:" + DEVICE, "127.0.0.2"]
@@ -38,23 +37,6 @@ PLANS = {
     **{"bind": lib.ns_plan_bind, "connect": lib.ns_plan_connect, "connectx": lib.ns_plan_connect},
     **{"sendto": lib.ns_plan_send, "sendmsg": lib.ns_plan_send},
 }
-LINUX_FAMILY = {16: socket.AF_INET, 28: socket.AF_INET6}
-
-
-def table(strategy: int, device: str, /, **fields: int) -> Any:
-    made = ffi.new("struct ns_map *")
-    made.magic, made.version, made.size = lib.NS_MAP_MAGIC, lib.NS_MAP_VERSION, ffi.sizeof("struct ns_map")
-    made.strategy, made.base, made.count, made.door = strategy, BASE, COUNT, DOOR
-    made.device, made.token = list(socket.inet_aton(device)), list(TOKEN)
-    made.passing_count, made.passing[0], made.passing[1] = 2, 53, 3128
-    made.asked[7] = 3000
-    for field, value in fields.items():
-        setattr(made, field, value)
-    return made
-
-
-def content(made: Any) -> bytes:
-    return bytes(ffi.buffer(made))
 
 
 PORT_MAP = table(lib.NS_STRATEGY_PORT, "0.0.0.0")
@@ -62,14 +44,6 @@ DEVICE_MAP = table(lib.NS_STRATEGY_DEVICE, DEVICE)
 FAIL_MAP = table(lib.NS_STRATEGY_FAIL, "0.0.0.0")
 FAIL_ON_DEVICE_MAP = table(lib.NS_STRATEGY_FAIL, DEVICE)
 MAPS = {"port": PORT_MAP, "device": DEVICE_MAP, "fail": FAIL_MAP, "fail on device": FAIL_ON_DEVICE_MAP}
-
-
-def for_linux(name: bytes) -> bytes:
-    return struct.pack("=H", LINUX_FAMILY[len(name)]) + name[2:]
-
-
-def for_darwin(name: bytes) -> bytes:
-    return struct.pack("BB", len(name), darwin.AF_INET if len(name) == 16 else darwin.AF_INET6) + name[2:]
 
 
 def plan(how: Any, made: Any, name: bytes, *more: int) -> Any:
@@ -81,11 +55,6 @@ def plan(how: Any, made: Any, name: bytes, *more: int) -> Any:
 
 def planned(found: Any, name: bytes) -> bytes:
     return for_darwin(bytes(found.name)[: found.length]) if found.verdict == lib.NS_CHANGED else name
-
-
-@pytest.fixture(scope="module", params=list(universal_binary.ARCHITECTURES))
-def library(request: pytest.FixtureRequest) -> bytes:
-    return darwin.compiled(request.param)
 
 
 def reach(mac: Mac, call: str, name: bytes) -> list[tuple[str, int, bytes]]:

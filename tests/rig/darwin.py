@@ -12,6 +12,7 @@ from functools import cache
 
 import macos_library
 
+from tests.rig import c_strings
 from tests.rig.mach_o import Answers, MachO
 
 EACCES, EAGAIN, EINPROGRESS, EADDRINUSE, EADDRNOTAVAIL = 13, 35, 36, 48, 49
@@ -59,6 +60,7 @@ class Mac:
         self.bind_errors: list[int] = []
         self.told = b""  # the name that getsockname, getpeername, accept and recvfrom give
         self.socket_type = SOCK_STREAM
+        self.socket_error = 0  # SO_ERROR
         self.v6only = 0
         self.naps = 0
         self.quiet: dict[int, int] = {}  # SO_NOSIGPIPE by descriptor
@@ -174,7 +176,7 @@ class Mac:
 
     def _getsockopt(self, fd: int, level: int, option: int, value: int, _size: int) -> int:
         known = {(SOL_SOCKET, SO_TYPE): self.socket_type, (IPPROTO_IPV6, IPV6_V6ONLY): self.v6only}
-        more = {(SOL_SOCKET, SO_ERROR): 0, (SOL_SOCKET, SO_NOSIGPIPE): self.quiet.get(fd, 0)}
+        more = {(SOL_SOCKET, SO_ERROR): self.socket_error, (SOL_SOCKET, SO_NOSIGPIPE): self.quiet.get(fd, 0)}
         self.machine.write(value, struct.pack("<i", {**known, **more}[level, option]))
         return 0
 
@@ -222,18 +224,6 @@ class Mac:
         self.machine.write(data, self.reply[:size])
         return min(len(self.reply), size)
 
-    def _copy(self, to: int, of: int, size: int) -> int:
-        self.machine.write(to, self.machine.read(of, size))
-        return to
-
-    def _copy_checked(self, to: int, of: int, size: int, room: int) -> int:
-        assert size <= room, "macOS ends the program here"
-        return self._copy(to, of, size)
-
-    def _span(self, text: int, among: int, inside: bool) -> int:
-        found, wanted = self.machine.string(text), self.machine.string(among)
-        return next((place for place, byte in enumerate(found) if (byte in wanted) is not inside), len(found))
-
     def _clock(self, _which: int, place: int) -> int:
         self.machine.write(place, struct.pack("<qq", 1000, 0))
         return 0
@@ -268,9 +258,5 @@ class Mac:
             "pthread_setcancelstate": ("", lambda: 0),
             "getenv": ("p", lambda place: self._environment.get(self.machine.string(place), 0)),
             "__error": ("", lambda: self._errno),
-            "memcpy": ("ppp", self._copy),
-            "__memcpy_chk": ("pppp", self._copy_checked),
-            "strlen": ("p", lambda place: len(self.machine.string(place))),
-            "strcspn": ("pp", lambda text, among: self._span(text, among, inside=False)),
-            "strspn": ("pp", lambda text, among: self._span(text, among, inside=True)),
+            **c_strings.answers(lambda: self.machine),
         }

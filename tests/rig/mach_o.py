@@ -26,7 +26,7 @@ FILES = 0x5_0000_0000
 PAGE = 0x4000
 MOST_INSTRUCTIONS = 20_000_000
 CANARY = 0x0BADC0DE_5EED_0A00
-GUARD = "___stack_chk_guard"
+VARIABLES = {"___stack_chk_guard": CANARY, "_h_errno": 0}
 LONGEST_STRING = 4096
 INT = 0xFFFF_FFFF
 
@@ -48,11 +48,13 @@ class Processor:
             self.arguments = [getattr(x86, f"UC_X86_REG_{name}") for name in ("RDI", "RSI", "RDX", "RCX", "R8", "R9")]
             self.result, self.stack, self.back = x86.UC_X86_REG_RAX, x86.UC_X86_REG_RSP, b"\xc3"
 
-    def enter(self, arguments: tuple[int, ...], way_back: int) -> None:
+    def enter(self, arguments: tuple[int, ...], named: int, way_back: int) -> None:
+        """*named* is how many arguments the function has names for; Apple's arm64 has all others on the stack."""
         top = STACK + STACK_BYTES - PAGE
-        for register, value in zip(self.arguments, arguments, strict=False):
+        registers = self.arguments[:named] if self.is_arm else self.arguments
+        for register, value in zip(registers, arguments, strict=False):
             self.uc.reg_write(register, value & (1 << 64) - 1)
-        more = b"".join(struct.pack("<Q", value) for value in arguments[len(self.arguments) :])
+        more = b"".join(struct.pack("<Q", value) for value in arguments[len(registers) :])
         self.uc.mem_write(top, more)
         if self.is_arm:
             self.uc.reg_write(arm.UC_ARM64_REG_LR, way_back)
@@ -61,8 +63,10 @@ class Processor:
             self.uc.mem_write(top, struct.pack("<Q", way_back))
         self.uc.reg_write(self.stack, top)
 
-    def argument(self, number: int) -> int:
+    def argument(self, number: int, kind: str) -> int:
         """Of a function that was just called."""
+        if kind == "v" and self.is_arm:
+            return int(struct.unpack("<Q", self.uc.mem_read(self.uc.reg_read(self.stack), 8))[0])
         if number < len(self.arguments):
             return int(self.uc.reg_read(self.arguments[number]))
         place = self.uc.reg_read(self.stack) + 8 * (number - len(self.arguments)) + (0 if self.is_arm else 8)
@@ -71,7 +75,8 @@ class Processor:
 
 class MachO:
     """One architecture of a library in memory. *answers* has, for each import by its name in C, what its arguments are
-    ("i": int, whose upper half means nothing in a register; "p": a pointer or a size) and a function of them."""
+    ("i": int, whose upper half means nothing in a register; "p": a pointer or a size; "v": an int that the function has
+    no name for) and a function of them."""
 
     def __init__(self, library: bytes, answers: Answers) -> None:
         # Whoever drops the whole loses its parts.
@@ -81,6 +86,7 @@ class MachO:
         self._processor = Processor(self._binary)
         self._answers = answers
         self._names: list[str] = []
+        self.variables: dict[str, int] = {}  # of the system's: where each is
         self.uc = self._processor.uc
         self._free = HEAP
         self._lay_out()
@@ -101,8 +107,9 @@ class MachO:
         self.uc.hook_add(unicorn.UC_HOOK_CODE, self._stop, begin=STOPS, end=STOPS + PAGE - 1)
 
     def _import(self, symbol: str) -> int:
-        if symbol == GUARD:
-            return self.put(struct.pack("<Q", CANARY))
+        if symbol in VARIABLES:
+            self.variables[symbol] = self.put(struct.pack("<Q", VARIABLES[symbol]))
+            return self.variables[symbol]
         name = symbol.removeprefix("_").partition("$")[0]  # fstat$INODE64 is x86_64's name for fstat
         if name not in self._names:
             self._names.append(name)
@@ -123,16 +130,19 @@ class MachO:
         name = self._name_at(address)
         assert name in self._answers, f"the library calls {name}, for which nobody answers"
         kinds, answer = self._answers[name]
-        values = [self._processor.argument(number) for number in range(len(kinds))]
-        result = answer(*(value & INT if kind == "i" else value for kind, value in zip(kinds, values, strict=True)))
+        values = [self._processor.argument(number, kind) for number, kind in enumerate(kinds)]
+        result = answer(*(value if kind == "p" else value & INT for kind, value in zip(kinds, values, strict=True)))
         self.uc.reg_write(self._processor.result, result & (1 << 64) - 1)
 
-    def call(self, name: str, *arguments: int) -> int:
+    def call(self, name: str, *arguments: int, named: int = 8) -> int:
         """What the replacement of a function returns, as an int of C."""
-        self._processor.enter(arguments, STOPS)
-        self.uc.emu_start(self.replacements[name], STOPS, count=MOST_INSTRUCTIONS)
-        result = int(self.uc.reg_read(self._processor.result)) & INT
+        result = self.call_for_pointer(name, *arguments, named=named) & INT
         return result - (1 << 32) if result >> 31 else result
+
+    def call_for_pointer(self, name: str, *arguments: int, named: int = 8) -> int:
+        self._processor.enter(arguments, named, STOPS)
+        self.uc.emu_start(self.replacements[name], STOPS, count=MOST_INSTRUCTIONS)
+        return int(self.uc.reg_read(self._processor.result))
 
     def put(self, data: bytes) -> int:
         """Where the bytes now are."""
