@@ -42,6 +42,7 @@ def checks(system: System) -> list[Check]:
         preload(system.library, there=os.path.exists(system.library)),
         signature("helper", system.helper, verified(system.helper)),
         signature("library", system.library, verified(system.library)),
+        signed_here(system.unsigned),
         state_directory(),
         control_socket(state_directory()),
         locks(works=locks_work()),
@@ -109,6 +110,14 @@ def signature(name: str, path: str, answer: str | None) -> Check:
     if not answer:
         return Check(title, OK, "accepted by codesign")
     return Check(title, NOTE, answer, f"{REINSTALL}, or sign it: codesign --force --sign - {path}")
+
+
+def signed_here(unsigned: str) -> Check:
+    """*unsigned* says why helper and library are used as they were installed; empty if they are not."""
+    if not unsigned:
+        return Check("signed by this Mac", OK, "helper, library and module, in copies")
+    remedy = "nothing to do while they run; else `xcode-select --install`, or XDG_STATE_HOME in a folder of yours"
+    return Check("signed by this Mac", NOTE, unsigned, remedy)
 
 
 def control_socket(state: Check) -> Check:

@@ -26,7 +26,7 @@ APPLY = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 class System:
     """`helper` applies the profile and becomes the command; the rest is how to wait, what this host is called, the
     program that tells what the kernel refused, where there is one, what stands in for the helper, the kernel's release,
-    and the preload library.
+    the preload library, and why helper and library are not copies that this Mac signed, if they are not.
     """
 
     helper: str
@@ -37,6 +37,7 @@ class System:
     sandbox_exec: str = SANDBOX_EXEC
     release: str = ""
     library: str = LIBRARY
+    unsigned: str = ""
 
 
 def this_mac() -> System:
@@ -50,4 +51,13 @@ def this_mac() -> System:
     parts = signed_parts()
     load_module(parts.module)
     release = os.uname().release
-    return System(parts.helper, KqueueLoop, KqueueExit, InterfaceAddresses, LOG, release=release, library=parts.library)
+    return System(
+        parts.helper,
+        KqueueLoop,
+        KqueueExit,
+        InterfaceAddresses,
+        LOG,
+        release=release,
+        library=parts.library,
+        unsigned=parts.unsigned,
+    )

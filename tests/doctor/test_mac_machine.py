@@ -64,6 +64,12 @@ def test_a_signature_is_accepted_or_quoted_or_not_asked_for() -> None:
     assert machine.signature("helper", "/x", None).status == UNTRIED
 
 
+def test_what_this_mac_did_not_sign_is_a_note_that_says_why() -> None:
+    assert machine.signed_here("").status == OK
+    found = machine.signed_here("there is no /usr/bin/codesign")
+    assert (found.status, found.found) == (NOTE, "there is no /usr/bin/codesign")
+
+
 def test_codesign_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program, file = tmp_path / "codesign", tmp_path / "file"
     file.write_text("")
@@ -133,6 +139,7 @@ def test_every_check_is_made_and_none_raises(tmp_path: Path, monkeypatch: pytest
         "preload library",
         "helper's signature",
         "library's signature",
+        "signed by this Mac",
         "state directory",
         "control socket",
         "locks by open file",

@@ -26,7 +26,9 @@ def test_a_mac_answers_with_kqueue_and_ifconfig_and_log_and_the_helper_beside_ou
 
 def test_helper_library_and_module_are_those_that_this_mac_signed(monkeypatch: pytest.MonkeyPatch) -> None:
     loaded: list[str] = []
-    monkeypatch.setattr("netsandbox.macos.signed.signed_parts", lambda: Parts("/a/helper", "/a/library", "/a/module"))
+    parts = Parts("/a/helper", "/a/library", "/a/module", "why")
+    monkeypatch.setattr("netsandbox.macos.signed.signed_parts", lambda: parts)
     monkeypatch.setattr("netsandbox.macos.signed.load_module", loaded.append)
     system = this_mac()
-    assert (system.helper, system.library, loaded) == ("/a/helper", "/a/library", ["/a/module"])
+    assert (system.helper, system.library, system.unsigned) == ("/a/helper", "/a/library", "why")
+    assert loaded == ["/a/module"]
