@@ -64,6 +64,19 @@ def test_a_command_runs_and_its_status_is_its_own(mac: Any) -> None:
     assert (ended.returncode, ended.stdout) == (7, "hello\n"), ended.stderr
 
 
+def test_what_seatbelt_refuses_is_recorded(mac: Any, place: Path) -> None:
+    """By a program of Apple's, whose refusals the kernel is reported to tell; and what is allowed is not there."""
+    (place / "state" / "secret").parent.mkdir(parents=True, exist_ok=True)
+    (place / "state" / "secret").write_text("secret")
+    (place / "work" / "open").write_text("open")
+    ended = mac("/bin/cat", "open", str(place / "state" / "secret"))
+    assert ended.stdout == "open"
+    paths = [str(record.get("path", "")) for record in ended.of("seatbelt")]
+    assert any(path.endswith("/state/secret") for path in paths), ended.records
+    assert not any(path.endswith("/work/open") for path in paths)
+    assert ended.of("policy") == []
+
+
 def test_windows_are_locked_by_open_file(tmp_path: Path) -> None:
     """F_OFD_SETLK by its number: two holders of one process exclude each other, and closing frees."""
     first, second = (RangeLock.open(str(tmp_path / "ports"), shared=False) for _ in range(2))

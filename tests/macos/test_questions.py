@@ -33,6 +33,7 @@ from netsandbox.seatbelt.profile import load
 from netsandbox.seatbelt.profile_settings import DOORS, NetworkSettings, ProfileSettings, resolve
 from netsandbox.seatbelt.session_profile import session_profile
 from netsandbox.seatbelt.switch_words import SWITCHES
+from netsandbox.seatbelt.tag import new_tag, tagged
 from tests.rig.mac_questions import (
     ALLOWED,
     BASE,
@@ -280,7 +281,7 @@ def session(folder: Path, switches: tuple[str, ...]) -> str:
         network=network,
         switches=switches,
     )
-    return session_profile(resolve(planned, os.path.realpath, os.path.isdir))
+    return tagged(session_profile(resolve(planned, os.path.realpath, os.path.isdir)), new_tag())
 
 
 @mac
@@ -347,6 +348,30 @@ def test_violations(answer: Answer, folder: Path) -> None:
     answer("violations", f"{len(found)} read, {len(ours)} of them ours, {reader.dropped} not understood: {ours[:6]}")
     assert ours
     assert reader.dropped == 0
+
+
+@mac
+def test_violation_tag(answer: Answer, folder: Path) -> None:
+    """By what a shell starts, after a long path, and often enough to be counted as repeats."""
+    tag = new_tag()
+    profile = tagged(f'{BASE}(deny file-read-data\n  (subpath "{folder}"))\n', tag)
+    long = folder / "/".join(["n" * 200] * 4)
+    long.parent.mkdir(parents=True)
+    long.write_text("text")
+
+    def act() -> None:
+        confined(profile, "/bin/sh", "-c", f"for n in 1 2 3 4 5 6; do /bin/cat {folder}/secret; done")
+        confined(profile, "/usr/bin/nc", "-z", "-w", "1", "127.0.0.1", str(SHUT))
+        confined(profile, "/bin/cat", str(long))
+
+    text = lines_of_log(act)
+    everybody, own = violations.Reader(), violations.Reader(tag)
+    ours = [each for each in everybody.feed(text + b"\n") if f"{folder}" in each.target or str(SHUT) in each.target]
+    found = own.feed(text + b"\n")
+    counted = sum(each.count > 1 for each in found)
+    kept = any("n" * 200 in each.target for each in found)
+    answer("violation-tag", f"{len(found)} of {len(ours)} have it, {counted} of them counts; after a long path: {kept}")
+    assert found
 
 
 @mac

@@ -155,6 +155,7 @@ OTHERS = {
     "session-profile": "Does Seatbelt take the profile of a session, with every switch?",
     "resolver": "Does getaddrinfo fail under the profile of a session?",
     "violations": "Are refusals in the log in the form that violations.py reads?",
+    "violation-tag": "Is the text of `(with message …)` the last line of each message about a refusal?",
 }
 
 CONNECT = """
