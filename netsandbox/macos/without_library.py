@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netsandbox_portmap.strategies import FAIL
+from netsandbox_portmap.strategies import FAIL, REWIRE_DEVICE, REWIRE_PORT
 
 from netsandbox.errors import HostError
 from netsandbox.localhost.settings import LocalhostSettings
@@ -10,7 +10,7 @@ from netsandbox.localhost.settings import LocalhostSettings
 
 def stricter(wanted: LocalhostSettings, trouble: str) -> LocalhostSettings:
     """*wanted* by Seatbelt alone. A strategy that somebody chose is not replaced; *trouble* says what is missing."""
-    if wanted.strategy == FAIL:
+    if wanted.strategy not in (REWIRE_DEVICE, REWIRE_PORT):
         return wanted
     if wanted.chosen:
         advice = "reinstall netsandbox, or use --network-strategy fail, which needs no library"

@@ -67,7 +67,7 @@ def test_the_log_is_asked_for_the_tag_that_is_in_the_profile(
     plan = tmp_path / "plan"
     real = system.helper
     wrapper = tmp_path / "helper"
-    wrapper.write_text(f'#!/bin/sh\ncat <&3 >{plan}\nexec 3<{plan}\nexec {real} "$@"\n')
+    wrapper.write_text(f'#!/bin/sh\n[ $# -gt 0 ] || exit 126\ncat <&3 >{plan}\nexec 3<{plan}\nexec {real} "$@"\n')
     wrapper.chmod(0o755)
     body(f'open(here + "/tag", "w").write(tag)\nsay(BANNER)\n{FOREVER}')
     system.__dict__["helper"] = str(wrapper)
