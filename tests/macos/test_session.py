@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import socket
 import sys
 import threading
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from netsandbox_interpose.library import LIBRARY, PRELOAD
 
 from netsandbox.errors import CommandError, HostError, UsageError
 from netsandbox.localhost.settings import LocalhostSettings
@@ -297,3 +299,28 @@ def test_after_the_session_nothing_is_left(mac: Any) -> None:
     assert names == ["audit.jsonl", "names"]
     with socket.socket() as again:
         again.bind(("127.0.0.1", int(ended.stdout)))
+
+
+class TestASignedLibrary:
+    """A copy of the library, as a Mac makes one."""
+
+    @pytest.fixture
+    def system(self, system: System, place: Path) -> System:
+        copy = shutil.copy(LIBRARY, place / "work")
+        return System(**{**vars(system), "library": copy})
+
+    def test_is_what_programs_are_given(self, mac: Any, python: Any, system: System) -> None:
+        pytest.importorskip("netsandbox_interpose._native")
+        text = BIND + f"print(os.environ[{os.fsdecode(PRELOAD)!r}], bind(3000), kept[0].getsockname()[1])"
+        ended = mac(*python(text), localhost=local("rewire-port"))
+        assert ended.stdout == f"{system.library} bound 3000\n", ended.stderr
+
+
+def test_a_session_that_is_told_of_no_system_asks_this_mac_once(
+    monkeypatch: pytest.MonkeyPatch, system: System
+) -> None:
+    asked: list[System] = []
+    monkeypatch.setattr("netsandbox.macos.system.this_mac", lambda: asked.append(system) or system)
+    session = MacSession(Session(RunSettings(), sealed=False), sealed=False)
+    assert (session._host, session._host) == (system, system)
+    assert asked == [system]
