@@ -29,14 +29,14 @@ class Notices:
         allowed = f"this session may listen {rule.text()}"
         if rule.window is None and needs_capability(port):
             allowed = "ports below 1024 are for administrators, and no session is one; take a higher port"
-        self._say(f"bind to {place(address, port)} refused: {allowed}")
+        self.say(f"bind to {place(address, port)} refused: {allowed}")
 
     def hidden(self, port: object, why: str) -> None:
         """*port* listens inside and is not published."""
         advice = "stop what is in the way, or choose with --publish PORT:HOSTPORT"
-        self._say(f"port {port} listens, but the host cannot show it: {why}; {advice}")
+        self.say(f"port {port} listens, but the host cannot show it: {why}; {advice}")
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
         if text in self._said or len(self._said) >= MOST_LINES:
             return
         self._said.add(text)
