@@ -25,8 +25,8 @@ class Repeats:
         self._counts: dict[tuple[str, tuple[tuple[str, object], ...]], int] = {}
         self.left_out = 0  # wishes of kinds past the bound that are in no record
 
-    def note(self, pid: int | None, *, event: str = "socket", times: int = 1, **fields: object) -> bool:
-        """Record or count one wish. False: it is not in the log, so it must not be granted (INV-5)."""
+    def note(self, pid: int | None, times: int = 1, /, *, event: str = "socket", **fields: object) -> bool:
+        """Record or count a wish. False: it is not in the log, so it must not be granted (INV-5)."""
         kind = event, tuple(fields.items())
         if kind in self._counts:
             self._counts[kind] += times

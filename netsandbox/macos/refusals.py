@@ -97,7 +97,7 @@ class Refusals:
         assert isinstance(times, int)
         repeats = self._network if violation.operation.startswith(NETWORK) else self._others
         fields["reason"] = reasons.SEATBELT
-        repeats.note(pid, event="seatbelt", times=times, **fields)
+        repeats.note(pid, times, event="seatbelt", **fields)
 
     def _end(self) -> None:
         if self._stream is not None:

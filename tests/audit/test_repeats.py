@@ -37,8 +37,8 @@ def test_the_first_is_written_and_the_rest_is_counted(log: AuditLog) -> None:
 
 def test_one_note_may_stand_for_many(log: AuditLog) -> None:
     repeats = Repeats(log)
-    assert repeats.note(7, exe="/bin/a", times=3)
-    assert repeats.note(7, exe="/bin/a", times=4)
+    assert repeats.note(7, 3, exe="/bin/a")
+    assert repeats.note(7, 4, exe="/bin/a")
     repeats.flush()
     assert written(log, "count") == [(3,), (4,)]
     assert log.counts == {("socket", None): 7}
@@ -67,7 +67,7 @@ def test_where_it_is_asked_for_those_beyond_are_only_counted(log: AuditLog) -> N
     repeats = Repeats(log, bounded=True)
     for number in range(MAX_KINDS):
         assert repeats.note(7, exe=number)
-    assert not repeats.note(7, exe="late", times=2)  # it is not in the log
+    assert not repeats.note(7, 2, exe="late")  # it is not in the log
     assert not repeats.note(7, exe="late")
     assert repeats.note(7, exe=0)
     repeats.flush()
