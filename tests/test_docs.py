@@ -18,7 +18,9 @@ from netsandbox.cli.policy_options import POLICY_OPTIONS
 from netsandbox.configuration.keys import KEYS
 from netsandbox.errors import UsageError
 from netsandbox.linux.syscalls import abi_of
+from netsandbox.localhost.settings import LocalhostSettings
 from netsandbox.policy import reasons
+from netsandbox.settings import RunSettings
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("*/README.md")])
@@ -207,7 +209,8 @@ def test_no_file_speaks_of_somebodys_home() -> None:
 
 def test_the_page_on_macos_quotes_what_a_mac_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.platform", "darwin")
-    with pytest.raises(UsageError) as refused, Sandbox(Policy()) as box:
+    wanted = RunSettings(localhost=LocalhostSettings(strategy="isolate", chosen=True))
+    with pytest.raises(UsageError) as refused, Sandbox(Policy(), wanted) as box:
         box.run(["true"])
     assert f"    netsandbox: {refused.value}\n" in page("docs/platform-macos.md")
 

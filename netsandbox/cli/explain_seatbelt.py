@@ -18,6 +18,7 @@ from netsandbox.cli.explain import read_target
 from netsandbox.cli.options import Parsed
 from netsandbox.cli.output import put
 from netsandbox.errors import UsageError
+from netsandbox.macos.introduction import is_protected
 from netsandbox.own_addresses import OwnAddresses
 from netsandbox.policy.names import Host
 from netsandbox.policy.policy import DEFAULT_PORTS, Policy
@@ -34,6 +35,7 @@ ALLOWED, DENIED, DISPUTED = "allowed", "denied", "disputed"
 OUTSIDE = "203.0.113.7"  # stands for every address that is not this machine's: a profile cannot tell them apart
 NAMES = "a profile knows no names; an address outside was asked about, and to a profile all of these are alike"
 DOOR = "the way out is a door on localhost, where the policy decides: `netsandbox explain` without --backend"
+SYSTEM = "a program of the system: if it is run, then without the preload library; see docs/platform-macos.md"
 UNPROVEN = "judged by a model of Seatbelt, not by a Mac; see docs/seatbelt.md"
 
 
@@ -87,7 +89,8 @@ def questions(word: str, default_ports: Sequence[int] = DEFAULT_PORTS) -> tuple[
     if word.startswith(("/", "./", "../")):
         if "\0" in word:
             raise UsageError(f"{printable(word)} is no path; write one without a NUL")
-        return _of_path(os.path.realpath(word)), [UNPROVEN]
+        path = os.path.realpath(word)
+        return _of_path(path), [SYSTEM, UNPROVEN] if is_protected(path) else [UNPROVEN]
     host, port = read_target(word)
     return _of_host(word, host, tuple(default_ports) if port is None else (port,))
 

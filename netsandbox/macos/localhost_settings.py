@@ -8,8 +8,8 @@ from netsandbox.errors import UsageError
 from netsandbox.localhost.settings import LocalhostSettings
 
 
-def mac_settings(wanted: LocalhostSettings, *, library: bool) -> LocalhostSettings:
-    """*wanted* with the engine that there is for its strategy: the *library*, or for `fail` Seatbelt alone."""
+def check_for_mac(wanted: LocalhostSettings) -> None:
+    """An error for what no Mac keeps."""
     if wanted.strategy == ISOLATE:
         raise UsageError(
             "isolate does not exist on macOS, where all programs share one localhost; use --network-strategy fail (a"
@@ -25,5 +25,10 @@ def mac_settings(wanted: LocalhostSettings, *, library: bool) -> LocalhostSettin
             "Seatbelt knows no loopback address but localhost; leave out --listening-loopback, or use"
             " --network-strategy rewire-device"
         )
+
+
+def mac_settings(wanted: LocalhostSettings, *, library: bool) -> LocalhostSettings:
+    """*wanted* with the engine that there is for its strategy: the *library*, or for `fail` Seatbelt alone."""
+    check_for_mac(wanted)
     engine = "preload" if library or wanted.strategy != FAIL else "kernel"
     return LocalhostSettings(**{**vars(wanted), "engine": engine})

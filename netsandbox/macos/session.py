@@ -16,7 +16,7 @@ from netsandbox.linux.stdio import check_stdio
 from netsandbox.localhost.notices import Notices
 from netsandbox.macos.introduction import introduction
 from netsandbox.macos.launching import library_trouble, way_of
-from netsandbox.macos.localhost_settings import mac_settings
+from netsandbox.macos.localhost_settings import check_for_mac, mac_settings
 from netsandbox.macos.profile import has_door, profile_text, programs
 from netsandbox.macos.release import check_release
 from netsandbox.macos.reservation import MacReservation
@@ -69,6 +69,7 @@ class MacSession:
     ) -> int:
         """Run *command* to its end; its wait status. Whatever is raised, it has not run, or has ended."""
         check_stdio(stdio)
+        check_for_mac(self._owner.settings.localhost)
         check_release(self._host.release)
         self._way = way_of(self._host)
         local = self._local_settings(Notices(stdio[2]))

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netsandbox.cli import explain, run
-from netsandbox.cli.explain_seatbelt import DISPUTED, explained, questions
+from netsandbox.cli.explain_seatbelt import DISPUTED, SYSTEM, UNPROVEN, explained, questions
 from netsandbox.errors import UsageError
 from netsandbox.seatbelt.evaluator import allowed_under_all, denied_under_all
 from netsandbox.seatbelt.models import all_models
@@ -146,6 +146,11 @@ def test_a_name_says_that_profiles_know_none_and_where_the_policy_is_asked(capsy
     _, text = asked(capsys, "example.com --allow-domain example.com")
     assert "a profile knows no names" in text
     assert "`netsandbox explain` without --backend" in text
+
+
+def test_a_program_of_the_system_is_told_to_run_without_the_library() -> None:
+    assert questions("/usr/bin/true")[1] == [SYSTEM, UNPROVEN]
+    assert questions("/opt/homebrew/bin/node")[1] == [UNPROVEN]
 
 
 def test_no_verdict_goes_without_saying_that_no_mac_gave_it(capsys: pytest.CaptureFixture[str]) -> None:
