@@ -7,7 +7,7 @@ import json
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,8 @@ from netsandbox.loop import Loop
 from netsandbox.macos.door_sockets import DoorSockets
 from netsandbox.macos.doors import MacDoors
 from netsandbox.policy.policy import Policy
+from tests.rig.authority import Authority
+from tests.rig.canary import Canaries, StreamCanary
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="plays a Mac on Linux; test_on_a_mac.py needs no play")
 
@@ -31,7 +33,7 @@ ADDRESSES = ["127.0.0.1", "::1"]
 class Opened:
     """Doors in a thread; `records` is what was written once they are closed."""
 
-    def __init__(self, folder: Path, origin: int, servers: tuple[tuple[str, int], ...], token: bytes = TOKEN) -> None:
+    def __init__(self, folder: Path, origin: int, authority: Authority) -> None:
         self.loop = Loop()
         self.mixed = DoorSockets((), listens=True)
         self.dns = DoorSockets((), listens=True, takes_datagrams=True)
@@ -43,10 +45,10 @@ class Opened:
             self.loop,
             policy,
             self.log,
-            HostResolver(servers),
+            HostResolver(((authority.host, authority.port),)),
             self.mixed,
             self.dns,
-            token=token,
+            token=TOKEN,
             own=frozenset,
             parent=None,
         )
@@ -95,88 +97,18 @@ class Opened:
                 return b""
 
 
-class Origin:
-    """A server that counts who comes."""
-
-    def __init__(self) -> None:
-        self.accepts = 0
-        self._server = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._server.getsockname()[1]
-        self._thread = threading.Thread(target=self._serve, daemon=True)
-        self._thread.start()
-
-    def _serve(self) -> None:
-        while True:
-            try:
-                client, _ = self._server.accept()
-            except OSError:
-                return
-            self.accepts += 1
-            with client:
-                client.recv(4096)
-                client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
-
-    def close(self) -> None:
-        self._server.shutdown(socket.SHUT_RDWR)
-        self._server.close()
-        self._thread.join(PATIENCE)
-
-
-class NameServer:
-    """The world's names: every name is 127.0.0.1, and `asked` is who was asked for."""
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-        self._sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self._sock.bind(("127.0.0.1", 0))
-        self.place: tuple[str, int] = self._sock.getsockname()
-        self._thread = threading.Thread(target=self._serve, daemon=True)
-        self._thread.start()
-
-    def _serve(self) -> None:
-        while True:
-            data, peer = self._sock.recvfrom(4096)
-            if not data:
-                return
-            request = dnslib.DNSRecord.parse(data)
-            self.asked.append(str(request.q.qname).rstrip(".").lower())
-            reply = request.reply()
-            if request.q.qtype == dnslib.QTYPE.A:
-                reply.add_answer(dnslib.RR(request.q.qname, dnslib.QTYPE.A, rdata=dnslib.A("127.0.0.1"), ttl=1))
-            self._sock.sendto(reply.pack(), peer)
-
-    def close(self) -> None:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as last:
-            last.sendto(b"", self.place)
-        self._thread.join(PATIENCE)
-        self._sock.close()
+@pytest.fixture
+def origin(canary: Canaries) -> StreamCanary:
+    return canary.http(body=b"ok")
 
 
 @pytest.fixture
-def origin() -> Iterator[Origin]:
-    origin = Origin()
-    yield origin
-    origin.close()
-
-
-@pytest.fixture
-def names() -> Iterator[NameServer]:
-    names = NameServer()
-    yield names
-    names.close()
-
-
-@pytest.fixture
-def opened(tmp_path: Path, origin: Origin, names: NameServer) -> Iterator[Callable[[], Opened]]:
-    made: list[Opened] = []
-
-    def opened() -> Opened:
-        made.append(Opened(tmp_path, origin.port, (names.place,)))
-        return made[-1]
-
+def doors(tmp_path: Path, origin: StreamCanary, authority: Authority) -> Iterator[Opened]:
+    for name in ("allowed.test", "denied.test", "www.wild.test"):
+        authority.answer(name, "127.0.0.1")
+    opened = Opened(tmp_path, origin.port, authority)
     yield opened
-    for each in made:
-        each.close()
+    opened.close()
 
 
 @pytest.mark.parametrize("token", [b"", TOKEN[:-1]])
@@ -190,8 +122,7 @@ def test_a_door_without_a_token_is_not_opened(tmp_path: Path, token: bytes) -> N
 
 @pytest.mark.attack(182)
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_with_the_token_the_gate_decides_and_without_it_nobody_is_asked(opened: Any, address: str) -> None:
-    doors = opened()
+def test_with_the_token_the_gate_decides_and_without_it_nobody_is_asked(doors: Opened, address: str) -> None:
     answers = []
     for password in (TOKEN.hex(), "1" * 32, TOKEN.decode("latin-1")):
         with socket.create_connection((address, doors.mixed.port), PATIENCE) as client:
@@ -210,16 +141,15 @@ def test_with_the_token_the_gate_decides_and_without_it_nobody_is_asked(opened: 
 @pytest.mark.parametrize("address", ADDRESSES)
 @pytest.mark.parametrize("tcp", [False, True])
 def test_a_program_that_knows_of_no_proxy_asks_for_a_name_and_reaches_it(
-    opened: Any, origin: Origin, names: NameServer, address: str, tcp: bool
+    doors: Opened, origin: StreamCanary, authority: Authority, address: str, tcp: bool
 ) -> None:
-    doors = opened()
     answer = doors.ask("Allowed.test", address, tcp=tcp)
     given = str(answer.a.rdata)
     assert given.startswith("198.18.")
-    assert names.asked == []
+    assert authority.queries == []
     assert b"ok" in doors.fetch(given, origin.port, address=address)
     assert origin.accepts == 1
-    assert set(names.asked) == {"allowed.test"}
+    assert set(authority.names) == {"allowed.test"}
     (record,) = doors.of("egress", "allow")
     assert (record["door"], record["host"], record["address"]) == ("transparent", "allowed.test", "127.0.0.1")
     assert [each["host"] for each in doors.of("dns", "allow") if each["door"] == "dns"] == ["allowed.test"]
@@ -228,28 +158,27 @@ def test_a_program_that_knows_of_no_proxy_asks_for_a_name_and_reaches_it(
 @pytest.mark.parametrize("address", ADDRESSES)
 @pytest.mark.parametrize("tcp", [False, True])
 def test_a_name_that_is_not_allowed_has_no_address_and_nobody_hears_of_it(
-    opened: Any, names: NameServer, address: str, tcp: bool
+    doors: Opened, authority: Authority, address: str, tcp: bool
 ) -> None:
-    doors = opened()
     answer = doors.ask("denied.test", address, tcp=tcp)
     assert dnslib.RCODE[answer.header.rcode] == "NXDOMAIN"
-    assert names.asked == []
+    assert authority.queries == []
     assert [each["host"] for each in doors.of("dns", "deny")] == ["denied.test"]
 
 
-def test_an_address_that_stands_for_nothing_is_refused(opened: Any, origin: Origin, names: NameServer) -> None:
+def test_an_address_that_stands_for_nothing_is_refused(
+    doors: Opened, origin: StreamCanary, authority: Authority
+) -> None:
     """Neither a guess in the pool nor an address of the world passes because a program says so."""
-    doors = opened()
     for address in ("198.18.0.77", "192.0.2.1"):
         assert doors.fetch(address, origin.port) == b""
     assert [each["door"] for each in doors.of("egress", "deny")] == ["transparent", "transparent"]
-    assert (origin.accepts, names.asked) == (0, [])
+    assert (origin.accepts, authority.queries) == (0, [])
 
 
 @pytest.mark.attack(182)
-def test_the_address_of_a_name_is_of_no_use_without_the_token(opened: Any, origin: Origin) -> None:
+def test_the_address_of_a_name_is_of_no_use_without_the_token(doors: Opened, origin: StreamCanary) -> None:
     """The resolver asks nobody who he is; the door does."""
-    doors = opened()
     given = str(doors.ask("allowed.test").a.rdata)
     assert doors.fetch(given, origin.port, token=TOKEN[::-1]) == b""
     assert origin.accepts == 0
@@ -257,20 +186,21 @@ def test_the_address_of_a_name_is_of_no_use_without_the_token(opened: Any, origi
 
 
 @pytest.mark.attack(75)
-def test_a_question_that_looks_like_a_tunnel_reaches_nobody(opened: Any, names: NameServer, origin: Origin) -> None:
+def test_a_question_that_looks_like_a_tunnel_reaches_nobody(
+    doors: Opened, authority: Authority, origin: StreamCanary
+) -> None:
     """Its twin under the same wildcard is answered, and reached."""
-    doors = opened()
     answer = doors.ask("a" * 60 + ".wild.test")
     assert dnslib.RCODE[answer.header.rcode] == "NXDOMAIN"
     refused = doors.ask("www.wild.test", kind="TXT")
     assert dnslib.RCODE[refused.header.rcode] == "REFUSED"
-    assert names.asked == []
+    assert authority.queries == []
     assert {each["reason"] for each in doors.of("dns", "deny")} == {"tunnel-label", "query-type"}
     assert str(doors.ask("www.wild.test").a.rdata).startswith("198.18.")
 
 
-def test_what_was_folded_is_written_at_the_end(tmp_path: Path, names: NameServer) -> None:
-    doors = Opened(tmp_path, 443, (names.place,))
+def test_what_was_folded_is_written_at_the_end(tmp_path: Path, authority: Authority) -> None:
+    doors = Opened(tmp_path, 443, authority)
     for _ in range(5):
         doors.ask("denied.test")
     doors.close()
