@@ -12,6 +12,7 @@ import os
 from netsandbox.errors import HostError
 from netsandbox.macos.applied import Applied, spawn
 from netsandbox.record import record
+from netsandbox.seatbelt.places import is_within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,6 +61,16 @@ def way_of(system: System) -> Way:
     from netsandbox.macos.sandbox_exec import SandboxExec, interpreter_places
 
     return Way(system.sandbox_exec, SandboxExec, interpreter_places(), trouble)
+
+
+def check_places(way: Way, home: str) -> None:
+    """What runs inside besides the command is opened to it, which must not be the whole home directory."""
+    for place in way.runs:
+        if is_within(os.path.realpath(home), place):
+            raise HostError(
+                f"{way.trouble}, and Python, which would stand in, is installed in {place!a} above your home directory;"
+                " reinstall netsandbox"
+            )
 
 
 def library_trouble(system: System, way: Way) -> str:

@@ -15,7 +15,7 @@ from netsandbox.errors import HostError, NetsandboxError, UsageError
 from netsandbox.linux.stdio import check_stdio
 from netsandbox.localhost.notices import Notices
 from netsandbox.macos.introduction import introduction
-from netsandbox.macos.launching import library_trouble, way_of
+from netsandbox.macos.launching import check_places, library_trouble, way_of
 from netsandbox.macos.localhost_settings import check_for_mac, mac_settings
 from netsandbox.macos.profile import has_door, profile_text, programs
 from netsandbox.macos.release import check_release
@@ -72,6 +72,7 @@ class MacSession:
         check_for_mac(self._owner.settings.localhost)
         check_release(self._host.release)
         self._way = way_of(self._host)
+        check_places(self._way, os.fsdecode(environment.get(b"HOME", b"")))
         local = self._local_settings(Notices(stdio[2]))
         decided = policy()
         reservation = MacReservation(

@@ -168,6 +168,13 @@ class TestAHelperThatCannotRun:
         words = f"{trouble}.*{strategy} needs the preload library; .*use --network-strategy fail"
         refused(mac, trace, words, HostError, localhost=CHOSEN[strategy])
 
+    def test_is_not_stood_in_for_by_a_python_that_would_open_the_whole_home(
+        self, mac: Any, system: System, sandbox_exec: str, trouble: str, trace: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        system.__dict__["sandbox_exec"] = sandbox_exec
+        monkeypatch.setattr(sys, "base_prefix", "/Users")
+        refused(mac, trace, f"{trouble}.*Python, which would stand in, is installed in '/Users' above", HostError)
+
     def test_without_sandbox_exec_runs_nothing(self, mac: Any, system: System, trouble: str, trace: Path) -> None:
         system.__dict__["sandbox_exec"] = str(trace.parent / "none")
         refused(mac, trace, f"{trouble}.* there is no .*/none in its place; reinstall", HostError)
