@@ -12,8 +12,10 @@ from netsandbox.errors import UsageError
 from netsandbox.linux.view import packages
 from netsandbox.localhost.reservation import HOST_LOCKS
 from netsandbox.macos.signed import signed_home
+from netsandbox.macos.true_path import true_path
 from netsandbox.policy.policy import FILTERED, ONLINE
 from netsandbox.record import record
+from netsandbox.seatbelt.moved_places import moves
 from netsandbox.seatbelt.profile_settings import (
     DOORS,
     NOTHING,
@@ -23,6 +25,7 @@ from netsandbox.seatbelt.profile_settings import (
     resolve,
 )
 from netsandbox.seatbelt.session_profile import session_profile
+from netsandbox.seatbelt.switch_words import turned
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,16 +68,19 @@ def profile_text(
     runs: tuple[str, ...] = (),
 ) -> str:
     """What the kernel is to enforce, or an error. *log* and *port_map* are paths; empty: there is no map."""
+    working, home = _working(), _text(environment, b"HOME")
     planned = ProfileSettings(
-        working=_working(),
-        home=_text(environment, b"HOME"),
+        working=working,
+        home=home,
         temporary=_temporary(environment),
         executables=(*programs(command, _text(environment, b"PATH")), *runs),
         terminal=_terminal(stdin),
         own=_own(settings, log, port_map),
         network=_network(policy, settings, ports),
+        switches=turned(settings.switches),
+        moves=moves(_texts(environment), home, working),
     )
-    return session_profile(resolve(planned, os.path.realpath, os.path.isdir))
+    return session_profile(resolve(planned, true_path, os.path.isdir))
 
 
 def _network(policy: Policy, settings: RunSettings, ports: SessionPorts) -> NetworkSettings:
@@ -130,6 +136,10 @@ def _terminal(stdin: int) -> str:
     except OSError:
         return ""
     return name if name.startswith(TERMINALS) else ""
+
+
+def _texts(environment: Mapping[bytes, bytes]) -> dict[str, str]:
+    return {os.fsdecode(name): os.fsdecode(value) for name, value in environment.items()}
 
 
 def _text(environment: Mapping[bytes, bytes], name: bytes) -> str:

@@ -30,8 +30,10 @@ TOOLCHAINS = _names(
     " .volta .yarn .zvm Library/Developer/Toolchains Library/Java Library/Python Library/pnpm anaconda3 bin flutter go"
     " micromamba miniconda3 miniforge3"
 )
-
-APPLICATION_TOOLCHAINS = ("Library/Application Support/fnm", "Library/Application Support/pypoetry/venv")
+ALL_TOOLCHAINS = (
+    *TOOLCHAINS,
+    *("Library/Application Support/fnm", "Library/Application Support/pypoetry/venv"),
+)
 
 # Read by git, bundler, shells and Foundation. `.gitconfig` and `.bundle/config` may hold a token, and without them git
 # and bundler do nothing: see the page.
@@ -68,7 +70,8 @@ SECRETS = _names(
     " Library/Jupyter/runtime Library/Keychains Library/Mail Library/Messages Library/Preferences/.wrangler"
     " Library/Preferences/netlify Library/Preferences/pnpm Library/Safari Library/Thunderbird Library/WebKit _netrc"
 )
-APPLICATION_SECRETS = (
+HOME_SECRETS = (
+    *SECRETS,
     "Library/Application Support/1Password",
     "Library/Application Support/AddressBook",
     "Library/Application Support/Arc",
@@ -117,7 +120,7 @@ RUN_IN_PROJECT = _names(
 
 
 def toolchains(home: str) -> tuple[str, ...]:
-    return below(home, (*TOOLCHAINS, *APPLICATION_TOOLCHAINS))
+    return below(home, ALL_TOOLCHAINS)
 
 
 def below(folder: str, names: Iterable[str]) -> tuple[str, ...]:
@@ -125,7 +128,7 @@ def below(folder: str, names: Iterable[str]) -> tuple[str, ...]:
 
 
 def secrets(home: str) -> tuple[str, ...]:
-    return (*below(home, (*SECRETS, *APPLICATION_SECRETS)), *SYSTEM_SECRETS)
+    return (*below(home, HOME_SECRETS), *SYSTEM_SECRETS)
 
 
 def is_within(path: str, folder: str) -> bool:

@@ -10,7 +10,19 @@ from netsandbox_portmap.strategies import FAIL
 
 from netsandbox.errors import UsageError
 from netsandbox.record import record
-from netsandbox.seatbelt.places import ALIASES, CACHES, RUN_AT_HOME, SETTINGS, below, plain, secrets, toolchains
+from netsandbox.seatbelt.moved_places import moved
+from netsandbox.seatbelt.places import (
+    ALIASES,
+    ALL_TOOLCHAINS,
+    CACHES,
+    HOME_SECRETS,
+    RUN_AT_HOME,
+    SETTINGS,
+    below,
+    plain,
+    secrets,
+    toolchains,
+)
 from netsandbox.seatbelt.switch_words import ON
 
 TYPE_CHECKING = False
@@ -56,6 +68,7 @@ class ProfileSettings:
     deny: tuple[str, ...] = ()
     protect: tuple[str, ...] = ()  # never written, whatever allows it
     executables: tuple[str, ...] = ()
+    moves: tuple[tuple[str, str], ...] = ()  # places of the home that are elsewhere; see `moved_places`
     links: tuple[str, ...] = ()  # links on the way to the paths here, each of which may be looked at to be followed
     terminal: str = ""
     own: OwnPlaces = OwnPlaces()
@@ -73,19 +86,32 @@ def resolve(
     values = dict(vars(settings))
     for name in ("working", "home", "terminal"):
         values[name] = links.one(values[name])
-    for name in ("temporary", "read", "write", "deny", "protect", "executables"):
-        values[name] = links.all(values[name])
+    for name, places in _moved_in(settings).items():
+        values[name] = links.all((*values[name], *moved(places, settings.moves)))
     own, network = settings.own, settings.network
     values["own"] = OwnPlaces(links.all(own.hidden), links.all(own.sealed), links.one(own.port_map))
     values["network"] = NetworkSettings(**{**vars(network), "unix_sockets": links.all(network.unix_sockets)})
     home = values["home"]
-    values["read"] += links.elsewhere((*toolchains(home), *below(home, SETTINGS)))
+    values["executables"] += links.elsewhere(toolchains(home))
+    values["read"] += links.elsewhere(below(home, SETTINGS))
     values["deny"] += links.elsewhere(secrets(home))
     values["protect"] += links.elsewhere(below(home, RUN_AT_HOME))
     if "tool-caches" in settings.switches:
         values["write"] += links.elsewhere(below(home, CACHES))
     values["links"] = tuple(sorted(links.followed.union(settings.links)))
     return ProfileSettings(**values)
+
+
+def _moved_in(settings: ProfileSettings) -> dict[str, tuple[str, ...]]:
+    """Each list of paths, with the places of the home that go into it where they were moved."""
+    return {
+        "temporary": (),
+        "read": (),
+        "write": CACHES if "tool-caches" in settings.switches else (),
+        "deny": HOME_SECRETS,
+        "protect": RUN_AT_HOME,
+        "executables": ALL_TOOLCHAINS,
+    }
 
 
 class _Links:

@@ -1,0 +1,86 @@
+"""The switches of a Mac's profile, from the command line and the files to the profile itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from netsandbox.cli import explain, run
+from netsandbox.cli.options import parse
+from netsandbox.cli.policy_options import read_config, settings_of
+from netsandbox.errors import UsageError
+from netsandbox.seatbelt.evaluator import allowed_under_all, denied_under_all
+from netsandbox.seatbelt.profile import load
+from netsandbox.seatbelt.request import file, lookup
+
+DRY = ["--backend", "seatbelt", "--dry-run"]
+TRUSTD = lookup("com.apple.trustd.agent")
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("HOME", "/Users/me")
+    monkeypatch.setenv("TMPDIR", "/var/tmp")
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    return folder
+
+
+def switches(*words: str) -> tuple[str, ...]:
+    parsed = parse(words, run.OPTIONS, "netsandbox run")
+    return settings_of(parsed, read_config(parsed)).switches
+
+
+def test_words_of_the_file_come_before_those_of_the_command_line(project: Path) -> None:
+    file_ = project / "rules.toml"
+    file_.write_text('[seatbelt]\nswitches = ["trustd", "no-debug"]\n')
+    assert switches("--config", str(file_)) == ("trustd", "no-debug")
+    words = ("--backend", "seatbelt", "--config", str(file_), "--seatbelt-switch", "no-trustd")
+    assert switches(*words) == ("trustd", "no-debug", "no-trustd")
+
+
+def test_a_switch_is_in_the_profile_that_is_printed_and_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run.main([*DRY, "--seatbelt-switch", "trustd", "--seatbelt-switch=no-tool-caches", "--", "true"]) == 0
+    judged = load(capsys.readouterr().out)
+    assert allowed_under_all(judged, TRUSTD)
+    assert denied_under_all(judged, file("file-write-create", "/Users/me/.npm/x"))
+    assert run.main([*DRY, "--", "true"]) == 0
+    judged = load(capsys.readouterr().out)
+    assert denied_under_all(judged, TRUSTD)
+    assert allowed_under_all(judged, file("file-write-create", "/Users/me/.npm/x"))
+
+
+def test_explain_asks_the_profile_with_the_switch() -> None:
+    asked = ["--backend", "seatbelt", "mach:com.apple.trustd.agent"]
+    assert explain.main(asked) == 1
+    assert explain.main([*asked, "--seatbelt-switch", "trustd"]) == 0
+
+
+@pytest.mark.parametrize("main", [run.main, explain.main])
+@pytest.mark.parametrize("system", ["linux", "freebsd"])
+def test_elsewhere_the_option_is_an_error_since_it_would_do_nothing(
+    main: object, system: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.platform", system)
+    with pytest.raises(UsageError, match="--seatbelt-switch is about macOS; leave it out"):
+        main(["--seatbelt-switch", "no-debug"])  # type: ignore[operator]
+
+
+def test_on_a_mac_it_needs_no_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.platform", "darwin")
+    assert switches("--seatbelt-switch", "trustd") == ("trustd",)
+
+
+def test_a_word_that_is_no_switch_is_an_error() -> None:
+    with pytest.raises(UsageError, match="--seatbelt-switch: there is no switch 'trust'; use one of"):
+        switches("--backend", "seatbelt", "--seatbelt-switch", "trust")
+
+
+def test_a_projects_own_file_closes_a_switch_and_opens_none_untrusted(project: Path) -> None:
+    (project / ".netsandbox.toml").write_text('[seatbelt]\nswitches = ["no-debug"]\n')
+    assert switches() == ("no-debug",)
+    (project / ".netsandbox.toml").write_text('[seatbelt]\nswitches = ["trustd"]\n')
+    assert switches() == ()
