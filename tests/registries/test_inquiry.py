@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from netsandbox.registries.inquiry import Inquiry
+from netsandbox.registries.said import Said
+from tests.registries.conftest import Scene
+
+
+def test_the_project_reaches_up_to_the_home_and_not_into_it(scene: Scene) -> None:
+    assert list(scene.inquiry().upward()) == [str(scene.project), str(scene.home / "work")]
+
+
+def test_outside_of_the_home_the_project_reaches_up_to_the_root(scene: Scene, tmp_path: Path) -> None:
+    folders = list(Inquiry("/srv/a/b", {}, str(scene.home)).upward())
+    assert folders == ["/srv/a/b", "/srv/a", "/srv"]
+
+
+def test_in_the_home_itself_nothing_is_the_projects(scene: Scene) -> None:
+    file = scene.write("~/.npmrc", "registry=https://a.example")
+    inquiry = Inquiry(str(scene.home), {}, str(scene.home))
+    assert list(inquiry.upward()) == []
+    text = inquiry.text(str(file))
+    assert text is not None
+    assert not text.project
+
+
+def test_a_file_in_the_project_is_the_projects_whoever_names_it(scene: Scene) -> None:
+    inside = scene.write("pip.conf", "")
+    (scene.home / "link.conf").symlink_to(inside)
+    mine = scene.write("~/pip.conf", "")
+    inquiry = scene.inquiry()
+    found = [inquiry.text(str(path)) for path in (inside, scene.home / "link.conf", mine)]
+    assert [text.project for text in found if text] == [True, True, False]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file away")
+def test_a_file_of_a_stranger_is_not_believed(scene: Scene) -> None:
+    file = scene.write("~/.npmrc", "")
+    os.chown(file, 65534, 65534)
+    text = scene.inquiry().text(str(file))
+    assert text is not None
+    assert text.project
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"x" * (2 << 20)], ids=["no text", "giant"])
+def test_a_file_that_is_not_read_is_noted(scene: Scene, content: bytes) -> None:
+    (scene.project / "x").write_bytes(content)
+    inquiry = scene.inquiry()
+    assert inquiry.text("x", project=True) is None
+    assert "passed over" in inquiry.notes[0]
+
+
+def test_bad_toml_is_noted(scene: Scene) -> None:
+    scene.write("uv.toml", "a = " + "[" * 9999)
+    inquiry = scene.inquiry()
+    assert inquiry.toml("uv.toml") is None
+    assert "TOML" in inquiry.notes[0]
+
+
+def test_notes_have_an_end_and_come_once(scene: Scene) -> None:
+    inquiry = scene.inquiry()
+    for number in range(1000):
+        inquiry.note(f"{number // 2}")
+    assert inquiry.notes == [str(number) for number in range(20)]
+
+
+def test_each_thing_that_is_looked_at_is_remembered(scene: Scene) -> None:
+    scene.environment["A"] = "hunter2"
+    inquiry = scene.inquiry()
+    inquiry.variable("A")
+    inquiry.variables("npm_config_")
+    inquiry.text("none")
+    inquiry.program("npm")
+    list(inquiry.expanded([Said("k", "${B?}", "o", project=False)]))
+    names = ["$A", "$npm_config_*", f"{scene.project}/none", "$PATH", f"{scene.bin}/npm", "$B"]
+    assert list(inquiry.consulted) == names
+    assert "hunter2" not in str(inquiry.consulted)
+
+
+def test_an_origin_is_printable(scene: Scene) -> None:
+    scene.write("a\x1b[2J\n/x", "")
+    text = scene.inquiry().text("a\x1b[2J\n/x")
+    assert text is not None
+    assert text.said("k", "v", 3).origin.isprintable()
+
+
+def test_a_tool_that_fails_leaves_a_gap_and_one_that_is_missing_does_not(scene: Scene) -> None:
+    inquiry = scene.inquiry()
+    assert inquiry.ask("npm", "x") == ""
+    assert inquiry.complete
+    scene.tool("npm", "exit 1")
+    assert inquiry.ask("npm", "x") == ""
+    assert not inquiry.complete
+    assert inquiry.notes == ["npm x gave no answer"]
