@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 import subprocess
 
 import pytest
+
+from tests.rig.ports import free_port
 
 WRK = """\
 Running 2s test @ http://127.0.0.1:20000/small
@@ -51,12 +52,6 @@ def started():
     for process in running:
         process.kill()
         process.communicate()
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def said(*argv):

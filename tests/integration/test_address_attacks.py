@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.rig import ports
 from tests.rig.inside import attack, found, program
 
 pytestmark = pytest.mark.usefixtures("user_namespaces")
@@ -76,10 +77,9 @@ def refused_everywhere(rows: dict[str, list[int]]) -> bool:
 @pytest.mark.attack(89)
 @pytest.mark.attack(90)
 def test_86_to_90_no_spelling_of_an_address_reaches_the_hosts_loopback(netsandbox: Any, canary: Any) -> None:
-    server = canary.http("0.0.0.0")
-    six = canary.http("::1", server.port)
-    ports = {"port": server.port, "hosts": SPELLINGS + EMBEDDED}
-    tried = attack(netsandbox, ["--online"], EVERYWHERE, arguments=ports)
+    port = ports.free_port()
+    server, six = canary.http("0.0.0.0", port), canary.http("::1", port)
+    tried = attack(netsandbox, ["--online"], EVERYWHERE, arguments={"port": port, "hosts": SPELLINGS + EMBEDDED})
     assert refused_everywhere(tried.out["rows"]), tried.out["rows"]
     assert (server.accepts, six.accepts) == (0, 0)
     reasons = {record["reason"] for record in tried.denied()}

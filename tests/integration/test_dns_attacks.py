@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.rig import ports
 from tests.rig.inside import attack
 
 pytestmark = pytest.mark.usefixtures("user_namespaces")
@@ -120,8 +121,8 @@ out["twin"] = socket.getaddrinfo("allowed.test", 80, socket.AF_INET)[0][4][0]
 def test_73_a_name_that_turns_round_is_judged_each_time_by_what_is_dialled(
     netsandbox: Any, canary: Any, authority: Any
 ) -> None:
-    good = canary.http("127.0.0.2", body=b"reached")
-    bad = canary.http("127.0.0.1", good.port, body=b"stolen")
+    port = ports.free_port()
+    good, bad = canary.http("127.0.0.2", port, body=b"reached"), canary.http("127.0.0.1", port, body=b"stolen")
     authority.rebind("turn.test", ["127.0.0.2"], ["127.0.0.1"])
     authority.rebind("both.test", ["127.0.0.1", "127.0.0.2"])
     script = """
@@ -287,8 +288,8 @@ out["twin"] = [ask(b"allowed.test"), ask(b"allowed.test", tcp=True)]
 def test_79_only_the_reply_to_our_question_counts(netsandbox: Any, canary: Any, authority: Any) -> None:
     import dnslib  # type: ignore[import-untyped]
 
-    good = canary.http("127.0.0.2", body=b"reached")
-    bad = canary.http("127.0.0.1", good.port, body=b"stolen")
+    port = ports.free_port()
+    good, bad = canary.http("127.0.0.2", port, body=b"reached"), canary.http("127.0.0.1", port, body=b"stolen")
 
     def spoof(query: bytes) -> list[bytes]:
         asked = dnslib.DNSRecord.parse(query)

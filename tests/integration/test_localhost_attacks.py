@@ -216,7 +216,7 @@ def test_nothing_is_published_beyond_loopback(netsandbox: Any, strategy: str) ->
 @pytest.mark.attack(108)
 def test_a_port_of_the_host_is_that_port_and_no_other(netsandbox: Any, canary: Any) -> None:
     """--connect-host opens one port: the host's other servers, IPv6 twins and other addresses stay out of reach."""
-    good = canary.tcp(greeting=b"allowed")
+    good = canary.tcp(port=ports.free_port(), greeting=b"allowed")
     others = [canary.tcp(greeting=b"forbidden"), canary.tcp("::1", greeting=b"forbidden")]
     others.append(canary.tcp("127.0.0.2", good.port, greeting=b"forbidden"))
     script = """

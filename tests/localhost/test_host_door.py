@@ -17,6 +17,7 @@ from netsandbox.forwarding import Forwarding
 from netsandbox.localhost import host_door
 from netsandbox.localhost.host_door import HostDoor, HostSockets
 from netsandbox.loop import Loop
+from tests.rig import ports
 
 PATIENCE = 10.0
 
@@ -138,9 +139,7 @@ def test_too_many_connections_are_hung_up(
 
 
 def test_nothing_there_is_a_reset_and_an_end_in_the_log(make: Callable[[int], Scene], log: Any) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as gone:
-        port = gone.getsockname()[1]
-    scene = make(port)
+    scene = make(ports.free_port())
     with scene.client() as client:
         scene.until(lambda: bool(log.of("egress.end")))
         assert was_reset(client)

@@ -9,14 +9,16 @@ import pytest
 from netsandbox_portmap import host_ports
 from netsandbox_portmap.host_ports import is_free, is_free_on_host
 
+from tests.rig.ports import free_port
+
 DEVICE = "127.91.8.1"
 
 
-def bound(family, kind, host, *, port=0, listening=False, reuse=False):
+def bound(family, kind, host, *, port=None, listening=False, reuse=False):
     sock = socket.socket(family, kind)
     if reuse:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    sock.bind((host, port))
+    sock.bind((host, free_port() if port is None else port))
     if listening:
         sock.listen()
     return sock

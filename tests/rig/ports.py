@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import socket
 import sys
@@ -71,11 +72,20 @@ def free_port() -> int:
 
 def free_window(count: int, among: range = QUIET) -> int:
     """The first of COUNT such ports in a row. Drawn by lot: another test run may look at the same moment."""
+    own = _share(among)
     for _ in range(1000):
-        base = random.randrange(among.start, among.stop - count)
+        base = random.randrange(own.start, own.stop - count)
         if all(is_free(port) for port in range(base, base + count)):
             return base
     pytest.fail(f"no {count} free ports in a row in {among}")
+
+
+def _share(among: range) -> range:
+    """The part of AMONG that is this process's alone, where pytest-xdist runs several side by side."""
+    count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    size = len(among) // count
+    return among[number * size : (number + 1) * size]
 
 
 def is_free(port: int) -> bool:
