@@ -92,6 +92,8 @@ def test_without_descriptors_the_door_pauses_goes_on_with_what_it_has_and_recove
     rig.canary()
     port = rig.mixed()
     old = rig.tunnel(port)
+    old.sendall(b"\0here")
+    assert old.recv(99) == b"\0here"  # by a server that has accepted, for which it needs a descriptor too
     late = socket.socket()
     late.settimeout(20)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
