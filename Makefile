@@ -26,8 +26,9 @@ help:
 demo: deps-demo $(VENV)/.product
 	@$(BIN)/python scripts/demo
 
+# Two at a time, a file's tests together: they share what is made once for the file.
 test: deps-test lint
-	$(BIN)/python -m pytest -q $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile $(PYTEST_ARGS)
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check . $(SCRIPTS)
