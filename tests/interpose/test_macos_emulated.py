@@ -7,9 +7,7 @@ tests/rig/darwin.py stands in for everything below the library."""
 from __future__ import annotations
 
 import random
-import shutil
 import socket
-import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,8 +18,6 @@ from netsandbox_interpose._native import ffi, lib
 pytest.importorskip("lief", reason="nothing reads Mach-O files (package lief of the test extra)")
 pytest.importorskip("ziglang", reason="no cross compiler (package ziglang of the test extra)")
 pytest.importorskip("unicorn", reason="no emulated processor (package unicorn of the test extra)")
-
-import macos_library
 
 from tests.rig import darwin
 from tests.rig.darwin import EACCES, EADDRINUSE, EADDRNOTAVAIL, MAGIC, REPLY, Mac
@@ -336,12 +332,7 @@ def test_a_fault_in_the_sources_is_noticed(
     tmp_path: Path, unit: str, before: str, after: str, check: Callable[[bytes], None]
 ) -> None:
     """So that these tests are known to be able to fail."""
-    sources = tmp_path / "src"
-    shutil.copytree(macos_library.SOURCES, sources)
-    text = (sources / unit).read_text()
-    assert text.count(before) == 1
-    (sources / unit).write_text(text.replace(before, after))
-    faulty = macos_library.compile_slice("aarch64", sources)
+    faulty = darwin.with_fault(tmp_path, unit, before, after)
     assert Mac(faulty, content(PORT_MAP)).give("connect", darwin.name("192.0.2.1", 80)) == 0, "it runs, all the same"
     with pytest.raises(AssertionError):
         check(faulty)

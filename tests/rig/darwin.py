@@ -7,8 +7,10 @@ the system that runs the tests are others.
 from __future__ import annotations
 
 import ipaddress
+import shutil
 import struct
 from functools import cache
+from pathlib import Path
 
 import macos_library
 
@@ -39,6 +41,16 @@ MAGIC = 0x4E534D50
 def compiled(architecture: str) -> bytes:
     """The library for one architecture, once for all tests."""
     return macos_library.compile_slice(architecture)
+
+
+def with_fault(folder: Path, unit: str, before: str, after: str) -> bytes:
+    """The library from sources of which one has a fault, for arm64."""
+    sources = folder / "src"
+    shutil.copytree(macos_library.SOURCES, sources)
+    text = (sources / unit).read_text()
+    assert text.count(before) == 1
+    (sources / unit).write_text(text.replace(before, after))
+    return macos_library.compile_slice("aarch64", sources)
 
 
 def name(address: str, port: int, length: int | None = None) -> bytes:
