@@ -27,8 +27,10 @@ def removal_command(device: str) -> str:
 def check_device(device: str, can_bind: Callable[[str], bool]) -> None:
     """An error that says what is missing, or nothing."""
     if not can_bind(device):
-        advice = f"run `{alias_command(device)}` (until the next restart), or use --network-strategy rewire-port"
-        raise HostError(f"this Mac has no loopback address {device}; {advice}")
+        raise HostError(
+            f"this Mac has no loopback address {device}; run `{alias_command(device)}`, which lasts until the next"
+            f" restart, and start the session with --listening-loopback {device}, or use --network-strategy rewire-port"
+        )
 
 
 def can_bind(device: str) -> bool:
