@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +22,17 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at proces
 PATIENCE = 20
 FOREVER = "while True: time.sleep(60)"
 Start = Callable[[str], LogStream]
+
+
+@pytest.fixture(params=filter(shutil.which, ("dash", "bash", "zsh")), autouse=True)
+def shell(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """By the name `sh`: on a Mac that is any of the three."""
+    found = shutil.which(request.param)
+    assert found is not None
+    (tmp_path / "shell").mkdir()
+    (tmp_path / "shell" / "sh").symlink_to(found)
+    monkeypatch.setattr("netsandbox.macos.log_stream.SHELL", str(tmp_path / "shell" / "sh"))
+    return str(tmp_path / "shell" / "sh")
 
 
 @pytest.fixture
@@ -132,13 +144,13 @@ def test_without_a_shell_it_is_an_error_and_nothing_stays_open(monkeypatch: pyte
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_when_we_are_killed_it_ends_too(tmp_path: Path, number: signal.Signals) -> None:
+def test_when_we_are_killed_it_ends_too(tmp_path: Path, shell: str, number: signal.Signals) -> None:
     """INV-10: it prints nothing, so that it would never notice by itself."""
     words = command("tag", stand_in(tmp_path, f"signal.signal(15, signal.SIG_IGN)\n{FOREVER}"))
     text = (
         f"import sys, time; sys.path[:0] = [{str(ROOT)!r}]\n"
-        "from netsandbox.macos.log_stream import LogStream\n"
-        f"stream = LogStream({words!r})\nprint('ready', flush=True)\ntime.sleep(600)"
+        f"from netsandbox.macos import log_stream; log_stream.SHELL = {shell!r}\n"
+        f"stream = log_stream.LogStream({words!r})\nprint('ready', flush=True)\ntime.sleep(600)"
     )
     with subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE) as owner:
         assert owner.stdout is not None

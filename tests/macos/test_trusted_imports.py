@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.rig.mac_log import stand_in
+
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="plays a Mac on Linux; test_on_a_mac.py needs no play")
 
 ROOT = Path(__file__).parents[2]
@@ -108,7 +110,7 @@ from netsandbox.settings import RunSettings
 {kqueue}
 owner = Session(RunSettings(localhost=LocalhostSettings(strategy={strategy!r}, count=3)), sealed=True)
 policy = Policy(allow_domains=["allowed.test"])
-system = System({helper!r}, PolledLoop, PolledExit, lambda clock: frozenset)
+system = System({helper!r}, PolledLoop, PolledExit, lambda clock: frozenset, {log!r})
 command = [sys.executable, "-c", {inside!r}]
 status = MacSession(owner, system, sealed=True).run(lambda: policy, command, os.environb, (0, 1, 2))
 sys.exit(os.waitstatus_to_exitcode(status))
@@ -164,8 +166,14 @@ for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
         asked = question("allowed.test")
         sock.sendall(len(asked).to_bytes(2, "big") + asked)
         print(sock.recv(512)[-4:-2] == bytes((198, 18)))
+import pathlib, time
+(log,) = pathlib.Path(os.environ["XDG_STATE_HOME"]).rglob("audit.jsonl")
+for _ in range(1000):
+    if '"operation":"network-bind"' in log.read_text(): print("refused"); break
+    time.sleep(0.02)
 """
-ANSWERS = "403\n403\nreset\n0 3 True\n0 3 True\n"
+REFUSED = 'say(BANNER, refused("node(7) deny(1) network-bind local:*:3000"))\nwhile True: time.sleep(60)'
+ANSWERS = "403\n403\nreset\n0 3 True\n0 3 True\nrefused\n"
 
 
 @pytest.mark.parametrize("strategy", ["fail", "rewire-port"])
@@ -180,6 +188,7 @@ def test_a_whole_sealed_session_needs_nothing_that_only_linux_has(
         "helper": helper,
         "strategy": strategy,
         "inside": INSIDE,
+        "log": stand_in(place, REFUSED),
     }
     with tempfile.TemporaryDirectory(prefix="ns") as state:  # short: a Mac's sockets have no other way to a deep folder
         monkeypatch.setenv("XDG_STATE_HOME", state)
