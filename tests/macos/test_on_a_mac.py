@@ -25,6 +25,7 @@ from netsandbox.errors import HostError
 from netsandbox.localhost.settings import LocalhostSettings
 from netsandbox.macos.applied import Applied
 from netsandbox.policy.policy import Policy
+from tests.rig.authority import Authority
 
 pytestmark = [
     pytest.mark.macos,
@@ -147,6 +148,49 @@ def test_names_are_not_looked_up_past_the_door(mac: Any) -> None:
     )
     assert ended.stdout == "000\n"
     assert ended.returncode != 0
+
+
+FETCHER = r"""
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+int main(int count, char **words)
+{
+    struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, *found;
+    char request[256], answer[256] = "";
+    if (count < 3 || getaddrinfo(words[1], words[2], &hints, &found) != 0)
+        return puts("no address"), 0;
+    int s = socket(AF_INET, SOCK_STREAM, 0);
+    if (connect(s, found->ai_addr, found->ai_addrlen) != 0)
+        return perror("connect"), 0;
+    snprintf(request, sizeof request, "GET / HTTP/1.1\r\nHost: %s:%s\r\n\r\n", words[1], words[2]);
+    write(s, request, strlen(request));
+    puts(read(s, answer, sizeof answer - 1) > 9 ? strtok(answer + 9, " ") : "reset");
+    return 0;
+}
+"""
+
+
+def test_a_program_that_knows_of_no_proxy_reaches_what_is_allowed_and_nothing_else(
+    mac: Any, origin: int, authority: Authority, tmp_path: Path
+) -> None:
+    """By the library, in a program of our own making; the twin is `test_names_are_not_looked_up_past_the_door`."""
+    compiler = shutil.which("cc")
+    if compiler is None or not os.path.exists(LIBRARY):
+        pytest.skip("needs a compiler and the library")
+    for name in ("allowed.test", "denied.test"):
+        authority.answer(name, "127.0.0.1")
+    (tmp_path / "fetcher.c").write_text(FETCHER)
+    fetcher = tmp_path / "work" / "fetcher"
+    subprocess.run([compiler, "-o", fetcher, tmp_path / "fetcher.c"], check=True)
+    policy = Policy(allow_domains=[f"allowed.test:{origin}"], allow_addresses=[f"127.0.0.1:{origin}"])
+    for words, told in ((("allowed.test",), "200\n"), (("denied.test",), "no address\n"), (("192.0.2.7",), "reset\n")):
+        ended = mac(str(fetcher), *words, str(origin), policy=policy, upstream_dns=((authority.host, authority.port),))
+        assert ended.stdout == told, ended.stderr
+        assert {record["door"] for record in ended.of("egress")} <= {"transparent"}
+    assert authority.count("denied.test") == 0
 
 
 def test_listening_is_for_the_window(mac: Any) -> None:
