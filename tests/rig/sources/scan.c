@@ -73,11 +73,13 @@ static int met_itself(int fd, const struct sockaddr_storage *name, socklen_t len
     return getsockname(fd, (void *)&own, &size) == 0 && memcmp(&own, name, length) == 0;
 }
 
+/* A socket of IPv4 that was refused is tried again with the next port: a new one for each costs as much as the attempt. */
 static void try(const char *address, int port)
 {
+    static int kept = -1;
     struct sockaddr_storage name;
     socklen_t length = spell(address, port, &name);
-    int fd = socket(name.ss_family, SOCK_STREAM, 0);
+    int fd = name.ss_family == AF_INET && kept >= 0 ? kept : socket(name.ss_family, SOCK_STREAM, 0);
     int failed = connect(fd, (void *)&name, length);
 
     while (failed == 0 && met_itself(fd, &name, length)) {
@@ -85,13 +87,20 @@ static void try(const char *address, int port)
         fd = socket(name.ss_family, SOCK_STREAM, 0);
         failed = connect(fd, (void *)&name, length);
     }
+    if (name.ss_family == AF_INET)
+        kept = -1;
     attempts++;
-    if (failed == 0)
+    if (failed == 0) {
         listen_to(fd, address, port);
-    else if (errno == ECONNREFUSED)
+    } else if (errno == ECONNREFUSED) {
         refused++;
-    else
+        if (name.ss_family == AF_INET) {
+            kept = fd;
+            return;
+        }
+    } else {
         printf("%s %d error-%d\n", address, port, errno);
+    }
     close(fd);
 }
 
