@@ -31,6 +31,10 @@ def awaiting(text: str, then: str = "true") -> tuple[str, str, str]:
     return "sh", "-c", AWAIT.format(text, then)
 
 
+def awaiting_file(path: Path, then: str = "true") -> tuple[str, str, str]:
+    return "sh", "-c", f"n=0; until [ -s {path} ] || [ $n = 3000 ]; do n=$((n+1)); sleep 0.02; done; {then}"
+
+
 def runs(pid: int) -> bool:
     """Neither gone nor a zombie that nobody has taken."""
     try:
@@ -73,8 +77,9 @@ def test_the_log_is_asked_for_the_tag_that_is_in_the_profile(
     system.__dict__["helper"] = str(wrapper)
     tags = set()
     for _ in range(2):
-        ended = mac("env")
+        ended = mac(*awaiting_file(tmp_path / "tag", "env"))
         tag = (tmp_path / "tag").read_text()
+        (tmp_path / "tag").unlink()
         tags.add(tag)
         assert f'(deny default (with message "{tag}"))'.encode() in plan.read_bytes()
         assert tag not in ended.stdout
@@ -90,17 +95,15 @@ def test_a_log_that_ends_early_ends_nothing_else(body: Any, mac: Any) -> None:
     assert "verdict" not in record
 
 
-def test_without_the_program_the_command_runs_behind_the_same_profile(
-    system: System, mac: Any, python: Any, tmp_path: Path
-) -> None:
+def test_without_the_program_the_command_runs_behind_the_same_profile(system: System, mac: Any, tmp_path: Path) -> None:
     """Nothing is opened by it: the kernel refuses as before."""
     system.__dict__["log"] = str(tmp_path / "none")
-    text = (
+    (tmp_path / "probe.py").write_text(
         "import errno, socket\n"
         "try: socket.create_connection(('127.0.0.1', 9), 5)\n"
         "except OSError as error: print(errno.errorcode[error.errno])"
     )
-    ended = mac(*python(text))
+    ended = mac(*awaiting("the system's log ended", f"{sys.executable} {tmp_path}/probe.py"))
     assert ended.stdout == "EACCES\n", ended.stderr
     assert len(ended.of("policy")) == 1
 
@@ -109,7 +112,7 @@ def test_a_log_that_says_nothing_and_heeds_no_signal_is_gone_with_the_session(
     body: Any, mac: Any, tmp_path: Path
 ) -> None:
     body(f"for n in (1, 2, 13, 15): signal.signal(n, signal.SIG_IGN)\n{FOREVER}")
-    ended = mac("sh", "-c", f"n=0; until [ -s {tmp_path}/pid ] || [ $n = 3000 ]; do n=$((n+1)); sleep 0.02; done")
+    ended = mac(*awaiting_file(tmp_path / "pid"))
     assert ended.returncode == 0
     pid = int((tmp_path / "pid").read_text())
     ends = time.monotonic() + 20
