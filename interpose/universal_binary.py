@@ -26,11 +26,15 @@ MINIMUM = "11.0"
 SDK = (14, 0)
 ARCHITECTURES = {"aarch64": (0x0100000C, 0), "x86_64": (0x01000007, 3)}  # <mach/machine.h>: type and subtype
 ZIG = [sys.executable, "-m", "ziglang", "cc"]
-FLAGS = ("-std=gnu11", "-Os", "-g0", "-fstack-protector-strong", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror")
+FLAGS = (
+    *("-std=gnu11", "-Os", "-g0", "-fstack-protector-strong", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror"),
+    "-Wl,-headerpad,0x1000",
+)
 CODESIGN = "/usr/bin/codesign"
 # <mach-o/loader.h> and <mach-o/fat.h>
-HEADER_BYTES = 32
-LC_CODE_SIGNATURE, LC_BUILD_VERSION = 0x1D, 0x32
+HEADER_BYTES, SECTION_BYTES = 32, 80
+LC_SEGMENT_64, LC_CODE_SIGNATURE, LC_BUILD_VERSION = 0x19, 0x1D, 0x32
+SIGNATURE_COMMAND = 16
 FAT_MAGIC = 0xCAFEBABE
 PAGE_BITS = 14  # arm64's pages, the larger ones
 # <kern/cs_blobs.h>
@@ -63,6 +67,7 @@ def compile_slice(architecture: str, name: str, sources: Path, arguments: Sequen
         if done.returncode != 0:
             raise RuntimeError(f"{name} does not compile for {architecture}:\n{done.stderr}")
         made = bytearray(target.read_bytes())
+    check_room(made)
     set_sdk(made)
     sign_again(made)
     return bytes(made)
@@ -78,6 +83,15 @@ def join(slices: Sequence[bytes]) -> bytes:
         table += struct.pack(">IIIII", kind, subtype, start + len(body), len(one), PAGE_BITS)
         body += one
     return table.ljust(start, b"\0") + bytes(body)
+
+
+def check_room(made: bytearray) -> None:
+    """codesign adds a load command. Where there is no room it is reported to write it over the code without a word, and
+    to find nothing wrong with that afterwards."""
+    (size,) = struct.unpack_from("<I", made, 20)
+    content = min(offset for offset in _section_offsets(made) if offset)
+    if content - HEADER_BYTES - size < SIGNATURE_COMMAND:
+        raise RuntimeError("the linker leaves no room for the signature of an install; use another zig")
 
 
 def set_sdk(made: bytearray) -> None:
@@ -107,6 +121,14 @@ def sign(file: Path) -> None:
         subprocess.run(command, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError) as error:
         print(f"netsandbox: {file.name} is not signed by this Mac: {error}", file=sys.stderr)
+
+
+def _section_offsets(made: bytearray) -> Iterator[int]:
+    """Where each section begins in the file; 0 for those that have nothing there."""
+    for place in _commands(made, LC_SEGMENT_64):
+        (count,) = struct.unpack_from("<I", made, place + 64)
+        for number in range(count):
+            yield struct.unpack_from("<I", made, place + 72 + number * SECTION_BYTES + 48)[0]
 
 
 def _commands(made: bytearray, wanted: int) -> Iterator[int]:

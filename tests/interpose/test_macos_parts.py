@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.rig.mac_wheel import HELPER, MODULE
-from tests.rig.mach_o_signature import check_signature, room_for_a_signature
+from tests.rig.mac_wheel import HELPER, LIBRARY, MODULE
+from tests.rig.mach_o_signature import check_order, check_signature, room_for_a_signature
 
 lief = pytest.importorskip("lief", reason="nothing reads Mach-O files (package lief of the test extra)")
 
@@ -60,7 +60,7 @@ class Part:
 
 @pytest.fixture(scope="module")
 def parts(mac_wheel: Path) -> dict[str, Part]:
-    return {name: Part(mac_wheel, name) for name in (HELPER, MODULE)}
+    return {name: Part(mac_wheel, name) for name in (HELPER, LIBRARY, MODULE)}
 
 
 both_parts = pytest.mark.parametrize("name", [HELPER, MODULE], ids=["helper", "module"])
@@ -95,6 +95,18 @@ def test_the_signature_of_arm64_fits_its_pages_and_intel_has_room_for_one(parts:
     check_signature(part.at(ARM), part.slice(ARM))
     assert not part.at(INTEL).has_code_signature
     assert room_for_a_signature(part.at(INTEL))
+
+
+@pytest.mark.parametrize("name", [HELPER, LIBRARY, MODULE], ids=["helper", "library", "module"])
+@both_processors
+def test_codesign_can_take_it_apart_and_sign_it_again(parts: Parts, name: str, number: int) -> None:
+    binary = parts[name].at(number)
+    assert room_for_a_signature(binary)
+    check_order(binary)
+    linkedit = binary.segments[-1]
+    assert linkedit.name == "__LINKEDIT"
+    length = linkedit.file_offset + linkedit.file_size
+    assert not parts[name].slice(number)[length:].strip(b"\0"), "more than what lies between two slices"
 
 
 @both_processors
