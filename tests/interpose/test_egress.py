@@ -186,3 +186,9 @@ def test_threads_that_connect_and_fork_at_once_meet_their_own(doors: MacDoors, p
     doors.serve = doors.echo
     done = doors.run(program("elsewhere"), 30, timeout=120)
     assert (done.returncode, done.stdout) == (0, "lost 0\n"), done.stderr
+
+
+def test_nothing_is_allocated_on_the_way(doors: MacDoors, program: Callable[..., Path]) -> None:
+    done = doors.run(program("allocations"), "elsewhere", 3000)
+    assert (done.returncode, done.stdout) == (0, "allocated 0 times, good\n"), done.stderr
+    assert doors.meant == [("192.0.2.7", 443)]
