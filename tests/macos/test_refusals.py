@@ -129,10 +129,13 @@ say(refused(one % 5), refused(one % 6), line(again), refused("cat(5) deny(1) fil
     ]
 
 
-def test_the_helpers_own_test_of_the_profile_is_no_attempt_of_the_command(told: Told) -> None:
+@pytest.mark.parametrize("twice", ["one, one", "one, line('1 duplicate report for Sandbox: ' + said + '\\n' + tag)"])
+def test_our_own_test_of_the_profile_is_no_attempt_of_the_command(told: Told, twice: str) -> None:
+    """On 127.0.0.1 and ::1, by whichever program applies the profile; what comes after is the command's."""
     records = told(f"""
-say(refused("netsandbox-apply(5) deny(1) network-outbound remote:*:{CLOSED}"),
-    refused("netsandbox-apply(5) deny(1) network-outbound remote:*:443"),
+said = "netsandbox-apply(5) deny(1) network-outbound remote:*:{CLOSED}"
+one = refused(said)
+say(refused("netsandbox-apply(5) deny(1) network-outbound remote:*:443"), {twice},
     refused("curl(5) deny(1) network-outbound remote:*:{CLOSED}"))
 """)
     assert [(record["exe"], record["port"]) for record in records] == [("netsandbox-apply", 443), ("curl", CLOSED)]
