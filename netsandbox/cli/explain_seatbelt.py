@@ -12,16 +12,19 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
+from itertools import groupby
 
 from netsandbox.cli.dry_run import dry_profile
-from netsandbox.cli.explain import read_target
+from netsandbox.cli.explain import explain, read_target
 from netsandbox.cli.options import Parsed
 from netsandbox.cli.output import put
 from netsandbox.errors import UsageError
 from netsandbox.macos.introduction import is_protected
+from netsandbox.macos.profile import has_door
 from netsandbox.own_addresses import OwnAddresses
 from netsandbox.policy.names import Host
-from netsandbox.policy.policy import DEFAULT_PORTS, Policy
+from netsandbox.policy.policy import Policy
+from netsandbox.policy.verdict import TCP
 from netsandbox.seatbelt.evaluator import Verdict, verdicts
 from netsandbox.seatbelt.filters import Some
 from netsandbox.seatbelt.models import all_models
@@ -34,8 +37,16 @@ SERVICE = "mach:"
 ALLOWED, DENIED, DISPUTED = "allowed", "denied", "disputed"
 OUTSIDE = "203.0.113.7"  # stands for every address that is not this machine's: a profile cannot tell them apart
 NAMES = "a profile knows no names; an address outside was asked about, and to a profile all of these are alike"
-DOOR = "the way out is a door on localhost, where the policy decides: `netsandbox explain` without --backend"
+DOOR = "no program gets there by itself: the way out is a door on localhost, where the policy says"
+NO_DOOR = "nothing is allowed out, so there is no door either; --allow-domain makes one"
+WINDOW = (
+    "servers listen in the session's window, which the first lines of the printed profile name; whoever asks for"
+    " another port gets one of it by the library (rewire-port, the default on macOS) or is refused (fail)"
+)
+NO_PORT = "without a port 80 and 443 are asked; write localhost:3000 for another"
+A_SERVICE = "this was taken for a host; for a service write mach: before it"
 SYSTEM = "a program of the system: if it is run, then without the preload library; see docs/platform-macos.md"
+A_TITLE = 40  # characters that a heading of the profile stays below
 UNPROVEN = "judged by a model of Seatbelt, not by a Mac; see docs/seatbelt.md"
 
 
@@ -50,6 +61,7 @@ class Ground:
     allowed: bool
     models: int
     where: tuple[str, ...]
+    why: str  # the profile's own words on it
 
 
 @dataclass(frozen=True)
@@ -69,7 +81,7 @@ def answer(parsed: Parsed, policy: Policy, settings: RunSettings) -> int:
             " for the whole profile, use `netsandbox run --dry-run --backend seatbelt`"
         )
     word = parsed.words[0]
-    asked, notes = questions(word, policy.default_ports)
+    asked, notes = questions(word, policy)
     answers = explained(dry_profile(policy, settings), asked)
     allowed = answers[0].verdict == ALLOWED
     if "json" in parsed.flags:
@@ -79,7 +91,7 @@ def answer(parsed: Parsed, policy: Policy, settings: RunSettings) -> int:
     return 0 if allowed else 1
 
 
-def questions(word: str, default_ports: Sequence[int] = DEFAULT_PORTS) -> tuple[list[tuple[str, Request]], list[str]]:
+def questions(word: str, policy: Policy) -> tuple[list[tuple[str, Request]], list[str]]:
     """What to ask about *word*, the question that counts first, and what the reader should know."""
     if word.startswith(SERVICE):
         name = word.removeprefix(SERVICE)
@@ -91,8 +103,21 @@ def questions(word: str, default_ports: Sequence[int] = DEFAULT_PORTS) -> tuple[
             raise UsageError(f"{printable(word)} is no path; write one without a NUL")
         path = os.path.realpath(word)
         return _of_path(path), [SYSTEM, UNPROVEN] if is_protected(path) else [UNPROVEN]
-    host, port = read_target(word)
-    return _of_host(word, host, tuple(default_ports) if port is None else (port,))
+    try:
+        host, port = read_target(word)
+    except UsageError as slip:
+        raise _meant(word) or slip from None
+    return _of_host(word, host, port, policy)
+
+
+def _meant(word: str) -> UsageError | None:
+    """What somebody wanted who wrote a file's name or a number for a host."""
+    number = word.removeprefix(":")
+    if number.isascii() and number.isdigit():
+        return UsageError(f"{printable(word)} names no host; for a port of this machine write localhost:{number[:5]}")
+    if "://" not in word and ("/" in word or word.startswith(".")):
+        return UsageError(f"{printable(word)} is no host; for a file write ./{printable(word)}")
+    return None
 
 
 def _of_path(path: str) -> list[tuple[str, Request]]:
@@ -106,15 +131,32 @@ def _of_path(path: str) -> list[tuple[str, Request]]:
     ]
 
 
-def _of_host(word: str, host: Host, ports: Sequence[int]) -> tuple[list[tuple[str, Request]], list[str]]:
+def _of_host(word: str, host: Host, port: int | None, policy: Policy) -> tuple[list[tuple[str, Request]], list[str]]:
+    ports = policy.default_ports if port is None else (port,)
     address, own, notes = _address(word, host)
     near = own or ip_address(address).is_loopback or _is_mapped(address)
-    asked = [(f"connect tcp {port}", connect(address, port, own=own)) for port in ports]
-    for port in ports:
-        asked.append((f"send udp {port}", connect(address, port, UDP, own=own)))
+    if near:
+        notes += [WINDOW] if port is not None else [NO_PORT, WINDOW]
+    else:
+        notes += [_by_the_door(host, port, policy)]
+    asked = [(f"connect tcp {number}", connect(address, number, own=own)) for number in ports]
+    for number in ports:
+        asked.append((f"send udp {number}", connect(address, number, UDP, own=own)))
         if near:
-            asked += [(f"bind {port}", bind(address, port)), (f"listen {port}", listen(address, port))]
-    return asked, [*notes, UNPROVEN] if near else [*notes, DOOR, UNPROVEN]
+            asked += [(f"bind {number}", bind(address, number)), (f"listen {number}", listen(address, number))]
+    return asked, [*notes, UNPROVEN]
+
+
+def _by_the_door(host: Host, port: int | None, policy: Policy) -> str:
+    """What becomes of it where everything goes that leaves."""
+    if not has_door(policy):
+        return NO_DOOR
+    told = [
+        f"tcp {each.verdict.port} {ALLOWED if each.verdict.allowed else DENIED}"
+        for kind, each in explain(policy, host, port, OwnAddresses(lambda: 0.0)())
+        if kind == TCP
+    ]
+    return f"{DOOR}: {', '.join(told)}; `netsandbox explain` without --backend has the reasons"
 
 
 def _address(word: str, host: Host) -> tuple[str, bool, list[str]]:
@@ -122,7 +164,7 @@ def _address(word: str, host: Host) -> tuple[str, bool, list[str]]:
     if host.text == "localhost" or host.text.endswith(".localhost"):
         return "127.0.0.1", False, []
     if host.address is None:
-        return OUTSIDE, False, [NAMES]
+        return OUTSIDE, False, [A_SERVICE, NAMES] if host.text.startswith("com.apple.") else [NAMES]
     bare = word.partition("://")[2] or word
     written = bare[1:].partition("]")[0] if bare.startswith("[") else bare
     if _is_mapped(written):  # another address to Seatbelt, though the doors take it for the same
@@ -151,7 +193,7 @@ def _answer(question: str, request: Request, profile: Profile, source: Sequence[
         groups.setdefault((verdict.line, _filter_line(verdict, request), verdict.allowed), []).append(verdict)
     texts = ("", *(each.strip() for each in source))
     grounds = [
-        Ground(line, texts[line], at, texts[at], allowed, len(group), _where(group))
+        Ground(line, texts[line], at, texts[at], allowed, len(group), _where(group), why(texts, line, at))
         for (line, at, allowed), group in groups.items()
     ]
     said = {ground.allowed for ground in grounds}
@@ -180,16 +222,35 @@ def _where(group: Sequence[Verdict]) -> tuple[str, ...]:
     return tuple(told)
 
 
+def why(texts: Sequence[str], line: int, filter_line: int) -> str:
+    """The first sentence of the nearest comment above the filter or its rule, in the same block of lines."""
+    at = max(line, filter_line, 1) - 1
+    while texts[at] and not texts[at].startswith(";"):
+        at -= 1
+    comment: list[str] = []
+    while texts[at].startswith(";"):
+        comment.insert(0, texts[at].lstrip("; "))
+        at -= 1
+    if len(comment) > 1 and len(comment[0]) < A_TITLE and not comment[0].endswith("."):
+        del comment[0]
+    sentence, dot, _ = " ".join(comment).partition(". ")
+    return sentence + dot.strip()
+
+
 def lines(answers: Sequence[Answer]) -> list[str]:
-    """For people: one line for each question, and below it the rules that decide."""
+    """For people: one line for all questions that the same rules decide, and below it these rules and their reasons."""
     told = []
-    for each in answers:
-        told.append(f"  {each.question:<18} {each.verdict}")
-        for ground in each.grounds:
+    for (_, grounds), group in groupby(answers, lambda each: (each.verdict, each.grounds)):
+        alike = list(group)
+        each = alike[0]
+        told.append(f"  {', '.join(one.question for one in alike):<18}  {each.verdict}")
+        for ground in grounds:
             verb = f"{ALLOWED if ground.allowed else DENIED} " if each.verdict == DISPUTED else ""
             under = "every model" if len(each.grounds) == 1 else f"{ground.models} models"
             where = f": {', '.join(ground.where)}" if ground.where else ""
             told.append(f"      {verb}by {_place(ground)} ({under}{where})")
+            if ground.why:
+                told.append(f"      {ground.why}")
     return told
 
 

@@ -71,7 +71,7 @@ def allowed_files(settings: ProfileSettings) -> str:
             rule("allow", LOOK, "literal", looks, "The folders above what follows, and the links that lead there."),
             rule("allow", READ, "subpath", read, "The user's toolchains and settings, and what is to be read."),
             rule("allow", WRITE, "subpath", write, "The working directory and what else is to be written."),
-            rule("allow", "process-exec*", "subpath", runs, "Programs may be run from there."),
+            rule("allow", "process-exec*", "subpath", runs, "Programs of all these may be run."),
             rule("allow", TERMINAL, "literal", filter(None, (settings.terminal,)), "The session's own terminal."),
         )
     )

@@ -34,15 +34,16 @@ def network_rules(network: NetworkSettings, own: OwnPlaces) -> str:
     """The end of the profile; `resolver.sbpl` stands before it."""
     window = range(network.base, network.base + network.count)
     hidden = [f"  (subpath {quoted(path)})" for path in sorted(set(own.hidden))]
+    host = _ends("remote tcp", network.connect_host)
     sockets = [f"  (literal {quoted(path)})" for path in sorted(set(network.unix_sockets))]
     return "\n".join(
         (
             _rule("deny", "network-outbound", hidden, "Our own sockets."),
             _rule("allow", "network-outbound", sockets, "Sockets of the host that the user opened by name."),
             _rule("allow", "network-bind", _ends("local ip", window), WINDOWS[network.strategy]),
-            _rule("allow", "network-inbound", _ends("local ip", window), "And is connected to."),
-            _rule("allow", "network-outbound", _ends("remote tcp", window), "By itself as well."),
-            _rule("allow", "network-outbound", _ends("remote tcp", network.connect_host), "Ports the user opened."),
+            _rule("allow", "network-inbound", _ends("local ip", window), "The window: who listens is connected to."),
+            _rule("allow", "network-outbound", _ends("remote tcp", window), "The window: the session's own servers."),
+            _rule("allow", "network-outbound", host, "Ports of the host that the user opened."),
             _rule("allow", "network-outbound", _doors(network), "The doors: the only ways out."),
         )
     )

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netsandbox.cli import explain, run
-from netsandbox.cli.explain_seatbelt import DISPUTED, SYSTEM, UNPROVEN, explained, questions
+from netsandbox.cli.explain_seatbelt import DISPUTED, SYSTEM, UNPROVEN, explained, questions, why
 from netsandbox.errors import UsageError
+from netsandbox.policy.policy import Policy
 from netsandbox.seatbelt.evaluator import allowed_under_all, denied_under_all
 from netsandbox.seatbelt.models import all_models
 from netsandbox.seatbelt.profile import load
@@ -87,19 +88,64 @@ def test_people_read_the_verdict_the_rule_and_its_line_in_the_printed_profile(
     shut = source.index("(deny network*)")
     status, text = asked(capsys, f"127.0.0.1:5432 {OPTIONS}")
     assert status == 0
-    assert text.splitlines()[:5] == [
+    assert text.splitlines()[:7] == [
         "127.0.0.1:5432",
-        "  connect tcp 5432   allowed",
+        "  connect tcp 5432    allowed",
         f'      by line {at - 1}, (allow network-outbound … line {at}, (remote tcp "localhost:5432")) (every model)',
-        "  send udp 5432      denied",
+        "      Ports of the host that the user opened.",
+        "  send udp 5432, bind 5432, listen 5432  denied",
         f"      by line {shut}, (deny network*) (every model)",
+        "      Nobody is reached and nothing listens, unless a rule below names the port.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("word", "says"),
+    [
+        ("/Users/me/.ssh/id", "Secrets; these win over every allowance."),
+        ("./new", "The working directory and what else is to be written."),
+        ("/Users/you/x", "What no rule below names is refused."),
+        ("mach:com.apple.dnssd.service", "The resolver: a question for any name carries data to whoever answers"),
+        ("mach:com.apple.logd", "The system log, written only"),
+        ("/dev/null", "git opens /dev/null for reading and writing at once"),
+    ],
+)
+def test_the_profiles_own_reason_stands_below_the_rule(
+    capsys: pytest.CaptureFixture[str], word: str, says: str
+) -> None:
+    assert asked(capsys, word)[1].splitlines()[3].strip().startswith(says)
+
+
+def test_every_rule_of_a_profile_has_a_reason_that_is_found(capsys: pytest.CaptureFixture[str]) -> None:
+    source = printed(capsys, OPTIONS)
+    for rule in load("\n".join(source[1:])).rules:
+        told = why([line.strip() for line in source], rule.line, 0)
+        assert told, source[rule.line]
+        assert ";" not in told[:2]
+
+
+def test_what_leaves_by_the_door_is_said_with_the_policys_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    _, text = asked(capsys, f"example.com {OPTIONS}")
+    assert "where the policy says: tcp 80 allowed, tcp 443 allowed" in text
+    _, text = asked(capsys, f"bad.test:443 {OPTIONS}")
+    assert "where the policy says: tcp 443 denied" in text
+    assert "nothing is allowed out, so there is no door either" in asked(capsys, "example.com")[1]
+
+
+def test_a_port_of_localhost_comes_with_a_word_on_the_window(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "servers listen in the session's window" in asked(capsys, "localhost:3000")[1]
+    assert "without a port 80 and 443 are asked" in asked(capsys, "localhost")[1]
+    assert "window" not in asked(capsys, "example.com:3000")[1]
+
+
+def test_a_service_that_was_taken_for_a_host_is_said_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "for a service write mach: before it" in asked(capsys, "com.apple.trustd.agent")[1]
 
 
 def test_where_models_disagree_both_sides_are_named_with_what_they_assume(capsys: pytest.CaptureFixture[str]) -> None:
     status, text = asked(capsys, f"127.0.0.2:5432 {OPTIONS}")
     assert status == 1  # INV-1: not all models allow it
-    assert "  connect tcp 5432   disputed\n" in text
+    assert "  connect tcp 5432    disputed\n" in text
     assert "denied by line" in text
     assert "(128 models: localhost-exact or localhost-mapped)" in text
     assert "(128 models: localhost-net or localhost-own)" in text
@@ -115,7 +161,7 @@ def test_programs_read_stable_keys_and_every_model_is_counted(capsys: pytest.Cap
         assert list(each) == ["question", "verdict", "rules"]
         assert sum(rule["models"] for rule in each["rules"]) == len(list(all_models()))
         for rule in each["rules"]:
-            assert list(rule) == ["line", "rule", "filter_line", "filter", "allowed", "models", "where"]
+            assert list(rule) == ["line", "rule", "filter_line", "filter", "allowed", "models", "where", "why"]
             assert source[rule["line"]].strip() == rule["rule"]
             assert source[rule["filter_line"]].strip() == rule["filter"]
 
@@ -149,8 +195,8 @@ def test_a_name_says_that_profiles_know_none_and_where_the_policy_is_asked(capsy
 
 
 def test_a_program_of_the_system_is_told_to_run_without_the_library() -> None:
-    assert questions("/usr/bin/true")[1] == [SYSTEM, UNPROVEN]
-    assert questions("/opt/homebrew/bin/node")[1] == [UNPROVEN]
+    assert questions("/usr/bin/true", Policy())[1] == [SYSTEM, UNPROVEN]
+    assert questions("/opt/homebrew/bin/node", Policy())[1] == [UNPROVEN]
 
 
 def test_no_verdict_goes_without_saying_that_no_mac_gave_it(capsys: pytest.CaptureFixture[str]) -> None:
@@ -165,6 +211,10 @@ def test_no_verdict_goes_without_saying_that_no_mac_gave_it(capsys: pytest.Captu
         (f"{SEATBELT} mach:", "names no service"),
         (f"{SEATBELT} 'mach:a b'", "names no service"),
         (f"{SEATBELT} a..b", "write a host"),
+        (f"{SEATBELT} src/main.py", "is no host; for a file write ./src/main.py"),
+        (f"{SEATBELT} .env", "is no host; for a file write ./.env"),
+        (f"{SEATBELT} 3000", "names no host; for a port of this machine write localhost:3000"),
+        (f"{SEATBELT} :3000", "names no host; for a port of this machine write localhost:3000"),
         (f"{SEATBELT} a.test --network-strategy isolate", "isolate does not exist on macOS"),
         (f"{SEATBELT} a.test --connect-host 5353", "a resolver's"),
         ("--backend magic a.test", "unknown backend"),
@@ -187,7 +237,7 @@ def test_the_backend_of_linux_is_what_explain_asks_anyway(capsys: pytest.Capture
 @given(st.text(max_size=40) | st.text(max_size=40).map("/".__add__) | st.text(max_size=40).map("mach:".__add__))
 def test_any_word_is_asked_about_or_a_usage_error(word: str) -> None:
     try:
-        found, notes = questions(word)
+        found, notes = questions(word, Policy())
     except UsageError:
         return
     assert found
