@@ -13,6 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef AI_V4MAPPED_CFG /* if the kernel can do it, as Darwin's can */
+#define WITHIN_IPV6 (AI_V4MAPPED | AI_V4MAPPED_CFG)
+#else
+#define WITHIN_IPV6 AI_V4MAPPED
+#endif
+
 struct request {
     const char *service;
     struct addrinfo hints; /* for numbers */
@@ -63,7 +69,7 @@ static int add_addresses(struct request *request, const struct ns_addresses *fou
     int within6 = request->hints.ai_family == AF_INET6;
     int error = 0;
 
-    if (within6 && (request->hints.ai_flags & AI_V4MAPPED) == 0)
+    if (within6 && (request->hints.ai_flags & WITHIN_IPV6) == 0)
         return EAI_NONAME;
     for (uint32_t one = 0; one < found->count && error == 0; one++) {
         char number[INET6_ADDRSTRLEN];

@@ -1,4 +1,4 @@
-"""Names, as the library looks them up that is compiled for macOS: on an emulated processor, down to Darwin's structs."""
+"""Names, as the library looks them up that is compiled for macOS: on an emulated processor, in Darwin's structs."""
 
 from __future__ import annotations
 
@@ -84,8 +84,9 @@ def test_hints_go_to_the_system_but_for_what_is_answered_here(mac: MacWithNames)
 def test_ipv6_is_ipv4_within_it_or_nothing(mac: MacWithNames) -> None:
     assert mac.getaddrinfo("example.com", "80", 0, AF_INET6) == (names.EAI_NONAME, [])
     assert mac.real == []
-    error, entries = mac.getaddrinfo("example.com", "80", AI_V4MAPPED, AF_INET6)
-    assert (error, [ipaddress.IPv6Address(entry[0]) for entry in entries]) == (0, [within(one) for one in POOL])
+    for flag in (AI_V4MAPPED, names.AI_V4MAPPED_CFG):
+        error, entries = mac.getaddrinfo("example.com", "80", flag, AF_INET6)
+        assert (error, [ipaddress.IPv6Address(entry[0]) for entry in entries]) == (0, [within(one) for one in POOL])
 
 
 def test_a_list_that_cannot_be_finished_is_freed(mac: MacWithNames) -> None:

@@ -13,7 +13,7 @@ from tests.rig.darwin import AF_INET, AF_INET6, DOOR_FD, SOCK_DGRAM, Mac
 from tests.rig.mach_o import Answers
 
 # <netdb.h>
-AI_CANONNAME, AI_NUMERICHOST, AI_ADDRCONFIG, AI_V4MAPPED = 2, 4, 0x400, 0x800
+AI_CANONNAME, AI_NUMERICHOST, AI_V4MAPPED_CFG, AI_ADDRCONFIG, AI_V4MAPPED = 2, 4, 0x200, 0x400, 0x800
 EAI_AGAIN, EAI_FAIL, EAI_FAMILY, EAI_MEMORY, EAI_NONAME, EAI_SERVICE = 2, 4, 5, 6, 8, 9
 HOST_NOT_FOUND, TRY_AGAIN, NO_RECOVERY, NO_DATA = 1, 2, 3, 4
 INFO = struct.Struct("<iiiiI4xQQQ")  # struct addrinfo: the canonical name stands before the address
@@ -32,7 +32,7 @@ class Asked:
 
 
 class MacWithNames(Mac):
-    """`resolve(question)` gives the datagrams that come back, one list a question; `real` is what the system was asked."""
+    """`resolve(question)` gives the datagrams that come back, a list for each; `real` is what the system was asked."""
 
     def __init__(self, library: bytes, port_map: bytes | None) -> None:
         self.questions: list[bytes] = []
