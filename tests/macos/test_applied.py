@@ -100,6 +100,16 @@ def test_a_helper_that_dies_without_a_word_is_an_error(closed_port: int) -> None
         Applied("/bin/true", ["true"], PROFILE, {}, (nothing.fileno(),) * 3, closed_port=closed_port)
 
 
+def test_a_helper_that_says_what_ours_does_not_and_stays_is_ended(closed_port: int, tmp_path: Path) -> None:
+    """Whatever it is, it does not run on, and nobody waits for it."""
+    false, told = tmp_path / "false", tmp_path / "pid"
+    false.write_text(f"#!/bin/sh\necho $$ > {told}\nprintf nonsense >&4\nexec sleep 600 4>&-\n")
+    false.chmod(0o755)
+    with open(os.devnull, "r+b") as nothing, pytest.raises(HostError, match="without a word"):
+        Applied(str(false), ["true"], PROFILE, {}, (nothing.fileno(),) * 3, closed_port=closed_port)
+    assert is_gone(int(told.read_text()))
+
+
 @pytest.mark.parametrize(
     "words", [["0", "true"], ["65536", "true"], ["x", "true"], ["", "true"], ["80x", "true"], ["80"]]
 )

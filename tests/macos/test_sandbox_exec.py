@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from netsandbox.errors import CommandError, HostError
+from netsandbox.macos import applied
 from netsandbox.macos import sandbox_exec as module
 from netsandbox.macos.sandbox_exec import SandboxExec, interpreter, interpreter_places
 
@@ -159,6 +160,13 @@ def test_a_profile_that_is_too_long_for_a_line_runs_nothing(start: Start, tmp_pa
     assert not (tmp_path / "ran").exists()
 
 
+def test_a_plan_that_breaks_off_runs_nothing(start: Start, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(applied, "plan_bytes", lambda *_: b"(version 1)\0PATH=/usr/bin\0A=b")
+    with pytest.raises(HostError, match="plan: Broken pipe"):
+        start("touch", str(tmp_path / "ran"))
+    assert not (tmp_path / "ran").exists()
+
+
 def test_a_watcher_that_does_not_start_runs_nothing(
     start: Start, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -256,6 +264,16 @@ def running(*words: str) -> list[str]:
         if line and all(word.encode() in line for word in words):
             found.append(name)
     return found
+
+
+def test_the_watcher_is_deaf_to_the_terminal_and_nobodys_child(start: Start) -> None:
+    ran = start("sleep", "60")
+    (watcher,) = map(int, running(module.WATCHER, f"\0{ran.pid}\0"))
+    assert os.getsid(watcher) != os.getsid(0)
+    assert os.listdir(f"/proc/{watcher}/fd") == ["3"]
+    with pytest.raises(ChildProcessError):
+        os.waitpid(watcher, os.WNOHANG)
+    ran.close()
 
 
 def test_the_watcher_leaves_with_the_command(start: Start) -> None:
