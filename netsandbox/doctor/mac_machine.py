@@ -29,8 +29,8 @@ RESOLV_CONF = "/etc/resolv.conf"
 LONGEST_STATE = MAX_ADDRESS - len(f"/sessions/{new_session_id()}/control")  # in bytes, for a socket in it
 
 
-def checks(system: System) -> list[Check]:
-    """Every check of the machine."""
+def checks(system: System, unsigned: str = "") -> list[Check]:
+    """Every check of the machine; *unsigned* says why what is native was not signed here (`macos.signed`)."""
     trouble = helper_trouble(system.helper)
     stand_in = os.access(system.sandbox_exec, os.X_OK)
     return [
@@ -40,6 +40,7 @@ def checks(system: System) -> list[Check]:
         helper(system.helper, trouble, stand_in=stand_in),
         sandbox_exec(system.sandbox_exec, there=stand_in),
         preload(system.library, there=os.path.exists(system.library)),
+        signing(unsigned),
         signature("helper", system.helper, verified(system.helper)),
         signature("library", system.library, verified(system.library)),
         signed_here(system.unsigned),
@@ -100,6 +101,13 @@ def preload(path: str, *, there: bool) -> Check:
         return Check("preload library", OK, path)
     found = f"no {path}: servers have ports of the window only, and only proxies lead out"
     return Check("preload library", NOTE, found, REINSTALL)
+
+
+def signing(unsigned: str) -> Check:
+    if not unsigned:
+        return Check("signing", OK, "helper and library are copies that this Mac signed")
+    remedy = "nothing to do while the native helper runs; each launch tries it again"
+    return Check("signing", NOTE, f"used as installed: {unsigned}", remedy)
 
 
 def signature(name: str, path: str, answer: str | None) -> Check:

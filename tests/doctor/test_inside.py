@@ -6,6 +6,8 @@ import json
 import socket
 import subprocess
 import sys
+import threading
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -19,6 +21,8 @@ from netsandbox.doctor.inside.questions import question
 from netsandbox.doctor.inside.verbs import attempt
 from netsandbox.doctor.jail import PROGRAM
 
+ROOT = Path(__file__).parents[2]
+
 
 def test_what_the_kernel_refuses_is_named_by_its_error():
     canary = Canary(socket.AF_INET, socket.SOCK_STREAM, "127.0.0.1")
@@ -29,8 +33,6 @@ def test_what_the_kernel_refuses_is_named_by_its_error():
 
 
 def test_an_answer_is_an_achievement():
-    import threading
-
     control = Control()
     control._socket.settimeout(20)
     thread = threading.Thread(target=control.serve)
@@ -74,3 +76,93 @@ def test_the_program_runs_alone_with_nothing_but_the_standard_library():
     answers = [json.loads(line) for line in run.stdout.splitlines()]
     assert [answer["probe"] for answer in answers] == ["p", "q"]
     assert answers[1] == {"probe": "q", "done": False, "said": "ENOENT"}
+
+
+class TestTheDoorThatTheEnvironmentNames:
+    """On a Mac, where doors have numbers of their own and a token."""
+
+    def test_is_read_with_its_token(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("HTTP_PROXY", "http://netsandbox:secret@localhost:20107")
+        assert streams.named_door() == (20107, "netsandbox", "secret")
+
+    @pytest.mark.parametrize("url", ["", "localhost", "http://localhost"])
+    def test_is_none_where_none_is_named(self, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+        monkeypatch.setenv("HTTP_PROXY", url)
+        for verb in ("connect-door", "socks-door"):
+            said = attempt(verb, {"door": None, "host": "127.0.0.1", "port": 9})
+            assert said == (False, "the environment names no door")
+
+    @pytest.mark.parametrize(
+        ("replies", "said"),
+        [
+            ([b"\x05\xff"], "the door speaks no SOCKS5"),
+            ([b"\x05\x02", b"\x01\x01"], "the door does not take the password"),
+            ([b"\x05\x02", b"\x01\x00", b"\x05\x02" + bytes(8)], "SOCKS5 reply 2"),
+        ],
+    )
+    def test_asks_for_the_password_by_socks_too(
+        self, monkeypatch: pytest.MonkeyPatch, replies: list[bytes], said: str
+    ) -> None:
+        got = []
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            monkeypatch.setenv("HTTP_PROXY", f"http://me:word@localhost:{server.getsockname()[1]}")
+
+            def serve() -> None:
+                with server.accept()[0] as client:
+                    for reply in replies:
+                        got.append(client.recv(100))
+                        client.sendall(reply)
+
+            thread = threading.Thread(target=serve)
+            thread.start()
+            assert attempt("socks-door", {"door": None, "host": "127.0.0.1", "port": 9}) == (False, said)
+            thread.join()
+        assert got[0] == b"\x05\x01\x02"
+        assert got[1:2] in ([], [b"\x01\x02me\x04word"])
+
+
+def test_files_are_read_and_listed_or_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = tmp_path / "sessions" / "me" / "audit.jsonl"
+    monkeypatch.setenv("NETSANDBOX_SESSION", "me")
+    assert attempt("read-log", {"state": str(tmp_path)}) == (False, "ENOENT")
+    log.parent.mkdir(parents=True)
+    log.write_text("four")
+    assert attempt("read-log", {"state": str(tmp_path)}) == (True, "read 4 bytes")
+    assert attempt("read", {"path": str(log)}) == (True, "read 4 bytes")
+    assert attempt("listing", {"path": str(log.parent)}) == (True, "1 names seen")
+
+
+def test_a_server_stands_in_the_window_and_where_it_is_let(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert attempt("listen", {"address": "127.0.0.1", "port": port}) == (False, "EADDRINUSE")
+        monkeypatch.setenv("LISTENING_BASE_PORT", str(port))
+        assert attempt("listen", {"address": "127.0.0.1", "port": None}) == (False, "EADDRINUSE")
+    assert attempt("listen", {"address": "127.0.0.1", "port": None}) == (True, f"listens on port {port}")
+
+
+def test_names_are_looked_up_as_programs_do() -> None:
+    assert attempt("lookup", {"name": "localhost"}) == (True, "found 127.0.0.1")
+    done, said = attempt("lookup", {"name": "no such name"})
+    assert not done
+    assert said
+
+
+def test_a_process_that_is_gone_is_not_touched() -> None:
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    for verb in ("end-process", "trace-process", "read-environment"):
+        assert not attempt(verb, {"pid": ended.pid})[0]
+
+
+def test_descriptors_are_counted() -> None:
+    code = (
+        "from netsandbox.doctor.inside.verbs import attempt\n"
+        "import os, sys\n"
+        "os.closerange(3, 1024)\n"
+        "print(attempt('inherited', {}))\n"
+        "os.dup2(0, 9)\n"
+        "print(attempt('inherited', {}))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout == "(False, 'only 0, 1 and 2')\n(True, '1 more, the first is 9')\n"

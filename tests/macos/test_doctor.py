@@ -154,7 +154,7 @@ def test_the_command_reports_what_got_out_and_fails(
     """`netsandbox doctor` on a Mac whose Seatbelt is not asked: LEAK, and exit status 1."""
     monkeypatch.setattr("sys.platform", "darwin")
     monkeypatch.setattr("netsandbox.macos.system.this_mac", lambda: system)
-    monkeypatch.setattr("netsandbox.doctor.mac_machine.checks", lambda here: [Check("macOS", FINE, "macOS 15")])
+    monkeypatch.setattr("netsandbox.doctor.mac_machine.checks", lambda *_: [Check("macOS", FINE, "macOS 15")])
     monkeypatch.setattr(
         mac_jail,
         "prove_mac",
