@@ -131,7 +131,7 @@ def test_the_command_itself_may_be_run_wherever_it_is(
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"relative:/usr/bin:{tool.parent}")
     written = text(held, command=str(place / "elsewhere" / named) if "/" in named else named)
-    assert f'(subpath "{resolved(tool)}")' in written.partition("; Programs may be run")[2].partition("\n\n")[0]
+    assert f'(subpath "{resolved(tool)}")' in written.partition("; Programs of all these may be run")[2].partition("\n\n")[0]
 
 
 def test_a_command_that_is_nowhere_opens_nothing(held: MacReservation) -> None:
