@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from netsandbox.doctor.check import Check
     from netsandbox.doctor.jail import Finding
     from netsandbox.doctor.report import Report
-    from netsandbox.macos.system import System
 
 OPTIONS = (
     Option("json", FLAG, "", "", "for programs; the keys are listed in docs/doctor.md"),
@@ -53,14 +52,14 @@ def examine() -> Report:
     return judged(checks(), prove)
 
 
-def examine_mac(system: System | None = None) -> Report:
+def examine_mac() -> Report:
     from netsandbox.doctor.mac_jail import prove_mac
     from netsandbox.doctor.mac_machine import checks
     from netsandbox.macos.launching import library_trouble, way_of
     from netsandbox.macos.signed import signed_parts
     from netsandbox.macos.system import this_mac
 
-    here = system or this_mac()
+    here = this_mac()
     machine = checks(here, signed_parts().unsigned)
     return judged(machine, lambda: prove_mac(library=not library_trouble(here, way_of(here))))
 
