@@ -8,6 +8,7 @@ Renaming counts as writing what is moved, so the folders above whatever is prote
 from __future__ import annotations
 
 from netsandbox.errors import UsageError
+from netsandbox.seatbelt import any_case
 from netsandbox.seatbelt.escape import quoted
 from netsandbox.seatbelt.places import (
     CACHES,
@@ -90,11 +91,25 @@ def denied_files(settings: ProfileSettings) -> str:
             rule("deny", NEVER_WRITTEN, "subpath", sealed, "Ours, or open for reading only: never written."),
             rule("deny", NEVER_WRITTEN, "subpath", run_later, "What the host runs or believes later, unconfined."),
             rule("deny", NEVER_WRITTEN, "literal", holders, "Their folders: neither made as a link nor replaced."),
+            _in_any_case(settings.working),
             rule("deny", NEVER_MOVED, "literal", pinned, "Nothing above a boundary is moved away, to be replaced."),
             rule("deny", NEVER_REACHED, "subpath", never, "Secrets; these win over every allowance."),
             rule("deny", NEVER_REACHED, "subpath", own.hidden, "Ours: state, audit log, control socket."),
             rule("allow", MAPPED, "literal", filter(None, (own.port_map,)), "The map of ports, to be read."),
         )
+    )
+
+
+def _in_any_case(working: str) -> str:
+    """What the host runs later and their folders, once more, for names that do not exist yet."""
+    holders = tuple({name.rpartition("/")[0] for name in RUN_IN_PROJECT if "/" in name})
+    found = [*any_case.filters(working, RUN_IN_PROJECT, any_case.WITHIN)]
+    found += any_case.filters(working, holders, any_case.ITSELF)
+    text = "\n".join(found)
+    return (
+        f"; The same names in other cases: a disk may take them for these.\n(deny {NEVER_WRITTEN}\n{text})\n"
+        if text
+        else ""
     )
 
 
