@@ -56,12 +56,10 @@ def examine_mac() -> Report:
     from netsandbox.doctor.mac_jail import prove_mac
     from netsandbox.doctor.mac_machine import checks
     from netsandbox.macos.launching import library_trouble, way_of
-    from netsandbox.macos.signed import signed_parts
     from netsandbox.macos.system import this_mac
 
     here = this_mac()
-    machine = checks(here, signed_parts().unsigned)
-    return judged(machine, lambda: prove_mac(library=not library_trouble(here, way_of(here))))
+    return judged(checks(here), lambda: prove_mac(library=not library_trouble(here, way_of(here))))
 
 
 def judged(machine: list[Check], prove: Callable[[], list[Finding]]) -> Report:

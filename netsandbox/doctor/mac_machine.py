@@ -29,8 +29,8 @@ RESOLV_CONF = "/etc/resolv.conf"
 LONGEST_STATE = MAX_ADDRESS - len(f"/sessions/{new_session_id()}/control")  # in bytes, for a socket in it
 
 
-def checks(system: System, unsigned: str = "") -> list[Check]:
-    """Every check of the machine; *unsigned* says why what is native was not signed here (`macos.signed`)."""
+def checks(system: System) -> list[Check]:
+    """Every check of the machine."""
     trouble = helper_trouble(system.helper)
     stand_in = os.access(system.sandbox_exec, os.X_OK)
     return [
@@ -40,7 +40,6 @@ def checks(system: System, unsigned: str = "") -> list[Check]:
         helper(system.helper, trouble, stand_in=stand_in),
         sandbox_exec(system.sandbox_exec, there=stand_in),
         preload(system.library, there=os.path.exists(system.library)),
-        signing(unsigned),
         signature("helper", system.helper, verified(system.helper)),
         signature("library", system.library, verified(system.library)),
         signed_here(system.unsigned),
@@ -103,18 +102,11 @@ def preload(path: str, *, there: bool) -> Check:
     return Check("preload library", NOTE, found, REINSTALL)
 
 
-def signing(unsigned: str) -> Check:
-    if not unsigned:
-        return Check("signing", OK, "helper and library are copies that this Mac signed")
-    remedy = "nothing to do while the native helper runs; each launch tries it again"
-    return Check("signing", NOTE, f"used as installed: {unsigned}", remedy)
-
-
 def signature(name: str, path: str, answer: str | None) -> Check:
     """*answer* of codesign: None if it was not asked, empty if it is content."""
     title = f"{name}'s signature"
     if answer is None:
-        return Check(title, UNTRIED, f"no {path}, or no {CODESIGN}")
+        return Check(title, UNTRIED, f"needs {path} and {CODESIGN}")
     if not answer:
         return Check(title, OK, "accepted by codesign")
     return Check(title, NOTE, answer, f"{REINSTALL}, or sign it: codesign --force --sign - {path}")

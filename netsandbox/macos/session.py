@@ -95,7 +95,7 @@ class MacSession:
         wanted, trouble = self._owner.settings.localhost, library_trouble(self._host, self._way)
         if trouble:
             wanted = stricter(wanted, trouble)
-            notices.say(notice(trouble))
+            notices.say(notice(trouble, helper=self._way.injects))
         return mac_settings(wanted, library=not trouble)
 
     def _introduce(

@@ -18,10 +18,10 @@ def stricter(wanted: LocalhostSettings, trouble: str) -> LocalhostSettings:
     return LocalhostSettings(**{**vars(wanted), "strategy": FAIL})
 
 
-def notice(trouble: str) -> str:
-    """One line for the user."""
+def notice(trouble: str, *, helper: bool) -> str:
+    """One line for the user; *helper*: whether it is the library alone that is missing."""
+    instead = "" if helper else ", so sandbox-exec starts the session, without the preload library"
     return (
-        f"{trouble}; without the preload library servers can listen on ports of the session's window only"
-        " (LISTENING_BASE_PORT), and only programs that use the proxy variables reach what is allowed;"
-        " reinstall netsandbox to have it"
+        f"{trouble}{instead}: its servers can listen on ports of its window only (see LISTENING_BASE_PORT), and only"
+        " programs that use the proxy variables reach what is allowed; reinstall netsandbox to change that"
     )

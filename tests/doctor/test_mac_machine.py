@@ -70,12 +70,6 @@ def test_what_this_mac_did_not_sign_is_a_note_that_says_why() -> None:
     assert (found.status, found.found) == (NOTE, "there is no /usr/bin/codesign")
 
 
-def test_what_was_not_signed_here_is_a_note_with_the_reason() -> None:
-    assert machine.signing("").status == OK
-    check = machine.signing("there is no /usr/bin/codesign")
-    assert (check.status, check.found) == (NOTE, "used as installed: there is no /usr/bin/codesign")
-
-
 def test_codesign_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program, file = tmp_path / "codesign", tmp_path / "file"
     file.write_text("")
@@ -143,7 +137,6 @@ def test_every_check_is_made_and_none_raises(tmp_path: Path, monkeypatch: pytest
         "native helper",
         "sandbox-exec",
         "preload library",
-        "signing",
         "helper's signature",
         "library's signature",
         "signed by this Mac",

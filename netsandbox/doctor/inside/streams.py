@@ -113,5 +113,5 @@ def _refusal(head: bytes) -> str:
     for line in lines:
         name, _, value = line.partition(":")
         if name.lower() == "x-netsandbox-reason":
-            return f"403 {value.strip()}"
+            return f"{lines[0].partition(' ')[2][:3]} {value.strip()}"
     return lines[0][:60] or "closed by the door"
