@@ -18,6 +18,7 @@ import pytest
 
 from tests.rig import processes
 from tests.rig.command import Spawned
+from tests.rig.localhost import eventually
 
 pytestmark = [pytest.mark.usefixtures("user_namespaces", "unignored_signals"), pytest.mark.ordinary_user]
 
@@ -54,6 +55,15 @@ class Terminal:
         self.type('echo "status""=$?."\n')
         self.see("status=")
         return int(self.see(".").rstrip("."))
+
+    def see_running(self, command: str) -> None:
+        """Waits until COMMAND has the terminal: what is typed before that is for the shell."""
+
+        def has_it() -> bool:
+            group = os.tcgetpgrp(self.master)
+            return command in [process.command.split(" ")[0] for process in self.shell.family() if process.pid == group]
+
+        eventually(has_it)
 
     def resize(self, rows: int, columns: int) -> None:
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
@@ -117,10 +127,8 @@ def test_ctrl_z_stops_the_whole_job_and_fg_resumes_it(terminal: Terminal) -> Non
     terminal.see("ready")
     terminal.type(CTRL_Z)
     terminal.see("Stopped")
-    deadline = time.monotonic() + 2  # the shell tells of our leader; the others stop in the same moment, or the next
-    while states(terminal.shell.family(), "read line") != {"T"} and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert states(terminal.shell.family(), "read line") == {"T"}
+    # The shell tells of our leader; the others stop in the same moment, or the next.
+    eventually(lambda: states(terminal.shell.family(), "read line") == {"T"})
     terminal.type("fg\n")
     terminal.type("hello\n")
     terminal.see("got=hello")
@@ -155,7 +163,7 @@ def test_an_interactive_shell_has_job_control(terminal: Terminal) -> None:
     terminal.see("Running")
     terminal.type("fg\n")
     terminal.see("sleep 100\r\n")
-    time.sleep(0.1)
+    terminal.see_running("sleep")
     terminal.type(CTRL_Z)
     terminal.see("Stopped")
     terminal.type("bg; jobs\n")
@@ -171,7 +179,7 @@ def test_ctrl_c_in_an_interactive_shell_ends_only_its_foreground_job(terminal: T
     terminal.inner_shell()
     terminal.type("sleep 100\n")
     terminal.see("sleep 100\r\n")
-    time.sleep(0.1)
+    terminal.see_running("sleep")
     terminal.type(CTRL_C)
     terminal.see("inner> ")
     assert terminal.status() == 130
@@ -201,9 +209,11 @@ def test_the_size_of_the_window_reaches_the_program(terminal: Terminal) -> None:
 
 def test_a_full_screen_program_owns_the_terminal(terminal: Terminal) -> None:
     """Raw mode, set and put back by the program itself."""
-    script = "test -t 0 && test -t 1 && stty raw -echo && dd bs=1 count=3 status=none | od -An -c; stty sane"
+    script = (
+        "test -t 0 && test -t 1 && stty raw -echo && echo rea''dy && dd bs=1 count=3 status=none | od -An -c; stty sane"
+    )
     terminal.type(f'netsandbox run -- sh -c {shlex.quote(script)}; echo do""ne\n')
-    time.sleep(0.6)
+    terminal.see("ready")
     terminal.type("\x03\x1ax")
     assert "003 032   x" in terminal.see("done")
 
@@ -215,5 +225,5 @@ def test_everything_ends_when_the_terminal_is_closed(netsandbox: Any, leftovers:
     watch = leftovers.watch(running)
     os.close(running.terminal)
     running.terminal = None
-    running.wait(5)
+    running.wait(20)
     watch.assert_gone()
