@@ -85,6 +85,15 @@ while True:
 """
 
 
+# Connects to argv[1]:argv[2] once the file argv[3] is there.
+LATE = """
+import os, socket, sys, time
+while not os.path.exists(sys.argv[3]):
+    time.sleep(0.02)
+socket.create_connection((sys.argv[1], int(sys.argv[2])))
+"""
+
+
 def wire(name: str) -> str:
     return b"".join(bytes([len(label)]) + label.encode() for label in [*name.split("."), ""]).hex()
 
@@ -160,7 +169,7 @@ def test_a_killed_init_ends_the_run(netsandbox: Any, leftovers: Any) -> None:
     watch = leftovers.watch(running)
     init = next(p for p in watch.family if "netsandbox-init" in p.command)
     os.kill(init.pid, signal.SIGKILL)
-    assert running.wait(5) in (-signal.SIGKILL, 128 + signal.SIGKILL)
+    assert running.wait(20) in (-signal.SIGKILL, 128 + signal.SIGKILL)
     watch.assert_gone()
     leftovers.assert_none(before)
 
@@ -171,7 +180,6 @@ def test_daemons_end_with_the_command(netsandbox: Any, canary: Any, authority: A
     """Double fork, setsid, nohup, a cleared environment: all are children of the session's PID 1 in the end."""
     server = canary.tcp(echo=True)
     options = names(authority, f"{ALLOWED}:{server.port}")
-    late = "import socket, sys, time; time.sleep(0.6); socket.create_connection((sys.argv[1], int(sys.argv[2])))"
     script = """
     late() { "$@" & }
     (late "$@"); (setsid "$@" &); (nohup "$@" >/dev/null 2>&1 &); (setsid setsid env -i "$@" &) ; (("$@" &) &)
@@ -179,12 +187,14 @@ def test_daemons_end_with_the_command(netsandbox: Any, canary: Any, authority: A
     ls -d /proc/[0-9]* | wc -l
     """
     before = leftovers()
-    words = (netsandbox.python, "-c", late, ALLOWED, str(server.port))
+    over = netsandbox.home().work / "over"
+    words = (netsandbox.python, "-c", LATE, ALLOWED, str(server.port), over)
     running = netsandbox.spawn("run", *options, "--", "sh", "-c", script, "sh", *words)
     running.read_until(b"\n")
-    assert running.wait(5) == 0
+    assert running.wait(20) == 0
     leftovers.assert_none(before)
-    time.sleep(0.8)
+    over.touch()
+    time.sleep(0.3)
     assert server.accepts == 0
 
 

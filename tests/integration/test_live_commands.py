@@ -46,7 +46,7 @@ def test_a_server_is_listed_with_its_url_and_stopped_by_name(netsandbox: Any) ->
     assert netsandbox("open", "--print", "shop").stdout == f"{entry['url']}\n"
     done = netsandbox("stop", "shop")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert running.wait(5) != 0
+    assert running.wait(20) != 0
     assert json.loads(netsandbox("ps", "--json").stdout) == []
 
 
