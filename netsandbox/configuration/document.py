@@ -22,7 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from netsandbox.configuration.keys import Key
     from netsandbox.configuration.layer import Place
+
+    Lines = Mapping[tuple[str | int, ...], int]
+    Tables = Mapping[str, Mapping[str, Key]]
 
 SIZE_LIMIT = 64 * 1024 * 1024
 
@@ -34,17 +38,27 @@ def read_layer(path: str) -> Layer:
 
 def layer_of(path: str, data: bytes, *, trusted: bool = True) -> Layer:
     """What *data*, the content of the file at *path*, says (pure)."""
+    document, lines = parsed(path, data)
+    return checked(path, document, lines, KEYS, trusted=trusted)
+
+
+def parsed(path: str, data: bytes) -> tuple[dict[str, Any], Lines]:
+    """The tables of a file and the line of each value: plain values, which can be kept and read again (pure)."""
     text = _decode(path, data)
     document = _parse(path, text)
     if not document:
         raise UsageError(f"{path}: the file says nothing; write a [network] table, or remove the file")
-    lines = locate(text)
+    return document, locate(text)
+
+
+def checked(path: str, document: dict[str, Any], lines: Lines, tables: Tables, *, trusted: bool = True) -> Layer:
+    """The layer that *document* makes, if every table and key of it is one of *tables* (pure)."""
     values: dict[Place, Said] = {}
     for table, content in document.items():
         place = f"{path}:{lines.get((table,), 1)}"
-        keys = KEYS.get(table)
+        keys = tables.get(table)
         if keys is None:
-            raise UsageError(f"{place}: {_unknown('table', table, KEYS)}")
+            raise UsageError(f"{place}: {_unknown('table', table, tables)}")
         if not isinstance(content, dict):
             raise UsageError(f"{place}: {table} is not a table; write [{table}] on a line of its own")
         for name, value in content.items():
