@@ -26,7 +26,7 @@ def scene(netsandbox: Any, canary: Any, authority: Any) -> Scene:
 def test_34_51_the_first_byte_decides_the_protocol_for_good(scene: Scene) -> None:
     script = r"""
 out["h2"] = status(say(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0" * 32))
-out["first"] = [say(bytes([first]) + b"CONNECT denied.test:%d HTTP/1.1\r\n\r\n" % bad, timeout=3)[:4]
+out["first"] = [say(bytes([first]) + b"CONNECT denied.test:%d HTTP/1.1\r\n\r\n" % bad)[:4]
     for first in (0x00, 0x04, 0x16, 0x20, 0x80, 0xff)]
 with dial() as sock:
     sock.sendall(b"\x05\x01\x00CONNECT denied.test:%d HTTP/1.1\r\n\r\n" % bad)

@@ -34,7 +34,7 @@ def request(host, port, kind=3, command=1):
 
 def session(*pieces, pause=0.0):
     # Everything the door says to these pieces.
-    with dial(timeout=4) as sock:
+    with dial() as sock:
         for piece in pieces:
             try:
                 sock.sendall(piece)

@@ -18,7 +18,7 @@ import json, os, select, socket, struct, sys, threading, time
 DOOR = ("127.0.0.1", 1008)
 out = {}
 
-def dial(to=DOOR, timeout=8):
+def dial(to=DOOR, timeout=20):
     return socket.create_connection(to, timeout)
 
 def until(sock, mark):
@@ -46,7 +46,7 @@ def reason(reply):
             return line.partition(b":")[2].strip().decode()
     return ""
 
-def say(data, to=DOOR, timeout=8):
+def say(data, to=DOOR, timeout=20):
     # All of the reply; an empty one when the door hung up.
     try:
         with dial(to, timeout) as sock:
@@ -55,7 +55,7 @@ def say(data, to=DOOR, timeout=8):
     except OSError:
         return b""
 
-def connect(host, port, more=b"", timeout=8):
+def connect(host, port, more=b"", timeout=20):
     # (socket, head of the reply) of a CONNECT; the caller closes.
     sock = dial(timeout=timeout)
     authority = host + b":%d" % port
@@ -88,7 +88,7 @@ def labels(name):
 def question(name, qtype=1, ident=0x1234, flags=0x0100, qclass=1):
     return struct.pack("!6H", ident, flags, 1, 0, 0, 0) + labels(name) + struct.pack("!2H", qtype, qclass)
 
-def ask(name, qtype=1, server=("127.0.0.1", 53), timeout=5, tcp=False, raw=None):
+def ask(name, qtype=1, server=("127.0.0.1", 53), timeout=20, tcp=False, raw=None):
     # (response code, addresses of A records); None when nothing was said.
     data = raw if raw is not None else question(name, qtype)
     try:
