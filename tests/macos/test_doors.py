@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import ipaddress
 import json
 import socket
 import sys
@@ -88,7 +89,8 @@ class Opened:
 
     def fetch(self, to: str, port: int, token: bytes = TOKEN, address: str = "127.0.0.1") -> bytes:
         """As a program with the library in it: a preamble, then its own words. Empty for a reset."""
-        preamble = b"\1\4" + port.to_bytes(2, "big") + socket.inet_aton(to).ljust(16, b"\0") + token
+        packed = ipaddress.ip_address(to).packed
+        preamble = bytes((1, 4 if len(packed) == 4 else 6)) + port.to_bytes(2, "big") + packed.ljust(16, b"\0") + token
         with socket.create_connection((address, self.mixed.port), PATIENCE) as client:
             try:
                 client.sendall(preamble + b"GET / HTTP/1.1\r\nHost: allowed.test\r\nConnection: close\r\n\r\n")
@@ -176,6 +178,24 @@ def test_an_address_that_stands_for_nothing_is_refused(
     assert (origin.accepts, authority.queries) == (0, [])
 
 
+@pytest.mark.attack(89)
+@pytest.mark.attack(90)
+@pytest.mark.attack(92)
+@pytest.mark.parametrize(
+    "address", ["127.0.0.1", "::1", "0.0.0.0", "::", "64:ff9b::7f00:1", "2002:7f00:1::", "169.254.169.254"]
+)
+def test_a_preamble_of_the_commands_own_making_opens_nothing_of_the_host(
+    doors: Opened, origin: StreamCanary, canary: Canaries, address: str
+) -> None:
+    """The library writes none for loopback; the command has the token and can. The gate decides, and the guard."""
+    closed = canary.http(body=b"forbidden")
+    beside = canary.http("::1", closed.port, body=b"forbidden")
+    assert doors.fetch(address, closed.port) == b""
+    assert (closed.accepts, beside.accepts) == (0, 0)
+    assert [(each["door"], each["address"]) for each in doors.of("egress", "deny")] == [("transparent", address)]
+    assert b"ok" in doors.fetch("127.0.0.1", origin.port)
+
+
 @pytest.mark.attack(182)
 def test_the_address_of_a_name_is_of_no_use_without_the_token(doors: Opened, origin: StreamCanary) -> None:
     """The resolver asks nobody who he is; the door does."""
@@ -185,7 +205,8 @@ def test_the_address_of_a_name_is_of_no_use_without_the_token(doors: Opened, ori
     assert [(each["door"], each["reason"]) for each in doors.of("egress", "deny")] == [("transparent", "not-allowed")]
 
 
-@pytest.mark.attack(75)
+@pytest.mark.attack(66)
+@pytest.mark.attack(67)
 def test_a_question_that_looks_like_a_tunnel_reaches_nobody(
     doors: Opened, authority: Authority, origin: StreamCanary
 ) -> None:

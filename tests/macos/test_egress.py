@@ -140,7 +140,9 @@ def test_an_address_that_is_not_allowed_is_reset_and_recorded(town: Town, strate
     assert (town.good.accepts, town.bad.accepts) == (0, 0)
 
 
-@pytest.mark.attack(75)
+@pytest.mark.attack(66)
+@pytest.mark.attack(67)
+@pytest.mark.attack(72)
 def test_names_carry_nothing_out(town: Town) -> None:
     """A question that looks like a tunnel has no answer and reaches no server; its twin has one."""
     text = """
@@ -156,7 +158,8 @@ print(attempt(resolve, "www.wild.test"))
     assert sorted(denied.values()) == ["not-allowed", "tunnel-label"]
 
 
-@pytest.mark.attack(75)
+@pytest.mark.attack(68)
+@pytest.mark.attack(71)
 @pytest.mark.parametrize("transport", ["+notcp", "+tcp"])
 def test_a_program_that_speaks_dns_itself_speaks_it_with_the_session(town: Town, transport: str) -> None:
     dig = [need("dig", "bind9-dnsutils"), "+short", "+tries=1", "+noedns", transport, "@192.0.2.53"]
