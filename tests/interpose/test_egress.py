@@ -84,8 +84,9 @@ def test_a_descriptor_that_is_used_again_is_shown_its_own_peer(doors: MacDoors) 
     code = f"""
 first = socket.create_connection(("192.0.2.7", 443)); number = first.fileno(); first.close()
 s = socket.create_connection(("127.0.0.1", {door})); print(s.fileno() == number, s.getpeername()); s.close()
-s = socket.create_connection(("192.0.2.9", 80)); print(s.fileno() == number, s.getpeername()); os.fork()
-print(s.getpeername())
+s = socket.create_connection(("192.0.2.9", 80)); print(s.fileno() == number, s.getpeername(), flush=True)
+if child := os.fork(): os.waitpid(child, 0)
+print(s.getpeername(), flush=True)
 """
     lines = doors.python(code)
     assert lines[:2] == [f"True ('127.0.0.1', {door})", "True ('192.0.2.9', 80)"]
