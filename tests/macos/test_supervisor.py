@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from tests.rig.localhost import eventually
+
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="plays a Mac on Linux; test_on_a_mac.py needs no play")
 
 ROOT = Path(__file__).parents[2]
@@ -72,7 +74,8 @@ def begin(helper: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
 
 
 def ask(request: bytes) -> bytes:
-    (control,) = Path(os.environ["XDG_STATE_HOME"]).rglob("control")
+    """The control socket is opened when there is time for it, and the command may be quicker."""
+    (control,) = eventually(lambda: list(Path(os.environ["XDG_STATE_HOME"]).rglob("control")))
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(10)
         client.connect(str(control))
