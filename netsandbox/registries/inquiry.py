@@ -15,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+SYSTEM = "/etc"  # where the system's settings are
 _MOST_FOLDERS = 64
 _MOST_NOTES = 20
 _PAGE_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "ssl_cert_file", "ssl_cert_dir")
@@ -74,6 +75,9 @@ class Inquiry:
     def config_home(self, *parts: str) -> str:
         base = self.variable("XDG_CONFIG_HOME") or ""
         return os.path.join(base if base.startswith("/") else os.path.join(self.home, ".config"), *parts)
+
+    def system(self, *parts: str) -> str:
+        return os.path.join(SYSTEM, *parts)
 
     def upward(self) -> Iterator[str]:
         """The folder and those above it, as long as they may belong to the project: below home, and not the root."""

@@ -112,7 +112,7 @@ def _npmrc(inquiry: Inquiry, path: str, *, project: bool = False) -> Iterator[Sa
 def _yarnrc(inquiry: Inquiry) -> Iterator[Said]:
     """`registry "https://…"`: a key, blank space, a value."""
     own = [inquiry.text(os.path.join(folder, ".yarnrc"), project=True) for folder in inquiry.upward()]
-    for text in (*own, inquiry.text(os.path.join(inquiry.home, ".yarnrc")), inquiry.text("/etc/yarnrc")):
+    for text in (*own, inquiry.text(os.path.join(inquiry.home, ".yarnrc")), inquiry.text(inquiry.system("yarnrc"))):
         for number, line in enumerate(text.text.split("\n") if text else (), 1):
             key, _, value = line.strip().partition(" ")
             if text and _is_registry(key.strip("\"'")):

@@ -100,14 +100,14 @@ def _pip_files(inquiry: Inquiry) -> Iterator[str]:
         yield os.path.join(inquiry.home, "Library/Application Support/pip/pip.conf")
         yield inquiry.config_home("pip", "pip.conf")
         yield os.path.join(inquiry.home, ".pip", "pip.conf")
-    yield "/etc/pip.conf"
+    yield inquiry.system("pip.conf")
     for base in _system_folders(inquiry):
         yield os.path.join(base, "pip", "pip.conf")
     yield "/Library/Application Support/pip/pip.conf"
 
 
 def _system_folders(inquiry: Inquiry) -> list[str]:
-    listed = (inquiry.variable("XDG_CONFIG_DIRS") or "/etc/xdg").split(":")[:20]
+    listed = (inquiry.variable("XDG_CONFIG_DIRS") or inquiry.system("xdg")).split(":")[:20]
     return [base for base in listed if base.startswith("/")]
 
 
@@ -126,7 +126,7 @@ def _pip_conf(text: Text | None) -> list[Said]:
             said.append(
                 text.said(key if line.section == "global" else f"{line.section}.{key}", line.value, line.number)
             )
-    return said[::-1]  # the last line of a key wins
+    return said
 
 
 def _uv_files(inquiry: Inquiry) -> Iterator[Said]:
@@ -140,7 +140,7 @@ def _uv_files(inquiry: Inquiry) -> Iterator[Said]:
         own = inquiry.toml(os.path.join(folder, "uv.toml"), project=True)
         yield from _uv_tables(own or inquiry.toml(os.path.join(folder, "pyproject.toml"), project=True), "tool", "uv")
     yield from _uv_tables(inquiry.toml(inquiry.config_home("uv", "uv.toml")))
-    for base in (*_system_folders(inquiry), "/etc"):
+    for base in (*_system_folders(inquiry), inquiry.system()):
         yield from _uv_tables(inquiry.toml(os.path.join(base, "uv", "uv.toml")))
 
 

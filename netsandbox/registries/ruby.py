@@ -39,7 +39,12 @@ def bundle(inquiry: Inquiry) -> list[Said]:
 def _gemrc(inquiry: Inquiry) -> Iterator[Said]:
     """The first file with a list of sources counts."""
     named = [path for path in (inquiry.variable("GEMRC") or "").split(":")[:10] if path]
-    for path in (*named, inquiry.config_home("gem", "gemrc"), os.path.join(inquiry.home, ".gemrc"), "/etc/gemrc"):
+    for path in (
+        *named,
+        inquiry.config_home("gem", "gemrc"),
+        os.path.join(inquiry.home, ".gemrc"),
+        inquiry.system("gemrc"),
+    ):
         text = inquiry.text(path)
         said = [
             text.said(SOURCES, leaf.value, leaf.number)

@@ -26,8 +26,10 @@ class Scene:
         self.environment = {"PATH": str(self.bin), "https_proxy": NOBODY, "http_proxy": NOBODY}
 
     def write(self, path: str, text: str) -> Path:
-        """A file, in the project or (`~/…`) in the home."""
+        """A file, in the project, (`~/…`) in the home, or (`/etc/…`) of the system."""
         file = self.home / path[2:] if path.startswith("~/") else self.project / path
+        if path.startswith("/etc/"):
+            file = self.home.parent / path[1:]
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, "utf-8")
         return file
@@ -69,4 +71,5 @@ class Scene:
 @pytest.fixture
 def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr("netsandbox.registries.inquiry.SYSTEM", str(tmp_path / "etc"))
     return Scene(tmp_path)

@@ -74,7 +74,13 @@ def test_a_folder_needs_no_network_and_no_words(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [f"https://user:{SECRET}@*/", f"https://u:{SECRET}@h:{SECRET}/", f"https://u/{SECRET}@x y/", f"u:{SECRET}@ftp://x"],
+    [
+        f"https://user:{SECRET}@*/",
+        f"https://u:{SECRET}@h:{SECRET}/",
+        f"https://u/{SECRET}@x y/",
+        f"https://{SECRET}!/x@a.example/",
+        f"u:{SECRET}@ftp://x",
+    ],
 )
 def test_no_message_holds_a_password(text: str) -> None:
     with pytest.raises(Skipped) as refusal:

@@ -56,6 +56,7 @@ def test_a_file_that_is_swapped_for_a_pipe_after_the_first_look_is_refused(
         pipe.rename(file)
         return seen
 
-    monkeypatch.setattr(os, "stat", late)
-    with pytest.raises(Unreadable, match="ordinary"):
-        read(str(file))
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "stat", late)
+        with pytest.raises(Unreadable, match="ordinary"):
+            read(str(file))

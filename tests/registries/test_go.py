@@ -23,6 +23,7 @@ GO: list[tuple[Files, dict[str, str], Wanted]] = [
     ({ENV: "GOPROXY=https://user.example\nGOSUMDB=off\n"}, {}, {"user": False}),
     ({ENV: "GOPROXY=https://user.example\n"}, {"GOPROXY": "https://env.example"}, {"env": False, "sum": False}),
     ({ENV: "GOPROXY=https://user.example\n"}, {"GOENV": "off"}, {"default": False, "sum": False}),
+    ({"off": "GOPROXY=https://no.example\n"}, {"GOENV": "off"}, {"default": False, "sum": False}),
     ({"~/own": "GOPROXY=https://own.example\n"}, {"GOENV": "~/own"}, {"own": False, "sum": False}),
     ({"own": "GOPROXY=https://own.example\n"}, {"GOENV": "own"}, {"own": True, "default": False, "sum": False}),
     ({}, {"GOPROXY": "file:///srv/go,https://a.example"}, {"a": False, "sum": False}),

@@ -67,6 +67,13 @@ def test_maven(scene: Scene, files: Files, variables: dict[str, str], wanted: Wa
     check(scene, "mvn", files, variables, wanted)
 
 
+def test_settings_that_lead_into_the_project_do_not_replace_the_default(scene: Scene) -> None:
+    maven(scene)
+    (scene.home / ".m2").mkdir()
+    (scene.home / USER[2:]).symlink_to(scene.write("settings.xml", settings(mirror("linked", "*"))))
+    check(scene, "mvn", {}, {}, {"linked": True, "default": False})
+
+
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 broken"])
 def test_a_maven_that_is_built_otherwise_leaves_a_gap(scene: Scene, content: bytes) -> None:
     maven(scene).write_bytes(content)

@@ -41,6 +41,7 @@ NPM: list[tuple[Files, dict[str, str], Wanted]] = [
     ({".npmrc": "registry=${WHERE}/npm"}, {"WHERE": "https://var.example"}, {"var": True, "default": False}),
     ({"~/etc/npmrc": npmrc("global")}, {"npm_config_prefix": "~"}, {"global": False}),
     ({"~/etc/npmrc": npmrc("global"), "~/.npmrc": "prefix=~"}, {}, {"global": False}),
+    ({"~/etc/npmrc": npmrc("no"), "own": "prefix=~"}, {"npm_config_userconfig": "own"}, {"default": False}),
     ({"~/own": npmrc("user"), "~/.npmrc": npmrc("no")}, {"NPM_CONFIG_USERCONFIG": "~/own"}, {"user": False}),
     ({"own": npmrc("inside")}, {"NPM_CONFIG_USERCONFIG": "own"}, {"inside": True, "default": False}),
     ({"~/own": npmrc("global")}, {"npm_config_globalconfig": "~/own"}, {"global": False}),
@@ -122,6 +123,7 @@ YARN: list[tuple[Files, dict[str, str], Wanted]] = [
     ),
     ({"~/.yarnrc": 'registry "https://user.example"\n'}, {}, {"user": False, "later": False}),
     ({"~/.yarnrc": '"@a:registry" "https://user.example"\n'}, {}, {"user": False, "later": False}),
+    ({"/etc/yarnrc": 'registry "https://system.example"\n'}, {}, {"system": False, "later": False}),
     ({".yarnrc": "registry https://project.example\n"}, {}, {"project": True, "later": False}),
     ({"~/.npmrc": npmrc("npm"), "~/.yarnrc": 'registry "https://user.example"\n'}, {}, {"npm": False, "later": False}),
 ]

@@ -48,6 +48,13 @@ def test_a_redirect_away_from_tls_or_in_a_circle_is_no_page(
     assert len(index.requests) <= page.MOST_REDIRECTS + 1
 
 
+@pytest.mark.parametrize(("redirects", "there"), [(page.MOST_REDIRECTS, True), (page.MOST_REDIRECTS + 1, False)])
+def test_a_few_redirects_are_followed(scene: Scene, ca: CertificateAuthority, redirects: int, there: bool) -> None:
+    pages = {f"/{at}": (302, f"https://index.example/{at + 1}", b"") for at in range(redirects)}
+    reply, _ = fetch(scene, ca, "https://index.example/0", {**pages, f"/{redirects}": (200, "text/html", b"x")})
+    assert (reply is not None) is there
+
+
 def test_a_long_page_is_cut(scene: Scene, ca: CertificateAuthority) -> None:
     reply, _ = fetch(scene, ca, "https://index.example/a", {"/a": (200, "text/html", b"x" * (page.LIMIT + 1))})
     assert reply is not None

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from netsandbox.registries.inquiry import Inquiry
 from netsandbox.registries.python import default_in
 from tests.registries.conftest import Scene
 from tests.registries.test_node import Files, Wanted, check
@@ -39,10 +40,15 @@ PIP: list[tuple[Files, dict[str, str], Wanted]] = [
         {"own": True, "default": False},
     ),
     ({"~/.config/pip/pip.conf": conf("user")}, {"PIP_CONFIG_FILE": "/dev/null"}, {"default": False}),
+    ({"~/v/pip.conf": conf("venv")}, {"PIP_CONFIG_FILE": "/dev/null", "VIRTUAL_ENV": "~/v"}, {"default": False}),
     ({"~/.config/pip/pip.conf": conf("user")}, {"PIP_INDEX_URL": "https://env.example"}, {"env": False}),
     ({}, {"PIP_EXTRA_INDEX_URL": "https://a.example https://b.example"}, {"a": False, "b": False, "default": False}),
     ({}, {"PIP_FIND_LINKS": "/wheels wheels https://a.example/x"}, {"a": False, "default": False}),
     ({}, {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "https://a.example/x"}, {"a": False}),
+    ({"/etc/pip.conf": conf("system")}, {}, {"system": False}),
+    ({"/etc/xdg/pip/pip.conf": conf("system")}, {}, {"system": False}),
+    ({"/etc/pip.conf": conf("system"), "~/.pip/pip.conf": conf("user")}, {}, {"user": False}),
+    ({"~/x/pip/pip.conf": conf("system")}, {"XDG_CONFIG_DIRS": "relative:~/x"}, {"system": False}),
     ({"~/.config/pip/pip.conf": MANY}, {}, {"a": False, "b": False, "default": False}),
     ({"~/.config/pip/pip.conf": MANY}, {"PIP_EXTRA_INDEX_URL": "https://c.example"}, {"c": False, "default": False}),
     ({"~/.config/pip/pip.conf": conf("i", section="install")}, {}, {"i": False, "default": False}),
@@ -57,6 +63,13 @@ def at_home(scene: Scene, variables: dict[str, str]) -> dict[str, str]:
     return {name: value.replace("~", str(scene.home)) for name, value in variables.items()}
 
 
+@pytest.fixture
+def offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No process is started to ask for a page: tables are long. Real indexes are asked further below."""
+    monkeypatch.setattr(Inquiry, "page", lambda *_: None)
+
+
+@pytest.mark.usefixtures("offline")
 @pytest.mark.parametrize(("files", "variables", "wanted"), PIP)
 def test_pip(scene: Scene, files: Files, variables: dict[str, str], wanted: Wanted) -> None:
     scene.tool("pip", PIP_HELP)
@@ -70,6 +83,8 @@ UV: list[tuple[Files, dict[str, str], Wanted]] = [
     ({}, {}, {"default": False}),
     ({USER: DEFAULT.format("user")}, {}, {"user": False}),
     ({USER: INDEX.format("user")}, {}, {"user": False, "default": False}),
+    ({"/etc/uv/uv.toml": DEFAULT.format("system")}, {}, {"system": False}),
+    ({"/etc/uv/uv.toml": DEFAULT.format("system"), USER: DEFAULT.format("user")}, {}, {"user": False}),
     ({USER: 'index-url = "https://user.example"'}, {}, {"user": False}),
     ({USER: '[pip]\nextra-index-url = ["https://user.example"]'}, {}, {"user": False, "default": False}),
     ({USER: 'find-links = ["https://user.example", "wheels"]'}, {}, {"user": False, "default": False}),
@@ -100,6 +115,7 @@ UV: list[tuple[Files, dict[str, str], Wanted]] = [
 ]
 
 
+@pytest.mark.usefixtures("offline")
 @pytest.mark.parametrize(("files", "variables", "wanted"), UV)
 def test_uv(scene: Scene, files: Files, variables: dict[str, str], wanted: Wanted) -> None:
     scene.tool("uv", "echo '--index-url <URL> The index (by default: <https://default.example/simple>) [env: X]'")
@@ -138,6 +154,7 @@ OTHERS: list[tuple[str, Files, dict[str, str], Wanted]] = [
 ]
 
 
+@pytest.mark.usefixtures("offline")
 @pytest.mark.parametrize(("tool", "files", "variables", "wanted"), OTHERS)
 def test_poetry_pipenv_and_pdm(
     scene: Scene, tool: str, files: Files, variables: dict[str, str], wanted: Wanted

@@ -17,6 +17,8 @@ RUBY: list[tuple[str, Files, dict[str, str], Wanted]] = [
     ("gem", {RC: "---\n:sources:\n- https://a.example\n- https://b.example/\n"}, {}, {"a": False, "b": False}),
     ("gem", {"~/own": ":sources:\n- https://a.example"}, {"GEMRC": "~/own"}, {"a": False}),
     ("gem", {"own": ":sources:\n- https://a.example"}, {"GEMRC": "own"}, {"a": True, "default": False}),
+    ("gem", {"/etc/gemrc": ":sources:\n- https://a.example"}, {}, {"a": False}),
+    ("gem", {"/etc/gemrc": ":sources:\n- https://a.example", RC: ":sources:\n- https://b.example"}, {}, {"b": False}),
     ("gem", {"Gemfile": GEMFILE}, {}, {"default": False}),
     ("bundle", {}, {}, {"default": False}),
     ("bundle", {"Gemfile": GEMFILE}, {}, {"project": True, "b": True, "default": False}),

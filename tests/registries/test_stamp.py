@@ -22,6 +22,17 @@ def test_a_file_has_another_stamp_after_each_change(tmp_path: Path) -> None:
     assert len(set(seen)) == 5
 
 
+def test_a_change_shows_although_size_and_time_are_set_back(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("a")
+    before, state = stamp(str(file), {}), file.stat()
+    while file.stat().st_ctime_ns == state.st_ctime_ns:  # until the kernel's clock ticks
+        file.write_text("b")
+        os.utime(file, ns=(state.st_atime_ns, state.st_mtime_ns))
+    assert file.stat().st_mtime_ns == state.st_mtime_ns
+    assert stamp(str(file), {}) != before
+
+
 def test_names_that_no_file_can_have_are_absent() -> None:
     assert stamp("/a\0b", {}) == stamp("/" + "a" * 5000, {}) == stamp("/etc/passwd/x", {}) == ABSENT
 

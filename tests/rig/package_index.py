@@ -15,7 +15,7 @@ class PackageIndex:
     """Serves PAGES by HTTPS under every name, through an HTTP proxy; remembers who was asked for what."""
 
     def __init__(self, leaf: Leaf, pages: dict[str, tuple[int, str, bytes]]) -> None:
-        self.tunnels: list[str] = []  # targets of CONNECT
+        self.tunnels: list[str] = []  # targets of CONNECT, and URLs without TLS
         self.requests: list[tuple[str, str | None]] = []  # path, and what was said to be authorised
         context = leaf.context()
         index = self
@@ -33,6 +33,11 @@ class PackageIndex:
                 pass
 
         class Tunnel(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:  # without TLS, which nobody should ask for
+                index.tunnels.append(self.path)
+                self.send_response(200)
+                self.end_headers()
+
             def do_CONNECT(self) -> None:
                 index.tunnels.append(self.path)
                 self.connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
