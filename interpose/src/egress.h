@@ -3,7 +3,7 @@
 #ifndef NETSANDBOX_EGRESS_H
 #define NETSANDBOX_EGRESS_H
 
-#ifdef __APPLE__
+#if defined(__APPLE__) && !defined(NS_EGRESS)
 #define NS_EGRESS
 #endif
 

@@ -83,6 +83,8 @@ def test_localhost_is_answered_without_asking_anybody(doors: MacDoors, lookups: 
     assert lookups("info", V6, 0, "80", *names) == ["- ::1:80/1"] * 5
     assert lookups("host", 0, "localhost") == ["localhost 1 127.0.0.1"]
     assert lookups("host", V6, "shop.localhost.") == ["shop.localhost 1 ::1"]
+    long = "x." * 200 + "localhost"
+    assert lookups("host", 0, long) == [f"{long[:255]} 1 127.0.0.1"]
     doors.session.map.resolver = 0
     assert lookups("info", V4, 0, "80", "shop.localhost") == ["- 127.0.0.1:80/1"]
     assert doors.authority.queries == []

@@ -164,6 +164,13 @@ def test_no_family_is_ipv4_to_a_stream(mac: MacWithDoors) -> None:
     assert mac.ask("getpeername", home("192.0.2.1", EGRESS))[1] == home("192.0.2.1", EGRESS), "forgotten"
 
 
+def test_a_peer_of_another_family_is_somebody_elses(mac: MacWithDoors) -> None:
+    """A descriptor that was copied over: what is remembered of its number cannot be right."""
+    assert mac.give("connect", darwin.name("192.0.2.1", 443)) == 0
+    door = darwin.name("::1", EGRESS)
+    assert mac.ask("getpeername", door) == (0, door, len(door))
+
+
 def refused(mac: MacWithDoors, *after: tuple[str, int, bytes]) -> None:
     mac.kernel.clear()
     assert (mac.give("connect", darwin.name("192.0.2.1", 443)), mac.errno) == (-1, ECONNREFUSED)
