@@ -12,7 +12,21 @@ if TYPE_CHECKING:
 
     from netsandbox.cli.options import Option
 
-OVERVIEW = """\
+ABOUT = {  # each command, in a few words
+    "run": "run a command, or a shell, in the sandbox",
+    "ps": "list the sessions that are running",
+    "ports": "list where their servers are reached from here",
+    "open": "show a session's server in the browser",
+    "stop": "end sessions",
+    "explain": "say whether a host would be let through, and why",
+    "audit": "read the log: tail, show, summary, verify",
+    "doctor": "check this machine and prove the jail on it",
+    "profile": "look for mistakes in a macOS Seatbelt profile",
+    "config": "show what your configuration files say together, and check them",
+    "trust": "let the configuration of a project open what it asks for",
+}
+_COMMANDS = "\n".join(f"  {name:<12}{about}" for name, about in ABOUT.items())
+OVERVIEW = f"""\
 usage: netsandbox COMMAND …
 
 Run a command so that it reaches only the names it is allowed, with a record of every attempt.
@@ -21,17 +35,7 @@ Run a command so that it reaches only the names it is allowed, with a record of 
   netsandbox run --allow-domain "$(npm config get registry)" -- npm install
 
 commands:
-  run       run a command, or a shell, in the sandbox
-  ps        list the sessions that are running
-  ports     list where their servers are reached from here
-  open      show a session's server in the browser
-  stop      end sessions
-  explain   say whether a host would be let through, and why
-  audit     read the log: tail, show, summary, verify
-  doctor    check this machine and prove the jail on it
-  profile   look for mistakes in a macOS Seatbelt profile
-  config    show what your configuration files say together, and check them
-  trust     let the configuration of a project open what it asks for
+{_COMMANDS}
 
 `netsandbox COMMAND --help` lists the options of each. Documentation: docs/cli.md
 """
