@@ -82,8 +82,8 @@ def _play(line: CommandLine, strategy: str, engine: str, bench: Any, canaries: C
     options = ("--network-strategy", strategy, "--rewrite-engine", engine)
     session = Inside(line, options, folder / "conductor.py", "wanted.json")
     heard = session.hear(90)
-    listed = {entry["port"]: entry for entry in session.ports()}
     base, count = (session.status()["window"][key] for key in ("base", "count"))
+    listed = {entry["port"]: entry for entry in session.ports()}
     by_name = {server.name: server for server in servers}
     return Scene(strategy, engine, session, by_name, heard, listed, range(base, base + count), canary)
 

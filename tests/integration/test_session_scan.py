@@ -6,14 +6,13 @@ it where `netsandbox ps` says, and nothing else that answers inside a session sa
 
 from __future__ import annotations
 
-import json
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.rig.localhost import heard, source
+from tests.rig.localhost import eventually, heard, sessions, source
 
 pytestmark = pytest.mark.usefixtures("user_namespaces")
 
@@ -68,13 +67,16 @@ class Member:
 
 
 def learn(netsandbox: Any, crowd: list[Member]) -> None:
-    """What `ps` says of each, asked by whoever it belongs to."""
+    """What `ps` says of each, asked by whoever it belongs to, once all of them have the time to answer."""
     for as_user in (False, True):
-        listed = json.loads(netsandbox("ps", "--json", as_user=as_user).stdout)
-        by_name = {status["name"]: status for status in listed}
-        for member in crowd:
-            if member.as_user == as_user:
-                member.status = by_name[member.name]
+        members = {member.name: member for member in crowd if member.as_user == as_user}
+
+        def everybody(as_user: bool = as_user, members: dict[str, Member] = members) -> list[dict[str, Any]]:
+            listed = sessions(netsandbox, as_user=as_user)
+            return listed if {status["name"] for status in listed if status["ports"]} == members.keys() else []
+
+        for status in eventually(everybody, 60):
+            members[status["name"]].status = status
     assert all(len(member.status["ports"]) == 1 for member in crowd), [member.status for member in crowd]
 
 

@@ -68,7 +68,9 @@ def sessions(netsandbox: Any, **more: Any) -> list[dict[str, Any]]:
 
 
 def status_of(netsandbox: Any, name: str) -> dict[str, Any]:
-    return next(status for status in sessions(netsandbox) if status["name"] == name)
+    """What the session says of itself, once it can be asked: it opens its control socket when it has time for it."""
+    found = eventually(lambda: [status for status in sessions(netsandbox) if status["name"] == name])
+    return dict(found[0])
 
 
 def window_of(status: dict[str, Any]) -> range:

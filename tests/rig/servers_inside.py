@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import pytest
 
 from tests.rig.command import CommandLine, Spawned, read_log
+from tests.rig.localhost import status_of
 from tests.rig.workshop import ROOT
 
 PATIENCE = 20.0
@@ -94,9 +95,7 @@ class Inside:
         return entries
 
     def status(self) -> Entry:
-        run = self.line("ps", "--json")
-        assert run.returncode == 0, run.stderr
-        return next(entry for entry in json.loads(run.stdout) if entry["name"] == self.name)
+        return status_of(self.line, self.name)
 
     def published(self, port: int) -> Entry:
         """The entry of PORT, once there is one."""
@@ -133,6 +132,7 @@ def start_puppet(line: CommandLine, *options: str) -> Inside:
     script.chmod(0o644)
     session = Inside(line, options, script)
     assert session.hear() == "ready", session.stderr
+    assert session.status()["name"] == session.name  # from now on it can be asked
     session.tell("name", session.page)
     return session
 
