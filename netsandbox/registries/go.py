@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from netsandbox.registries.said import Said, settle, split
+from netsandbox.registries.said import Said, believed, settle, split
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,22 +12,29 @@ if TYPE_CHECKING:
 
     from netsandbox.registries.inquiry import Inquiry
 
-_NAMES = ("GOPROXY", "GOSUMDB")
+_PROXY, _DATABASE = "GOPROXY", "GOSUMDB"
+_UNCHECKED = ("GONOSUMDB", "GOPRIVATE")  # the second stands for the first where that is not set
+_NAMES = (_PROXY, _DATABASE, *_UNCHECKED)
 
 
 def go(inquiry: Inquiry) -> list[Said]:
     said = settle([*(each for name in _NAMES for each in inquiry.said(name, name)), *_written(inquiry)])
-    missing = [name for name in _NAMES if not any(each.key == name and not each.project for each in said)]
-    for name in missing:
-        answer = inquiry.ask("go", "env", name, GOENV="off")
-        said += [Said(name, answer, f"go env {name}", project=False)] if answer else []
-    proxies = [each for each in split((each for each in said if each.key == "GOPROXY"), ",|") if each.text != "off"]
-    if any(each.text == "direct" for each in proxies):
-        inquiry.note("GOPROXY says direct: modules that no proxy has come from their own hosts; use --allow-domain")
-    return [
-        *(each for each in proxies if each.text != "direct"),
-        *(database(each) for each in said if each.key == "GOSUMDB" and each.text.strip() not in ("off", "")),
-    ]
+    for name in (_PROXY, _DATABASE):
+        if not believed(said, name):
+            answer = inquiry.ask("go", "env", name, GOENV="off")
+            said += [Said(name, answer, f"go env {name}", project=False)] if answer else []
+    proxies = split((each for each in said if each.key == _PROXY), ",|")
+    if any(each.text == "direct" for each in proxies) or any(each.key == "GOPRIVATE" for each in said):
+        inquiry.note("modules that no proxy has come from their own hosts; name these with --allow-domain")
+    return [each for each in proxies if each.text not in ("direct", "off")] + _databases(said)
+
+
+def _databases(said: list[Said]) -> list[Said]:
+    """Where checksums are looked up, unless nothing is checked."""
+    unchecked = [each for name in _UNCHECKED for each in said if each.key == name and not each.project]
+    if unchecked and "*" in unchecked[0].text.split(","):
+        return []
+    return [database(each) for each in said if each.key == _DATABASE and each.text.strip() not in ("off", "")]
 
 
 def database(said: Said) -> Said:

@@ -67,11 +67,7 @@ def _npm_said(inquiry: Inquiry) -> Iterator[Said]:
 def _npm_system_files(inquiry: Inquiry, user: str) -> Iterator[str]:
     """The global file under npm's prefix, and the one that was packed with npm."""
     node, program = inquiry.program("node"), inquiry.program("npm")
-    text = inquiry.text(user)
-    prefixes = (
-        [line.value for line in npm_lines(text.text) if line.key == "prefix"] if text and not text.project else []
-    )
-    prefix = _option(inquiry, "prefix") or "".join(prefixes[-1:]) or inquiry.variable("PREFIX")
+    prefix = _option(inquiry, "prefix") or _prefix_in(inquiry, user) or inquiry.variable("PREFIX")
     if not prefix and node:
         prefix = os.path.dirname(os.path.dirname(os.path.realpath(node)))
     named = _option(inquiry, "globalconfig")
@@ -79,6 +75,15 @@ def _npm_system_files(inquiry: Inquiry, user: str) -> Iterator[str]:
         yield named or os.path.join(prefix or "/", "etc", "npmrc")
     if program:
         yield os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(program))), "npmrc")
+
+
+def _prefix_in(inquiry: Inquiry, user: str) -> str:
+    """The prefix in the user's file, if it is the user's."""
+    text = inquiry.text(user)
+    lines = [line for line in npm_lines(text.text) if line.key == "prefix"] if text and not text.project else []
+    said = [text.said(line.key, line.value, line.number) for line in lines[-1:] if text]
+    prefix = "".join(each.text for each in inquiry.expanded(said))
+    return os.path.join(inquiry.home, prefix[2:]) if prefix.startswith("~/") else prefix
 
 
 def _option(inquiry: Inquiry, name: str) -> str:

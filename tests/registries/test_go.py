@@ -18,6 +18,10 @@ GO: list[tuple[Files, dict[str, str], Wanted]] = [
     ({}, {"GOPROXY": "https://a.example|https://b.example,direct"}, {"a": False, "b": False, "sum": False}),
     ({}, {"GOPROXY": "off", "GOSUMDB": "off"}, {}),
     ({}, {"GOPROXY": "direct"}, {"sum": False}),
+    ({}, {"GONOSUMDB": "a.example,*"}, {"default": False}),
+    ({}, {"GOPRIVATE": "*"}, {"default": False}),
+    ({}, {"GOPRIVATE": "*", "GONOSUMDB": "a.example"}, {"default": False, "sum": False}),
+    ({"own": "GONOSUMDB=*\n"}, {"GOENV": "own"}, {"default": False, "sum": False}),
     ({}, {"GOSUMDB": "key.example+1234+abc="}, {"default": False, "key": False}),
     ({}, {"GOSUMDB": "key.example+1234+abc= https://url.example/x"}, {"default": False, "url": False}),
     ({ENV: "GOPROXY=https://user.example\nGOSUMDB=off\n"}, {}, {"user": False}),
@@ -38,7 +42,11 @@ def test_go(scene: Scene, files: Files, variables: dict[str, str], wanted: Wante
 
 def test_direct_is_a_note(scene: Scene) -> None:
     scene.environment["GOPROXY"] = "https://a.example,direct"
-    assert any("direct" in note and "--allow-domain" in note for note in scene.ask("go").notes)
+    assert any("own hosts" in note and "--allow-domain" in note for note in scene.ask("go").notes)
+    scene.environment["GOPROXY"] = "https://a.example"
+    assert not any("own hosts" in note for note in scene.ask("go").notes)
+    scene.environment["GOPRIVATE"] = "b.example"
+    assert any("own hosts" in note for note in scene.ask("go").notes)
 
 
 def test_a_database_by_name_or_url() -> None:

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from netsandbox.errors import UsageError
 from netsandbox.registries import TOOLS, cache
@@ -54,6 +56,29 @@ def test_a_hostile_file_is_passed_over_with_a_note(scene: Scene, tool: str, kind
     answer = scene.ask(tool)
     assert answer.registries == ()
     assert any(FILES[tool] in note and "passed over" in note for note in answer.notes)
+
+
+PLAIN = """registry @a:registry = " ' [ ] [[ ]] . index url source tool.uv tool.poetry install registries global
+index-url npmRegistryServer https://a.example http://u:p@b.example:1/ https://* ${PATH} ${ <repository> <url> </url> #
+replace-with crates-io { } true default pypi \\ \0 \x1b é"""
+WORDS = st.sampled_from([*PLAIN.split(), ": ", "- ", "\n", "npmScopes:\n  a:\n    "])
+
+
+@pytest.mark.parametrize("tool", FILES)
+def test_no_file_of_a_project_stops_a_run_or_is_believed(scene: Scene, tool: str) -> None:
+    scene.environment["VIRTUAL_ENV"] = str(scene.project / "venv")
+    file = scene.project / FILES[tool]
+    file.parent.mkdir(exist_ok=True)
+
+    @given(st.binary() | st.lists(WORDS).map(lambda words: "".join(words).encode()))
+    def whatever(content: bytes) -> None:
+        file.write_bytes(content)
+        answer = scene.ask(tool)
+        assert answer.patterns() == ()
+        assert all(pattern.rpartition(":")[0].encode() in content for pattern in answer.patterns(project=True))
+        assert all(note.isprintable() for note in answer.notes)
+
+    whatever()
 
 
 def counted(scene: Scene) -> list[str]:

@@ -41,6 +41,7 @@ NPM: list[tuple[Files, dict[str, str], Wanted]] = [
     ({".npmrc": "registry=${WHERE}/npm"}, {"WHERE": "https://var.example"}, {"var": True, "default": False}),
     ({"~/etc/npmrc": npmrc("global")}, {"npm_config_prefix": "~"}, {"global": False}),
     ({"~/etc/npmrc": npmrc("global"), "~/.npmrc": "prefix=~"}, {}, {"global": False}),
+    ({"~/n/etc/npmrc": npmrc("global"), "~/.npmrc": "prefix=${BASE}/n"}, {"BASE": "~"}, {"global": False}),
     ({"~/etc/npmrc": npmrc("no"), "own": "prefix=~"}, {"npm_config_userconfig": "own"}, {"default": False}),
     ({"~/own": npmrc("user"), "~/.npmrc": npmrc("no")}, {"NPM_CONFIG_USERCONFIG": "~/own"}, {"user": False}),
     ({"own": npmrc("inside")}, {"NPM_CONFIG_USERCONFIG": "own"}, {"inside": True, "default": False}),
@@ -61,6 +62,10 @@ def test_the_file_that_npm_was_packed_with(scene: Scene) -> None:
     program = scene.tool("npm-cli.js", "echo https://default.example", scene.home / "npm" / "bin")
     (scene.bin / "npm").symlink_to(program)
     check(scene, "npm", {"~/npm/npmrc": npmrc("packed")}, {}, {"packed": False})
+
+
+def test_a_prefix_below_the_home(scene: Scene) -> None:
+    check(scene, "npm", {"~/.npmrc": "prefix=~/n", "~/n/etc/npmrc": npmrc("global")}, {}, {"global": False})
 
 
 def test_a_registry_on_this_machine_is_a_note_that_names_the_option(scene: Scene) -> None:
