@@ -14,9 +14,12 @@ from netsandbox.configuration.places import project_file, user_file
 from netsandbox.configuration.schema import schema
 from netsandbox.configuration.settings import merge
 from netsandbox.errors import UsageError
+from netsandbox.profiles.stack import Wanted, stacked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from netsandbox.configuration.settings import Merged
 
 OPTIONS = (
@@ -53,13 +56,19 @@ def main(arguments: list[str]) -> int:
     if verb == "validate":
         put("\n".join(f"{layer.path}: can be used" for layer in layers) or "there is no configuration")
         return 0
-    merged = merge(layers)
-    put(json.dumps(as_json(merged), indent=2) if "json" in parsed.flags else "\n".join(lines(merged)))
+    stack = stacked(layers, Wanted())
+    merged, profiles = merge(stack.layers), [(each.profile.name, each.why) for each in stack.used]
+    if "json" in parsed.flags:
+        told = [{"name": name, "why": why} for name, why in profiles]
+        put(json.dumps({**as_json(merged, stack.untrusted), "profiles": told}, indent=2))
+    else:
+        put("\n".join([*(f"# profile {name}: {why}" for name, why in profiles), *lines(merged, stack.untrusted)]))
     return 0
 
 
-def lines(merged: Merged) -> list[str]:
-    """TOML with the origin of each value behind it; what is ignored comes last, as a comment."""
+def lines(merged: Merged, untrusted: Iterable[tuple[str, str]] = ()) -> list[str]:
+    """TOML with the origin of each value behind it; what is ignored comes last, as a comment. *untrusted* are hosts
+    that files of the project ask for, with their places."""
     shown: list[str] = []
     for table, keys in KEYS.items():
         said = [(name, merged.values[table, name]) for name in keys if (table, name) in merged.values]
@@ -70,10 +79,14 @@ def lines(merged: Merged) -> list[str]:
     for (table, name), value in merged.ignored:
         origin = value.items[0][1] if value.items else ""
         shown.append(f"# ignored until you run `netsandbox trust`: {table}.{name}  # {origin}")
+    for name, origin in untrusted:
+        shown.append(f"# ignored until you run `netsandbox trust {origin.rpartition(':')[0]}`: {name}  # {origin}")
     return shown or ["# no file says anything; the defaults hold: nothing leaves"]
 
 
 def _written(name: str, is_list: bool, items: tuple[tuple[object, str], ...]) -> list[str]:  # noqa: FBT001 (a kind)
+    if items and isinstance(items[0][0], dict):
+        return [line for table, origin in items if isinstance(table, dict) for line in _pairs(name, table, origin)]
     if not is_list:
         ((value, origin),) = items
         return [f"{name} = {json.dumps(value, ensure_ascii=True)}  # {origin}"]
@@ -81,7 +94,12 @@ def _written(name: str, is_list: bool, items: tuple[tuple[object, str], ...]) ->
     return [f"{name} = [", *written, "]"] if written else [f"{name} = []"]
 
 
-def as_json(merged: Merged) -> dict[str, object]:
+def _pairs(name: str, table: dict[str, object], origin: str) -> list[str]:
+    """A table's pairs one by one: those of several files are added up."""
+    return [f"{name}.{key} = {json.dumps(value, ensure_ascii=True)}  # {origin}" for key, value in table.items()]
+
+
+def as_json(merged: Merged, untrusted: Iterable[tuple[str, str]] = ()) -> dict[str, object]:
     return {
         "v": 1,
         "values": [
@@ -94,4 +112,5 @@ def as_json(merged: Merged) -> dict[str, object]:
             for (table, name), said in merged.ignored
             for value, origin in said.items
         ],
+        "untrusted": [{"value": value, "origin": origin} for value, origin in untrusted],
     }

@@ -13,7 +13,7 @@ from netsandbox.cli.localhost_options import LOCALHOST_OPTIONS
 from netsandbox.cli.options import FLAG, VALUE, Option, parse
 from netsandbox.cli.output import put
 from netsandbox.cli.policy_options import POLICY_OPTIONS, policy_of, read_config, settings_of, withheld_names
-from netsandbox.cli.policy_text import policy_json, policy_lines
+from netsandbox.cli.policy_text import policy_json, policy_lines, profile_json, profile_lines
 from netsandbox.errors import UsageError
 from netsandbox.own_addresses import OwnAddresses
 from netsandbox.policy import reasons
@@ -68,9 +68,9 @@ def main(arguments: list[str]) -> int:
         return _answer(policy, parsed.words[0], as_json=as_json)
     withheld = withheld_names(settings)
     if as_json:
-        put(json.dumps(policy_json(policy, settings, withheld), indent=2))
+        put(json.dumps({**policy_json(policy, settings, withheld), **profile_json(file)}, indent=2))
     else:
-        put("\n".join(policy_lines(policy, settings, withheld)))
+        put("\n".join([*profile_lines(file), *policy_lines(policy, settings, withheld)]))
     return 0
 
 

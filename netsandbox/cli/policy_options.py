@@ -14,6 +14,8 @@ from netsandbox.variables import Layer, VariableRules, check_pattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from netsandbox.cli.options import Parsed
     from netsandbox.configuration.settings import Settings
     from netsandbox.policy.policy import Policy
@@ -28,7 +30,9 @@ POLICY_OPTIONS = (
     Option("localhost", FLAG, "", "", "the same; its own localhost works in any case"),
     Option("online", FLAG, "", "", "everything but denied names, private addresses and DNS-over-HTTPS"),
     Option("config", VALUE, "c", "FILE", "read further rules and settings from this TOML file"),
-    Option("no-config", FLAG, "", "", "read neither your configuration nor the project's"),
+    Option("no-config", FLAG, "", "", "read neither your configuration nor the project's, and detect no profile"),
+    Option("profile", LIST, "p", "NAME", "use this profile; `run` takes its name as a word too (docs/profiles.md)"),
+    Option("no-detect", FLAG, "", "", "choose no profile by the project's files"),
     Option("pass-env", LIST, "", "NAME", "give the command this variable though it looks like a secret: GITHUB_TOKEN"),
     Option("seatbelt-switch", LIST, "", "NAME", "on macOS: open trustd, fsevents, …, or close it: no-debug"),
     Option("upstream-dns", LIST, "", "ADDRESS[:PORT]", "resolve names there, not by the host's resolv.conf"),
@@ -38,30 +42,46 @@ MODES = ("offline", "localhost", "online")
 
 
 def read_config(parsed: Parsed) -> Settings | None:
-    """What the user's file, the project's and the one of --config say together; None when there is none of them."""
+    """What the user's file, the project's, that of --config and profiles say together; None when there is nothing."""
     user = project = None
+    detect = "no-config" not in parsed.flags and "no-detect" not in parsed.flags
     if "no-config" not in parsed.flags:
         user, project = user_file(), project_file()
     named = parsed.values.get("config")
-    if user is project is named is None:
-        return None
-    from netsandbox.configuration.effective import effective
+    names = tuple(parsed.all("profile"))
+    if user is project is named is None and not names:
+        from netsandbox.profiles.detection import anything_here
 
-    return effective(user, project, named)
+        if not detect or not anything_here():
+            return None
+    from netsandbox.configuration.effective import effective
+    from netsandbox.profiles.stack import Wanted
+
+    mode = _mode(parsed, names)
+    return effective(user, project, named, Wanted(names, detect, mode))
+
+
+def _mode(parsed: Parsed, names: Sequence[str]) -> str | None:
+    """The mode that the command line asks for, by an option or by a profile's name."""
+    said = [(mode, f"--{mode}") for mode in MODES if mode in parsed.flags]
+    said += [(mode, mode) for mode in MODES if mode in names]
+    if len({mode for mode, _ in said}) > 1:
+        raise UsageError(f"{said[0][1]} and {said[1][1]} exclude each other; choose one")
+    if not said:
+        return None
+    mode, written = said[0]
+    if mode != "online" and (parsed.all("allow-domain") or parsed.all("allow-address")):
+        raise UsageError(f"{written} lets nothing out, so --allow-… has no meaning with it; leave one of them out")
+    return mode
 
 
 def policy_of(parsed: Parsed, file: Settings | None) -> Policy:
     """What the options and the file make together: lists add up, the command line's mode wins."""
     from netsandbox.policy.policy import Policy
 
-    modes = [mode for mode in MODES if mode in parsed.flags]
-    if len(modes) > 1:
-        raise UsageError(f"--{modes[0]} and --{modes[1]} exclude each other; choose one")
+    mode = _mode(parsed, parsed.all("profile"))
     allow, addresses = parsed.all("allow-domain"), parsed.all("allow-address")
-    if modes and modes[0] != "online" and (allow or addresses):
-        raise UsageError(f"--{modes[0]} lets nothing out, so --allow-… has no meaning with it; leave one of them out")
     unix_sockets, query_types = parsed.all("allow-unix-socket"), parsed.all("allow-query-type")
-    mode = modes[0] if modes else None
     if file is None:
         return Policy(
             allow,

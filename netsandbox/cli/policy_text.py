@@ -8,6 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from netsandbox.configuration.settings import Settings
     from netsandbox.policy.patterns import AddressRule, DomainRule
     from netsandbox.policy.policy import Policy
     from netsandbox.settings import RunSettings
@@ -45,6 +46,15 @@ def policy_lines(policy: Policy, settings: RunSettings, withheld: Sequence[str])
     lines += _labelled("set", [f"{name}={value}" for name, value in settings.set_env])
     lines += _labelled("withheld", [", ".join(withheld)] if withheld else [])
     return lines + _labelled("always", [f"denied: {what}" for what in ALWAYS_DENIED])
+
+
+def profile_lines(file: Settings | None) -> list[str]:
+    """The profiles in force, each with why it counts."""
+    return _labelled("profile", [f"{name}: {why}" for name, why in file.profiles] if file else [])
+
+
+def profile_json(file: Settings | None) -> dict[str, object]:
+    return {"profiles": [{"name": name, "why": why} for name, why in file.profiles] if file else []}
 
 
 def policy_json(policy: Policy, settings: RunSettings, withheld: Sequence[str]) -> dict[str, object]:

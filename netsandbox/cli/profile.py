@@ -1,6 +1,6 @@
-"""`netsandbox profile lint FILE.sb`: what is dangerous or mistaken in a Seatbelt profile, on any system.
+"""`netsandbox profile list | show | lint`: the profiles of `run`, and what is dangerous or mistaken in Seatbelt rules.
 
-Exit status: 0 nothing found, 1 something found, 2 the file is not there or is no profile.
+Exit status of lint: 0 nothing found, 1 something found, 2 the file is not there or is no profile.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from netsandbox.cli.help import print_help
-from netsandbox.cli.options import FLAG, LIST, Option, parse
+from netsandbox.cli.options import FLAG, LIST, Option, Parsed, parse
 from netsandbox.cli.output import put
 from netsandbox.errors import UsageError
 from netsandbox.seatbelt.findings import Finding, error
@@ -25,11 +25,16 @@ OPTIONS = (
     Option("help", FLAG, "h", "", "this text"),
 )
 USAGE = """\
-usage: netsandbox profile lint FILE.sb [-D NAME=VALUE …] [--json]
+usage: netsandbox profile list [--json]
+       netsandbox profile show NAME [--json]
+       netsandbox profile lint FILE.sb [-D NAME=VALUE …] [--json]
 
-Say what a macOS Seatbelt profile opens without meaning to, and what in it does nothing or keeps it from loading.
+list: the profiles that `netsandbox run NAME` takes, and those that this project's files call for (docs/profiles.md).
+show: what one of them comes to in this folder, each value with the line that it comes from.
+lint: say what a macOS Seatbelt profile opens without meaning to, and what in it does nothing or keeps it from loading.
 Nothing is run; any system will do. Parameters without a value stand for the path /param/NAME.
-Exit status: 0 nothing found, 1 something found, 2 not readable as a profile."""
+Exit status: 0 nothing found, 1 something found by lint, 2 not a profile."""
+VERBS = {"list": 0, "show": 1, "lint": 1}  # and how many words follow
 SYSTEM_PROFILES = (Path("/System/Library/Sandbox/Profiles"), Path("/usr/share/sandbox"))
 
 
@@ -38,9 +43,20 @@ def main(arguments: list[str]) -> int:
     parsed = parse(arguments, OPTIONS, "netsandbox profile")
     if "help" in parsed.flags:
         return print_help(USAGE, OPTIONS)
-    if parsed.command is not None or len(parsed.words) != 2 or parsed.words[0] != "lint":
-        raise UsageError("profile takes a verb and a file; write `netsandbox profile lint FILE.sb`")
-    name = parsed.words[1]
+    verb, *words = parsed.words or [""]
+    if parsed.command is not None or VERBS.get(verb) != len(words):
+        raise UsageError(
+            "profile takes a verb; write `netsandbox profile list`, `profile show NAME` or `profile lint FILE.sb`"
+        )
+    if verb != "lint":
+        from netsandbox.cli.profile_show import show_list, show_one
+
+        as_json = "json" in parsed.flags
+        return show_one(words[0], for_programs=as_json) if words else show_list(for_programs=as_json)
+    return _lint(words[0], parsed)
+
+
+def _lint(name: str, parsed: Parsed) -> int:
     data, parameters = _bytes_of(name), _parameters(parsed.all("define"))
     try:
         found = lint(load(decode(data), parameters, imported=system_profile, unset=placeholder))

@@ -38,7 +38,7 @@ OPTIONS = (*POLICY_OPTIONS, *LOCALHOST_OPTIONS, *SESSION_OPTIONS)
 BACKENDS = {"namespaces": "Linux", "seatbelt": "macOS"}
 REACH = (
     *("allow-domain", "deny-domain", "allow-address", "allow-unix-socket"),
-    *("offline", "localhost", "online", "config", "no-config"),
+    *("offline", "localhost", "online", "profile", "no-detect", "config", "no-config"),
 )
 SERVERS = ("publish", "no-publish", "connect-host", "network-strategy")
 SESSION = ("name", "audit-log", "quiet", "verbose", "help")
@@ -53,13 +53,14 @@ GROUPS = {  # of the help, by what a newcomer looks for first
     "rarely needed": RARE,
 }
 USAGE = """\
-usage: netsandbox run [OPTIONS] [-- CMD [ARG…]]
+usage: netsandbox run [OPTIONS] [PROFILE…] [-- CMD [ARG…]]
 
 Run CMD, or your shell. It reaches what you allow and nothing else, and every attempt is recorded.
 Servers in it can be opened from outside: `netsandbox ports` lists where.
 
   netsandbox run --allow-domain example.com -- curl https://example.com/
-  netsandbox run --name shop -- npm run dev"""
+  netsandbox run --name shop -- npm run dev
+  netsandbox run git node -- npm ci                (`netsandbox profile list` has the profiles)"""
 
 
 def main(arguments: list[str]) -> int:
@@ -69,12 +70,15 @@ def main(arguments: list[str]) -> int:
         from netsandbox.cli.help import print_grouped_help
 
         return print_grouped_help(USAGE, OPTIONS, GROUPS)
-    _check_words(parsed.words)
     backend = _backend(parsed.values.get("backend"), dry="dry-run" in parsed.flags)
+    if parsed.words:
+        _check_words(parsed.words)
+        parsed.lists["profile"] = [*parsed.words, *parsed.all("profile")]
     file = read_config(parsed)
     settings = settings_of(parsed, file)
-    if file is not None and file.ignored and "quiet" not in parsed.flags:
-        _tell_ignored(file)
+    if file is not None and "quiet" not in parsed.flags:
+        _tell_found(file, verbose="verbose" in parsed.flags)
+
     if "dry-run" in parsed.flags:
         from netsandbox.cli.dry_run import dry_run
 
@@ -97,10 +101,15 @@ def main(arguments: list[str]) -> int:
 
 
 def _check_words(words: list[str]) -> None:
-    if words:
-        raise UsageError(
-            f"unknown profile {words[0]!a}; to run a command write `netsandbox run [OPTIONS] -- {words[0]} …`"
-        )
+    """Words are profiles; one that is none may be a command whose `--` was forgotten."""
+    from netsandbox.configuration.places import is_profile_name
+    from netsandbox.profiles.shelf import find
+
+    for at, word in enumerate(words):
+        if not is_profile_name(word) or find(word) is None:
+            from netsandbox.profiles.unknown import unknown_word
+
+            raise unknown_word(words, at)
 
 
 def _backend(name: str | None, *, dry: bool) -> str:
@@ -146,11 +155,18 @@ def _tell_unsigned() -> None:
         print(f"netsandbox: helper and library are {told}", file=sys.stderr)
 
 
-def _tell_ignored(file: Settings) -> None:
-    """Silence would let the user look for a mistake where there is none."""
-    named = ", ".join(dict.fromkeys(name for name, _ in file.ignored))
-    where = file.ignored[0][1].rpartition(":")[0]
-    print(f"netsandbox: {where} would open {named}; ignored until you run `netsandbox trust`", file=sys.stderr)
+def _tell_found(file: Settings, *, verbose: bool) -> None:
+    """What is ignored is always said: silence would let the user look for a mistake where there is none."""
+    if verbose:
+        for name, why in file.profiles:
+            print(f"netsandbox: profile {name}: {why}", file=sys.stderr)
+        for note in file.notes:
+            print(f"netsandbox: {note}", file=sys.stderr)
+    if file.ignored:
+        from netsandbox.cli.ignored import ignored_lines
+
+        for line in ignored_lines(file.ignored):
+            print(f"netsandbox: {line}", file=sys.stderr)
 
 
 def _farewell(result: Result, flags: set[str]) -> None:

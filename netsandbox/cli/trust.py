@@ -7,12 +7,18 @@ import sys
 from netsandbox.cli.help import print_help
 from netsandbox.cli.options import FLAG, Option, parse
 from netsandbox.cli.output import put
-from netsandbox.configuration.document import layer_of, read
+from netsandbox.configuration.document import layer_of, parsed, read
 from netsandbox.configuration.places import project_file
 from netsandbox.configuration.settings import merge
 from netsandbox.configuration.trust import distrust, is_trusted, trust, trusted_paths
 from netsandbox.errors import UsageError
 from netsandbox.policy.names import printable
+from netsandbox.profiles.profile import profile_of
+from netsandbox.profiles.project_word import is_configuration, is_of_profiles, registries_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 OPTIONS = (
     Option("yes", FLAG, "y", "", "do not ask"),
@@ -26,6 +32,7 @@ usage: netsandbox trust [--yes | --forget] [FILE]
 
 A project's .netsandbox.toml may forbid things by itself; what it allows counts only after you have said yes to it.
 Say it here, for the file of this folder's project or for FILE, as it is now: a changed file is asked about again.
+FILE may be a profile of the project too, or the .npmrc (pip.conf, …) in which it names a registry of its own.
  Exit status: 0 trusted (or forgotten), 1 not."""
 
 
@@ -50,21 +57,37 @@ def main(arguments: list[str]) -> int:
 def _decide(path: str, *, asking: bool) -> int:
     """What is shown is what is noted: the file is read once."""
     data = read(path, regular=True)
-    opened = merge([layer_of(path, data, trusted=False)]).ignored
+    opened = list(_opened(path, data))
     if is_trusted(path, data):
         put(f"{path} is trusted already")
         return 0
     if not opened:
         put(f"{path} opens nothing, so it needs no trust")
         return 0
-    for (table, name), said in opened:
-        for item, origin in said.items:
-            put(f"{origin}: {table}.{name}: {printable(str(item))}")
+    put("\n".join(opened))
     if asking and not _agreed():
         return 1
     trust(path, data)
     put(f"{path} is trusted as it is now")
     return 0
+
+
+def _opened(path: str, data: bytes) -> Iterator[str]:
+    """A line for each thing that the file would open: as a configuration, a profile, or a tool's own settings."""
+    hosts = [] if is_configuration(path) else registries_of(path)
+    if hosts:
+        yield from (f"{origin}: {tool} fetches from {host}" for tool, host, origin in hosts)
+        return
+    if is_of_profiles(path):
+        document, lines = parsed(path, data)
+        profile = profile_of("", path, document, lines, trusted=False)
+        yield from (f"{path}: profile.registries: {tool!a}" for tool in profile.registries)
+        layer = profile.layer
+    else:
+        layer = layer_of(path, data, trusted=False)
+    for (table, name), said in merge([layer]).ignored:
+        for item, origin in said.items:
+            yield f"{origin}: {table}.{name}: {printable(str(item))}"
 
 
 def _agreed() -> bool:

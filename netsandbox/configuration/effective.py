@@ -1,23 +1,36 @@
 """Which files count for a run, read and laid over one another.
 
 the user's  <  the project's, as far as it is trusted  <  the one named by --config  <  the command line
+
+Profiles lie between them: `netsandbox.profiles.stack` says where.
 """
 
 from __future__ import annotations
 
 from netsandbox.configuration.document import layer_of, read, read_layer
-from netsandbox.configuration.settings import merge, settings
+from netsandbox.configuration.settings import Settings, merge, settings
 from netsandbox.configuration.trust import is_trusted
+from netsandbox.profiles.stack import Wanted, stacked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from netsandbox.configuration.layer import Layer
-    from netsandbox.configuration.settings import Settings
+
+ALONE = Wanted(detect=False)
 
 
-def effective(user: str | None, project: str | None, named: str | None) -> Settings:
+def effective(user: str | None, project: str | None, named: str | None, wanted: Wanted = ALONE) -> Settings:
     """The project's file may be written by a command: changed, it is not trusted any more."""
-    return settings(merge(effective_layers(user, project, named)), filter(None, (user, named)))
+    stack = stacked(effective_layers(user, project, named), wanted)
+    found = settings(merge(stack.layers), filter(None, (user, named, *stack.kept)))
+    return Settings(
+        **{
+            **vars(found),
+            "ignored": (*found.ignored, *stack.untrusted),
+            "profiles": tuple((each.profile.name, each.why) for each in stack.used),
+            "notes": stack.notes,
+        }
+    )
 
 
 def effective_layers(user: str | None, project: str | None, named: str | None) -> list[Layer]:

@@ -25,6 +25,11 @@ class Entry:
         """`FILE:LINE` of the key, or of something in its value."""
         return f"{self.path}:{self._lines.get((*self.key, *below), self._lines.get(self.key, 1))}"
 
+    def below(self, name: str) -> Entry:
+        """One key of the table that the value is."""
+        assert isinstance(self.value, dict)
+        return Entry(self.path, (*self.key, name), self.value[name], self._lines)
+
     def wrong(self, wanted: str, *below: str | int) -> UsageError:
         return UsageError(f"{self.origin(*below)}: {self.key[-1]} has a value of the wrong type; write {wanted}")
 

@@ -52,6 +52,14 @@ class Key:
     means: tuple[str, str] | None = None  # another spelling of that table's key
 
 
+HARMLESS_PROFILES = ("base", OFFLINE, LOCALHOST)
+
+
+def names_opening(profiles: object) -> bool:
+    """Whether any of them could open something."""
+    return not isinstance(profiles, tuple) or any(name not in HARMLESS_PROFILES for name, _ in profiles)
+
+
 def opens_the_network(mode: object) -> bool:
     return mode not in (OFFLINE, LOCALHOST)
 
@@ -80,6 +88,18 @@ KEYS: dict[str, dict[str, Key]] = {
             "false in a project's file: leave your own file out",
             TRUTH,
             lambda inherits: not inherits,
+        ),
+        "profiles": Key(
+            "", readers.profile_names, "profiles that this file builds on", TEXTS, names_opening, adds=True
+        ),
+        "default_profiles": Key(
+            "",
+            readers.profile_names,
+            "the same as `sandbox.profiles`",
+            TEXTS,
+            names_opening,
+            adds=True,
+            means=("sandbox", "profiles"),
         ),
         "shell": Key("shell", readers.path, "what runs when no command is given", TEXT, always),
         "log_file": Key("audit_log", readers.path, "the same as `audit.log`", TEXT, always, means=("audit", "log")),
@@ -199,6 +219,23 @@ KEYS: dict[str, dict[str, Key]] = {
             switch_words.widens,
             adds=True,
         )
+    },
+    "profiles": {
+        "auto_detect": Key(
+            "",
+            readers.truth,
+            "whether profiles are chosen by the project's files",
+            TRUTH,
+            bool,
+        ),
+        "detect": Key(
+            "",
+            readers.detection,
+            "by which files a profile is chosen; `[]`: by none",
+            {"type": "object", "additionalProperties": TEXTS},
+            always,
+            adds=True,
+        ),
     },
     "session": {"name": Key("name", readers.text("a name as a string"), "the session's name", TEXT, never)},
     "audit": {"log": Key("audit_log", readers.path, "where the audit log is written", TEXT, always)},

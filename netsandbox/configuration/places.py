@@ -38,20 +38,25 @@ def user_file() -> str | None:
 
 
 def project_file() -> str | None:
-    """That of the project we are in: of the nearest folder upwards that has one, within the repository; outside of a
-    repository, of this folder alone."""
+    """That of the project we are in: of the nearest of its folders that has one."""
+    for folder in project_folders():
+        path = os.path.join(folder, PROJECT_FILE)
+        if os.path.lexists(path):
+            return path
+    return None
+
+
+def project_folders() -> list[str]:
+    """The folder we are in and those above it, within the repository; outside of a repository, this folder alone."""
     try:
         here = os.getcwd()
     except OSError:  # it was removed
-        return None
+        return []
     root = _repository(here)
-    while True:
-        path = os.path.join(here, PROJECT_FILE)
-        if os.path.lexists(path):
-            return path
-        if here == root:
-            return None
-        here = os.path.dirname(here)
+    folders = [here]
+    while folders[-1] != root:
+        folders.append(os.path.dirname(folders[-1]))
+    return folders
 
 
 def _repository(folder: str) -> str:
@@ -63,6 +68,16 @@ def _repository(folder: str) -> str:
             return folder
         here = above
     return here
+
+
+def profile_folder() -> str:
+    """Where the user keeps profiles."""
+    return os.path.join(config_home(), "profiles")
+
+
+def is_profile_name(name: str) -> bool:
+    """Nothing that could be a path, an option or another file."""
+    return name.isascii() and name.replace("-", "").replace("_", "").isalnum() and name[0] not in "-_"
 
 
 def trust_folder() -> str:

@@ -7,6 +7,7 @@ import os
 from netsandbox_portmap import window
 
 from netsandbox.configuration.entry import too_long
+from netsandbox.configuration.places import is_profile_name
 from netsandbox.errors import UsageError
 from netsandbox.localhost import settings as localhost
 from netsandbox.policy import rules
@@ -49,8 +50,16 @@ def default_ports(entry: Entry) -> tuple[int, ...]:
 
 
 def allow_unix_sockets(entry: Entry) -> tuple[str, ...]:
-    listed = entry.items(str, '["/run/example.sock"]')
-    return tuple(path for text, origin in listed for path in rules.unix_sockets([text], origin))
+    """`~` is the user's home, `$XDG_RUNTIME_DIR` the folder of that variable; without one there is no such socket."""
+    listed = [(_placed(text), origin) for text, origin in entry.items(str, '["/run/example.sock"]')]
+    return tuple(path for text, origin in listed if text for path in rules.unix_sockets([text], origin))
+
+
+def _placed(path: str) -> str:
+    if not path.startswith("$XDG_RUNTIME_DIR/"):
+        return os.path.expanduser(path) or "."
+    folder = os.environ.get("XDG_RUNTIME_DIR", "")
+    return path.replace("$XDG_RUNTIME_DIR", folder, 1) if folder.startswith("/") else ""
 
 
 def allow_query_types(entry: Entry) -> tuple[str, ...]:
@@ -143,3 +152,29 @@ def check_proxy(url: str, origin: str) -> str:
     if scheme.lower() != "http" or read_port(port) is None or any(char in authority for char in "/?#\\ "):
         raise UsageError(f"{origin}: the upstream proxy is not a proxy's URL; write http://proxy.example.com:3128")
     return url
+
+
+def profile_names(entry: Entry) -> tuple[tuple[str, str], ...]:
+    """Each with the line that names it."""
+    return tuple((check_profile(name, origin), origin) for name, origin in entry.items(str, '["node", "git"]'))
+
+
+def detection(entry: Entry) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Each profile with the files that it is detected by."""
+    if not isinstance(entry.value, dict):
+        raise entry.wrong('{ node = ["package.json"] }')
+    return tuple((check_profile(name, entry.origin(name)), relative_files(entry.below(name))) for name in entry.value)
+
+
+def relative_files(entry: Entry) -> tuple[str, ...]:
+    for path, origin in (files := entry.items(str, '["package.json"]')):
+        if not path or path.startswith("/") or "\0" in path or ".." in path.split("/") or "*" in path:
+            raise UsageError(f"{origin}: {printable(path)} is no file of a project; write one such as package.json")
+    return tuple(path for path, _ in files)
+
+
+def check_profile(name: str, origin: str) -> str:
+    """*name* if a profile can be called so."""
+    if not is_profile_name(name):
+        raise UsageError(f"{origin}: {printable(name)} is no profile's name; use letters, digits, - and _")
+    return name

@@ -45,6 +45,8 @@ class Settings:
     switches: tuple[str, ...] = ()
     name: str | None = None
     localhost: LocalhostSettings = LocalhostSettings()
+    profiles: tuple[tuple[str, str], ...] = ()  # those in force, the lowest first, and why each counts
+    notes: tuple[str, ...] = ()  # what was passed over on the way, a line each
 
 
 @record

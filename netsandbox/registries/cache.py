@@ -55,12 +55,13 @@ def keep(tool: str, place: str, home: str, answer: Answer) -> None:
         where = folder()
         os.makedirs(where, 0o700, exist_ok=True)
         _thin_out(where)
-        _replace(os.path.join(where, _name(tool, place, home)), data)
+        replace_file(os.path.join(where, _name(tool, place, home)), data)
     except (OSError, NetsandboxError):
         pass
 
 
-def _replace(path: str, data: bytes) -> None:
+def replace_file(path: str, data: bytes) -> None:
+    """Put *data* at *path* in one step, for nobody else to read."""
     draft = f"{path}.{os.urandom(8).hex()}"
     try:
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

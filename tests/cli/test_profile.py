@@ -93,11 +93,14 @@ def test_imports_come_from_the_system_or_are_a_warning(
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        ([], "takes a verb and a file"),
-        (["lint"], "takes a verb and a file"),
-        (["lint", "a", "b"], "takes a verb and a file"),
-        (["show", "a"], "takes a verb and a file"),
-        (["lint", "--", "a"], "takes a verb and a file"),
+        ([], "profile takes a verb"),
+        (["lint"], "profile takes a verb"),
+        (["lint", "a", "b"], "profile takes a verb"),
+        (["show"], "profile takes a verb"),
+        (["show", "nod"], "unknown profile 'nod'; did you mean node"),
+        (["show", "../x"], "unknown profile '../x'"),
+        (["list", "node"], "profile takes a verb"),
+        (["lint", "--", "a"], "profile takes a verb"),
         (["lint", "/nowhere/a.sb"], "cannot be read: No such file"),
         (["lint", "/"], "cannot be read: Is a directory"),
         (["lint", "a\0b"], "cannot be read: not a file name"),
@@ -151,5 +154,5 @@ def test_each_mistake_that_profiles_are_known_for_is_told_at_its_line_with_reaso
 def test_the_help_names_the_options(capsys: pytest.CaptureFixture[str]) -> None:
     assert dispatch(["profile", "--help"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("usage: netsandbox profile lint FILE.sb")
+    assert out.startswith("usage: netsandbox profile list")
     assert all(f"--{option.name}" in out for option in command.OPTIONS)

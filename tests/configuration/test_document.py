@@ -284,8 +284,11 @@ def test_every_setting_has_a_key():
     fields = {table: {key.field for key in keys.values()} for table, keys in KEYS.items()}
     assert fields.pop("localhost") | {"chosen"} == set(LocalhostSettings.__annotations__)
     fields["sandbox"].discard("")
+    assert fields.pop("profiles") == {""}
     shell = {"variables" if field.endswith("s_env") or field == "deny_env" else field for field in fields.pop("shell")}
-    assert set().union(shell, *fields.values()) | {"kept", "ignored", "localhost"} == set(Settings.__annotations__)
+    assert set().union(shell, *fields.values()) | {"kept", "ignored", "localhost", "profiles", "notes"} == set(
+        Settings.__annotations__
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,25 @@
+"""Lines about what a project's files would open and nobody has said yes to. Pure."""
+
+from __future__ import annotations
+
+import os
+
+from netsandbox.configuration.places import PROJECT_FILE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def ignored_lines(ignored: Iterable[tuple[str, str]]) -> list[str]:
+    """A line a file: *ignored* are names of settings, or hosts, each with `FILE:PLACE`."""
+    by_file: dict[str, list[str]] = {}
+    for name, origin in ignored:
+        by_file.setdefault(origin.rpartition(":")[0], []).append(name)
+    return [_line(file, list(dict.fromkeys(names))) for file, names in by_file.items()]
+
+
+def _line(file: str, names: list[str]) -> str:
+    shown = ascii(file)[1:-1]
+    word = "" if os.path.basename(file) == PROJECT_FILE else f" {shown}"
+    return f"{shown} would open {', '.join(names)}; ignored until you run `netsandbox trust{word}`"

@@ -1,0 +1,124 @@
+"""`netsandbox profile list` and `show`: which profiles there are, whose, whether this project calls for them, and what
+they come to here."""
+
+from __future__ import annotations
+
+import json
+
+from netsandbox.cli.config import as_json, lines
+from netsandbox.cli.output import put
+from netsandbox.configuration.effective import effective_layers
+from netsandbox.configuration.places import is_profile_name, project_file, project_folders, user_file
+from netsandbox.configuration.settings import merge
+from netsandbox.profiles.detection import detected
+from netsandbox.profiles.library import Library
+from netsandbox.profiles.shelf import PROJECTS, everything, find, own
+from netsandbox.profiles.stack import Wanted, detection_rules, stacked
+from netsandbox.profiles.unknown import unknown
+from netsandbox.record import record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from netsandbox.profiles.shelf import Shelved
+    from netsandbox.profiles.stack import Stack, Used
+
+
+@record
+class Row:
+    """A profile in the list. `here`: the file of this project that calls for it; empty for none."""
+
+    name: str
+    owner: str
+    here: str
+    about: str
+    path: str
+
+
+def show_list(*, for_programs: bool) -> int:
+    """Print every profile; the exit status."""
+    here, library = _found_here(), Library()
+    rows = [_row(each, here, library) for each in everything().values()]
+    if for_programs:
+        put(json.dumps({"v": 1, "profiles": [{**vars(row), "here": row.here or None} for row in rows]}, indent=2))
+    else:
+        put("\n".join(table(rows)))
+    return 0
+
+
+def table(rows: Sequence[Row]) -> list[str]:
+    """One line a profile, in columns."""
+    cells = [("NAME", "FROM", "DETECTED BY", "ABOUT")]
+    cells += [(row.name, row.owner, row.here or "-", printable_line(row.about)) for row in rows]
+    widths = [max(len(line[column]) for line in cells) for column in range(3)]
+    return [
+        "  ".join([*(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=False)), line[3]]) for line in cells
+    ]
+
+
+def printable_line(text: str) -> str:
+    """Whoever wrote a project's profile writes no commands to the terminal."""
+    return text if text.isprintable() else ascii(text)[1:-1]
+
+
+def show_one(name: str, *, for_programs: bool) -> int:
+    """Print what the profile comes to here; the exit status."""
+    if not is_profile_name(name) or find(name) is None:
+        raise unknown(name)
+    stack = stacked([], Wanted((name,), detect=False))
+    used = next(each for each in stack.used if each.profile.name == name)
+    if for_programs:
+        put(json.dumps(_json(used, stack), indent=2))
+    else:
+        put("\n".join(_text(used, stack)))
+    return 0
+
+
+def _text(used: Used, stack: Stack) -> list[str]:
+    profile, here = used.profile, _found_here().get(used.profile.name)
+    shown = [f"# {profile.name}: {printable_line(profile.about)}", f"# {used.owner}: {ascii(profile.path)[1:-1]}"]
+    if profile.detect:
+        shown.append(f"# detected by {', '.join(profile.detect)}" + (f"; {here} is here" if here else ""))
+    if profile.registries:
+        shown.append(f"# registries of {', '.join(profile.registries)}, asked for in this folder")
+    shown += [f"# note: {printable_line(note)}" for note in stack.notes]
+    merged = merge(stack.layers)
+    return (
+        [*shown, "", *lines(merged, stack.untrusted)] if merged.values or merged.ignored or stack.untrusted else shown
+    )
+
+
+def _json(used: Used, stack: Stack) -> dict[str, object]:
+    profile = used.profile
+    return {
+        **as_json(merge(stack.layers), stack.untrusted),
+        "name": profile.name,
+        "owner": used.owner,
+        "path": profile.path,
+        "about": profile.about,
+        "detect": list(profile.detect),
+        "here": _found_here().get(profile.name),
+        "registries": list(profile.registries),
+        "trusted": profile.layer.trusted,
+        "notes": list(stack.notes),
+    }
+
+
+def _found_here() -> dict[str, str]:
+    library = Library()
+    rules = detection_rules(effective_layers(user_file(), project_file(), None), own(), library)
+    library.close()
+    return detected(rules, project_folders())
+
+
+def _row(each: Shelved, here: dict[str, str], library: Library) -> Row:
+    if each.owner == PROJECTS:
+        from netsandbox.configuration.document import parsed, read
+        from netsandbox.profiles.profile import profile_of
+
+        tables = parsed(each.path, read(each.path, regular=True))
+        about = profile_of(each.name, each.path, *tables).about
+    else:
+        about = library.tables(each.name, each.path)[0].get("profile", {}).get("about", "")
+    return Row(each.name, each.owner, here.get(each.name, ""), about, each.path)

@@ -1,0 +1,101 @@
+"""The registries that a profile's tools use, as a layer of rules: what the user and the tools say, never the project.
+
+What only a project's file says counts once the user has trusted that file (`netsandbox trust .npmrc`), with the content
+that was read: a file that changed in between is not believed.
+"""
+
+from __future__ import annotations
+
+import os
+
+from netsandbox.audit.places import home
+from netsandbox.configuration.layer import Layer, Said
+from netsandbox.configuration.trust import is_trusted
+from netsandbox.errors import UsageError
+from netsandbox.policy.patterns import parse_domain
+from netsandbox.record import record
+from netsandbox.registries import cache, hosts
+from netsandbox.registries.stamp import stamp
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from netsandbox.policy.patterns import DomainRule
+    from netsandbox.registries import Answer, Registry
+
+PLACE = ("network", "allow_domains")
+_LARGEST = 1 << 20  # as `registries.files` has it
+
+
+@record
+class Asked:
+    """`untrusted`: each host that a file of the project asks for, and where."""
+
+    layer: Layer
+    notes: tuple[str, ...]
+    untrusted: tuple[tuple[str, str], ...]
+
+
+def asked(tool: str, environment: Mapping[str, str]) -> Asked:
+    """The layer of one tool in the folder that we are in."""
+    answer = _answer(tool, environment)
+    rules: list[DomainRule] = []
+    notes, untrusted = list(answer.notes), []
+    for each in answer.registries:
+        if each.project and not _is_trusted(each, answer, environment):
+            untrusted.append((each.pattern, each.origin))
+            continue
+        try:
+            rules.append(parse_domain(each.pattern, f"{tool} ({_short(each.origin)})"))
+        except UsageError as error:
+            notes.append(str(error))
+    items = tuple((rule.text, rule.origin) for rule in rules)
+    return Asked(Layer(tool, {PLACE: Said(tuple(rules), items)} if rules else {}), tuple(notes), tuple(untrusted))
+
+
+def project_registries(tool: str, environment: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """What only the project's files ask for: pattern, file and origin of each."""
+    answer = _answer(tool, environment)
+    return [
+        (each.pattern, file, each.origin)
+        for each in answer.registries
+        if each.project and (file := _file(each, answer)) is not None
+    ]
+
+
+def _answer(tool: str, environment: Mapping[str, str]) -> Answer:
+    folder = os.getcwd()
+    known = cache.recall(tool, os.path.realpath(folder), home(), environment)
+    if known is not None:
+        return known
+    from netsandbox.profiles.progress import Progress
+
+    with Progress(f"asking {tool} which registries it uses"):
+        return hosts(tool, folder, environment, home())
+
+
+def _file(registry: Registry, answer: Answer) -> str | None:
+    """The file that names it: its origin is the file and a place in it."""
+    named = [path for path, _ in answer.consulted if path[:1] == "/" and registry.origin.startswith(f"{path}:")]
+    return max(named, key=len, default=None)
+
+
+def _is_trusted(registry: Registry, answer: Answer, environment: Mapping[str, str]) -> bool:
+    """Whether the user said yes to the very file that the answer was read from; anything unclear is a no (INV-1)."""
+    path = _file(registry, answer)
+    if path is None:
+        return False
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with open(descriptor, "rb") as file:
+            data = file.read(_LARGEST + 1)
+    except OSError:
+        return False
+    return is_trusted(path, data) and dict(answer.consulted).get(path) == stamp(path, environment)
+
+
+def _short(origin: str) -> str:
+    """With `~` for the user's home."""
+    own = home().rstrip("/") + "/"
+    return "~/" + origin.removeprefix(own) if origin.startswith(own) else origin

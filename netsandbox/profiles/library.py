@@ -1,0 +1,103 @@
+"""The tables of profiles as they were read before, so that TOML is parsed once and not at every start.
+
+    <state home>/profiles    one file: each profile's path, what the file was like then, its tables and their lines
+
+Only what was a valid profile is kept. The folder is hidden from every session (INV-8). A file that changed is read
+again, and so is everything when the memory is damaged or was written by another version. Whether a kept table still is
+a profile is decided when it is used.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import sys
+
+from netsandbox.audit.places import made_state_home, state_home
+from netsandbox.errors import NetsandboxError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from netsandbox.configuration.document import Lines
+
+_MARK = ("netsandbox profiles 1", sys.hexversion)
+_SIZE_LIMIT = 4 * 1024 * 1024
+Stamp = tuple[int, ...]
+
+
+class Library:
+    """Reads profiles; `close` keeps what was new."""
+
+    def __init__(self) -> None:
+        self._kept = _recalled()
+        self._used: dict[str, tuple[Stamp, Any, Any]] = {}
+        self._is_new = False
+
+    def tables(self, name: str, path: str) -> tuple[dict[str, Any], Lines]:
+        """What the profile *name* in the file *path* says, and where; a `UsageError` if it is none."""
+        stamp = _stamp(path)
+        kept = self._kept.get(path)
+        if kept is None or not stamp or kept[0] != stamp:
+            kept = (stamp, *_read(name, path))
+            self._is_new = True
+        self._used[path] = kept
+        return kept[1], kept[2]
+
+    def close(self) -> None:
+        """Kept in one step; where that is not possible, the files are read again."""
+        if not self._is_new:
+            return
+        from netsandbox.registries.cache import replace_file
+
+        there = {path: kept for path, kept in self._kept.items() if os.path.lexists(path)}
+        try:
+            data = marshal.dumps((_MARK, {**there, **self._used}))
+        except ValueError:  # a value that no key takes
+            return
+        if len(data) > _SIZE_LIMIT:
+            return
+        try:
+            made_state_home()
+            replace_file(_place(), data)
+        except (OSError, NetsandboxError):
+            pass
+
+
+def _place() -> str:
+    return os.path.join(state_home(), "profiles")
+
+
+def _recalled() -> dict[str, tuple[Stamp, Any, Any]]:
+    try:
+        descriptor = os.open(_place(), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except (OSError, NetsandboxError):
+        return {}
+    with open(descriptor, "rb") as file:
+        state = os.fstat(descriptor)
+        if state.st_uid != os.getuid() or state.st_mode & 0o170022 != 0o100000:
+            return {}
+        data = file.read(_SIZE_LIMIT)
+    try:
+        mark, kept = marshal.loads(data)  # noqa: S302 (ours: no session sees the folder)
+    except (ValueError, EOFError, TypeError):
+        return {}
+    return kept if mark == _MARK and isinstance(kept, dict) else {}
+
+
+def _stamp(path: str) -> Stamp:
+    try:
+        state = os.stat(path)
+    except OSError:
+        return ()
+    return state.st_mtime_ns, state.st_ctime_ns, state.st_size, state.st_ino, state.st_mode
+
+
+def _read(name: str, path: str) -> tuple[dict[str, Any], Lines]:
+    from netsandbox.configuration.document import parsed, read
+    from netsandbox.profiles.profile import profile_of
+
+    document, lines = parsed(path, read(path, regular=True))
+    profile_of(name, path, document, lines)
+    return document, lines

@@ -1,0 +1,45 @@
+"""What a file of a project is to us: a configuration, a profile, or settings of a tool that name a registry."""
+
+from __future__ import annotations
+
+import os
+
+from netsandbox.configuration.places import PROJECT_FILE
+from netsandbox.profiles.asked import project_registries
+from netsandbox.profiles.library import Library
+from netsandbox.profiles.shelf import OF_PROJECTS, own
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def is_configuration(path: str) -> bool:
+    return os.path.basename(path) == PROJECT_FILE or is_of_profiles(path)
+
+
+def is_of_profiles(path: str) -> bool:
+    """Whether the file is where a project keeps profiles."""
+    folder = os.path.dirname(os.path.abspath(path))
+    return any(folder.endswith(f"/{place}") for place in OF_PROJECTS)
+
+
+def registries_of(path: str) -> list[tuple[str, str, str]]:
+    """Tool, host and place of each registry that *path* names and nobody else does."""
+    wanted = os.path.realpath(path)
+    return [
+        (tool, host, origin)
+        for tool in _tools()
+        for host, file, origin in project_registries(tool, os.environ)
+        if os.path.realpath(file) == wanted
+    ]
+
+
+def _tools() -> Iterator[str]:
+    """Of all profiles that the user or we have."""
+    library, told = Library(), set()
+    for each in own().values():
+        for tool in library.tables(each.name, each.path)[0].get("profile", {}).get("registries", ()):
+            if tool not in told:
+                told.add(tool)
+                yield tool
