@@ -20,15 +20,19 @@ from netsandbox.audit.summary import summarise
 from netsandbox.audit.sweep import sweep
 from netsandbox.audit.verify import verify
 from netsandbox.cli.help import print_help
-from netsandbox.cli.options import FLAG, VALUE, Option, Parsed, parse
+from netsandbox.cli.options import DOMAINS, FLAG, LOGS, VALUE, Option, Parsed, parse
 from netsandbox.errors import NetsandboxError, UsageError
 
 ACTIONS = ("tail", "show", "summary", "verify")
+EVENTS = (
+    *("session.start", "session.end", "dns", "egress", "egress.end", "udp", "socket", "bind", "listen", "publish"),
+    *("rewrite", "seatbelt", "policy", "audit.rotate", "audit.seal"),
+)
 OPTIONS = (
     Option("denied", FLAG, "", "", "only denials"),
-    Option("host", VALUE, "", "PATTERN", "only this host: example.com, *.example.com, **.example.com"),
+    Option("host", VALUE, "", "PATTERN", "only this host: example.com, *.example.com, **.example.com", DOMAINS),
     Option("since", VALUE, "", "TIME", "only newer ones: 45s, 10m, 2h, 3d or an ISO time"),
-    Option("event", VALUE, "", "EVENT", "only this event: egress, dns, udp, socket, …"),
+    Option("event", VALUE, "", "EVENT", "only this event: egress, dns, udp, socket, …", EVENTS),
     Option("lines", VALUE, "n", "N", "tail: how many records (20)"),
     Option("follow", FLAG, "f", "", "tail: go on until the session ends"),
     Option("fail-on-denied", FLAG, "", "", "summary: exit status 1 if anything was denied"),
@@ -38,6 +42,7 @@ OPTIONS = (
 FITTING = {"follow": ("tail",), "lines": ("tail",), "fail-on-denied": ("summary",), "json": ACTIONS}
 CHOOSING = ACTIONS[:3]  # the actions that options which choose records are for: verify needs every record
 FRAME = ("session.start", "session.end", ROTATE)
+WORDS = dict.fromkeys(ACTIONS, LOGS)
 USAGE = """\
 usage: netsandbox audit tail|show|summary|verify [SESSION|PATH] [OPTIONS]
 

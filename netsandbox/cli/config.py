@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from netsandbox.cli.help import print_help
-from netsandbox.cli.options import FLAG, VALUE, Option, parse
+from netsandbox.cli.options import FILES, FLAG, VALUE, Option, parse
 from netsandbox.cli.output import put
 from netsandbox.configuration.document import read_layer
 from netsandbox.configuration.effective import effective_layers
@@ -27,6 +27,7 @@ OPTIONS = (
     Option("json", FLAG, "", "", "for programs"),
     Option("help", FLAG, "h", "", "this text"),
 )
+WORDS = {"show": (), "validate": FILES, "schema": ()}
 USAGE = """\
 usage: netsandbox config show [--config FILE] [--json]
        netsandbox config validate [FILE]

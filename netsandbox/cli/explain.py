@@ -10,7 +10,7 @@ import json
 
 from netsandbox.cli.help import print_help
 from netsandbox.cli.localhost_options import LOCALHOST_OPTIONS
-from netsandbox.cli.options import FLAG, VALUE, Option, parse
+from netsandbox.cli.options import DOMAINS, FLAG, VALUE, Option, parse
 from netsandbox.cli.output import put
 from netsandbox.cli.policy_options import POLICY_OPTIONS, policy_of, read_config, settings_of, withheld_names
 from netsandbox.cli.policy_text import policy_json, policy_lines, profile_json, profile_lines
@@ -35,10 +35,18 @@ OF_PROFILE = ("connect-host", "network-strategy", "listening-base-port", "listen
 OPTIONS = (
     *POLICY_OPTIONS,
     *(option for option in LOCALHOST_OPTIONS if option.name in OF_PROFILE),
-    Option("backend", VALUE, "", "NAME", "seatbelt: ask the profile that a Mac would enforce (docs/seatbelt.md)"),
+    Option(
+        "backend",
+        VALUE,
+        "",
+        "NAME",
+        "seatbelt: ask the profile that a Mac would enforce (docs/seatbelt.md)",
+        ("namespaces", "seatbelt"),
+    ),
     Option("json", FLAG, "", "", "for programs; the keys are listed in docs/doctor.md"),
     Option("help", FLAG, "h", "", "this text"),
 )
+WORDS = DOMAINS
 USAGE = """\
 usage: netsandbox explain [HOST[:PORT] | URL] [OPTIONS]
        netsandbox explain --backend seatbelt HOST[:PORT] | PATH | mach:SERVICE [OPTIONS]

@@ -8,10 +8,10 @@ import shutil
 import subprocess
 import sys
 
-from netsandbox.audit.table import safe
+from netsandbox.audit.tame import safe
 from netsandbox.cli.help import print_help
 from netsandbox.cli.live_table import first_entries, port_entries
-from netsandbox.cli.options import FLAG, Option, parse
+from netsandbox.cli.options import FLAG, SESSIONS, Option, parse
 from netsandbox.cli.output import put
 from netsandbox.errors import NetsandboxError, UsageError
 from netsandbox.live import find, live_sessions, nothing_runs
@@ -22,6 +22,7 @@ OPTIONS = (
     Option("print", FLAG, "p", "", "print the URL and open nothing"),
     Option("help", FLAG, "h", "", "this text"),
 )
+WORDS = SESSIONS
 USAGE = """\
 usage: netsandbox open [NAME] [PORT] [--print]
 

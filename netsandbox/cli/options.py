@@ -13,18 +13,26 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    Words = tuple[str, ...] | str
+
 FLAG, VALUE, LIST = "flag", "value", "list"
+# Kinds of words that a shell can complete. Beside its OPTIONS a command has WORDS: what its words are, or, where the
+# first one is a verb, what follows each verb. Such words are a tuple of those that are known, or one of these kinds.
+FILES, VARIABLES, SWITCHES = "files", "variables", "switches"
+PROFILES, SESSIONS, LOGS, DOMAINS = "profiles", "sessions", "logs", "domains"  # looked up at the time
 
 
 @record
 class Option:
-    """One option: its long name without dashes, what it takes, its short letter and its line in the help."""
+    """One option: its long name without dashes, what it takes, its short letter and its line in the help; and what
+    its value can be, for shells that complete it; a FILE or PATH says so already."""
 
     name: str
     kind: str
     letter: str
     value: str
     help: str
+    words: Words = ()
 
 
 class Parsed:

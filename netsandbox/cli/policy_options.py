@@ -6,7 +6,7 @@ import os
 import sys
 
 from netsandbox.cli.localhost_options import localhost_of
-from netsandbox.cli.options import FLAG, LIST, VALUE, Option
+from netsandbox.cli.options import DOMAINS, FLAG, LIST, PROFILES, SWITCHES, VALUE, VARIABLES, Option
 from netsandbox.configuration.places import project_file, user_file
 from netsandbox.errors import UsageError
 from netsandbox.settings import RunSettings
@@ -21,8 +21,15 @@ if TYPE_CHECKING:
     from netsandbox.policy.policy import Policy
 
 POLICY_OPTIONS = (
-    Option("allow-domain", LIST, "", "PATTERN", "let this name through: example.com, *.example.com, host:8443, a URL"),
-    Option("deny-domain", LIST, "", "PATTERN", "never let this name through; wins over every allow"),
+    Option(
+        "allow-domain",
+        LIST,
+        "",
+        "PATTERN",
+        "let this name through: example.com, *.example.com, host:8443, a URL",
+        DOMAINS,
+    ),
+    Option("deny-domain", LIST, "", "PATTERN", "never let this name through; wins over every allow", DOMAINS),
     Option("allow-address", LIST, "", "CIDR[:PORT]", "let this address through, private ones included"),
     Option("allow-unix-socket", LIST, "", "PATH", "let the command connect to this socket of the host"),
     Option("allow-query-type", LIST, "", "TYPE", "forward DNS questions of this type for allowed names: TXT, MX"),
@@ -31,10 +38,24 @@ POLICY_OPTIONS = (
     Option("online", FLAG, "", "", "everything but denied names, private addresses and DNS-over-HTTPS"),
     Option("config", VALUE, "c", "FILE", "read further rules and settings from this TOML file"),
     Option("no-config", FLAG, "", "", "read neither your configuration nor the project's, and detect no profile"),
-    Option("profile", LIST, "p", "NAME", "use this profile; `run` takes its name as a word too (docs/profiles.md)"),
+    Option(
+        "profile",
+        LIST,
+        "p",
+        "NAME",
+        "use this profile; `run` takes its name as a word too (docs/profiles.md)",
+        PROFILES,
+    ),
     Option("no-detect", FLAG, "", "", "choose no profile by the project's files"),
-    Option("pass-env", LIST, "", "NAME", "give the command this variable though it looks like a secret: GITHUB_TOKEN"),
-    Option("seatbelt-switch", LIST, "", "NAME", "on macOS: open trustd, fsevents, …, or close it: no-debug"),
+    Option(
+        "pass-env",
+        LIST,
+        "",
+        "NAME",
+        "give the command this variable though it looks like a secret: GITHUB_TOKEN",
+        VARIABLES,
+    ),
+    Option("seatbelt-switch", LIST, "", "NAME", "on macOS: open trustd, fsevents, …, or close it: no-debug", SWITCHES),
     Option("upstream-dns", LIST, "", "ADDRESS[:PORT]", "resolve names there, not by the host's resolv.conf"),
     Option("upstream-proxy", VALUE, "", "URL", "dial through this HTTP proxy: http://proxy.example.com:3128"),
 )

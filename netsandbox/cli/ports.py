@@ -8,7 +8,7 @@ from typing import Any
 
 from netsandbox.cli.help import print_help
 from netsandbox.cli.live_table import PORTS_TITLES, PORTS_YIELDING, port_entries, port_rows, table
-from netsandbox.cli.options import FLAG, Option, parse
+from netsandbox.cli.options import FLAG, SESSIONS, Option, parse
 from netsandbox.cli.output import put
 from netsandbox.cli.ps import terminal_width
 from netsandbox.cli.watch import watch
@@ -21,6 +21,7 @@ OPTIONS = (
     Option("watch", FLAG, "w", "", "go on showing it until Ctrl-C"),
     Option("help", FLAG, "h", "", "this text"),
 )
+WORDS = SESSIONS
 USAGE = """\
 usage: netsandbox ports [NAME] [--json] [--watch]
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from netsandbox.cli.help import print_help
-from netsandbox.cli.options import FLAG, LIST, Option, Parsed, parse
+from netsandbox.cli.options import FILES, FLAG, LIST, PROFILES, Option, Parsed, parse
 from netsandbox.cli.output import put
 from netsandbox.errors import UsageError
 from netsandbox.seatbelt.findings import Finding, error
@@ -24,6 +24,7 @@ OPTIONS = (
     Option("json", FLAG, "", "", "for programs; the keys are listed in docs/seatbelt.md"),
     Option("help", FLAG, "h", "", "this text"),
 )
+WORDS = {"list": (), "show": PROFILES, "lint": FILES}
 USAGE = """\
 usage: netsandbox profile list [--json]
        netsandbox profile show NAME [--json]

@@ -7,7 +7,7 @@ import sys
 
 from netsandbox.api import Sandbox
 from netsandbox.cli.localhost_options import LOCALHOST_OPTIONS
-from netsandbox.cli.options import FLAG, VALUE, Option, parse
+from netsandbox.cli.options import FLAG, PROFILES, VALUE, Option, parse
 from netsandbox.cli.policy_options import POLICY_OPTIONS, policy_of, read_config, settings_of, withheld_names
 from netsandbox.errors import UsageError
 
@@ -26,6 +26,7 @@ SESSION_OPTIONS = (
         "",
         "NAME",
         "namespaces on Linux, seatbelt on macOS: the only one that each has",
+        ("namespaces", "seatbelt"),
     ),
     Option("dry-run", FLAG, "n", "", "print the Seatbelt profile and run nothing; on Linux with --backend seatbelt"),
     Option("no-proxy-env", FLAG, "", "", "set no proxy variables; programs are captured all the same"),
@@ -52,6 +53,7 @@ GROUPS = {  # of the help, by what a newcomer looks for first
     "the session": SESSION,
     "rarely needed": RARE,
 }
+WORDS = PROFILES
 USAGE = """\
 usage: netsandbox run [OPTIONS] [PROFILE…] [-- CMD [ARG…]]
 

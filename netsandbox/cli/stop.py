@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from netsandbox.audit.table import safe
+from netsandbox.audit.tame import safe
 from netsandbox.cli.help import print_help
-from netsandbox.cli.options import FLAG, VALUE, Option, parse
+from netsandbox.cli.options import FLAG, SESSIONS, VALUE, Option, parse
 from netsandbox.errors import UsageError
 from netsandbox.live import find, pid_of, stop_sessions, survey
 from netsandbox.live_status import Status
@@ -18,6 +18,7 @@ OPTIONS = (
     Option("timeout", VALUE, "t", "SECONDS", "how long to wait for the end (10)"),
     Option("help", FLAG, "h", "", "this text"),
 )
+WORDS = SESSIONS
 USAGE = """\
 usage: netsandbox stop NAME… [--timeout SECONDS]
        netsandbox stop --all [--timeout SECONDS]

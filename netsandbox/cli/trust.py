@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from netsandbox.cli.help import print_help
-from netsandbox.cli.options import FLAG, Option, parse
+from netsandbox.cli.options import FILES, FLAG, Option, parse
 from netsandbox.cli.output import put
 from netsandbox.configuration.document import layer_of, parsed, read
 from netsandbox.configuration.places import project_file
@@ -26,6 +26,7 @@ OPTIONS = (
     Option("forget", FLAG, "", "", "trust the file no longer"),
     Option("help", FLAG, "h", "", "this text"),
 )
+WORDS = FILES
 USAGE = """\
 usage: netsandbox trust [--yes | --forget] [FILE]
        netsandbox trust --list
