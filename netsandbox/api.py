@@ -50,7 +50,7 @@ class Sandbox:
     def __init__(self, policy: Policy, settings: RunSettings | None = None) -> None:
         base = settings or RunSettings()
         check(base.localhost)
-        fitting = {**vars(base), "unix_sockets": bool(policy.allow_unix_sockets)}
+        fitting = {**vars(base), "mode": policy.mode, "unix_sockets": bool(policy.allow_unix_sockets)}
         self._start(lambda: policy, RunSettings(**fitting), sealed=False)
 
     @classmethod

@@ -101,6 +101,8 @@ class Session:
             decided = policy()
             if bool(decided.allow_unix_sockets) != self.settings.unix_sockets:
                 raise AssertionError("the seccomp filter does not fit the policy")
+            if decided.mode != self.settings.mode:
+                raise AssertionError("the command is told another mode than the policy's")
             if not self._write_start(command, decided, reservation):
                 raise HostError(f"the audit log cannot be written: {self.log.failed}; free space or use --audit-log")
             facts = self._facts(command, decided, reservation)
@@ -128,7 +130,10 @@ class Session:
         placed, logs = self._placed_log()
         abi = abi_of(os.uname().machine)
         program = seccomp.build(abi, unix_sockets=self.settings.unix_sockets, asked=reservation.asked)
-        inside = session_environment(environment, self.id, proxy_env=self.settings.proxy_env)
+        wanted = self.settings
+        inside = session_environment(
+            environment, self.id, mode=wanted.mode, name=wanted.name, proxy_env=wanted.proxy_env
+        )
         helper = launch.Helper(command, reservation.environment(inside), stdio)
         view = session_view(
             state, placed, made_config_home(), *self.settings.configs, logs=logs, covers=reservation.covers()

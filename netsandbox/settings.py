@@ -17,6 +17,7 @@ class RunSettings:
     upstream_dns: tuple[tuple[str, int], ...] = ()  # empty: the host's resolv.conf
     upstream_proxy: str | None = None
     proxy_env: bool = True
+    mode: str = "offline"  # that of the policy: the command's environment is made before the policy is read
     unix_sockets: bool = False  # whether the policy allows any: the seccomp filter is made before the policy is read
     variables: tuple[VariableLayer, ...] = ()  # beside the defaults, the lowest first
     set_env: tuple[tuple[str, str], ...] = ()  # the last one counts

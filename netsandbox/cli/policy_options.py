@@ -123,6 +123,15 @@ def policy_of(parsed: Parsed, file: Settings | None) -> Policy:
     )
 
 
+def mode_of(parsed: Parsed, file: Settings | None) -> str:
+    """The mode of `policy_of`, which is made later than the command's environment."""
+    said = _mode(parsed, parsed.all("profile")) or (file.mode if file else None)
+    if said is not None:
+        return said
+    opened = parsed.all("allow-domain") or parsed.all("allow-address")
+    return "filtered" if opened or (file and (file.allow_domains or file.allow_addresses)) else "offline"
+
+
 def settings_of(parsed: Parsed, file: Settings | None) -> RunSettings:
     """The rest: where names are resolved, where the log goes."""
     servers = parsed.all("upstream-dns") or (list(file.upstream_dns) if file else [])
@@ -136,6 +145,7 @@ def settings_of(parsed: Parsed, file: Settings | None) -> RunSettings:
         upstream_dns=tuple(_server(text) for text in servers),
         upstream_proxy=proxy or (file.upstream_proxy if file else None),
         proxy_env="no-proxy-env" not in parsed.flags and (file is None or file.proxy_env),
+        mode=mode_of(parsed, file),
         unix_sockets=bool(parsed.all("allow-unix-socket") or (file and file.allow_unix_sockets)),
         variables=_variables(parsed, file),
         set_env=file.set_env if file else (),

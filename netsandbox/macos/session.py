@@ -135,7 +135,7 @@ class MacSession:
                 ),
                 tag,
             )
-            inside = self._environment(reservation, environment)
+            inside = self._environment(reservation, environment, policy.mode)
             if not self._write_start(command, policy, reservation):
                 raise HostError(f"the audit log cannot be written: {log.failed}; free space or use --audit-log")
             try:
@@ -202,8 +202,8 @@ class MacSession:
             self._system = this_mac()
         return self._system
 
-    def _environment(self, reservation: MacReservation, outer: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
-        inner = session_environment(outer, self._owner.id, proxy_env=False)
+    def _environment(self, reservation: MacReservation, outer: Mapping[bytes, bytes], mode: str) -> dict[bytes, bytes]:
+        inner = session_environment(outer, self._owner.id, mode=mode, name=reservation.name, proxy_env=False)
         inner = {name: value for name, value in inner.items() if not name.startswith(b"DYLD_")}
         if self._owner.settings.proxy_env and reservation.mixed is not None:
             inner = with_proxy(inner, reservation.mixed.port, reservation.token)

@@ -166,6 +166,22 @@ def test_the_session_is_named_to_the_command(netsandbox: Any) -> None:
     assert run.stdout == run.audit[0]["session"] == run.log_path.parent.name
 
 
+@pytest.mark.parametrize(
+    ("options", "mode"),
+    [
+        ((), "offline"),
+        (("--localhost",), "localhost"),
+        (("--allow-domain", "example.com"), "filtered"),
+        (("--allow-address", "192.0.2.7"), "filtered"),
+        (("--online",), "online"),
+    ],
+)
+def test_the_mode_and_the_given_name_are_told_to_the_command(netsandbox: Any, options: Any, mode: str) -> None:
+    told = 'printf "%s %s" "$SANDBOX_MODE" "$NETSANDBOX_NAME"'
+    run = netsandbox("run", "--name", "shop", *options, "--", "sh", "-c", told, env={"SANDBOX_MODE": "forged"})
+    assert run.stdout == f"{run.audit[0]['mode']} shop" == f"{mode} shop"
+
+
 # The parent proxy: named by the user, never by the environment.
 
 
