@@ -90,6 +90,7 @@ MORTAL = r"""
 #include <stdio.h>
 #include <string.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -99,15 +100,16 @@ int main(int argc, char **argv)
     struct sockaddr_un good = { .sun_family = AF_UNIX }, bad = { .sun_family = AF_UNIX };
     strcpy(good.sun_path, argv[1]);
     strcpy(bad.sun_path, argv[2]);
-    for (int i = 0; i < 400; i++) {
+    volatile int *reached = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    for (int i = 0; i < 400 || (i < 4000 && *reached <= 100); i++) { /* a busy machine needs longer */
         pid_t child = fork();
         if (child == 0)
             for (int j = 0;; j++) {
                 int s = socket(AF_UNIX, SOCK_STREAM, 0);
-                connect(s, (struct sockaddr *)(j % 2 ? &good : &bad), sizeof good);
+                *reached += connect(s, (struct sockaddr *)(j % 2 ? &good : &bad), sizeof good) == 0;
                 close(s);
             }
-        usleep(rand() % 3000);
+        usleep(rand() % (i < 400 ? 3000 : 30000));
         kill(child, SIGKILL);
         waitpid(child, NULL, 0);
     }
