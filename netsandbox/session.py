@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from netsandbox_proxy.contract import Parent
 
     from netsandbox.audit.log import AuditLog
+    from netsandbox.linux.file_view import FileView
     from netsandbox.linux.unix_pins import Pin
     from netsandbox.policy.policy import Policy
     from netsandbox.settings import RunSettings
@@ -136,10 +137,26 @@ class Session:
         )
         helper = launch.Helper(command, reservation.environment(inside), stdio)
         view = session_view(
-            state, placed, made_config_home(), *self.settings.configs, logs=logs, covers=reservation.covers()
+            state,
+            placed,
+            made_config_home(),
+            *self.settings.configs,
+            logs=logs,
+            covers=reservation.covers(),
+            rules=self._file_view(helper, environment),
         )
         helper.send_plan(plan.build(view, program, reservation.doors()))
         return helper
+
+    def _file_view(self, helper: launch.Helper, environment: Mapping[bytes, bytes]) -> FileView:
+        """While the kernel makes the namespaces."""
+        from netsandbox.linux.file_view import file_view
+
+        try:
+            return file_view(self.settings.files, environment)
+        except BaseException:
+            helper.close()
+            raise
 
     def _placed_log(self) -> tuple[str | None, str | None]:
         """Where the user put the log: the file to protect, or the folder of many sessions' logs to hide."""

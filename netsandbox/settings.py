@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from netsandbox.file_rules import FileRules
 from netsandbox.localhost.settings import LocalhostSettings
 from netsandbox.record import record
 
@@ -21,6 +22,7 @@ class RunSettings:
     unix_sockets: bool = False  # whether the policy allows any: the seccomp filter is made before the policy is read
     variables: tuple[VariableLayer, ...] = ()  # beside the defaults, the lowest first
     set_env: tuple[tuple[str, str], ...] = ()  # the last one counts
+    files: FileRules = FileRules()  # what may be read and written, as it was said
     audit_log: str | None = None  # None: in the session's state directory, rotated
     configs: tuple[str, ...] = ()  # the files that the policy was read from
     switches: tuple[str, ...] = ()  # words about a Mac's profile, the last one about a switch counts

@@ -9,6 +9,7 @@ from netsandbox.cli.localhost_options import localhost_of
 from netsandbox.cli.options import DOMAINS, FLAG, LIST, PROFILES, SWITCHES, VALUE, VARIABLES, Option
 from netsandbox.configuration.places import project_file, user_file
 from netsandbox.errors import UsageError
+from netsandbox.file_rules import FileRules
 from netsandbox.settings import RunSettings
 from netsandbox.variables import Layer, VariableRules, check_pattern
 
@@ -32,6 +33,9 @@ POLICY_OPTIONS = (
     Option("deny-domain", LIST, "", "PATTERN", "never let this name through; wins over every allow", DOMAINS),
     Option("allow-address", LIST, "", "CIDR[:PORT]", "let this address through, private ones included"),
     Option("allow-unix-socket", LIST, "", "PATH", "let the command connect to this socket of the host"),
+    Option("allow-read", LIST, "", "PATH", "let the command read the secrets at or below this path: ~/.ssh"),
+    Option("allow-write", LIST, "", "PATH", "let it write there, and nowhere else but in its working folder and /tmp"),
+    Option("deny-read", LIST, "", "PATH", "hide this file or folder from it; wins over every allow"),
     Option("allow-query-type", LIST, "", "TYPE", "forward DNS questions of this type for allowed names: TXT, MX"),
     Option("offline", FLAG, "", "", "nothing leaves (the default when nothing is allowed)"),
     Option("localhost", FLAG, "", "", "the same; its own localhost works in any case"),
@@ -149,6 +153,7 @@ def settings_of(parsed: Parsed, file: Settings | None) -> RunSettings:
         unix_sockets=bool(parsed.all("allow-unix-socket") or (file and file.allow_unix_sockets)),
         variables=_variables(parsed, file),
         set_env=file.set_env if file else (),
+        files=_files(parsed, file),
         audit_log=log or (file.audit_log if file else None),
         configs=tuple(os.path.realpath(path) for path in file.kept) if file else (),
         switches=_switches(parsed, file),
@@ -162,6 +167,14 @@ def _variables(parsed: Parsed, file: Settings | None) -> tuple[Layer, ...]:
     layers = file.variables if file else ()
     passed = tuple(check_pattern(text, "--pass-env") for text in parsed.all("pass-env"))
     return (*layers, Layer(passed=passed)) if passed else layers
+
+
+def _files(parsed: Parsed, file: Settings | None) -> FileRules:
+    if file is None and parsed.lists.keys().isdisjoint(("allow-read", "allow-write", "deny-read")):
+        return FileRules()
+    from netsandbox.cli.file_options import file_rules
+
+    return file_rules(parsed, file)
 
 
 def _switches(parsed: Parsed, file: Settings | None) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from netsandbox.configuration.settings import Settings
+    from netsandbox.file_rules import FileRules
     from netsandbox.policy.patterns import AddressRule, DomainRule
     from netsandbox.policy.policy import Policy
     from netsandbox.settings import RunSettings
@@ -28,6 +29,7 @@ ALWAYS_DENIED = (
     "raw, packet and other socket families, io_uring, new namespaces",
     "unix sockets of the host, unless --allow-unix-socket names them",
 )
+ONLY = "the working folder, temporary folders and /dev alone"
 LABEL = 10
 
 
@@ -43,6 +45,8 @@ def policy_lines(policy: Policy, settings: RunSettings, withheld: Sequence[str])
     lines += _labelled("types", [", ".join(policy.allow_query_types)] if policy.allow_query_types else [])
     lines += _labelled("dns", [f"{address} port {port}" for address, port in settings.upstream_dns])
     lines += _labelled("proxy", [_without_password(settings.upstream_proxy)] if settings.upstream_proxy else [])
+    lines += _labelled("read", _reading(settings.files))
+    lines += _labelled("write", _writing(settings.files))
     lines += _labelled("set", [f"{name}={value}" for name, value in settings.set_env])
     lines += _labelled("withheld", [", ".join(withheld)] if withheld else [])
     return lines + _labelled("always", [f"denied: {what}" for what in ALWAYS_DENIED])
@@ -71,10 +75,28 @@ def policy_json(policy: Policy, settings: RunSettings, withheld: Sequence[str]) 
         "allow_query_types": list(policy.allow_query_types),
         "upstream_dns": [list(server) for server in settings.upstream_dns],
         "upstream_proxy": _without_password(settings.upstream_proxy) if settings.upstream_proxy else None,
+        "files": {
+            name: None if rules is None else [{"path": rule.path, "origin": rule.origin} for rule in rules]
+            for name, rules in vars(settings.files).items()
+        },
         "set_env": dict(settings.set_env),
         "withheld": list(withheld),
         "always_denied": list(ALWAYS_DENIED),
     }
+
+
+def _reading(files: FileRules) -> list[str]:
+    """What is hidden and what is shown; the rest is read as ever on Linux."""
+    shown = [f"{rule.path:<32} {'shown':<16} {rule.origin}" for rule in files.allow_read]
+    denied = [f"{rule.path:<32} {'hidden':<16} {rule.origin}" for rule in files.deny_read]
+    return ["places of secrets are hidden: see docs/configuration.md#files", *shown, *denied]
+
+
+def _writing(files: FileRules) -> list[str]:
+    if files.allow_write is None:
+        return ["as you may; on a Mac the working and temporary folders"]
+    listed = [f"{rule.path:<32} {'':<16} {rule.origin}" for rule in files.allow_write]
+    return ["the working folder, temporary folders and /dev alone, and", *listed] if listed else [ONLY]
 
 
 def _labelled(label: str, texts: Iterable[str]) -> list[str]:

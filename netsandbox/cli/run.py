@@ -41,6 +41,7 @@ REACH = (
     *("allow-domain", "deny-domain", "allow-address", "allow-unix-socket"),
     *("offline", "localhost", "online", "profile", "no-detect", "config", "no-config"),
 )
+FILES = ("allow-read", "allow-write", "deny-read")
 SERVERS = ("publish", "no-publish", "connect-host", "network-strategy")
 SESSION = ("name", "audit-log", "quiet", "verbose", "help")
 RARE = (
@@ -49,6 +50,7 @@ RARE = (
 )
 GROUPS = {  # of the help, by what a newcomer looks for first
     "what it may reach (docs/policy.md)": REACH,
+    "its files (docs/configuration.md)": FILES,
     "its servers, and those of this machine (docs/localhost.md)": SERVERS,
     "the session": SESSION,
     "rarely needed": RARE,
@@ -81,6 +83,10 @@ def main(arguments: list[str]) -> int:
     if file is not None and "quiet" not in parsed.flags:
         _tell_found(file, verbose="verbose" in parsed.flags)
 
+    if settings.files.allow_read and "quiet" not in parsed.flags:
+        from netsandbox.cli.file_options import told_wide
+
+        sys.stderr.write("".join(f"netsandbox: {line}\n" for line in told_wide(settings.files)))
     if "dry-run" in parsed.flags:
         from netsandbox.cli.dry_run import dry_run
 
@@ -142,6 +148,10 @@ def _introduce(policy: Policy, settings: RunSettings) -> None:
     print(f"netsandbox: {told}", file=sys.stderr)
     if sys.platform == "darwin":
         _tell_unsigned()
+    from netsandbox.cli.file_options import told_files
+
+    for line in told_files(settings.files):
+        print(f"netsandbox: {line}", file=sys.stderr)
     withheld = withheld_names(settings)
     if withheld:
         told = f"not passed on: {', '.join(withheld)}; --pass-env NAME passes one"

@@ -154,6 +154,30 @@ KEYS: dict[str, dict[str, Key]] = {
         ),
         "proxy_env": Key("proxy_env", readers.truth, "whether proxy variables are set", TRUTH, never),
     },
+    "filesystem": {
+        "allow_read": Key(
+            "allow_read", readers.paths, "paths at or below which secrets may be read", TEXTS, always, adds=True
+        ),
+        "allow_write": Key(
+            "allow_write",
+            readers.paths,
+            "paths that may be written beside the working and temporary folders; `[]`: no others",
+            TEXTS,
+            bool,
+            adds=True,
+        ),
+        "deny_read": Key(
+            "deny_read", readers.paths, "paths that are hidden; wins over every allow", TEXTS, never, adds=True
+        ),
+        "allow_execute": Key(
+            "allow_execute",
+            readers.paths,
+            "on a Mac: programs, or folders of them, that may be run beside the usual ones",
+            TEXTS,
+            always,
+            adds=True,
+        ),
+    },
     "localhost": {
         "network_strategy": Key(
             "strategy",

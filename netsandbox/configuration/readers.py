@@ -6,9 +6,11 @@ import os
 
 from netsandbox_portmap import window
 
+from netsandbox.audit.places import home
 from netsandbox.configuration.entry import too_long
 from netsandbox.configuration.places import is_profile_name
 from netsandbox.errors import UsageError
+from netsandbox.file_rules import PathRule, path_rule
 from netsandbox.localhost import settings as localhost
 from netsandbox.policy import rules
 from netsandbox.policy.names import BadName, canonical, printable
@@ -82,6 +84,12 @@ def truth(entry: Entry) -> bool:
 def path(entry: Entry) -> str:
     """`~` is the user's home; a relative path is one of the folder that the command is run in."""
     return os.path.expanduser(entry.text("a path as a string"))
+
+
+def paths(entry: Entry) -> tuple[PathRule, ...]:
+    """`~` is the user's home; a relative path is one of the folder that the file is in."""
+    base = os.path.dirname(os.path.abspath(entry.path))
+    return tuple(path_rule(text, origin, base, home) for text, origin in entry.items(str, '["~/.cache"]'))
 
 
 def text(wanted: str) -> Callable[[Entry], str]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from netsandbox.configuration.keys import Key
     from netsandbox.configuration.layer import Layer, Place
+    from netsandbox.file_rules import PathRule
     from netsandbox.policy.patterns import AddressRule, DomainRule
 
 
@@ -38,6 +39,10 @@ class Settings:
     upstream_dns: tuple[str, ...] = ()
     upstream_proxy: str | None = None
     proxy_env: bool = True
+    allow_read: tuple[PathRule, ...] = ()
+    allow_write: tuple[PathRule, ...] | None = None
+    deny_read: tuple[PathRule, ...] = ()
+    allow_execute: tuple[PathRule, ...] = ()
     audit_log: str | None = None
     variables: tuple[VariableLayer, ...] = ()
     set_env: tuple[tuple[str, str], ...] = ()

@@ -1,8 +1,8 @@
 """The plan that the helper carries out, built as bytes (pure). The format is in netsandbox/native/plan.h.
 
 What the plan promises: a private /proc, /dev/shm and resolver configuration; the kernel's switches read-only; our own
-code, logs and state out of the workload's reach (INV-8); loopback configured and every other destination captured; the
-doors, made inside the namespace.
+code, logs and state out of the workload's reach (INV-8); secrets hidden, and writing confined where it is to be;
+loopback configured and every other destination captured; the doors, made inside the namespace.
 """
 
 from __future__ import annotations
@@ -111,12 +111,16 @@ class View:
     files: tuple[tuple[str, str], ...]  # (ours, the host's path it covers)
     hidden: tuple[str, ...]  # folders that appear empty
     read_only: tuple[str, ...]  # paths that cannot be written
-    pinned: tuple[str, ...] = ()  # folders that cannot be moved or removed, a folder before the one that holds it
+    pinned: tuple[str, ...] = ()  # folders that cannot be moved or removed, a folder before those that it holds
+    covered: tuple[tuple[str, str], ...] = ()  # (an empty file of ours, the file that appears so)
+    writable: tuple[str, ...] | None = None  # where alone may be written; None: writing is as open as outside
 
 
 def build(view: View, filter_program: bytes, extra: tuple[Door, ...] = ()) -> bytes:
     """The whole plan; *extra* doors come behind those of `doors()`."""
     steps = [_step(b"I", _numbers(view.uid, view.gid))]
+    # A mount point cannot be renamed. First, so that what follows lies on the mount that is seen.
+    steps += [_mount(BIND, path, path) for path in view.pinned]
     steps.append(_mount(0, "proc", "/proc", "proc"))
     for path in ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"):
         steps.append(_mount(BIND | READ_ONLY | OPTIONAL, path, path))
@@ -126,9 +130,9 @@ def build(view: View, filter_program: bytes, extra: tuple[Door, ...] = ()) -> by
     steps += [_mount(BIND | READ_ONLY | OPTIONAL, ours, theirs) for ours, theirs in view.files]
     steps += [_mount(BIND | READ_ONLY, path, path) for path in view.read_only]
     steps += [_mount(READ_ONLY, "tmpfs", path, "tmpfs", "mode=0555,size=4k") for path in view.hidden]
-    # A mount point cannot be renamed. Last, so that a bind copies what stands below it and the working directory, which
-    # stays on the mount underneath, sees the same.
-    steps += [_mount(BIND, path, path) for path in view.pinned]
+    steps += [_mount(BIND | READ_ONLY, ours, theirs) for ours, theirs in view.covered]
+    if view.writable is not None:  # last: what was mounted until now stays as it is
+        steps.append(_step(b"W", _texts(*view.writable)))
     steps.append(_step(b"K", _numbers(NETLINK_ROUTE, capture.ROUTE_ACKNOWLEDGEMENTS) + capture.ROUTE))
     steps.append(_step(b"K", _numbers(NETLINK_NETFILTER, capture.FILTER_ACKNOWLEDGEMENTS) + capture.FILTER))
     for door in doors() + extra:
@@ -146,8 +150,11 @@ def _door(door: Door) -> Iterable[bytes]:
 
 
 def _mount(flags: int, source: str, target: str, kind: str = "", data: str = "") -> bytes:
-    texts = b"".join(text.encode("utf-8", "surrogateescape") + b"\0" for text in (source, target, kind, data))
-    return _step(b"M", _numbers(flags) + texts)
+    return _step(b"M", _numbers(flags) + _texts(source, target, kind, data))
+
+
+def _texts(*texts: str) -> bytes:
+    return b"".join(text.encode("utf-8", "surrogateescape") + b"\0" for text in texts)
 
 
 def _step(operation: bytes, payload: bytes) -> bytes:

@@ -6,21 +6,31 @@ import os
 
 from netsandbox.linux.plan import View
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from netsandbox.linux.file_view import FileView
+
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FILES = os.path.join(PACKAGE, "linux", "files")
 COMPONENTS = ("proxy", "dns", "portmap", "interpose")
 
 
 def session_view(
-    state: str, *protected: str | None, logs: str | None = None, covers: tuple[tuple[str, str], ...] = ()
+    state: str,
+    *protected: str | None,
+    logs: str | None = None,
+    covers: tuple[tuple[str, str], ...] = (),
+    rules: FileView | None = None,
 ) -> View:
     """*state* and *logs*, a folder of logs, are hidden; our own code and what is *protected* (a log, a configuration)
-    cannot be written; the second file of each pair in *covers* is the first one inside (INV-8).
+    cannot be written; the second file of each pair in *covers* is the first one inside (INV-8). *rules* are the user's.
 
     Nor can the folders on the way be moved, or a forged log could be put where the true one is looked for (attack 149).
     """
     read_only = packages() + [path for path in protected if path is not None]
     hidden = [path for path in (state, logs) if path is not None and os.path.isdir(path)]
+    files = rules.files if rules else ()
+    hidden += rules.folders if rules else ()
     return View(
         uid=os.geteuid(),
         gid=os.getegid(),
@@ -31,12 +41,15 @@ def session_view(
         ),
         hidden=tuple(hidden),
         read_only=tuple(read_only),
-        pinned=_folders_above(*hidden, *(path for path in protected if path is not None)),
+        pinned=_folders_above(*hidden, *files, *(path for path in protected if path is not None)),
+        covered=tuple((os.path.join(FILES, "nothing"), path) for path in files),
+        writable=rules.writable if rules else None,
     )
 
 
 def _folders_above(*paths: str) -> tuple[str, ...]:
-    """Folders over *paths* that the user could move, deepest first."""
+    """Folders over *paths* that the user could move, a folder before those in it: were one moved, the next session
+    would not find what it has to hide or protect."""
     found: set[str] = set()
     for path in paths:
         folder = os.path.dirname(os.path.realpath(path))
@@ -45,7 +58,7 @@ def _folders_above(*paths: str) -> tuple[str, ...]:
             if os.access(above, os.W_OK):
                 found.add(folder)
             folder = above
-    return tuple(sorted(found, key=len, reverse=True))
+    return tuple(sorted(found, key=len))
 
 
 def packages() -> list[str]:

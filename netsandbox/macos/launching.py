@@ -10,9 +10,9 @@ import errno
 import os
 
 from netsandbox.errors import HostError
+from netsandbox.file_rules import is_within
 from netsandbox.macos.applied import Applied, spawn
 from netsandbox.record import record
-from netsandbox.seatbelt.places import is_within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

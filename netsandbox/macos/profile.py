@@ -9,6 +9,7 @@ import os
 
 from netsandbox.audit.places import state_home
 from netsandbox.errors import UsageError
+from netsandbox.file_rules import is_within
 from netsandbox.linux.view import packages
 from netsandbox.localhost.reservation import HOST_LOCKS
 from netsandbox.macos.signed import signed_home
@@ -29,8 +30,9 @@ from netsandbox.seatbelt.switch_words import turned
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
+    from netsandbox.file_rules import FileRules, PathRule
     from netsandbox.policy.policy import Policy
     from netsandbox.settings import RunSettings
 
@@ -69,11 +71,15 @@ def profile_text(
 ) -> str:
     """What the kernel is to enforce, or an error. *log* and *port_map* are paths; empty: there is no map."""
     working, home = _working(), _text(environment, b"HOME")
+    files = settings.files
     planned = ProfileSettings(
         working=working,
         home=home,
         temporary=_temporary(environment),
-        executables=(*programs(command, _text(environment, b"PATH")), *runs),
+        shown=_shown(files),
+        write=_paths(files.allow_write or ()),
+        deny=_paths(files.deny_read),
+        executables=(*programs(command, _text(environment, b"PATH")), *runs, *_paths(files.allow_execute)),
         terminal=_terminal(stdin),
         own=_own(settings, log, port_map),
         network=_network(policy, settings, ports),
@@ -81,6 +87,18 @@ def profile_text(
         moves=moves(_texts(environment), home, working),
     )
     return session_profile(resolve(planned, true_path, os.path.isdir))
+
+
+def _paths(rules: Iterable[PathRule]) -> tuple[str, ...]:
+    return tuple(rule.path for rule in rules)
+
+
+def _shown(files: FileRules) -> tuple[str, ...]:
+    """Without what a deny closes, which wins."""
+    denied = [true_path(path) for path in _paths(files.deny_read)]
+    return tuple(
+        path for path in _paths(files.allow_read) if not any(is_within(true_path(path), other) for other in denied)
+    )
 
 
 def _network(policy: Policy, settings: RunSettings, ports: SessionPorts) -> NetworkSettings:

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/mount.h>
+#include <linux/openat2.h>
 #include <netinet/in.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -108,6 +109,53 @@ static void mount_step(struct reader *reader)
         fail(target);
 }
 
+#define MOST_WRITABLE 512 /* netsandbox/file_rules.py knows this number */
+
+/* Opened by the name that the supervisor resolved; a link on the way was put there since, and is not followed. */
+static int place(const char *path)
+{
+    const struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS };
+    int opened = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+
+    if (opened < 0)
+        fail(path);
+    return opened;
+}
+
+/* Each path is copied aside with all that is mounted in it, and laid over itself when the rest is read-only: so what is
+ * read-only within it stays so (mount_setattr(2) could not tell), and nothing locked has to be changed. */
+static void writable_step(struct reader *reader)
+{
+    static int places[MOST_WRITABLE];
+    static int trees[MOST_WRITABLE];
+    struct mount_attr attributes = { .attr_set = MOUNT_ATTR_RDONLY };
+    const unsigned int copy = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH;
+    size_t count = 0;
+
+    while (reader->left > 0) {
+        const char *path = text(reader);
+
+        if (count == MOST_WRITABLE) {
+            errno = E2BIG;
+            fail("confining writing");
+        }
+        places[count] = place(path);
+        trees[count] = (int)syscall(SYS_open_tree, places[count], "", copy);
+        if (trees[count] < 0)
+            fail(path);
+        count++;
+    }
+    if (syscall(SYS_mount_setattr, AT_FDCWD, "/", AT_RECURSIVE, &attributes, sizeof attributes) < 0)
+        fail("confining writing");
+    while (count-- > 0) {
+        if (syscall(SYS_move_mount, trees[count], "", places[count], "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH)
+            < 0)
+            fail("confining writing");
+        close(trees[count]);
+        close(places[count]);
+    }
+}
+
 static void door_step(struct reader *reader, struct door *door)
 {
     door->family = (sa_family_t)number(reader);
@@ -175,6 +223,9 @@ static void step(unsigned char operation, struct reader *reader, struct door *do
         break;
     case 'M':
         mount_step(reader);
+        break;
+    case 'W':
+        writable_step(reader);
         break;
     case 'K':
         netlink_step(reader);

@@ -8,6 +8,7 @@ Renaming counts as writing what is moved, so the folders above whatever is prote
 from __future__ import annotations
 
 from netsandbox.errors import UsageError
+from netsandbox.file_rules import is_within
 from netsandbox.seatbelt import any_case
 from netsandbox.seatbelt.escape import quoted
 from netsandbox.seatbelt.places import (
@@ -19,7 +20,6 @@ from netsandbox.seatbelt.places import (
     ancestors,
     below,
     checked,
-    is_within,
     secrets,
     toolchains,
 )
@@ -43,12 +43,13 @@ KINDS = {
     "working": "working directory",
     "temporary": "temporary folder",
     "read": "path to read",
+    "shown": "path to read",
     "write": "path to write",
     "executables": "program",
     "deny": "path to deny",
     "protect": "path to protect",
 }
-OPENED = ("working", "temporary", "read", "write", "executables")
+OPENED = ("working", "temporary", "read", "shown", "write", "executables")
 OPENED_WHOLE = ("working", "temporary", "write")
 
 
@@ -62,7 +63,14 @@ def allowed_files(settings: ProfileSettings) -> str:
     """What may be read, written and run besides the system."""
     tools = toolchains(settings.home)
     own = settings.own
-    read = (*tools, *below(settings.home, SETTINGS), *settings.read, *settings.executables, *own.sealed)
+    read = (
+        *tools,
+        *below(settings.home, SETTINGS),
+        *settings.read,
+        *settings.shown,
+        *settings.executables,
+        *own.sealed,
+    )
     write = written(settings)
     runs = (*tools, *settings.executables, *write)
     named = (*read, *write, *settings.links, *settings.network.unix_sockets)
@@ -84,7 +92,7 @@ def denied_files(settings: ProfileSettings) -> str:
     sealed = (*own.sealed, *settings.protect, *settings.network.unix_sockets, *filter(None, (own.port_map,)))
     run_later = (*below(settings.home, RUN_AT_HOME), *project)
     holders = [folder for folder in above(project) if folder.startswith(f"{settings.working}/")]
-    never = (*secrets(settings.home), *settings.deny)
+    never = closed(settings)
     pinned = _movable((*sealed, *run_later, *never, *own.hidden), written(settings))
     return "\n".join(
         (
@@ -130,6 +138,12 @@ def written(settings: ProfileSettings) -> tuple[str, ...]:
     return (settings.working, *settings.temporary, *settings.write, *caches)
 
 
+def closed(settings: ProfileSettings) -> tuple[str, ...]:
+    """What is neither read nor written, whatever is allowed: secrets that the user did not lift, and what is denied."""
+    kept = (path for path in secrets(settings.home) if path not in settings.lifted)
+    return (*kept, *settings.deny)
+
+
 def check_files(settings: ProfileSettings) -> None:
     """An error for what cannot be promised; nothing is put right silently."""
     own = settings.own
@@ -139,7 +153,7 @@ def check_files(settings: ProfileSettings) -> None:
         checked(path, "path")
     if settings.terminal and not settings.terminal.startswith("/dev/tty"):
         raise UsageError(f"{settings.terminal!a} is no terminal; leave it out")
-    closed = {*secrets(settings.home), *settings.deny, *own.hidden}
+    shut = {*closed(settings), *own.hidden}
     left = MOST_BYTES
     for field, what in KINDS.items():
         named = vars(settings)[field]
@@ -150,7 +164,7 @@ def check_files(settings: ProfileSettings) -> None:
                 raise UsageError(
                     f"the {what} {path!a} holds the whole home directory and is not opened; name a folder inside it"
                 )
-            if field in OPENED and (found := _place(path, closed)):
+            if field in OPENED and (found := _place(path, shut)):
                 raise UsageError(f"the {what} {path!a} is within {found!a}, which stays closed; use another folder")
     if left < 0:
         raise UsageError("there are too many long paths for a Seatbelt profile; name the folders above them instead")

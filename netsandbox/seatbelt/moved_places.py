@@ -6,7 +6,7 @@ written, its credentials stay closed. A variable that names too much is not foll
 
 from __future__ import annotations
 
-from netsandbox.seatbelt.places import is_within
+from netsandbox.file_rules import is_within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,6 +61,8 @@ VARIABLES = {
     "VIRTUAL_ENV": ".virtualenvs",
     "VOLTA_HOME": ".volta",
     "XDG_CACHE_HOME": ".cache",
+    "XDG_CONFIG_HOME": ".config",
+    "XDG_DATA_HOME": ".local/share",
     "YARN_CACHE_FOLDER": "Library/Caches/Yarn",
     "npm_config_cache": ".npm",
     "npm_config_userconfig": ".npmrc",

@@ -10,8 +10,9 @@ from __future__ import annotations
 from netsandbox_portmap.strategies import FAIL, MAC_STRATEGIES, REWIRE_DEVICE, REWIRE_PORT
 
 from netsandbox.errors import UsageError
+from netsandbox.file_rules import is_within
 from netsandbox.seatbelt.escape import quoted
-from netsandbox.seatbelt.places import checked, is_within
+from netsandbox.seatbelt.places import checked
 from netsandbox.seatbelt.profile_settings import DOORS, NOTHING
 
 TYPE_CHECKING = False

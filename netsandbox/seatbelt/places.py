@@ -1,4 +1,4 @@
-"""Which files of a Mac belong to whom: toolchains, caches, secrets, what the host runs later. Pure.
+"""Which files of a Mac belong to whom: toolchains, caches, what the host runs later. Pure.
 
 Folders of the home directory are named relative to it. Nothing here is looked up: a place that does not exist costs a
 line of the profile and nothing else, and one that is made later is already covered.
@@ -7,7 +7,9 @@ line of the profile and nothing else, and one that is made later is already cove
 from __future__ import annotations
 
 from netsandbox.errors import UsageError
+from netsandbox.file_rules import is_within
 from netsandbox.seatbelt.escape import quoted
+from netsandbox.secret_places import MAC_SYSTEM, OF_MAC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,56 +54,6 @@ CACHES = _names(
     " Library/Caches/pnpm Library/Caches/pypoetry Library/Caches/typescript Library/pnpm/store go/pkg/mod go/pkg/sumdb"
 )
 
-# Keys, tokens, passwords, histories, other people's letters. No allowance opens them (INV-6).
-SECRETS = _names(
-    ".1password .android .aws .azure .bash_history .bitcoin .boto .bunfig.toml .cache/huggingface/stored_tokens"
-    " .cache/huggingface/token .cargo/credentials .cargo/credentials.toml .composer/auth.json .config/1Password"
-    " .config/composer/auth.json .config/configstore .config/containers/auth.json .config/doctl .config/fly"
-    " .config/gcloud .config/gh .config/git/credentials .config/glab-cli .config/hub .config/kaggle .config/netlify"
-    " .config/op .config/pnpm/rc .config/pypoetry/auth.toml .config/rclone .config/sops .config/stripe .docker"
-    " .electrum .ethereum .fly .gcp .gem/credentials .git-credentials .gnupg .gradle/gradle.properties .heroku"
-    " .hex/hex.config .histfile .history .huggingface .irb_history .ivy2/.credentials .julia/logs .kaggle .kube"
-    " .lesshst .local/share/atuin .local/share/fish/fish_history .local/share/uv/credentials .m2/settings-security.xml"
-    " .m2/settings.xml .minikube .mysql_history .netrc .node_repl_history .npmrc .nuget/NuGet/NuGet.Config .oci"
-    " .password-store .pgpass .psql_history .pub-cache/credentials.json .pulumi .pypirc .python_history .railway"
-    " .rediscli_history .s3cfg .sbt/.credentials .sh_history .sqlite_history .ssh .supabase .terraform.d .terraformrc"
-    " .vault-token .viminfo .wrangler .yarnrc.yml .zsh_history .zsh_sessions Library/Accounts Library/Calendars"
-    " Library/Containers Library/Cookies Library/Ethereum Library/HTTPStorages Library/IdentityServices"
-    " Library/Jupyter/runtime Library/Keychains Library/Mail Library/Messages Library/Preferences/.wrangler"
-    " Library/Preferences/netlify Library/Preferences/pnpm Library/Safari Library/Thunderbird Library/WebKit _netrc"
-)
-HOME_SECRETS = (
-    *SECRETS,
-    "Library/Application Support/1Password",
-    "Library/Application Support/AddressBook",
-    "Library/Application Support/Arc",
-    "Library/Application Support/Bitcoin",
-    "Library/Application Support/Bitwarden",
-    "Library/Application Support/BraveSoftware",
-    "Library/Application Support/CallHistoryDB",
-    "Library/Application Support/Chromium",
-    "Library/Application Support/Electrum",
-    "Library/Application Support/Exodus",
-    "Library/Application Support/Firefox",
-    "Library/Application Support/Google",
-    "Library/Application Support/LibreWolf",
-    "Library/Application Support/Microsoft Edge",
-    "Library/Application Support/MobileSync",
-    "Library/Application Support/Signal",
-    "Library/Application Support/Slack",
-    "Library/Application Support/Vivaldi",
-    "Library/Application Support/com.apple.TCC",
-    "Library/Application Support/com.operasoftware.Opera",
-    "Library/Application Support/com.vercel.cli",
-    "Library/Application Support/dart/pub-credentials.json",
-    "Library/Application Support/discord",
-    "Library/Application Support/pypoetry/auth.toml",
-    "Library/Application Support/zen",
-    "Library/Group Containers",
-)
-# The second name of the whole disk, by which no rule for a first name would be asked.
-SYSTEM_SECRETS = ("/Library/Keychains", "/System/Volumes/Data", "/private/etc/master.passwd", "/private/var/db/dslocal")
-
 # Read and run by the host when the user next opens a shell, logs in or starts a program (attack 150).
 RUN_AT_HOME = _names(
     ".Rprofile .bash_login .bash_logout .bash_profile .bashrc .bundle/config .claude/settings.json .codex/config.toml"
@@ -127,13 +79,14 @@ def below(folder: str, names: Iterable[str]) -> tuple[str, ...]:
     return tuple(f"{folder}/{name}" for name in names)
 
 
+def home_secrets(home: str) -> tuple[str, ...]:
+    """Closed unless the user says otherwise."""
+    return below(home, OF_MAC)
+
+
 def secrets(home: str) -> tuple[str, ...]:
-    return (*below(home, HOME_SECRETS), *SYSTEM_SECRETS)
-
-
-def is_within(path: str, folder: str) -> bool:
-    """*path* is *folder* or somewhere below it; `/a-b` is not below `/a` (attack 145)."""
-    return path == folder or path.startswith(folder if folder == "/" else f"{folder}/")
+    """Those of the system, too, which nothing opens."""
+    return (*home_secrets(home), *MAC_SYSTEM)
 
 
 def ancestors(path: str) -> Iterator[str]:

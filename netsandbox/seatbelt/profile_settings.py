@@ -9,21 +9,23 @@ from __future__ import annotations
 from netsandbox_portmap.strategies import FAIL
 
 from netsandbox.errors import UsageError
+from netsandbox.file_rules import Place, is_lifted
 from netsandbox.record import record
 from netsandbox.seatbelt.moved_places import moved
 from netsandbox.seatbelt.places import (
     ALIASES,
     ALL_TOOLCHAINS,
     CACHES,
-    HOME_SECRETS,
     RUN_AT_HOME,
     SETTINGS,
     below,
+    home_secrets,
     plain,
     secrets,
     toolchains,
 )
 from netsandbox.seatbelt.switch_words import ON
+from netsandbox.secret_places import OF_MAC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,6 +66,8 @@ class ProfileSettings:
     home: str
     temporary: tuple[str, ...] = ()
     read: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()  # what the user wants read though secrets are there: those at or below these paths
+    lifted: tuple[str, ...] = ()  # the secrets that this opens
     write: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     protect: tuple[str, ...] = ()  # never written, whatever allows it
@@ -84,17 +88,23 @@ def resolve(
         raise UsageError(f"the working directory {settings.working!a} does not exist; change to one that does")
     links = _Links(realpath)
     values = dict(vars(settings))
+    shown = tuple(Place(path, links.one(path)) for path in settings.shown)
     for name in ("working", "home", "terminal"):
         values[name] = links.one(values[name])
     for name, places in _moved_in(settings).items():
-        values[name] = links.all((*values[name], *moved(places, settings.moves)))
+        elsewhere = [
+            path for path in moved(places, settings.moves) if name != "deny" or not _is_lifted(path, shown, links)
+        ]
+        values[name] = links.all((*values[name], *elsewhere))
     own, network = settings.own, settings.network
     values["own"] = OwnPlaces(links.all(own.hidden), links.all(own.sealed), links.one(own.port_map))
     values["network"] = NetworkSettings(**{**vars(network), "unix_sockets": links.all(network.unix_sockets)})
     home = values["home"]
     values["executables"] += links.elsewhere(toolchains(home))
     values["read"] += links.elsewhere(below(home, SETTINGS))
-    values["deny"] += links.elsewhere(secrets(home))
+    values["shown"] = tuple(place.real for place in shown)
+    values["lifted"] = tuple(path for path in home_secrets(home) if _is_lifted(path, shown, links))
+    values["deny"] += links.elsewhere(path for path in secrets(home) if path not in values["lifted"])
     values["protect"] += links.elsewhere(below(home, RUN_AT_HOME))
     if "tool-caches" in settings.switches:
         values["write"] += links.elsewhere(below(home, CACHES))
@@ -108,10 +118,14 @@ def _moved_in(settings: ProfileSettings) -> dict[str, tuple[str, ...]]:
         "temporary": (),
         "read": (),
         "write": CACHES if "tool-caches" in settings.switches else (),
-        "deny": HOME_SECRETS,
+        "deny": OF_MAC,
         "protect": RUN_AT_HOME,
         "executables": ALL_TOOLCHAINS,
     }
+
+
+def _is_lifted(secret: str, shown: Iterable[Place], links: _Links) -> bool:
+    return bool(shown) and is_lifted(Place(secret, links.one(secret)), shown)
 
 
 class _Links:

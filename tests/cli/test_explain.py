@@ -135,7 +135,7 @@ def test_without_a_host_the_whole_policy_is_shown(capsys, monkeypatch):
     line = "--allow-domain '*.example.com' --deny-domain x.example.com --allow-address '10.0.0.0/8:*'"
     status, text = run(capsys, f"{line} --upstream-dns 192.0.2.53 --upstream-proxy http://me:secret@proxy.test:3128")
     assert status == 0
-    assert text.splitlines()[:9] == [
+    assert text.splitlines()[:11] == [
         "mode      filtered: what a rule allows, and nothing else",
         "allow     *.example.com                    ports 80, 443    --allow-domain",
         "deny      x.example.com                    every port       --deny-domain",
@@ -143,6 +143,8 @@ def test_without_a_host_the_whole_policy_is_shown(capsys, monkeypatch):
         "ports     ports 80, 443 where an allow rule names none",
         "dns       192.0.2.53 port 53",
         "proxy     http://proxy.test:3128",
+        "read      places of secrets are hidden: see docs/configuration.md#files",
+        "write     as you may; on a Mac the working and temporary folders",
         "withheld  GITHUB_TOKEN, NPM_TOKEN",
         "always    denied: known DNS-over-HTTPS and DNS-over-TLS services, whatever allows them",
     ]

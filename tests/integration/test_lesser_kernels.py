@@ -52,10 +52,20 @@ LESSER_KERNELS = {
 }
 
 
-def refuses(home: Any, command: list[str | Path]) -> str:
-    """Runs `COMMAND… netsandbox run -- touch MARK`; it must fail and MARK must not be there. Its message."""
+# The same for a session whose writing is confined.
+LESSER_FOR_WRITING = {
+    "no-openat2": (437, errno.ENOSYS),
+    "no-open-tree": (428, errno.ENOSYS),
+    "no-move-mount": (429, errno.ENOSYS),
+    "locked-mounts": (428, errno.EINVAL),
+    "no-room-for-mounts": (429, errno.ENOSPC),
+}
+
+
+def refuses(home: Any, command: list[str | Path], *options: str) -> str:
+    """Runs `COMMAND… netsandbox run OPTIONS -- touch MARK`; it must fail and MARK must not be there. Its message."""
     mark = home.work / "ran"
-    product = [home.identity.python, "-m", "netsandbox", "run", "--", "touch", mark]
+    product = [home.identity.python, "-m", "netsandbox", "run", *options, "--", "touch", mark]
     run = subprocess.run(
         [*command, *product],
         env=home.environment(None),
@@ -84,6 +94,19 @@ def test_a_lesser_kernel_is_refused_with_advice(netsandbox: Any, probe: Any, lac
     text = refuses(netsandbox.home(), lesser)
     if lacking == "no-user-namespaces":
         assert "container" in text
+
+
+@pytest.mark.ordinary_user
+@pytest.mark.attack(134)
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the stand-in names system calls by their x86_64 numbers")
+@pytest.mark.parametrize("lacking", sorted(LESSER_FOR_WRITING))
+def test_134_writing_that_cannot_be_confined_is_refused(netsandbox: Any, probe: Any, lacking: str) -> None:
+    """INV-1: and where nothing is to be confined, the same kernel runs the command."""
+    number, error = LESSER_FOR_WRITING[lacking]
+    lesser = [probe("lesser", LESSER), str(number), str(error), "0"]
+    refuses(netsandbox.home(), lesser, "--allow-write", ".")
+    with pytest.raises(AssertionError, match="the command ran unconfined"):
+        refuses(netsandbox.home(), lesser)
 
 
 @pytest.mark.attack(134)

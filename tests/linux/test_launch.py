@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from netsandbox.errors import CommandError, HostError
+from netsandbox.file_rules import MOST_WRITABLE
 from netsandbox.linux import launch, plan, seccomp
 from netsandbox.linux.inner import InnerSockets
 from netsandbox.linux.syscalls import abi_of
@@ -371,3 +372,42 @@ def test_a_cover_hides_a_file_and_cannot_be_written_moved_or_removed(
     message = standing("sh", "-c", script, view=view).receive()
     assert (message.kind, os.WEXITSTATUS(message.number)) == ("S", 0)
     assert theirs.read_text() == "secret"
+
+
+def writable(*targets: Path) -> plan.View:
+    paths = ("/dev", "/proc", *map(str, targets))
+    return plan.View(os.geteuid(), os.getegid(), files=(), hidden=(), read_only=(), writable=paths)
+
+
+def confined(*targets: Path) -> bytes:
+    return plan.build(writable(*targets), seccomp.build(abi_of(os.uname().machine)))
+
+
+def test_only_what_is_writable_is_written(standing: Callable[..., launch.Helper], tmp_path: Path) -> None:
+    (tmp_path / "open").mkdir()
+    script = f"touch {tmp_path}/open/x || exit 11; touch {tmp_path}/x 2>/dev/null && exit 12; exit 0"
+    message = standing("sh", "-c", script, view=writable(tmp_path / "open")).receive()
+    assert (message.kind, os.WEXITSTATUS(message.number)) == ("S", 0)
+    assert [path.name for path in tmp_path.rglob("x")] == ["x"]
+
+
+@pytest.mark.attack(146)
+def test_146_a_link_that_was_put_on_the_way_is_not_followed(start: Start, tmp_path: Path) -> None:
+    """Another session may write where this one's paths are; the supervisor has resolved them."""
+    (tmp_path / "true" / "sub").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "true")
+    for path in (tmp_path / "link" / "sub", tmp_path / "link", tmp_path / "absent"):
+        assert str(path) in refused(start("true"), confined(path))
+
+
+def test_more_writable_paths_than_there_is_room_for_are_refused(start: Start, tmp_path: Path) -> None:
+    many = []
+    for number in range(MOST_WRITABLE + 1):
+        many.append(tmp_path / str(number))
+        many[-1].mkdir()
+    assert "confining writing" in refused(start("true"), confined(*many))
+
+
+def test_a_plan_whose_paths_do_not_end_is_refused(start: Start) -> None:
+    identity = plan._step(b"I", plan._numbers(os.geteuid(), os.getegid()))
+    assert "reading the plan" in refused(start("true"), identity + plan._step(b"W", b"/tmp"))

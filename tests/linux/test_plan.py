@@ -81,6 +81,31 @@ def test_any_path_a_file_system_can_have_arrives_byte_for_byte(
         assert (BIND | READ_ONLY | OPTIONAL, os.fsencode(ours), os.fsencode(theirs), b"", b"") in found
 
 
+@given(covered=paths, writable=paths)
+def test_what_is_hidden_and_where_is_written_arrive_byte_for_byte(
+    covered: tuple[str, ...], writable: tuple[str, ...]
+) -> None:
+    pairs = tuple(("/nothing", path) for path in covered)
+    steps = read(plan.build(view(covered=pairs, writable=writable), b""))
+    for path in covered:
+        assert (BIND | READ_ONLY, b"/nothing", os.fsencode(path), b"", b"") in mounts(steps)
+    assert [payload for operation, payload in steps if operation == "W"] == [
+        b"".join(os.fsencode(path) + b"\0" for path in writable)
+    ]
+
+
+def test_writing_is_confined_after_every_mount_and_only_if_it_is_to_be() -> None:
+    """What is read-only or hidden by then is copied as it is."""
+    operations = "".join(operation for operation, _ in read(plan.build(view(writable=()), b"")))
+    assert operations.lstrip("IM").startswith("WK")
+    assert "W" not in "".join(operation for operation, _ in read(plan.build(view(), b"")))
+
+
+def test_folders_are_pinned_before_anything_is_laid_over_them() -> None:
+    found = mounts(read(plan.build(view(pinned=("/a", "/a/b"), hidden=("/a/b/c",)), b"")))
+    assert [target for _, _, target, *_ in found][:3] == [b"/a", b"/a/b", b"/proc"]
+
+
 def test_what_protects_our_own_files_may_not_be_skipped() -> None:
     """INV-1, INV-8: a state folder or a log that cannot be covered stops the session."""
     found = mounts(read(plan.build(view(hidden=("/state",), read_only=("/log",)), b"")))

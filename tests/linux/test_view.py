@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from netsandbox.linux import view
+from netsandbox.linux.file_view import FileView
 
 
 def test_state_is_hidden_and_the_log_read_only(tmp_path: Path) -> None:
@@ -65,3 +66,17 @@ def test_every_component_is_out_of_reach(tmp_path: Path) -> None:
     for module in (netsandbox_interpose, netsandbox_portmap):
         assert module.__file__ is not None
         assert str(Path(module.__file__).parent) in read_only
+
+
+def test_what_the_rules_hide_is_covered_and_the_folders_above_it_are_pinned(tmp_path: Path) -> None:
+    for name in ("state", "deep/secret"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "deep" / "token").touch()
+    folder, token = str(tmp_path / "deep" / "secret"), str(tmp_path / "deep" / "token")
+    rules = FileView((folder,), (token,), ("/work",))
+    found = view.session_view(str(tmp_path / "state"), None, rules=rules)
+    assert found.hidden == (str(tmp_path / "state"), folder)
+    assert found.covered == ((os.path.join(view.FILES, "nothing"), token),)
+    assert found.writable == ("/work",)
+    assert {str(tmp_path), str(tmp_path / "deep")} <= set(found.pinned)
+    assert list(found.pinned) == sorted(found.pinned, key=len)

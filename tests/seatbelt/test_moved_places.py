@@ -6,13 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from netsandbox.file_rules import is_within
 from netsandbox.seatbelt.evaluator import allowed_under_all, denied_under_all
 from netsandbox.seatbelt.moved_places import LISTS, VARIABLES, moved, moves
-from netsandbox.seatbelt.places import ALL_TOOLCHAINS, CACHES, HOME_SECRETS, is_within
+from netsandbox.seatbelt.places import ALL_TOOLCHAINS, CACHES
 from netsandbox.seatbelt.profile import Profile, load
 from netsandbox.seatbelt.profile_settings import ProfileSettings, resolve
 from netsandbox.seatbelt.request import file
 from netsandbox.seatbelt.session_profile import session_profile
+from netsandbox.secret_places import OF_MAC as HOME_SECRETS
 
 HOME, APP = "/Users/me", "/Users/me/src/app"
 

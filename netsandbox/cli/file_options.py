@@ -1,0 +1,76 @@
+"""The options about files, joined with what the configuration says, and what is told about them."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from netsandbox.audit.places import home
+from netsandbox.errors import UsageError
+from netsandbox.file_rules import FileRules, is_within, path_rule
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from netsandbox.cli.options import Parsed
+    from netsandbox.configuration.settings import Settings
+    from netsandbox.file_rules import PathRule
+
+
+def file_rules(parsed: Parsed, file: Settings | None) -> FileRules:
+    """Lists add up."""
+    read, write, deny = (_said(parsed, name) for name in ("allow-read", "allow-write", "deny-read"))
+    for rule in (*read, *write):
+        if not os.path.exists(rule.path):
+            raise UsageError(f"{rule.origin}: {rule.path!a} does not exist; make it first, or correct it")
+    if file is None:
+        return FileRules(read, write or None, deny)
+    both = (*(file.allow_write or ()), *write)
+    return FileRules(
+        (*file.allow_read, *read),
+        None if file.allow_write is None and not write else both,
+        (*file.deny_read, *deny),
+        file.allow_execute,
+    )
+
+
+def _said(parsed: Parsed, name: str) -> tuple[PathRule, ...]:
+    texts = parsed.all(name)
+    return tuple(path_rule(text, f"--{name}", _working(), home) for text in texts)
+
+
+def _working() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        raise UsageError("the working folder does not exist any more; change to one that does") from None
+
+
+def told_wide(files: FileRules) -> list[str]:
+    """The user's word counts; but one word that shows every secret is worth a line."""
+    own = os.path.realpath(home())
+    wide = [rule for rule in files.allow_read if is_within(own, os.path.realpath(rule.path))]
+    return [
+        f"{rule.origin}: {rule.path} shows the command every secret of your home; name what it needs instead"
+        for rule in wide
+    ]
+
+
+def told_files(files: FileRules) -> list[str]:
+    """For `-v`: what is hidden here, where writing is confined to, and which rules are about nothing."""
+    if sys.platform == "darwin":
+        return []
+    from netsandbox.linux.file_view import file_view
+
+    view = file_view(files, os.environb)
+    closed = sorted((*view.folders, *view.files))
+    lines = [f"hidden: {', '.join(map(shown, closed))}; --allow-read PATH shows one"] if closed else []
+    if view.writable is not None:
+        lines.append(f"writing is confined to {', '.join(map(shown, view.writable))}")
+    return lines + [f"{rule.origin}: {shown(rule.path)} does not exist" for rule in view.missing]
+
+
+def shown(path: str) -> str:
+    """*path* for a terminal: `~` for the home, nothing that the terminal would obey."""
+    own = home()
+    short = f"~{path[len(own) :]}" if is_within(path, own) else path
+    return ascii(short)[1:-1]

@@ -1,0 +1,176 @@
+"""The file rules of a session, as paths of this host: what is hidden, and where writing is confined to.
+
+Everything is looked at before the command runs: one `stat` for each place of secrets, links followed once. What cannot
+be looked at is an error (INV-1).
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from netsandbox import secret_places
+from netsandbox.audit.places import home
+from netsandbox.errors import HostError, UsageError
+from netsandbox.file_rules import (
+    Place,
+    check_hidden,
+    check_open,
+    check_shown,
+    check_writable,
+    hidden,
+    is_lifted,
+    is_within,
+    outermost,
+)
+from netsandbox.record import record
+from netsandbox.seatbelt.moved_places import moved, moves
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from netsandbox.file_rules import FileRules, PathRule
+
+TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 (the user's, for the session to use)
+KEPT = ("/dev", "/proc")  # devices and the session's own processes; what is mounted in them keeps its own rules
+MOUNTS = "/proc/self/mountinfo"
+
+
+@record
+class FileView:
+    """`writable` is None where writing stays open. `missing`: rules of files about paths that are not there."""
+
+    folders: tuple[str, ...] = ()  # that appear empty
+    files: tuple[str, ...] = ()  # that appear empty
+    writable: tuple[str, ...] | None = None
+    missing: tuple[PathRule, ...] = ()
+
+
+def file_view(rules: FileRules, environment: Mapping[bytes, bytes]) -> FileView:
+    """*environment* is the command's. Where secrets are kept is asked of our own."""
+    working = _working()
+    missing: list[PathRule] = []
+    allowed = [(rule, place) for rule in rules.allow_read if (place := _place(rule, missing))]
+    denied = [place for rule in rules.deny_read if (place := _place(rule, missing))]
+    shown = [place for _, place in allowed]
+    secrets = list(_secrets(working))
+    closed = check_hidden(hidden(secrets, shown, denied))
+    for rule, place in allowed:
+        check_shown(rule, place, closed, denied)
+    folders, files = _sorted(_everywhere(closed))
+    if working is not None:
+        check_open(working, "the working folder", closed)
+    writable = _writable(rules.allow_write, working, environment, missing, closed)
+    return FileView(folders, files, writable, tuple(missing))
+
+
+def lifted_secrets(rules: FileRules) -> list[str]:
+    """The secrets of this user that the command may read."""
+    shown = [Place(rule.path, os.path.realpath(rule.path)) for rule in rules.allow_read]
+    return [secret.name for secret in _secrets(_working()) if is_lifted(secret, shown)] if shown else []
+
+
+def _secrets(working: str | None) -> Iterator[Place]:
+    """Those that are there."""
+    own = home()
+    pairs = moves(dict(os.environ), own, working or own)
+    names = [f"{own}/{name}" for name in secret_places.OF_LINUX]
+    for name in (*names, *secret_places.LINUX_SYSTEM, *moved(secret_places.OF_LINUX, pairs)):
+        if _mode(name) is not None:
+            yield Place(name, os.path.realpath(name))
+
+
+def _place(rule: PathRule, missing: list[PathRule]) -> Place | None:
+    if not rule.path.startswith("/"):
+        raise UsageError(f"{rule.origin}: {rule.path!a} is not absolute; write it from / on")
+    if _mode(rule.path) is None:
+        missing.append(rule)
+        return None
+    return Place(rule.path, os.path.realpath(rule.path))
+
+
+def _mode(path: str) -> int | None:
+    """None: there is nothing, or nothing that the command could come to."""
+    try:
+        return os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError) as error:
+        if isinstance(error, PermissionError) and not _could_be_opened(path):
+            return None
+        reason = getattr(error, "strerror", None) or str(error)
+        raise HostError(
+            f"cannot look at {path}: {reason}; it could not be hidden. Give yourself the right to, or move it"
+        ) from None
+
+
+def _could_be_opened(path: str) -> bool:
+    """Whether the folder that keeps us out is our own: the command could change its mode."""
+    while path != "/":
+        path = os.path.dirname(path)
+        try:
+            return os.stat(path).st_uid == os.geteuid()
+        except OSError:
+            continue
+    return False
+
+
+def _everywhere(closed: tuple[str, ...]) -> tuple[str, ...]:
+    """*closed* by every name that it has in this mount namespace."""
+    if not closed:
+        return closed
+    from netsandbox.linux.mounts import other_names, read_mounts
+
+    try:
+        with open(MOUNTS, "rb") as file:
+            mounts = read_mounts(file.read())
+    except OSError as error:
+        raise HostError(f"cannot read {MOUNTS}: {error.strerror}; secrets could be seen by a second name") from None
+    names = [name for path in closed for name, known in other_names(path, mounts) if _is_same(name, known)]
+    return outermost((*closed, *names))
+
+
+def _is_same(name: str, known: str) -> bool:
+    try:
+        return os.path.samefile(name, known)
+    except OSError:  # nothing is there, or nothing that the command could come to
+        return False
+
+
+def _sorted(paths: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    folders: list[str] = []
+    files: list[str] = []
+    for path in paths:
+        mode = _mode(path)
+        if mode is not None:
+            (folders if stat.S_ISDIR(mode) else files).append(path)
+    return tuple(folders), tuple(files)
+
+
+def _writable(
+    said: tuple[PathRule, ...] | None,
+    working: str | None,
+    environment: Mapping[bytes, bytes],
+    missing: list[PathRule],
+    closed: tuple[str, ...],
+) -> tuple[str, ...] | None:
+    if said is None:
+        return None
+    named = os.fsdecode(environment.get(b"TMPDIR", b""))
+    usual = [working, *KEPT, *TEMPORARY, named if named.startswith("/") else None]
+    found = [os.path.realpath(path) for path in usual if path is not None and _mode(path) is not None]
+    for rule in said:
+        place = _place(rule, missing)
+        if place is None:
+            continue
+        check_open(place.real, f"{rule.origin}:", closed)
+        found.append(place.real)
+    return check_writable(outermost(path for path in found if not any(is_within(path, other) for other in closed)))
+
+
+def _working() -> str | None:
+    try:
+        return os.getcwd()
+    except OSError:  # it was removed, or lies where we may not look
+        return None

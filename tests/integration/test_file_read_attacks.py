@@ -1,0 +1,188 @@
+"""What is hidden is not read by any name, and a path that is not hidden is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.rig.inside import attack
+
+pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.ordinary_user]
+
+CANARY, PLAIN = "canary-5b1f", "plain-77aa"
+READ = """
+def text(path):
+    try:
+        with open(path) as file:
+            return file.read()
+    except OSError as error:
+        return __import__("errno").errorcode[error.errno]
+
+def under(folder):
+    return [text(os.path.join(top, name)) for top, _, names in os.walk(folder) for name in names]
+"""
+
+
+def put(home: Any, path: Path, content: str) -> Path:
+    """A file of this account, its folders too."""
+    made = [folder for folder in (path, *path.parents) if not folder.exists()]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content)
+    for each in made:
+        os.chown(each, home.identity.uid, home.identity.gid)
+    return path
+
+
+@pytest.fixture
+def secret(netsandbox: Any) -> Path:
+    """A key in ~/.ssh, a file in ~/.config/op, a token in a file, and beside them what is no secret."""
+    home = netsandbox.home()
+    put(home, home.path / ".config" / "op" / "config", CANARY)
+    put(home, home.path / ".config" / "other", PLAIN)
+    put(home, home.path / ".netrc", CANARY)
+    put(home, home.path / "open", PLAIN)
+    return put(home, home.path / ".ssh" / "keys" / "id", CANARY)
+
+
+@pytest.mark.attack(146)
+@pytest.mark.attack(152)
+@pytest.mark.attack(153)
+def test_146_152_153_secrets_are_read_by_no_name(netsandbox: Any, secret: Path) -> None:
+    home = netsandbox.home()
+    (home.work / "link").symlink_to(secret)
+    (home.work / "folder").symlink_to(secret.parent.parent)
+    script = (
+        READ
+        + """
+os.chdir(home)
+folder = os.open(home, os.O_RDONLY)
+config = os.open(home + "/.config", os.O_RDONLY)
+names = [home + "/.ssh/keys/id", home + "/.netrc", home + "/.config/op/config", ".ssh/keys/id", "work/link",
+         "work/folder/keys/id", "work/../.netrc", "/proc/self/root" + home + "/.netrc", "/proc/self/cwd/.netrc",
+         "/proc/1/root" + home + "/.netrc", "/proc/1/cwd/../.netrc", f"/proc/self/fd/{folder}/.netrc",
+         f"/proc/self/fd/{config}/op/config", f"/dev/fd/{folder}/.ssh/keys/id", f"/proc/thread-self/root{home}/.netrc"]
+out["by name"] = [text(name) for name in names]
+def relative(name, at):
+    try:
+        found = os.open(name, os.O_RDONLY, dir_fd=at)
+    except OSError as error:
+        return str(error.errno)
+    return os.read(found, 99).decode()
+out["by descriptor"] = [relative(".netrc", folder), relative("op/config", config), relative(".ssh/keys/id", folder)]
+out["moved"] = [refused(os.rename, one, one + "2") for one in (".ssh", ".netrc", ".config/op", ".config")]
+out["removed"] = [refused(os.unlink, ".netrc"), refused(os.rmdir, ".ssh"), refused(os.rename, "open", ".netrc")]
+out["linked"] = [refused(os.link, ".netrc", "work/second"), refused(os.symlink, home + "/.netrc", "work/third")]
+out["third"] = text("work/third")
+out["written"] = [refused(open, ".netrc", "w"), refused(os.mkdir, ".ssh/new"), refused(os.chmod, ".netrc", 0o666)]
+out["found"] = [one for one in under(home) if "canary" in one]
+out["plain"] = [text("open"), text(".config/other"), text("/proc/self/root" + home + "/open")]
+"""
+    )
+    tried = attack(netsandbox, [], script, arguments={"home": str(home.path)})
+    assert CANARY not in str(tried.out)
+    assert all(len(tried.out[kind]) >= 2 for kind in ("by name", "by descriptor"))
+    for kind in ("moved", "removed", "written"):
+        assert None not in tried.out[kind]
+    assert tried.out["linked"][0] is not None
+    assert tried.out["third"] == ""
+    assert tried.out["plain"] == [PLAIN, PLAIN, PLAIN]
+    assert secret.read_text() == CANARY  # nothing of it was touched
+    shown = attack(
+        netsandbox, ["--allow-read", "~/.ssh", "--allow-read", "~/.netrc"], script, arguments={"home": str(home.path)}
+    )
+    assert shown.out["by name"][:2] == [CANARY, CANARY]
+    assert shown.out["by name"][2] == "ENOENT"
+
+
+@pytest.mark.attack(149)
+def test_149_nothing_is_shown_by_the_next_session_after_folders_were_moved(netsandbox: Any, secret: Path) -> None:
+    """A folder above a secret, moved in one session, would not be hidden in the next."""
+    home = netsandbox.home().path
+    netsandbox("run", "--", "sh", "-c", "cd; mv .config .moved; mkdir .config; mv .ssh/keys .; mv .netrc x")
+    run = netsandbox("run", "--", "sh", "-c", f"grep -rs {CANARY} {home}; echo end")
+    assert run.stdout == "end\n"
+    assert (home / ".config" / "op" / "config").read_text() == CANARY
+
+
+@pytest.mark.attack(153)
+def test_153_what_the_user_denies_is_hidden_whatever_allows_it(netsandbox: Any) -> None:
+    home = netsandbox.home()
+    put(home, home.work / "data" / "private", CANARY)
+    put(home, home.work / "data.txt", PLAIN)
+    script = READ + 'out["seen"] = [text("data/private"), text("data.txt"), refused(os.rename, "data", "d")]'
+    options = ["--deny-read", "data", "--allow-read", "data/private", "--allow-read", "/"]
+    assert attack(netsandbox, options, script).out["seen"] == ["ENOENT", PLAIN, "EBUSY"]
+    assert attack(netsandbox, [], script).out["seen"] == [CANARY, PLAIN, None]
+
+
+@pytest.mark.attack(147)
+def test_147_another_hard_link_is_another_name(netsandbox: Any, secret: Path) -> None:
+    """A limit: what has a second name on the disk is hidden by the first alone, and by both if both are named."""
+    home = netsandbox.home()
+    (home.work / "second").hardlink_to(secret)
+    script = READ + 'out["seen"] = text("second")'
+    assert attack(netsandbox, [], script).out["seen"] == CANARY
+    assert attack(netsandbox, ["--deny-read", "second"], script).out["seen"] == ""
+
+
+@pytest.mark.parametrize("shown", ["home", ".ssh", ".ssh/keys"])
+def test_a_second_mount_shows_no_secret(netsandbox: Any, secret: Path, short_tmp: Path, shown: str) -> None:
+    """The host has mounted the home, or a part of it, at another place too."""
+    home = netsandbox.home()
+    source = home.path if shown == "home" else home.path / shown
+    new = ["unshare", "--mount"] if home.identity.uid == 0 else ["unshare", "--mount", "--map-root-user"]
+    product = f'"{home.identity.python}" -m netsandbox run --no-config "$@"'
+    inside = f"grep -rs {CANARY} {short_tmp} {home.path}; ls -A {short_tmp} >/dev/null && echo looked"
+    script = f'mount --bind "{source}" "{short_tmp}" && {product} -- sh -c "{inside}"'
+
+    def run(*options: str) -> str:
+        return subprocess.run(
+            [*new, "sh", "-c", script, "sh", *options],
+            env=home.environment(None),
+            cwd=home.work,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+            **home.identity.popen,
+        ).stdout
+
+    assert run() == "looked\n"
+    seen = run("--allow-read", str(home.path))
+    assert CANARY in seen
+    assert f"{short_tmp}/" in seen
+
+
+def test_a_working_folder_that_is_hidden_is_an_error(netsandbox: Any, secret: Path) -> None:
+    """INV-1: the command would stand elsewhere than the user thinks."""
+    run = netsandbox("run", "--", "pwd", cwd=secret.parent)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert "--allow-read" in run.stderr
+    run = netsandbox("run", "--allow-read", "~/.ssh", "--", "pwd", cwd=secret.parent)
+    assert run.stdout == f"{secret.parent}\n"
+
+
+def test_one_word_that_shows_every_secret_is_told(netsandbox: Any, secret: Path) -> None:
+    run = netsandbox("run", "--allow-read", "~", "--", "cat", secret)
+    assert run.stdout == CANARY
+    assert "shows the command every secret of your home" in run.stderr
+    assert netsandbox("run", "-q", "--allow-read", "~", "--", "cat", secret).stderr == ""
+    assert netsandbox("run", "--allow-read", "~/.ssh", "--", "cat", secret).stderr == ""
+
+
+def test_what_is_hidden_and_confined_is_told_on_demand(netsandbox: Any, secret: Path) -> None:
+    run = netsandbox("run", "-v", "--allow-write", ".", "--", "true")
+    assert "netsandbox: hidden: ~/.config/op, ~/.netrc, ~/.ssh; --allow-read PATH shows one\n" in run.stderr
+    assert "netsandbox: writing is confined to /dev, /proc, " in run.stderr
+
+
+@pytest.mark.parametrize("option", ["--allow-read", "--allow-write"])
+def test_an_option_about_a_path_that_is_not_there_is_an_error(netsandbox: Any, option: str) -> None:
+    run = netsandbox("run", option, "absent", "--", "true")
+    assert run.returncode == 2
+    assert f"{option}: " in run.stderr
+    assert netsandbox("run", "--deny-read", "absent", "--", "true").returncode == 0

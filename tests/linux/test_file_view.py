@@ -1,0 +1,174 @@
+"""The file rules as paths of a real disk."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from netsandbox import secret_places
+from netsandbox.errors import HostError, UsageError
+from netsandbox.file_rules import FileRules, PathRule
+from netsandbox.linux import file_view as module
+from netsandbox.linux.file_view import file_view, lifted_secrets
+
+
+def rules(*paths: Path | str, origin: str = "rules.toml:1") -> tuple[PathRule, ...]:
+    return tuple(PathRule(str(path), origin) for path in paths)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home with a folder and a file of secrets, and a project in it where we stand."""
+    folder = tmp_path / "home"
+    (folder / ".ssh").mkdir(parents=True)
+    (folder / ".netrc").write_text("machine")
+    (folder / "project").mkdir()
+    monkeypatch.setenv("HOME", str(folder))
+    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "KUBECONFIG", "HISTFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(secret_places, "LINUX_SYSTEM", ())
+    monkeypatch.chdir(folder / "project")
+    return folder
+
+
+def test_secrets_that_are_there_are_hidden_and_writing_stays_open(home: Path) -> None:
+    found = file_view(FileRules(), {})
+    assert found.folders == (str(home / ".ssh"),)
+    assert found.files == (str(home / ".netrc"),)
+    assert found.writable is None
+    assert found.missing == ()
+
+
+def test_every_place_costs_one_look(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a launch pays: one stat a place, and a few more for each of those that are there."""
+    looked: list[str] = []
+    true_stat = os.stat
+
+    def counted(path: str) -> os.stat_result:
+        looked.append(path)
+        return true_stat(path)
+
+    monkeypatch.setattr(module.os, "stat", counted)
+    monkeypatch.setattr(module.os.path, "samefile", lambda *paths: False)
+    file_view(FileRules(), {})
+    assert len(looked) <= len(secret_places.OF_LINUX) + 2
+
+
+def test_an_allow_shows_a_secret_and_a_deny_hides_it_all_the_same(home: Path) -> None:
+    shown = file_view(FileRules(allow_read=rules(home / ".ssh")), {})
+    assert (shown.folders, shown.files) == ((), (str(home / ".netrc"),))
+    both = file_view(FileRules(allow_read=rules(home), deny_read=rules(home / ".ssh")), {})
+    assert (both.folders, both.files) == ((str(home / ".ssh"),), ())
+
+
+def test_a_secret_that_is_a_link_is_hidden_where_it_leads(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "keys").mkdir()
+    (home / ".gnupg").symlink_to(tmp_path / "keys")
+    assert str(tmp_path / "keys") in file_view(FileRules(), {}).folders
+    for path in (home / ".gnupg", tmp_path / "keys", home):
+        assert str(tmp_path / "keys") not in file_view(FileRules(allow_read=rules(path)), {}).folders
+
+
+def test_a_secret_is_hidden_where_a_variable_moved_it(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cluster").write_text("token")
+    (tmp_path / "config" / "gh").mkdir(parents=True)
+    monkeypatch.setenv("KUBECONFIG", f"/nowhere:{tmp_path}/cluster")
+    monkeypatch.setenv("XDG_CONFIG_HOME", f"{tmp_path}/config")
+    found = file_view(FileRules(), {})
+    assert str(tmp_path / "cluster") in found.files
+    assert str(tmp_path / "config" / "gh") in found.folders
+
+
+def test_a_part_of_a_secret_cannot_be_shown_alone(home: Path) -> None:
+    (home / ".ssh" / "config").write_text("")
+    with pytest.raises(UsageError, match=r"^rules\.toml:1: .* hidden as a whole"):
+        file_view(FileRules(allow_read=rules(home / ".ssh" / "config")), {})
+
+
+def test_nobody_works_or_writes_in_what_is_hidden(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match=r"^rules\.toml:1: .* which a session does not see"):
+        file_view(FileRules(allow_write=rules(home / ".ssh")), {})
+    monkeypatch.chdir(home / ".ssh")
+    with pytest.raises(UsageError, match="the working folder"):
+        file_view(FileRules(), {})
+    assert file_view(FileRules(allow_read=rules(home / ".ssh")), {}).folders == ()
+
+
+def test_writing_is_confined_as_soon_as_any_path_to_write_is_said(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "extra").mkdir()
+    (tmp_path / "temporary").mkdir()
+    environment = {b"TMPDIR": os.fsencode(tmp_path / "temporary")}
+    said = FileRules(allow_write=rules(tmp_path / "extra", tmp_path / "extra" / "..", origin="x"))
+    narrow = file_view(FileRules(allow_write=()), {}).writable
+    assert narrow is not None
+    assert {"/dev", "/proc"} < set(narrow)
+    assert any(os.path.commonpath([home, path]) == path for path in narrow)
+    wide = file_view(said, environment).writable
+    assert wide is not None
+    for wanted in ("extra", "temporary"):
+        assert any(os.path.commonpath([tmp_path / wanted, path]) == path for path in wide)
+
+
+def test_what_is_missing_is_told_and_changes_nothing(home: Path) -> None:
+    missing = rules(home / "absent")
+    found = file_view(FileRules(missing, missing, missing), {})
+    assert found.missing == missing * 3
+    assert str(home / "absent") not in (*found.folders, *found.files, *(found.writable or ()))
+
+
+def test_a_relative_path_of_a_program_is_an_error(home: Path) -> None:
+    with pytest.raises(UsageError, match="not absolute"):
+        file_view(FileRules(deny_read=rules("project")), {})
+
+
+def test_a_place_that_cannot_be_looked_at_stops_the_session(home: Path) -> None:
+    """INV-1: hidden or an error."""
+    (home / ".aws").symlink_to(home / ".aws")
+    with pytest.raises(HostError, match="could not be hidden"):
+        file_view(FileRules(), {})
+
+
+def test_a_folder_that_keeps_us_out_counts_if_the_command_could_open_it(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    true_stat = os.stat
+    closed = str(home / ".config")
+
+    def refusing(path: str) -> os.stat_result:
+        if str(path).startswith(closed + "/"):
+            raise PermissionError(13, "Permission denied")
+        return true_stat(path)
+
+    os.mkdir(closed)
+    monkeypatch.setattr(module.os, "stat", refusing)
+    with pytest.raises(HostError, match="Permission denied; it could not be hidden"):
+        file_view(FileRules(), {})
+    monkeypatch.setattr(module.os, "geteuid", lambda: true_stat(closed).st_uid + 1)
+    assert file_view(FileRules(), {}).files == (str(home / ".netrc"),)
+
+
+def test_a_table_of_mounts_that_cannot_be_read_stops_the_session(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOUNTS", str(home / "absent"))
+    with pytest.raises(HostError, match="second name"):
+        file_view(FileRules(), {})
+
+
+def test_a_second_name_of_a_secret_is_hidden_too(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a table that says so; the real thing is in tests/integration."""
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / ".netrc").hardlink_to(home / ".netrc")
+    table = tmp_path / "mounts"
+    table.write_text(f"1 0 8:1 / / rw - x x x\n2 1 8:1 {home} {tmp_path}/other rw - x x x\n")
+    monkeypatch.setattr(module, "MOUNTS", str(table))
+    found = file_view(FileRules(), {})
+    assert set(found.files) == {str(home / ".netrc"), str(tmp_path / "other" / ".netrc")}
+    assert found.folders == (str(home / ".ssh"),)  # the other name leads to nothing
+
+
+def test_what_an_allow_shows_is_named(home: Path) -> None:
+    assert lifted_secrets(FileRules(allow_read=rules(home))) == [str(home / ".netrc"), str(home / ".ssh")]
+    assert lifted_secrets(FileRules()) == []
