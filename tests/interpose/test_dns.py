@@ -117,6 +117,7 @@ def changed(message: bytes, place: int, value: int) -> bytes:
 GOOD_QUESTION = ask("one.test")
 GOOD = answer(GOOD_QUESTION, "one.test. 60 A 198.18.0.1")
 RECORD = len(GOOD_QUESTION)  # its pointer to the name, type, class, time to live, length, address
+ALIAS = GOOD[: RECORD + 2] + b"\0\5\0\1" + bytes(4)  # up to the length: an alias of that name
 
 
 @pytest.mark.parametrize(
@@ -136,7 +137,10 @@ RECORD = len(GOOD_QUESTION)  # its pointer to the name, type, class, time to liv
         (changed(GOOD, RECORD - 3, 28), FOREIGN),
         (changed(GOOD, RECORD - 1, 3), FOREIGN),
         (changed(GOOD, RECORD + 1, 0), FOREIGN),
+        (changed(GOOD, RECORD + 1, 4), FOREIGN),
         (changed(GOOD, RECORD + 1, RECORD), FOREIGN),
+        (ALIAS + b"\0\2\xc0\x10", NONE),
+        (ALIAS + b"\0\3\xc0\x10\0", FOREIGN),
         (changed(GOOD, RECORD, 0xFF), FOREIGN),
         (changed(GOOD, RECORD, 0x80), FOREIGN),
         (changed(GOOD, RECORD + 3, 28), NONE),

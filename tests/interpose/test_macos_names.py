@@ -119,6 +119,7 @@ def test_what_needs_no_answer_goes_to_the_system_as_it_is(mac: MacWithNames) -> 
     mac.getaddrinfo("example.com", "80", AI_NUMERICHOST)
     assert mac.real == [Asked(None, b"80", 1, 0), Asked(b"example.com", b"80", AI_NUMERICHOST, 0)]
     assert mac.gethostbyname("192.0.2.1") == 0
+    assert mac.gethostbyname("192.0.2.1 example.com") == names.HOST_NOT_FOUND, "which inet_aton takes for a number"
     assert mac.real_hosts == [(b"192.0.2.1", AF_INET)]
     assert mac.questions == []
 
