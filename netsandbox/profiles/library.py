@@ -71,19 +71,21 @@ def _place() -> str:
 
 def _recalled() -> dict[str, tuple[Stamp, Any, Any]]:
     try:
-        descriptor = os.open(_place(), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except (OSError, NetsandboxError):
-        return {}
-    with open(descriptor, "rb") as file:
-        state = os.fstat(descriptor)
-        if state.st_uid != os.getuid() or state.st_mode & 0o170022 != 0o100000:
-            return {}
-        data = file.read(_SIZE_LIMIT)
-    try:
-        mark, kept = marshal.loads(data)  # noqa: S302 (ours: no session sees the folder)
-    except (ValueError, EOFError, TypeError):
+        mark, kept = marshal.loads(_content())  # noqa: S302 (ours: no session sees the folder)
+    except (OSError, NetsandboxError, ValueError, EOFError, TypeError):
         return {}
     return kept if mark == _MARK and isinstance(kept, dict) else {}
+
+
+def _content() -> bytes:
+    """What the memory holds; nothing if somebody else could have written it."""
+    descriptor = os.open(_place(), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        state = os.fstat(descriptor)
+        ours = state.st_uid == os.getuid() and state.st_mode & 0o170022 == 0o100000
+        return os.read(descriptor, _SIZE_LIMIT) if ours else b""
+    finally:
+        os.close(descriptor)
 
 
 def _stamp(path: str) -> Stamp:

@@ -22,10 +22,11 @@ def unknown_word(words: Sequence[str], at: int) -> UsageError:
     """For the word at *at* of a command line: mostly a command whose `--` was forgotten."""
     import shutil
 
-    first = next((word for word in words[: at + 1] if shutil.which(word)), None)
-    if first is None and nearest(words[at]) is not None:
-        return unknown(words[at])
-    start = words.index(first) if first is not None else at
+    start = at
+    if shutil.which(words[at]) is None:
+        if nearest(words[at]) is not None:
+            return unknown(words[at])
+        start = next((place for place in range(at - 1, -1, -1) if shutil.which(words[place])), at)
     command = " ".join(printable(word)[1:-1] for word in words[start : start + 4])
     more = " …" if len(words) > start + 4 or len(words) == start + 1 else ""
     return UsageError(

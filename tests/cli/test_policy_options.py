@@ -8,7 +8,7 @@ import pytest
 
 from netsandbox.cli import explain, run
 from netsandbox.cli.options import parse
-from netsandbox.cli.policy_options import read_config, settings_of
+from netsandbox.cli.policy_options import policy_of, read_config, settings_of
 from netsandbox.errors import UsageError
 from netsandbox.seatbelt.evaluator import allowed_under_all, denied_under_all
 from netsandbox.seatbelt.profile import load
@@ -84,3 +84,25 @@ def test_a_projects_own_file_closes_a_switch_and_opens_none_untrusted(project: P
     assert switches() == ("no-debug",)
     (project / ".netsandbox.toml").write_text('[seatbelt]\nswitches = ["trustd"]\n')
     assert switches() == ()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--online", "--offline"], "--offline and --online exclude each other; choose one"),
+        (["--profile", "online", "--offline"], "--offline and online exclude each other; choose one"),
+        (["-p", "online", "-p", "localhost"], "localhost and online exclude each other; choose one"),
+        (["-p", "offline", "--allow-domain", "a.test"], "offline lets nothing out, so --allow-… has no meaning"),
+        (["--localhost", "--allow-address", "192.0.2.1"], "--localhost lets nothing out, so --allow-… has no meaning"),
+    ],
+)
+def test_modes_exclude_one_another_as_options_and_as_profiles(words: list[str], said: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        policy_of(parsed := parse(words, run.OPTIONS, "netsandbox run"), read_config(parsed))
+    assert str(raised.value).startswith(said)
+
+
+@pytest.mark.parametrize("words", [["--online", "-p", "online"], ["-p", "online", "-p", "online"], ["-p", "online"]])
+def test_the_same_mode_twice_is_no_contradiction(words: list[str]) -> None:
+    parsed = parse(words, run.OPTIONS, "netsandbox run")
+    assert policy_of(parsed, read_config(parsed)).mode == "online"

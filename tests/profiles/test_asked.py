@@ -1,0 +1,103 @@
+"""Registries become rules: those of the user and of the tool, and a project's only where its file is trusted."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netsandbox.configuration.trust import trust
+from netsandbox.profiles import asked as module
+from netsandbox.profiles.asked import PLACE, Asked, asked, project_registries
+from netsandbox.registries import cache
+from tests.profiles.conftest import Scene
+
+
+def rules(answer: Asked) -> list[tuple[str, str]]:
+    value: Any = answer.layer.values[PLACE].value if PLACE in answer.layer.values else ()
+    return [(rule.text, rule.origin) for rule in value]
+
+
+def test_the_tools_own_default(scene: Scene) -> None:
+    found = asked("npm", os.environ)
+    assert rules(found) == [("default.test:443", "npm (npm config get registry)")]
+    assert found.untrusted == ()
+    assert found.layer.trusted
+
+
+def test_the_users_file_with_its_line(scene: Scene) -> None:
+    scene.file("~/.npmrc", "; mine\nregistry=https://company.test:8443/npm/\n")
+    assert rules(asked("npm", os.environ)) == [("company.test:8443", "npm (~/.npmrc:2)")]
+
+
+def test_the_layer_is_made_of_what_is_shown(scene: Scene) -> None:
+    layer = asked("npm", os.environ).layer
+    assert layer.values[PLACE].items == (("default.test:443", "npm (npm config get registry)"),)
+
+
+def test_without_the_tool_there_is_a_note_and_no_rule(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    found = asked("npm", os.environ)
+    assert found.layer.values == {}
+    assert "no registry of npm is known; allow it with --allow-domain" in found.notes
+
+
+@pytest.fixture
+def cloned(scene: Scene) -> Path:
+    return scene.file(".npmrc", "registry=https://evil.test/\n")
+
+
+def test_a_projects_file_is_not_believed_and_hides_nothing(scene: Scene, cloned: Path) -> None:
+    found = asked("npm", os.environ)
+    assert rules(found) == [("default.test:443", "npm (npm config get registry)")]
+    assert found.untrusted == (("evil.test:443", f"{cloned}:1"),)
+    assert project_registries("npm", os.environ) == [("evil.test:443", str(cloned), f"{cloned}:1")]
+
+
+def test_once_trusted_it_counts_as_long_as_it_stays_as_it_is(scene: Scene, cloned: Path) -> None:
+    trust(str(cloned), cloned.read_bytes())
+    assert ("evil.test:443", "npm (~/project/.npmrc:1)") in rules(asked("npm", os.environ))
+    cloned.write_text("registry=https://worse.test/\n")
+    found = asked("npm", os.environ)
+    assert [text for text, _ in rules(found)] == ["default.test:443"]
+    assert [host for host, _ in found.untrusted] == ["worse.test:443"]
+
+
+def test_a_file_that_is_put_back_after_it_was_read_is_not_believed(
+    scene: Scene, cloned: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The trusted content is there when it is looked at, but the answer is from another one."""
+    good = b"registry=https://evil.test/\n"
+    trust(str(cloned), good)
+    cloned.write_text("registry=https://worse.test/\n")
+    asked("npm", os.environ)
+    recalled = cache.recall("npm", os.path.realpath("."), str(scene.home), os.environ)
+    assert recalled is not None
+    cloned.write_bytes(good)
+    monkeypatch.setattr(module.cache, "recall", lambda *_: recalled)
+    found = asked("npm", os.environ)
+    assert [text for text, _ in rules(found)] == ["default.test:443"]
+    assert [host for host, _ in found.untrusted] == ["worse.test:443"]
+
+
+def test_a_file_that_is_gone_is_not_believed(scene: Scene, cloned: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trust(str(cloned), cloned.read_bytes())
+    asked("npm", os.environ)
+    recalled = cache.recall("npm", os.path.realpath("."), str(scene.home), os.environ)
+    cloned.unlink()
+    monkeypatch.setattr(module.cache, "recall", lambda *_: recalled)
+    assert [text for text, _ in rules(asked("npm", os.environ))] == ["default.test:443"]
+
+
+def test_a_warm_answer_starts_no_program(scene: Scene) -> None:
+    first = rules(asked("npm", os.environ))
+    marker = scene.home / "ran"
+    scene.tool("npm", f"touch {marker}; echo https://default.test/")
+    os.utime(scene.bin / "npm", ns=(1, 1))
+    assert rules(asked("npm", os.environ)) == first
+    assert marker.exists(), "the twin: a tool that changed is asked again"
+    marker.unlink()
+    assert rules(asked("npm", os.environ)) == first
+    assert not marker.exists()
