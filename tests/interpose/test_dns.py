@@ -117,6 +117,10 @@ def changed(message: bytes, place: int, value: int) -> bytes:
 GOOD_QUESTION = ask("one.test")
 GOOD = answer(GOOD_QUESTION, "one.test. 60 A 198.18.0.1")
 RECORD = len(GOOD_QUESTION)  # its pointer to the name, type, class, time to live, length, address
+LONG = [  # owners of 255 bytes and of one more, by a pointer at their end to the ten bytes of the name
+    GOOD[:RECORD] + b"".join(bytes([size]) + b"x" * size for size in (63, 63, 63, last)) + GOOD[RECORD:]
+    for last in (52, 53)
+]
 ALIAS = GOOD[: RECORD + 2] + b"\0\5\0\1" + bytes(4)  # up to the length: an alias of that name
 
 
@@ -139,6 +143,8 @@ ALIAS = GOOD[: RECORD + 2] + b"\0\5\0\1" + bytes(4)  # up to the length: an alia
         (changed(GOOD, RECORD + 1, 0), FOREIGN),
         (changed(GOOD, RECORD + 1, 4), FOREIGN),
         (changed(GOOD, RECORD + 1, RECORD), FOREIGN),
+        (LONG[0], NONE),
+        (LONG[1], FOREIGN),
         (ALIAS + b"\0\2\xc0\x10", NONE),
         (ALIAS + b"\0\3\xc0\x10\0", FOREIGN),
         (changed(GOOD, RECORD, 0xFF), FOREIGN),
@@ -159,6 +165,7 @@ SAMPLES = [
     answer(GOOD_QUESTION, "one.test. 60 CNAME two.test.", "two.test. 60 A 198.18.0.2", more=("x.test. 60 NS y.test.",)),
     answer(GOOD_QUESTION, *(f"one.test. 60 A 198.18.0.{number}" for number in range(20))),
     answer(GOOD_QUESTION, rcode=3),
+    LONG[1],
 ]
 
 
