@@ -97,6 +97,7 @@ def _sign(codesign: str, copies: Sequence[str]) -> None:
     try:
         subprocess.run(
             command,
+            env={},  # one of the user's variables names a program that it would run
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

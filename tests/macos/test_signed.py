@@ -30,6 +30,17 @@ def test_the_first_launch_signs_copies_and_leaves_what_was_installed(
     assert SIGNED not in Path(installed.helper).read_bytes()
 
 
+def test_the_signer_gets_no_variable_of_the_users(
+    installed: Parts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """codesign runs the program that CODESIGN_ALLOCATE names, and that may be a project's word."""
+    monkeypatch.setenv("CODESIGN_ALLOCATE", program(tmp_path / "planted", f"#!/bin/sh\n: > {tmp_path / 'canary'}\n"))
+    script = f'#!/bin/sh\n: > {tmp_path / "asked"}\n[ -z "$CODESIGN_ALLOCATE" ] || "$CODESIGN_ALLOCATE"\n'
+    assert signed_parts(installed, program(tmp_path / "signer", script)).unsigned == ""
+    assert (tmp_path / "asked").exists()
+    assert not (tmp_path / "canary").exists()
+
+
 def test_the_copies_are_beside_the_state_folder_and_only_ours(installed: Parts, codesign: str, state: Path) -> None:
     """INV-8: the state folder is hidden from the command, the library must not be."""
     parts = signed_parts(installed, codesign)
