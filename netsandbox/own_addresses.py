@@ -43,7 +43,12 @@ class OwnAddresses:
     def __call__(self) -> frozenset[Address]:
         now = self._clock()
         if now - self._read_at > FRESH_SECONDS:
-            found = parse_fib_trie(_read("/proc/net/fib_trie")) | parse_if_inet6(_read("/proc/net/if_inet6"))
+            try:
+                found = parse_fib_trie(_read("/proc/net/fib_trie")) | parse_if_inet6(_read("/proc/net/if_inet6"))
+            except OSError:  # no descriptor left, say: what was known stays; before that nobody is let through (INV-1)
+                if not self._known:
+                    raise
+                return self._known
             if found != self._known:  # the same object as long as nothing changed: callers compare by identity
                 self._known = found
             self._read_at = now
@@ -54,5 +59,5 @@ def _read(path: str) -> str:
     try:
         with open(path, encoding="utf-8") as file:
             return file.read()
-    except OSError:  # no IPv6, or a /proc without it: the guard's ranges still hold
+    except (FileNotFoundError, PermissionError):  # no IPv6, or a /proc without it: the guard's ranges still hold
         return ""

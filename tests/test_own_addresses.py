@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import resource
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -79,3 +82,33 @@ def test_they_are_read_again_after_a_while_and_the_object_changes_only_with_them
 
 def test_a_file_that_cannot_be_read_says_nothing(tmp_path: Path) -> None:
     assert own_addresses._read(str(tmp_path / "absent")) == ""
+
+
+@contextmanager
+def no_descriptor_left() -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@pytest.mark.attack(195)
+def test_without_a_descriptor_what_was_known_stays_closed() -> None:
+    """INV-1: a command that takes up every descriptor does not open the host's own addresses by that."""
+    now = [0.0]
+    own = OwnAddresses(lambda: now[0])
+    first = own()
+    now[0] = FRESH_SECONDS + 0.1
+    with no_descriptor_left():
+        assert own() is first
+    assert own() == first
+
+
+@pytest.mark.attack(195)
+def test_before_anything_is_known_a_question_that_fails_is_no_answer() -> None:
+    own = OwnAddresses(lambda: 0.0)
+    with no_descriptor_left(), pytest.raises(OSError, match="Too many open files"):
+        own()
+    assert "127.0.0.1" in {address.text for address in own()}

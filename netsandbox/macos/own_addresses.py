@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 
+from netsandbox.errors import HostError
 from netsandbox.own_addresses import FRESH_SECONDS
 from netsandbox.policy.ip import Address, parse
 
@@ -28,7 +29,7 @@ def parse_ifconfig(text: str) -> frozenset[Address]:
 
 
 class InterfaceAddresses:
-    """Called by the gate; the same object as long as nothing changed."""
+    """Called before the command runs, then by the gate; the same object as long as nothing changed."""
 
     def __init__(self, clock: Callable[[], float], program: str = IFCONFIG) -> None:
         self._clock = clock
@@ -42,6 +43,8 @@ class InterfaceAddresses:
             found = parse_ifconfig(self._ask())
             if found and found != self._known:  # nothing is no answer: every Mac has 127.0.0.1
                 self._known = found
+            if not self._known:  # a command that leaves no process to start must not be what keeps it so
+                raise HostError(f"{self._program} does not say which addresses this Mac has; nothing is let through")
             self._read_at = now
         return self._known
 

@@ -59,6 +59,8 @@ class MacSupervisor:
         try:
             self._refusals = Refusals(loop, log, system.log, tag, closed_port=reservation.closed.port)
             if reservation.mixed is not None and reservation.dns is not None:
+                own = system.own_addresses(loop.now)
+                own()  # while the command can do nothing against it
                 self._doors = MacDoors(
                     loop,
                     policy,
@@ -67,7 +69,7 @@ class MacSupervisor:
                     reservation.mixed,
                     reservation.dns,
                     token=reservation.token,
-                    own=system.own_addresses(loop.now),
+                    own=own,
                     parent=parent,
                 )
             if reservation.map is not None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from netsandbox.errors import HostError
 from netsandbox.macos.own_addresses import InterfaceAddresses, parse_ifconfig
 from netsandbox.policy.ip import parse
 
@@ -71,3 +72,13 @@ def test_what_was_known_stays_when_nothing_is_said(program: Path, tmp_path: Path
     program.unlink()
     now = 12.0
     assert addresses() is first
+
+
+def test_before_anything_is_known_a_question_that_fails_is_no_answer(program: Path, tmp_path: Path) -> None:
+    """INV-1: else a command that lets no process start would open the Mac's own addresses by that."""
+    (tmp_path / "printed").unlink()
+    addresses = InterfaceAddresses(lambda: 0.0, str(program))
+    with pytest.raises(HostError, match="does not say which addresses"):
+        addresses()
+    (tmp_path / "printed").write_text(PRINTED)
+    assert parse("192.0.2.7") in addresses()
