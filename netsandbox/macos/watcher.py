@@ -9,6 +9,7 @@ netsandbox/native_macos/watch.c: outside of the profile, nobody's child, and dea
 from __future__ import annotations
 
 import _signal
+import fcntl
 import os
 import sys
 
@@ -64,7 +65,10 @@ def children(table: bytes, family: Collection[int]) -> set[int]:
 
 def _table() -> bytes:
     """The system's processes; nothing where it does not say, and then the command itself is ended all the same."""
-    reader, writer = os.pipe()
+    reader, low = os.pipe()
+    # Out of the way: where it is the standard output already, a Mac would close it at exec.
+    writer = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, LIFE)
+    os.close(low)
     data = b""
     try:
         actions = [(os.POSIX_SPAWN_DUP2, writer, 1)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import subprocess
 import sys
 
@@ -42,3 +43,41 @@ def test_without_the_table_the_command_itself_is_ended(monkeypatch: pytest.Monke
         watcher.end_family(child.pid)
         assert child.wait(20) == -9
     watcher.end_family(child.pid)  # nobody any more
+
+
+# On a Mac a descriptor that is given its own number by posix_spawn(2) is closed at exec all the same.
+AS_ON_A_MAC = """\
+import os, sys
+from netsandbox.macos import watcher
+real = os.posix_spawn
+def spawn(path, words, environment, *, file_actions):
+    return real(path, words, environment, file_actions=[each for each in file_actions if each[1] != each[2]])
+os.posix_spawn = spawn
+watcher.main(sys.argv[1:])
+"""
+FAMILY = """\
+import subprocess, sys
+subprocess.Popen(["/bin/sh", "-c", "echo x >&2; exec sleep 60"])
+sys.stdin.read()
+"""
+
+
+def test_descendants_are_ended_with_the_supervisor_also_where_numbers_are_kept() -> None:
+    """INV-10: their table is read by a pipe that must not get one of the three standard numbers."""
+    life, held = os.pipe()
+    family = [sys.executable, "-c", FAMILY]
+    with subprocess.Popen(family, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as command:
+        assert command.stderr is not None
+        assert command.stderr.readline() == b"x\n"  # from the child, which has the other end as well
+        nothing = os.open(os.devnull, os.O_RDWR)
+        path = os.pathsep.join(sys.path)
+        words = [sys.executable, "-c", AS_ON_A_MAC, str(command.pid)]
+        actions = [(os.POSIX_SPAWN_DUP2, source, at) for at, source in enumerate((nothing, nothing, nothing, life))]
+        watching = os.posix_spawn(words[0], words, {"PYTHONPATH": path}, file_actions=actions)
+        assert os.waitpid(watching, 0)[1] == 0
+        os.close(life)
+        os.close(nothing)
+        os.close(held)
+        assert command.wait(20) == -9
+        assert select.select([command.stderr], [], [], 20)[0]  # ends when the child has, too
+        assert command.stderr.read() == b""
