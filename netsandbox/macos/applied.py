@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import _signal
 import errno
-import fcntl
 import os
 import time
 
 from netsandbox.errors import HostError
-from netsandbox.linux.launch import SIGPIPE, SIGXFSZ
 from netsandbox.macos.failure import failure
+from netsandbox.macos.spawning import spawn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
     from netsandbox.errors import NetsandboxError
 
-DESCRIPTORS = 6  # standard input, output, error; the plan, the report and the pipe that ends with us
 LONGEST_REPORT = 4096
 CONFINED = b"+"  # and nothing after it: the helper has become the command
 PATIENCE, PAUSE = 1.0, 0.005  # seconds for the watcher to do its work, and between two looks
@@ -151,20 +149,6 @@ def plan_bytes(profile: str, environment: Mapping[bytes, bytes]) -> bytes:
     if any(b"\0" in string for string in strings):
         raise HostError("a NUL byte in the profile or the environment; leave it out")
     return b"".join(string + b"\0" for string in strings)
-
-
-def spawn(program: str, words: Sequence[str], descriptors: Sequence[int]) -> int:
-    """*program* with an empty environment and *descriptors* as 0, 1, 2 and so on; its number."""
-    # Copies out of the way first: a source that is itself one of the targets would be overwritten before its turn.
-    sources = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, DESCRIPTORS) for fd in descriptors]
-    actions = [(os.POSIX_SPAWN_DUP2, source, number) for number, source in enumerate(sources)]
-    try:
-        return os.posix_spawn(
-            program, [program, *words], {}, file_actions=actions, setsigmask=[], setsigdef=[SIGPIPE, SIGXFSZ]
-        )
-    finally:
-        for source in sources:
-            os.close(source)
 
 
 def _cannot_start(error: OSError) -> NetsandboxError:

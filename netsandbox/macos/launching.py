@@ -11,7 +11,8 @@ import os
 
 from netsandbox.errors import HostError
 from netsandbox.file_rules import is_within
-from netsandbox.macos.applied import Applied, spawn
+from netsandbox.macos.applied import Applied
+from netsandbox.macos.spawning import spawn
 from netsandbox.record import record
 
 TYPE_CHECKING = False

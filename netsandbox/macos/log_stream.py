@@ -11,11 +11,10 @@ Rules kept here:
 from __future__ import annotations
 
 import _signal
-import fcntl
 import os
 import select
 
-from netsandbox.linux.launch import SIGPIPE, SIGXFSZ
+from netsandbox.macos.spawning import spawn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ SHELL = "/bin/sh"
 # leads, whose number is nobody else's.
 HOLD = """\
 exec 3>&1 >/dev/null
-"$@" >&3 3>&- &
+"$@" </dev/null >&3 3>&- &
 exec 3>&-
 read -r end
 kill -9 -$$
@@ -43,7 +42,7 @@ class LogStream:
         self._output, output = os.pipe()
         try:
             os.set_blocking(self._output, False)
-            self._pid = _spawn(words, held, output)
+            self._pid = _hold(words, held, output)
         except BaseException:
             self._close_pipes()
             raise
@@ -87,24 +86,9 @@ class LogStream:
         self._output = self._life = -1
 
 
-def _spawn(words: Sequence[str], held: int, output: int) -> int:
-    # Copies out of the way first: a source that is itself one of the targets would be overwritten before its turn.
-    sources = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3) for fd in (held, output)]
-    actions = [
-        (os.POSIX_SPAWN_DUP2, sources[0], 0),
-        (os.POSIX_SPAWN_DUP2, sources[1], 1),
-        (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
-    ]
+def _hold(words: Sequence[str], held: int, output: int) -> int:
+    nothing = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
     try:
-        return os.posix_spawn(
-            SHELL,
-            [SHELL, "-c", HOLD, SHELL, *words],
-            {},
-            file_actions=actions,
-            setpgroup=0,
-            setsigmask=[],
-            setsigdef=[SIGPIPE, SIGXFSZ],
-        )
+        return spawn(SHELL, ("-c", HOLD, SHELL, *words), (held, output, nothing), leads_group=True)
     finally:
-        for source in sources:
-            os.close(source)
+        os.close(nothing)

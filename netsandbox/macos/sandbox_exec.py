@@ -13,7 +13,8 @@ import os
 import sys
 
 from netsandbox.errors import HostError
-from netsandbox.macos.applied import LONGEST_REPORT, Applied, spawn
+from netsandbox.macos.applied import LONGEST_REPORT, Applied
+from netsandbox.macos.spawning import spawn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
