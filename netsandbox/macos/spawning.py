@@ -10,6 +10,7 @@ from netsandbox.linux.launch import SIGPIPE, SIGXFSZ
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
 
 def spawn(program: str, words: Sequence[str], descriptors: Sequence[int], *, leads_group: bool = False) -> int:
@@ -17,7 +18,7 @@ def spawn(program: str, words: Sequence[str], descriptors: Sequence[int], *, lea
     # Copies out of the way first: a source that is itself one of the targets would be overwritten before its turn.
     sources = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, len(descriptors)) for fd in descriptors]
     actions = [(os.POSIX_SPAWN_DUP2, source, number) for number, source in enumerate(sources)]
-    group = {"setpgroup": 0} if leads_group else {}
+    group: dict[str, Any] = {"setpgroup": 0} if leads_group else {}
     try:
         return os.posix_spawn(
             program, [program, *words], {}, file_actions=actions, setsigmask=[], setsigdef=[SIGPIPE, SIGXFSZ], **group
