@@ -1,7 +1,8 @@
 """The registries that a profile's tools use, as a layer of rules: what the user and the tools say, never the project.
 
-What only a project's file says counts once the user has trusted that file (`netsandbox trust .npmrc`), with the content
-that was read: a file that changed in between is not believed.
+The user's file that names a registry is shown to the command, though it may be a place of secrets: the tool could not
+use the registry without it. What only a project's file says counts once the user has trusted that file (`netsandbox
+trust .npmrc`), with the content that was read: a file that changed in between is not believed.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from netsandbox.audit.places import home
 from netsandbox.configuration.layer import Layer, Said
 from netsandbox.configuration.trust import is_trusted
 from netsandbox.errors import UsageError
+from netsandbox.file_rules import PathRule
 from netsandbox.policy.patterns import parse_domain
 from netsandbox.record import record
 from netsandbox.registries import cache, hosts
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from netsandbox.registries import Answer, Registry
 
 PLACE = ("network", "allow_domains")
+SHOWN = ("filesystem", "allow_read")
 _LARGEST = 1 << 20  # as `registries.files` has it
 
 
@@ -41,17 +44,30 @@ def asked(tool: str, environment: Mapping[str, str]) -> Asked:
     """The layer of one tool in the folder that we are in."""
     answer = _answer(tool, environment)
     rules: list[DomainRule] = []
+    shown: dict[str, PathRule] = {}
     notes, untrusted = list(answer.notes), []
     for each in answer.registries:
         if each.project and not _is_trusted(each, answer, environment):
             untrusted.append((each.pattern, each.origin))
             continue
+        origin, file = f"{tool} ({_short(each.origin)})", _file(each, answer)
         try:
-            rules.append(parse_domain(each.pattern, f"{tool} ({_short(each.origin)})"))
+            rules.append(parse_domain(each.pattern, origin))
         except UsageError as error:
             notes.append(str(error))
-    items = tuple((rule.text, rule.origin) for rule in rules)
-    return Asked(Layer(tool, {PLACE: Said(tuple(rules), items)} if rules else {}), tuple(notes), tuple(untrusted))
+            continue
+        if file is not None and not each.project:
+            shown.setdefault(file, PathRule(file, origin))
+    return Asked(_layer(tool, rules, list(shown.values())), tuple(notes), tuple(untrusted))
+
+
+def _layer(tool: str, rules: list[DomainRule], shown: list[PathRule]) -> Layer:
+    values = {}
+    if rules:
+        values[PLACE] = Said(tuple(rules), tuple((rule.text, rule.origin) for rule in rules))
+    if shown:
+        values[SHOWN] = Said(tuple(shown), tuple((rule.path, rule.origin) for rule in shown))
+    return Layer(tool, values)
 
 
 def project_registries(tool: str, environment: Mapping[str, str]) -> list[tuple[str, str, str]]:

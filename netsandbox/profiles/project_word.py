@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from netsandbox.configuration.places import PROJECT_FILE
+from netsandbox.configuration.places import PROJECT_FILES
 from netsandbox.profiles.asked import project_registries
 from netsandbox.profiles.library import Library
 from netsandbox.profiles.shelf import OF_PROJECTS, own
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 
 def is_configuration(path: str) -> bool:
-    return os.path.basename(path) == PROJECT_FILE or is_of_profiles(path)
+    whole = os.path.abspath(path)
+    return any(whole.endswith(f"/{name}") for name in PROJECT_FILES) or is_of_profiles(path)
 
 
 def is_of_profiles(path: str) -> bool:

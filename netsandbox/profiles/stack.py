@@ -12,13 +12,14 @@ import os
 
 from netsandbox.configuration.document import parsed, read
 from netsandbox.configuration.keys import KEYS
+from netsandbox.configuration.layer import Layer
 from netsandbox.configuration.places import is_profile_name, project_folders
 from netsandbox.configuration.settings import merge
 from netsandbox.configuration.trust import is_trusted
 from netsandbox.policy.policy import FILTERED
 from netsandbox.profiles.detection import detected, own_rules
 from netsandbox.profiles.library import Library
-from netsandbox.profiles.profile import profile_of
+from netsandbox.profiles.profile import Profile, profile_of
 from netsandbox.profiles.shelf import BASE, PROJECTS, YOURS, find, own
 from netsandbox.profiles.unknown import unknown
 from netsandbox.record import record
@@ -28,14 +29,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-    from netsandbox.configuration.layer import Layer
-    from netsandbox.profiles.profile import Profile
     from netsandbox.profiles.shelf import Shelved
 
 NAMED = ("sandbox", "profiles")
 AUTO_DETECT = ("profiles", "auto_detect")
 DETECT = ("profiles", "detect")
 MODE = ("network", "mode")
+WRITE = ("filesystem", "allow_write")
 
 
 @record
@@ -77,6 +77,7 @@ class Pick:
     level: int
     origin: str = ""  # what named it, for an error
     trusted: bool = True
+    detected: bool = False
 
 
 def stacked(files: Sequence[Layer], wanted: Wanted) -> Stack:
@@ -85,8 +86,12 @@ def stacked(files: Sequence[Layer], wanted: Wanted) -> Stack:
     shelf = own()
     picks = [*_base(shelf), *_detected(files, wanted, shelf, library), *_named(files)]
     picks += [Pick(name, "named on the command line", len(files)) for name in wanted.names]
-    used = [(pick.level, _load(pick, library)) for pick in _highest(picks)]
+    picks = _highest(picks)
+    used = [(pick.level, _load(pick, library)) for pick in picks]
     library.close()
+    meant = [each.profile.layer for pick, (_, each) in zip(picks, used, strict=True) if not pick.detected]
+    if not any(WRITE in layer.values for layer in (*files, *meant)):
+        used = [(level, _without_confining(each)) for level, each in used]
     levels = range(len(files) + 1)
     groups = [[each for level, each in used if level == wanted_level] for wanted_level in levels]
     asked = _Registries(_mode(groups, files, wanted), asks=wanted.ask)
@@ -135,7 +140,7 @@ def _detected(files: Sequence[Layer], wanted: Wanted, shelf: dict[str, Shelved],
     if not wanted.detect or (said is not None and said.value is False):
         return []
     found = detected(detection_rules(files, shelf, library), project_folders())
-    return [Pick(name, f"detected by {file}", 0) for name, file in found.items()]
+    return [Pick(name, f"detected by {file}", 0, detected=True) for name, file in found.items()]
 
 
 def _named(files: Sequence[Layer]) -> list[Pick]:
@@ -162,6 +167,14 @@ def _load(pick: Pick, library: Library) -> Used:
         document, lines = parsed(found.path, data)
         trusted = pick.trusted and is_trusted(found.path, data)
     return Used(profile_of(found.name, found.path, document, lines, trusted=trusted), found.owner, pick.why)
+
+
+def _without_confining(used: Used) -> Used:
+    """What a project's files call for never confines writing: it says what stays writable if somebody does."""
+    layer = used.profile.layer
+    rest = {place: said for place, said in layer.values.items() if place != WRITE}
+    profile = Profile(**{**vars(used.profile), "layer": Layer(layer.path, rest, layer.trusted)})
+    return Used(profile, used.owner, used.why)
 
 
 def _mode(groups: list[list[Used]], files: Sequence[Layer], wanted: Wanted) -> object:

@@ -10,7 +10,7 @@ import pytest
 
 from netsandbox.configuration.trust import trust
 from netsandbox.profiles import asked as module
-from netsandbox.profiles.asked import PLACE, Asked, asked, project_registries
+from netsandbox.profiles.asked import PLACE, SHOWN, Asked, asked, project_registries
 from netsandbox.registries import cache
 from tests.profiles.conftest import Scene
 
@@ -30,6 +30,19 @@ def test_the_tools_own_default(scene: Scene) -> None:
 def test_the_users_file_with_its_line(scene: Scene) -> None:
     scene.file("~/.npmrc", "; mine\nregistry=https://company.test:8443/npm/\n")
     assert rules(asked("npm", os.environ)) == [("company.test:8443", "npm (~/.npmrc:2)")]
+
+
+def test_the_users_file_that_names_a_registry_is_shown_and_no_other(scene: Scene) -> None:
+    """It may hold a token, so it is shown only where the tool needs it to find the registry."""
+    scene.file("~/.npmrc", "//default.test/:_authToken=secret\n")
+    assert SHOWN not in asked("npm", os.environ).layer.values
+    file = scene.file("~/.npmrc", "registry=https://company.test/\n")
+    assert asked("npm", os.environ).layer.values[SHOWN].items == ((str(file), "npm (~/.npmrc:1)"),)
+
+
+def test_a_projects_file_is_never_shown_by_its_own_word(scene: Scene, cloned: Path) -> None:
+    trust(str(cloned), cloned.read_bytes())
+    assert SHOWN not in asked("npm", os.environ).layer.values
 
 
 def test_the_layer_is_made_of_what_is_shown(scene: Scene) -> None:

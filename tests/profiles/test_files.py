@@ -53,7 +53,7 @@ def test_what_is_detected_passes_no_secret_and_opens_no_socket_and_sets_no_mode(
     found = profile(name)
     if found.detect:
         said = {".".join(place) for place in merge([found.layer]).values}
-        assert said <= {"filesystem.allow_read", "filesystem.allow_write"}
+        assert said <= {"filesystem.allow_write"}
         assert found.registries
     assert not (found.detect and name in AGENTS)
 

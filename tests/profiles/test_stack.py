@@ -144,6 +144,29 @@ def test_a_users_base_counts_in_every_run(scene: Scene) -> None:
     assert stack.kept == (str(scene.own / "base.toml"),)
 
 
+WRITE = ("filesystem", "allow_write")
+
+
+@pytest.mark.parametrize(
+    ("files", "words", "confined"),
+    [
+        ([], (), []),
+        ([], ("claude",), ["~/.npm", "~/.claude"]),
+        ([], ("node",), ["~/.npm"]),
+        (["[filesystem]\nallow_write = []\n"], (), ["~/.npm"]),
+        (["[sandbox]\nprofiles = ['claude']\n"], (), ["~/.npm", "~/.claude"]),
+    ],
+)
+def test_what_is_detected_never_confines_writing_by_itself(
+    scene: Scene, files: list[str], words: tuple[str, ...], confined: list[str]
+) -> None:
+    scene.file("package.json")
+    stack = stacked([layer(text) for text in files], Wanted(words, mode="online"))
+    said = merge(stack.layers).values.get(WRITE)
+    assert (said is not None) is bool(confined)
+    assert set(confined) <= {item for item, _ in (said.items if said else ())}
+
+
 SHOP = '[profile]\nregistries = ["npm"]\n[network]\nallow_domains = ["s.test"]\ndeny_domains = ["d.test"]\n'
 
 
