@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from netsandbox.audit.places import list_sessions, session_dir, sessions_dir
 from netsandbox.audit.sweep import forget_dead_control
-from netsandbox.audit.table import safe
+from netsandbox.audit.tame import safe
 from netsandbox.control import STATUS, STOP
 from netsandbox.control_reply import MAX_REPLY
 from netsandbox.control_socket import connect, is_trusted, peer_pid

@@ -22,6 +22,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    Observer = Callable[[str, Mapping[str, object]], None]
+
 DEFAULT_CAP = 64 * 1024 * 1024
 DEFAULT_KEEP = 7
 MAX_DENIED = 256
@@ -50,6 +52,7 @@ class AuditLog:
         "denied",
         "denied_others",
         "failed",
+        "observer",
         "path",
         "session",
     )
@@ -59,6 +62,7 @@ class AuditLog:
         self.path = path
         self.session = session
         self.failed: str | None = None
+        self.observer: Observer | None = None  # hears of each denial, after it was written; raises nothing
         self.counts: dict[tuple[str, object], int] = {}  # (event, verdict) -> records, folded ones by their count
         self.denied: dict[
             DeniedKey, int
@@ -98,6 +102,12 @@ class AuditLog:
     def write(self, event: str, **fields: object) -> bool:
         """Append one record. False: it is not in the log, so what it describes must not happen."""
         self._count(event, fields)
+        written = self._write(event, fields)
+        if self.observer is not None and fields.get("verdict") == entry.DENY:
+            self.observer(event, fields)
+        return written
+
+    def _write(self, event: str, fields: Mapping[str, object]) -> bool:
         if self.failed is not None or not self._ready():
             return False
         line = self._next(event, fields)

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from netsandbox.audit.entry import DENY
 from netsandbox.audit.reader import Record
 from netsandbox.audit.summary import Denied, Summary
+from netsandbox.audit.tame import safe
 from netsandbox.audit.verify import Report
 
 RED, GREEN, DIM, RESET = "\x1b[31m", "\x1b[32m", "\x1b[2m", "\x1b[0m"
@@ -19,19 +20,6 @@ _SHOWN = (
     *("bytes_up", "bytes_down", "ms", "count", "qtype", "outcome", "status", "hint", "detail"),
 )
 _UNIT = 1024
-
-
-def safe(value: object) -> str:
-    """*value* as printable ASCII, everything else escaped."""
-    text = str(value)
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(char if " " <= char <= "~" else _escape(char) for char in text)
-
-
-def _escape(char: str) -> str:
-    code = ord(char)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def paint(text: str, colour: str, *, coloured: bool) -> str:

@@ -9,7 +9,7 @@ import shlex
 
 from netsandbox_portmap.window import span
 
-from netsandbox.audit.table import safe
+from netsandbox.audit.tame import safe
 from netsandbox.linux.endpoint import place
 from netsandbox.live_status import Status
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from netsandbox.audit.table import safe
+from netsandbox.audit.tame import safe
 from netsandbox.doctor import judgement
 from netsandbox.doctor.check import MISSING, OK, Check
 from netsandbox.doctor.jail import Finding

@@ -1,14 +1,8 @@
-"""The few lines that a session's localhost has for the user: a bind that was refused, a port that cannot be shown.
-
-Standard error is the command's, and its reader may be slow or gone: a line that would have to wait is left out, since
-every door of the session would wait with it.
-"""
+"""The few lines that a session's localhost has for the user: a bind that was refused, a port that cannot be shown."""
 
 from __future__ import annotations
 
-import os
-import select
-
+from netsandbox import aside
 from netsandbox.linux.endpoint import needs_capability, place
 
 TYPE_CHECKING = False
@@ -40,10 +34,4 @@ class Notices:
         if text in self._said or len(self._said) >= MOST_LINES:
             return
         self._said.add(text)
-        try:
-            watch = select.poll()
-            watch.register(self._stderr, select.POLLOUT)
-            if watch.poll(0):
-                os.write(self._stderr, f"netsandbox: {text}\n".encode())
-        except (OSError, ValueError):  # nobody reads it
-            pass
+        aside.say(self._stderr, text)

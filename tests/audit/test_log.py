@@ -308,3 +308,15 @@ def test_176_a_file_that_cannot_be_asked_for_its_state_denies(path: Path, monkey
         assert log.write("egress", verdict="allow") is False
     assert log.failed == "Input/output error"
     log.close()
+
+
+def test_an_observer_hears_of_each_denial_after_it_is_in_the_file_and_of_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    log = AuditLog.open(str(path), "s")
+    heard: list[tuple[str, object, bool]] = []
+    log.observer = lambda event, fields: heard.append((event, fields["host"], b"a.test" in path.read_bytes()))
+    log.write("egress", verdict="allow", reason="rule", host="b.test")
+    assert heard == []
+    log.write("egress", verdict="deny", reason="not-allowed", host="a.test")
+    assert heard == [("egress", "a.test", True)]
+    log.close()

@@ -28,13 +28,6 @@ def test_172_no_field_can_write_to_the_terminal(text: str, name: str, event: str
     assert shown.isprintable()
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"), [("\x1b[2J", "\\x1b[2J"), ("\u202e", "\\u202e"), ("\U0001f600", "\\U0001f600")]
-)
-def test_what_is_escaped_can_still_be_told_apart(text: str, shown: str) -> None:
-    assert table.safe(text) == shown
-
-
 def test_a_row_says_when_what_where_and_why() -> None:
     row = table.row(
         {**RECORD, "verdict": "deny", "host": "evil.test", "port": 443, "reason": "not-allowed"}, coloured=False
