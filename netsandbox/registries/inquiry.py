@@ -49,6 +49,12 @@ class Inquiry:
         self.notes: list[str] = []
         self.consulted: dict[str, str] = {}
         self._environment = environment
+        self._project = self._root()
+
+    def _root(self) -> str:
+        """Where the project begins: of the folder and those above it the highest that is a repository, if any is."""
+        found = [each for each in self.upward() if os.path.lexists(os.path.join(each, ".git"))]
+        return found[-1] if found else self.folder
 
     def note(self, text: str) -> None:
         """A line for the user; not without end."""
@@ -132,10 +138,10 @@ class Inquiry:
 
     def program(self, name: str) -> str | None:
         """Where the tool is, outside of the project."""
-        for folder in programs.safe_path(self.variable("PATH") or "", self.folder):
+        for folder in programs.safe_path(self.variable("PATH") or "", self._project):
             path = os.path.join(folder, name)
             self._consult(path)
-            if os.access(path, os.X_OK) and os.path.isfile(path) and not programs.is_inside(path, self.folder):
+            if os.access(path, os.X_OK) and os.path.isfile(path) and not programs.is_inside(path, self._project):
                 return path
         return None
 
@@ -156,7 +162,7 @@ class Inquiry:
         return [said] if last.startswith(("http://", "https://")) else []
 
     def tool_environment(self) -> dict[str, str]:
-        return {**programs.tool_environment(self._environment, self.folder), "HOME": self.home}
+        return {**programs.tool_environment(self._environment, self._project), "HOME": self.home}
 
     def unanswered(self, what: str) -> None:
         """A note, and the answer is not kept for long."""
@@ -189,5 +195,5 @@ class Inquiry:
             owner = os.stat(path).st_uid
         except OSError:
             return True
-        inside = programs.is_inside(path, self.folder) and not programs.is_inside(self.home, self.folder)
+        inside = programs.is_inside(path, self._project) and not programs.is_inside(self.home, self._project)
         return inside or owner not in (0, os.getuid())

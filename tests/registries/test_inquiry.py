@@ -37,6 +37,23 @@ def test_a_file_in_the_project_is_the_projects_whoever_names_it(scene: Scene) ->
     assert [text.project for text in found if text] == [True, True, False]
 
 
+def test_in_a_folder_of_a_repository_the_whole_of_it_is_the_project(scene: Scene) -> None:
+    """A session that was started at its root may have written its virtual environment."""
+    canary = scene.home / "canary"
+    scene.tool("pip", f": > {canary}; echo planted", scene.project / ".venv" / "bin")
+    scene.tool("pip", 'echo "$PATH"')
+    conf = scene.write(".venv/pip.conf", "[global]\nindex-url = https://evil.example/simple\n")
+    (scene.project / "part" / ".git").mkdir(parents=True)  # a repository within
+    path = f"{scene.project}/.venv/bin:{scene.bin}:/bin"
+    (scene.project / ".git").mkdir()
+    inquiry = Inquiry(str(scene.project / "part"), {**scene.environment, "PATH": path}, str(scene.home))
+    assert inquiry.ask("pip") == f"{scene.bin}:/bin"
+    assert not canary.exists()
+    text = inquiry.text(str(conf))
+    assert text is not None
+    assert text.project
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file away")
 def test_a_file_of_a_stranger_is_not_believed(scene: Scene) -> None:
     file = scene.write("~/.npmrc", "")
