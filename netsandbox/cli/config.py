@@ -10,7 +10,7 @@ from netsandbox.cli.output import put
 from netsandbox.configuration.document import read_layer
 from netsandbox.configuration.effective import effective_layers
 from netsandbox.configuration.keys import KEYS
-from netsandbox.configuration.places import project_file, user_file
+from netsandbox.configuration.places import project_files, user_files
 from netsandbox.configuration.schema import schema
 from netsandbox.configuration.settings import merge
 from netsandbox.errors import UsageError
@@ -27,15 +27,21 @@ OPTIONS = (
     Option("json", FLAG, "", "", "for programs"),
     Option("help", FLAG, "h", "", "this text"),
 )
-WORDS = {"show": (), "validate": FILES, "schema": ()}
+VERBS = ("list-paths", "add-path", "remove-path", "edit")
+WORDS = {
+    **{"show": (), "validate": FILES, "schema": ()},
+    **{"list-paths": (), "add-path": FILES, "remove-path": FILES, "edit": ()},
+}
 USAGE = """\
 usage: netsandbox config show [--config FILE] [--json]
        netsandbox config validate [FILE]
        netsandbox config schema
+       netsandbox config list-paths | add-path PATH | remove-path PATH | edit
 
 show: your file, the project's and that of --config, laid over one another; each value with the line it comes from.
 validate: say whether the files, or FILE, can be used. schema: print the JSON Schema of such files, for editors.
-Exit status: 0 fine, 2 a file cannot be used."""
+The others are about your own list of what sessions in this folder may write, which no command can change.
+Exit status: 0 fine, 1 the path was not listed, 2 a file cannot be used."""
 
 
 def main(arguments: list[str]) -> int:
@@ -44,8 +50,12 @@ def main(arguments: list[str]) -> int:
     if "help" in parsed.flags:
         return print_help(USAGE, OPTIONS)
     verb, *words = parsed.words or [""]
+    if verb in VERBS and parsed.command is None:
+        from netsandbox.cli.config_paths import act
+
+        return act(verb, words)
     if parsed.command is not None or verb not in ("show", "validate", "schema") or len(words) > (verb == "validate"):
-        raise UsageError("config takes a verb; write `netsandbox config show`, `config validate` or `config schema`")
+        raise UsageError(f"config takes a verb; write `netsandbox config` and one of {', '.join(WORDS)}")
     if verb == "schema":
         put(json.dumps(schema(), indent=2))
         return 0
@@ -53,7 +63,7 @@ def main(arguments: list[str]) -> int:
         read_layer(words[0])
         put(f"{words[0]}: can be used")
         return 0
-    layers = effective_layers(user_file(), project_file(), parsed.values.get("config"))
+    layers = effective_layers(user_files(), project_files(), parsed.values.get("config"))
     if verb == "validate":
         put("\n".join(f"{layer.path}: can be used" for layer in layers) or "there is no configuration")
         return 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from netsandbox.configuration.places import PROJECT_FILE
+from netsandbox.configuration.places import PROJECT_FILES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,5 +21,5 @@ def ignored_lines(ignored: Iterable[tuple[str, str]]) -> list[str]:
 
 def _line(file: str, names: list[str]) -> str:
     shown = ascii(file)[1:-1]
-    word = "" if os.path.basename(file) == PROJECT_FILE else f" {shown}"
+    word = "" if any(os.path.abspath(file).endswith(f"/{name}") for name in PROJECT_FILES) else f" {shown}"
     return f"{shown} would open {', '.join(names)}; ignored until you run `netsandbox trust{word}`"

@@ -7,7 +7,7 @@ import sys
 
 from netsandbox.cli.localhost_options import localhost_of
 from netsandbox.cli.options import DOMAINS, FLAG, LIST, PROFILES, SWITCHES, VALUE, VARIABLES, Option
-from netsandbox.configuration.places import project_file, user_file
+from netsandbox.configuration.places import project_files, user_files
 from netsandbox.errors import UsageError
 from netsandbox.file_rules import FileRules
 from netsandbox.settings import RunSettings
@@ -68,13 +68,14 @@ MODES = ("offline", "localhost", "online")
 
 def read_config(parsed: Parsed) -> Settings | None:
     """What the user's file, the project's, that of --config and profiles say together; None when there is nothing."""
-    user = project = None
+    user: tuple[str, ...] = ()
+    project: tuple[str, ...] = ()
     detect = "no-config" not in parsed.flags and "no-detect" not in parsed.flags
     if "no-config" not in parsed.flags:
-        user, project = user_file(), project_file()
+        user, project = user_files(), project_files()
     named = parsed.values.get("config")
     names = tuple(parsed.all("profile"))
-    if user is project is named is None and not names:
+    if not (user or project or names) and named is None:
         from netsandbox.profiles.detection import anything_here
 
         if not detect or not anything_here():

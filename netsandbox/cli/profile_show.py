@@ -8,7 +8,7 @@ import json
 from netsandbox.cli.config import as_json, lines
 from netsandbox.cli.output import put
 from netsandbox.configuration.effective import effective_layers
-from netsandbox.configuration.places import is_profile_name, project_file, project_folders, user_file
+from netsandbox.configuration.places import is_profile_name, project_files, project_folders, user_files
 from netsandbox.configuration.settings import merge
 from netsandbox.profiles.detection import detected
 from netsandbox.profiles.library import Library
@@ -107,7 +107,7 @@ def _json(used: Used, stack: Stack) -> dict[str, object]:
 
 def _found_here() -> dict[str, str]:
     library = Library()
-    rules = detection_rules(effective_layers(user_file(), project_file(), None), own(), library)
+    rules = detection_rules(effective_layers(user_files(), project_files(), None), own(), library)
     library.close()
     return detected(rules, project_folders())
 

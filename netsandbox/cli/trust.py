@@ -8,7 +8,7 @@ from netsandbox.cli.help import print_help
 from netsandbox.cli.options import FILES, FLAG, Option, parse
 from netsandbox.cli.output import put
 from netsandbox.configuration.document import layer_of, parsed, read
-from netsandbox.configuration.places import project_file
+from netsandbox.configuration.places import project_files
 from netsandbox.configuration.settings import merge
 from netsandbox.configuration.trust import distrust, is_trusted, trust, trusted_paths
 from netsandbox.errors import UsageError
@@ -47,12 +47,12 @@ def main(arguments: list[str]) -> int:
         return 0
     if parsed.command is not None or len(parsed.words) > 1:
         raise UsageError("trust takes one file; write `netsandbox trust FILE`")
-    path = parsed.words[0] if parsed.words else project_file()
-    if path is None:
+    paths = tuple(parsed.words) or project_files()
+    if not paths:
         raise UsageError("this project has no .netsandbox.toml; write `netsandbox trust FILE` for another file")
     if "forget" in parsed.flags:
-        return 0 if distrust(path) else 1
-    return _decide(path, asking="yes" not in parsed.flags)
+        return 0 if sum(map(distrust, paths)) else 1
+    return max(_decide(path, asking="yes" not in parsed.flags) for path in paths)
 
 
 def _decide(path: str, *, asking: bool) -> int:

@@ -1,4 +1,4 @@
-"""A TOML file becomes a layer.
+"""A TOML file, or a JSON file of other sandboxes, becomes a layer.
 
 Rules kept: a file that cannot be read, an unknown table or key, a value of the wrong type and a rule that is not
 plainly one are each an error that names file and line, and the command never starts; nothing is skipped, guessed or
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     Lines = Mapping[tuple[str | int, ...], int]
     Tables = Mapping[str, Mapping[str, Key]]
 
+JSON = ".json"
 SIZE_LIMIT = 64 * 1024 * 1024
 
 
@@ -45,6 +46,10 @@ def layer_of(path: str, data: bytes, *, trusted: bool = True) -> Layer:
 def parsed(path: str, data: bytes) -> tuple[dict[str, Any], Lines]:
     """The tables of a file and the line of each value: plain values, which can be kept and read again (pure)."""
     text = _decode(path, data)
+    if path.endswith(JSON):
+        from netsandbox.configuration.json_document import parsed_json
+
+        return parsed_json(path, text)
     document = _parse(path, text)
     if not document:
         raise UsageError(f"{path}: the file says nothing; write a [network] table, or remove the file")

@@ -1,28 +1,34 @@
 """Which files count for a run, read and laid over one another.
 
-the user's  <  the project's, as far as it is trusted  <  the one named by --config  <  the command line
+the user's  <  the user's list of paths of this folder  <  those of the project, as far as each is trusted
+            <  the one named by --config  <  the command line
 
 Profiles lie between them: `netsandbox.profiles.stack` says where.
 """
 
 from __future__ import annotations
 
+from netsandbox.audit.places import home
 from netsandbox.configuration.document import layer_of, read, read_layer
+from netsandbox.configuration.path_list import list_layer
+from netsandbox.configuration.places import is_list
 from netsandbox.configuration.settings import Settings, merge, settings
 from netsandbox.configuration.trust import is_trusted
 from netsandbox.profiles.stack import Wanted, stacked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from netsandbox.configuration.layer import Layer
 
 ALONE = Wanted(detect=False)
 
 
-def effective(user: str | None, project: str | None, named: str | None, wanted: Wanted = ALONE) -> Settings:
+def effective(user: Sequence[str], project: Sequence[str], named: str | None, wanted: Wanted = ALONE) -> Settings:
     """The project's file may be written by a command: changed, it is not trusted any more."""
     stack = stacked(effective_layers(user, project, named), wanted)
-    found = settings(merge(stack.layers), filter(None, (user, named, *stack.kept)))
+    found = settings(merge(stack.layers), filter(None, (*user, named, *stack.kept)))
     return Settings(
         **{
             **vars(found),
@@ -33,18 +39,26 @@ def effective(user: str | None, project: str | None, named: str | None, wanted: 
     )
 
 
-def effective_layers(user: str | None, project: str | None, named: str | None) -> list[Layer]:
-    """From the lowest to the highest."""
-    found: list[Layer] = []
-    if user is not None:
-        found.append(layer_of(user, read(user, regular=True)))
-    if project is not None:
-        data = read(project, regular=True)  # once: what is judged is what is used
-        layer = layer_of(project, data, trusted=is_trusted(project, data))
-        found = [layer] if _stands_alone(layer) else [*found, layer]
+def effective_layers(user: Sequence[str], project: Sequence[str], named: str | None) -> list[Layer]:
+    """From the lowest to the highest; *user* and *project* are too."""
+    found = [_own_layer(path) for path in user]
+    of_project = [_project_layer(path) for path in project]
+    if any(map(_stands_alone, of_project)):
+        found = [layer for layer in found if is_list(layer.path)]
+    found += of_project
     if named is not None:
         found.append(read_layer(named))
     return found
+
+
+def _own_layer(path: str) -> Layer:
+    data = read(path, regular=True)
+    return list_layer(path, data, home) if is_list(path) else layer_of(path, data)
+
+
+def _project_layer(path: str) -> Layer:
+    data = read(path, regular=True)  # once: what is judged is what is used
+    return layer_of(path, data, trusted=is_trusted(path, data))
 
 
 def _stands_alone(project: Layer) -> bool:

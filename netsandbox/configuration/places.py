@@ -11,6 +11,9 @@ from netsandbox.audit.places import home, state_home
 
 USER_FILE = "config.toml"
 PROJECT_FILE = ".netsandbox.toml"
+AGENTS_FOLDER = ".agent-os"
+# Of one folder all of these count, from the lowest to the highest: those of other sandboxes, then our own.
+PROJECT_FILES = (f"{AGENTS_FOLDER}/sandbox-config.json", ".claude-sandbox.json", ".sandbox.toml", PROJECT_FILE)
 REPOSITORY = ".git"
 
 
@@ -37,13 +40,43 @@ def user_file() -> str | None:
     return path if os.path.lexists(path) else None
 
 
-def project_file() -> str | None:
-    """That of the project we are in: of the nearest of its folders that has one."""
+def user_files() -> tuple[str, ...]:
+    """That, and the list of paths that the user keeps about the folder we are in."""
+    found = (user_file(), list_file() if os.path.isdir(_lists()) else None)
+    return tuple(path for path in found if path is not None and os.path.lexists(path))
+
+
+def list_file() -> str | None:
+    """Where the user's list of paths of this folder is, or would be; None: we are nowhere."""
+    from netsandbox.configuration.path_list import list_name
+
+    try:
+        return os.path.join(_lists(), list_name(os.fsencode(os.path.realpath(os.getcwd()))))
+    except OSError:  # it was removed
+        return None
+
+
+def is_list(path: str) -> bool:
+    return os.path.dirname(path) == _lists()
+
+
+def _lists() -> str:
+    return os.path.join(config_home(), "projects")
+
+
+def project_files() -> tuple[str, ...]:
+    """Those of the project we are in: of the nearest of its folders that has any."""
     for folder in project_folders():
-        path = os.path.join(folder, PROJECT_FILE)
-        if os.path.lexists(path):
-            return path
-    return None
+        found = tuple(path for name in PROJECT_FILES if os.path.lexists(path := os.path.join(folder, name)))
+        if found:
+            return found
+    return ()
+
+
+def folder_of(path: str) -> str:
+    """Where relative paths in the file begin: its folder; of a file in a folder of agents, the project."""
+    folder = os.path.dirname(os.path.abspath(path))
+    return os.path.dirname(folder) if os.path.basename(folder) == AGENTS_FOLDER else folder
 
 
 def project_folders() -> list[str]:

@@ -8,7 +8,7 @@ from netsandbox_portmap import window
 
 from netsandbox.audit.places import home
 from netsandbox.configuration.entry import too_long
-from netsandbox.configuration.places import is_profile_name
+from netsandbox.configuration.places import folder_of, is_profile_name
 from netsandbox.errors import UsageError
 from netsandbox.file_rules import PathRule, path_rule
 from netsandbox.localhost import settings as localhost
@@ -88,7 +88,7 @@ def path(entry: Entry) -> str:
 
 def paths(entry: Entry) -> tuple[PathRule, ...]:
     """`~` is the user's home; a relative path is one of the folder that the file is in."""
-    base = os.path.dirname(os.path.abspath(entry.path))
+    base = folder_of(entry.path)
     return tuple(path_rule(text, origin, base, home) for text, origin in entry.items(str, '["~/.cache"]'))
 
 

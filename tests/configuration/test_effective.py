@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from netsandbox.configuration.effective import effective
-from netsandbox.configuration.places import project_file, user_file
+from netsandbox.configuration.places import list_file, project_files, user_file, user_files
 from netsandbox.configuration.settings import Settings
 from netsandbox.configuration.trust import trust
 from netsandbox.errors import UsageError
 
 
 def found(named: str | None = None) -> Settings:
-    return effective(user_file(), project_file(), named)
+    return effective(user_files(), project_files(), named)
 
 
 def allowed(settings: Settings) -> list[str]:
@@ -82,3 +82,45 @@ def test_other_spellings_are_the_same_word(says: Callable[..., None], homes: Pat
         project_file="[sandbox]\nnetwork = 'localhost'\n",
     )
     assert (found().mode, found().audit_log, found().shell) == ("localhost", f"{homes}/home/audit.jsonl", "/bin/zsh")
+
+
+def test_the_files_of_a_project_are_laid_over_one_another_each_with_its_own_trust(project: Path) -> None:
+    (project / ".claude-sandbox.json").write_text('{"network_ports": [5432],\n "environment": {"A": "json", "B": "b"}}')
+    (project / ".sandbox.toml").write_text("[shell]\nset_env = { A = 'sx' }\n[network]\nmode = 'offline'\n")
+    assert found().localhost.connect_host == ()
+    assert {origin for _, origin in found().ignored} == {
+        f"{project}/.claude-sandbox.json:1",
+        f"{project}/.claude-sandbox.json:2",
+        f"{project}/.sandbox.toml:2",
+    }
+    for name in (".claude-sandbox.json", ".sandbox.toml"):
+        trust(str(project / name), (project / name).read_bytes())
+    assert found().localhost.connect_host == (5432,)
+    assert dict(found().set_env) == {"A": "sx", "B": "b"}
+    assert found().mode == "offline"
+
+
+def test_the_users_list_of_a_folder_lies_above_his_file_and_is_kept_from_commands(
+    says: Callable[..., None], project: Path
+) -> None:
+    says(user="[filesystem]\nallow_write = ['/u']\n", project_file="[sandbox]\ninherit_global = false\n")
+    path = Path(list_file() or "")
+    path.parent.mkdir()
+    path.write_text("# mine\n\n~/x/\n/y\n")
+    home = os.environ["HOME"]
+    rules = [("/u", f"{user_file()}:2"), (f"{home}/x", f"{path}:3"), ("/y", f"{path}:4")]
+    assert [(rule.path, rule.origin) for rule in found().allow_write or ()] == rules
+    assert found().kept == (user_file(), str(path))
+    own = project / ".netsandbox.toml"
+    trust(str(own), own.read_bytes())  # leaves the global file out, and that alone
+    assert [(rule.path, rule.origin) for rule in found().allow_write or ()] == rules[1:]
+    path.write_text("# nothing\n")
+    assert found().allow_write is None
+
+
+def test_a_list_that_cannot_be_read_is_an_error(project: Path) -> None:
+    path = Path(list_file() or "")
+    path.parent.mkdir(parents=True)
+    path.write_text("/fine\nrelative\n")
+    with pytest.raises(UsageError, match=rf"Failed to parse config file\. File: {path}\. Line 2: Invalid path format"):
+        found()

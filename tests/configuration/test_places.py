@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 
@@ -9,10 +10,14 @@ import pytest
 
 from netsandbox.configuration.places import (
     config_home,
+    folder_of,
+    is_list,
+    list_file,
     made_config_home,
-    project_file,
+    project_files,
     trust_folder,
     user_file,
+    user_files,
 )
 
 
@@ -52,29 +57,63 @@ def test_a_project_is_found_from_its_folders_below(project: Path, monkeypatch: p
     (project / "a" / "b").mkdir(parents=True)
     (project / ".netsandbox.toml").write_text("")
     monkeypatch.chdir(project / "a" / "b")
-    assert project_file() == str(project / ".netsandbox.toml")
+    assert project_files() == (str(project / ".netsandbox.toml"),)
     (project / "a" / ".netsandbox.toml").write_text("")
-    assert project_file() == str(project / "a" / ".netsandbox.toml")
+    assert project_files() == (str(project / "a" / ".netsandbox.toml"),)
 
 
 def test_beyond_the_repository_nothing_is_looked_for(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (project / ".netsandbox.toml").write_text("")
     (project / "inner" / ".git").mkdir(parents=True)
     monkeypatch.chdir(project / "inner")
-    assert project_file() is None
+    assert project_files() == ()
 
 
 def test_outside_of_a_repository_only_the_folder_itself_counts(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file in /tmp, say, is anybody's."""
     (project / ".netsandbox.toml").write_text("")
-    assert project_file() == str(project / ".netsandbox.toml")
+    assert project_files() == (str(project / ".netsandbox.toml"),)
     (project / "below").mkdir()
     monkeypatch.chdir(project / "below")
-    assert project_file() is None
+    assert project_files() == ()
 
 
 def test_a_folder_that_is_gone_has_no_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (project / "gone").mkdir()
     monkeypatch.chdir(project / "gone")
     (project / "gone").rmdir()
-    assert project_file() is None
+    assert project_files() == ()
+    assert list_file() is None
+
+
+def test_of_one_folder_the_files_of_other_sandboxes_count_too_below_our_own(project: Path) -> None:
+    (project / ".agent-os").mkdir()
+    names = (".agent-os/sandbox-config.json", ".claude-sandbox.json", ".sandbox.toml", ".netsandbox.toml")
+    for name in reversed(names):
+        (project / name).write_text("")
+    assert project_files() == tuple(str(project / name) for name in names)
+
+
+def test_relative_paths_begin_at_the_project(project: Path) -> None:
+    assert folder_of(str(project / ".netsandbox.toml")) == str(project)
+    assert folder_of(str(project / ".agent-os" / "sandbox-config.json")) == str(project)
+    assert folder_of(".claude-sandbox.json") == str(project)
+
+
+def test_the_users_list_is_named_after_the_real_folder(
+    homes: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `printf %s FOLDER | sha256sum | cut -c1-16` names it."""
+    wanted = hashlib.sha256(os.fsencode(project.resolve())).hexdigest()[:16]
+    path = Path(config_home(), "projects", wanted)
+    assert list_file() == str(path)
+    assert user_files() == ()
+    path.parent.mkdir(parents=True)
+    assert user_files() == ()
+    path.write_text("/srv\n")
+    Path(config_home(), "config.toml").write_text("")
+    assert user_files() == (user_file(), str(path))
+    assert [is_list(each) for each in user_files()] == [False, True]
+    (homes / "link").symlink_to(project)
+    monkeypatch.chdir(homes / "link")
+    assert list_file() == str(path)

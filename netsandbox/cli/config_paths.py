@@ -1,0 +1,146 @@
+"""`netsandbox config list-paths | add-path | remove-path | edit`: the user's list of what sessions here may write."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from netsandbox.audit.places import home
+from netsandbox.cli.output import put
+from netsandbox.configuration.document import read
+from netsandbox.configuration.effective import effective_layers
+from netsandbox.configuration.path_list import added, paths_of, removed
+from netsandbox.configuration.places import config_home, is_list, list_file, project_files, user_file, user_files
+from netsandbox.errors import HostError, UsageError
+from netsandbox.file_rules import is_within, path_rule
+from netsandbox.policy.names import printable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from netsandbox.configuration.layer import Layer
+
+EDITOR = "vi"
+WRITES = ("filesystem", "allow_write")
+
+
+def act(verb: str, words: list[str]) -> int:
+    """The exit status."""
+    takes = verb in ("add-path", "remove-path")
+    if len(words) != takes:
+        advice = f"netsandbox config {verb}{' PATH' if takes else ''}"
+        raise UsageError(f"config {verb} takes {'one path' if takes else 'nothing more'}; write `{advice}`")
+    here = _checked_folder()
+    file = list_file()
+    if file is None:
+        raise UsageError("the working folder does not exist any more; change to one that does")
+    if verb == "list-paths":
+        put("\n".join(_listed(here, file)))
+        return 0
+    if verb == "edit":
+        return _edit(file, here)
+    path = _normal(words[0])
+    return _add(file, here, path) if verb == "add-path" else _remove(file, path)
+
+
+def _checked_folder() -> str:
+    """Lists are for folders of the user's own."""
+    try:
+        here = os.path.realpath(os.getcwd())
+    except OSError:
+        raise UsageError("the working folder does not exist any more; change to one that does") from None
+    own = os.path.realpath(home())
+    if not is_within(here, own):
+        raise UsageError(
+            "this must be invoked from within your home directory."
+            f" Current directory: {here}. Home directory: {own}; change to a folder of yours"
+        )
+    return here
+
+
+def _normal(text: str) -> str:
+    """Absolute, without a slash at the end; where links lead is asked at the time of a run."""
+    path = os.path.normpath(path_rule(text, "PATH", os.getcwd(), home).path)
+    if "\n" in path or path != path.strip() or not path.isprintable():
+        raise UsageError(f"PATH: {printable(path)} cannot stand on a line of its own; rename it")
+    return path
+
+
+def _add(file: str, here: str, path: str) -> int:
+    data = _content(file, here)
+    if any(os.path.normpath(rule.path) == path for rule in paths_of(file, data, home)):
+        put(f"{path} is listed already\nConfig file: {file}")
+        return 0
+    if not os.path.exists(path):
+        sys.stderr.write(f"netsandbox: warning: {path} does not exist; it counts once it does\n")
+    _write(file, added(data, path))
+    put(f"Added {path}\nConfig file: {file}")
+    return 0
+
+
+def _remove(file: str, path: str) -> int:
+    data = read(file, regular=True) if os.path.lexists(file) else b""
+    found = [rule for rule in paths_of(file, data, home) if os.path.normpath(rule.path) == path]
+    if not found:
+        sys.stderr.write(f"netsandbox: {path} is not listed; `netsandbox config list-paths` shows what is\n")
+        return 1
+    _write(file, removed(data, {int(rule.origin.rpartition(":")[2]) for rule in found}))
+    put(f"Removed {path}\nConfig file: {file}")
+    return 0
+
+
+def _edit(file: str, here: str) -> int:
+    """What was written is checked, so that a slip shows now and not at the next run."""
+    import shlex
+    import subprocess
+
+    if not os.path.lexists(file):
+        _write(file, _content(file, here))
+    editor = os.environ.get("EDITOR") or EDITOR
+    try:
+        status = subprocess.call([*shlex.split(editor), file])
+    except (OSError, ValueError) as error:
+        raise HostError(f"cannot start the editor {printable(editor)}: {error}; set EDITOR") from None
+    if status:
+        raise HostError(f"the editor {printable(editor)} ended with status {status}; look at {file}")
+    paths_of(file, read(file, regular=True), home)
+    put(f"Config file: {file}")
+    return 0
+
+
+def _content(file: str, here: str) -> bytes:
+    if os.path.lexists(file):
+        return read(file, regular=True)
+    return f"# What sessions in {printable(here)[1:-1]} may write besides it, one path a line.\n".encode()
+
+
+def _write(file: str, data: bytes) -> None:
+    """Whole or not at all."""
+    try:
+        os.makedirs(os.path.dirname(file), 0o700, exist_ok=True)
+        unfinished = f"{file}.{os.getpid()}"
+        with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as opened:
+            opened.write(data)
+        os.rename(unfinished, file)
+    except OSError as error:
+        raise HostError(f"cannot write {file}: {error.strerror}; check {config_home()}") from None
+
+
+def _listed(here: str, file: str) -> list[str]:
+    layers = effective_layers(user_files(), project_files(), None)
+    own = {layer.path: layer for layer in layers}
+    lines = [f"Current directory: {here} (always writable)"]
+    lines += ["", f"Global paths (from {user_file() or os.path.join(config_home(), 'config.toml')}):"]
+    lines += _paths(own.get(user_file() or ""))
+    lines += ["", f"Per-directory paths (from {file}):", *_paths(own.get(file))]
+    for layer in layers:
+        if layer.path != user_file() and not is_list(layer.path) and WRITES in layer.values:
+            untrusted = "" if layer.trusted else "; ignored until you run `netsandbox trust`"
+            lines += ["", f"Project paths (from {layer.path}{untrusted}):", *_paths(layer)]
+    if not any(WRITES in layer.values and layer.trusted for layer in layers):
+        lines += ["", "No path is listed, so on Linux writing is not confined at all."]
+    return lines
+
+
+def _paths(layer: Layer | None) -> list[str]:
+    said = layer.values.get(WRITES) if layer is not None else None
+    return [f"  {item}" for item, _ in said.items] if said is not None and said.items else ["  (none)"]
