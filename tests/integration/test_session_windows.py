@@ -184,7 +184,8 @@ def test_a_killed_supervisor_gives_everything_back_within_a_second(
     left: list[object] = []
     for _ in range(3):
         wanted = ports.free_port()
-        session = puppet("--publish", f"3000:{wanted}", "--publish", "3001")
+        window = ("--listening-base-port", str(ports.free_window(100)))  # one that no other session is given by itself
+        session = puppet(*window, "--publish", f"3000:{wanted}", "--publish", "3001")
         held = Held(session, leftovers)
         assert ("locked", held.base, held.count) in held.remains()
         session.spawned.signal(signal.SIGKILL)
@@ -199,14 +200,18 @@ def test_a_killed_supervisor_gives_everything_back_within_a_second(
     assert session.name not in netsandbox("ps").stdout
 
 
-def test_a_small_window_is_taken_where_the_host_has_room(puppet: Puppets, canary: Any) -> None:
-    """What a program of the host has is passed over."""
-    first = puppet("--listening-port-count", "1")
-    base = first.status()["window"]["base"]
+def test_a_small_window_is_taken_where_the_host_has_room(puppet: Puppets, canary: Any, netsandbox: CommandLine) -> None:
+    """What a program of the host has is passed over. The pool is one that no other session has."""
+    base = ports.free_window(20)
+    pool = netsandbox.home().path / "pool.toml"
+    pool.write_text(f"[localhost]\nport_pool = [{base}, {base + 19}]\n")
+    small = ("--config", str(pool), "--listening-port-count", "1")
+    first = puppet(*small)
+    assert first.status()["window"]["base"] == base
     first.close()
     ports.wait_until_free(("127.0.0.1", base))
     stranger = canary.http(port=base)
-    session = puppet("--listening-port-count", "1")
+    session = puppet(*small)
     session.tell("listen", "127.0.0.1", 3000)
     entry = session.published(3000)
     assert clients.ask_http("127.0.0.1", entry["host_port"])["page"] == session.page
