@@ -90,7 +90,7 @@ def stacked(files: Sequence[Layer], wanted: Wanted) -> Stack:
     used = [(pick.level, _load(pick, library)) for pick in picks]
     library.close()
     meant = [each.profile.layer for pick, (_, each) in zip(picks, used, strict=True) if not pick.detected]
-    if not any(WRITE in layer.values for layer in (*files, *meant)):
+    if not any(WRITE in layer.values and layer.trusted for layer in (*files, *meant)):
         used = [(level, _without_confining(each)) for level, each in used]
     levels = range(len(files) + 1)
     groups = [[each for level, each in used if level == wanted_level] for wanted_level in levels]

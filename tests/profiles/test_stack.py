@@ -170,6 +170,17 @@ def test_what_is_detected_never_confines_writing_by_itself(
 SHOP = '[profile]\nregistries = ["npm"]\n[network]\nallow_domains = ["s.test"]\ndeny_domains = ["d.test"]\n'
 
 
+def test_an_untrusted_file_that_confines_writing_opens_nothing_by_what_is_detected(scene: Scene) -> None:
+    """On a Mac, where writing is confined in any case, its word would be what opens the user's environments."""
+    scene.file("Pipfile")
+    said = "[filesystem]\nallow_write = []\n"
+    for trusted, open_ in ((False, False), (True, True)):
+        stack = stacked([layer(said, trusted=trusted)], Wanted(ask=False))
+        found = merge(stack.layers).values[WRITE]
+        assert bool(found.value) is open_
+        assert names(stack) == [("pipenv", "detected by Pipfile")]
+
+
 def test_a_projects_profile_opens_nothing_until_it_is_trusted_even_if_named(scene: Scene) -> None:
     path = scene.of_project("shop", SHOP)
     stack = stacked([], Wanted(("shop",)))
