@@ -149,13 +149,21 @@ OTHERS = {
     "same-sandbox": "Is `same-sandbox` one session, or every process under an equal profile?",
     "hard-link": "Can a closed file be read under a second name?",
     "case": "Is a closed name closed in capitals too, where the disk ignores case?",
+    "any-case": "Is a name closed in any case by the second rule of a session's profile, and no longer name with it?",
+    "true-path": "Does F_GETPATH tell a path as Seatbelt compares it, on disks that ignore case?",
     "utf-8": "Are letters beyond ASCII read as UTF-8 in literals?",
     "tiocsti": "Is typing into the terminal refused by a deny of file-ioctl?",
     "operations": "Which operations of netsandbox/seatbelt/operations.py does this macOS not know?",
     "session-profile": "Does Seatbelt take the profile of a session, with every switch?",
-    "resolver": "Does getaddrinfo fail under the profile of a session?",
+    "profile-length": "How long a profile does Seatbelt take?",
+    "resolver": "Does getaddrinfo fail where the resolver is closed?",
+    "proxy-by-name": "Is `localhost` in the proxy's URL found where the resolver is closed?",
+    "ended-before": "Does kqueue tell of a process that ended before it was asked?",
+    "foreign-signature": "Does the helper run as it was installed, and what does codesign say of it?",
+    "library-programs": "Which programs does dyld load the library into, and do they survive it?",
     "violations": "Are refusals in the log in the form that violations.py reads?",
     "violation-tag": "Is the text of `(with message …)` the last line of each message about a refusal?",
+    "log-delay": "Does `log stream` listen when it prints its first line, and how soon is a refusal told?",
 }
 
 CONNECT = """
@@ -253,9 +261,9 @@ os.waitpid(pid, 0)
 print("answer:", text.decode().partition("<")[2].partition(">")[0])
 """
 LOOKUP = """
-import socket
+import socket, sys
 try:
-    socket.getaddrinfo("name.invalid", 80)
+    socket.getaddrinfo(sys.argv[1], 80)
     print("answer: an address")
 except OSError as error:
     print("answer:", type(error).__name__, error.args[0])
