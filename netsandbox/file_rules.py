@@ -20,10 +20,11 @@ MOST_WRITABLE = 512  # as many as the helper takes
 
 @record
 class PathRule:
-    """One absolute path, and who said it: an option, or `FILE:LINE`."""
+    """One absolute path, and who said it: an option, or `FILE:LINE`. `folder`: it ends with a slash as it was said."""
 
     path: str
     origin: str
+    folder: bool = False
 
 
 @record
@@ -52,7 +53,7 @@ def path_rule(text: str, origin: str, base: str, home: Callable[[], str]) -> Pat
         text = home() + text[1:]
     elif text.startswith("~"):
         raise UsageError(f"{origin}: {text!a} names another user's home; write the whole path")
-    return PathRule(normal(text if text.startswith("/") else f"{base}/{text}"), origin)
+    return PathRule(normal(text if text.startswith("/") else f"{base}/{text}"), origin, text.endswith("/"))
 
 
 def normal(path: str) -> str:

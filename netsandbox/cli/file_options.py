@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def file_rules(parsed: Parsed, file: Settings | None) -> FileRules:
     """Lists add up."""
     read, write, deny = (_said(parsed, name) for name in ("allow-read", "allow-write", "deny-read"))
-    for rule in (*read, *write):
+    for rule in (*read, *(rule for rule in write if not rule.folder)):
         if not os.path.exists(rule.path):
             raise UsageError(f"{rule.origin}: {rule.path!a} does not exist; make it first, or correct it")
     if file is None:

@@ -161,12 +161,22 @@ def _writable(
     usual = [working, *KEPT, *TEMPORARY, named if named.startswith("/") else None]
     found = [os.path.realpath(path) for path in usual if path is not None and _mode(path) is not None]
     for rule in said:
+        if rule.folder:
+            _make(rule.path)
         place = _place(rule, missing)
         if place is None:
             continue
         check_open(place.real, f"{rule.origin}:", closed)
         found.append(place.real)
     return check_writable(outermost(path for path in found if not any(is_within(path, other) for other in closed)))
+
+
+def _make(path: str) -> None:
+    """A cache that no tool has made yet; in a session nobody could, since what is above it is read-only."""
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError:  # then it is missing, or no folder, which shows where it is used
+        pass
 
 
 def _working() -> str | None:

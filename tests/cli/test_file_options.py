@@ -94,6 +94,7 @@ def test_what_an_option_allows_must_be_there(project: Path) -> None:
     for option in ("--allow-read", "--allow-write"):
         with pytest.raises(UsageError, match=f"^{option}: .* does not exist"):
             files(option, "absent")
+    assert paths(files("--allow-write", "absent/").allow_write) == [(f"{project}/absent", "--allow-write")]  # is made
     assert paths(files("--deny-read", "absent").deny_read) == [(f"{project}/absent", "--deny-read")]
 
 

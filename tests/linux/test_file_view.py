@@ -113,6 +113,16 @@ def test_writing_is_confined_as_soon_as_any_path_to_write_is_said(home: Path, tm
         assert any(os.path.commonpath([tmp_path / wanted, path]) == path for path in wide)
 
 
+def test_a_folder_to_write_is_made_where_it_is_missing(home: Path) -> None:
+    """Only if it was written as one; a file in its way is left as it is."""
+    (home / "file").touch()
+    said = tuple(PathRule(str(home / name), "x", folder=True) for name in ("cache/npm", "file", "file/below"))
+    found = file_view(FileRules(allow_write=(*said, PathRule(str(home / "plain"), "x"))), {})
+    assert (home / "cache" / "npm").is_dir()
+    assert not (home / "plain").exists()
+    assert [rule.path for rule in found.missing] == [str(home / "file" / "below"), str(home / "plain")]
+
+
 def test_what_is_missing_is_told_and_changes_nothing(home: Path) -> None:
     missing = rules(home / "absent")
     found = file_view(FileRules(missing, missing, missing), {})
