@@ -25,6 +25,7 @@ class RunSettings:
     files: FileRules = FileRules()  # what may be read and written, as it was said
     audit_log: str | None = None  # None: in the session's state directory, rotated
     configs: tuple[str, ...] = ()  # the files that the policy was read from
+    raw: tuple[tuple[str, str], ...] = ()  # rules for a Mac's profile in its own words, each with its origin
     switches: tuple[str, ...] = ()  # words about a Mac's profile, the last one about a switch counts
     name: str | None = None  # None: from the working folder and its branch
     verbose: bool = False  # say on standard error how the session is made

@@ -99,8 +99,7 @@ def _written(name: str, is_list: bool, items: tuple[tuple[object, str], ...]) ->
     if items and isinstance(items[0][0], dict):
         return [line for table, origin in items if isinstance(table, dict) for line in _pairs(name, table, origin)]
     if not is_list:
-        ((value, origin),) = items
-        return [f"{name} = {json.dumps(value, ensure_ascii=True)}  # {origin}"]
+        return [f"{name} = {json.dumps(value, ensure_ascii=True)}  # {origin}" for value, origin in items]
     written = [f"    {json.dumps(value, ensure_ascii=True)},  # {origin}" for value, origin in items]
     return [f"{name} = [", *written, "]"] if written else [f"{name} = []"]
 

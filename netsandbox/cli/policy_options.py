@@ -158,6 +158,7 @@ def settings_of(parsed: Parsed, file: Settings | None) -> RunSettings:
         audit_log=log or (file.audit_log if file else None),
         configs=tuple(os.path.realpath(path) for path in file.kept) if file else (),
         switches=_switches(parsed, file),
+        raw=file.raw if file else (),
         name=_name(parsed, file),
         verbose="verbose" in parsed.flags,
         localhost=localhost_of(parsed, file),

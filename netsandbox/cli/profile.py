@@ -6,6 +6,7 @@ Exit status of lint: 0 nothing found, 1 something found, 2 the file is not there
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,7 +18,11 @@ from netsandbox.seatbelt.findings import Finding, error
 from netsandbox.seatbelt.lint import lint
 from netsandbox.seatbelt.profile import load
 from netsandbox.seatbelt.reader import MAX_CHARACTERS, decode
-from netsandbox.seatbelt.values import ProfileSyntaxError, printable
+from netsandbox.seatbelt.values import ProfileError, ProfileSyntaxError, printable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 OPTIONS = (
     Option("define", LIST, "D", "NAME=VALUE", 'value of (param "NAME"), as for sandbox-exec'),
@@ -28,13 +33,15 @@ WORDS = {"list": (), "show": PROFILES, "lint": FILES}
 USAGE = """\
 usage: netsandbox profile list [--json]
        netsandbox profile show NAME [--json]
-       netsandbox profile lint FILE.sb [-D NAME=VALUE …] [--json]
+       netsandbox profile lint FILE.sb | NAME [-D NAME=VALUE …] [--json]
 
 list: the profiles that `netsandbox run NAME` takes, and those that this project's files call for (docs/profiles.md).
 show: what one of them comes to in this folder, each value with the line that it comes from.
 lint: say what a macOS Seatbelt profile opens without meaning to, and what in it does nothing or keeps it from loading.
 Nothing is run; any system will do. Parameters without a value stand for the path /param/NAME.
 Exit status: 0 nothing found, 1 something found by lint, 2 not a profile."""
+RAW = ("seatbelt", "raw")
+RAW_PLACES = {"home": "/param/home", "working_dir": "/param/working_dir"}  # as a Mac's session would have its own
 VERBS = {"list": 0, "show": 1, "lint": 1}  # and how many words follow
 SYSTEM_PROFILES = (Path("/System/Library/Sandbox/Profiles"), Path("/usr/share/sandbox"))
 
@@ -54,7 +61,38 @@ def main(arguments: list[str]) -> int:
 
         as_json = "json" in parsed.flags
         return show_one(words[0], for_programs=as_json) if words else show_list(for_programs=as_json)
-    return _lint(words[0], parsed)
+    return _lint_raw(words[0], parsed) if _is_named(words[0]) else _lint(words[0], parsed)
+
+
+def _is_named(word: str) -> bool:
+    """Whether *word* is a profile of `run`, and no file."""
+    from netsandbox.configuration.places import is_profile_name
+    from netsandbox.profiles.shelf import find
+
+    return is_profile_name(word) and not os.path.lexists(word) and find(word) is not None
+
+
+def _lint_raw(name: str, parsed: Parsed) -> int:
+    """The profile can be used, or this is an error; what is in its raw rules is said line by line."""
+    from netsandbox.profiles.stack import Wanted, stacked
+    from netsandbox.seatbelt.raw_rules import raw_findings
+
+    stack = stacked([], Wanted((name,), detect=False, ask=False))
+    layer = next(each.profile.layer for each in stack.used if each.profile.name == name)
+    said: Any = layer.values[RAW].value if RAW in layer.values else ()
+    found, status = [], 0
+    for text, origin in said:
+        try:
+            found += [
+                Finding(each.line, each.severity, each.check, each.text, origin)
+                for each in raw_findings(text, RAW_PLACES)
+            ]
+            status = max(status, 1 if found else 0)
+        except (ProfileError, UsageError) as slip:
+            line = slip.line if isinstance(slip, ProfileError) else 0
+            found.append(Finding(line, "error", "raw", getattr(slip, "text", str(slip)), origin))
+            status = 2
+    return _told(name, found, parsed, status)
 
 
 def _lint(name: str, parsed: Parsed) -> int:
@@ -64,6 +102,10 @@ def _lint(name: str, parsed: Parsed) -> int:
         status = 1 if found else 0
     except ProfileSyntaxError as slip:
         found, status = [error(slip.line, "syntax", slip.text)], 2
+    return _told(name, found, parsed, status)
+
+
+def _told(name: str, found: Sequence[Finding], parsed: Parsed, status: int) -> int:
     if "json" in parsed.flags:
         put(json.dumps({"v": 1, "file": name, "findings": [vars(each) for each in found]}, indent=2))
     elif found:

@@ -242,7 +242,10 @@ KEYS: dict[str, dict[str, Key]] = {
             {"type": "array", "items": {"enum": list(switch_words.WORDS)}},
             switch_words.widens,
             adds=True,
-        )
+        ),
+        "raw": Key(
+            "raw", readers.raw, "rules in Seatbelt's own words, for a Mac: see docs/profiles.md", TEXT, always, adds=True
+        ),
     },
     "profiles": {
         "auto_detect": Key(

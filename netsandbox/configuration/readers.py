@@ -140,6 +140,11 @@ def switches(entry: Entry) -> tuple[str, ...]:
     return tuple(check_word(name, origin) for name, origin in entry.items(str, '["trustd", "no-debug"]'))
 
 
+def raw(entry: Entry) -> tuple[tuple[str, str], ...]:
+    """Judged where a Mac's profile is made, and by `netsandbox profile lint`: reading it takes long."""
+    return ((entry.text("rules as a string, such as '(deny file-read* (subpath \"/opt\"))'"), entry.origin()),)
+
+
 def check_server(server: str, origin: str) -> str:
     """*server* if it is `ADDRESS[:PORT]` of one name server, IPv6 with a port in brackets."""
     rule = parse_address(server, origin)

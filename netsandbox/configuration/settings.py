@@ -48,6 +48,7 @@ class Settings:
     set_env: tuple[tuple[str, str], ...] = ()
     shell: str | None = None
     switches: tuple[str, ...] = ()
+    raw: tuple[tuple[str, str], ...] = ()
     name: str | None = None
     localhost: LocalhostSettings = LocalhostSettings()
     profiles: tuple[tuple[str, str], ...] = ()  # those in force, the lowest first, and why each counts

@@ -84,6 +84,7 @@ def profile_text(
         own=_own(settings, log, port_map),
         network=_network(policy, settings, ports),
         switches=turned(settings.switches),
+        raw=settings.raw,
         moves=moves(_texts(environment), home, working),
     )
     return session_profile(resolve(planned, true_path, os.path.isdir))

@@ -78,6 +78,7 @@ class ProfileSettings:
     own: OwnPlaces = OwnPlaces()
     network: NetworkSettings = NetworkSettings()
     switches: tuple[str, ...] = ON
+    raw: tuple[tuple[str, str], ...] = ()  # rules in Seatbelt's own words, each text with its origin
 
 
 def resolve(

@@ -28,6 +28,7 @@ def session_profile(settings: ProfileSettings) -> str:
     """The profile, or a `UsageError`; there is no profile that keeps less than was asked for (INV-1)."""
     check_files(settings)
     check_network(settings.network, settings.own)
+    others, sockets = _raw(settings)
     parts = (
         _fixed("header"),
         _fixed("process"),
@@ -40,14 +41,30 @@ def session_profile(settings: ProfileSettings) -> str:
         _fixed("system"),
         allowed_files(settings),
         _fixed("handover"),
+        *((others, _fixed("refused-services")) if others else ()),
         denied_files(settings),
         _fixed("resolver"),
+        sockets,
         network_rules(settings.network, settings.own),
     )
     text = _spaced("\n".join(parts))
+    if settings.raw:
+        from netsandbox.seatbelt.raw_rules import check_whole
+
+        check_whole(text)
     if len(text.encode("utf-8")) > MOST_BYTES:
         raise UsageError(f"the profile is longer than {MOST_BYTES >> 20} MiB; name fewer paths, or folders above them")
     return text
+
+
+def _raw(settings: ProfileSettings) -> tuple[str, str]:
+    """The user's own rules: those about Unix sockets come after the others."""
+    if not settings.raw:
+        return "", ""
+    from netsandbox.seatbelt.raw_rules import raw_rules
+
+    raw = raw_rules(settings.raw, {"home": settings.home, "working_dir": settings.working})
+    return raw.others, raw.sockets
 
 
 def _switches(settings: ProfileSettings) -> list[str]:
