@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.rig import ports
 from tests.rig.localhost import eventually
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="plays a Mac on Linux; test_on_a_mac.py needs no play")
@@ -36,7 +37,8 @@ class PidfdExit:
     def __init__(self, pid): self.fd = os.pidfd_open(pid)
     def fileno(self): return self.fd
     def close(self): os.close(self.fd)
-owner = Session(RunSettings(name="shop", localhost=LocalhostSettings(strategy={strategy!r}, count=3)), sealed=True)
+localhost = LocalhostSettings(strategy={strategy!r}, base={base}, count=3)
+owner = Session(RunSettings(name="shop", localhost=localhost), sealed=True)
 system = System({helper!r}, Loop, PidfdExit, lambda clock: frozenset)
 policy = Policy(allow_domains=["allowed.test"])
 status = MacSession(owner, system, sealed=True).run(lambda: policy, {command!r}, os.environb, (0, 1, 2))
@@ -50,7 +52,8 @@ def begin(helper: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
     begun: list[subprocess.Popen[str]] = []
 
     def begin(*command: str, strategy: str = "fail") -> subprocess.Popen[str]:
-        text = SESSION.format(root=str(ROOT), helper=helper, command=list(command), strategy=strategy)
+        base = ports.free_window(3)  # a window that no other session is given by itself
+        text = SESSION.format(root=str(ROOT), helper=helper, command=list(command), strategy=strategy, base=base)
         begun.append(
             subprocess.Popen(
                 [sys.executable, "-c", text],
