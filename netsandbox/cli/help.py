@@ -24,6 +24,7 @@ ABOUT = {  # each command, in a few words
     "profile": "look for mistakes in a macOS Seatbelt profile",
     "config": "show what your configuration files say together, and check them",
     "trust": "let the configuration of a project open what it asks for",
+    "completion": "print a script that makes your shell complete all this",
 }
 _COMMANDS = "\n".join(f"  {name:<12}{about}" for name, about in ABOUT.items())
 OVERVIEW = f"""\

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 # Each is a module beside this one, loaded when it is asked for.
-COMMANDS = ("run", "ps", "ports", "open", "stop", "explain", "audit", "doctor", "profile", "config", "trust")
+COMMANDS = (
+    *("run", "ps", "ports", "open", "stop", "explain", "audit", "doctor", "profile", "config", "trust"),
+    "completion",
+)
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 

@@ -14,6 +14,7 @@ from netsandbox.errors import UsageError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from netsandbox.api import Result
+    from netsandbox.cli.options import Parsed
     from netsandbox.configuration.settings import Settings
     from netsandbox.policy.policy import Policy
     from netsandbox.settings import RunSettings
@@ -31,6 +32,8 @@ SESSION_OPTIONS = (
     Option("dry-run", FLAG, "n", "", "print the Seatbelt profile and run nothing; on Linux with --backend seatbelt"),
     Option("no-proxy-env", FLAG, "", "", "set no proxy variables; programs are captured all the same"),
     Option("audit-log", VALUE, "", "PATH", "write the audit log there (also: SANDBOX_AUDIT_LOG)"),
+    Option("debug", FLAG, "d", "", "say each denial on stderr when it happens, not at the end"),
+    Option("debug-log", VALUE, "", "FILE", "append each denial to this file when it happens"),
     Option("quiet", FLAG, "q", "", "say nothing about denials at the end"),
     Option("verbose", FLAG, "v", "", "say on stderr what is allowed, how its ports are seen and where the log is"),
     Option("help", FLAG, "h", "", "this text"),
@@ -43,7 +46,7 @@ REACH = (
 )
 FILES = ("allow-read", "allow-write", "deny-read")
 SERVERS = ("publish", "no-publish", "connect-host", "network-strategy")
-SESSION = ("name", "audit-log", "quiet", "verbose", "help")
+SESSION = ("name", "audit-log", "debug", "debug-log", "quiet", "verbose", "help")
 RARE = (
     *("pass-env", "allow-query-type", "upstream-dns", "upstream-proxy", "no-proxy-env", "rewrite-engine"),
     *("seatbelt-switch", "listening-base-port", "listening-port-count", "listening-loopback", "backend", "dry-run"),
@@ -75,9 +78,7 @@ def main(arguments: list[str]) -> int:
 
         return print_grouped_help(USAGE, OPTIONS, GROUPS)
     backend = _backend(parsed.values.get("backend"), dry="dry-run" in parsed.flags)
-    if parsed.words:
-        _check_words(parsed.words)
-        parsed.lists["profile"] = [*parsed.words, *parsed.all("profile")]
+    take_profiles(parsed)
     file = read_config(parsed)
     settings = settings_of(parsed, file)
     if file is not None and "quiet" not in parsed.flags:
@@ -91,10 +92,12 @@ def main(arguments: list[str]) -> int:
         from netsandbox.cli.dry_run import dry_run
 
         return dry_run(backend, policy_of(parsed, file), settings)
-    command = parsed.command or [(file and file.shell) or os.environ.get("SHELL") or "/bin/sh"]
+    command = parsed.command
+    if not command:
+        command, settings = _shell(file, settings)
     if not command[0]:
         raise UsageError("the command is empty; write it after --")
-    _hold_standard_descriptors()
+    hold_standard_descriptors()
 
     def policy() -> Policy:
         decided = policy_of(parsed, file)
@@ -106,6 +109,24 @@ def main(arguments: list[str]) -> int:
         result = box.run(command)
     _farewell(result, parsed.flags)
     return result.returncode
+
+
+def _shell(file: Settings | None, settings: RunSettings) -> tuple[list[str], RunSettings]:
+    """The user's shell; on a terminal with the mode in its prompt."""
+    shell = (file and file.shell) or os.environ.get("SHELL") or "/bin/sh"
+    if not (os.isatty(0) and os.isatty(1)) or (file is not None and not file.prompt_indicator):
+        return [shell], settings
+    from netsandbox.shells.interactive import interactive
+
+    command, variables = interactive(shell, {**os.environ, **dict(settings.set_env)})
+    return command, type(settings)(**{**vars(settings), "set_env": (*settings.set_env, *variables)})
+
+
+def take_profiles(parsed: Parsed) -> None:
+    """Words before `--` are profiles, above those of --profile."""
+    if parsed.words:
+        _check_words(parsed.words)
+        parsed.lists["profile"] = [*parsed.words, *parsed.all("profile")]
 
 
 def _check_words(words: list[str]) -> None:
@@ -184,14 +205,14 @@ def _tell_found(file: Settings, *, verbose: bool) -> None:
 def _farewell(result: Result, flags: set[str]) -> None:
     if "verbose" in flags:
         print(f"netsandbox: audit log {result.audit_log}", file=sys.stderr)
-    if result.denied and "quiet" not in flags:
+    if result.denied and flags.isdisjoint(("quiet", "debug")):
         from netsandbox.cli.denials import denial_lines
 
         sys.stderr.write("".join(f"netsandbox: {line}\n" for line in denial_lines(result.denied)))
     _sweep(result)
 
 
-def _hold_standard_descriptors() -> None:
+def hold_standard_descriptors() -> None:
     """A closed 0, 1 or 2 would be handed to the next file we open; give it to /dev/null instead."""
     while True:
         fd = os.open("/dev/null", os.O_RDWR)

@@ -102,6 +102,9 @@ KEYS: dict[str, dict[str, Key]] = {
             means=("sandbox", "profiles"),
         ),
         "shell": Key("shell", readers.path, "what runs when no command is given", TEXT, always),
+        "prompt_indicator": Key(
+            "prompt_indicator", readers.truth, "whether the prompt of that shell shows the mode", TRUTH, never
+        ),
         "log_file": Key("audit_log", readers.path, "the same as `audit.log`", TEXT, always, means=("audit", "log")),
     },
     "network": {

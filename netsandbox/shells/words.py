@@ -1,0 +1,94 @@
+"""Words that are looked up when a shell completes them: profiles, sessions, logs and the hosts that logs speak of.
+
+What logs and sessions say is the word of programs in the sandbox, so only plain words leave here, not many of them, and
+not after long.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from netsandbox.audit.places import LOG_NAME, list_sessions, session_dir
+from netsandbox.cli.options import DOMAINS, LOGS, PROFILES, SESSIONS
+from netsandbox.errors import NetsandboxError, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+MOST = 200
+PATIENCE = 0.5
+NEWEST_LOGS = 20
+TAIL = 1 << 17  # bytes of each log
+_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+
+
+def look_up(kind: str) -> list[str]:
+    """Those of *kind* that there are; none where it cannot be known."""
+    finder = _FINDERS.get(kind)
+    if finder is None:
+        raise UsageError(f"--words {kind!a} is unknown; use one of {', '.join(_FINDERS)}")
+    try:
+        return plain(finder())
+    except (OSError, NetsandboxError):
+        return []
+
+
+def plain(found: Iterable[str]) -> list[str]:
+    """Without doubles and without what a shell would not take for one word, in the order in which they were found."""
+    kept: dict[str, None] = {}
+    for word in found:
+        if 0 < len(word) < 254 and _LETTERS.issuperset(word) and word[0] not in "-.":
+            kept[word] = None
+            if len(kept) == MOST:
+                break
+    return list(kept)
+
+
+def _profiles() -> Iterable[str]:
+    from netsandbox.profiles.shelf import everything
+
+    return everything()
+
+
+def _sessions() -> Iterable[str]:
+    from netsandbox.live import survey
+
+    return [str(status["name"]) for status in survey(PATIENCE).sessions]
+
+
+def _domains() -> Iterator[str]:
+    """The newest first."""
+    from netsandbox.audit.reader import parse
+
+    until = time.monotonic() + PATIENCE
+    for session in list_sessions()[:NEWEST_LOGS]:
+        path = os.path.join(session_dir(session), LOG_NAME)
+        for raw in reversed(_last_lines(path)):
+            if time.monotonic() > until:
+                return
+            record = parse(raw, path, 0).record
+            if record is not None and isinstance(record.get("host"), str):
+                yield record["host"]
+
+
+def _last_lines(path: str) -> list[bytes]:
+    """Of a log that may grow, and whose first line may be cut here."""
+    from netsandbox.audit.reader import open_log
+
+    try:
+        with open_log(path) as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - TAIL))
+            return file.read(TAIL).split(b"\n")
+    except (OSError, NetsandboxError):  # gone, or no log: there are others
+        return []
+
+
+_FINDERS: dict[str, Callable[[], Iterable[str]]] = {
+    PROFILES: _profiles,
+    SESSIONS: _sessions,
+    LOGS: lambda: list_sessions()[:NEWEST_LOGS],
+    DOMAINS: _domains,
+}
