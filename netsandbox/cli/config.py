@@ -12,7 +12,7 @@ from netsandbox.configuration.effective import effective_layers
 from netsandbox.configuration.keys import KEYS
 from netsandbox.configuration.places import project_files, user_files
 from netsandbox.configuration.schema import schema
-from netsandbox.configuration.settings import merge
+from netsandbox.configuration.merging import merge
 from netsandbox.errors import UsageError
 from netsandbox.profiles.stack import Wanted, stacked
 
@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from netsandbox.configuration.settings import Merged
+    from netsandbox.configuration.merging import Merged
 
 OPTIONS = (
     Option("config", VALUE, "c", "FILE", "as for `netsandbox run`"),

@@ -9,7 +9,7 @@ from netsandbox.cli.config import as_json, lines
 from netsandbox.cli.output import put
 from netsandbox.configuration.effective import effective_layers
 from netsandbox.configuration.places import is_profile_name, project_files, project_folders, user_files
-from netsandbox.configuration.settings import merge
+from netsandbox.configuration.merging import merge
 from netsandbox.profiles.detection import detected
 from netsandbox.profiles.library import Library
 from netsandbox.profiles.shelf import PROJECTS, everything, find, own

@@ -9,7 +9,7 @@ from netsandbox.cli.options import FILES, FLAG, Option, parse
 from netsandbox.cli.output import put
 from netsandbox.configuration.document import layer_of, parsed, read
 from netsandbox.configuration.places import project_files
-from netsandbox.configuration.settings import merge
+from netsandbox.configuration.merging import merge
 from netsandbox.configuration.trust import distrust, is_trusted, trust, trusted_paths
 from netsandbox.errors import UsageError
 from netsandbox.policy.names import printable

@@ -12,7 +12,8 @@ from netsandbox.audit.places import home
 from netsandbox.configuration.document import layer_of, read, read_layer
 from netsandbox.configuration.path_list import list_layer
 from netsandbox.configuration.places import is_list
-from netsandbox.configuration.settings import Settings, merge, settings
+from netsandbox.configuration.merging import merge, settings
+from netsandbox.configuration.settings import Settings
 from netsandbox.configuration.trust import is_trusted
 from netsandbox.profiles.stack import Wanted, stacked
 

@@ -14,7 +14,7 @@ from netsandbox.configuration.document import parsed, read
 from netsandbox.configuration.keys import KEYS
 from netsandbox.configuration.layer import Layer
 from netsandbox.configuration.places import is_profile_name, project_folders
-from netsandbox.configuration.settings import merge
+from netsandbox.configuration.merging import merge
 from netsandbox.configuration.trust import is_trusted
 from netsandbox.policy.policy import FILTERED
 from netsandbox.profiles.detection import detected, own_rules

@@ -10,8 +10,9 @@ from netsandbox.configuration import document
 from netsandbox.configuration.document import read_layer
 from netsandbox.configuration.keys import KEYS
 from netsandbox.configuration.readers import check_proxy, check_server
-from netsandbox.configuration.settings import Settings, merge
-from netsandbox.configuration.settings import settings as settings_of
+from netsandbox.configuration.merging import merge
+from netsandbox.configuration.merging import settings as settings_of
+from netsandbox.configuration.settings import Settings
 from netsandbox.errors import UsageError
 from netsandbox.localhost.settings import LocalhostSettings
 from netsandbox.policy.names import canonical

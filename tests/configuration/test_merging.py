@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from netsandbox.configuration.document import layer_of
 from netsandbox.configuration.keys import KEYS
 from netsandbox.configuration.layer import Layer
-from netsandbox.configuration.settings import Settings, merge, settings
+from netsandbox.configuration.merging import merge, settings
+from netsandbox.configuration.settings import Settings
 from netsandbox.policy.names import canonical
 from netsandbox.policy.policy import Policy
 from netsandbox.policy.verdict import Request

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.configuration.settings import merge
+from netsandbox.configuration.merging import merge
 from netsandbox.profiles.library import Library
 from netsandbox.profiles.profile import Profile, profile_of
 from netsandbox.profiles.shelf import BUILT_IN, OURS, listed

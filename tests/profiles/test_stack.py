@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from netsandbox.configuration.document import layer_of
 from netsandbox.configuration.layer import Layer
-from netsandbox.configuration.settings import merge
+from netsandbox.configuration.merging import merge
 from netsandbox.configuration.trust import trust
 from netsandbox.errors import UsageError
 from netsandbox.profiles.stack import Stack, Wanted, stacked
