@@ -151,10 +151,10 @@ WRITE = ("filesystem", "allow_write")
     ("files", "words", "confined"),
     [
         ([], (), []),
-        ([], ("claude",), ["~/.npm", "~/.claude"]),
-        ([], ("node",), ["~/.npm"]),
-        (["[filesystem]\nallow_write = []\n"], (), ["~/.npm"]),
-        (["[sandbox]\nprofiles = ['claude']\n"], (), ["~/.npm", "~/.claude"]),
+        ([], ("claude",), ["~/.npm/", "~/.claude/"]),
+        ([], ("node",), ["~/.npm/"]),
+        (["[filesystem]\nallow_write = []\n"], (), ["~/.npm/"]),
+        (["[sandbox]\nprofiles = ['claude']\n"], (), ["~/.npm/", "~/.claude/"]),
     ],
 )
 def test_what_is_detected_never_confines_writing_by_itself(
