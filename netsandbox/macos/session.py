@@ -10,6 +10,7 @@ import os
 import time
 
 from netsandbox.audit.places import made_state_home, session_dir
+from netsandbox.configuration.places import made_config_home
 from netsandbox.environment import session_environment
 from netsandbox.errors import HostError, NetsandboxError, UsageError
 from netsandbox.linux.stdio import check_stdio
@@ -75,6 +76,7 @@ class MacSession:
         check_places(self._way, os.fsdecode(environment.get(b"HOME", b"")))
         local = self._local_settings(Notices(stdio[2]))
         decided = policy()
+        made_config_home()  # a folder that is missing could be made in other letters, which most disks take for these
         reservation = MacReservation(
             local, made_state_home(), self._owner.id, opens=has_door(decided), library=self._host.library
         )

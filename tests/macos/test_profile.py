@@ -15,6 +15,7 @@ from netsandbox_interpose.library import LIBRARY
 from netsandbox.audit.places import log_path, new_session_id
 from netsandbox.cli.dry_run import SESSION, dry_profile, stand_ins
 from netsandbox.errors import UsageError
+from netsandbox.file_rules import FileRules, PathRule
 from netsandbox.localhost.settings import LocalhostSettings
 from netsandbox.macos.localhost_settings import mac_settings
 from netsandbox.macos.profile import SessionPorts, has_door, profile_text
@@ -111,6 +112,21 @@ def test_our_own_places_are_closed_and_our_code_is_sealed(held: MacReservation, 
     sealed = written.partition("; Ours, or open for reading only")[2].partition("\n\n")[0]
     assert "netsandbox_proxy" in sealed
     assert "policy.toml" in sealed
+
+
+@pytest.mark.attack(148, 150)
+def test_the_users_configuration_is_not_written_even_where_its_folder_is(
+    held: MacReservation, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """INV-8: a file there counts without being trusted, so a command that made one would allow itself more."""
+    folder = place / "settings"
+    folder.mkdir()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder))
+    profile = load(text(held, files=FileRules(allow_write=(PathRule(str(folder), "--allow-write"),))))
+    assert allowed_under_all(profile, Request("file-write-create", path=str(folder / "other.toml")))
+    for name in ("netsandbox", "netsandbox/config.toml", "netsandbox/profiles/base.toml"):
+        assert denied_under_all(profile, Request("file-write-create", path=str(folder / name)))
+    assert denied_under_all(profile, Request("file-write-unlink", path=str(folder / "netsandbox")))
 
 
 def test_a_folder_of_logs_is_hidden_whole(held: MacReservation, place: Path) -> None:
