@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -138,12 +138,13 @@ def device() -> str:
     return f"127.{random.randrange(64, 250)}.{random.randrange(1, 250)}.1"
 
 
-@pytest.fixture
-def program(tmp_path: Path, compiler: str) -> Callable[..., Path]:
-    """program("errno") -> tests/interpose/programs/errno.c, compiled."""
+@pytest.fixture(scope="session")
+def program(tmp_path_factory: pytest.TempPathFactory, compiler: str) -> Callable[..., Path]:
+    """program("errno") -> tests/interpose/programs/errno.c, compiled once for all tests."""
 
+    @cache
     def build(name: str, *flags: str) -> Path:
-        target = tmp_path / name
+        target = tmp_path_factory.mktemp(name) / name
         command = [compiler, "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-Wall", "-Werror", *flags]
         subprocess.run([*command, str(PROGRAMS / f"{name}.c"), "-o", str(target), "-lpthread"], check=True)
         return target
