@@ -243,6 +243,27 @@ out["twin"] = refused(open, home + "/file", "w")
     assert tried.out["twin"] is None
 
 
+def in_own_mounts(home: Any, folder: Path, mounts: str, command: str) -> list[str]:
+    """The words that COMMAND prints in a session that may write FOLDER, after MOUNTS were made in a namespace of ours.
+
+    For an ordinary user this is a namespace whose mounts are locked (mount_namespaces(7)).
+    """
+    new = ["unshare", "--mount"] if home.identity.uid == 0 else ["unshare", "--mount", "--map-root-user"]
+    product = f'"{home.identity.python}" -m netsandbox run --no-config --allow-write .'
+    run = subprocess.run(
+        [*new, "sh", "-c", f"{mounts} && cd . && {product} -- sh -c '{command}'"],
+        env=home.environment(None),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        **home.identity.popen,
+    )
+    assert run.returncode == 0, run.stderr
+    return run.stdout.split()
+
+
 def test_a_mount_in_a_writable_folder_keeps_its_own_state(netsandbox: Any, outside: Path) -> None:
     """One that is read-only on the host is so inside; one that is writable is written, and only where it is allowed."""
     home = netsandbox.home()
@@ -250,24 +271,24 @@ def test_a_mount_in_a_writable_folder_keeps_its_own_state(netsandbox: Any, outsi
         (outside / "project" / name).mkdir(parents=True)
         owned(home, outside / "project" / name)
     owned(home, outside / "project")
-    new = ["unshare", "--mount"] if home.identity.uid == 0 else ["unshare", "--mount", "--map-root-user"]
-    product = f'"{home.identity.python}" -m netsandbox run --no-config --allow-write .'
-    tests = "for each in closed/x open/x here ../x; do touch $each 2>/dev/null; echo $?; done"
-    script = (
-        "mount -t tmpfs none open && mount -t tmpfs none closed && mount -o remount,bind,ro closed"
-        f" && {product} -- sh -c '{tests}'"
-    )
-    run = subprocess.run(
-        [*new, "sh", "-c", script],
-        env=home.environment(None),
-        cwd=outside / "project",
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        **home.identity.popen,
-    )
-    assert run.stdout.split() == ["1", "0", "0", "1"], run.stderr
+    mounts = "mount -t tmpfs none open && mount -t tmpfs none closed && mount -o remount,bind,ro closed"
+    tries = "for each in closed/x open/x here ../x; do touch $each 2>/dev/null; echo $?; done"
+    assert in_own_mounts(home, outside / "project", mounts, tries) == ["1", "0", "0", "1"]
+
+
+def test_layers_over_one_another_are_confined_and_hidden_like_a_disk(netsandbox: Any, outside: Path) -> None:
+    """overlayfs, as containers have it: the working folder, a folder beside it and a secret, all from a lower layer."""
+    home = netsandbox.home()
+    for name in ("lower/project", "lower/beside", "upper", "work", "seen"):
+        (outside / name).mkdir(parents=True)
+        owned(home, outside / name)
+    owned(home, outside / "lower")
+    (outside / "lower" / ".netrc").write_text(KEPT)
+    layers = f"lowerdir={outside}/lower,upperdir={outside}/upper,workdir={outside}/work"
+    mounts = f"mount -t overlay none -o {layers} seen && export HOME={outside}/seen && cd seen/project"
+    tries = f"for each in here ../beside/x ../x {outside}/x; do touch $each 2>/dev/null; echo $?; done; cat ../.netrc"
+    assert in_own_mounts(home, outside, mounts, tries) == ["0", "1", "1", "1"]
+    assert sorted(path.name for path in (outside / "upper").rglob("*") if path.is_file()) == ["here"]
 
 
 @pytest.mark.attack(146)
