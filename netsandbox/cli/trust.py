@@ -8,13 +8,14 @@ from netsandbox.cli.help import print_help
 from netsandbox.cli.options import FILES, FLAG, Option, parse
 from netsandbox.cli.output import put
 from netsandbox.configuration.document import layer_of, parsed, read
-from netsandbox.configuration.places import project_files
 from netsandbox.configuration.merging import merge
+from netsandbox.configuration.places import project_files
 from netsandbox.configuration.trust import distrust, is_trusted, trust, trusted_paths
 from netsandbox.errors import UsageError
 from netsandbox.policy.names import printable
 from netsandbox.profiles.profile import profile_of
 from netsandbox.profiles.project_word import is_configuration, is_of_profiles, registries_of
+from netsandbox.registries.stamp import stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,9 +57,12 @@ def main(arguments: list[str]) -> int:
 
 
 def _decide(path: str, *, asking: bool) -> int:
-    """What is shown is what is noted: the file is read once."""
+    """What is shown is what is noted: the file stays what it is, also while tools are asked about it."""
+    then = stamp(path, {})
     data = read(path, regular=True)
     opened = list(_opened(path, data))
+    if stamp(path, {}) != then:
+        raise UsageError(f"{path} changed while it was looked at, so it is not trusted; end what writes it")
     if is_trusted(path, data):
         put(f"{path} is trusted already")
         return 0

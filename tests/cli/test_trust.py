@@ -80,3 +80,24 @@ def test_a_folder_without_a_project_says_so(path: Path) -> None:
         command.main([])
     with pytest.raises(UsageError, match="takes one file"):
         command.main(["a", "b"])
+
+
+def test_a_file_that_shows_another_face_meanwhile_is_not_trusted(
+    tmp_path: Path, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session that runs in the project would let the user see one host and say yes to another."""
+    settings = tmp_path / ".npmrc"
+    settings.write_bytes(b"registry=https://evil.test")
+
+    def ask(path: str) -> list[tuple[str, str, str]]:
+        settings.write_bytes(b"registry=https://good.test")
+        settings.write_bytes(b"registry=https://evil.test")
+        return [("npm", "good.test:443", f"{path}:1")]
+
+    monkeypatch.setattr(command, "registries_of", ask)
+    with pytest.raises(UsageError, match="changed while it was looked at"):
+        command.main(["--yes", str(settings)])
+    assert not is_trusted(str(settings), settings.read_bytes())
+    monkeypatch.setattr(command, "registries_of", lambda path: [("npm", "evil.test:443", f"{path}:1")])
+    assert command.main(["--yes", str(settings)]) == 0
+    assert is_trusted(str(settings), settings.read_bytes())
