@@ -117,3 +117,21 @@ def test_pip_without_its_index_downloads_nothing(netsandbox: Any, pip_places: tu
     assert not list((netsandbox.home().work / "wheels").glob(f"{PIP_PACKAGE}-*"))
     assert not run.events("egress", verdict="allow")
     assert {record["host"] for record in run.events("egress", verdict="deny")} == {host(index)}
+
+
+def test_npm_installs_with_its_profile_alone(netsandbox: Any, npm_registry: str) -> None:
+    (netsandbox.home().work / "package.json").write_text('{"name": "trial", "private": true}\n')
+    install = ("npm", "install", "--no-audit", "--no-fund", "--no-update-notifier", NPM_PACKAGE)
+    run = netsandbox("run", "--", *install, env=tool_environment(), timeout=120)
+    assert run.returncode == 0, run.stderr
+    assert {record["host"] for record in run.events("egress", verdict="allow")} == {host(npm_registry)}
+
+
+def test_pip_downloads_with_its_profile_alone(netsandbox: Any, pip_places: tuple[str, str]) -> None:
+    """Where the index keeps its files is found out beside the index itself."""
+    index, file = pip_places
+    settings = {**tool_environment(), "PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": "", "PIP_INDEX_URL": index}
+    fetch = (*PIP, "download", "-q", "--no-cache-dir", "--no-deps", "-d", "wheels", PIP_PACKAGE)
+    run = netsandbox("run", "python", "--", *fetch, env=settings, timeout=120)
+    assert run.returncode == 0, run.stderr
+    assert {record["host"] for record in run.events("egress", verdict="allow")} == {host(index), host(file)}

@@ -1,0 +1,207 @@
+"""Real tools reach their registries by their profile alone: no rule names a host, the user's own settings do.
+
+The registries are on loopback under names that only the test's resolver knows. The address guard is lifted for them,
+and for the stranger's too, so that a denial is the name's alone.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.test_git_and_ssh import repository, smart_http  # noqa: F401 (a fixture)
+from tests.rig import registries
+from tests.rig.command import Run
+from tests.rig.ports import free_port
+from tests.rig.registries import MODULE, PACKAGE, VERSION, Handler
+from tests.rig.world import ALLOWED, DENIED, World, need
+
+pytestmark = pytest.mark.usefixtures("user_namespaces")
+
+PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
+INSTALL = ("npm", "install", "--no-audit", "--no-fund", "--no-update-notifier", "--fetch-retries=0", PACKAGE)
+
+
+class Shop:
+    """A project whose tool has a registry that is allowed by nothing but the user's own settings."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.home = world.netsandbox.home()
+
+    def serve(self, make: Callable[[str], Handler]) -> str:
+        """Start the registry whose handler *make* makes from its URL; the URL."""
+        port = free_port()
+        url = f"http://{ALLOWED}:{port}"
+        self.server = self.world.canary.http(port=port, handler=make(url))
+        return url
+
+    def write(self, name: str, text: str) -> Path:
+        """A file of the project, or (`~/…`) of the home, as its user would have it."""
+        path = self.home.path / name[2:] if name.startswith("~/") else self.home.work / name
+        for folder in (*reversed(path.parents), path):
+            if folder.is_relative_to(self.home.path) and not folder.exists():
+                folder.touch() if folder == path else folder.mkdir()
+                os.chown(folder, self.home.identity.uid, self.home.identity.gid)
+        path.write_text(text)
+        return path
+
+    def run(self, *words: str, **more: Any) -> Run:
+        names = ("--upstream-dns", self.world.authority.address)
+        guard = ("--allow-address", self.server.address, "--allow-address", self.world.forbidden.address)
+        run: Run = self.world.netsandbox("run", *names, *guard, *words, timeout=180, **more)
+        return run
+
+    def assert_only_the_registry(self, run: Run) -> None:
+        assert {record["host"] for record in run.events("egress", verdict="allow")} == {ALLOWED}
+        assert self.world.forbidden.accepts == 0
+
+
+@pytest.fixture
+def shop(world: World) -> Shop:
+    return Shop(world)
+
+
+@pytest.mark.ordinary_user
+def test_npm_installs_from_the_users_registry_and_nothing_else_is_reached(shop: Shop) -> None:
+    need("npm", "npm")
+    url = shop.serve(registries.npm)
+    shop.write("~/.npmrc", f"registry={url}/\n")
+    shop.write("package.json", '{"name": "shop", "private": true}\n')
+    script = f'"$@"; echo "npm=$?"; curl -sS -m 20 http://{DENIED}:{shop.world.forbidden.port}/ || echo refused'
+    run = shop.run("-v", "--", "sh", "-c", script, "sh", *INSTALL)
+    assert "npm=0" in run.stdout, (run.stdout, run.stderr)
+    assert "refused" in run.stdout
+    assert "netsandbox: profile node: detected by package.json\n" in run.stderr
+    assert (shop.home.work / "node_modules" / PACKAGE / "package.json").exists()
+    shop.assert_only_the_registry(run)
+    without = shop.run("--no-detect", "--", *INSTALL)
+    assert without.returncode != 0, "the twin: without the profile nothing is allowed"
+    assert not without.events("egress", verdict="allow")
+
+
+@pytest.mark.ordinary_user
+def test_a_projects_registry_is_not_reached_until_its_file_is_trusted(shop: Shop) -> None:
+    """What a clone brings along: npm would send it the names of packages, and run what it answers."""
+    need("npm", "npm")
+    shop.serve(registries.npm)
+    evil = shop.world.forbidden
+    shop.write("~/.npmrc", f"registry=http://{ALLOWED}:{shop.server.port}/\n")
+    shop.write("package.json", '{"name": "shop", "private": true}\n')
+    cloned = shop.write(".npmrc", f"registry=http://{DENIED}:{evil.port}/\n")
+    run = shop.run("--", *INSTALL)
+    assert run.returncode != 0
+    assert evil.accepts == 0
+    assert {record["host"] for record in run.events("egress", verdict="deny")} == {DENIED}
+    told = f"{cloned} would open {DENIED}:{evil.port}; ignored until you run `netsandbox trust {cloned}`"
+    assert told in run.stderr
+    trusted = shop.world.netsandbox("trust", "--yes", cloned)
+    assert (trusted.returncode, f"npm fetches from {DENIED}:{evil.port}" in trusted.stdout) == (0, True)
+    shop.run("--", *INSTALL)
+    assert evil.accepts > 0, "the twin: what the user trusts is reached"
+    reached = evil.accepts
+    cloned.write_text(f"registry=http://{DENIED}:{evil.port}/other/\n")
+    shop.run("--", *INSTALL)
+    assert evil.accepts == reached, "a changed file is a new one"
+
+
+def test_pip_downloads_from_the_users_index(shop: Shop) -> None:
+    url = shop.serve(lambda _: registries.python_index())
+    shop.write("~/config/pip/pip.conf", f"[global]\nindex-url = {url}/simple\ntrusted-host = {ALLOWED}\n")
+    shop.write("requirements.txt", f"{PACKAGE}\n")
+    fetch = (*PIP, "download", "--no-cache-dir", "--no-deps", "-d", "wheels", "-r", "requirements.txt")
+    run = shop.run("--", *fetch)
+    assert run.returncode == 0, run.stderr
+    assert (shop.home.work / "wheels" / f"{PACKAGE}-{VERSION}-py3-none-any.whl").exists()
+    shop.assert_only_the_registry(run)
+    assert shop.run("--no-detect", "--", *fetch, "--retries=0").returncode != 0
+
+
+def test_uv_installs_from_the_users_index(shop: Shop) -> None:
+    uv = need("uv", "uv, by pip")
+    url = shop.serve(lambda _: registries.python_index())
+    shop.write("~/config/uv/uv.toml", f'[[index]]\nurl = "{url}/simple"\ndefault = true\n')
+    run = shop.run("uv", "--", uv, "pip", "install", "--target", "site", "--python", sys.executable, PACKAGE)
+    assert run.returncode == 0, run.stderr
+    shop.assert_only_the_registry(run)
+
+
+def test_cargo_fetches_from_the_users_registry(shop: Shop) -> None:
+    cargo = Path(need("cargo", "cargo"))
+    url = shop.serve(registries.crates)
+    sources = '[source.crates-io]\nreplace-with = "own"\n[source.own]\n'
+    shop.write("~/.cargo/config.toml", f'{sources}registry = "sparse+{url}/index/"\n')
+    shop.write("Cargo.toml", f'[package]\nname = "shop"\nversion = "0.1.0"\n[dependencies]\n{PACKAGE} = "1"\n')
+    shop.write("src/lib.rs", "")
+    toolchains = {"RUSTUP_HOME": os.environ.get("RUSTUP_HOME", str(Path.home() / ".rustup"))}
+    path = {"PATH": f"{cargo.parent}:{shop.home.identity.path}"}
+    run = shop.run("--", "cargo", "fetch", env={**toolchains, **path})
+    assert run.returncode == 0, run.stderr
+    assert list((shop.home.path / ".cargo" / "registry").glob(f"cache/*/{PACKAGE}-{VERSION}.crate"))
+    shop.assert_only_the_registry(run)
+
+
+def test_go_downloads_from_the_users_proxy(shop: Shop) -> None:
+    need("go", "golang-go")
+    url = shop.serve(lambda _: registries.go_proxy())
+    shop.write("go.mod", f"module shop\n\nrequire {MODULE} v{VERSION}\n")
+    run = shop.run("--", "go", "mod", "download", MODULE, env={"GOPROXY": url, "GOSUMDB": "off"})
+    assert run.returncode == 0, run.stderr
+    assert (shop.home.path / "go" / "pkg" / "mod" / f"{MODULE}@v{VERSION}" / "go.mod").exists()
+    shop.assert_only_the_registry(run)
+
+
+@pytest.mark.usefixtures("repository")
+def test_git_clones_from_a_host_of_the_users_settings(shop: Shop, repository: Path) -> None:  # noqa: F811
+    url = shop.serve(lambda _: smart_http(repository.parent))
+    shop.write("~/.gitconfig", f'[credential "{url}"]\n\tusername = me\n')
+    clone = ("git", "clone", "-q", f"{url}/project.git", "copy")
+    run = shop.run("git", "--", *clone)
+    assert run.returncode == 0, run.stderr
+    assert (shop.home.work / "copy" / "file").read_text() == "from the repository\n"
+    shop.assert_only_the_registry(run)
+    assert shop.run("--", *clone[:-1], "other").returncode != 0, "the twin: nobody named the profile"
+
+
+@pytest.mark.ordinary_user
+def test_a_command_changes_no_profile_and_no_memory_of_one(world: World) -> None:
+    """The next run would read them (INV-8)."""
+    home = world.netsandbox.home()
+    own = home.path / "config" / "netsandbox" / "profiles" / "base.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text('[network]\ndeny_domains = ["a.test"]\n')
+    for folder in (own, own.parent, own.parent.parent):
+        os.chown(folder, home.identity.uid, home.identity.gid)
+    assert world.netsandbox("explain", "a.test").returncode == 1
+    memory = home.state / "netsandbox" / "profiles"
+    before = memory.read_bytes()
+    tries = (
+        f"echo > {own}",
+        f"rm {own}",
+        f"mv {own.parent} {own.parent}.away",
+        f"echo > {own.parent}/node.toml",
+        f"echo > {memory}",
+    )
+    run = world.netsandbox("run", "--", "sh", "-c", f"{'; '.join(f'({each}) 2>&1' for each in tries)}; echo end")
+    assert run.stdout.endswith("end\n"), run.stderr
+    assert memory.read_bytes() == before
+    assert own.read_text() == '[network]\ndeny_domains = ["a.test"]\n'
+    assert not (own.parent / "node.toml").exists()
+    assert world.netsandbox("explain", "a.test").returncode == 1
+
+
+@pytest.mark.parametrize("mode", ["offline", "localhost"])
+def test_a_mode_by_its_name_closes_what_a_detected_profile_opens(shop: Shop, mode: str) -> None:
+    need("npm", "npm")
+    url = shop.serve(registries.npm)
+    shop.write("~/.npmrc", f"registry={url}/\n")
+    shop.write("package.json", '{"name": "shop", "private": true}\n')
+    names = ("--upstream-dns", shop.world.authority.address)
+    run = shop.world.netsandbox("run", *names, mode, "--", *INSTALL, timeout=180)
+    assert run.returncode != 0
+    assert shop.server.accepts == 0
