@@ -248,16 +248,6 @@ def test_a_program_that_knows_of_no_proxy_reaches_what_is_allowed_and_nothing_el
     assert authority.count("denied.test") == 0
 
 
-def test_listening_is_for_the_window(mac: Any) -> None:
-    """`nc -l` binds and listens; with -w it gives up after a second, and refused it ends at once."""
-    text = (
-        "listen() { /usr/bin/nc -l 127.0.0.1 $1 & sleep 0.5; kill $! 2>/dev/null && echo listens || echo refused; }; "
-        "listen $LISTENING_BASE_PORT; listen $((LISTENING_BASE_PORT + LISTENING_PORT_COUNT))"
-    )
-    ended = mac("/bin/bash", "-c", text)
-    assert ended.stdout == "listens\nrefused\n", ended.stderr
-
-
 def test_files_outside_are_not_written_and_those_inside_are(mac: Any, place: Path) -> None:
     outside = Path(pwd.getpwuid(os.getuid()).pw_dir) / "netsandbox-must-not-exist"
     ended = mac("/bin/sh", "-c", f"echo x > inside && echo in; echo x > '{outside}' && echo out")
@@ -278,31 +268,6 @@ def test_a_program_outside_is_not_signalled(mac: Any) -> None:
         ended = mac("/bin/sh", "-c", f"kill -0 {outside.pid} && echo reached; kill -0 $$ && echo own")
         outside.kill()
     assert ended.stdout == "own\n", ended.stderr
-
-
-def test_rewire_port_maps_a_servers_port(mac: Any, tmp_path: Path) -> None:
-    """Needs the library, and a program that dyld lets it into: one of our own making."""
-    compiler = shutil.which("cc")
-    if compiler is None or not os.path.exists(LIBRARY):
-        pytest.skip("needs a compiler and the library")
-    source = tmp_path / "server.c"
-    source.write_text(
-        "#include <arpa/inet.h>\n#include <stdio.h>\n#include <sys/socket.h>\n"
-        "int main(void) {\n"
-        "    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(3000)};\n"
-        "    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);\n"
-        "    int s = socket(AF_INET, SOCK_STREAM, 0);\n"
-        "    int failed = bind(s, (struct sockaddr *)&at, sizeof at) || listen(s, 1);\n"
-        "    socklen_t size = sizeof at;\n"
-        "    getsockname(s, (struct sockaddr *)&at, &size);\n"
-        '    printf("%s %d\\n", failed ? "refused" : "bound", ntohs(at.sin_port));\n'
-        "    return 0;\n}\n"
-    )
-    server = tmp_path / "work" / "server"
-    subprocess.run([compiler, "-o", server, source], check=True)
-    ended = mac(str(server), localhost=LocalhostSettings(strategy="rewire-port", count=4))
-    assert ended.stdout == "bound 3000\n", ended.stderr
-    assert ended.of("rewrite")
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:

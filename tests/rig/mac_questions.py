@@ -149,7 +149,7 @@ OTHERS = {
     "same-sandbox": "Is `same-sandbox` one session, or every process under an equal profile?",
     "hard-link": "Can a closed file be read under a second name?",
     "case": "Is a closed name closed in capitals too, where the disk ignores case?",
-    "any-case": "Is a name closed in any case by the second rule of a session's profile, and no longer name with it?",
+    "any-case": "Is a name closed in any case by the second rule for the working directory, and no longer name with it?",
     "true-path": "Does F_GETPATH tell a path as Seatbelt compares it, on disks that ignore case?",
     "utf-8": "Are letters beyond ASCII read as UTF-8 in literals?",
     "tiocsti": "Is typing into the terminal refused by a deny of file-ioctl?",
