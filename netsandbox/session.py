@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from netsandbox_proxy.contract import Parent
 
+    from netsandbox.audit.denial_stream import DenialStream
     from netsandbox.audit.log import AuditLog
     from netsandbox.linux.file_view import FileView
     from netsandbox.linux.unix_pins import Pin
@@ -44,6 +45,7 @@ class Session:
         self.id = new_session_id()
         self.log_path = log_path(self.id, settings.audit_log)
         self._log: AuditLog | None = None
+        self._denials: DenialStream | None = None
         self._supervisor: Supervisor | None = None
 
     @property
@@ -54,6 +56,7 @@ class Session:
 
             cap = None if self.settings.audit_log else DEFAULT_CAP
             self._log = AuditLog.open(self.log_path, self.id, cap_bytes=cap)
+            self._log.observer = self._denials
         return self._log
 
     def run(
@@ -71,6 +74,21 @@ class Session:
             raise HostError("this version runs on Linux and macOS only; on other systems nothing is run unconfined")
         if "NETSANDBOX_SESSION" in os.environ:
             raise HostError("this is a session of netsandbox already; start the second one outside of it")
+        if self.settings.debug or self.settings.debug_log:
+            self._denials = self._denial_stream(stdio[2])
+        try:
+            return self._on_this_system(policy, command, environment, stdio)
+        finally:
+            if self._denials is not None:
+                self._denials.close()
+
+    def _on_this_system(
+        self,
+        policy: Callable[[], Policy],
+        command: Sequence[str],
+        environment: Mapping[bytes, bytes],
+        stdio: tuple[int, int, int],
+    ) -> int:
         if sys.platform == "darwin":
             from netsandbox.macos.session import MacSession
 
@@ -141,6 +159,7 @@ class Session:
             placed,
             made_config_home(),
             *self.settings.configs,
+            self.settings.debug_log,
             logs=logs,
             covers=reservation.covers(),
             rules=self._file_view(helper, environment),
@@ -157,6 +176,14 @@ class Session:
         except BaseException:
             helper.close()
             raise
+
+    def _denial_stream(self, stderr: int) -> DenialStream:
+        """Made before the command can put anything at the file's path."""
+        from netsandbox.audit.denial_stream import DenialStream, open_debug_log
+
+        path = self.settings.debug_log
+        file = None if path is None else open_debug_log(path)
+        return DenialStream(stderr if self.settings.debug else None, file, self.id)
 
     def _placed_log(self) -> tuple[str | None, str | None]:
         """Where the user put the log: the file to protect, or the folder of many sessions' logs to hide."""
@@ -253,6 +280,7 @@ class Session:
         return self.log.write(
             "session.start",
             name=self.settings.name,
+            folder=_working_folder(),
             command=command[0],
             args=len(command) - 1,
             mode=policy.mode,

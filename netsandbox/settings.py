@@ -24,6 +24,8 @@ class RunSettings:
     set_env: tuple[tuple[str, str], ...] = ()  # the last one counts
     files: FileRules = FileRules()  # what may be read and written, as it was said
     audit_log: str | None = None  # None: in the session's state directory, rotated
+    debug: bool = False  # say each denial on standard error when it happens
+    debug_log: str | None = None  # and, or, in this file; absolute
     configs: tuple[str, ...] = ()  # the files that the policy was read from
     raw: tuple[tuple[str, str], ...] = ()  # rules for a Mac's profile in its own words, each with its origin
     switches: tuple[str, ...] = ()  # words about a Mac's profile, the last one about a switch counts

@@ -11,7 +11,22 @@ from pathlib import Path
 import pytest
 
 from netsandbox import Policy, Sandbox
-from netsandbox.cli import audit, completion, config, doctor, explain, open, ports, profile, ps, run, stop, trust
+from netsandbox.cli import (
+    audit,
+    completion,
+    config,
+    doctor,
+    explain,
+    init,
+    learn,
+    open,
+    ports,
+    profile,
+    ps,
+    run,
+    stop,
+    trust,
+)
 from netsandbox.cli.main import COMMANDS
 from netsandbox.cli.options import Option
 from netsandbox.cli.policy_options import POLICY_OPTIONS
@@ -52,6 +67,7 @@ def documented(text: str) -> set[str]:
 
 
 OWN_OF_RUN = tuple(option for option in run.OPTIONS if option not in POLICY_OPTIONS)
+OWN_OF_LEARN = learn.OPTIONS[-2:]  # the others are those of run
 OWN_OF_EXPLAIN = tuple(option for option in explain.OPTIONS if option not in POLICY_OPTIONS)
 
 
@@ -70,6 +86,8 @@ OWN_OF_EXPLAIN = tuple(option for option in explain.OPTIONS if option not in POL
         ("profile", spellings(profile.OPTIONS)),
         ("config", spellings(config.OPTIONS)),
         ("trust", spellings(trust.OPTIONS)),
+        ("init", spellings(init.OPTIONS)),
+        ("learn", spellings(OWN_OF_LEARN)),
         ("completion", spellings(completion.OPTIONS)),
     ],
 )
@@ -78,7 +96,7 @@ def test_each_command_documents_its_options_and_no_others(heading: str, known: s
 
 
 def test_no_page_names_an_option_of_netsandbox_that_it_does_not_have() -> None:
-    commands = (run, explain, audit, doctor, ps, ports, stop, open, profile, config, trust, completion)
+    commands = (init, learn, run, explain, audit, doctor, ps, ports, stop, open, profile, config, trust, completion)
     known = {"--version"}.union(*(spellings(command.OPTIONS) for command in commands))
     own_words = re.sub(r"^netsandbox: .*$", "", page("docs/cli.md"), flags=re.MULTILINE)  # messages quote slips
     used = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", own_words))

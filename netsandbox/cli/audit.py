@@ -21,6 +21,7 @@ from netsandbox.audit.sweep import sweep
 from netsandbox.audit.verify import verify
 from netsandbox.cli.help import print_help
 from netsandbox.cli.options import DOMAINS, FLAG, LOGS, VALUE, Option, Parsed, parse
+from netsandbox.cli.output import coloured
 from netsandbox.errors import NetsandboxError, UsageError
 
 ACTIONS = ("tail", "show", "summary", "verify")
@@ -158,14 +159,10 @@ def _records(path: str) -> Iterator[Record]:
         print(f"netsandbox: {bad} damaged lines were left out; run `netsandbox audit verify {path!a}`", file=sys.stderr)
 
 
-def _coloured() -> bool:
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-
 def _print(records: Iterable[Record], wish: Wish) -> None:
-    coloured = _coloured()
+    colours = coloured(sys.stdout)
     for record in records:
-        print(json.dumps(record, separators=(",", ":")) if wish.json else table.row(record, coloured=coloured))
+        print(json.dumps(record, separators=(",", ":")) if wish.json else table.row(record, coloured=colours))
 
 
 def _show(wish: Wish, path: str) -> int:
@@ -205,7 +202,7 @@ def _summary(wish: Wish, path: str) -> int:
     if wish.json:
         print(json.dumps(summary.as_json(), indent=2))
     else:
-        print(table.summary_text(summary, coloured=_coloured()))
+        print(table.summary_text(summary, coloured=coloured(sys.stdout)))
     return 1 if wish.fail_on_denied and summary.attempts_denied else 0
 
 

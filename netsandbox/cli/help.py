@@ -24,6 +24,8 @@ ABOUT = {  # each command, in a few words
     "profile": "look for mistakes in a macOS Seatbelt profile",
     "config": "show what your configuration files say together, and check them",
     "trust": "let the configuration of a project open what it asks for",
+    "init": "write a configuration file for this project",
+    "learn": "run a command online, and propose the rules that it needs",
     "completion": "print a script that makes your shell complete all this",
 }
 _COMMANDS = "\n".join(f"  {name:<12}{about}" for name, about in ABOUT.items())

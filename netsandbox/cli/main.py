@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 # Each is a module beside this one, loaded when it is asked for.
 COMMANDS = (
     *("run", "ps", "ports", "open", "stop", "explain", "audit", "doctor", "profile", "config", "trust"),
-    "completion",
+    *("init", "learn", "completion"),
 )
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

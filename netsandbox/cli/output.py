@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import os
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TextIO
+
 
 def put(text: str) -> None:
     """Print *text* with a line end; if nobody reads any more, fall silent."""
@@ -14,3 +18,8 @@ def put(text: str) -> None:
         silent = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
         os.dup2(silent, 1)
         os.close(silent)
+
+
+def coloured(stream: TextIO) -> bool:
+    """Whether its reader sees colours and did not ask for none."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

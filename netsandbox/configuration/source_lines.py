@@ -18,12 +18,20 @@ def locate(text: str) -> dict[Path, int]:
     return walk.lines
 
 
+def spans(text: str) -> dict[Path, tuple[int, int]]:
+    """Where each value begins and ends, as indexes into *text*."""
+    walk = _Walk(text)
+    walk.document()
+    return walk.spans
+
+
 class _Walk:
     def __init__(self, text: str) -> None:
         self.text = text + "\n"
         self.at = 0
         self.line = 1
         self.lines: dict[Path, int] = {}
+        self.spans: dict[Path, tuple[int, int]] = {}
 
     def document(self) -> None:
         table: Path = ()
@@ -65,7 +73,8 @@ class _Walk:
     def value(self, path: Path) -> None:
         self.skip()
         self.lines[path] = self.line
-        char = self.text[self.at]
+        start = self.at
+        char = self.text[start]
         if char == "[":
             self.advance(self.at + 1)
             index = 0
@@ -83,6 +92,7 @@ class _Walk:
         else:
             while self.text[self.at] not in _CLOSERS:
                 self.at += 1
+        self.spans[path] = (start, self.at)
 
     def skip(self) -> bool:
         """Past blank space, commas and comments; whether anything is left."""

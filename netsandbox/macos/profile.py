@@ -121,7 +121,7 @@ def _network(policy: Policy, settings: RunSettings, ports: SessionPorts) -> Netw
 def _own(settings: RunSettings, log: str, port_map: str) -> OwnPlaces:
     return OwnPlaces(
         hidden=(state_home(), HOST_LOCKS, *_logs(settings, log)),
-        sealed=(*packages(), signed_home(), *settings.configs),
+        sealed=(*packages(), signed_home(), *settings.configs, *filter(None, (settings.debug_log,))),
         port_map=port_map,
     )
 

@@ -231,6 +231,7 @@ class MacSession:
         return self._owner.log.write(
             "session.start",
             name=reservation.name,
+            folder=os.getcwd(),
             command=command[0],
             args=len(command) - 1,
             mode=policy.mode,

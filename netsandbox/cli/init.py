@@ -1,0 +1,105 @@
+"""`netsandbox init`: a first configuration file for this project, with the profiles that its files call for."""
+
+from __future__ import annotations
+
+from netsandbox.cli.help import print_help
+from netsandbox.cli.options import FLAG, Option, parse
+from netsandbox.cli.output import put
+from netsandbox.configuration.document import layer_of
+from netsandbox.configuration.places import project_folders
+from netsandbox.errors import UsageError
+from netsandbox.learning.project_text import ProjectText, place_for_project_file
+from netsandbox.profiles.detection import detected, own_rules
+from netsandbox.profiles.library import Library
+from netsandbox.profiles.shelf import own
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+OPTIONS = (
+    Option("force", FLAG, "f", "", "replace the file that is there"),
+    Option("help", FLAG, "h", "", "this text"),
+)
+USAGE = """\
+usage: netsandbox init [--force]
+
+Write .netsandbox.toml for this project: the profiles that its files call for, and the commonest settings to fill in.
+A file that is there is kept unless you say --force. Nothing in it counts before `netsandbox trust`."""
+NEXT = """\
+{path} is written.
+Next: read it, then `netsandbox trust` lets it count; it asks again whenever the file changes.
+`netsandbox learn -- CMD` adds the hosts that a command needs. `netsandbox explain` shows what holds."""
+TEXT = """\
+# What programs of this project may reach when they run under `netsandbox run`.
+# It may close anything at once; what it opens counts after `netsandbox trust`.
+# Every key: docs/configuration.md. `netsandbox config validate` checks the file.
+
+[sandbox]
+{profiles}
+
+[network]
+# Hosts that are let through: "example.com", "*.example.com" for all below it, "example.com:8443".
+# `netsandbox learn -- CMD` finds out which ones a command needs and adds them here.
+allow_domains = [
+]
+# Hosts that never are, whatever else is said:
+# deny_domains = ["telemetry.example.com"]
+
+[localhost]
+# Ports of this machine's own localhost that it may reach, such as a database:
+# connect_host = [5432]
+
+[filesystem]
+# What it may not read, besides places of secrets such as ~/.ssh, which are hidden anyway:
+# deny_read = ["~/Documents"]
+# Once said, nothing else can be written but this folder and temporary ones:
+# allow_write = ["~/.cache"]
+
+[shell]
+# Variables that look like secrets are withheld from it, but for these:
+# pass_env = ["NPM_TOKEN"]
+"""
+
+
+def main(arguments: list[str]) -> int:
+    """The exit status."""
+    parsed = parse(arguments, OPTIONS, "netsandbox init")
+    if "help" in parsed.flags:
+        return print_help(USAGE, OPTIONS)
+    if parsed.command is not None or parsed.words:
+        raise UsageError("init takes no words; go to the project's folder and write `netsandbox init`")
+    project = ProjectText(place_for_project_file())
+    try:
+        if project.exists and "force" not in parsed.flags:
+            raise UsageError(
+                f"{project.path!a} is there already; edit it, or replace it with `netsandbox init --force`"
+            )
+        text = first_text(_found())
+        layer_of(project.path, text.encode("ascii"))
+        project.write(text)
+    finally:
+        project.close()
+    put(NEXT.format(path=project.path))
+    return 0
+
+
+def first_text(found: Mapping[str, str]) -> str:
+    """*found*: the profiles that files of the project call for, each with the file (pure)."""
+    if not found:
+        profiles = (
+            '# Profiles open what a tool needs; `netsandbox profile list` has them:\n# profiles = ["node", "git"]'
+        )
+    else:
+        names = ", ".join(f'"{name}"' for name in found)
+        why = ", ".join(f"{name} by {file}" for name, file in found.items())
+        profiles = f"# Profiles open what a tool needs; `netsandbox profile list` has more. Found: {why}."
+        profiles += f"\nprofiles = [{names}]"
+    return TEXT.format(profiles=profiles)
+
+
+def _found() -> dict[str, str]:
+    library = Library()
+    found = detected(own_rules(own(), library), project_folders())
+    library.close()
+    return {name: file for name, file in found.items() if file.isascii() and file.isprintable()}

@@ -1,0 +1,180 @@
+"""`netsandbox learn -- CMD`: run CMD online and recorded, then propose the rules that it needs.
+
+The doors stand as ever: deny rules, the guard on addresses and the list of public resolvers hold, and everything is in
+the log. What is proposed is shown as a diff of the project's file, written on a yes, and trusted by nobody yet.
+All that is imported here is imported before the command runs: afterwards nothing is, see `netsandbox.sealing`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tomllib
+from difflib import unified_diff
+
+from netsandbox.api import Sandbox
+from netsandbox.audit.reader import read_records
+from netsandbox.audit.table import GREEN, RED, paint
+from netsandbox.audit.tame import safe
+from netsandbox.cli import run
+from netsandbox.cli.help import print_help
+from netsandbox.cli.options import FLAG, PROFILES, Option, parse
+from netsandbox.cli.output import coloured
+from netsandbox.cli.policy_options import MODES, policy_of, read_config, settings_of
+from netsandbox.configuration.document import layer_of
+from netsandbox.configuration.toml_edit import missing, with_items, written
+from netsandbox.errors import UsageError
+from netsandbox.learning.project_text import ProjectText, place_for_project_file
+from netsandbox.learning.proposed import proposed, rule_lists
+from netsandbox.learning.usage import usage
+from netsandbox.own_addresses import OwnAddresses
+from netsandbox.policy.policy import FILTERED, ONLINE, Policy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from netsandbox.api import Result
+    from netsandbox.cli.options import Parsed
+    from netsandbox.configuration.settings import Settings
+    from netsandbox.learning.proposed import Proposed
+
+_NOT_HERE = (*MODES, "backend", "dry-run", "quiet", "help")
+OPTIONS = (
+    *(option for option in run.OPTIONS if option.name not in _NOT_HERE),
+    Option("write", FLAG, "w", "", "write what is proposed to the project's file without asking"),
+    Option("help", FLAG, "h", "", "this text"),
+)
+WORDS = PROFILES
+USAGE = """\
+usage: netsandbox learn [OPTIONS] [PROFILE…] -- CMD [ARG…]
+
+Run CMD online: denied names and private addresses stay closed, and every attempt is recorded. Then propose the rules
+that it needs beyond what your configuration allows, as a change of this project's .netsandbox.toml, and write it if you
+say yes. The rules count after `netsandbox trust`. Exit status: that of CMD.
+
+  netsandbox learn -- npm ci"""
+NETWORK = "network"
+NOTHING = "it reached nothing that is not allowed already, so there is nothing to write"
+
+
+def main(arguments: list[str]) -> int:
+    """The command's exit status, as `run` has it."""
+    parsed = parse(arguments, OPTIONS, "netsandbox learn")
+    if "help" in parsed.flags:
+        return print_help(USAGE, OPTIONS)
+    if not parsed.command or not parsed.command[0]:
+        raise UsageError("learn needs a command to watch; write `netsandbox learn -- npm ci`")
+    run.take_profiles(parsed)
+    for mode in MODES:
+        if mode in parsed.all("profile"):
+            raise UsageError(f"learn always runs online, so the profile {mode} has no meaning with it; leave it out")
+    file = read_config(parsed)
+    project = ProjectText(place_for_project_file())
+    own = OwnAddresses(lambda: 0.0)()
+    result = _watched(parsed, file)
+    records = (entry for entry in read_records(result.audit_log) if entry["session"] == result.session)
+    direct = not (parsed.values.get("upstream-proxy") or (file and file.upstream_proxy))
+    found = proposed(usage(records), _present(parsed, file), own, dialled=direct)
+    _tell(found, result, file)
+    _offer(found, project, write="write" in parsed.flags)
+    project.close()
+    return result.returncode
+
+
+def _watched(parsed: Parsed, file: Settings | None) -> Result:
+    """Run the command online, whatever the files say about the mode."""
+    parsed.flags.add(ONLINE)
+    settings = settings_of(parsed, file)
+    policy = policy_of(parsed, file)
+    run.hold_standard_descriptors()
+    with Sandbox.deferred(lambda: policy, settings) as box:
+        return box.run(parsed.command or [])
+
+
+def _present(parsed: Parsed, file: Settings | None) -> Policy:
+    """What the files and profiles allow by themselves. What this command line adds may have to be learned; what it
+    denies is not to be proposed."""
+    deny = parsed.all("deny-domain")
+    if file is None:
+        return Policy((), deny, mode=FILTERED)
+    return Policy(
+        file.allow_domains,
+        [*file.deny_domains, *deny],
+        file.allow_addresses,
+        mode=FILTERED,
+        default_ports=file.default_ports,
+    )
+
+
+def _tell(found: Proposed, result: Result, file: Settings | None) -> None:
+    if result.returncode:
+        _say(f"the command ended with status {result.returncode}; what it would have reached after that is not known")
+    if file is not None and file.mode not in (None, FILTERED):
+        _say(f"your configuration says mode {file.mode}; rules count when it is filtered, or not said")
+    for line in found.remarks:
+        print(f"# {line}", file=sys.stderr)
+
+
+def _offer(found: Proposed, project: ProjectText, *, write: bool) -> None:
+    """Show the change, and make it if the user says so."""
+    before = project.text
+    after = None if before is None else _changed(before, found)
+    if found.empty or (after is not None and after == before):
+        return _say(NOTHING)
+    if after is None or before is None:
+        _say(f"cannot add to {project.path} without changing more of it; put this into its network table yourself:")
+        return _show(_pasted(found))
+    _say(f"to let it through without --online, change {project.path} so:")
+    _show(_difference(before, after, project.path, colours=coloured(sys.stderr)))
+    if not write and not _agreed():
+        return _say("nothing was written; `netsandbox learn --write -- …` writes without asking")
+    layer_of(project.path, after.encode("utf-8"))  # an error here would be ours: it must not reach the file
+    project.write(after)
+    return _say(f"{project.path} is written; `netsandbox trust` shows it once more and lets it count")
+
+
+def _changed(text: str, found: Proposed) -> str | None:
+    """*text* with what is proposed and not in it yet; None: it cannot be edited."""
+    edited: str | None = text
+    for key, rules in rule_lists(found):
+        try:
+            new = missing(edited or "", NETWORK, key, list(rules))
+        except tomllib.TOMLDecodeError:
+            return None
+        edited = with_items(edited or "", NETWORK, key, new)
+        if edited is None:
+            return None
+    return edited
+
+
+def _pasted(found: Proposed) -> str:
+    lists = [written(NETWORK, key, list(rules)) for key, rules in rule_lists(found)]
+    return "".join([lists[0], *(text.partition("\n")[2] for text in lists[1:])])
+
+
+def _difference(before: str, after: str, path: str, *, colours: bool) -> str:
+    name = os.path.basename(path)
+    lines = unified_diff(before.splitlines(), after.splitlines(), name, name, lineterm="")
+    return "".join(f"{_painted(safe(line), colours=colours)}\n" for line in lines)
+
+
+def _painted(line: str, *, colours: bool) -> str:
+    if line.startswith(("+++", "---")):
+        return line
+    shade = {"+": GREEN, "-": RED}.get(line[:1])
+    return paint(line, shade, coloured=colours) if shade else line
+
+
+def _agreed() -> bool:
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    sys.stderr.write("Write this? [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _say(text: str) -> None:
+    print(f"netsandbox: {text}", file=sys.stderr)
+
+
+def _show(text: str) -> None:
+    sys.stderr.write(text)

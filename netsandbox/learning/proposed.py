@@ -1,0 +1,98 @@
+"""The smallest addition to a policy that lets through what a run used. Pure."""
+
+from __future__ import annotations
+
+from netsandbox.audit.tame import safe
+from netsandbox.learning.folding import Proposal, fold
+from netsandbox.policy.ip import parse
+from netsandbox.policy.names import canonical, host_of
+from netsandbox.policy.verdict import TCP, Request
+from netsandbox.record import record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from netsandbox.learning.usage import Usage
+    from netsandbox.policy.ip import Address
+    from netsandbox.policy.names import Host
+    from netsandbox.policy.policy import Policy
+
+MOST_RULES = 200
+_LISTED = 20
+
+
+@record
+class Proposed:
+    """Rules to add, and lines about what is left to the user."""
+
+    domains: tuple[Proposal, ...] = ()
+    addresses: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        return not self.domains and not self.addresses
+
+
+def proposed(used: Usage, policy: Policy, own: Collection[Address] = (), *, dialled: bool = True) -> Proposed:
+    """*policy* holds already and is filtered. *dialled*: addresses are those of names, not of a proxy on the way."""
+    names = [(name, port) for name, port in used.names if not _is_allowed(policy, canonical(name), port)]
+    names = [pair for pair in names if policy.denies_name(canonical(pair[0]), pair[1]) is None]
+    denied = [*used.denied_names, *(f"x.{rule.name}" if rule.below else rule.name for rule in policy.deny_domains)]
+    wanted = [*used.literals, *(used.addresses if dialled else ())]
+    addresses = [_written(text, port) for text, port in wanted if _needs_rule(policy, used, text, port, own)]
+    domains = fold(names, policy.default_ports, denied)
+    return Proposed(
+        tuple(domains[:MOST_RULES]),
+        tuple(dict.fromkeys(addresses))[:MOST_RULES],
+        tuple(_remarks(used, cut=used.more or max(len(domains), len(addresses)) > MOST_RULES)),
+    )
+
+
+def _is_allowed(policy: Policy, host: Host, port: int) -> bool:
+    return policy.decide(Request(host, port, TCP)).allowed
+
+
+def _needs_rule(policy: Policy, used: Usage, text: str, port: int, own: Collection[Address]) -> bool:
+    """An address that was reached by itself needs a rule of its own; one behind a name only where it is guarded."""
+    address = parse(text)
+    if address is None:
+        return False
+    if (text, port) in used.literals:
+        return not _is_allowed(policy, host_of(address), port)
+    return not policy.check_address(host_of(address), address, port, own).allowed
+
+
+def _written(text: str, port: int) -> str:
+    return f"[{text}]:{port}" if ":" in text else f"{text}:{port}"
+
+
+def _remarks(used: Usage, *, cut: bool) -> list[str]:
+    lines: list[str] = []
+    if cut:
+        lines.append("it went to more hosts than are listed here: it needs wildcards of your choice, or --online")
+    lines += _listed("only looked up, never connected to, so not proposed", used.looked_up)
+    lines += _listed("let through, but not reached, so not proposed", used.unreached)
+    lines += _listed("refused by your own deny rules", used.denied_names)
+    ports = [f"connect_host = [{port}]" for port in used.host_ports]
+    lines += _listed("refused: ports of this machine's localhost; if it needs one, add to [localhost]", ports)
+    lines += _listed("refused: sockets of this machine; if it needs one, add to allow_unix_sockets", used.unix_sockets)
+    return lines + _listed("refused while learning, as it always is without a rule", used.refused)
+
+
+def _listed(title: str, items: Sequence[object]) -> list[str]:
+    if not items:
+        return []
+    more = [f"  and {len(items) - _LISTED} more"] if len(items) > _LISTED else []
+    return [f"{title}:", *(f"  {safe(item)}" for item in items[:_LISTED]), *more]
+
+
+def rule_lists(found: Proposed) -> list[tuple[str, Iterable[tuple[str, str]]]]:
+    """The keys of [network] to add to, each with its rules and a comment on each."""
+    lists: list[tuple[str, Iterable[tuple[str, str]]]] = []
+    if found.domains:
+        lists.append(("allow_domains", [(each.rule, each.comment) for each in found.domains]))
+    if found.addresses:
+        lists.append(("allow_addresses", [(rule, "") for rule in found.addresses]))
+    return lists

@@ -1,0 +1,114 @@
+"""`netsandbox learn`: what is shown, what is written, and what is refused before anything runs."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from netsandbox.cli import learn
+from netsandbox.errors import UsageError
+from netsandbox.learning.folding import Proposal
+from netsandbox.learning.project_text import ProjectText
+from netsandbox.learning.proposed import Proposed
+
+FOUND = Proposed((Proposal("a.test"), Proposal("b.test:8443")), ("192.0.2.7:22",))
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "learn needs a command to watch; write `netsandbox learn -- npm ci`"),
+        (["--"], "learn needs a command"),
+        (["online", "--", "true"], "learn always runs online, so the profile online has no meaning"),
+        (["--profile", "offline", "--", "true"], "learn always runs online"),
+        (["--offline", "--", "true"], "unknown option '--offline'"),
+    ],
+)
+def test_what_makes_no_sense_is_said_before_anything_runs(arguments: list[str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        learn.main(arguments)
+
+
+def offered(path: Path, capsys: pytest.CaptureFixture[str], *, write: bool = False, found: Proposed = FOUND) -> str:
+    learn._offer(found, ProjectText(str(path)), write=write)
+    return capsys.readouterr().err.replace(str(path), "PATH")
+
+
+def test_the_change_is_shown_and_written_when_asked_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / ".netsandbox.toml"
+    path.write_text("[network]\nallow_domains = ['a.test']\n")
+    assert offered(path, capsys, write=True) == (
+        "netsandbox: to let it through without --online, change PATH so:\n"
+        "--- .netsandbox.toml\n"
+        "+++ .netsandbox.toml\n"
+        "@@ -1,2 +1,5 @@\n"
+        " [network]\n"
+        "-allow_domains = ['a.test']\n"
+        "+allow_addresses = [\n"
+        '+    "192.0.2.7:22",\n'
+        "+]\n"
+        "+allow_domains = ['a.test', \"b.test:8443\"]\n"
+        "netsandbox: PATH is written; `netsandbox trust` shows it once more and lets it count\n"
+    )
+    assert offered(path, capsys, write=True) == f"netsandbox: {learn.NOTHING}\n"
+
+
+@pytest.mark.parametrize(("answer", "written"), [("y\n", True), ("yes\n", True), ("\n", False), ("", False)])
+def test_on_a_terminal_the_user_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str, written: bool
+) -> None:
+    shown = Terminal()
+    monkeypatch.setattr("sys.stdin", Terminal(answer))
+    monkeypatch.setattr("sys.stderr", shown)
+    monkeypatch.setenv("NO_COLOR", "1")
+    path = tmp_path / ".netsandbox.toml"
+    learn._offer(FOUND, ProjectText(str(path)), write=False)
+    assert path.exists() is written
+    assert "Write this? [y/N] " in shown.getvalue()
+    assert "\x1b" not in shown.getvalue()
+    assert ("nothing was written" in shown.getvalue()) is not written
+
+
+def test_colours_are_for_terminals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = Terminal()
+    monkeypatch.setattr("sys.stdin", Terminal(""))
+    monkeypatch.setattr("sys.stderr", shown)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    learn._offer(FOUND, ProjectText(str(tmp_path / ".netsandbox.toml")), write=False)
+    assert '\x1b[32m+    "a.test",\x1b[0m' in shown.getvalue()
+
+
+def test_without_a_terminal_nothing_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / ".netsandbox.toml"
+    assert offered(path, capsys).endswith(
+        "netsandbox: nothing was written; `netsandbox learn --write -- …` writes without asking\n"
+    )
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("content", [b"network = { mode = 'filtered' }\n", b"\xff", b"[network\n"])
+def test_a_file_that_cannot_be_extended_is_left_and_the_lines_are_given(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    path = tmp_path / ".netsandbox.toml"
+    path.write_bytes(content)
+    assert offered(path, capsys, write=True) == (
+        "netsandbox: cannot add to PATH without changing more of it; put this into its network table yourself:\n"
+        '[network]\nallow_domains = [\n    "a.test",\n    "b.test:8443",\n]\n'
+        'allow_addresses = [\n    "192.0.2.7:22",\n]\n'
+    )
+    assert path.read_bytes() == content
+
+
+def test_a_line_of_the_file_cannot_write_to_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / ".netsandbox.toml"
+    path.write_text("[network] # \u202e\x7f".replace("\x7f", "") + "\n")
+    assert "\\u202e" in offered(path, capsys)
