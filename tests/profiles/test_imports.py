@@ -70,5 +70,3 @@ def test_a_warm_launch_loads_nothing_heavy(scene: Scene, files: list[str], words
     warm, second = imported(words)
     assert warm == found
     assert not second & HEAVY
-    if not files and not words:
-        assert not {name for name in second if name.startswith(("netsandbox.profiles.stack", "netsandbox.registries"))}
