@@ -101,3 +101,21 @@ def test_a_file_that_shows_another_face_meanwhile_is_not_trusted(
     monkeypatch.setattr(command, "registries_of", lambda path: [("npm", "evil.test:443", f"{path}:1")])
     assert command.main(["--yes", str(settings)]) == 0
     assert is_trusted(str(settings), settings.read_bytes())
+
+
+def test_each_file_of_a_project_is_trusted_or_not_by_itself(
+    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those of other sandboxes too: one no is a no, and takes no other yes back."""
+    other = path.parent / ".claude-sandbox.json"
+    other.write_text('{\n"network_ports": [5432]}')
+    monkeypatch.setattr("sys.stdin", Terminal("n\ny\n"))
+    assert command.main([]) == 1
+    assert f"{other}:2: localhost.connect_host: '5432'" in capsys.readouterr().out
+    assert is_trusted(str(path), OPENS)
+    assert not is_trusted(str(other), other.read_bytes())
+    assert command.main(["--yes"]) == 0
+    assert is_trusted(str(other), other.read_bytes())
+    assert command.main(["--forget"]) == 0
+    assert not is_trusted(str(other), other.read_bytes())
+    assert not is_trusted(str(path), OPENS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -68,3 +69,40 @@ def test_what_was_trusted_is_not_trusted_once_a_command_has_changed_it(netsandbo
     assert done.returncode == 0, done.stderr
     for target in ("a.test", "192.0.2.1"):
         assert netsandbox("explain", target).returncode == 1
+
+
+@pytest.mark.ordinary_user
+@pytest.mark.parametrize("name", [".claude-sandbox.json", ".agent-os/sandbox-config.json", ".sandbox.toml"])
+def test_a_command_writes_no_file_of_another_sandbox_that_counts(netsandbox: Any, name: str) -> None:
+    home = netsandbox.home()
+    secret = home.path / ".netrc"
+    secret.write_text("canary")
+    os.chown(secret, netsandbox.identity.uid, netsandbox.identity.gid)
+    toml = '[filesystem]\nallow_read = ["~/.netrc"]\n'
+    rules = toml if name.endswith(".toml") else '{"additional_read_paths": ["~/.netrc"]}'
+    script = 'os.makedirs(os.path.dirname(path), exist_ok=True)\nopen(path, "w").write(rules)'
+    attack(netsandbox, [], script, arguments={"path": str(home.work / name), "rules": rules})
+    after = netsandbox("run", "--", "cat", secret)
+    assert (after.returncode, after.stdout) == (0, "")
+    assert f"{name} would open filesystem.allow_read; ignored until you run `netsandbox trust`" in after.stderr
+    assert netsandbox("trust", "--yes").returncode == 0
+    assert netsandbox("run", "--", "cat", secret).stdout == "canary"
+
+
+@pytest.mark.ordinary_user
+def test_a_command_cannot_add_to_what_sessions_of_its_folder_may_write(netsandbox: Any) -> None:
+    """The list is the user's, and lies where no command writes; made by the user, it confines and opens."""
+    home = netsandbox.home()
+    own = home.path / "config" / "netsandbox" / "projects"
+    adding = [netsandbox.home().identity.python, "-m", "netsandbox", "config", "add-path", "/usr"]
+    run = netsandbox("run", "--", *adding)
+    assert run.returncode != 0
+    assert "cannot write" in run.stderr
+    assert not own.exists()
+    extra = home.path / "extra"
+    extra.mkdir()
+    os.chown(extra, netsandbox.identity.uid, netsandbox.identity.gid)
+    assert netsandbox("config", "add-path", extra).returncode == 0
+    script = f"touch {extra}/x; echo $?; touch /usr/nsb-x 2>/dev/null; echo $?; echo /usr >> {own}/*; echo $?"
+    assert netsandbox("run", "--", "sh", "-c", script).stdout.split()[:2] == ["0", "1"]
+    assert "/usr\n" not in next(own.iterdir()).read_text()
