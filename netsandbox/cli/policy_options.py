@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 
+from netsandbox.audit.places import home
 from netsandbox.cli.localhost_options import localhost_of
 from netsandbox.cli.options import DOMAINS, FLAG, LIST, PROFILES, SWITCHES, VALUE, VARIABLES, Option
-from netsandbox.configuration.places import project_files, user_files
+from netsandbox.configuration.places import config_home, project_files, user_files
 from netsandbox.errors import UsageError
 from netsandbox.file_rules import FileRules
 from netsandbox.settings import RunSettings
@@ -75,16 +76,24 @@ def read_config(parsed: Parsed) -> Settings | None:
         user, project = user_files(), project_files()
     named = parsed.values.get("config")
     names = tuple(parsed.all("profile"))
-    if not (user or project or names) and named is None:
-        from netsandbox.profiles.detection import anything_here
+    if not (user or project or names or detect) and named is None:
+        return None
+    from netsandbox.configuration.memory import Question, recall
 
-        if not detect or not anything_here():
-            return None
-    from netsandbox.configuration.effective import effective
-    from netsandbox.profiles.stack import Wanted
+    question = Question(_folder(), home(), config_home(), user, project, named, names, detect, _mode(parsed, names))
+    known = recall(question)
+    if known is not None:
+        return known.settings
+    from netsandbox.configuration.remembering import remembered
 
-    mode = _mode(parsed, names)
-    return effective(user, project, named, Wanted(names, detect, mode))
+    return remembered(question)
+
+
+def _folder() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # it was removed
+        return ""
 
 
 def _mode(parsed: Parsed, names: Sequence[str]) -> str | None:
@@ -156,8 +165,6 @@ def settings_of(parsed: Parsed, file: Settings | None) -> RunSettings:
         set_env=file.set_env if file else (),
         files=_files(parsed, file),
         audit_log=log or (file.audit_log if file else None),
-        debug="debug" in parsed.flags,
-        debug_log=os.path.abspath(parsed.values["debug-log"]) if parsed.values.get("debug-log") else None,
         configs=tuple(os.path.realpath(path) for path in file.kept) if file else (),
         switches=_switches(parsed, file),
         raw=file.raw if file else (),

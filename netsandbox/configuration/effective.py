@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from netsandbox.audit.places import home
 from netsandbox.configuration.document import layer_of, read, read_layer
+from netsandbox.configuration.merging import merge, settings
 from netsandbox.configuration.path_list import list_layer
 from netsandbox.configuration.places import is_list
-from netsandbox.configuration.merging import merge, settings
 from netsandbox.configuration.settings import Settings
 from netsandbox.configuration.trust import is_trusted
 from netsandbox.profiles.stack import Wanted, stacked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from netsandbox.configuration.layer import Layer
 
@@ -27,15 +27,20 @@ ALONE = Wanted(detect=False)
 
 
 def effective(user: Sequence[str], project: Sequence[str], named: str | None, wanted: Wanted = ALONE) -> Settings:
-    """The project's file may be written by a command: changed, it is not trusted any more."""
-    stack = stacked(effective_layers(user, project, named), wanted)
-    found = settings(merge(stack.layers), filter(None, (*user, named, *stack.kept)))
+    return settled(effective_layers(user, project, named), (*user, named), wanted)
+
+
+def settled(files: Sequence[Layer], kept: Iterable[str | None], wanted: Wanted) -> Settings:
+    """*kept* are the files that no command may write. A project's may be: changed, it is not trusted any more."""
+    stack = stacked(files, wanted)
+    found = settings(merge(stack.layers), filter(None, (*kept, *stack.kept)))
     return Settings(
         **{
             **vars(found),
             "ignored": (*found.ignored, *stack.untrusted),
             "profiles": tuple((each.profile.name, each.why) for each in stack.used),
             "notes": stack.notes,
+            "asked": stack.asked,
         }
     )
 

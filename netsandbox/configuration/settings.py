@@ -43,4 +43,5 @@ class Settings:
     name: str | None = None
     localhost: LocalhostSettings = LocalhostSettings()
     profiles: tuple[tuple[str, str], ...] = ()  # those in force, the lowest first, and why each counts
+    asked: tuple[str, ...] = ()  # the tools whose registries are among the rules
     notes: tuple[str, ...] = ()  # what was passed over on the way, a line each

@@ -13,8 +13,8 @@ import os
 from netsandbox.configuration.document import parsed, read
 from netsandbox.configuration.keys import KEYS
 from netsandbox.configuration.layer import Layer
-from netsandbox.configuration.places import is_profile_name, project_folders
 from netsandbox.configuration.merging import merge
+from netsandbox.configuration.places import is_profile_name, project_folders
 from netsandbox.configuration.trust import is_trusted
 from netsandbox.policy.policy import FILTERED
 from netsandbox.profiles.detection import detected, own_rules
@@ -66,6 +66,7 @@ class Stack:
     notes: tuple[str, ...] = ()
     untrusted: tuple[tuple[str, str], ...] = ()
     kept: tuple[str, ...] = ()  # the user's own profiles, which no command may write
+    asked: tuple[str, ...] = ()  # the tools that were asked for their registries
 
 
 @record
@@ -106,6 +107,7 @@ def stacked(files: Sequence[Layer], wanted: Wanted) -> Stack:
         tuple(dict.fromkeys(asked.notes)),
         tuple(dict.fromkeys(asked.untrusted)),
         tuple(each.path for each in shelf.values() if each.owner == YOURS),
+        tuple(sorted(asked.tools)),
     )
 
 
@@ -193,7 +195,7 @@ class _Registries:
 
     def __init__(self, mode: object, *, asks: bool) -> None:
         self._asks = asks and mode in (None, FILTERED)
-        self._seen: set[str] = set()
+        self.tools: set[str] = set()
         self.notes: list[str] = []
         self.untrusted: list[tuple[str, str]] = []
 
@@ -204,9 +206,9 @@ class _Registries:
             self.untrusted.append(("profile.registries", f"{profile.path}:1"))
             return found
         for tool in profile.registries if self._asks else ():
-            if tool in self._seen:
+            if tool in self.tools:
                 continue
-            self._seen.add(tool)
+            self.tools.add(tool)
             from netsandbox.profiles.asked import asked
 
             answer = asked(tool, os.environ)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from netsandbox.configuration import document
 from netsandbox.configuration.document import read_layer
 from netsandbox.configuration.keys import KEYS
-from netsandbox.configuration.readers import check_proxy, check_server
 from netsandbox.configuration.merging import merge
 from netsandbox.configuration.merging import settings as settings_of
+from netsandbox.configuration.readers import check_proxy, check_server
 from netsandbox.configuration.settings import Settings
 from netsandbox.errors import UsageError
 from netsandbox.localhost.settings import LocalhostSettings
@@ -287,7 +287,7 @@ def test_every_setting_has_a_key():
     fields["sandbox"].discard("")
     assert fields.pop("profiles") == {""}
     shell = {"variables" if field.endswith("s_env") or field == "deny_env" else field for field in fields.pop("shell")}
-    assert set().union(shell, *fields.values()) | {"kept", "ignored", "localhost", "profiles", "notes"} == set(
+    assert set().union(shell, *fields.values()) | {"kept", "ignored", "localhost", "profiles", "asked", "notes"} == set(
         Settings.__annotations__
     )
 

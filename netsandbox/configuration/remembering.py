@@ -1,0 +1,118 @@
+"""Makes an answer that can be remembered: finds out what it rests on, and keeps both (see `memory`).
+
+What it rests on is looked at before and after the answer is made: a file that changes meanwhile makes no memory.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import time
+
+from netsandbox.audit.places import made_state_home
+from netsandbox.configuration.effective import effective_layers, settled
+from netsandbox.configuration.memory import (
+    CONTENT,
+    GONE,
+    MARK,
+    SIZE_LIMIT,
+    STAMP,
+    THERE,
+    encode,
+    look,
+    memory_folder,
+)
+from netsandbox.configuration.places import profile_folder, project_folders, trust_folder
+from netsandbox.errors import NetsandboxError
+from netsandbox.profiles.detection import anything_here
+from netsandbox.profiles.library import Library
+from netsandbox.profiles.shelf import OF_PROJECTS, OURS, PROJECTS, listed, own
+from netsandbox.profiles.stack import Wanted, detection_rules
+from netsandbox.registries import cache
+from netsandbox.registries.cache import replace_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from netsandbox.configuration.layer import Layer
+    from netsandbox.configuration.memory import Basis, Question
+    from netsandbox.configuration.settings import Settings
+
+LASTS = 86400  # seconds: what tools say by themselves can change without a trace
+MOST_FILES = 256
+
+
+def remembered(question: Question) -> Settings | None:
+    """The answer, kept for the next time."""
+    before = tuple(_contents(question))
+    layers = effective_layers(question.user, question.project, question.named)
+    found = _answer(question, layers)
+    consulted = _consulted(question, found.asked if found is not None else ())
+    changed = before != tuple(_contents(question))
+    if not changed and consulted is not None and all(value != GONE for _, _, value in before):
+        _keep(question, (*before, *_looked_at(question, layers), *consulted), found)
+    return found
+
+
+def _answer(question: Question, layers: Sequence[Layer]) -> Settings | None:
+    if not layers and not question.names and not (question.detect and anything_here()):
+        return None
+    return settled(layers, (*question.user, question.named), Wanted(question.names, question.detect, question.mode))
+
+
+def _contents(question: Question) -> Iterator[tuple[str, str, object]]:
+    for path in question.files:
+        yield CONTENT, path, look(CONTENT, path)
+    yield STAMP, trust_folder(), look(STAMP, trust_folder())
+
+
+def _looked_at(question: Question, layers: Sequence[Layer]) -> Iterator[tuple[str, str, object]]:
+    """Profiles, those of the project too, and the files by which they are detected."""
+    of_project = (os.path.join(folder, name) for folder in project_folders() for name in OF_PROJECTS)
+    for shelf in (profile_folder(), OURS, *of_project):
+        yield STAMP, shelf, look(STAMP, shelf)
+        for each in listed(shelf, PROJECTS):
+            yield STAMP, each.path, look(STAMP, each.path)
+    if question.detect:
+        library = Library()
+        for files in detection_rules(layers, own(), library).values():
+            for file in files:
+                for folder in project_folders():
+                    path = os.path.join(folder, file)
+                    yield THERE, path, look(THERE, path)
+        library.close()
+
+
+def _consulted(question: Question, tools: Sequence[str]) -> Basis | None:
+    """What the answers of *tools* rest on; None where one cannot be kept."""
+    found: dict[str, str] = {}
+    for tool in tools:
+        answer = cache.recall(tool, os.path.realpath(question.folder), question.home, os.environ)
+        if answer is None or not answer.complete:
+            return None
+        found.update(answer.consulted)
+    return tuple((STAMP, name, then) for name, then in found.items())
+
+
+def _keep(question: Question, basis: Basis, found: Settings | None) -> None:
+    """In one step; where that is not possible, the files are read again."""
+    try:
+        kept: Any = (MARK, time.time() + LASTS, basis, None if found is None else encode(found))
+        data = marshal.dumps(kept)
+        if len(data) > SIZE_LIMIT:
+            return
+        made_state_home()
+        os.makedirs(memory_folder(), 0o700, exist_ok=True)
+        _thin_out(memory_folder())
+        replace_file(question.place, data)
+    except (OSError, ValueError, NetsandboxError):
+        pass
+
+
+def _thin_out(folder: str) -> None:
+    """Forget everything when there is too much: it is soon known again."""
+    names = os.listdir(folder)
+    for name in names if len(names) >= MOST_FILES else ():
+        os.unlink(os.path.join(folder, name))
