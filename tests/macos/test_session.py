@@ -328,6 +328,6 @@ def test_a_session_that_is_told_of_no_system_asks_this_mac_once(
 
 @pytest.mark.attack(141, 148)
 def test_the_folder_of_the_users_configuration_is_there_before_the_command(mac: Any, place: Path) -> None:
-    """INV-8: missing, it could be made in capitals, which the profile's rule does not name and the disk does not mind."""
+    """INV-8: missing, it could be made in capitals, which no rule of the profile names and the disk does not mind."""
     assert mac("/bin/sh", "-c", "test -d ../config/netsandbox").returncode == 0
     assert (place / "config" / "netsandbox").is_dir()
