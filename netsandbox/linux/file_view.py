@@ -45,6 +45,7 @@ class FileView:
     files: tuple[str, ...] = ()  # that appear empty
     writable: tuple[str, ...] | None = None
     missing: tuple[PathRule, ...] = ()
+    disks: tuple[str, ...] = ()  # devices that are not to be reached
 
 
 def file_view(rules: FileRules, environment: Mapping[bytes, bytes]) -> FileView:
@@ -62,7 +63,7 @@ def file_view(rules: FileRules, environment: Mapping[bytes, bytes]) -> FileView:
     if working is not None:
         check_open(working, "the working folder", closed)
     writable = _writable(rules.allow_write, working, environment, missing, closed)
-    return FileView(folders, files, writable, tuple(missing))
+    return FileView(folders, files, writable, tuple(missing), _disks())
 
 
 def lifted_secrets(rules: FileRules) -> list[str]:
@@ -169,6 +170,14 @@ def _writable(
         check_open(place.real, f"{rule.origin}:", closed)
         found.append(place.real)
     return check_writable(outermost(path for path in found if not any(is_within(path, other) for other in closed)))
+
+
+def _disks() -> tuple[str, ...]:
+    if os.geteuid() != 0:
+        return ()
+    from netsandbox.linux.disks import disks
+
+    return tuple(disks())
 
 
 def _make(path: str) -> None:

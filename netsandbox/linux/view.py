@@ -38,6 +38,7 @@ def session_view(
             (os.path.join(FILES, "resolv.conf"), "/etc/resolv.conf"),
             (os.path.join(FILES, "hosts"), "/etc/hosts"),
             *covers,
+            *(("/dev/null", path) for path in (rules.disks if rules else ())),
         ),
         hidden=tuple(hidden),
         read_only=tuple(read_only),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -186,3 +187,21 @@ def test_an_option_about_a_path_that_is_not_there_is_an_error(netsandbox: Any, o
     assert run.returncode == 2
     assert f"{option}: " in run.stderr
     assert netsandbox("run", "--deny-read", "absent", "--", "true").returncode == 0
+
+
+@pytest.mark.attack(152)
+def test_152_no_disk_is_reached_below_its_files(netsandbox: Any) -> None:
+    """Root could read every secret from /dev/sda. An ordinary user sees the devices and opens none."""
+    if not any(stat.S_ISBLK(path.lstat().st_mode) for path in Path("/dev").iterdir()):
+        pytest.skip("this machine has no block devices")
+    script = """
+import stat
+found = [os.path.join(top, name) for top, _, names in os.walk("/dev") for name in names]
+blocks = [path for path in found if stat.S_ISBLK(os.lstat(path).st_mode)]
+out["opened"] = [path for path in blocks for how in (os.O_RDONLY, os.O_WRONLY) if refused(os.open, path, how) is None]
+out["seen"] = len(blocks) if os.getuid() == 0 else 0
+out["twin"] = refused(os.open, "/dev/null", os.O_RDWR)
+"""
+    for options in ([], ["--allow-write", "."]):
+        tried = attack(netsandbox, options, script)
+        assert (tried.out["opened"], tried.out["seen"], tried.out["twin"]) == ([], 0, None)
