@@ -18,6 +18,7 @@ from netsandbox.doctor.network_probes import network_probes
 from netsandbox.doctor.probe import Absent, Evidence, Probe
 from netsandbox.doctor.scene import CONTROL_NAME, REBOUND_NAME, Scene
 from netsandbox.errors import HostError
+from netsandbox.file_rules import FileRules
 from netsandbox.localhost.settings import LocalhostSettings
 from netsandbox.policy.policy import Policy
 from netsandbox.settings import RunSettings
@@ -45,9 +46,13 @@ def strict_policy(scene: Scene, chosen: Probes) -> Policy:
     )
 
 
-def run_settings(scene: Scene, localhost: LocalhostSettings | None = None) -> RunSettings:
+def run_settings(
+    scene: Scene, localhost: LocalhostSettings | None = None, files: FileRules | None = None
+) -> RunSettings:
     upstream = ((scene.upstream.address, scene.upstream.port),)
-    return RunSettings(upstream_dns=upstream, name="doctor", localhost=localhost or LocalhostSettings())
+    return RunSettings(
+        upstream_dns=upstream, name="doctor", localhost=localhost or LocalhostSettings(), files=files or FileRules()
+    )
 
 
 def run_in_session(scene: Scene, policy: Policy, command: list[str], output: int) -> str | None:

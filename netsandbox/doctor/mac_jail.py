@@ -10,8 +10,9 @@ from netsandbox_portmap.strategies import FAIL
 
 from netsandbox.doctor.jail import Finding, Probes, prove, run_settings, run_with
 from netsandbox.doctor.mac_probes import mac_probes
+from netsandbox.file_rules import FileRules, PathRule
 from netsandbox.localhost.settings import LocalhostSettings
-from netsandbox.macos.sandbox_exec import interpreter
+from netsandbox.macos.sandbox_exec import interpreter, interpreter_places
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,8 +25,13 @@ PORTS = 4
 
 
 def mac_run_settings(scene: Scene) -> RunSettings:
-    """With `fail` each bind outside of the window is refused and not rewritten, so that it can be judged."""
-    return run_settings(scene, LocalhostSettings(strategy=FAIL, chosen=True, count=PORTS))
+    """With `fail` each bind outside of the window is refused and not rewritten, so that it can be judged.
+
+    Our Python, which the probes are run by, may lie in the home directory, where only known toolchains are open.
+    """
+    python = tuple(PathRule(place, "netsandbox doctor") for place in interpreter_places())
+    localhost = LocalhostSettings(strategy=FAIL, chosen=True, count=PORTS)
+    return run_settings(scene, localhost, FileRules(allow_execute=python))
 
 
 def run_on_mac(scene: Scene, policy: Policy, command: list[str], output: int) -> str | None:

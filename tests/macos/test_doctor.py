@@ -19,9 +19,13 @@ from netsandbox.doctor.check import Check
 from netsandbox.doctor.judgement import FAILED, LEAK, OK, SKIPPED
 from netsandbox.doctor.mac_jail import mac_run_settings, prove_mac
 from netsandbox.doctor.scene import Scene
+from netsandbox.macos.profile import SessionPorts, profile_text
 from netsandbox.macos.session import MacSession
 from netsandbox.macos.system import System
 from netsandbox.policy.policy import Policy
+from netsandbox.seatbelt.evaluator import allowed_under_all, denied_under_all
+from netsandbox.seatbelt.profile import load
+from netsandbox.seatbelt.request import file
 from netsandbox.session import Session
 
 pytestmark = [
@@ -29,6 +33,7 @@ pytestmark = [
     pytest.mark.usefixtures("place"),
 ]
 
+HOME = "/Users/tester"  # as the fixture `place` has it
 # Landlock, as it stands in for Seatbelt, knows the ports of TCP; by its nature it keeps a process from tracing others.
 KEPT = {
     "control-name",
@@ -120,6 +125,21 @@ def test_where_sandbox_exec_stands_in_the_same_holds(system: System, sandbox_exe
     wanted = {"control-name", "control-door", "tcp-loopback", "tcp6-loopback", "listen-elsewhere", "descriptors"}
     found = statuses(in_session(bare), wanted.__contains__, library=False)
     assert {said.split()[0] for said in found.values()} <= {OK, SKIPPED}, found
+
+
+def test_a_python_in_the_home_directory_can_run_the_probes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nothing beside it is opened."""
+    monkeypatch.setattr(sys, "base_prefix", f"{HOME}/tools/python")
+    with Scene() as scene:
+        settings = mac_run_settings(scene)
+    ports = SessionPorts("fail", 20000, 4, 0, 0, 0)
+    text = profile_text(Policy(), settings, os.environb, ports, "true", log="/nowhere", port_map="", stdin=0)
+    profile = load(text)
+    for name in ("lib/os.py", "bin/python3"):
+        assert allowed_under_all(profile, file("file-read-data", f"{HOME}/tools/python/{name}"))
+    assert allowed_under_all(profile, file("process-exec*", f"{HOME}/tools/python/bin/python3"))
+    assert denied_under_all(profile, file("file-read-data", f"{HOME}/tools/other"))
+    assert denied_under_all(profile, file("file-write-data", f"{HOME}/tools/python/lib/os.py"))
 
 
 def test_without_a_boundary_the_same_probes_report_leaks(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
