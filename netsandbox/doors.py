@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from netsandbox.host_resolver import HostResolver
     from netsandbox.loop import Loop
     from netsandbox.policy.policy import Policy
+    from netsandbox.settings import Bounds
 
 
 class Doors:
@@ -43,12 +44,13 @@ class Doors:
         *,
         init: int,
         parent: Parent | None,
+        bounds: Bounds,
     ) -> None:
         gc.enable()
         raise_descriptor_limit()
         own, attribute = OwnAddresses(loop.now), Attribution(init, loop.now)
         self._judges = judges = Judges(loop, policy, log, resolver, own=own, attribute=attribute, parent=parent)
-        gate, limits = judges.gate, Limits()
+        gate, limits = judges.gate, Limits(flows=bounds.connections, idle=bounds.idle_seconds)
         self._tcp: list[Door] = [MixedDoor(loop, gate, sockets[name], limits) for name in ("mixed", "mixed6")]
         self._tcp += [TransparentDoor(loop, gate, sockets[name], limits) for name in ("transparent", "transparent6")]
         self._resolving: list[UdpDoor | TcpDoor | UdpRecorder] = []

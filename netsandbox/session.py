@@ -52,9 +52,9 @@ class Session:
     def log(self) -> AuditLog:
         """Opened when it is first asked for: a log that the user placed must exist before the helper protects it."""
         if self._log is None:
-            from netsandbox.audit.log import DEFAULT_CAP, AuditLog
+            from netsandbox.audit.log import AuditLog
 
-            cap = None if self.settings.audit_log else DEFAULT_CAP
+            cap = None if self.settings.audit_log else self.settings.bounds.log_megabytes << 20
             self._log = AuditLog.open(self.log_path, self.id, cap_bytes=cap)
             self._log.observer = self._denials
         return self._log
@@ -242,6 +242,7 @@ class Session:
                 resolver=resolver,
                 pins=pins,
                 parent=parent,
+                bounds=self.settings.bounds,
                 reservation=reservation,
                 facts=facts,
                 stderr=stderr,

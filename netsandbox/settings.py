@@ -12,6 +12,15 @@ if TYPE_CHECKING:
 
 
 @record
+class Bounds:
+    """How much a session may take of us. A bound that is reached closes; none of them lets anything through (INV-1)."""
+
+    connections: int = 4096  # at once, at each door
+    idle_seconds: int = 3600  # without a byte in either direction
+    log_megabytes: int = 64  # of one file of the log; seven are kept. Not of a log that the user placed
+
+
+@record
 class RunSettings:
     """Checked values; where they come from is the command line's or the caller's business."""
 
@@ -31,4 +40,5 @@ class RunSettings:
     switches: tuple[str, ...] = ()  # words about a Mac's profile, the last one about a switch counts
     name: str | None = None  # None: from the working folder and its branch
     verbose: bool = False  # say on standard error how the session is made
+    bounds: Bounds = Bounds()
     localhost: LocalhostSettings = LocalhostSettings()

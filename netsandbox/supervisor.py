@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from netsandbox.localhost.reservation import Reservation
     from netsandbox.localhost.service import LocalhostService
     from netsandbox.policy.policy import Policy
+    from netsandbox.settings import Bounds
 
 LINGER_SECONDS = 0.25
 LONGEST_LINGER = 5.0  # for answers that a slow client of the host is still reading
@@ -55,6 +56,7 @@ class Supervisor:
         resolver: HostResolver,
         pins: tuple[Pin, ...],
         parent: Parent | None,
+        bounds: Bounds,
         reservation: Reservation,
         facts: dict[str, object],
         stderr: int,
@@ -71,6 +73,7 @@ class Supervisor:
         self._resolver = resolver
         self._pins = pins
         self._parent = parent
+        self._bounds = bounds
         self._loop = Loop(self._failed)
         self._doors: Doors | None = None
         self._listener: Listener | None = None
@@ -284,6 +287,7 @@ class Supervisor:
             self._sockets,
             init=self._helper.pid,
             parent=self._parent,
+            bounds=self._bounds,
         )
 
     def _failed(self, error: BaseException) -> None:

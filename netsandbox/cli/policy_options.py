@@ -11,7 +11,7 @@ from netsandbox.cli.options import DOMAINS, FLAG, LIST, PROFILES, SWITCHES, VALU
 from netsandbox.configuration.places import config_home, project_files, user_files
 from netsandbox.errors import UsageError
 from netsandbox.file_rules import FileRules
-from netsandbox.settings import RunSettings
+from netsandbox.settings import Bounds, RunSettings
 from netsandbox.variables import Layer, VariableRules, check_pattern
 
 TYPE_CHECKING = False
@@ -165,11 +165,14 @@ def settings_of(parsed: Parsed, file: Settings | None) -> RunSettings:
         set_env=file.set_env if file else (),
         files=_files(parsed, file),
         audit_log=log or (file.audit_log if file else None),
+        debug="debug" in parsed.flags,
+        debug_log=os.path.abspath(parsed.values["debug-log"]) if parsed.values.get("debug-log") else None,
         configs=tuple(os.path.realpath(path) for path in file.kept) if file else (),
         switches=_switches(parsed, file),
         raw=file.raw if file else (),
         name=_name(parsed, file),
         verbose="verbose" in parsed.flags,
+        bounds=file.bounds if file else Bounds(),
         localhost=localhost_of(parsed, file),
     )
 

@@ -247,7 +247,12 @@ KEYS: dict[str, dict[str, Key]] = {
             adds=True,
         ),
         "raw": Key(
-            "raw", readers.raw, "rules in Seatbelt's own words, for a Mac: see docs/profiles.md", TEXT, always, adds=True
+            "raw",
+            readers.raw,
+            "rules in Seatbelt's own words, for a Mac: see docs/profiles.md",
+            TEXT,
+            always,
+            adds=True,
         ),
     },
     "profiles": {
@@ -266,6 +271,16 @@ KEYS: dict[str, dict[str, Key]] = {
             always,
             adds=True,
         ),
+    },
+    "limits": {
+        name: Key(
+            name, readers.bound(name), about, {"type": "integer", "minimum": 1, "maximum": readers.MOST[name]}, always
+        )
+        for name, about in (
+            ("connections", "connections at once, at each door"),
+            ("idle_seconds", "how long a connection may be silent"),
+            ("log_megabytes", "size of one file of the audit log; seven are kept"),
+        )
     },
     "session": {"name": Key("name", readers.text("a name as a string"), "the session's name", TEXT, never)},
     "audit": {"log": Key("audit_log", readers.path, "where the audit log is written", TEXT, always)},

@@ -23,6 +23,7 @@ from netsandbox.localhost.settings import LocalhostSettings
 from netsandbox.policy.patterns import DomainRule, parse_address
 from netsandbox.record import record
 from netsandbox.registries.stamp import stamp
+from netsandbox.settings import Bounds
 from netsandbox.variables import Layer as VariableLayer
 from netsandbox.version import __version__
 
@@ -126,6 +127,7 @@ def encode(settings: Settings) -> dict[str, Any]:
         fields[name] = None if fields[name] is None else _values(fields[name])
     fields["variables"] = _values(settings.variables)
     fields["localhost"] = dict(vars(settings.localhost))
+    fields["bounds"] = dict(vars(settings.bounds))
     return fields
 
 
@@ -140,6 +142,7 @@ def decode(fields: dict[str, Any]) -> Settings:
         fields[name] = None if fields[name] is None else tuple(PathRule(*values) for values in fields[name])
     fields["variables"] = tuple(VariableLayer(*values) for values in fields["variables"])
     fields["localhost"] = LocalhostSettings(**fields["localhost"])
+    fields["bounds"] = Bounds(**fields["bounds"])
     return Settings(**fields)
 
 

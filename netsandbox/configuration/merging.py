@@ -10,6 +10,7 @@ from netsandbox.configuration.layer import Said
 from netsandbox.configuration.settings import Settings
 from netsandbox.localhost.settings import LocalhostSettings
 from netsandbox.record import record
+from netsandbox.settings import Bounds
 from netsandbox.variables import Layer as VariableLayer
 
 TYPE_CHECKING = False
@@ -49,14 +50,14 @@ def settings(merged: Merged, kept: Iterable[str] = ()) -> Settings:
     ignored = tuple((".".join(place), said.items[0][1] if said.items else "") for place, said in merged.ignored)
     fields: dict[str, Any] = {"kept": tuple(kept), "ignored": ignored}
     own: dict[str, Any] = {}  # of the [localhost] table
+    bounds: dict[str, Any] = {}  # of [limits]
     for place, said in merged.values.items():
-        if not _key(place).field:
-            continue
-        (own if place[0] == "localhost" else fields)[_key(place).field] = said.value
+        if _key(place).field:
+            {"localhost": own, "limits": bounds}.get(place[0], fields)[_key(place).field] = said.value
     fields["variables"] = _variables(dict(fields.pop("pass_env", ())), dict(fields.pop("deny_env", ())))
     if "connect_host" in own:
         own["connect_host"] = tuple(sorted(set(own["connect_host"])))
-    return Settings(**fields, localhost=LocalhostSettings(**own, chosen="strategy" in own))
+    return Settings(**fields, bounds=Bounds(**bounds), localhost=LocalhostSettings(**own, chosen="strategy" in own))
 
 
 def _variables(passed: dict[int, tuple[str, ...]], denied: dict[int, tuple[str, ...]]) -> tuple[VariableLayer, ...]:

@@ -17,6 +17,7 @@ from netsandbox.policy.names import BadName, canonical, printable
 from netsandbox.policy.patterns import AddressRule, DomainRule, parse_address, parse_domain, read_port
 from netsandbox.policy.policy import MODES
 from netsandbox.seatbelt.switch_words import check_word
+from netsandbox.settings import Bounds
 from netsandbox.variables import check_name, check_pattern
 
 TYPE_CHECKING = False
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from netsandbox.configuration.entry import Entry
 
+MOST = {"connections": 16384, "idle_seconds": 7 * 86400, "log_megabytes": 4096}
 POOL = str(list(window.POOL))  # as it is written in the file
 
 
@@ -126,6 +128,17 @@ def publish(entry: Entry) -> tuple[tuple[int, int | None], ...]:
 
 def connect_host(entry: Entry) -> tuple[int, ...]:
     return localhost.host_ports([str(port) for port, _ in entry.items(int, "[5432]")], entry.origin())
+
+
+def bound(name: str) -> Callable[[Entry], int]:
+    most, usual = MOST[name], getattr(Bounds(), name)
+
+    def checked(text: str, origin: str) -> int:
+        if not (text.isdigit() and 1 <= int(text) <= most):
+            raise UsageError(f"{origin}: {name} is a number from 1 to {most}; write one, such as {usual}")
+        return int(text)
+
+    return number(checked)
 
 
 def variables(entry: Entry) -> tuple[str, ...]:

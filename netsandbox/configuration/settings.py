@@ -5,6 +5,7 @@ from __future__ import annotations
 from netsandbox.localhost.settings import LocalhostSettings
 from netsandbox.policy.policy import DEFAULT_PORTS
 from netsandbox.record import record
+from netsandbox.settings import Bounds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class Settings:
     switches: tuple[str, ...] = ()
     raw: tuple[tuple[str, str], ...] = ()
     name: str | None = None
+    bounds: Bounds = Bounds()
     localhost: LocalhostSettings = LocalhostSettings()
     profiles: tuple[tuple[str, str], ...] = ()  # those in force, the lowest first, and why each counts
     asked: tuple[str, ...] = ()  # the tools whose registries are among the rules

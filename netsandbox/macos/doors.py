@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from netsandbox.macos.door_sockets import DoorSockets
     from netsandbox.policy.ip import Address
     from netsandbox.policy.policy import Policy
+    from netsandbox.settings import Bounds
 
 
 class MacDoors:
@@ -46,12 +47,13 @@ class MacDoors:
         token: bytes,
         own: Callable[[], Collection[Address]],
         parent: Parent | None,
+        bounds: Bounds,
     ) -> None:
         if len(token) != TOKEN_BYTES:
             raise ValueError("a door on the shared loopback needs a token")
         gc.enable()
         self._judges = judges = Judges(loop, policy, log, resolver, own=own, attribute=_nobody_knows, parent=parent)
-        limits, secret = Limits(), password(token)
+        limits, secret = Limits(flows=bounds.connections, idle=bounds.idle_seconds), password(token)
         self._tcp = [MixedDoor(loop, judges.gate, sock, limits, secret) for sock in mixed.sockets]
         self._resolving: list[UdpDoor | TcpDoor] = []
         self._resolving += [UdpDoor(loop, sock, judges.resolver, bound=True) for sock in dns.datagrams]

@@ -176,6 +176,7 @@ class MacSession:
             tag=tag,
             resolver=host_resolver(self._owner.settings),
             parent=self._parent(),
+            bounds=self._owner.settings.bounds,
             facts=self._facts(command, policy, reservation),
             stderr=stdio[2],
         )

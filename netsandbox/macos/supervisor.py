@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from netsandbox.macos.reservation import MacReservation
     from netsandbox.macos.system import System
     from netsandbox.policy.policy import Policy
+    from netsandbox.settings import Bounds
 
 
 class MacSupervisor:
@@ -41,6 +42,7 @@ class MacSupervisor:
         tag: str,
         resolver: HostResolver,
         parent: Parent | None,
+        bounds: Bounds,
         facts: dict[str, object],
         stderr: int,
     ) -> None:
@@ -71,6 +73,7 @@ class MacSupervisor:
                     token=reservation.token,
                     own=own,
                     parent=parent,
+                    bounds=bounds,
                 )
             if reservation.map is not None:
                 self._localhost = MacLocalhost(loop, log, reservation, stderr=stderr)

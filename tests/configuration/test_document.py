@@ -18,6 +18,7 @@ from netsandbox.localhost.settings import LocalhostSettings
 from netsandbox.policy.names import canonical
 from netsandbox.policy.policy import Policy
 from netsandbox.policy.verdict import Request
+from netsandbox.settings import Bounds
 
 
 def load(path: str) -> Settings:
@@ -205,6 +206,10 @@ def test_an_empty_or_absent_list_denies_everything(written, text):
         ("[sandbox]\nnetwork = 'online'\ndefault_network = 'offline'\n", 3, "network.mode said twice"),
         ("[sandbox]\ninherit_global = 1\n", 2, "write true or false"),
         ("[sandbox]\nshell = ''\n", 2, "write a path"),
+        ("[limits]\nconnections = 0\n", 2, "from 1 to 16384; write one, such as 4096"),
+        ("[limits]\nidle_seconds = 604801\n", 2, "from 1 to 604800"),
+        ("[limits]\nlog_megabytes = -1\n", 2, "from 1 to 4096"),
+        ("[limits]\nlog_megabytes = '5'\n", 2, "write a number"),
         ("[shell]\npass_env = ['*']\n", 2, "is no name of a variable"),
         ("[shell]\npass_env = [\n'A',\n'B=C']\n", 4, "is no name of a variable"),
         ("[shell]\ndeny_env = 'A'\n", 2, "wrong type"),
@@ -281,15 +286,17 @@ def test_any_text_is_settings_or_a_usage_error(written, text):
     assert "; " in message
 
 
+MADE_OTHERWISE = ("kept", "ignored", "bounds", "localhost", "profiles", "asked", "notes")
+
+
 def test_every_setting_has_a_key():
     fields = {table: {key.field for key in keys.values()} for table, keys in KEYS.items()}
     assert fields.pop("localhost") | {"chosen"} == set(LocalhostSettings.__annotations__)
+    assert fields.pop("limits") == set(Bounds.__annotations__)
     fields["sandbox"].discard("")
     assert fields.pop("profiles") == {""}
     shell = {"variables" if field.endswith("s_env") or field == "deny_env" else field for field in fields.pop("shell")}
-    assert set().union(shell, *fields.values()) | {"kept", "ignored", "localhost", "profiles", "asked", "notes"} == set(
-        Settings.__annotations__
-    )
+    assert set().union(shell, *fields.values()) | {*MADE_OTHERWISE} == set(Settings.__annotations__)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from netsandbox.configuration.settings import Settings
 from netsandbox.policy.names import canonical
 from netsandbox.policy.policy import Policy
 from netsandbox.policy.verdict import Request
+from netsandbox.settings import Bounds
 from netsandbox.variables import Layer as VariableLayer
 from netsandbox.variables import VariableRules
 
@@ -148,3 +149,13 @@ def test_an_untrusted_file_may_withhold_variables_but_pass_and_set_none() -> Non
     found = joined(layer(text, "p", trusted=False))
     assert (found.variables, found.set_env) == ((VariableLayer((), ("A",)),), ())
     assert [name for name, _ in found.ignored] == ["shell.pass_env", "shell.set_env"]
+
+
+def test_limits_are_the_highest_files() -> None:
+    found = joined(
+        layer("[limits]\nconnections = 10\nidle_seconds = 5\n"),
+        layer("[limits]\nconnections = 20\n"),
+        layer("[limits]\nlog_megabytes = 1\n", trusted=False),
+    )
+    assert found.bounds == Bounds(connections=20, idle_seconds=5)
+    assert [name for name, _ in found.ignored] == ["limits.log_megabytes"]

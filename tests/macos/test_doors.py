@@ -21,6 +21,7 @@ from netsandbox.loop import Loop
 from netsandbox.macos.door_sockets import DoorSockets
 from netsandbox.macos.doors import MacDoors
 from netsandbox.policy.policy import Policy
+from netsandbox.settings import Bounds
 from tests.rig.authority import Authority
 from tests.rig.canary import Canaries, StreamCanary
 
@@ -52,6 +53,7 @@ class Opened:
             token=TOKEN,
             own=frozenset,
             parent=None,
+            bounds=Bounds(),
         )
         self._bell = socket.socketpair()
         self.loop.watch(self._bell[0].fileno(), 1, lambda events: self.loop.stop())
@@ -118,7 +120,18 @@ def test_a_door_without_a_token_is_not_opened(tmp_path: Path, token: bytes) -> N
     """INV-1: on a loopback that everybody shares it would be everybody's proxy."""
     door = DoorSockets((), listens=False)
     with pytest.raises(ValueError, match="token"):
-        MacDoors(Loop(), Policy(), None, HostResolver(()), door, door, token=token, own=frozenset, parent=None)  # type: ignore[arg-type]
+        MacDoors(
+            Loop(),
+            Policy(),
+            None,
+            HostResolver(()),
+            door,
+            door,
+            token=token,
+            own=frozenset,
+            parent=None,
+            bounds=Bounds(),
+        )  # type: ignore[arg-type]
     door.close()
 
 
