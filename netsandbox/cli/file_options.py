@@ -63,7 +63,7 @@ def told_files(files: FileRules) -> list[str]:
 
     view = file_view(files, os.environb)
     closed = sorted((*view.folders, *view.files))
-    lines = [f"hidden: {', '.join(map(shown, closed))}; --allow-read PATH shows one"] if closed else []
+    lines = [f"hidden: {', '.join(map(shown, closed))}; --allow-read PATH shows a secret"] if closed else []
     if view.writable is not None:
         lines.append(f"writing is confined to {', '.join(map(shown, view.writable))}")
     return lines + [f"{rule.origin}: {shown(rule.path)} does not exist" for rule in view.missing]

@@ -110,7 +110,7 @@ def test_what_is_hidden_confined_or_missing_is_told(project: Path) -> None:
     (project.parent / ".ssh").mkdir()
     rules = FileRules(allow_write=(PathRule("/absent", "rules.toml:3"),))
     hidden, confined, missing = told_files(rules)
-    assert hidden == "hidden: ~/.ssh; --allow-read PATH shows one"
+    assert hidden == "hidden: ~/.ssh; --allow-read PATH shows a secret"
     assert confined.startswith("writing is confined to /dev, /proc")
     assert missing == "rules.toml:3: /absent does not exist"
 

@@ -177,7 +177,7 @@ def test_one_word_that_shows_every_secret_is_told(netsandbox: Any, secret: Path)
 
 def test_what_is_hidden_and_confined_is_told_on_demand(netsandbox: Any, secret: Path) -> None:
     run = netsandbox("run", "-v", "--allow-write", ".", "--", "true")
-    assert "netsandbox: hidden: ~/.config/op, ~/.netrc, ~/.ssh; --allow-read PATH shows one\n" in run.stderr
+    assert "netsandbox: hidden: ~/.config/op, ~/.netrc, ~/.ssh; --allow-read PATH shows a secret\n" in run.stderr
     assert "netsandbox: writing is confined to /dev, /proc, " in run.stderr
 
 
