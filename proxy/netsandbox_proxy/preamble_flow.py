@@ -5,8 +5,7 @@ From then on it is a transparent connection like any other: the same gate, the s
 
 from __future__ import annotations
 
-from netsandbox_proxy.end import IN
-from netsandbox_proxy.limits import BUFFER
+from netsandbox_proxy.handshake import Handshake
 from netsandbox_proxy.manner import TRANSPARENT
 from netsandbox_proxy.preamble import PreambleReader
 from netsandbox_proxy.tunnel import Tunnel
@@ -16,34 +15,17 @@ if TYPE_CHECKING:
     from netsandbox_proxy.flow import Flow
 
 
-class PreambleFlow:
-    """The deadline of the flow, set at accept, covers all of the preamble."""
+class PreambleFlow(Handshake):
+    """A refusal is a reset: nothing is ever answered."""
 
-    __slots__ = ("_flow", "_reader")
+    __slots__ = ("_reader",)
 
     def __init__(self, flow: Flow) -> None:
-        self._flow = flow
+        super().__init__(flow)
         self._reader = PreambleReader(flow.door.token)
-
-    def begin(self, data: bytes) -> None:
-        self._flow.stage = self
-        self._flow.client.on_ready = self._on_client
-        self._flow.client.want(IN)
-        self._feed(data)
 
     def expired(self, now: float) -> None:
         self._reject("deadline", "preamble not finished in time")
-
-    def close(self, outcome: str) -> None:
-        """Nothing is held but the client."""
-
-    def _on_client(self, events: int) -> None:
-        data = self._flow.client.read(BUFFER)
-        if data is None:
-            return None
-        if not data:
-            return self._flow.close("closed")
-        return self._feed(data)
 
     def _feed(self, data: bytes) -> None:
         reader = self._reader
