@@ -62,6 +62,8 @@ def test_named_twice_it_counts_at_the_higher_place_once(scene: Scene) -> None:
     scene.file("package.json")
     stack = stacked([layer('[sandbox]\nprofiles = ["node", "git"]\n')], Wanted(("git", "node", "git")))
     assert names(stack) == [("node", "named on the command line"), ("git", "named on the command line")]
+    other = stacked([layer('[sandbox]\nprofiles = ["node", "git"]\n')], Wanted(("git", "node")))
+    assert [name for name, _ in names(other)] == ["git", "node"], "in the order of the higher place"
 
 
 def test_registries_lie_just_above_their_profile_and_are_asked_for_once(scene: Scene) -> None:

@@ -10,7 +10,7 @@ from netsandbox.errors import UsageError
 from netsandbox.seatbelt.evaluator import allowed_under_all, denied_under_all
 from netsandbox.seatbelt.profile import Profile, load
 from netsandbox.seatbelt.profile_settings import DOORS, NetworkSettings, OwnPlaces, ProfileSettings
-from netsandbox.seatbelt.raw_rules import raw_findings, raw_rules
+from netsandbox.seatbelt.raw_rules import RawRules, raw_findings, raw_rules
 from netsandbox.seatbelt.request import UDP, Request, connect, connect_unix, file, lookup
 from netsandbox.seatbelt.session_profile import session_profile
 from netsandbox.seatbelt.values import ProfileError
@@ -79,6 +79,20 @@ def test_a_users_deny_counts_too() -> None:
 )
 def test_our_own_denials_win(request_: Request) -> None:
     assert denied_under_all(profile(f'(allow file-read* file-write* (subpath "{HOME}"))'), request_)
+
+
+def test_services_that_act_for_others_stay_closed() -> None:
+    judged = profile('(allow mach-lookup (global-name-regex "^com\\\\.apple\\\\.(Security|example).*"))')
+    assert allowed_under_all(judged, lookup("com.apple.example")), "the twin"
+    assert denied_under_all(judged, lookup("com.apple.SecurityServer"))
+
+
+def test_the_whole_profile_is_judged_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Should a rule slip through that is harmless only by itself."""
+    slipped = RawRules(sockets='(allow network-outbound (remote ip "*:443"))')
+    monkeypatch.setattr("netsandbox.seatbelt.raw_rules.raw_rules", lambda *_: slipped)
+    with pytest.raises(UsageError, match=r"with the raw rules of \[seatbelt\], "):
+        profile("(deny file-read*)")
 
 
 NETWORK = "raw rules open no network"
