@@ -43,12 +43,15 @@ OPTIONS = (
         "seatbelt: ask the profile that a Mac would enforce (docs/seatbelt.md)",
         ("namespaces", "seatbelt"),
     ),
+    Option("last", FLAG, "l", "", "explain the last denial of this folder's newest session, or of SESSION"),
+    Option("event", VALUE, "e", "SEQ", "with --last: that record of the log, whatever it is"),
     Option("json", FLAG, "", "", "for programs; the keys are listed in docs/doctor.md"),
     Option("help", FLAG, "h", "", "this text"),
 )
 WORDS = DOMAINS
 USAGE = """\
 usage: netsandbox explain [HOST[:PORT] | URL] [OPTIONS]
+       netsandbox explain --last [--event SEQ] [SESSION]
        netsandbox explain --backend seatbelt HOST[:PORT] | PATH | mach:SERVICE [OPTIONS]
 
 Say whether a host would be let through under these options, which rule decides and what would change it.
@@ -72,6 +75,10 @@ def main(arguments: list[str]) -> int:
 
         return answer(parsed, policy, settings)
     as_json = "json" in parsed.flags
+    if "last" in parsed.flags or "event" in parsed.values:
+        from netsandbox.cli.explain_past import answer as answer_past
+
+        return answer_past(parsed.words, parsed.values.get("event"), policy, as_json=as_json)
     if parsed.words:
         return _answer(policy, parsed.words[0], as_json=as_json)
     withheld = withheld_names(settings)
