@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tests.rig.command import CommandLine, Home, Spawned
 
 KEPT = ("audit.jsonl", "names")  # the log outlives its session; names are locked in a file that stays, empty
+REMEMBERED = ("profiles", "configuration")  # what files said, for the next launch: "What is remembered" in the docs
 LISTEN, UDP_BOUND = "0A", "07"
 
 
@@ -86,7 +87,8 @@ class Leftovers:
 def _files(home: Home) -> list[Path]:
     watched = [home.state, home.path / "run", home.path / "tmp"]
     files = [file for folder in watched for file in folder.rglob("*") if not file.is_dir()]
-    return [file for file in files if not file.name.startswith(KEPT)]
+    remembered = {home.state / "netsandbox" / name for name in REMEMBERED}
+    return [file for file in files if not file.name.startswith(KEPT) and not remembered & {file, *file.parents}]
 
 
 def _shared_memory() -> frozenset[str]:
