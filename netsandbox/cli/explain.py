@@ -12,8 +12,7 @@ from netsandbox.cli.help import print_help
 from netsandbox.cli.localhost_options import LOCALHOST_OPTIONS
 from netsandbox.cli.options import DOMAINS, FLAG, VALUE, Option, parse
 from netsandbox.cli.output import put
-from netsandbox.cli.policy_options import POLICY_OPTIONS, policy_of, read_config, settings_of, withheld_names
-from netsandbox.cli.policy_text import policy_json, policy_lines, profile_json, profile_lines
+from netsandbox.cli.policy_options import POLICY_OPTIONS, policy_of, read_config, settings_of
 from netsandbox.errors import UsageError
 from netsandbox.own_addresses import OwnAddresses
 from netsandbox.policy import reasons
@@ -55,7 +54,7 @@ usage: netsandbox explain [HOST[:PORT] | URL] [OPTIONS]
        netsandbox explain --backend seatbelt HOST[:PORT] | PATH | mach:SERVICE [OPTIONS]
 
 Say whether a host would be let through under these options, which rule decides and what would change it.
-Without HOST: show the whole policy that the options make. Exit status: 0 allowed, 1 denied, 2 not a host."""
+Without HOST: show everything that holds here, and where it was said. Exit status: 0 allowed, 1 denied, 2 not a host."""
 SCHEMES = {"http": 80, "https": 443}
 AFTER_LOOKUP = "the addresses it resolves to are checked again: private ones need --allow-address"
 OWN_LOOPBACK = "inside a session this is the session's own loopback, which always works; the verdict is on the host's"
@@ -81,11 +80,12 @@ def main(arguments: list[str]) -> int:
         return answer_past(parsed.words, parsed.values.get("event"), policy, as_json=as_json)
     if parsed.words:
         return _answer(policy, parsed.words[0], as_json=as_json)
-    withheld = withheld_names(settings)
+    from netsandbox.cli.explain_whole import whole_json, whole_lines
+
     if as_json:
-        put(json.dumps({**policy_json(policy, settings, withheld), **profile_json(file)}, indent=2))
+        put(json.dumps(whole_json(parsed, file, policy, settings), indent=2))
     else:
-        put("\n".join([*profile_lines(file), *policy_lines(policy, settings, withheld)]))
+        put("\n".join(whole_lines(parsed, file, policy, settings)))
     return 0
 
 

@@ -36,25 +36,25 @@ LABEL = 10
 def policy_lines(policy: Policy, settings: RunSettings, withheld: Sequence[str]) -> list[str]:
     """The whole policy, readable. *withheld* are variables that the command does not get."""
     ports = policy.default_ports
-    lines = _labelled("mode", [f"{policy.mode}: {MODES[policy.mode]}"])
-    lines += _labelled("allow", _rules(policy.allow_domains, ports) or ["no name"])
-    lines += _labelled("deny", _rules(policy.deny_domains, ()) or ["no name besides those always denied"])
-    lines += _labelled("address", _rules(policy.allow_addresses, ports) or ["no address"])
-    lines += _labelled("ports", [f"{_ports(ports)} where an allow rule names none"])
-    lines += _labelled("unix", policy.allow_unix_sockets)
-    lines += _labelled("types", [", ".join(policy.allow_query_types)] if policy.allow_query_types else [])
-    lines += _labelled("dns", [f"{address} port {port}" for address, port in settings.upstream_dns])
-    lines += _labelled("proxy", [_without_password(settings.upstream_proxy)] if settings.upstream_proxy else [])
-    lines += _labelled("read", _reading(settings.files))
-    lines += _labelled("write", _writing(settings.files))
-    lines += _labelled("set", [f"{name}={value}" for name, value in settings.set_env])
-    lines += _labelled("withheld", [", ".join(withheld)] if withheld else [])
-    return lines + _labelled("always", [f"denied: {what}" for what in ALWAYS_DENIED])
+    lines = labelled("mode", [f"{policy.mode}: {MODES[policy.mode]}"])
+    lines += labelled("allow", _rules(policy.allow_domains, ports) or ["no name"])
+    lines += labelled("deny", _rules(policy.deny_domains, ()) or ["no name besides those always denied"])
+    lines += labelled("address", _rules(policy.allow_addresses, ports) or ["no address"])
+    lines += labelled("ports", [f"{_ports(ports)} where an allow rule names none"])
+    lines += labelled("unix", policy.allow_unix_sockets)
+    lines += labelled("types", [", ".join(policy.allow_query_types)] if policy.allow_query_types else [])
+    lines += labelled("dns", [f"{address} port {port}" for address, port in settings.upstream_dns])
+    lines += labelled("proxy", [without_password(settings.upstream_proxy)] if settings.upstream_proxy else [])
+    lines += labelled("read", _reading(settings.files))
+    lines += labelled("write", _writing(settings.files))
+    lines += labelled("set", [f"{name}={value}" for name, value in settings.set_env])
+    lines += labelled("withheld", [", ".join(withheld)] if withheld else [])
+    return lines + labelled("always", [f"denied: {what}" for what in ALWAYS_DENIED])
 
 
 def profile_lines(file: Settings | None) -> list[str]:
     """The profiles in force, each with why it counts."""
-    return _labelled("profile", [f"{name}: {why}" for name, why in file.profiles] if file else [])
+    return labelled("profile", [f"{name}: {why}" for name, why in file.profiles] if file else [])
 
 
 def profile_json(file: Settings | None) -> dict[str, object]:
@@ -74,7 +74,7 @@ def policy_json(policy: Policy, settings: RunSettings, withheld: Sequence[str]) 
         "allow_unix_sockets": list(policy.allow_unix_sockets),
         "allow_query_types": list(policy.allow_query_types),
         "upstream_dns": [list(server) for server in settings.upstream_dns],
-        "upstream_proxy": _without_password(settings.upstream_proxy) if settings.upstream_proxy else None,
+        "upstream_proxy": without_password(settings.upstream_proxy) if settings.upstream_proxy else None,
         "files": {
             name: None if rules is None else [{"path": rule.path, "origin": rule.origin} for rule in rules]
             for name, rules in vars(settings.files).items()
@@ -99,7 +99,8 @@ def _writing(files: FileRules) -> list[str]:
     return ["the working folder, temporary folders and /dev alone, and", *listed] if listed else [ONLY]
 
 
-def _labelled(label: str, texts: Iterable[str]) -> list[str]:
+def labelled(label: str, texts: Iterable[str]) -> list[str]:
+    """A label before the first of *texts*, room for it before the others."""
     return [f"{label if number == 0 else '':<{LABEL}}{text}" for number, text in enumerate(texts)]
 
 
@@ -118,7 +119,7 @@ def _ports(ports: tuple[int, ...]) -> str:
     return f"port{'s' if len(ports) > 1 else ''} {', '.join(map(str, ports))}"
 
 
-def _without_password(url: str) -> str:
+def without_password(url: str) -> str:
     """What is printed ends up in logs and bug reports; the user and password of a proxy do not belong there."""
     scheme, separator, rest = url.partition("://")
     return scheme + separator + rest.rpartition("@")[2]
