@@ -122,11 +122,10 @@ class Session:
                 raise AssertionError("the seccomp filter does not fit the policy")
             if decided.mode != self.settings.mode:
                 raise AssertionError("the command is told another mode than the policy's")
-            if not self._write_start(command, decided, reservation):
-                raise HostError(f"the audit log cannot be written: {self.log.failed}; free space or use --audit-log")
-            facts = self._facts(command, decided, reservation)
+            self.write_start(command, decided, reservation, backend="namespaces", name=self.settings.name)
+            facts = self.facts(command, decided, reservation)
             supervisor = self._supervise(helper, decided, reservation, facts, stdio[2])
-            self._write_end(began, supervisor.status)
+            self.write_end(began, exit_status(supervisor.status))
             if supervisor.exec_errno:
                 path = os.fsdecode(environment.get(b"PATH", b""))
                 raise launch.exec_failure(command[0], supervisor.exec_errno, path)
@@ -146,7 +145,7 @@ class Session:
         environment: Mapping[bytes, bytes],
         stdio: tuple[int, int, int],
     ) -> launch.Helper:
-        placed, logs = self._placed_log()
+        placed, logs = self.placed_log()
         abi = abi_of(os.uname().machine)
         program = seccomp.build(abi, unix_sockets=self.settings.unix_sockets, asked=reservation.asked)
         wanted = self.settings
@@ -185,7 +184,7 @@ class Session:
         file = None if path is None else open_debug_log(path)
         return DenialStream(stderr if self.settings.debug else None, file, self.id)
 
-    def _placed_log(self) -> tuple[str | None, str | None]:
+    def placed_log(self) -> tuple[str | None, str | None]:
         """Where the user put the log: the file to protect, or the folder of many sessions' logs to hide."""
         if not self.settings.audit_log:
             return None, None
@@ -224,7 +223,7 @@ class Session:
         from netsandbox.host_resolver import host_resolver  # what the helper need not wait for is imported behind it
         from netsandbox.signals import Forwarder
 
-        parent, resolver = self._parent(), host_resolver(self.settings)
+        parent, resolver = self.parent(), host_resolver(self.settings)
         self._trust_imports(policy)
         sockets = helper.doors(plan.doors() + reservation.doors())
         reservation.stands()
@@ -270,27 +269,33 @@ class Session:
         else:
             sealing.load_everything()
 
-    def _parent(self) -> Parent | None:
+    def parent(self) -> Parent | None:
         if self.settings.upstream_proxy is None:
             return None
         from netsandbox.upstream_proxy import resolve_parent
 
         return resolve_parent(self.settings.upstream_proxy)
 
-    def _write_start(self, command: Sequence[str], policy: Policy, reservation: Reservation) -> bool:
-        return self.log.write(
+    def write_start(
+        self, command: Sequence[str], policy: Policy, reservation: Reservation, *, backend: str, name: str | None
+    ) -> None:
+        """No command without this record (INV-5)."""
+        written = self.log.write(
             "session.start",
-            name=self.settings.name,
+            name=name,
             folder=_working_folder(),
             command=command[0],
             args=len(command) - 1,
             mode=policy.mode,
-            backend="namespaces",
-            strategy=self.settings.localhost.strategy,
+            backend=backend,
+            strategy=reservation.settings.strategy,
             window=None if reservation.window is None else str(reservation.window),
         )
+        if not written:
+            raise HostError(f"the audit log cannot be written: {self.log.failed}; free space or use --audit-log")
 
-    def _facts(self, command: Sequence[str], policy: Policy, reservation: Reservation) -> dict[str, object]:
+    def facts(self, command: Sequence[str], policy: Policy, reservation: Reservation) -> dict[str, object]:
+        """What `netsandbox ps` shows of the session and never changes."""
         window = reservation.window
         return {
             "session": self.id,
@@ -299,17 +304,21 @@ class Session:
             "folder": _working_folder(),
             "started": time.time(),
             "mode": policy.mode,
-            "strategy": self.settings.localhost.strategy,
-            "engine": self.settings.localhost.engine,
+            "strategy": reservation.settings.strategy,
+            "engine": reservation.settings.engine,
             "window": None if window is None else {"base": window.base, "count": window.count},
             "device": None if window is None else window.device,
             "audit_log": self.log.path,
             "control": os.path.join(session_dir(self.id), "control"),
         }
 
-    def _write_end(self, began: float, status: int) -> None:
-        code = 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
-        self.log.write("session.end", status=code, ms=int((time.monotonic() - began) * 1000))
+    def write_end(self, began: float, status: int) -> None:
+        self.log.write("session.end", status=status, ms=int((time.monotonic() - began) * 1000))
+
+
+def exit_status(status: int) -> int:
+    """A wait status as shells tell it."""
+    return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
 
 def _working_folder() -> str | None:

@@ -18,6 +18,7 @@ from netsandbox.cli.live_table import PORTS_TITLES, PS_TITLES, PS_YIELDING, port
 from netsandbox.control_reply import VERSION, encode
 from netsandbox.control_socket import CONTROL_NAME
 from netsandbox.live_status import read_status
+from netsandbox.localhost.settings import LocalhostSettings
 from netsandbox.session import Session
 from netsandbox.settings import RunSettings
 from tests.rig.live import port, status_of
@@ -34,6 +35,9 @@ def line(**changes: object) -> bytes:
     return json.dumps({**status_of(ID), **changes}).encode()
 
 
+HOLDS_NOTHING = SimpleNamespace(window=None, settings=LocalhostSettings())  # a reservation without a window
+
+
 def test_a_whole_status_is_taken_as_it_is() -> None:
     assert read_status(line(), ID) == status_of(ID, started=json.loads(line())["started"])
 
@@ -43,7 +47,7 @@ def test_what_a_session_says_is_what_is_read_and_what_the_page_lists(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     session = Session(RunSettings(), sealed=False)
-    facts = session._facts(["true"], Policy(), SimpleNamespace(name="shop", window=None))  # type: ignore[arg-type]
+    facts = session.facts(["true"], Policy(), HOLDS_NOTHING)  # type: ignore[arg-type]
     session.log.close()
     changing = {"name": "shop", "init": 1, "allowed": 0, "denied": 0, "flows": 0, "ports": []}  # the supervisor's part
     said = {"v": VERSION, **facts, **changing}
@@ -61,7 +65,7 @@ def test_a_folder_that_is_gone_is_not_known(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.chdir(gone)
     gone.rmdir()
     session = Session(RunSettings(), sealed=False)
-    facts = session._facts(["true"], Policy(), SimpleNamespace(name="shop", window=None))  # type: ignore[arg-type]
+    facts = session.facts(["true"], Policy(), HOLDS_NOTHING)  # type: ignore[arg-type]
     session.log.close()
     assert facts["folder"] is None
 

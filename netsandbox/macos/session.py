@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import time
 
-from netsandbox.audit.places import made_state_home, session_dir
+from netsandbox.audit.places import made_state_home
 from netsandbox.configuration.places import made_config_home
 from netsandbox.environment import session_environment
-from netsandbox.errors import HostError, NetsandboxError, UsageError
+from netsandbox.errors import NetsandboxError
 from netsandbox.linux.stdio import check_stdio
 from netsandbox.localhost.notices import Notices
 from netsandbox.macos.introduction import introduction
@@ -24,37 +24,25 @@ from netsandbox.macos.reservation import MacReservation
 from netsandbox.macos.token import with_proxy
 from netsandbox.macos.without_library import notice, stricter
 from netsandbox.seatbelt.tag import new_tag, tagged
+from netsandbox.session import exit_status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Protocol
 
-    from netsandbox_proxy.contract import Parent
-
-    from netsandbox.audit.log import AuditLog
     from netsandbox.localhost.settings import LocalhostSettings
     from netsandbox.macos.applied import Applied
     from netsandbox.macos.launching import Way
     from netsandbox.macos.supervisor import MacSupervisor
     from netsandbox.macos.system import System
     from netsandbox.policy.policy import Policy
-    from netsandbox.settings import RunSettings
-
-    class Owner(Protocol):
-        """What a session is on every system: `netsandbox.session.Session`."""
-
-        settings: RunSettings
-        id: str
-
-        @property
-        def log(self) -> AuditLog: ...
+    from netsandbox.session import Session
 
 
 class MacSession:
     """Run once, for the session that *owner* names and logs."""
 
-    def __init__(self, owner: Owner, system: System | None = None, *, sealed: bool) -> None:
+    def __init__(self, owner: Session, system: System | None = None, *, sealed: bool) -> None:
         self._owner = owner
         self._sealed = sealed
         self._system = system
@@ -122,7 +110,7 @@ class MacSession:
         assert self._way is not None
         log, settings, tag = self._owner.log, self._owner.settings, new_tag()
         try:
-            self._check_log(log.path)
+            self._owner.placed_log()
             profile = tagged(
                 profile_text(
                     policy,
@@ -138,15 +126,13 @@ class MacSession:
                 tag,
             )
             inside = self._environment(reservation, environment, policy.mode)
-            if not self._write_start(command, policy, reservation):
-                raise HostError(f"the audit log cannot be written: {log.failed}; free space or use --audit-log")
+            self._owner.write_start(command, policy, reservation, backend="seatbelt", name=reservation.name)
             try:
                 status = self._serve(reservation, policy, command, profile, inside, stdio, tag)
             except NetsandboxError as error:
-                log.write("session.end", status=error.status, ms=_since(began))
+                self._owner.write_end(began, error.status)
                 raise
-            code = 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
-            log.write("session.end", status=code, ms=_since(began))
+            self._owner.write_end(began, exit_status(status))
         finally:
             log.close()
         return status
@@ -175,9 +161,9 @@ class MacSession:
             reservation,
             tag=tag,
             resolver=host_resolver(self._owner.settings),
-            parent=self._parent(),
+            parent=self._owner.parent(),
             bounds=self._owner.settings.bounds,
-            facts=self._facts(command, policy, reservation),
+            facts={**self._owner.facts(command, policy, reservation), "name": reservation.name},
             stderr=stdio[2],
         )
         applied: Applied | None = None
@@ -211,55 +197,3 @@ class MacSession:
         if self._owner.settings.proxy_env and reservation.mixed is not None:
             inner = with_proxy(inner, reservation.mixed.port, reservation.token)
         return reservation.environment(inner)
-
-    def _check_log(self, path: str) -> None:
-        """A folder of many logs is hidden whole, so it cannot be where the command works."""
-        placed = self._owner.settings.audit_log
-        if placed is None or path == os.path.abspath(placed):
-            return
-        folder = os.path.realpath(os.path.dirname(path))
-        if (os.path.realpath(os.curdir) + "/").startswith(folder + "/"):
-            raise UsageError(f"--audit-log {folder} is where the command works; give a folder of its own, or a file")
-
-    def _parent(self) -> Parent | None:
-        if self._owner.settings.upstream_proxy is None:
-            return None
-        from netsandbox.upstream_proxy import resolve_parent
-
-        return resolve_parent(self._owner.settings.upstream_proxy)
-
-    def _write_start(self, command: Sequence[str], policy: Policy, reservation: MacReservation) -> bool:
-        return self._owner.log.write(
-            "session.start",
-            name=reservation.name,
-            folder=os.getcwd(),
-            command=command[0],
-            args=len(command) - 1,
-            mode=policy.mode,
-            backend="seatbelt",
-            strategy=reservation.settings.strategy,
-            window=str(reservation.window),
-        )
-
-    def _facts(self, command: Sequence[str], policy: Policy, reservation: MacReservation) -> dict[str, object]:
-        window = reservation.window
-        assert window is not None
-        return {
-            "session": self._owner.id,
-            "name": reservation.name,
-            "pid": os.getpid(),
-            "command": list(command),
-            "folder": os.getcwd(),
-            "started": time.time(),
-            "mode": policy.mode,
-            "strategy": reservation.settings.strategy,
-            "engine": reservation.settings.engine,
-            "window": {"base": window.base, "count": window.count},
-            "device": window.device,
-            "audit_log": self._owner.log.path,
-            "control": os.path.join(session_dir(self._owner.id), "control"),
-        }
-
-
-def _since(began: float) -> int:
-    return int((time.monotonic() - began) * 1000)
