@@ -74,10 +74,24 @@ def _settle() -> None:
         _signal.signal(number, _signal.SIG_DFL)
     if _signal.getsignal(_signal.SIGINT) != _signal.SIG_IGN:
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
-    limit = os.sysconf("SC_OPEN_MAX")
     os.close(PLAN)
-    os.closerange(ERROR, limit if 0 < limit < HIGHEST_DESCRIPTOR else HIGHEST_DESCRIPTOR)
+    _close_from(ERROR)
     os.set_inheritable(REPORT, False)  # noqa: FBT003 (the library's signature)
+
+
+def _close_from(first: int) -> None:
+    """As in apply.c: the limit may be lower now than when a descriptor was opened."""
+    limit = os.sysconf("SC_OPEN_MAX")
+    limit = limit if 0 < limit < HIGHEST_DESCRIPTOR else HIGHEST_DESCRIPTOR
+    os.closerange(first, limit)
+    try:
+        left = [int(name) for name in os.listdir("/dev/fd")]
+    except OSError:
+        os.closerange(limit, HIGHEST_DESCRIPTOR)
+        return
+    for number in left:
+        if number >= limit:
+            os.closerange(number, number + 1)
 
 
 def prove_confined(port: int) -> None:

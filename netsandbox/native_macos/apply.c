@@ -6,6 +6,7 @@
  */
 #include "apply.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -87,15 +88,33 @@ static void reset_signals(void)
         fail("signals", errno, "");
 }
 
-/* A descriptor of the host that stayed open would be a way past the profile. */
-static void close_descriptors(void)
+/* One by one below the limit, which may be lower now than when a descriptor was opened; above it by their names. */
+void close_descriptors(int first, int kept)
 {
     int highest = getdtablesize();
     if (highest > HIGHEST_DESCRIPTOR)
         highest = HIGHEST_DESCRIPTOR;
-    for (int fd = PLAN; fd < highest; fd++)
-        if (fd != REPORT)
+    for (int fd = first; fd < highest; fd++)
+        if (fd != kept)
             close(fd);
+    DIR *open_ones = opendir("/dev/fd");
+    if (open_ones == NULL) {
+        for (int fd = highest; fd < HIGHEST_DESCRIPTOR; fd++)
+            close(fd);
+        return;
+    }
+    for (struct dirent *each = readdir(open_ones); each != NULL; each = readdir(open_ones)) {
+        int fd = (int)strtol(each->d_name, NULL, 10);
+        if (fd >= highest && fd != kept && fd != dirfd(open_ones))
+            close(fd);
+    }
+    closedir(open_ones);
+}
+
+/* A descriptor of the host that stayed open would be a way past the profile. */
+static void keep_standard_descriptors(void)
+{
+    close_descriptors(PLAN, REPORT);
     if (fcntl(REPORT, F_SETFD, FD_CLOEXEC) != 0)
         fail("descriptors", errno, "");
 }
@@ -131,7 +150,7 @@ int main(int count, char **words)
     environ = read_environment(plan, length);
     reset_signals();
     watch_over(getpid());
-    close_descriptors();
+    keep_standard_descriptors();
     confine(plan);
     prove_confined(port);
     if (write(REPORT, CONFINED, sizeof CONFINED - 1) != sizeof CONFINED - 1)

@@ -16,6 +16,9 @@ enum {
 /* Says `step NUL errno NUL detail` on REPORT and leaves. */
 _Noreturn void fail(const char *step, int number, const char *detail);
 
+/* Closes every descriptor from *first* on but *kept*. */
+void close_descriptors(int first, int kept);
+
 /* Connects to a closed port of localhost, which the profile does not open. Leaves unless it was forbidden. */
 void prove_confined(unsigned short port);
 

@@ -41,10 +41,7 @@ _Noreturn static void watch(pid_t command)
     char word;
     ssize_t count;
     setsid(); /* signals of the terminal are not for us */
-    int highest = getdtablesize();
-    for (int fd = 0; fd < highest && fd < 65536; fd++)
-        if (fd != LIFE)
-            close(fd);
+    close_descriptors(0, LIFE);
     do
         count = read(LIFE, &word, 1);
     while (count < 0 && errno == EINTR);

@@ -19,6 +19,7 @@ from netsandbox.errors import CommandError, HostError
 from netsandbox.macos import applied
 from netsandbox.macos import sandbox_exec as module
 from netsandbox.macos.sandbox_exec import SandboxExec, interpreter, interpreter_places
+from tests.rig.high_descriptor import high_descriptor
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="plays a Mac on Linux; test_on_a_mac.py needs no play")
 
@@ -280,6 +281,16 @@ def test_the_watcher_leaves_with_the_command(start: Start) -> None:
     ran = start("true")
     ran.wait()
     wait_until(lambda: not running(module.WATCHER, f"\0{ran.pid}\0"))
+
+
+@pytest.mark.attack(132)
+def test_a_descriptor_above_the_limit_is_closed_too(start: Start, tmp_path: Path) -> None:
+    """The limit may have been lowered since it was opened."""
+    with high_descriptor() as number:
+        assert os.get_inheritable(number)
+        ran = start("ls", "/proc/self/fd")
+        assert ran.wait() == 0
+    assert (tmp_path / "out").read_text().split() == ["0", "1", "2", "3"]  # the last is that of the list itself
 
 
 def test_no_descriptor_is_left_here(start: Start, tmp_path: Path) -> None:
