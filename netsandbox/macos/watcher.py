@@ -27,10 +27,10 @@ MOST_ROUNDS = 64  # of looking for children: each is one more generation
 def main(words: list[str]) -> None:
     command = int(words[0])
     os.setsid()
-    if os.fork():
-        os._exit(0)  # whoever started us knows now that we stand
     os.closerange(0, LIFE)
     os.closerange(LIFE + 1, HIGHEST_DESCRIPTOR)
+    if os.fork():
+        os._exit(0)  # whoever started us knows now that we stand
     if not os.read(LIFE, 1):  # a byte says that the command has ended and its number may be another's
         end_family(command)
     os._exit(0)
