@@ -17,7 +17,7 @@ _HEAD = r"""#compdef netsandbox
 _netsandbox_look_up() {
     local -a found
     found=(${(f)"$(command netsandbox completion --words ${@[-1]} 2>/dev/null)"})
-    found=(${found:#*[^a-zA-Z0-9._+-]*})
+    found=(${${found:#*[^a-zA-Z0-9._+-]*}:#-*})
     compadd "${(@)@[1,-2]}" -a -- found
 }
 

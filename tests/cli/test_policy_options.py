@@ -8,7 +8,7 @@ import pytest
 
 from netsandbox.cli import explain, run
 from netsandbox.cli.options import parse
-from netsandbox.cli.policy_options import policy_of, read_config, settings_of
+from netsandbox.cli.policy_options import mode_of, policy_of, read_config, settings_of
 from netsandbox.errors import UsageError
 from netsandbox.seatbelt.evaluator import allowed_under_all, denied_under_all
 from netsandbox.seatbelt.profile import load
@@ -106,3 +106,38 @@ def test_modes_exclude_one_another_as_options_and_as_profiles(words: list[str], 
 def test_the_same_mode_twice_is_no_contradiction(words: list[str]) -> None:
     parsed = parse(words, run.OPTIONS, "netsandbox run")
     assert policy_of(parsed, read_config(parsed)).mode == "online"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        '[network]\nmode = "online"\n',
+        '[network]\nmode = "localhost"\n',
+        '[network]\nallow_domains = ["example.com"]\n',
+        '[network]\nallow_addresses = ["192.0.2.7"]\n',
+        '[network]\ndeny_domains = ["example.com"]\n',
+        '[network]\nmode = "offline"\nallow_domains = ["example.com"]\n',
+    ],
+)
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["--offline"],
+        ["--localhost"],
+        ["--online"],
+        ["--allow-domain", "example.com"],
+        ["--allow-address", "192.0.2.7"],
+        ["--deny-domain", "example.com"],
+        ["--online", "--allow-domain", "example.com"],
+        ["--profile", "online"],
+    ],
+)
+def test_the_mode_that_the_command_is_told_is_that_of_the_policy(project: Path, words: list[str], text: str) -> None:
+    said = project / "said.toml"
+    said.write_text(text or "[session]\nname = 'x'\n")
+    for given in (words, [*words, "--config", str(said)]):
+        parsed = parse(["--no-config", *given], run.OPTIONS, "netsandbox run")
+        file = read_config(parsed)
+        assert mode_of(parsed, file) == settings_of(parsed, file).mode == policy_of(parsed, file).mode

@@ -73,6 +73,15 @@ def test_all_python_files_are_in_it_and_no_more(content: dict[str, bytes], mac_s
     assert {name for name in content if name.endswith(".py")} == expected
 
 
+def test_the_files_that_shells_and_man_read_are_in_it(content: dict[str, bytes], mac_sources: Path) -> None:
+    folder = mac_sources / "netsandbox" / "shells" / "files"
+    files = {f"netsandbox/shells/files/{file.relative_to(folder)}" for file in folder.rglob("*") if file.is_file()}
+    assert "netsandbox/shells/files/zsh/.zshenv" in files
+    assert files <= set(content)
+    page = next(data for name, data in content.items() if name.endswith(".data/data/share/man/man1/netsandbox.1"))
+    assert page == (mac_sources / "docs" / "netsandbox.1").read_bytes()
+
+
 def test_what_is_compiled_is_for_macs_and_nothing_is_for_linux(content: dict[str, bytes]) -> None:
     assert {name for name, data in content.items() if data.startswith(UNIVERSAL)} == {HELPER, LIBRARY, MODULE}
     assert [name for name, data in content.items() if data.startswith((ELF, MACH_O))] == []

@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""Writes the manual page from the tables of the command line and of docs/cli.md: scripts/manual.py docs/netsandbox.1"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from netsandbox.cli.grammar import Command, grammar
+from netsandbox.cli.options import LIST, Option
+
+ROOT = Path(__file__).resolve().parents[1]
+HEAD = r""".\" Made by `make man` from the tables of the command line; not edited by hand.
+.TH NETSANDBOX 1
+.SH NAME
+netsandbox \- run a command so that it reaches only the names it is allowed
+.SH SYNOPSIS
+.B netsandbox
+.I COMMAND
+[\fIOPTIONS\fR] [\fIWORDS\fR]
+.SH DESCRIPTION
+Runs a command, or a shell, behind doors of its own: it reaches the names it is allowed and nothing else, and every
+attempt is recorded. Long options take \fB\-\-name value\fR or \fB\-\-name=value\fR. Everything after \fB\-\-\fR is
+the command. Options with a star can be given several times.
+.SH COMMANDS
+"""
+TAIL = r""".SH SEE ALSO
+The pages that come with the source: getting on with it in README.md, everything on the command line in docs/cli.md,
+rules in docs/policy.md, configuration in docs/configuration.md, shells in docs/shells.md.
+"""
+OF_THIS_SYSTEM = re.compile(r"\b(isolate|fail|rewire-\w+) \(default\)")  # which is another one on a Mac
+
+
+def manual() -> str:
+    commands = "".join(map(_command, grammar()))
+    pages = (ROOT / "docs" / "cli.md").read_text("utf-8")
+    status = _listed(".SH EXIT STATUS OF RUN", _section(pages, "### Exit status"))
+    return f"{HEAD}{commands}{status}{_listed('.SH ENVIRONMENT', _section(pages, '## Environment'))}{TAIL}"
+
+
+def _command(command: Command) -> str:
+    usage, _, rest = command.usage.partition("\n\n")
+    lines = [f".SS {command.name}", _roff(f"{command.about[0].upper()}{command.about[1:]}."), ".PP", ".nf"]
+    lines += [_roff(line.removeprefix("usage: ").strip()) for line in usage.splitlines()]
+    lines += ["", *map(_roff, rest.splitlines()), ".fi"]
+    return "\n".join([*lines, *map(_option, command.options)]) + "\n"
+
+
+def _option(option: Option) -> str:
+    spelled = [f"-{option.letter}"] * bool(option.letter) + [f"--{option.name}"]
+    names = [f"\\fB{_roff(name)}\\fR" for name in spelled]
+    value = f" \\fI{_roff(option.value)}\\fR" if option.value else ""
+    star = " *" if option.kind == LIST else ""
+    about = OF_THIS_SYSTEM.sub(r"\1", option.help)
+    return f".TP\n{', '.join(names)}{value}{star}\n{_roff(about)}"
+
+
+def _section(text: str, heading: str) -> str:
+    """Up to the next heading of any level."""
+    return text.partition(f"\n{heading}\n")[2].partition("\n#")[0]
+
+
+def _listed(heading: str, text: str) -> str:
+    """The first table of *text*."""
+    return f"{heading}\n" + "".join(f".TP\n\\fB{_roff(name)}\\fR\n{_roff(about)}\n" for name, about in _rows(text))
+
+
+def _rows(text: str) -> Iterator[tuple[str, str]]:
+    found = re.search(r"(?:^\|.*\n?)+", text, re.MULTILINE)
+    for line in found.group().splitlines()[2:] if found else ():
+        name, about = (cell.strip() for cell in line.strip("|").split("|", 1))
+        yield _plain(name), _plain(about)
+
+
+def _plain(text: str) -> str:
+    """Markdown as it is read."""
+    return re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text).replace("`", "").replace("\\|", "|")
+
+
+def _roff(text: str) -> str:
+    tame = text.replace("\\", "\\e").replace("-", "\\-")
+    return f"\\&{tame}" if tame.startswith((".", "'")) else tame
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(manual(), "utf-8")

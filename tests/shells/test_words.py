@@ -1,0 +1,110 @@
+"""What a shell is offered of sessions, profiles and logs: plain words, not many, whatever programs had written."""
+
+from __future__ import annotations
+
+import string
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from netsandbox.audit.log import AuditLog
+from netsandbox.audit.places import LOG_NAME, new_session_id, session_dir
+from netsandbox.errors import UsageError
+from netsandbox.shells.words import MOST, NEWEST_LOGS, TAIL, look_up, plain
+from tests.rig.completing import HOSTILE
+from tests.rig.live import sessions
+
+PLAIN = set(string.ascii_letters + string.digits + "._-")
+
+
+@pytest.fixture(autouse=True)
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write_log(*hosts: str) -> str:
+    session = new_session_id()
+    log = AuditLog.open(f"{session_dir(session)}/{LOG_NAME}", session)
+    for host in hosts:
+        log.write("egress", verdict="deny", host=host, port=443)
+    log.close()
+    return session
+
+
+@given(st.lists(st.text(max_size=300) | st.sampled_from(HOSTILE) | st.just("ok-1.example_x")))
+def test_only_plain_words_come_through_each_once(found: list[str]) -> None:
+    kept = plain(found)
+    assert len(set(kept)) == len(kept) <= MOST
+    assert all(word and PLAIN.issuperset(word) and word[0] not in "-." for word in kept)
+    assert ("ok-1.example_x" in kept) == ("ok-1.example_x" in found)
+
+
+def test_there_are_never_many() -> None:
+    assert plain(f"w{number}" for number in range(10**9)) == [f"w{number}" for number in range(MOST)]
+
+
+def test_hosts_are_those_of_the_logs_the_newest_first_and_plain() -> None:
+    write_log("old.example.com", "both.example.com")
+    write_log(*HOSTILE, "new.example.com", "both.example.com", "new\nline.example.com", "192.0.2.7", "[2001:db8::1]")
+    assert look_up("domains") == ["192.0.2.7", "both.example.com", "new.example.com", "old.example.com"]
+
+
+def test_of_a_long_log_the_end_is_read() -> None:
+    session = write_log("first.example.com", *("x" * 400 for _ in range(TAIL // 400)), "last.example.com")
+    assert Path(session_dir(session), LOG_NAME).stat().st_size > TAIL
+    found = look_up("domains")
+    assert "last.example.com" in found
+    assert "first.example.com" not in found
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"\xff\xfe\n[]\n", b'{"host": "x.example.com"}\n', b"\n" * 1000])
+def test_a_log_that_is_none_says_nothing(data: bytes) -> None:
+    session = write_log("gone.example.com")
+    Path(session_dir(session), LOG_NAME).write_bytes(data)
+    assert look_up("domains") == []
+
+
+def test_a_log_that_cannot_be_read_keeps_no_other_away(places: Path) -> None:
+    write_log("other.example.com")
+    session = write_log("gone.example.com")
+    path = Path(session_dir(session), LOG_NAME)
+    path.unlink()
+    path.mkdir()
+    assert look_up("domains") == ["other.example.com"]
+
+
+def test_logs_are_the_newest_sessions() -> None:
+    made = [write_log("example.com") for _ in range(NEWEST_LOGS + 2)]
+    assert look_up("logs") == sorted(made, reverse=True)[:NEWEST_LOGS]
+
+
+def test_sessions_are_those_that_run_and_only_a_plain_name_is_said() -> None:
+    with sessions({"name": "shop"}, *({"name": name} for name in HOSTILE)):
+        assert look_up("sessions") == ["shop"]
+
+
+def test_profiles_are_ours_and_the_users(places: Path) -> None:
+    folder = places / "config" / "netsandbox" / "profiles"
+    folder.mkdir(parents=True)
+    (folder / "mine.toml").touch()
+    (folder / "$(touch canary).toml").touch()
+    found = look_up("profiles")
+    assert {"mine", "node", "online"} <= set(found)
+    assert all(PLAIN.issuperset(word) for word in found)
+
+
+@pytest.mark.parametrize("kind", ["sessions", "logs", "domains"])
+def test_where_nothing_is_known_nothing_is_said(kind: str, places: Path) -> None:
+    assert look_up(kind) == []
+    (places / "state").write_text("no folder")
+    assert look_up(kind) == []
+
+
+def test_a_kind_that_is_none_is_an_error() -> None:
+    with pytest.raises(UsageError, match="use one of profiles, sessions, logs, domains"):
+        look_up("files")
