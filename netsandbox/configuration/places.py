@@ -99,13 +99,20 @@ def project_folders() -> list[str]:
 
 def _repository(folder: str) -> str:
     """The root of the repository that *folder* is in; *folder* itself where there is none."""
-    here = folder
-    while not os.path.lexists(os.path.join(here, REPOSITORY)):
-        above = os.path.dirname(here)
-        if above == here:
-            return folder
-        here = above
-    return here
+    last = repository_marks(folder)[-1]
+    return os.path.dirname(last) if os.path.lexists(last) else folder
+
+
+def repository_marks(folder: str) -> list[str]:
+    """What tells where the repository begins that *folder* is in: upwards to the first that is there, or to the top."""
+    marks: list[str] = []
+    here, above = folder, ""
+    while here != above:
+        marks.append(os.path.join(here, REPOSITORY))
+        if os.path.lexists(marks[-1]):
+            break
+        here, above = os.path.dirname(here), here
+    return marks
 
 
 def profile_folder() -> str:

@@ -22,7 +22,7 @@ from netsandbox.configuration.memory import (
     look,
     memory_folder,
 )
-from netsandbox.configuration.places import profile_folder, project_folders, trust_folder
+from netsandbox.configuration.places import profile_folder, project_folders, repository_marks, trust_folder
 from netsandbox.errors import NetsandboxError
 from netsandbox.profiles.detection import anything_here
 from netsandbox.profiles.library import Library
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 LASTS = 86400  # seconds: what tools say by themselves can change without a trace
 MOST_FILES = 256
+RUNTIME = "$XDG_RUNTIME_DIR"  # which places of sockets may begin with
 
 
 def remembered(question: Question) -> Settings | None:
@@ -69,7 +70,10 @@ def _contents(question: Question) -> Iterator[tuple[str, str, object]]:
 
 
 def _looked_at(question: Question, layers: Sequence[Layer]) -> Iterator[tuple[str, str, object]]:
-    """Profiles, those of the project too, and the files by which they are detected."""
+    """Profiles, those of the project too, the files by which they are detected, and how far a project reaches."""
+    yield STAMP, RUNTIME, look(STAMP, RUNTIME)
+    for mark in repository_marks(question.folder) if question.folder else ():
+        yield THERE, mark, look(THERE, mark)
     of_project = (os.path.join(folder, name) for folder in project_folders() for name in OF_PROJECTS)
     for shelf in (profile_folder(), OURS, *of_project):
         yield STAMP, shelf, look(STAMP, shelf)

@@ -74,6 +74,8 @@ CHANGES: dict[str, Callable[[Path, Path], object]] = {
     ),
     "a file by which a profile is detected": lambda home, project: (project / "Cargo.toml").write_text(""),
     "a profile of the user": lambda home, project: _write(home / "config/netsandbox/profiles/own.toml", "[network]\n"),
+    "where the repository begins": lambda home, project: (home / ".git").mkdir(),
+    "the folder of sockets": lambda home, project: os.environ.update(XDG_RUNTIME_DIR=str(home / "elsewhere")),
     "a profile of the project": lambda home, project: _write(project / ".sandbox/profiles/own.toml", "[network]\n"),
 }
 
@@ -84,8 +86,11 @@ def _write(path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("what", CHANGES)
-def test_a_change_of_anything_it_rests_on_ends_it(known: Settings, homes: Path, project: Path, what: str) -> None:
-    asked = question()
+def test_a_change_of_anything_it_rests_on_ends_it(
+    known: Settings, homes: Path, project: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", os.environ.get("XDG_RUNTIME_DIR", ""))  # put back afterwards
+    remembered(asked := question())
     assert recall(asked) is not None
     CHANGES[what](homes, project)
     assert recall(asked) is None
