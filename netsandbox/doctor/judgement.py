@@ -42,6 +42,11 @@ def silence(answer: Answer | None, heard: int | None) -> Judgement:
     return UNANSWERED if answer is None else Judgement(OK, f"nothing heard; client: {answer.said}")
 
 
+def spared(answer: Answer | None, *, ended: bool) -> Judgement:
+    """A process outside must not be signalled. It may take a while to end of it, so that having signalled it counts."""
+    return Judgement(LEAK, "the process was ended") if ended else refusal(answer)
+
+
 def refusal(answer: Answer | None) -> Judgement:
     """For what leaves no trace outside: the attempt itself must fail."""
     if answer is None:

@@ -122,7 +122,7 @@ def _processes(scene: Scene) -> list[Probe | Absent]:
             SILENCE,
             "end-process",
             {"pid": bystander.pid},
-            lambda seen: judgement.silence(seen.answer, int(bystander.was_ended)),
+            lambda seen: judgement.spared(seen.answer, ended=bystander.was_ended),
         ),
         Probe(
             "signal-host",

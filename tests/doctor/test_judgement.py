@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from netsandbox.doctor.judgement import FAILED, LEAK, OK, Answer, arrival, denial, refusal, silence, untouched
+from netsandbox.doctor.judgement import FAILED, LEAK, OK, Answer, arrival, denial, refusal, silence, spared, untouched
 
 PREVENTED = Answer(done=False, said="ECONNREFUSED")
 ACHIEVED = Answer(done=True, said="answered")
@@ -19,6 +19,17 @@ def test_silence_holds_only_if_someone_tried():
     assert silence(PREVENTED, 0).status == OK
     assert silence(None, 0).status == FAILED
     assert silence(PREVENTED, None).status == FAILED
+
+
+@pytest.mark.parametrize("answer", [PREVENTED, ACHIEVED, None])
+def test_a_process_that_was_ended_is_a_leak_whatever_the_client_says(answer):
+    assert spared(answer, ended=True).status == LEAK
+
+
+def test_a_process_that_was_signalled_and_has_not_ended_yet_is_a_leak_too():
+    assert spared(ACHIEVED, ended=False).status == LEAK
+    assert spared(PREVENTED, ended=False).status == OK
+    assert spared(None, ended=False).status == FAILED
 
 
 def test_what_must_fail_and_worked_is_a_leak():
