@@ -8,8 +8,9 @@ import json
 from netsandbox.cli.config import as_json, lines
 from netsandbox.cli.output import put
 from netsandbox.configuration.effective import effective_layers
-from netsandbox.configuration.places import is_profile_name, project_files, project_folders, user_files
 from netsandbox.configuration.merging import merge
+from netsandbox.configuration.places import is_profile_name, project_files, project_folders, user_files
+from netsandbox.errors import UsageError
 from netsandbox.profiles.detection import detected
 from netsandbox.profiles.library import Library
 from netsandbox.profiles.shelf import PROJECTS, everything, find, own
@@ -117,8 +118,11 @@ def _row(each: Shelved, here: dict[str, str], library: Library) -> Row:
         from netsandbox.configuration.document import parsed, read
         from netsandbox.profiles.profile import profile_of
 
-        tables = parsed(each.path, read(each.path, regular=True))
-        about = profile_of(each.name, each.path, *tables).about
+        try:
+            tables = parsed(each.path, read(each.path, regular=True))
+            about = profile_of(each.name, each.path, *tables).about
+        except UsageError as error:  # a stranger's mistake hides nobody else's profiles
+            about = f"cannot be used: {error}"
     else:
         about = library.tables(each.name, each.path)[0].get("profile", {}).get("about", "")
     return Row(each.name, each.owner, here.get(each.name, ""), about, each.path)

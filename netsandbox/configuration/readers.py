@@ -185,11 +185,15 @@ def profile_names(entry: Entry) -> tuple[tuple[str, str], ...]:
     return tuple((check_profile(name, origin), origin) for name, origin in entry.items(str, '["node", "git"]'))
 
 
-def detection(entry: Entry) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Each profile with the files that it is detected by."""
+def detection(entry: Entry) -> tuple[tuple[str, tuple[str, ...], str], ...]:
+    """Each profile with the files that it is detected by, and the line that says so."""
     if not isinstance(entry.value, dict):
         raise entry.wrong('{ node = ["package.json"] }')
-    return tuple((check_profile(name, entry.origin(name)), relative_files(entry.below(name))) for name in entry.value)
+    return tuple(
+        (check_profile(name, origin), relative_files(entry.below(name)), origin)
+        for name in entry.value
+        if (origin := entry.origin(name))
+    )
 
 
 def relative_files(entry: Entry) -> tuple[str, ...]:

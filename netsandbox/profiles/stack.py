@@ -125,9 +125,9 @@ def detection_rules(files: Iterable[Layer], shelf: dict[str, Shelved], library: 
     rules = own_rules(shelf, library)
     said = merge(files).values.get(DETECT)
     told: Any = said.value if said is not None else ()
-    for name, wanted in told:
+    for name, wanted, origin in told:
         if find(name) is None:
-            raise unknown(name, said.items[0][1] if said else "")
+            raise unknown(name, origin)
         rules[name] = wanted
     return rules
 

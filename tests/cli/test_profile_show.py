@@ -51,6 +51,9 @@ def test_list_says_whose_each_is_and_what_is_detected(
     text = shown(capsys, "list")
     assert "\nnode          built in       package.json  Node.js with npm: its registries\n" in text
     assert "\nshop          the project's  -             the shop\n" in text
+    broken = project / ".sandbox" / "profiles" / "broken.toml"
+    broken.write_text("[profil]\n")
+    assert f"  cannot be used: {broken}:1: unknown table 'profil'; did you mean profile?\n" in shown(capsys, "list")
     told = {each["name"]: each for each in json.loads(shown(capsys, "list", "--json"))["profiles"]}
     assert told["mine"] == {"name": "mine", "owner": "yours", "here": None, "about": "", "path": str(own)}
     assert told["node"]["here"] == "package.json"
@@ -124,7 +127,8 @@ def test_explain_names_profiles_and_why(project: Path, capsys: pytest.CaptureFix
     (project / "package.json").touch()
     assert dispatch(["explain", "--profile", "claude"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[:2] == ["profile   node: detected by package.json", "          claude: named on the command line"]
+    first = lines.index("profile   node: detected by package.json")
+    assert lines[first + 1] == "          claude: named on the command line"
     assert dispatch(["explain", "--json", "--no-detect"]) == 0
     assert json.loads(capsys.readouterr().out)["profiles"] == []
     assert dispatch(["explain", "default.test:443"]) == 0

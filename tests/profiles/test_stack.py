@@ -202,7 +202,7 @@ def test_a_projects_profile_opens_nothing_until_it_is_trusted_even_if_named(scen
         ((), ("nod",), "unknown profile 'nod'; did you mean node?"),
         ((), ("../../etc/x",), "unknown profile '../../etc/x'; see"),
         (("[sandbox]\n\nprofiles = ['git', 'nod']\n",), (), "f:3: unknown profile 'nod'; did you mean node?"),
-        (("[profiles.detect]\nnod = ['x']\n",), (), "f:1: unknown profile 'nod'; did you mean node?"),
+        (("[profiles.detect]\nnode = []\nnod = ['x']\n",), (), "f:3: unknown profile 'nod'; did you mean node?"),
     ],
 )
 def test_a_name_that_is_none_is_an_error(
