@@ -10,9 +10,10 @@ import os
 import sys
 
 from netsandbox_portmap import window
-from netsandbox_portmap.strategies import ISOLATE, default_strategy
+from netsandbox_portmap.strategies import default_strategy
 
 from netsandbox.errors import UsageError
+from netsandbox.localhost.settings import LocalhostSettings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,13 +43,14 @@ def dry_run(backend: str, policy: Policy, settings: RunSettings) -> int:
 
 def dry_profile(policy: Policy, settings: RunSettings) -> str:
     """The profile that these options make for any command, behind a note on its stand-ins."""
-    if settings.localhost.chosen and settings.localhost.strategy == ISOLATE:
-        raise UsageError("isolate does not exist on macOS; use --network-strategy fail, rewire-device or rewire-port")
     from netsandbox.audit.places import log_path, sessions_dir
+    from netsandbox.macos.localhost_settings import check_for_mac
     from netsandbox.macos.profile import has_door, profile_text
     from netsandbox.macos.reservation import MAP_NAME
 
-    ports = stand_ins(settings, opens=has_door(policy))
+    local = on_a_mac(settings.localhost)
+    check_for_mac(local)
+    ports = stand_ins(local, opens=has_door(policy))
     text = profile_text(
         policy,
         settings,
@@ -62,16 +64,19 @@ def dry_profile(policy: Policy, settings: RunSettings) -> str:
     return note(ports) + text
 
 
-def stand_ins(settings: RunSettings, *, opens: bool) -> SessionPorts:
+def on_a_mac(local: LocalhostSettings) -> LocalhostSettings:
+    """*local* as a Mac would have it from the same words: what nobody chose is its own default."""
+    return local if local.chosen else LocalhostSettings(**{**vars(local), "strategy": default_strategy("darwin")})
+
+
+def stand_ins(local: LocalhostSettings, *, opens: bool) -> SessionPorts:
     """The window that was asked for, or the first, and doors beside it. *opens*: whether anything may leave."""
     from netsandbox.macos.profile import SessionPorts
 
-    local = settings.localhost
     base, count = local.base or local.pool[0], local.count or window.SIZES[0]
     first = base + count if base + count <= 65533 else base - 3
-    strategy = local.strategy if local.chosen else default_strategy("darwin")
     http, dns = (first, first + 1) if opens else (0, 0)
-    return SessionPorts(strategy, base, count, http, dns, first + 2)
+    return SessionPorts(local.strategy, base, count, http, dns, first + 2)
 
 
 def note(ports: SessionPorts) -> str:

@@ -147,7 +147,10 @@ def test_the_command_itself_may_be_run_wherever_it_is(
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"relative:/usr/bin:{tool.parent}")
     written = text(held, command=str(place / "elsewhere" / named) if "/" in named else named)
-    assert f'(subpath "{resolved(tool)}")' in written.partition("; Programs of all these may be run")[2].partition("\n\n")[0]
+    assert (
+        f'(subpath "{resolved(tool)}")'
+        in written.partition("; Programs of all these may be run")[2].partition("\n\n")[0]
+    )
 
 
 def test_a_command_that_is_nowhere_opens_nothing(held: MacReservation) -> None:
@@ -207,7 +210,7 @@ def test_a_dry_run_prints_what_a_session_applies(place: Path, policy: Policy, au
         audit_log=audit_log,
     )
     session.close()
-    stood_in = stand_ins(settings, opens=has_door(policy))
+    stood_in = stand_ins(wanted, opens=has_door(policy))
     assert lines(applied.replace(session.session, SESSION), session.ports()) == lines(dry, stood_in)
 
 
