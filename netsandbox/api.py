@@ -97,7 +97,7 @@ class Sandbox:
             raise RuntimeError("this Sandbox is closed; make a new one")
         if not command or isinstance(command, (str, bytes)):
             raise TypeError("command is a list of strings, the program first")
-        outer = _inherited(self.settings) if env is None else _encoded(env.items())
+        outer = inherited(self.settings) if env is None else _encoded(env.items())
         session = Session(self.settings, sealed=self._sealed)
         status = session.run(self._policy, command, outer, (stdin, stdout, stderr))
         return Result(
@@ -108,7 +108,7 @@ class Sandbox:
         )
 
 
-def _inherited(settings: RunSettings) -> dict[bytes, bytes]:
+def inherited(settings: RunSettings) -> dict[bytes, bytes]:
     """Our own environment without what the command is not to have, and with what is set for it."""
     inner, _ = VariableRules(settings.variables).split(os.environb)
     return {**inner, **_encoded(settings.set_env)}

@@ -1,6 +1,7 @@
-"""`netsandbox run --dry-run --backend seatbelt`: print the profile that a Mac would enforce, and run nothing.
+"""`netsandbox run --dry-run`: print what would be set up, and run nothing.
 
-Works on any system. What only a session knows (the ports of its doors, its window, its id) is stood in for, and the
+On Linux that is the plan of the namespaces; on a Mac, and with `--backend seatbelt` on any system, the profile that a
+Mac would enforce. What only a session knows (the ports of its doors, its window, its id) is stood in for, and the
 first lines of the output say so.
 """
 
@@ -17,6 +18,8 @@ from netsandbox.localhost.settings import LocalhostSettings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from netsandbox.macos.profile import SessionPorts
     from netsandbox.policy.policy import Policy
     from netsandbox.settings import RunSettings
@@ -31,12 +34,15 @@ NOTE = """\
 """
 
 
-def dry_run(backend: str, policy: Policy, settings: RunSettings) -> int:
-    """Print the profile; the exit status."""
+def dry_run(backend: str, command: Sequence[str], policy: Policy, settings: RunSettings) -> int:
+    """Print it; the exit status."""
     if backend != "seatbelt":
-        raise UsageError(
-            "--dry-run prints the profile of --backend seatbelt; for what a policy allows, use `netsandbox explain`"
-        )
+        if sys.platform != "linux":
+            raise UsageError("the plan of namespaces can be shown on Linux only; leave out --backend")
+        from netsandbox.cli.dry_run_linux import plan_text
+
+        sys.stdout.write(plan_text(command, policy, settings))
+        return 0
     sys.stdout.write(dry_profile(policy, settings))
     return 0
 

@@ -29,7 +29,7 @@ SESSION_OPTIONS = (
         "namespaces on Linux, seatbelt on macOS: the only one that each has",
         ("namespaces", "seatbelt"),
     ),
-    Option("dry-run", FLAG, "n", "", "print the Seatbelt profile and run nothing; on Linux with --backend seatbelt"),
+    Option("dry-run", FLAG, "n", "", "print what would be set up, namespaces or Seatbelt profile, and run nothing"),
     Option("no-proxy-env", FLAG, "", "", "set no proxy variables; programs are captured all the same"),
     Option("audit-log", VALUE, "", "PATH", "write the audit log there (also: SANDBOX_AUDIT_LOG)"),
     Option("debug", FLAG, "d", "", "say each denial on stderr when it happens, not at the end"),
@@ -83,7 +83,6 @@ def main(arguments: list[str]) -> int:
     settings = settings_of(parsed, file)
     if file is not None and "quiet" not in parsed.flags:
         _tell_found(file, verbose="verbose" in parsed.flags)
-
     if settings.files.allow_read and "quiet" not in parsed.flags:
         from netsandbox.cli.file_options import told_wide
 
@@ -91,7 +90,7 @@ def main(arguments: list[str]) -> int:
     if "dry-run" in parsed.flags:
         from netsandbox.cli.dry_run import dry_run
 
-        return dry_run(backend, policy_of(parsed, file), settings)
+        return dry_run(backend, parsed.command or (), policy_of(parsed, file), settings)
     command = parsed.command
     if not command:
         command, settings = _shell(file, settings)

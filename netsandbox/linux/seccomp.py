@@ -53,7 +53,6 @@ def build(abi: Abi, *, unix_sockets: bool = False, asked: tuple[str, ...] = ()) 
     """The whole filter. With *unix_sockets* stream ones may be made, and every connect and bind asks the supervisor;
     so do the calls named in *asked*.
     """
-    trapped = [name for name in ("connect", "bind", "listen") if name in asked or (unix_sockets and name != "listen")]
     calls = abi.calls
     steps: list[Step] = [("load", ARCHITECTURE), ("equal", abi.audit_architecture, None, "kill"), ("load", NUMBER)]
     if abi.has_x32:
@@ -61,7 +60,7 @@ def build(abi: Abi, *, unix_sockets: bool = False, asked: tuple[str, ...] = ()) 
     steps += [("equal", calls[name], "perm", None) for name in abi.refused]
     steps += [("equal", calls[name], "nosys", None) for name in abi.absent]
     steps += [("equal", calls[name], name, None) for name in JUDGED]
-    steps += [("equal", calls[name], "notify", None) for name in trapped]
+    steps += [("equal", calls[name], "notify", None) for name in trapped(unix_sockets=unix_sockets, asked=asked)]
     steps.append(("return", ALLOW))
     steps += _socket(unix_sockets=unix_sockets) + _socketpair() + _clone() + _unshare() + _ioctl() + _priorities()
     steps += [
@@ -79,6 +78,12 @@ def build(abi: Abi, *, unix_sockets: bool = False, asked: tuple[str, ...] = ()) 
         ("return", KILL_PROCESS),
     ]
     return assemble(steps)
+
+
+def trapped(*, unix_sockets: bool, asked: tuple[str, ...]) -> tuple[str, ...]:
+    """The calls that go to the supervisor whatever their arguments are."""
+    names = ("connect", "bind", "listen")
+    return tuple(name for name in names if name in asked or (unix_sockets and name != "listen"))
 
 
 def _argument(index: int) -> Step:

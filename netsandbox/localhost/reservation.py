@@ -97,9 +97,7 @@ class Reservation:
     @property
     def asked(self) -> tuple[str, ...]:
         """The calls that the seccomp filter brings to us."""
-        if self.settings.guarded:
-            return ("bind", "listen")
-        return ("listen",) if self.settings.publishes else ()
+        return self.settings.asked
 
     def environment(self, inner: dict[bytes, bytes]) -> dict[bytes, bytes]:
         """*inner* with what the command may know of its window."""

@@ -45,6 +45,13 @@ class LocalhostSettings:
         return self.strategy == FAIL or self.engine == "preload"
 
     @property
+    def asked(self) -> tuple[str, ...]:
+        """The calls that the seccomp filter brings to the supervisor."""
+        if self.guarded:
+            return ("bind", "listen")
+        return ("listen",) if self.publishes else ()
+
+    @property
     def has_window(self) -> bool:
         return self.strategy != ISOLATE or self.publishes
 

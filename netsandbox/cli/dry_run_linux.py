@@ -1,0 +1,204 @@
+"""`netsandbox run --dry-run` on Linux: what would be set up, as text; nothing is started and nothing is taken.
+
+Made from the same values as a session: the doors and mounts of `linux.plan`, the calls of `linux.syscalls`, the policy.
+What only a session knows (its id, its window) is stood in for by words.
+"""
+
+from __future__ import annotations
+
+import os
+
+from netsandbox.api import inherited
+from netsandbox.audit.places import log_path, sessions_dir, state_home
+from netsandbox.audit.tame import safe
+from netsandbox.cli.policy_options import withheld_names
+from netsandbox.cli.policy_text import labelled, policy_lines
+from netsandbox.configuration.places import config_home
+from netsandbox.environment import session_environment
+from netsandbox.linux import plan, ports, seccomp
+from netsandbox.linux.file_view import file_view
+from netsandbox.linux.syscalls import abi_of
+from netsandbox.linux.view import FILES, session_view
+from netsandbox.localhost.reservation import HOST_LOCKS
+from netsandbox.record import record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from netsandbox.linux.plan import Door, View
+    from netsandbox.linux.syscalls import Abi
+    from netsandbox.localhost.settings import LocalhostSettings
+    from netsandbox.policy.policy import Policy
+    from netsandbox.settings import Bounds, RunSettings
+
+SESSION = "SESSION"
+NAMESPACES = ("user", "net", "mnt", "pid", "ipc")
+WIDTH = 100
+NOTHING = ("/dev/null", os.path.join(FILES, "nothing"))
+CAPTURE = (
+    "loopback alone; every IPv4 and IPv6 address is routed to it (table local)",
+    "nft table netsandbox, chain capture, first match:",
+    f"  port {ports.DNS}: to the session's resolver",
+    "  127.0.0.0/8 and ::1: stay in the session",
+    f"  TCP to anywhere else: tproxy to the door at {ports.TRANSPARENT}",
+    f"  UDP to anywhere else: tproxy to {ports.DATAGRAM}, recorded and dropped",
+)
+
+
+@record
+class Planned:
+    """What a session would be made of."""
+
+    command: Sequence[str]
+    view: View
+    doors: tuple[Door, ...]
+    abi: Abi
+    asked: tuple[str, ...]  # calls that the supervisor is asked about
+    added: tuple[str, ...]  # names of variables that are set or changed
+    withheld: Sequence[str]
+    log: str
+
+
+def plan_text(command: Sequence[str], policy: Policy, settings: RunSettings) -> str:
+    """The whole text; looks at the disk as a session does, and writes nothing."""
+    return "\n".join(plan_lines(_planned(command, settings), policy, settings)) + "\n"
+
+
+def _planned(command: Sequence[str], settings: RunSettings) -> Planned:
+    outer = inherited(settings)
+    log = log_path(SESSION, settings.audit_log) if settings.audit_log else f"{sessions_dir()}/{SESSION}/audit.jsonl"
+    local = settings.localhost
+    return Planned(
+        command,
+        _view(settings, log, outer),
+        plan.doors() + plan.localhost_doors(local.connect_host, asking=local.engine == "preload"),
+        abi_of(os.uname().machine),
+        seccomp.trapped(unix_sockets=settings.unix_sockets, asked=local.asked),
+        tuple(_added(settings, outer)),
+        withheld_names(settings),
+        log,
+    )
+
+
+def _view(settings: RunSettings, log: str, outer: Mapping[bytes, bytes]) -> View:
+    """As `Session` has it, of folders that may not be there yet."""
+    placed = settings.audit_log is not None and log == os.path.abspath(settings.audit_log)
+    view = session_view(
+        state_home(),
+        log if placed else None,
+        config_home(),
+        *settings.configs,
+        settings.debug_log,
+        logs=os.path.dirname(log) if settings.audit_log and not placed else None,
+        rules=file_view(settings.files, outer),
+    )
+    hidden = tuple(dict.fromkeys((state_home(), *view.hidden)))
+    return type(view)(**{**vars(view), "hidden": hidden})
+
+
+def _added(settings: RunSettings, outer: Mapping[bytes, bytes]) -> list[str]:
+    inner = session_environment(outer, SESSION, mode=settings.mode, name=settings.name, proxy_env=settings.proxy_env)
+    names = {name for name, value in inner.items() if os.environb.get(name) != value}
+    if settings.localhost.has_window:
+        names |= {b"LISTENING_BASE_PORT", b"LISTENING_PORT_COUNT"}
+    return sorted(safe(os.fsdecode(name)) for name in names)
+
+
+def plan_lines(planned: Planned, policy: Policy, settings: RunSettings) -> list[str]:
+    """The plan, readable (pure)."""
+    words = " ".join(map(safe, planned.command)) or "your shell"
+    return [
+        "# What `netsandbox run` would set up. Nothing was started.",
+        "",
+        *labelled("command", [words]),
+        *labelled("spaces", [f"new namespaces: {', '.join(NAMESPACES)}; no capability; your own user and group"]),
+        *labelled("network", CAPTURE),
+        *labelled("doors", map(_door, planned.doors)),
+        *labelled("localhost", _localhost(settings.localhost)),
+        *labelled("calls", _calls(planned.abi, planned.asked)),
+        *labelled("mounts", _mounts(planned.view)),
+        *labelled("variables", _variables(planned)),
+        *labelled("limits", [_limits(settings.bounds)]),
+        *labelled("log", [safe(planned.log)]),
+        "",
+        "# The policy:",
+        *policy_lines(policy, settings, planned.withheld),
+    ]
+
+
+def _door(door: Door) -> str:
+    family = "IPv6" if door.family == plan.AF_INET6 else "IPv4"
+    kind = "TCP" if door.kind == plan.SOCK_STREAM else "UDP"
+    where = "loopback" if door.loopback else "any address"
+    return f"{door.name:<13} {kind} {family} port {door.port:<5} {where}"
+
+
+def _localhost(settings: LocalhostSettings) -> list[str]:
+    lines = [f"strategy {settings.strategy}, engine {settings.engine}"]
+    if settings.has_window:
+        first, last = settings.pool
+        base = f"from port {settings.base}" if settings.base else f"that is free between {first} and {last}"
+        lines.append(f"a window of {settings.count or 'up to 100'} ports of the host {base}")
+    if settings.publish is None:
+        return [*lines, "whatever listens is published there"]
+    shown = [f"{inner} at {outer}" if outer else str(inner) for inner, outer in settings.publish]
+    return [*lines, f"published: {', '.join(shown) or 'nothing'}"]
+
+
+def _calls(abi: Abi, asked: Iterable[str]) -> list[str]:
+    return [
+        *_wrapped("refused (EPERM): ", abi.refused),
+        *_wrapped("said not to exist (ENOSYS): ", abi.absent),
+        *_wrapped("judged by their arguments: ", seccomp.JUDGED),
+        *_wrapped("asked of the supervisor: ", (*asked, "sockets other than TCP and UDP")),
+    ]
+
+
+def _mounts(view: View) -> list[str]:
+    """In the order of the plan."""
+    return [
+        "own /proc, /dev/shm and /dev/mqueue; /sys and the kernel's switches read-only",
+        *(f"{_kind(ours)} {safe(theirs)}" for ours, theirs in view.files),
+        f"covered    {HOST_LOCKS}, where it is",
+        *(f"kept       {safe(path)} (cannot be moved)" for path in view.pinned),
+        *(f"read-only  {safe(path)}" for path in view.read_only),
+        *(f"hidden     {safe(path)}" for path in view.hidden),
+        *(f"empty      {safe(path)}" for _, path in view.covered),
+        *_writable(view),
+    ]
+
+
+def _kind(ours: str) -> str:
+    """What is mounted over a path of the host: a file of ours that says something, or one that says nothing."""
+    return f"{'empty' if ours in NOTHING else 'ours':<10}"
+
+
+def _writable(view: View) -> list[str]:
+    if view.writable is None:
+        return ["the rest can be written as you can"]
+    return ["the rest is read-only but for:", *(f"writable   {safe(path)}" for path in view.writable)]
+
+
+def _variables(planned: Planned) -> list[str]:
+    return [*_wrapped("set: ", planned.added), *_wrapped("withheld: ", planned.withheld or ("none",))]
+
+
+def _limits(bounds: Bounds) -> str:
+    return (
+        f"{bounds.connections} connections at each door, {bounds.idle_seconds} s without a byte,"
+        f" {bounds.log_megabytes} MB a file of the log"
+    )
+
+
+def _wrapped(title: str, words: Iterable[str]) -> list[str]:
+    """*words* in lines of a bearable length, the later ones set in."""
+    lines = [title]
+    for number, word in enumerate(words):
+        text = word if number == 0 else f", {word}"
+        if len(lines[-1]) + len(text) > WIDTH:
+            lines[-1] += ","
+            lines.append(f"  {word}")
+        else:
+            lines[-1] += text
+    return lines
