@@ -37,6 +37,7 @@ lint: $(VENV)/.test
 	$(BIN)/mypy
 	$(BIN)/mypy -p tests.rig
 	$(BIN)/mypy scripts/demo
+	$(BIN)/mypy scripts/manual.py
 	MYPYPATH=bench $(BIN)/mypy bench/main.py
 	$(BIN)/lint-imports
 

@@ -107,6 +107,7 @@ def test_no_page_names_an_option_of_netsandbox_that_it_does_not_have() -> None:
         "docs/localhost.md",
         "docs/seatbelt.md",
         "docs/configuration.md",
+        "docs/shells.md",
     ):
         for line in re.findall(rf"netsandbox (?:{'|'.join(COMMANDS)})\b([^\n`]*)", page(name)):
             used |= set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", line.partition(" -- ")[0]))

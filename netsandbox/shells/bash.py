@@ -125,6 +125,9 @@ complete -o bashdefault -o default -F _netsandbox netsandbox
 """
 _ALIASES = r"""
 _netsandbox_alias() {
+    local before=${#COMP_LINE}
+    COMP_LINE="netsandbox run${COMP_LINE#*"${COMP_WORDS[0]}"}"
+    ((COMP_POINT += ${#COMP_LINE} - before))
     COMP_WORDS=(netsandbox run "${COMP_WORDS[@]:1}")
     ((++COMP_CWORD))
     _netsandbox
