@@ -6,6 +6,8 @@ import fcntl
 import os
 import pty
 
+import pytest
+
 from netsandbox import aside
 
 
@@ -25,6 +27,15 @@ def test_a_pipe_without_room_is_not_waited_for() -> None:
     assert not aside.say(writing, "hello")
     os.close(reading)
     os.close(writing)
+
+
+def test_a_terminal_that_cannot_be_opened_again_still_gets_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    master, slave = pty.openpty()
+    monkeypatch.setattr(aside, "_reopened", lambda stderr: None)
+    assert aside.say(slave, "hello")
+    assert os.read(master, 100) == b"netsandbox: hello\r\n"
+    os.close(master)
+    os.close(slave)
 
 
 def test_a_terminal_that_nobody_reads_is_not_waited_for() -> None:

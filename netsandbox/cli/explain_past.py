@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from netsandbox.audit.reader import Record
     from netsandbox.policy.ip import Address
     from netsandbox.policy.names import Host
+    from netsandbox.policy.patterns import AddressRule, DomainRule
     from netsandbox.policy.policy import Policy
     from netsandbox.policy.verdict import Verdict
 
@@ -160,7 +161,7 @@ def _host(text: object) -> Host | None:
 
 def _origin(rule: str | None, policy: Policy) -> str | None:
     """Where the rule stands now."""
-    rules = (*policy.deny_domains, *policy.allow_domains, *policy.allow_addresses)
+    rules: list[DomainRule | AddressRule] = [*policy.deny_domains, *policy.allow_domains, *policy.allow_addresses]
     return next((each.origin for each in rules if each.text == rule), None)
 
 
