@@ -29,7 +29,8 @@ def check_device(device: str, can_bind: Callable[[str], bool]) -> None:
     if not can_bind(device):
         raise HostError(
             f"this Mac has no loopback address {device}; run `{alias_command(device)}`, which lasts until the next"
-            f" restart, and start the session with --listening-loopback {device}, or use --network-strategy rewire-port"
+            f" restart or `{removal_command(device)}`, and start the session with --listening-loopback {device}, or use"
+            " --network-strategy rewire-port"
         )
 
 

@@ -12,6 +12,7 @@ def test_a_missing_address_is_named_with_the_command_that_makes_it() -> None:
     with pytest.raises(HostError) as caught:
         check_device("127.78.32.1", lambda device: False)
     assert "`sudo ifconfig lo0 alias 127.78.32.1`" in str(caught.value)
+    assert "`sudo ifconfig lo0 -alias 127.78.32.1`" in str(caught.value)
     assert "--listening-loopback 127.78.32.1" in str(caught.value)
     assert "rewire-port" in str(caught.value)
 
