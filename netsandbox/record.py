@@ -22,12 +22,12 @@ else:
         fields = tuple(cls.__dict__.get("__annotations__", ()))  # noqa: RUF063 (inspect costs more than the class)
         defaults = {name: cls.__dict__[name] for name in fields if name in cls.__dict__}
 
-        required = len(fields) - len(defaults)  # which come first
+        last = tuple(defaults.values())
+        required = len(fields) - len(last)  # which come first
 
         def __init__(self, *args, **kwargs):
             if required <= len(args) <= len(fields) and not kwargs:
-                self.__dict__.update(defaults)
-                self.__dict__.update(zip(fields, args, strict=False))
+                self.__dict__.update(zip(fields, args + last[len(args) - required :], strict=True))
                 return
             if len(args) > len(fields):
                 raise TypeError(f"{cls.__name__} takes {len(fields)} values, got {len(args)}")

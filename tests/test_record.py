@@ -39,6 +39,7 @@ def test_it_behaves_as_the_dataclass_of_the_same_fields(x: int, y: int, name: st
 def test_defaults_stand_in_for_what_is_not_given() -> None:
     assert Point(1) == Point(1, 0, None)
     assert Point(1, name="a") == Point(1, 0, "a")
+    assert [list(vars(Point(*given))) for given in ((1,), (1, 2), (1, 2, "a"))] == [["x", "y", "name"]] * 3
 
 
 def test_a_value_does_not_change() -> None:
