@@ -24,20 +24,17 @@ APPLY = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 @record
 class System:
-    """`helper` applies the profile and becomes the command; the rest is how to wait, what this host is called, the
-    program that tells what the kernel refused, where there is one, what stands in for the helper, the kernel's release,
-    the preload library, and why helper and library are not copies that this Mac signed, if they are not.
-    """
+    """Programs and files by their paths, and how to wait."""
 
-    helper: str
+    helper: str  # applies the profile and becomes the command
     open_loop: Callable[[Callable[[BaseException], None]], Loop]
     exit_of: Callable[[int], ExitNotice]
     own_addresses: Callable[[Clock], Callable[[], Collection[Address]]]
-    log: str = ""
-    sandbox_exec: str = SANDBOX_EXEC
-    release: str = ""
-    library: str = LIBRARY
-    unsigned: str = ""
+    log: str = ""  # tells what the kernel refused; empty: nothing does
+    sandbox_exec: str = SANDBOX_EXEC  # stands in for the helper
+    release: str = ""  # of the kernel
+    library: str = LIBRARY  # to be preloaded
+    unsigned: str = ""  # why helper and library are not copies that this Mac signed; empty: they are
 
 
 def this_mac() -> System:

@@ -271,7 +271,7 @@ def test_a_program_outside_is_not_signalled(mac: Any) -> None:
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:
-    until = time.monotonic() + 5
+    until = time.monotonic() + 20
     while not is_so():
         assert time.monotonic() < until
         time.sleep(0.02)
