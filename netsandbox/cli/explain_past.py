@@ -85,7 +85,10 @@ def answer(words: list[str], event: str | None, policy: Policy, *, as_json: bool
 
 def newest_here() -> str:
     """The log of the newest session that was started in this folder."""
-    here = os.getcwd()
+    try:
+        here = os.getcwd()
+    except OSError:
+        raise NetsandboxError("the working folder was removed; write `netsandbox explain --last SESSION`") from None
     for session in list_sessions()[:MOST_SESSIONS]:
         path = os.path.join(session_dir(session), LOG_NAME)
         if os.path.exists(path) and _folder(path) == here:

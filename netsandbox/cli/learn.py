@@ -118,8 +118,10 @@ def _offer(found: Proposed, project: ProjectText, *, write: bool) -> None:
     """Show the change, and make it if the user says so."""
     before = project.text
     after = None if before is None else _changed(before, found)
-    if found.empty or (after is not None and after == before):
+    if found.empty:
         return _say(NOTHING)
+    if after is not None and after == before:
+        return _say(f"{project.path} asks for all that it used; `netsandbox trust` lets it count")
     if after is None or before is None:
         _say(f"cannot add to {project.path} without changing more of it; put this into its network table yourself:")
         return _show(_pasted(found))

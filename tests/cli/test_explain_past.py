@@ -104,6 +104,14 @@ NAMES = ("host", "port", "address", "reason", "rule", "hint", "exe", "pid", "pat
 
 
 @pytest.mark.attack(172)
+@pytest.mark.parametrize("path", ["/run/\x1b[2J", "/run/\u202e", "run", "@abstract"])
+def test_172_a_path_that_could_write_to_the_terminal_is_no_advice(path: str) -> None:
+    shown = lines({**DENIED, "event": "socket", "reason": "unix-socket", "path": path})
+    assert all(line.isascii() and line.isprintable() for line in shown)
+    assert not any(line.startswith(("to allow", "or write")) for line in shown)
+
+
+@pytest.mark.attack(172)
 @given(
     st.dictionaries(st.sampled_from(NAMES), VALUES),
     st.sampled_from(["egress", "dns", "udp", "socket", "seatbelt", "bind", "policy"]),

@@ -57,7 +57,10 @@ def test_the_change_is_shown_and_written_when_asked_to(tmp_path: Path, capsys: p
         "+allow_domains = ['a.test', \"b.test:8443\"]\n"
         "netsandbox: PATH is written; `netsandbox trust` shows it once more and lets it count\n"
     )
-    assert offered(path, capsys, write=True) == f"netsandbox: {learn.NOTHING}\n"
+    assert offered(path, capsys, write=True) == (
+        "netsandbox: PATH asks for all that it used; `netsandbox trust` lets it count\n"
+    )
+    assert offered(path, capsys, write=True, found=Proposed()) == f"netsandbox: {learn.NOTHING}\n"
 
 
 @pytest.mark.parametrize(("answer", "written"), [("y\n", True), ("yes\n", True), ("\n", False), ("", False)])

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from netsandbox.configuration import toml_edit
 from netsandbox.configuration.toml_edit import missing, with_items, written
 
 ITEMS = [("a.test", ""), ("*.b.test", "5 names")]
@@ -61,6 +62,12 @@ def test_items_are_put_where_a_person_would(text: str, result: str) -> None:
 )
 def test_what_cannot_be_done_safely_is_not_done(text: str) -> None:
     assert with_items(text, "network", "allow_domains", ITEMS) is None
+
+
+@pytest.mark.parametrize("lie", ["[network]\nallow_domains = ['a.test', '*.b.test']\nmode = 'online'\n", "[network\n"])
+def test_an_edit_that_changes_more_is_thrown_away(monkeypatch: pytest.MonkeyPatch, lie: str) -> None:
+    monkeypatch.setattr(toml_edit, "_edited", lambda *arguments: lie)
+    assert with_items("[network]\n", "network", "allow_domains", ITEMS) is None
 
 
 def test_what_is_there_already_is_not_added() -> None:

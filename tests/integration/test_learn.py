@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from typing import Any
 
@@ -87,3 +88,32 @@ def test_149_a_command_that_plants_a_link_makes_us_write_nothing(netsandbox: Any
     assert "not a plain file" in learned.stderr
     assert learned.returncode == 1
     assert victim.read_text() == "mine"
+
+
+def test_on_a_terminal_the_user_is_asked_when_the_command_has_ended(netsandbox: Any, servers: Any) -> None:
+    good, _, dns = servers
+    home = netsandbox.home()
+    options = ["--allow-address", f"127.0.0.1:{good.port}", *dns]
+    running = netsandbox.spawn("learn", *options, "--", *curl(f"http://used.test:{good.port}/"), terminal=True)
+    running.read_until(b"Write this? [y/N] ")
+    assert not (home.work / ".netsandbox.toml").exists()
+    os.write(running.terminal, b"y\n")
+    running.read_until(b"lets it count")
+    assert running.wait() == 0
+    written = tomllib.loads((home.work / ".netsandbox.toml").read_text())
+    assert written["network"]["allow_domains"] == [f"used.test:{good.port}"]
+
+
+def test_a_past_denial_is_explained_in_the_folder_where_it_happened(netsandbox: Any, servers: Any) -> None:
+    good, _, dns = servers
+    denied = netsandbox("run", "-q", *dns, "--", *curl("-f", f"http://used.test:{good.port}/"))
+    assert denied.returncode != 0
+    explained = netsandbox("explain", "--last")
+    assert explained.returncode == 1
+    assert explained.stdout.startswith(f"denied    used.test:{good.port}, by /")
+    (change,) = [line for line in explained.stdout.splitlines() if line.startswith("to allow  netsandbox run ")]
+    options = [*change.removeprefix("to allow  netsandbox run ").split(), "--allow-address", f"127.0.0.1:{good.port}"]
+    assert netsandbox("run", *options, *dns, "--", *curl("-f", f"http://used.test:{good.port}/")).stdout == "reached"
+    elsewhere = netsandbox("explain", "--last", cwd=netsandbox.home().path)
+    assert "no session of this folder has left a log" in elsewhere.stderr
+    assert elsewhere.stdout == ""
