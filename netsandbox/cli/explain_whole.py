@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from netsandbox.cli.options import Parsed
-    from netsandbox.configuration.layer import Layer, Place
+    from netsandbox.configuration.layer import Layer
     from netsandbox.configuration.settings import Settings
     from netsandbox.localhost.settings import LocalhostSettings
     from netsandbox.policy.policy import Policy
@@ -109,13 +109,7 @@ def _file_read(layer: Layer, user: Iterable[str], project: Iterable[str]) -> Fil
 
 
 def _ignored(layer: Layer) -> list[tuple[str, str]]:
-    found: Iterable[tuple[Place, object]] = [(place, said) for place, said in merge([layer]).ignored]
-    return [(".".join(place), _origin(said)) for place, said in found]
-
-
-def _origin(said: object) -> str:
-    items = getattr(said, "items", ())
-    return str(items[0][1]) if items else ""
+    return [(".".join(place), said.origin) for place, said in merge([layer]).ignored]
 
 
 def _file_lines(read: FileRead) -> list[str]:

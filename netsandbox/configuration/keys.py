@@ -38,9 +38,9 @@ def never(value: object) -> bool:
 
 @record
 class Key:
-    """`widens(value)`: a project's own file may say so only after the user trusted it. `adds`: lists of several files
-    are joined; otherwise the highest one's value is taken. `stacks`: each file's value is kept, with its rank. `field`
-    is that of `Settings`; '' where the value is used up before."""
+    """`widens(value)`: a project's own file may say so only after the user trusted it; an empty list opens nothing.
+    `adds`: lists of several files are joined; otherwise the highest one's value is taken. `stacks`: each file's value
+    is kept, with its rank. `field` is that of `Settings`; '' where the value is used up before."""
 
     field: str
     read: Callable[[Entry], object]
@@ -115,7 +115,7 @@ KEYS: dict[str, dict[str, Key]] = {
             {"enum": list(MODES)},
             opens_the_network,
         ),
-        "allow_domains": Key("allow_domains", readers.allow_domains, "names let through", TEXTS, always, adds=True),
+        "allow_domains": Key("allow_domains", readers.allow_domains, "names let through", TEXTS, bool, adds=True),
         "deny_domains": Key(
             "deny_domains",
             readers.deny_domains,
@@ -129,7 +129,7 @@ KEYS: dict[str, dict[str, Key]] = {
             readers.allow_addresses,
             "addresses let through, private ones included",
             TEXTS,
-            always,
+            bool,
             adds=True,
         ),
         "default_ports": Key(
@@ -140,7 +140,7 @@ KEYS: dict[str, dict[str, Key]] = {
             readers.allow_unix_sockets,
             "Unix sockets of the host that may be connected to",
             TEXTS,
-            always,
+            bool,
             adds=True,
         ),
         "allow_query_types": Key(
@@ -148,7 +148,7 @@ KEYS: dict[str, dict[str, Key]] = {
             readers.allow_query_types,
             "types of DNS questions that are forwarded for allowed names",
             TEXTS,
-            always,
+            bool,
             adds=True,
         ),
         "upstream_dns": Key("upstream_dns", readers.upstream_dns, "who resolves allowed names", TEXTS, always),
@@ -159,7 +159,7 @@ KEYS: dict[str, dict[str, Key]] = {
     },
     "filesystem": {
         "allow_read": Key(
-            "allow_read", readers.paths, "paths at or below which secrets may be read", TEXTS, always, adds=True
+            "allow_read", readers.paths, "paths at or below which secrets may be read", TEXTS, bool, adds=True
         ),
         "allow_write": Key(
             "allow_write",
@@ -177,7 +177,7 @@ KEYS: dict[str, dict[str, Key]] = {
             readers.paths,
             "on a Mac: programs, or folders of them, that may be run beside the usual ones",
             TEXTS,
-            always,
+            bool,
             adds=True,
         ),
     },
@@ -206,13 +206,13 @@ KEYS: dict[str, dict[str, Key]] = {
             "device", readers.word(localhost.device, '"127.0.0.2"'), "the session's loopback address", TEXT, always
         ),
         "port_pool": Key("pool", readers.port_pool, "first and last port that windows are taken from", PORTS, always),
-        "publish": Key("publish", readers.publish, "ports shown on the host, and no others", TEXTS, always),
+        "publish": Key("publish", readers.publish, "ports shown on the host, and no others", TEXTS, bool),
         "connect_host": Key(
             "connect_host",
             readers.connect_host,
             "ports of the host's localhost that are reached",
             PORTS,
-            always,
+            bool,
             adds=True,
         ),
     },
@@ -222,7 +222,7 @@ KEYS: dict[str, dict[str, Key]] = {
             readers.variables,
             "variables that the command gets though they look like secrets",
             TEXTS,
-            always,
+            bool,
             stacks=True,
         ),
         "deny_env": Key(
@@ -233,7 +233,7 @@ KEYS: dict[str, dict[str, Key]] = {
             readers.set_env,
             "variables set for the command",
             {"type": "object", "additionalProperties": {"type": "string"}},
-            always,
+            bool,
             adds=True,
         ),
     },
@@ -268,7 +268,7 @@ KEYS: dict[str, dict[str, Key]] = {
             readers.detection,
             "by which files a profile is chosen; `[]`: by none",
             {"type": "object", "additionalProperties": TEXTS},
-            always,
+            bool,
             adds=True,
         ),
     },

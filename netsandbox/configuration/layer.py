@@ -18,6 +18,11 @@ class Said:
     value: object
     items: tuple[tuple[object, str], ...]
 
+    @property
+    def origin(self) -> str:
+        """Of its first part: what opens anything has one."""
+        return self.items[0][1]
+
 
 @record
 class Layer:

@@ -47,7 +47,7 @@ def merge(layers: Iterable[Layer]) -> Merged:
 
 
 def settings(merged: Merged, kept: Iterable[str] = ()) -> Settings:
-    ignored = tuple((".".join(place), said.items[0][1] if said.items else "") for place, said in merged.ignored)
+    ignored = tuple((".".join(place), said.origin) for place, said in merged.ignored)
     fields: dict[str, Any] = {"kept": tuple(kept), "ignored": ignored}
     own: dict[str, Any] = {}  # of the [localhost] table
     bounds: dict[str, Any] = {}  # of [limits]

@@ -72,7 +72,9 @@ def allow_query_types(entry: Entry) -> tuple[str, ...]:
 
 
 def upstream_dns(entry: Entry) -> tuple[str, ...]:
-    return tuple(check_server(text, origin) for text, origin in entry.items(str, '["192.0.2.53"]'))
+    if not (servers := entry.items(str, '["192.0.2.53"]')):
+        raise UsageError(f"{entry.origin()}: the list is empty; write at least one server, or leave upstream_dns out")
+    return tuple(check_server(text, origin) for text, origin in servers)
 
 
 def upstream_proxy(entry: Entry) -> str:

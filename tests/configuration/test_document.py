@@ -160,6 +160,7 @@ def test_an_empty_or_absent_list_denies_everything(written, text):
         ("[network]\ndefault_ports = ['443']\n", 2, "wrong type"),
         ("[network]\nallow_unix_sockets = [\n'x.sock']\n", 3, "not an absolute path"),
         ("[network]\nallow_query_types = ['NOPE']\n", 2, "no record type"),
+        ("[network]\nupstream_dns = []\n", 2, "the list is empty; write at least one server"),
         ("[network]\nupstream_dns = ['dns.example.com']\n", 2, "is not an address"),
         ("[network]\nupstream_dns = ['192.0.2.0/24']\n", 2, "not one server"),
         ("[network]\nupstream_dns = ['192.0.2.53:*']\n", 2, "not one server"),

@@ -86,6 +86,37 @@ def test_an_untrusted_layer_narrows_and_opens_nothing() -> None:
     assert joined(layer(OPENING, "p")).ignored == ()
 
 
+EMPTY = """\
+[network]
+allow_domains = []
+allow_addresses = []
+allow_unix_sockets = []
+allow_query_types = []
+[filesystem]
+allow_read = []
+allow_execute = []
+[localhost]
+publish = []
+connect_host = []
+[shell]
+pass_env = []
+set_env = {}
+[profiles]
+detect = {}
+[sandbox]
+profiles = []
+[seatbelt]
+switches = []
+"""
+
+
+def test_an_empty_list_opens_nothing_so_it_needs_no_trust() -> None:
+    found = joined(layer("[localhost]\npublish = ['3000']\n"), layer(EMPTY, "p", trusted=False))
+    assert found.ignored == ()
+    assert found == Settings(localhost=found.localhost, variables=(VariableLayer((), ()),))
+    assert found.localhost.publish == ()
+
+
 @pytest.mark.parametrize("mode", ["offline", "localhost"])
 def test_an_untrusted_layer_may_close_everything(mode: str) -> None:
     found = joined(layer("[network]\nmode = 'online'\n"), layer(f"[network]\nmode = '{mode}'\n", trusted=False))
