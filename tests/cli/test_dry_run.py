@@ -131,3 +131,10 @@ def test_a_home_that_nobody_set_is_an_error(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("HOME", "")
     with pytest.raises(UsageError, match="empty home directory"):
         main([*DRY, "--", "true"])
+
+
+def test_a_debug_log_cannot_be_written_by_the_command(capsys: pytest.CaptureFixture[str], project: Path) -> None:
+    judged = load(printed(capsys, "--debug-log", "denials"))
+    assert denied_under_all(judged, file("file-write-data", str(project / "denials")))
+    assert denied_under_all(judged, file("file-write-unlink", str(project / "denials")))
+    assert allowed_under_all(judged, file("file-write-data", str(project / "beside")))
