@@ -56,6 +56,7 @@ def test_a_changed_profile_breaks_the_promise_that_it_belongs_to(name: str, old:
 # What the page says and a profile has no say in, each with who has.
 ELSEWHERE = {
     "Data sent to an allowed host": "the doors record it; the profile knows no hosts",
+    "Profiles that a project calls for": "the launcher chooses them, and the policy is made of them",
     "Behind an allowed name": "the doors read TLS and HTTP",
     "The channel under a wildcard": "the doors count names",
     "Counting and timing": "nobody keeps it",
@@ -96,3 +97,4 @@ def test_the_page_on_macos_says_of_every_promise_how_it_is_proven() -> None:
     rows = dict(re.findall(r"^\| ([^|]+?) \| ([^|]+?) \|", page, re.MULTILINE))
     for name in BY_NAME:
         assert "evaluator" in rows.get(name, ""), name
+    assert set(ELSEWHERE) <= {name for cell in rows for name in cell.split(", ")}
