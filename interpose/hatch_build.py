@@ -46,8 +46,8 @@ MAC_TAG = "cp311-abi3-macosx_11_0_universal2"
 MAC_BUILD = Path("build", "macos")
 BUILD_FOR = "NETSANDBOX_BUILD_FOR"
 # The headers that Python sees, and the sources that need neither a process of their own nor the real functions.
-SHARED_HEADERS = ("portmap.h", "map.h", "rewrite.h", "route.h", "dns.h", "target.h")
-SHARED_SOURCES = ("map.c", "place.c", "rewrite.c", "route.c", "dns.c", "target.c")
+SHARED_HEADERS = ("portmap.h", "map.h", "rewrite.h", "route.h", "dns.h", "target.h", "shell.h", "env.h")
+SHARED_SOURCES = ("map.c", "place.c", "rewrite.c", "route.c", "dns.c", "target.c", "shell.c", "env.c")
 ZIG = [sys.executable, "-m", "ziglang", "cc"]
 # Ubuntu's compiler defines _FORTIFY_SOURCE itself; without the -U the two definitions quarrel.
 HARDEN = [

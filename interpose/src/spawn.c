@@ -3,12 +3,14 @@
  *
  * An environment that already has both variables is handed on as it is. One beyond the bounds below is handed on too:
  * its program then runs without the library, where the kernel refuses what the library would have rewritten (INV-7). */
+#include "bridge.h"
 #include "environment.h"
 #include "hook.h"
 #include "memory.h"
 #include "target.h"
 
 #include <alloca.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,11 +45,53 @@ static int make_posix_spawnp(const struct call *call, char *const *environment)
     return REAL(posix_spawnp)(call->pid, call->path, call->actions, call->attributes, call->arguments, environment);
 }
 
-#ifdef __APPLE__
+static int make_execve(const struct call *call, char *const *environment)
+{
+    return REAL(execve)(call->path, call->arguments, environment);
+}
+
+#ifdef NS_BRIDGE
 /* A name without a slash is looked up by posix_spawnp, which then calls posix_spawn: there it is a path. */
 static int names_a_file(const struct call *call)
 {
     return ns_readable(call->path, 1) && (call->make != make_posix_spawnp || strchr(call->path, '/') != NULL);
+}
+
+static int is_too_long(const struct call *call, int result)
+{
+    return call->make == make_execve ? errno == E2BIG : result == E2BIG;
+}
+
+/* A program that goes without the library hands it on, if it can be told to; what we add may be too much. */
+static int start_bare(const struct call *call, char *const *environment, const struct ns_injection *injection)
+{
+    struct ns_bridge bridge = {injection, environment, call->actions != NULL, 0, 0};
+    struct call bridged = *call;
+    char **room;
+    int result;
+
+    if (ns_readable(call->arguments, sizeof *call->arguments) &&
+        ns_bridge_measure(&bridge, call->path, call->arguments)) {
+        room = alloca(bridge.pointers * sizeof *room);
+        bridged.arguments = room;
+        bridged.path = ns_bridge_build(&bridge, call->path, call->arguments, room, alloca(bridge.bytes));
+        result = bridged.path != NULL ? call->make(&bridged, environment) : 0;
+        if (bridged.path != NULL && !is_too_long(call, result))
+            return result;
+    }
+    return call->make(call, environment);
+}
+
+static int start_without(const struct call *call, char *const *environment, struct ns_shape shape,
+                         const struct ns_injection *injection)
+{
+    char **room;
+
+    if (shape.preload < 0 || shape.count > MOST_VARIABLES)
+        return start_bare(call, environment, injection);
+    room = alloca(shape.count * sizeof *room);
+    ns_environment_drop(environment, shape, room);
+    return start_bare(call, room, injection);
 }
 #endif
 
@@ -62,25 +106,15 @@ static int stay_injected(const struct call *call, char *const *environment)
     if (environment != NULL && !ns_readable(environment, sizeof *environment))
         return call->make(call, environment);
     shape = ns_environment_shape(injection, environment);
-#ifdef __APPLE__
-    if (names_a_file(call) && !ns_target_file_takes(call->path)) {
-        if (shape.preload < 0 || shape.count > MOST_VARIABLES)
-            return call->make(call, environment);
-        room = alloca(shape.count * sizeof *room);
-        ns_environment_drop(environment, shape, room);
-        return call->make(call, room);
-    }
+#ifdef NS_BRIDGE
+    if (names_a_file(call) && !ns_target_file_takes(call->path))
+        return start_without(call, environment, shape, injection);
 #endif
     if (shape.complete || shape.count > MOST_VARIABLES || shape.joined > LONGEST_PRELOAD)
         return call->make(call, environment);
     room = alloca((shape.count + 3) * sizeof *room);
     ns_environment_complete(injection, environment, shape, room, shape.joined > 0 ? alloca(shape.joined) : NULL);
     return call->make(call, room);
-}
-
-static int make_execve(const struct call *call, char *const *environment)
-{
-    return REAL(execve)(call->path, call->arguments, environment);
 }
 
 HOOK(int, execve, const char *path, char *const arguments[], char *const environment[])
@@ -162,8 +196,9 @@ HOOK(int, posix_spawnp, pid_t *pid, const char *path, const posix_spawn_file_act
     return stay_injected(&call, environment);
 }
 
-/* macOS: execvp and execlp end in its C library's own call of execve, which dyld redirects like any other. */
-#ifndef __APPLE__
+/* macOS: execvp and execlp end in its C library's own call of execve, which dyld redirects like any other. Tests that
+ * define NS_BRIDGE bring such ones. */
+#ifndef NS_BRIDGE
 static int make_execvpe(const struct call *call, char *const *environment)
 {
     return REAL(execvpe)(call->path, call->arguments, environment);

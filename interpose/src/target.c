@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define MACH_O_64 0xfeedfacfu
@@ -16,7 +15,6 @@
 #define ARM64E 2u
 #define SUBTYPE_MASK 0x00ffffffu
 #define MOST_PARTS 16u
-#define HEAD_BYTES 1024
 #define INTERPRETERS 3 /* a script's interpreter may be a script */
 
 static uint32_t big(const uint8_t *bytes)
@@ -69,7 +67,7 @@ int ns_target_is_protected(const char *path)
     return begins(path, "/usr/") || begins(path, "/bin/") || begins(path, "/sbin/") || begins(path, "/System/");
 }
 
-static uint32_t read_head(const char *path, char *head, struct stat *about)
+uint32_t ns_target_head(const char *path, char *head, struct stat *about)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     ssize_t got = -1;
@@ -78,7 +76,7 @@ static uint32_t read_head(const char *path, char *head, struct stat *about)
     if (fd < 0)
         return 0;
     if (fstat(fd, about) == 0)
-        got = read(fd, head, HEAD_BYTES);
+        got = read(fd, head, NS_HEAD_BYTES);
     close(fd);
     return got > 0 ? (uint32_t)got : 0;
 }
@@ -90,27 +88,38 @@ static const char *interpreter(char *head, uint32_t length)
 
     if (length < 3 || head[0] != '#' || head[1] != '!')
         return NULL;
-    head[length < HEAD_BYTES ? length : HEAD_BYTES - 1] = '\0';
+    head[length < NS_HEAD_BYTES ? length : NS_HEAD_BYTES - 1] = '\0';
     start = head + 2 + strspn(head + 2, " \t");
     start[strcspn(start, " \t\r\n")] = '\0';
     return start[0] == '/' ? start : NULL;
 }
 
-int ns_target_file_takes(const char *path)
+static int fate(const char *path, const struct stat *about, const char *head, uint32_t length)
 {
-    char heads[2][HEAD_BYTES];
-    int saved = errno;
-    int takes = 1;
+    if (ns_target_is_protected(path) || (about->st_mode & (S_ISUID | S_ISGID)) != 0)
+        return NS_TARGET_BARE;
+    return ns_target_takes(head, length) ? NS_TARGET_TAKES : NS_TARGET_KILLED;
+}
 
-    for (int turn = 0; path != NULL && takes && turn < INTERPRETERS; turn++) {
+int ns_target_file_fate(const char *path)
+{
+    char heads[2][NS_HEAD_BYTES];
+    int saved = errno;
+    int found = NS_TARGET_TAKES;
+
+    for (int turn = 0; path != NULL && found == NS_TARGET_TAKES && turn < INTERPRETERS; turn++) {
         char *head = heads[turn % 2]; /* the path may stand in the other one */
         struct stat about;
-        uint32_t length = read_head(path, head, &about);
+        uint32_t length = ns_target_head(path, head, &about);
 
-        takes = !ns_target_is_protected(path) && (about.st_mode & (S_ISUID | S_ISGID)) == 0 &&
-                ns_target_takes(head, length);
+        found = fate(path, &about, head, length);
         path = interpreter(head, length);
     }
     errno = saved;
-    return takes;
+    return found;
+}
+
+int ns_target_file_takes(const char *path)
+{
+    return ns_target_file_fate(path) == NS_TARGET_TAKES;
 }

@@ -197,6 +197,13 @@ def egress_library(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> P
     return compile_library(compiler, SOURCES, tmp_path_factory.mktemp("egress"))
 
 
+@pytest.fixture(scope="session")
+def bridge_library(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The library as a Mac has it, for Linux: with the way over protected programs, and what stands for dyld there."""
+    more = ("-DNS_BRIDGE", str(PROGRAMS / "dyld.c"))
+    return compile_library(compiler, SOURCES, tmp_path_factory.mktemp("bridge"), *more)
+
+
 @pytest.fixture
 def doors(
     stand_in: Callable[..., StandIn],

@@ -13,6 +13,8 @@ def answers(get: Callable[[], MachO]) -> Answers:
     return {
         "memcpy": ("ppp", strings.copy),
         "__memcpy_chk": ("pppp", strings.copy_checked),
+        "memmove": ("ppp", strings.copy),
+        "memchr": ("pip", strings.find_in_memory),
         "memcmp": ("ppp", strings.compare_memory),
         "bzero": ("pp", strings.clear),
         "__bzero": ("pp", strings.clear),
@@ -21,6 +23,8 @@ def answers(get: Callable[[], MachO]) -> Answers:
         "strncmp": ("ppp", lambda one, other, most: _order(strings.read(one)[:most], strings.read(other)[:most])),
         "strstr": ("pp", strings.find),
         "strchr": ("pi", strings.find_byte),
+        "strrchr": ("pi", strings.find_last_byte),
+        "strnlen": ("pp", lambda text, most: min(len(strings.read(text)), most)),
         "strpbrk": ("pp", strings.find_any),
         "strcspn": ("pp", lambda text, among: strings.span(text, among, inside=False)),
         "strspn": ("pp", lambda text, among: strings.span(text, among, inside=True)),
@@ -63,6 +67,14 @@ class CStrings:
     def find_byte(self, text: int, byte: int) -> int:
         place = (self.read(text) + b"\0").find(bytes([byte & 0xFF]))
         return text + place if place >= 0 else 0
+
+    def find_last_byte(self, text: int, byte: int) -> int:
+        place = (self.read(text) + b"\0").rfind(bytes([byte & 0xFF]))
+        return text + place if place >= 0 else 0
+
+    def find_in_memory(self, start: int, byte: int, size: int) -> int:
+        place = self._get().read(start, size).find(bytes([byte & 0xFF]))
+        return start + place if place >= 0 else 0
 
     def find_any(self, text: int, among: int) -> int:
         place = self.span(text, among, inside=False)

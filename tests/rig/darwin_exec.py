@@ -12,6 +12,7 @@ OWN_LIBRARY = b"/opt/libnetsandbox_interpose.dylib"
 PRELOAD = b"DYLD_INSERT_LIBRARIES=" + OWN_LIBRARY
 MAP = b"NETSANDBOX_PORT_MAP=" + MAP_PATH
 TARGET_FD = 50
+E2BIG = 7
 TARGET_FLAGS = 0x4 | 0x20000 | 0x1000000  # O_RDONLY, O_NONBLOCK, O_NOCTTY, O_CLOEXEC
 SPAWN = (0x5A1, 0x5A2, 0x5A3)  # where posix_spawn writes the process, its actions and its attributes
 
@@ -35,6 +36,8 @@ class MacWithPrograms(Mac):
         self.modes: dict[bytes, int] = {}
         self.started: list[Started] = []
         self.error = 0
+        self.longest: int | None = None  # more bytes of arguments than that are E2BIG
+        self.protection = 0  # what csr_get_active_config tells; 0: System Integrity Protection is whole
         self._target = b""
         super().__init__(library, None)
         self.own_environment: list[bytes] = []
@@ -75,12 +78,26 @@ class MacWithPrograms(Mac):
     def _execve(self, path: int, arguments: int, environment: int) -> int:
         made = Started("execve", self.machine.string(path), self._strings(arguments), self._strings(environment))
         self.started.append(made)
-        return self._fail(self.error)
+        return self._fail(self._verdict(made))
 
     def _spawned(self, call: str, path: int, arguments: int, environment: int, *more: int) -> int:
         strings = self._strings(arguments), self._strings(environment)
-        self.started.append(Started(call, self.machine.string(path), *strings, more))
-        return self.error
+        made = Started(call, self.machine.string(path), *strings, more)
+        self.started.append(made)
+        return self._verdict(made)
+
+    def _verdict(self, made: Started) -> int:
+        size = sum(len(word) + 1 for word in made.arguments or [])
+        return E2BIG if self.longest is not None and size > self.longest else self.error
+
+    def _access(self, path: int, mode: int) -> int:
+        assert mode == 1, "X_OK"
+        name = self.machine.string(path)
+        return 0 if name in self.files and self.modes.get(name, 0o755) & 0o111 else self._fail(2)
+
+    def _active_config(self, place: int) -> int:
+        self.machine.write(place, struct.pack("<I", self.protection))
+        return 0
 
     def _open(self, path: int, flags: int) -> int:
         self._target = self.machine.string(path)
@@ -109,6 +126,8 @@ class MacWithPrograms(Mac):
             "posix_spawn": ("pppppp", lambda a, b, c, d, e, f: self._spawned("posix_spawn", b, e, f, a, c, d)),
             "posix_spawnp": ("pppppp", lambda a, b, c, d, e, f: self._spawned("posix_spawnp", b, e, f, a, c, d)),
             "read": ("ipp", self._read),
+            "access": ("pi", self._access),
+            "csr_get_active_config": ("p", self._active_config),
             "_NSGetEnviron": ("", self._environ),
         }
         return {**super()._answers(), **more}

@@ -85,12 +85,12 @@ def attempt(call, *arguments):
 """
 
 
-def compile_library(compiler: str, sources: Path, folder: Path) -> Path:
-    """The preload library with what only a Mac's has."""
+def compile_library(compiler: str, sources: Path, folder: Path, *more: str) -> Path:
+    """The preload library with what only a Mac's has. *more*: flags and units."""
     product = folder / "libnetsandbox_interpose.so"
     flags = ["-D_GNU_SOURCE", "-DNS_EGRESS", "-std=gnu11", "-O2", "-g", "-fPIC", "-fvisibility=hidden", "-shared"]
     units = sorted(str(unit) for unit in sources.glob("*.c"))
-    subprocess.run([compiler, *flags, "-Wall", "-Wextra", "-Werror", *units, "-o", product, "-ldl"], check=True)
+    subprocess.run([compiler, *flags, "-Wall", "-Wextra", "-Werror", *units, *more, "-o", product, "-ldl"], check=True)
     return product
 
 

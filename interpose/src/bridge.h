@@ -1,0 +1,33 @@
+/* A way over programs of the system that dyld keeps the library out of: protected shells and env. dyld deletes the
+ * variable when they start, for their children too; one that they set later is passed on. So they are told to set it: a
+ * shell by its command, env by its words. Whatever is not surely understood is left as it is.
+ *
+ * macOS only. On Linux tests define NS_BRIDGE. */
+#ifndef NETSANDBOX_BRIDGE_H
+#define NETSANDBOX_BRIDGE_H
+
+#if defined(__APPLE__) && !defined(NS_BRIDGE)
+#define NS_BRIDGE
+#endif
+
+#ifdef NS_BRIDGE
+#include "injection.h"
+
+#include <stddef.h>
+
+struct ns_bridge {
+    const struct ns_injection *injection;
+    char *const *environment; /* of the new program: where its PATH is */
+    int moves;                /* 1: it may start in another folder, so that only absolute paths are known */
+    size_t pointers;          /* room for the arguments */
+    size_t bytes;             /* room for the texts that they point to */
+};
+
+/* Fills the last two in; 0 if there is nothing to be done. Keeps errno. */
+int ns_bridge_measure(struct ns_bridge *bridge, const char *path, char *const *arguments);
+/* The path to start with the arguments in *room*, or NULL: nothing is to be changed. Keeps errno. */
+const char *ns_bridge_build(const struct ns_bridge *bridge, const char *path, char *const *arguments, char **room,
+                            char *text);
+#endif
+
+#endif
