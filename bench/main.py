@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import configuration
 import crowd
 import growth
 import imports
@@ -31,6 +32,7 @@ from rig import Rig
 # In this order; the rounds keep a run of everything under a quarter of an hour on two cores.
 MEASUREMENTS: dict[str, tuple[Callable[[Rig, int], Result], int]] = {
     "launch": (launch.measure, 25),
+    "configuration": (configuration.measure, 25),
     "imports": (imports.measure, 5),
     "request": (request.measure, 10),
     "tunnels": (tunnels.measure, 5),
