@@ -13,6 +13,7 @@ from netsandbox.configuration.path_list import added, paths_of, removed
 from netsandbox.configuration.places import config_home, is_list, list_file, project_files, user_file, user_files
 from netsandbox.errors import HostError, UsageError
 from netsandbox.file_rules import is_within, path_rule
+from netsandbox.kept_file import replace
 from netsandbox.policy.names import printable
 
 TYPE_CHECKING = False
@@ -117,10 +118,7 @@ def _write(file: str, data: bytes) -> None:
     """Whole or not at all."""
     try:
         os.makedirs(os.path.dirname(file), 0o700, exist_ok=True)
-        unfinished = f"{file}.{os.getpid()}"
-        with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as opened:
-            opened.write(data)
-        os.rename(unfinished, file)
+        replace(file, data)
     except OSError as error:
         raise HostError(f"cannot write {file}: {error.strerror}; check {config_home()}") from None
 

@@ -19,11 +19,12 @@ from netsandbox.audit.places import state_home
 from netsandbox.configuration.settings import Settings
 from netsandbox.errors import NetsandboxError
 from netsandbox.file_rules import PathRule
+from netsandbox.kept_file import content
 from netsandbox.localhost.settings import LocalhostSettings
 from netsandbox.policy.patterns import DomainRule, parse_address
 from netsandbox.record import record
-from netsandbox.registries.stamp import stamp
 from netsandbox.settings import Bounds
+from netsandbox.stamp import stamp
 from netsandbox.variables import Layer as VariableLayer
 from netsandbox.version import __version__
 
@@ -80,7 +81,7 @@ def memory_folder() -> str:
 def recall(question: Question) -> Recalled | None:
     """The answer of earlier, if it still holds."""
     try:
-        mark, until, basis, settings = marshal.loads(_content(question.place))  # noqa: S302 (ours: no session sees it)
+        mark, until, basis, settings = marshal.loads(content(question.place, SIZE_LIMIT))  # noqa: S302 (ours)
         if mark != MARK or not until - time.time() > 0 or not holds(basis):
             return None
         return Recalled(None if settings is None else decode(settings))
@@ -152,14 +153,3 @@ _PATHS = ("allow_read", "allow_write", "deny_read", "allow_execute")
 
 def _values(records: Iterable[object]) -> list[tuple[object, ...]]:
     return [tuple(vars(each).values()) for each in records]
-
-
-def _content(path: str) -> bytes:
-    """What is remembered; nothing if somebody else could have written it."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    try:
-        state = os.fstat(descriptor)
-        ours = state.st_uid == os.getuid() and state.st_mode & 0o170022 == 0o100000
-        return os.read(descriptor, SIZE_LIMIT) if ours else b""
-    finally:
-        os.close(descriptor)

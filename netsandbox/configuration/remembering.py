@@ -24,12 +24,12 @@ from netsandbox.configuration.memory import (
 )
 from netsandbox.configuration.places import profile_folder, project_folders, repository_marks, trust_folder
 from netsandbox.errors import NetsandboxError
+from netsandbox.kept_file import make_room, replace
 from netsandbox.profiles.detection import anything_here
 from netsandbox.profiles.library import Library
 from netsandbox.profiles.shelf import OF_PROJECTS, OURS, PROJECTS, listed, own
 from netsandbox.profiles.stack import Wanted, detection_rules
 from netsandbox.registries import cache
-from netsandbox.registries.cache import replace_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,14 +109,7 @@ def _keep(question: Question, basis: Basis, found: Settings | None) -> None:
             return
         made_state_home()
         os.makedirs(memory_folder(), 0o700, exist_ok=True)
-        _thin_out(memory_folder())
-        replace_file(question.place, data)
+        make_room(memory_folder(), MOST_FILES)
+        replace(question.place, data)
     except (OSError, ValueError, NetsandboxError):
         pass
-
-
-def _thin_out(folder: str) -> None:
-    """Forget everything when there is too much: it is soon known again."""
-    names = os.listdir(folder)
-    for name in names if len(names) >= MOST_FILES else ():
-        os.unlink(os.path.join(folder, name))

@@ -12,6 +12,7 @@ import os
 from netsandbox.audit.digest import digest
 from netsandbox.configuration.places import trust_folder
 from netsandbox.errors import HostError
+from netsandbox.kept_file import replace
 
 
 def is_trusted(path: str, data: bytes) -> bool:
@@ -27,10 +28,7 @@ def trust(path: str, data: bytes) -> None:
     place = _record(path, data)
     try:
         os.makedirs(os.path.dirname(place), 0o700, exist_ok=True)
-        unfinished = f"{place}.{os.getpid()}"
-        with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "wb") as file:
-            file.write(_content(path))
-        os.rename(unfinished, place)
+        replace(place, _content(path))
     except OSError as error:
         raise HostError(f"cannot note that {path} is trusted: {error.strerror}; check {trust_folder()}") from None
 

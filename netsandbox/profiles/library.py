@@ -15,6 +15,8 @@ import sys
 
 from netsandbox.audit.places import made_state_home, state_home
 from netsandbox.errors import NetsandboxError
+from netsandbox.kept_file import content, replace
+from netsandbox.stamp import ABSENT, stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,9 +24,8 @@ if TYPE_CHECKING:
 
     from netsandbox.configuration.document import Lines
 
-_MARK = ("netsandbox profiles 1", sys.hexversion)
+_MARK = ("netsandbox profiles 2", sys.hexversion)
 _SIZE_LIMIT = 4 * 1024 * 1024
-Stamp = tuple[int, ...]
 
 
 class Library:
@@ -32,15 +33,15 @@ class Library:
 
     def __init__(self) -> None:
         self._kept = _recalled()
-        self._used: dict[str, tuple[Stamp, Any, Any]] = {}
+        self._used: dict[str, tuple[str, Any, Any]] = {}
         self._is_new = False
 
     def tables(self, name: str, path: str) -> tuple[dict[str, Any], Lines]:
         """What the profile *name* in the file *path* says, and where; a `UsageError` if it is none."""
-        stamp = _stamp(path)
+        now = stamp(path, {})
         kept = self._kept.get(path)
-        if kept is None or not stamp or kept[0] != stamp:
-            kept = (stamp, *_read(name, path))
+        if kept is None or now == ABSENT or kept[0] != now:
+            kept = (now, *_read(name, path))
             self._is_new = True
         self._used[path] = kept
         return kept[1], kept[2]
@@ -49,8 +50,6 @@ class Library:
         """Kept in one step; where that is not possible, the files are read again."""
         if not self._is_new:
             return
-        from netsandbox.registries.cache import replace_file
-
         there = {path: kept for path, kept in self._kept.items() if os.path.lexists(path)}
         try:
             data = marshal.dumps((_MARK, {**there, **self._used}))
@@ -60,7 +59,7 @@ class Library:
             return
         try:
             made_state_home()
-            replace_file(_place(), data)
+            replace(_place(), data)
         except (OSError, NetsandboxError):
             pass
 
@@ -69,31 +68,12 @@ def _place() -> str:
     return os.path.join(state_home(), "profiles")
 
 
-def _recalled() -> dict[str, tuple[Stamp, Any, Any]]:
+def _recalled() -> dict[str, tuple[str, Any, Any]]:
     try:
-        mark, kept = marshal.loads(_content())  # noqa: S302 (ours: no session sees the folder)
+        mark, kept = marshal.loads(content(_place(), _SIZE_LIMIT))  # noqa: S302 (ours: no session sees the folder)
     except (OSError, NetsandboxError, ValueError, EOFError, TypeError):
         return {}
     return kept if mark == _MARK and isinstance(kept, dict) else {}
-
-
-def _content() -> bytes:
-    """What the memory holds; nothing if somebody else could have written it."""
-    descriptor = os.open(_place(), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    try:
-        state = os.fstat(descriptor)
-        ours = state.st_uid == os.getuid() and state.st_mode & 0o170022 == 0o100000
-        return os.read(descriptor, _SIZE_LIMIT) if ours else b""
-    finally:
-        os.close(descriptor)
-
-
-def _stamp(path: str) -> Stamp:
-    try:
-        state = os.stat(path)
-    except OSError:
-        return ()
-    return state.st_mtime_ns, state.st_ctime_ns, state.st_size, state.st_ino, state.st_mode
 
 
 def _read(name: str, path: str) -> tuple[dict[str, Any], Lines]:

@@ -9,7 +9,7 @@ from netsandbox.configuration.readers import relative_files, text
 from netsandbox.errors import UsageError
 from netsandbox.policy.names import printable
 from netsandbox.record import record
-from netsandbox.registries import TOOLS
+from netsandbox.registries.lookup import TOOLS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

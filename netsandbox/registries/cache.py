@@ -15,14 +15,15 @@ import time
 from netsandbox.audit.digest import digest
 from netsandbox.audit.places import made_state_home, state_home
 from netsandbox.errors import NetsandboxError
+from netsandbox.kept_file import content, make_room, replace
 from netsandbox.registries.answer import Answer, Registry
-from netsandbox.registries.stamp import stamp
+from netsandbox.stamp import stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_VERSION = "netsandbox registries 1"
+_VERSION = "netsandbox registries 2"
 _SIZE_LIMIT = 256 * 1024
 _MOST_FILES = 500
 _LASTS = {True: 7 * 86400, False: 600}  # seconds; an answer with gaps is soon asked for again
@@ -36,8 +37,7 @@ def folder() -> str:
 def recall(tool: str, place: str, home: str, environment: Mapping[str, str]) -> Answer | None:
     """The answer of earlier if it still holds."""
     try:
-        data = _read(os.path.join(folder(), _name(tool, place, home)))
-        kept = None if data is None else decode(data, int(time.time()))
+        kept = decode(content(os.path.join(folder(), _name(tool, place, home)), _SIZE_LIMIT), int(time.time()))
     except (OSError, ValueError, NetsandboxError):
         return None
     if kept is None or any(stamp(name, environment) != then for name, then in kept.consulted):
@@ -54,25 +54,10 @@ def keep(tool: str, place: str, home: str, answer: Answer) -> None:
         made_state_home()
         where = folder()
         os.makedirs(where, 0o700, exist_ok=True)
-        _thin_out(where)
-        replace_file(os.path.join(where, _name(tool, place, home)), data)
+        make_room(where, _MOST_FILES)
+        replace(os.path.join(where, _name(tool, place, home)), data)
     except (OSError, NetsandboxError):
         pass
-
-
-def replace_file(path: str, data: bytes) -> None:
-    """Put *data* at *path* in one step, for nobody else to read."""
-    draft = f"{path}.{os.urandom(8).hex()}"
-    try:
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        try:
-            os.write(descriptor, data)
-        finally:
-            os.close(descriptor)
-        os.replace(draft, path)
-    except OSError:
-        os.unlink(draft)
-        raise
 
 
 def encode(answer: Answer, now: int) -> bytes:
@@ -82,6 +67,7 @@ def encode(answer: Answer, now: int) -> bytes:
         [(each.pattern, each.origin, str(int(each.project))) for each in answer.registries],
         [(note,) for note in answer.notes],
         answer.consulted,
+        [(path,) for path in answer.unasked],
     ):
         fields.append(str(len(rows)))
         for row in rows:
@@ -102,32 +88,13 @@ def decode(data: bytes, now: int) -> Answer | None:
         registries = tuple(Registry(next(fields), next(fields), next(fields) == "1") for _ in range(int(next(fields))))
         notes = tuple(next(fields) for _ in range(int(next(fields))))
         consulted = tuple((next(fields), next(fields)) for _ in range(int(next(fields))))
+        unasked = tuple(next(fields) for _ in range(int(next(fields))))
     except (StopIteration, RuntimeError, ValueError):
         return None
     if next(fields, None) is not None or not then <= now < then + _LASTS[complete]:
         return None
-    return Answer(registries, notes, consulted, complete)
+    return Answer(registries, notes, consulted, unasked, complete)
 
 
 def _name(tool: str, place: str, home: str) -> str:
     return digest("\0".join((tool, place, home)).encode("utf-8", "surrogateescape"))
-
-
-def _read(path: str) -> bytes | None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    try:
-        state = os.fstat(descriptor)
-        ours = state.st_uid == os.getuid() and state.st_mode & 0o170022 == 0o100000
-        return os.read(descriptor, _SIZE_LIMIT) if ours else None
-    finally:
-        os.close(descriptor)
-
-
-def _thin_out(where: str) -> None:
-    """Drop the oldest half when there are too many."""
-    names = os.listdir(where)
-    if len(names) < _MOST_FILES:
-        return
-    paths = sorted((os.path.join(where, name) for name in names), key=lambda path: os.lstat(path).st_mtime_ns)
-    for path in paths[: _MOST_FILES // 2]:
-        os.unlink(path)

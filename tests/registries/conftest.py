@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.registries import Answer, lookup
+from netsandbox.registries import lookup
+from netsandbox.registries.answer import Answer
 from netsandbox.registries.inquiry import Inquiry
 
 NOBODY = "http://127.0.0.1:9"  # a proxy that is not there

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netsandbox.errors import UsageError
-from netsandbox.registries import TOOLS, cache
+from netsandbox.registries import cache
+from netsandbox.registries.lookup import TOOLS
 from tests.registries.conftest import Scene
 from tests.registries.test_files import hostile
 
@@ -149,9 +150,9 @@ def test_a_warm_answer_imports_nothing_heavy(scene: Scene) -> None:
     script = """
 import os, sys
 before = set(sys.modules)
-from netsandbox import registries
+from netsandbox.registries.lookup import hosts
 place, home, *words = sys.argv[1:]
-answer = registries.hosts("npm", place, dict(word.split("=", 1) for word in words), home)
+answer = hosts("npm", place, dict(word.split("=", 1) for word in words), home)
 print(answer.patterns()[0], *sorted(set(sys.modules) - before))
 """
     words = [f"{name}={value}" for name, value in scene.environment.items()]

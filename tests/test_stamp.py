@@ -3,7 +3,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from netsandbox.registries.stamp import ABSENT, stamp, with_prefix
+from netsandbox.stamp import ABSENT, stamp, with_prefix
 
 
 def test_a_file_has_another_stamp_after_each_change(tmp_path: Path) -> None:

@@ -1,0 +1,45 @@
+"""A file that we keep for later, in a folder that no session can write: ours alone, whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from errno import ENOSPC
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+def content(path: str, limit: int) -> bytes:
+    """What was kept, up to *limit*; nothing if somebody else could have written it."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        state = os.fstat(descriptor)
+        ours = state.st_uid == os.getuid() and state.st_mode & 0o170022 == 0o100000
+        return os.read(descriptor, limit) if ours else b""
+    finally:
+        os.close(descriptor)
+
+
+def replace(path: str, data: bytes) -> None:
+    """Put *data* at *path* in one step, for nobody else to read."""
+    draft = f"{path}.{os.urandom(8).hex()}"
+    descriptor = os.open(draft, _NEW, 0o600)
+    try:
+        try:
+            if os.write(descriptor, data) != len(data):
+                raise OSError(ENOSPC, "there is no room for all of it")
+        finally:
+            os.close(descriptor)
+        os.replace(draft, path)
+    except OSError:
+        os.unlink(draft)
+        raise
+
+
+def make_room(folder: str, most: int) -> None:
+    """Drop the older half of the files in *folder* when there are *most* of them or more."""
+    names = os.listdir(folder)
+    if len(names) < most:
+        return
+    paths = sorted((os.path.join(folder, name) for name in names), key=lambda path: os.lstat(path).st_mtime_ns)
+    for path in paths[: len(paths) // 2]:
+        os.unlink(path)
