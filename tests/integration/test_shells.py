@@ -36,6 +36,8 @@ RESTLESS = {
     "bash": "PROMPT_COMMAND='PS1=\"anew> \";'\n",
     "zsh": "anew() { PROMPT='anew> ' }\nautoload -Uz add-zsh-hook; add-zsh-hook precmd anew\n",
 }
+# tmux does not always tell how its program ended, so a shell around the command does.
+TELLING = ("sh", "-c", '"$@"; echo "left with $?"; exec cat', "sh")
 Start = Callable[..., Screen]
 
 
@@ -76,7 +78,7 @@ def test_the_prompt_shows_the_mode_in_its_colour_and_the_users_file_counts(
 ) -> None:
     options, colour = MODES[mode]
     give(netsandbox.home(), shell)
-    screen = start(["netsandbox", "run", *options], {"SHELL": needs(shell)})
+    screen = start([*TELLING, "netsandbox", "run", *options], {"SHELL": needs(shell)})
     screen.see(f"[sandbox:{mode}] mine0>")
     assert f"\x1b[{colour}m[sandbox:{mode}]\x1b[39m" in screen.painted()
     screen.type("hello\n")
@@ -84,7 +86,7 @@ def test_the_prompt_shows_the_mode_in_its_colour_and_the_users_file_counts(
     screen.type("false\n")
     screen.see(f"[sandbox:{mode}] mine1>")
     screen.type("exit 3\n")
-    screen.see("(status 3,")
+    screen.see("left with 3\n")
 
 
 @pytest.mark.parametrize("shell", RESTLESS)
@@ -142,10 +144,10 @@ def test_nothing_is_written_into_the_home(netsandbox: Any, start: Start, shell: 
     give(home, shell)
     (home.path / "state").mkdir(exist_ok=True)
     before = {path.name for path in home.path.iterdir()}
-    screen = start(["netsandbox", "run"], {"SHELL": needs(shell), "HISTFILE": ""})
+    screen = start([*TELLING, "netsandbox", "run"], {"SHELL": needs(shell), "HISTFILE": ""})
     screen.see("[sandbox:offline] mine0>")
     screen.type("exit 5\n")
-    screen.see("(status 5,")
+    screen.see("left with 5\n")
     assert {path.name for path in home.path.iterdir()} - {"config"} == before - {"config"}
 
 
