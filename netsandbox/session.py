@@ -11,7 +11,7 @@ import os
 import sys
 import time
 
-from netsandbox.audit.places import log_path, made_state_home, new_session_id, session_dir
+from netsandbox.audit.places import log_path, new_session_id, session_dir, session_state_home
 from netsandbox.configuration.places import made_config_home
 from netsandbox.environment import session_environment
 from netsandbox.errors import HostError, UsageError
@@ -94,7 +94,7 @@ class Session:
 
             return MacSession(self, sealed=self._sealed).run(policy, command, environment, stdio)
         check_stdio(stdio)
-        state = made_state_home()
+        state = session_state_home()
         reservation = Reservation(self.settings.localhost, state)
         try:
             return self._run(reservation, state, policy, command, environment, stdio)

@@ -13,6 +13,7 @@ import time
 from netsandbox.errors import HostError, NetsandboxError, UsageError
 
 LOG_NAME = "audit.jsonl"
+FIRST_SESSION = "first-session"  # in the state home, see `first_session`
 _TIME_LENGTH, _RANDOM_LENGTH = 18, 16
 
 
@@ -30,6 +31,16 @@ def made_state_home() -> str:
     except OSError as error:
         advice = "set XDG_STATE_HOME to a directory that can be written"
         raise HostError(f"cannot make {state}: {error.strerror}; {advice}") from None
+    return state
+
+
+def session_state_home() -> str:
+    """The same for a session that is about to begin: from now on it is known that there was one."""
+    state = made_state_home()
+    if not os.path.lexists(os.path.join(state, FIRST_SESSION)):
+        from netsandbox.audit.first_session import note
+
+        note(state)
     return state
 
 

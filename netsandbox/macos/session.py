@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 
-from netsandbox.audit.places import made_state_home
+from netsandbox.audit.places import session_state_home
 from netsandbox.configuration.places import made_config_home
 from netsandbox.environment import session_environment
 from netsandbox.errors import NetsandboxError
@@ -66,7 +66,7 @@ class MacSession:
         decided = policy()
         made_config_home()  # a folder that is missing could be made in other letters, which most disks take for these
         reservation = MacReservation(
-            local, made_state_home(), self._owner.id, opens=has_door(decided), library=self._host.library
+            local, session_state_home(), self._owner.id, opens=has_door(decided), library=self._host.library
         )
         try:
             if self._owner.settings.name is not None:

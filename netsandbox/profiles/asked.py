@@ -2,8 +2,8 @@
 
 The user's file that names a registry is shown to the command, though it may be a place of secrets: the tool could not
 use the registry without it. What only a project's file says, or one that a session may have written, counts once the
-user has trusted that file (`netsandbox trust .npmrc`), with the content that was read: a file that changed in between is
-not believed. Nor is a program asked that a session may have put there, before it is trusted.
+user has trusted that file (`netsandbox trust .npmrc`), with the content that was read: a file that changed in between
+is not believed. Nor is a program asked that a session may have put there, before it is trusted.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""What a file of a project is to us: a configuration, a profile, or settings of a tool that name a registry."""
+"""What a file that needs trust is to us: a configuration, a profile, settings that name a registry, or a tool."""
 
 from __future__ import annotations
 
 import os
 
 from netsandbox.configuration.places import PROJECT_FILES
-from netsandbox.profiles.asked import project_registries
+from netsandbox.profiles.asked import project_registries, unasked_programs
 from netsandbox.profiles.library import Library
 from netsandbox.profiles.shelf import OF_PROJECTS, own
 
@@ -34,6 +34,12 @@ def registries_of(path: str) -> list[tuple[str, str, str]]:
         for host, file, origin in project_registries(tool, os.environ)
         if os.path.realpath(file) == wanted
     ]
+
+
+def asked_by(path: str) -> list[str]:
+    """The tools whose registry the program at *path* would be asked for."""
+    wanted = os.path.abspath(path)
+    return [tool for tool in _tools() if wanted in unasked_programs(tool, os.environ)]
 
 
 def _tools() -> Iterator[str]:

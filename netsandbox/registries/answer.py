@@ -21,6 +21,7 @@ class Answer:
     registries: tuple[Registry, ...]
     notes: tuple[str, ...]  # what was skipped and what to do about it, a line each
     consulted: tuple[tuple[str, str], ...]  # each file and variable that was looked at, and what it was then
+    unasked: tuple[str, ...] = ()  # programs that a session may have put there, not asked before the user says so
     complete: bool = True  # False where a question went unanswered, so that it is worth asking again soon
 
     def patterns(self, *, project: bool = False) -> tuple[str, ...]:

@@ -83,7 +83,7 @@ def _settings(inquiry: Inquiry, path: str, *, project: bool) -> Iterator[Said]:
 
 def _default(inquiry: Inquiry) -> list[Said]:
     """Cargo has no command that says it; it is overheard when it looks something up."""
-    program = inquiry.program("cargo")
+    program = inquiry.asked_program("cargo")
     if program is None:
         return []
     from tempfile import TemporaryDirectory
@@ -92,10 +92,9 @@ def _default(inquiry: Inquiry) -> list[Said]:
 
     command = [program, "search", "--limit", "1", "a"]
     environment = inquiry.tool_environment()
-    environment.setdefault("RUSTUP_HOME", os.path.join(inquiry.home, ".rustup"))
     with TemporaryDirectory(prefix="netsandbox-") as home:  # Cargo's own files say what was read already
         environment.update(CARGO_HOME=home, CARGO_NET_RETRY="0")
-        place = first_destination(command, environment, "CARGO_HTTP_PROXY")
+        place = first_destination(command, environment, inquiry.home, "CARGO_HTTP_PROXY")
     if place is None:
         inquiry.unanswered("cargo search gave no answer")
         return []

@@ -146,7 +146,7 @@ class Inquiry:
         return next((path for path in self._programs(name)), None)
 
     def asked_program(self, name: str) -> str | None:
-        """The first of that name that no session can have put there; if there are only others, they are kept in mind."""
+        """The first of that name that no session can have put there; if there are only others, one is kept in mind."""
         found = list(self._programs(name))
         for path in found:
             if self._starts_soundly(path):

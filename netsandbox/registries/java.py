@@ -92,7 +92,11 @@ def _default(inquiry: Inquiry) -> list[Said]:
     except OSError:
         names = []
     for name in names[:1]:
-        model = _packed(os.path.join(folder, name))
+        path = os.path.join(folder, name)
+        if not inquiry.believes_program(path):
+            inquiry.unasked.append(path)
+            return []
+        model = _packed(path)
         if model is not None:
             return [Said("default", each.text, "the model packed with mvn", project=False) for each in _places(model)]
     inquiry.unanswered("mvn keeps its default where it was not found")

@@ -58,7 +58,8 @@ def ask(tool: str, folder: str, environment: Mapping[str, str], home: str) -> An
     registries = _registries(inquiry, search(inquiry))
     if not any(not each.project for each in registries):
         inquiry.note(f"no registry of {tool} is known; allow it with --allow-domain")
-    return Answer(tuple(registries), tuple(inquiry.notes), tuple(inquiry.consulted.items()), inquiry.complete)
+    consulted, unasked = tuple(inquiry.consulted.items()), tuple(inquiry.unasked)
+    return Answer(tuple(registries), tuple(inquiry.notes), consulted, unasked, inquiry.complete)
 
 
 def _registries(inquiry: Inquiry, said: Iterable[Said]) -> list[Registry]:

@@ -1,45 +1,55 @@
 """Where a tool goes that has no words for it: it is given a proxy on loopback that listens, notes and refuses.
 
-Nothing leaves the machine. The proxy's password is made for this one question, so that no other user of the machine
-can answer in its place.
+Nothing leaves the machine: the tool is in a session that reaches this one port. The proxy's password is made for this
+one question, so that no other user of the machine can answer in its place.
 """
 
 from __future__ import annotations
 
 import os
 
-from netsandbox.registries.programs import PATIENCE, end, start
+from netsandbox.registries.enclosure import GRACE, Enclosure
+from netsandbox.registries.programs import PATIENCE, end
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
+    import subprocess
     from collections.abc import Mapping, Sequence
 
 _HEAD_LIMIT = 8192
 
 
 def first_destination(
-    command: Sequence[str], environment: Mapping[str, str], variable: str, *, patience: float = PATIENCE
+    command: Sequence[str], environment: Mapping[str, str], home: str, variable: str, *, patience: float = PATIENCE
 ) -> str | None:
     """`HOST:PORT` of the first tunnel that *command* asks for when *variable* names its proxy."""
     import socket
+
+    password = os.urandom(16).hex()
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as server, Enclosure(server.getsockname()[1]) as enclosure:
+            proxy = f"http://registry:{password}@127.0.0.1:{server.getsockname()[1]}"
+            process = enclosure.start(command, {**environment, variable: proxy}, home)
+            found = None if process is None else _heard(process, server, password, patience)
+            return found if enclosure.untouched() else None
+    except OSError:  # no port, or no temporary folder
+        return None
+
+
+def _heard(process: subprocess.Popen[bytes], server: socket.socket, password: str, patience: float) -> str | None:
+    """What *process* asks for while it runs; afterwards it does no more."""
     from time import monotonic
 
     deadline = monotonic() + patience
-    password = os.urandom(16).hex()
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        proxy = f"http://registry:{password}@127.0.0.1:{server.getsockname()[1]}"
-        process = start(command, {**environment, variable: proxy})
-        if process is None:
-            return None
-        try:
-            while process.poll() is None and monotonic() < deadline:
-                found = _visitor(server, password)
-                if found is not None:
-                    return found
-            return None
-        finally:
-            end(process)
+    try:
+        while process.poll() is None and monotonic() < deadline:
+            found = _visitor(server, password)
+            if found is not None:
+                return found
+        return None
+    finally:
+        end(process, GRACE)
 
 
 def _visitor(server: socket.socket, password: str) -> str | None:

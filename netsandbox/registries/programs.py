@@ -1,11 +1,11 @@
-"""Asking a tool: found where no project can have put it, run with bounds, far away from the project.
+"""Asking a program: found where no project can have put it, run with bounds, far away from the project.
 
 Rules kept:
-1. A program inside the project is never run: whoever wrote the project would run outside of any session.
-2. Nor is any program run *in* the project: npm, yarn, cargo, bundle and mvn all load code that a project's files name.
-   The directory is the root, which belongs to the system.
-3. Only variables that help to start the program are passed on; none that says what it should answer.
-4. Time and output are bounded; a program that goes beyond ends with all that it started.
+1. A program inside the project is never run, and none is run *in* the project: npm, yarn, cargo, bundle and mvn all
+   load code that a project's files name.
+2. Only variables that help to start the program are passed on; none that says what it should answer.
+3. Time and output are bounded; a program that goes beyond ends with all that it started.
+4. A tool of the user's is started in a session of its own (`enclosure`); what is started here by itself is ours.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 PATIENCE = 10.0
 OUTPUT_LIMIT = 1 << 20
-_PASSED = frozenset(("HOME", "USER", "LOGNAME", "TMPDIR", "JAVA_HOME", "GOROOT", "N_PREFIX"))
+QUESTION_LIMIT = 60000  # fits into a pipe, so nobody waits
+_PASSED = frozenset(("COREPACK_HOME", "USER", "LOGNAME", "TMPDIR", "JAVA_HOME", "GOROOT", "N_PREFIX"))
 _PASSED_PREFIXES = ("PYENV_", "NVM_", "FNM_", "VOLTA_", "ASDF_", "MISE_", "RBENV_", "RUSTUP_", "SDKMAN_", "NIX_")
 _QUIET = {
     "LC_ALL": "C.UTF-8",
@@ -32,6 +33,17 @@ _QUIET = {
     "RUSTUP_AUTO_INSTALL": "0",
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     "PDM_CHECK_UPDATE": "0",
+}
+_HOMES = {  # where managers of tools keep them unless their variable says otherwise
+    "PYENV_ROOT": ".pyenv",
+    "RBENV_ROOT": ".rbenv",
+    "RUSTUP_HOME": ".rustup",
+    "VOLTA_HOME": ".volta",
+    "ASDF_DIR": ".asdf",
+    "ASDF_DATA_DIR": ".asdf",
+    "MISE_DATA_DIR": ".local/share/mise",
+    "SDKMAN_DIR": ".sdkman",
+    "COREPACK_HOME": ".cache/node/corepack",
 }
 
 
@@ -46,11 +58,13 @@ def safe_path(path: str, folder: str) -> list[str]:
     return [each for each in path.split(":")[:200] if each.startswith("/") and not is_inside(each, folder)]
 
 
-def tool_environment(environment: Mapping[str, str], folder: str) -> dict[str, str]:
-    """What a tool that is asked sees."""
-    passed = {
-        name: value for name, value in environment.items() if name in _PASSED or name.startswith(_PASSED_PREFIXES)
-    }
+def tool_environment(environment: Mapping[str, str], folder: str, home: str) -> dict[str, str]:
+    """What a tool that is asked sees: not the home, whose settings were read already, but the tools that lie in it."""
+    places = {name: os.path.join(home, place) for name, place in _HOMES.items()}
+    passed = {name: place for name, place in places.items() if os.path.isdir(place)}
+    passed.update(
+        (name, value) for name, value in environment.items() if name in _PASSED or name.startswith(_PASSED_PREFIXES)
+    )
     return {**passed, "PATH": ":".join(safe_path(environment.get("PATH", ""), folder)), **_QUIET}
 
 
@@ -58,39 +72,40 @@ def ask(
     command: Sequence[str], environment: Mapping[str, str], question: bytes = b"", *, patience: float = PATIENCE
 ) -> bytes | None:
     """What *command* prints when it reads *question*; None if it fails, says too much or takes too long."""
+    process = start(command, environment, question)
+    return None if process is None else answer(process, patience)
+
+
+def answer(process: subprocess.Popen[bytes], patience: float = PATIENCE, grace: float = 0.0) -> bytes | None:
+    """All that *process* prints until it ends well; it ends within *patience*, and some *grace*, or by force."""
     import subprocess
     from time import monotonic
 
     deadline = monotonic() + patience
-    process = start(command, environment)
-    if process is None:
-        return None
-    assert process.stdin is not None
     assert process.stdout is not None
     try:
-        try:
-            process.stdin.write(question[:4096])  # fits into the pipe, so nobody waits
-            process.stdin.close()
-        except BrokenPipeError:
-            pass  # it does not want to know
         said = _output(process.stdout.fileno(), deadline)
         if said is not None:
             return said if process.wait(max(0.1, deadline - monotonic())) == 0 else None
     except subprocess.TimeoutExpired:
         pass
     finally:
-        end(process)
+        end(process, grace)
     return None
 
 
-def start(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes] | None:
-    """*command* in a process group of its own, far away from the project; None if it cannot be started."""
+def start(
+    command: Sequence[str], environment: Mapping[str, str], question: bytes = b"", folder: str = "/"
+) -> subprocess.Popen[bytes] | None:
+    """*command* in a process group of its own, far away from the project, told *question*; None if that fails."""
     import subprocess
 
+    if len(question) > QUESTION_LIMIT:
+        return None
     try:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             command,
-            cwd="/",
+            cwd=folder,
             env=dict(environment),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -100,13 +115,26 @@ def start(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.
         )
     except (OSError, ValueError):
         return None
+    assert process.stdin is not None
+    try:
+        process.stdin.write(question)
+        process.stdin.close()
+    except BrokenPipeError:
+        pass  # it does not want to know
+    return process
 
 
-def end(process: subprocess.Popen[bytes]) -> None:
-    """No trace is left of *process*, nor of what it started, unless its end was already noticed."""
+def end(process: subprocess.Popen[bytes], grace: float = 0.0) -> None:
+    """No trace is left of *process*, nor of what it started, unless its end was already noticed.
+
+    With *grace* it is asked first, so that it can tidy up.
+    """
     from signal import SIGKILL
 
     if process.returncode is None:
+        if grace:
+            process.terminate()
+            _wait_unnoticed(process.pid, grace)
         try:
             os.killpg(process.pid, SIGKILL)  # not yet reaped, so the number is still its own
         except ProcessLookupError:
@@ -115,6 +143,15 @@ def end(process: subprocess.Popen[bytes]) -> None:
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
             pipe.close()
+
+
+def _wait_unnoticed(pid: int, patience: float) -> None:
+    """Until the child has ended, without taking its number away."""
+    from time import monotonic, sleep
+
+    deadline = monotonic() + patience
+    while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None and monotonic() < deadline:
+        sleep(0.01)
 
 
 def _output(descriptor: int, deadline: float) -> bytes | None:
