@@ -1,4 +1,4 @@
-"""`netsandbox trust [FILE]`: let a project's own configuration open what it asks for, once the user has seen it."""
+"""`netsandbox trust [FILE]`: let a file that others may have written open what it asks for, once the user saw it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from netsandbox.configuration.trust import distrust, is_trusted, trust, trusted_
 from netsandbox.errors import UsageError
 from netsandbox.policy.names import printable
 from netsandbox.profiles.profile import profile_of
-from netsandbox.profiles.project_word import is_configuration, is_of_profiles, registries_of
+from netsandbox.profiles.project_word import asked_by, is_configuration, is_of_profiles, registries_of
 from netsandbox.stamp import stamp
 
 TYPE_CHECKING = False
@@ -34,7 +34,8 @@ usage: netsandbox trust [--yes | --forget] [FILE]
 
 A project's .netsandbox.toml may forbid things by itself; what it allows counts only after you have said yes to it.
 Say it here, for the file of this folder's project or for FILE, as it is now: a changed file is asked about again.
-FILE may be a profile of the project too, or the .npmrc (pip.conf, …) in which it names a registry of its own.
+FILE may be a profile of the project too, or the .npmrc (pip.conf, …) in which it names a registry of its own; or a file
+such as ~/.npmrc, or a program that is asked for its registry, if it has changed since your first session.
  Exit status: 0 trusted (or forgotten), 1 not."""
 
 
@@ -78,10 +79,14 @@ def _decide(path: str, *, asking: bool) -> int:
 
 
 def _opened(path: str, data: bytes) -> Iterator[str]:
-    """A line for each thing that the file would open: as a configuration, a profile, or a tool's own settings."""
+    """A line for each thing that the file would open: as a configuration, a profile, a tool's own settings, a tool."""
     hosts = [] if is_configuration(path) else registries_of(path)
     if hosts:
         yield from (f"{origin}: {tool} fetches from {host}" for tool, host, origin in hosts)
+        return
+    tools = [] if is_configuration(path) else asked_by(path)
+    if tools:
+        yield from (f"{path}: what it calls the registry of {tool}" for tool in tools)
         return
     if is_of_profiles(path):
         document, lines = parsed(path, data)

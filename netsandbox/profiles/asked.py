@@ -1,8 +1,9 @@
 """The registries that a profile's tools use, as a layer of rules: what the user and the tools say, never the project.
 
 The user's file that names a registry is shown to the command, though it may be a place of secrets: the tool could not
-use the registry without it. What only a project's file says counts once the user has trusted that file (`netsandbox
-trust .npmrc`), with the content that was read: a file that changed in between is not believed.
+use the registry without it. What only a project's file says, or one that a session may have written, counts once the
+user has trusted that file (`netsandbox trust .npmrc`), with the content that was read: a file that changed in between
+is not believed. Nor is a program asked that a session may have put there, before it is trusted.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _LARGEST = 1 << 20  # as `registries.files` has it
 
 @record
 class Asked:
-    """`untrusted`: each host that a file of the project asks for, and where."""
+    """`untrusted`: each host that a file of the project (or of a session) asks for, and where; and programs."""
 
     layer: Layer
     notes: tuple[str, ...]
@@ -46,7 +47,8 @@ def asked(tool: str, environment: Mapping[str, str]) -> Asked:
     answer = _answer(tool, environment)
     rules: list[DomainRule] = []
     shown: dict[str, PathRule] = {}
-    notes, untrusted = list(answer.notes), []
+    notes = list(answer.notes)
+    untrusted = [(f"what it calls the registry of {tool}", f"{path}:1") for path in answer.unasked]
     for each in answer.registries:
         if each.project and not _is_trusted(each, answer, environment):
             untrusted.append((each.pattern, each.origin))
@@ -79,6 +81,11 @@ def project_registries(tool: str, environment: Mapping[str, str]) -> list[tuple[
         for each in answer.registries
         if each.project and (file := _file(each, answer)) is not None
     ]
+
+
+def unasked_programs(tool: str, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Those that would be asked if the user trusted them."""
+    return _answer(tool, environment).unasked
 
 
 def _answer(tool: str, environment: Mapping[str, str]) -> Answer:

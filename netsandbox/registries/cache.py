@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_VERSION = "netsandbox registries 1"
+_VERSION = "netsandbox registries 2"
 _SIZE_LIMIT = 256 * 1024
 _MOST_FILES = 500
 _LASTS = {True: 7 * 86400, False: 600}  # seconds; an answer with gaps is soon asked for again
@@ -67,6 +67,7 @@ def encode(answer: Answer, now: int) -> bytes:
         [(each.pattern, each.origin, str(int(each.project))) for each in answer.registries],
         [(note,) for note in answer.notes],
         answer.consulted,
+        [(path,) for path in answer.unasked],
     ):
         fields.append(str(len(rows)))
         for row in rows:
@@ -87,11 +88,12 @@ def decode(data: bytes, now: int) -> Answer | None:
         registries = tuple(Registry(next(fields), next(fields), next(fields) == "1") for _ in range(int(next(fields))))
         notes = tuple(next(fields) for _ in range(int(next(fields))))
         consulted = tuple((next(fields), next(fields)) for _ in range(int(next(fields))))
+        unasked = tuple(next(fields) for _ in range(int(next(fields))))
     except (StopIteration, RuntimeError, ValueError):
         return None
     if next(fields, None) is not None or not then <= now < then + _LASTS[complete]:
         return None
-    return Answer(registries, notes, consulted, complete)
+    return Answer(registries, notes, consulted, unasked, complete)
 
 
 def _name(tool: str, place: str, home: str) -> str:

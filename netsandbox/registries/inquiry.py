@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 
+from netsandbox.configuration.document import read
+from netsandbox.configuration.places import trust_folder
+from netsandbox.configuration.trust import is_trusted
+from netsandbox.errors import NetsandboxError
 from netsandbox.record import record
-from netsandbox.registries import files, programs
+from netsandbox.registries import belief, enclosure, files, programs
 from netsandbox.registries.expansion import Unexpanded, expand
 from netsandbox.registries.said import Said
 from netsandbox.registries.toml import BadToml, document
@@ -48,6 +52,7 @@ class Inquiry:
         self.complete = True
         self.notes: list[str] = []
         self.consulted: dict[str, str] = {}
+        self.unasked: list[str] = []
         self._environment = environment
         self._project = self._root()
 
@@ -95,7 +100,7 @@ class Inquiry:
             folder = os.path.dirname(folder)
 
     def data(self, path: str, *, project: bool = False) -> tuple[bytes, bool] | None:
-        """The bytes of a file, and whether the project (or a stranger) may have written it."""
+        """The bytes of a file, and whether the project, a stranger or a session may have written it."""
         path = os.path.join(self.folder, path)
         self._consult(path)
         try:
@@ -103,7 +108,7 @@ class Inquiry:
         except files.Unreadable as reason:
             self.note(f"{shown(path)} {reason}; it is passed over")
             return None
-        return None if content is None else (content, project or self._is_foreign(path))
+        return None if content is None else (content, project or self._is_foreign(path, content))
 
     def text(self, path: str, *, project: bool = False) -> Text | None:
         found = self.data(path, project=project)
@@ -138,21 +143,36 @@ class Inquiry:
 
     def program(self, name: str) -> str | None:
         """Where the tool is, outside of the project."""
-        for folder in programs.safe_path(self.variable("PATH") or "", self._project):
-            path = os.path.join(folder, name)
-            self._consult(path)
-            if os.access(path, os.X_OK) and os.path.isfile(path) and not programs.is_inside(path, self._project):
+        return next((path for path in self._programs(name)), None)
+
+    def asked_program(self, name: str) -> str | None:
+        """The first of that name that no session can have put there; if there are only others, one is kept in mind."""
+        found = list(self._programs(name))
+        for path in found:
+            if self._starts_soundly(path):
                 return path
+        self.unasked += [path for path in found[:1] if path not in self.unasked]
         return None
+
+    def believes_program(self, path: str) -> bool:
+        """Whether the user has it from before the first session, or has said yes to it as it is."""
+        self._consult(path)
+        if belief.is_old_program(path):
+            return True
+        self._consult(trust_folder())
+        try:
+            return is_trusted(path, read(path, regular=True))
+        except NetsandboxError:
+            return False
 
     def ask(self, name: str, *arguments: str, **variables: str) -> str:
         """What the tool prints; nothing if there is no such tool."""
-        path = self.program(name)
+        path = self.asked_program(name)
         if path is None:
             return ""
-        said = programs.ask([path, *arguments], {**self.tool_environment(), **variables})
+        said = enclosure.ask([path, *arguments], {**self.tool_environment(), **variables}, self.home)
         if said is None:
-            self.unanswered(f"{name} {' '.join(arguments)} gave no answer")
+            self.unanswered(f"{name} {' '.join(arguments)} gave no answer in a session of its own")
         return (said or b"").decode("utf-8", "replace").strip()
 
     def asked(self, key: str, name: str, *arguments: str) -> list[Said]:
@@ -162,7 +182,7 @@ class Inquiry:
         return [said] if last.startswith(("http://", "https://")) else []
 
     def tool_environment(self) -> dict[str, str]:
-        return {**programs.tool_environment(self._environment, self._project), "HOME": self.home}
+        return programs.tool_environment(self._environment, self._project, self.home)
 
     def unanswered(self, what: str) -> None:
         """A note, and the answer is not kept for long."""
@@ -189,11 +209,33 @@ class Inquiry:
         if name not in self.consulted:
             self.consulted[name] = stamp(name, self._environment)
 
-    def _is_foreign(self, path: str) -> bool:
+    def _programs(self, name: str) -> Iterator[str]:
+        """Those of that name, in the order of PATH, outside of the project."""
+        for folder in programs.safe_path(self.variable("PATH") or "", self._project):
+            path = os.path.join(folder, name)
+            self._consult(path)
+            if os.access(path, os.X_OK) and os.path.isfile(path) and not programs.is_inside(path, self._project):
+                yield path
+
+    def _starts_soundly(self, path: str) -> bool:
+        """It is believed, and so is what starts it if it is a script."""
+        if not self.believes_program(path):
+            return False
+        starter = belief.interpreter(path)
+        if starter and not starter.startswith("/"):
+            starter = self.program(starter) or ""
+        return not starter or self.believes_program(starter)
+
+    def _is_foreign(self, path: str, content: bytes) -> bool:
         """Inside the project, or neither the user's nor the system's. A home that is the project is its user's."""
         try:
             owner = os.stat(path).st_uid
         except OSError:
             return True
         inside = programs.is_inside(path, self._project) and not programs.is_inside(self.home, self._project)
-        return inside or owner not in (0, os.getuid())
+        if inside or owner not in (0, os.getuid()):
+            return True
+        if belief.is_out_of_reach(path):
+            return False
+        self._consult(trust_folder())
+        return not is_trusted(path, content)
