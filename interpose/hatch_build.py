@@ -46,8 +46,19 @@ MAC_TAG = "cp311-abi3-macosx_11_0_universal2"
 MAC_BUILD = Path("build", "macos")
 BUILD_FOR = "NETSANDBOX_BUILD_FOR"
 # The headers that Python sees, and the sources that need neither a process of their own nor the real functions.
-SHARED_HEADERS = ("portmap.h", "map.h", "rewrite.h", "route.h", "dns.h", "target.h", "shell.h", "env.h")
-SHARED_SOURCES = ("map.c", "place.c", "rewrite.c", "route.c", "dns.c", "target.c", "shell.c", "env.c")
+SHARED_HEADERS = (
+    "portmap.h",
+    "map.h",
+    "rewrite.h",
+    "route.h",
+    "dns.h",
+    "target.h",
+    "shell.h",
+    "env.h",
+    "injection.h",
+    "bridge.h",
+)
+SHARED_SOURCES = ("map.c", "place.c", "rewrite.c", "route.c", "dns.c", "target.c", "shell.c", "env.c", "bridge.c")
 ZIG = [sys.executable, "-m", "ziglang", "cc"]
 # Ubuntu's compiler defines _FORTIFY_SOURCE itself; without the -U the two definitions quarrel.
 HARDEN = [
@@ -119,7 +130,7 @@ def compile_module(sources: Path, folder: Path) -> Path:
     with tempfile.TemporaryDirectory() as scratch:
         wrapper = Path(scratch, "_native.c")
         _write_wrapper(sources, wrapper)
-        flags = ["-D_GNU_SOURCE", *HARDEN, *LOADABLE, f"-I{include}", "-I."]
+        flags = ["-D_GNU_SOURCE", "-DNS_BRIDGE", *HARDEN, *LOADABLE, f"-I{include}", "-I."]
         return _build("cffi module", sources, [*flags, str(wrapper), *SHARED_SOURCES], folder / MODULE)
 
 

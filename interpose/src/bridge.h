@@ -2,7 +2,7 @@
  * variable when they start, for their children too; one that they set later is passed on. So they are told to set it: a
  * shell by its command, env by its words. Whatever is not surely understood is left as it is.
  *
- * macOS only. On Linux tests define NS_BRIDGE. */
+ * macOS only. On Linux tests define NS_BRIDGE, and the module for Python has it, which does so for a session's command. */
 #ifndef NETSANDBOX_BRIDGE_H
 #define NETSANDBOX_BRIDGE_H
 
@@ -15,6 +15,7 @@
 
 #include <stddef.h>
 
+/* cdef */
 struct ns_bridge {
     const struct ns_injection *injection;
     char *const *environment; /* of the new program: where its PATH is */
@@ -28,6 +29,7 @@ int ns_bridge_measure(struct ns_bridge *bridge, const char *path, char *const *a
 /* The path to start with the arguments in *room*, or NULL: nothing is to be changed. Keeps errno. */
 const char *ns_bridge_build(const struct ns_bridge *bridge, const char *path, char *const *arguments, char **room,
                             char *text);
+/* end of cdef */
 #endif
 
 #endif

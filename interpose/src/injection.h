@@ -12,10 +12,12 @@
 #endif
 #define NS_PORT_MAP "NETSANDBOX_PORT_MAP"
 
+/* cdef */
 struct ns_injection {
     char preload[1024]; /* LD_PRELOAD=/…/libnetsandbox_interpose.so, this library alone */
     char map[1024];     /* NETSANDBOX_PORT_MAP=/… */
 };
+/* end of cdef */
 
 /* What was remembered, or NULL when there is nothing: a process into which the library came some other way. */
 const struct ns_injection *ns_injection(void);

@@ -17,8 +17,9 @@ def introduction(strategy: str, window: Window, program: str, *, opens: bool, li
     lines = [f"strategy {strategy}, window {window}; {doors}; {'with' if library else 'without'} the preload library"]
     if library and is_protected(program):
         lines.append(
-            f"{program} is a program of the system: macOS starts it, and what it starts, without the preload library;"
-            " servers there have ports of the window only, and programs there need the proxy variables"
+            f"{program} is a program of the system: macOS starts it without the preload library, and what it starts"
+            " too, but for commands of a shell (-c) and of env; servers there have ports of the window only, and programs"
+            " there need the proxy variables"
         )
     return lines
 

@@ -12,6 +12,7 @@ import os
 from netsandbox.errors import HostError
 from netsandbox.file_rules import is_within
 from netsandbox.macos.applied import Applied
+from netsandbox.macos.handed_on import handed_on
 from netsandbox.macos.spawning import spawn
 from netsandbox.record import record
 
@@ -49,7 +50,8 @@ class Way:
         *,
         closed_port: int,
     ) -> Applied:
-        return self.applied(self.program, command, profile, environment, stdio, closed_port=closed_port)
+        words = handed_on(command, environment) if self.injects else command
+        return self.applied(self.program, words, profile, environment, stdio, closed_port=closed_port)
 
 
 def way_of(system: System) -> Way:

@@ -19,6 +19,7 @@ import pytest
 from tests.rig import mac_wheel as wheels
 from tests.rig import ports
 from tests.rig.authority import Authority
+from tests.rig.bridge import Bridge
 from tests.rig.canary import Canaries
 from tests.rig.mac_doors import MacDoors, compile_library
 
@@ -195,6 +196,12 @@ def python(injected: Callable[..., subprocess.CompletedProcess[str]]) -> Callabl
 def egress_library(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The library as a Mac has it, for Linux: with the way to the doors."""
     return compile_library(compiler, SOURCES, tmp_path_factory.mktemp("egress"))
+
+
+@pytest.fixture(scope="session")
+def bridge() -> Bridge:
+    """The way over protected programs, alone."""
+    return Bridge()
 
 
 @pytest.fixture(scope="session")

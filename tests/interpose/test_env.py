@@ -10,15 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from netsandbox_interpose._native import ffi, lib
 
-from tests.interpose.conftest import SOURCES
 from tests.rig.bridge import MAP, PRELOAD, Bridge
 
 ENV = b"/usr/bin/env"
-
-
-@pytest.fixture(scope="session")
-def bridge(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> Bridge:
-    return Bridge(compiler, SOURCES, tmp_path_factory.mktemp("bridge"))
 
 
 @pytest.mark.parametrize(

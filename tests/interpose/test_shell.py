@@ -12,18 +12,12 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from netsandbox_interpose._native import ffi, lib
 
-from tests.interpose.conftest import SOURCES
 from tests.rig.bridge import Bridge
 
 VARIABLES = b'NS_A=/a b/$x`y`\\"', b"NS_B=/b"
 SET = rb"""NS_A='/a b/$x`y`\"' NS_B='/b'"""
 ENV_SHOW = rb"/usr/bin/env " + SET + b" sh '%s'"
 SHOW = '#!/usr/bin/env sh\nprintf "<%s>" "$0" "$@" "$FOO" "$NS_A$NS_B"; echo; exit ${FOO:-0}\n'
-
-
-@pytest.fixture(scope="session")
-def bridge(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> Bridge:
-    return Bridge(compiler, SOURCES, tmp_path_factory.mktemp("bridge"))
 
 
 @pytest.fixture(scope="session")

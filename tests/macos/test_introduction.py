@@ -23,7 +23,7 @@ def test_one_line_says_how_the_session_is_made() -> None:
 def test_a_program_of_the_system_is_told_to_be_without_the_library() -> None:
     lines = introduction("rewire-port", WINDOW, "/bin/sh", opens=True, library=True)
     assert len(lines) == 2
-    assert lines[1].startswith("/bin/sh is a program of the system: macOS starts it, and what it starts, without")
+    assert lines[1].startswith("/bin/sh is a program of the system: macOS starts it without the preload library")
     assert len(introduction("fail", WINDOW, "/bin/sh", opens=True, library=False)) == 1
 
 

@@ -2,38 +2,20 @@
 
 from __future__ import annotations
 
-import ctypes
-import subprocess
 from collections.abc import Sequence
-from pathlib import Path
+from typing import Any
 
 PRELOAD, MAP = b"LD_PRELOAD=/opt/lib netsandbox.so", b"NETSANDBOX_PORT_MAP=/run/$map `x`"
-UNITS = ("bridge.c", "shell.c", "env.c", "target.c")
-
-
-class Injection(ctypes.Structure):
-    _fields_ = (("preload", ctypes.c_char * 1024), ("map", ctypes.c_char * 1024))
-
-
-class Measures(ctypes.Structure):
-    _fields_ = (
-        ("injection", ctypes.POINTER(Injection)),
-        ("environment", ctypes.POINTER(ctypes.c_char_p)),
-        ("moves", ctypes.c_int),
-        ("pointers", ctypes.c_size_t),
-        ("bytes", ctypes.c_size_t),
-    )
+ERROR = 77
 
 
 class Bridge:
-    """Compiled for this system, as if it were a Mac."""
+    """As the module for Python has it, on this system as on a Mac."""
 
-    def __init__(self, compiler: str, sources: Path, folder: Path) -> None:
-        product = folder / "bridge.so"
-        flags = ["-D_GNU_SOURCE", "-DNS_BRIDGE", "-std=gnu11", "-O1", "-g", "-fPIC", "-shared", "-Wall", "-Werror"]
-        subprocess.run([compiler, *flags, *(str(sources / unit) for unit in UNITS), "-o", product], check=True)
-        self._library = ctypes.CDLL(str(product), use_errno=True)
-        self._library.ns_bridge_build.restype = ctypes.c_char_p
+    def __init__(self) -> None:
+        from netsandbox_interpose._native import ffi, lib
+
+        self._ffi, self._lib = ffi, lib
 
     def rewrite(
         self,
@@ -46,24 +28,25 @@ class Bridge:
         moves: bool = False,
     ) -> tuple[bytes, list[bytes]] | None:
         """What is started instead; None: nothing else is."""
-        injection = Injection(preload, port_map)
-        measures = Measures(ctypes.pointer(injection), _vector(environment), moves)
-        given = _vector(arguments)
-        if not self._library.ns_bridge_measure(ctypes.byref(measures), path, given):
+        ffi, lib = self._ffi, self._lib
+        (given, _kept), (there, _also) = self._vector(arguments), self._vector(environment)
+        injection = ffi.new("struct ns_injection *", {"preload": preload, "map": port_map})
+        bridge = ffi.new("struct ns_bridge *", {"injection": injection, "environment": there, "moves": moves})
+        if not lib.ns_bridge_measure(bridge, path, given):
             return None
-        room = (ctypes.c_char_p * (measures.pointers + 1))()
-        room[measures.pointers] = canary = b"canary"
-        text = ctypes.create_string_buffer(b"\xee" * (measures.bytes + 8), measures.bytes + 8)
-        ctypes.set_errno(77)
-        target = self._library.ns_bridge_build(ctypes.byref(measures), path, given, room, text)
-        assert ctypes.get_errno() == 77
-        assert (room[measures.pointers], text.raw[-8:]) == (canary, b"\xee" * 8), "written beyond the room"
-        assert [*given][:-1] == [*arguments], "the caller's own list was changed"
-        if target is None:
+        room, text = ffi.new("char *[]", bridge.pointers + 1), ffi.new("char[]", bridge.bytes + 8)
+        room[bridge.pointers] = canary = ffi.cast("char *", 0xEE)
+        ffi.buffer(text)[-8:] = b"\xee" * 8
+        before, ffi.errno = list(given), ERROR
+        target = lib.ns_bridge_build(bridge, path, given, room, text)
+        assert ffi.errno == ERROR
+        assert (room[bridge.pointers], ffi.buffer(text)[-8:]) == (canary, b"\xee" * 8), "written beyond the room"
+        assert list(given) == before, "the caller's own list was changed"
+        if target == ffi.NULL:
             return None
-        made = [*room]
-        return target, [word for word in made[: made.index(None)] if word is not None]
+        return ffi.string(target), [ffi.string(word) for word in list(room)[: list(room).index(ffi.NULL)]]
 
-
-def _vector(values: Sequence[bytes]) -> ctypes.Array[ctypes.c_char_p]:
-    return (ctypes.c_char_p * (len(values) + 1))(*values, None)
+    def _vector(self, values: Sequence[bytes]) -> tuple[Any, list[Any]]:
+        """A list of C, and what it points to."""
+        kept = [self._ffi.new("char[]", value) for value in values]
+        return self._ffi.new("char *[]", [*kept, self._ffi.NULL]), kept
