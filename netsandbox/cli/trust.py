@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
     if "help" in parsed.flags:
         return print_help(USAGE, OPTIONS)
     if "list" in parsed.flags:
-        put("\n".join(printable(path)[1:-1] for path in trusted_paths()))
+        put("\n".join(printable(path)[1:-1] for path in trusted_paths()) or "no file is trusted")
         return 0
     if parsed.command is not None or len(parsed.words) > 1:
         raise UsageError("trust takes one file; write `netsandbox trust FILE`")
@@ -53,8 +53,14 @@ def main(arguments: list[str]) -> int:
     if not paths:
         raise UsageError("this project has no .netsandbox.toml; write `netsandbox trust FILE` for another file")
     if "forget" in parsed.flags:
-        return 0 if sum(map(distrust, paths)) else 1
+        return min(map(_forget, paths))
     return max(_decide(path, asking="yes" not in parsed.flags) for path in paths)
+
+
+def _forget(path: str) -> int:
+    known = distrust(path)
+    put(f"{path} is trusted no longer" if known else f"{path} was not trusted")
+    return 0 if known else 1
 
 
 def _decide(path: str, *, asking: bool) -> int:

@@ -66,6 +66,12 @@ def test_trust_is_listed_and_taken_back(path: Path, capsys: pytest.CaptureFixtur
     assert command.main(["--forget"]) == 0
     assert not is_trusted(str(path), OPENS)
     assert command.main(["--forget"]) == 1
+    assert command.main(["--list"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{path} is trusted no longer",
+        f"{path} was not trusted",
+        "no file is trusted",
+    ]
 
 
 def test_a_file_with_a_mistake_is_not_trusted(path: Path) -> None:
