@@ -16,22 +16,18 @@ import time
 
 from netsandbox.audit.digest import digest
 from netsandbox.audit.places import state_home
-from netsandbox.configuration.settings import Settings
 from netsandbox.errors import NetsandboxError
-from netsandbox.file_rules import PathRule
 from netsandbox.kept_file import content
-from netsandbox.localhost.settings import LocalhostSettings
-from netsandbox.policy.patterns import DomainRule, parse_address
 from netsandbox.record import record
-from netsandbox.settings import Bounds
 from netsandbox.stamp import stamp
-from netsandbox.variables import Layer as VariableLayer
 from netsandbox.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
+
+    from netsandbox.configuration.settings import Settings
 
 MARK = (f"netsandbox configuration {__version__}", sys.hexversion)
 SIZE_LIMIT = 4 * 1024 * 1024
@@ -133,6 +129,14 @@ def encode(settings: Settings) -> dict[str, Any]:
 
 
 def decode(fields: dict[str, Any]) -> Settings:
+    """What has no settings needs none of these, and starts the session before it loads them."""
+    from netsandbox.configuration.settings import Settings
+    from netsandbox.file_rules import PathRule
+    from netsandbox.localhost.settings import LocalhostSettings
+    from netsandbox.policy.patterns import DomainRule, parse_address
+    from netsandbox.settings import Bounds
+    from netsandbox.variables import Layer as VariableLayer
+
     for name in ("allow_domains", "deny_domains"):
         fields[name] = tuple(
             DomainRule(text, origin, host, ports, apex=apex, below=below)

@@ -70,3 +70,5 @@ def test_a_warm_launch_loads_nothing_heavy(scene: Scene, files: list[str], words
     warm, second = imported(words)
     assert warm == found
     assert not second & HEAVY
+    assert not any(name.startswith(("netsandbox.registries", "netsandbox.profiles")) for name in second)
+    assert ("netsandbox.policy.patterns" in second) == (found != "None"), "without settings the session starts first"
