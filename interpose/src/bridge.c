@@ -130,7 +130,7 @@ static int look_at(struct found *found, const char *folder, size_t size, const c
 /* As the shell does it. A folder that is not absolute ends the search: which it is then is not known. */
 static int find(struct found *found, const char *list, const char *name, size_t length)
 {
-    if (name[0] == '/')
+    if (memchr(name, '/', length) != NULL)
         return look_at(found, NULL, 0, name, length);
     while (list != NULL && *list == '/') {
         size_t size = strcspn(list, ":");

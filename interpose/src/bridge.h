@@ -2,7 +2,7 @@
  * variable when they start, for their children too; one that they set later is passed on. So they are told to set it: a
  * shell by its command, env by its words. Whatever is not surely understood is left as it is.
  *
- * macOS only. On Linux tests define NS_BRIDGE, and the module for Python has it, which does so for a session's command. */
+ * macOS only. On Linux tests define NS_BRIDGE, and so does the module for Python, by which a session's command is told. */
 #ifndef NETSANDBOX_BRIDGE_H
 #define NETSANDBOX_BRIDGE_H
 

@@ -18,8 +18,8 @@ def introduction(strategy: str, window: Window, program: str, *, opens: bool, li
     if library and is_protected(program):
         lines.append(
             f"{program} is a program of the system: macOS starts it without the preload library, and what it starts"
-            " too, but for commands of a shell (-c) and of env; servers there have ports of the window only, and programs"
-            " there need the proxy variables"
+            " too, but for commands of a shell (-c) and of env; servers there have ports of the window only, and"
+            " programs there need the proxy variables"
         )
     return lines
 

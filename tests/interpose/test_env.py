@@ -61,6 +61,22 @@ def test_a_shell_behind_env_is_told_as_well(bridge: Bridge) -> None:
     assert made[1] == [b"env", PRELOAD, MAP, b"A=1", b"/bin/sh", b"-ec", command, b"zero"]
 
 
+@pytest.mark.attack(101)
+def test_a_program_that_would_be_killed_is_not_given_the_variables(
+    bridge: Bridge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "clang").write_bytes(bytes.fromhex("cffaedfe0c00000102000080") + bytes(20))
+    (tmp_path / "script").write_text("#!/usr/bin/env clang\n")
+    monkeypatch.chdir(tmp_path)
+    environment = [b"PATH=" + bytes(tmp_path)]
+    for mode, killed in ((0o755, True), (0o644, False)):
+        (tmp_path / "script").chmod(0o755)
+        (tmp_path / "clang").chmod(mode)
+        for name in (b"clang", b"./clang", bytes(tmp_path / "clang")):
+            assert (bridge.rewrite(ENV, [b"env", name, b"x"], environment) is None) is killed
+        assert (bridge.rewrite(bytes(tmp_path / "script"), [b"x"], environment) is None) is killed
+
+
 WORDS = st.lists(
     st.sampled_from([b"-i", b"-", b"-u", b"NOTHING", b"A=1", b"B=", b"--", b"printenv", b"echo", b"-x", b"a b"]),
     max_size=6,
