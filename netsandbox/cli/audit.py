@@ -21,7 +21,7 @@ from netsandbox.audit.sweep import sweep
 from netsandbox.audit.verify import verify
 from netsandbox.cli.help import print_help
 from netsandbox.cli.options import DOMAINS, FLAG, LOGS, VALUE, Option, Parsed, parse
-from netsandbox.cli.output import coloured
+from netsandbox.cli.output import coloured, fall_silent
 from netsandbox.errors import NetsandboxError, UsageError
 
 ACTIONS = ("tail", "show", "summary", "verify")
@@ -76,8 +76,7 @@ def main(argv: list[str]) -> int:
         print(f"netsandbox: {error}", file=sys.stderr)
         return error.status
     except BrokenPipeError:
-        # The reader of our output left; a second complaint at interpreter exit would be noise.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        fall_silent()
         return 0
     except KeyboardInterrupt:
         return 130

@@ -14,10 +14,14 @@ def put(text: str) -> None:
     try:
         print(text, flush=True)
     except BrokenPipeError:
-        # What is still buffered would complain once more at the interpreter's end.
-        silent = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
-        os.dup2(silent, 1)
-        os.close(silent)
+        fall_silent()
+
+
+def fall_silent() -> None:
+    """What is still buffered would complain once more at the interpreter's end."""
+    silent = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+    os.dup2(silent, 1)
+    os.close(silent)
 
 
 def coloured(stream: TextIO) -> bool:

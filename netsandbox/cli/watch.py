@@ -6,11 +6,12 @@ something new, so that `… --watch --json | while read` works; it ends when nob
 
 from __future__ import annotations
 
-import os
 import select
 import shutil
 import sys
 from collections.abc import Callable
+
+from netsandbox.cli.output import fall_silent
 
 HOME, CLEAR_LINE, CLEAR_BELOW, CLEAR = "\x1b[H", "\x1b[K", "\x1b[J", "\x1b[2J"
 INTERVAL = 1.0
@@ -31,7 +32,7 @@ def watch(look: Look, draw: Draw, interval: float = INTERVAL) -> int:
         if sys.stdout.isatty():
             print()  # the shell's prompt stands on a line of its own
     except BrokenPipeError:
-        _fall_silent()
+        fall_silent()
     return 0
 
 
@@ -64,10 +65,3 @@ def _wait(interval: float) -> None:
     poll.register(sys.stdout.fileno(), 0)
     if any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(interval * 1000)):
         raise BrokenPipeError
-
-
-def _fall_silent() -> None:
-    """What is still buffered would complain once more at the interpreter's end."""
-    silent = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
-    os.dup2(silent, 1)
-    os.close(silent)
