@@ -96,7 +96,7 @@ def _writing(files: FileRules) -> list[str]:
     if files.allow_write is None:
         return ["as you may; on a Mac the working and temporary folders"]
     listed = [f"{rule.path:<32} {'':<16} {rule.origin}" for rule in files.allow_write]
-    return ["the working folder, temporary folders and /dev alone, and", *listed] if listed else [ONLY]
+    return ["the working folder, temporary folders, /dev, and", *listed] if listed else [ONLY]
 
 
 def labelled(label: str, texts: Iterable[str]) -> list[str]:
