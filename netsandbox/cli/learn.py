@@ -21,6 +21,7 @@ from netsandbox.cli.help import print_help
 from netsandbox.cli.options import FLAG, PROFILES, Option, parse
 from netsandbox.cli.output import coloured
 from netsandbox.cli.policy_options import MODES, policy_of, read_config, settings_of
+from netsandbox.cli.question import is_yes
 from netsandbox.configuration.document import layer_of
 from netsandbox.configuration.toml_edit import missing, with_items, written
 from netsandbox.errors import UsageError
@@ -167,11 +168,7 @@ def _painted(line: str, *, colours: bool) -> str:
 
 
 def _agreed() -> bool:
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return False
-    sys.stderr.write("Write this? [y/N] ")
-    sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    return sys.stdin.isatty() and sys.stderr.isatty() and is_yes("Write this?")
 
 
 def _say(text: str) -> None:

@@ -7,6 +7,7 @@ import sys
 from netsandbox.cli.help import print_help
 from netsandbox.cli.options import FILES, FLAG, Option, parse
 from netsandbox.cli.output import put
+from netsandbox.cli.question import is_yes
 from netsandbox.configuration.document import layer_of, parsed, read
 from netsandbox.configuration.merging import merge
 from netsandbox.configuration.places import project_files
@@ -109,5 +110,4 @@ def _opened(path: str, data: bytes) -> Iterator[str]:
 def _agreed() -> bool:
     if not sys.stdin.isatty():
         raise UsageError("trust asks on a terminal; add --yes if you have read the file")
-    put("Let this file open these? [y/N] ")
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    return is_yes("Let this file open these?")
