@@ -6,12 +6,9 @@ from netsandbox.cli.help import print_help
 from netsandbox.cli.options import FLAG, Option, parse
 from netsandbox.cli.output import put
 from netsandbox.configuration.document import layer_of
-from netsandbox.configuration.places import project_folders
 from netsandbox.errors import UsageError
 from netsandbox.learning.project_text import ProjectText, place_for_project_file
-from netsandbox.profiles.detection import detected, own_rules
-from netsandbox.profiles.library import Library
-from netsandbox.profiles.shelf import own
+from netsandbox.profiles.detection import detected_here
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -99,7 +96,4 @@ def first_text(found: Mapping[str, str]) -> str:
 
 
 def _found() -> dict[str, str]:
-    library = Library()
-    found = detected(own_rules(own(), library), project_folders())
-    library.close()
-    return {name: file for name, file in found.items() if file.isascii() and file.isprintable()}
+    return {name: file for name, file in detected_here().items() if file.isascii() and file.isprintable()}

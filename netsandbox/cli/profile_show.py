@@ -124,5 +124,5 @@ def _row(each: Shelved, here: dict[str, str], library: Library) -> Row:
         except UsageError as error:  # a stranger's mistake hides nobody else's profiles
             about = f"cannot be used: {error}"
     else:
-        about = library.tables(each.name, each.path)[0].get("profile", {}).get("about", "")
+        about = library.itself(each).get("about", "")
     return Row(each.name, each.owner, here.get(each.name, ""), about, each.path)

@@ -29,15 +29,17 @@ def detected(rules: Mapping[str, Sequence[str]], folders: Iterable[str]) -> dict
 
 def own_rules(shelf: Mapping[str, Shelved], library: Library) -> dict[str, Sequence[str]]:
     """By which files each profile of *shelf* says that it is chosen."""
-    return {
-        each.name: library.tables(each.name, each.path)[0].get("profile", {}).get("detect", ())
-        for each in shelf.values()
-    }
+    return {each.name: library.itself(each).get("detect", ()) for each in shelf.values()}
+
+
+def detected_here() -> dict[str, str]:
+    """What the files of this project call for, as the profiles say themselves."""
+    library = Library()
+    found = detected(own_rules(own(), library), project_folders())
+    library.close()
+    return found
 
 
 def anything_here() -> bool:
-    """Whether any profile counts though nobody names one: for the path to exec, where mostly none does."""
-    library, shelf = Library(), own()
-    found = bool(detected(own_rules(shelf, library), project_folders()))
-    library.close()
-    return found or shelf[BASE].owner == YOURS
+    """Whether any profile counts though nobody names one."""
+    return bool(detected_here()) or own()[BASE].owner == YOURS

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from netsandbox.configuration.document import Lines
+    from netsandbox.profiles.shelf import Shelved
 
 _MARK = ("netsandbox profiles 2", sys.hexversion)
 _SIZE_LIMIT = 4 * 1024 * 1024
@@ -45,6 +46,11 @@ class Library:
             self._is_new = True
         self._used[path] = kept
         return kept[1], kept[2]
+
+    def itself(self, each: Shelved) -> dict[str, Any]:
+        """What a profile says about itself."""
+        told: dict[str, Any] = self.tables(each.name, each.path)[0].get("profile", {})
+        return told
 
     def close(self) -> None:
         """Kept in one step; where that is not possible, the files are read again."""

@@ -46,7 +46,7 @@ def _tools() -> Iterator[str]:
     """Of all profiles that the user or we have."""
     library, told = Library(), set()
     for each in own().values():
-        for tool in library.tables(each.name, each.path)[0].get("profile", {}).get("registries", ()):
+        for tool in library.itself(each).get("registries", ()):
             if tool not in told:
                 told.add(tool)
                 yield tool
