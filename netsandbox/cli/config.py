@@ -10,10 +10,11 @@ from netsandbox.cli.output import put
 from netsandbox.configuration.document import read_layer
 from netsandbox.configuration.effective import effective_layers
 from netsandbox.configuration.keys import KEYS
+from netsandbox.configuration.merging import merge
 from netsandbox.configuration.places import project_files, user_files
 from netsandbox.configuration.schema import schema
-from netsandbox.configuration.merging import merge
 from netsandbox.errors import UsageError
+from netsandbox.policy.names import printable
 from netsandbox.profiles.stack import Wanted, stacked
 
 TYPE_CHECKING = False
@@ -54,7 +55,9 @@ def main(arguments: list[str]) -> int:
         from netsandbox.cli.config_paths import act
 
         return act(verb, words)
-    if parsed.command is not None or verb not in ("show", "validate", "schema") or len(words) > (verb == "validate"):
+    if verb and verb not in WORDS:
+        raise UsageError(f"config takes a verb, and {printable(verb)} is none; use one of {', '.join(WORDS)}")
+    if parsed.command is not None or not verb or len(words) > (verb == "validate"):
         raise UsageError(f"config takes a verb; write `netsandbox config` and one of {', '.join(WORDS)}")
     if verb == "schema":
         put(json.dumps(schema(), indent=2))
@@ -88,8 +91,7 @@ def lines(merged: Merged, untrusted: Iterable[tuple[str, str]] = ()) -> list[str
         for name, value in said:
             shown += _written(name, keys[name].schema.get("type") == "array", value.items)
     for (table, name), value in merged.ignored:
-        origin = value.items[0][1] if value.items else ""
-        shown.append(f"# ignored until you run `netsandbox trust`: {table}.{name}  # {origin}")
+        shown.append(f"# ignored until you run `netsandbox trust`: {table}.{name}  # {value.origin}")
     for name, origin in untrusted:
         shown.append(f"# ignored until you run `netsandbox trust {origin.rpartition(':')[0]}`: {name}  # {origin}")
     return shown or ["# no file says anything; the defaults hold: nothing leaves"]

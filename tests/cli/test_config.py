@@ -87,3 +87,8 @@ def test_the_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 def test_other_words_are_an_error(words: list[str]) -> None:
     with pytest.raises(UsageError, match="config takes a verb"):
         command.main(words)
+
+
+def test_a_verb_that_is_none_is_named() -> None:
+    with pytest.raises(UsageError, match="'shw' is none; use one of show, validate"):
+        command.main(["shw"])
