@@ -3,7 +3,8 @@
 Reading is open but for secrets (`secret_places`) and what `deny_read` names. `allow_read` shows the secrets at or below
 its path; a `deny_read` wins over every `allow_read`. Once any `allow_write` was said, nothing else can be written but
 the working folder, the temporary folders and /dev. Paths are compared by whole names, after links were followed; a
-secret counts as lying where it leads and where it is named.
+secret counts as lying where it leads and where it is named. What is shown or opened has to be written as it is: a link
+that a command could have made opens nothing.
 """
 
 from __future__ import annotations
@@ -76,8 +77,9 @@ def outermost(paths: Iterable[str]) -> tuple[str, ...]:
 
 
 def is_lifted(secret: Place, allowed: Iterable[Place]) -> bool:
-    """Whether the user said that this secret may be read: it is one of *allowed*, or below one."""
-    return any(is_within(secret.name, place.name) or is_within(secret.real, place.real) for place in allowed)
+    """Whether the user said that this secret may be read: it is one of *allowed*, or below one, as they are written.
+    Where their links lead does not count: an earlier command may have made them."""
+    return any(is_within(secret.name, place.name) or is_within(secret.real, place.name) for place in allowed)
 
 
 def hidden(secrets: Iterable[Place], allowed: Iterable[Place], denied: Iterable[Place]) -> tuple[str, ...]:
@@ -112,6 +114,19 @@ def check_open(path: str, origin: str, closed: Iterable[str]) -> None:
             raise UsageError(
                 f"{origin} {path!a} is within {folder!a}, which a session does not see; use another folder, or show it"
                 f" with --allow-read {folder!a} unless a deny_read names it"
+            )
+
+
+def check_straight(place: Place, origin: str, links: Iterable[str], writable: Iterable[str]) -> None:
+    """An error for a path that leads out of *writable* by a link within it: an earlier command may have made that."""
+    known = tuple(writable)
+    if any(is_within(place.real, folder) for folder in known):
+        return
+    for link in links:
+        if any(is_within(link, folder) for folder in known):
+            raise UsageError(
+                f"{origin} {place.name!a} leads to {place.real!a} by the link {link!a}, which a command could have"
+                f" made; write {place.real!a} if you mean that"
             )
 
 

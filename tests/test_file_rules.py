@@ -14,6 +14,7 @@ from netsandbox.file_rules import (
     check_hidden,
     check_open,
     check_shown,
+    check_straight,
     check_writable,
     hidden,
     is_lifted,
@@ -57,7 +58,7 @@ def test_a_path_is_hidden_by_a_deny_or_by_a_secret_that_nobody_lifted(
 ) -> None:
     closed = any(below(path, place.real) for place in denied)
     for secret in secrets:
-        lifted = any(below(secret.name, place.name) or below(secret.real, place.real) for place in allowed)
+        lifted = any(below(secret.name, place.name) or below(secret.real, place.name) for place in allowed)
         closed = closed or (below(path, secret.real) and not lifted)
     assert any(is_within(path, place) for place in hidden(secrets, allowed, denied)) == closed
 
@@ -86,6 +87,25 @@ def test_more_allows_never_hide_more_and_no_allow_opens_a_deny(
 )
 def test_a_secret_is_shown_by_an_allow_at_it_or_above_it(allowed: str, lifted: bool) -> None:
     assert is_lifted(Place("/home/me/.ssh", "/data/keys"), at(allowed)) == lifted
+
+
+@pytest.mark.attack(146)
+@pytest.mark.parametrize("leads", ["/home/me/.ssh", "/home/me", "/data/keys"])
+def test_146_a_link_that_leads_to_a_secret_does_not_show_it(leads: str) -> None:
+    """An earlier command may have made it; the twin is the same path written out."""
+    secret = Place("/home/me/.ssh", "/data/keys")
+    assert not is_lifted(secret, [Place("/home/me/project/fixtures", leads)])
+    assert is_lifted(secret, [Place(leads, leads)])
+
+
+@pytest.mark.attack(146)
+def test_146_a_link_within_what_is_writable_leads_to_nothing_else() -> None:
+    place = Place("/work/build", "/home/me")
+    with pytest.raises(UsageError, match=r"^x: '/work/build' leads to '/home/me' by the link '/work/build'"):
+        check_straight(place, "x:", ["/work/build"], ["/work"])
+    check_straight(place, "x:", ["/work/build"], ["/work", "/home"])  # it is writable anyway
+    check_straight(place, "x:", ["/workshop"], ["/work"])  # no command that is confined made this link
+    check_straight(Place("/work/build", "/work/build"), "x:", [], ["/work"])
 
 
 def test_what_lies_in_a_hidden_secret_cannot_be_allowed_alone() -> None:

@@ -161,7 +161,7 @@ def _mounts(view: View) -> list[str]:
         "own /proc, /dev/shm and /dev/mqueue; /sys and the kernel's switches read-only",
         *(f"{_kind(ours)} {safe(theirs)}" for ours, theirs in view.files),
         f"covered    {HOST_LOCKS}, where it is",
-        *(f"kept       {safe(path)} (cannot be moved)" for path in view.pinned),
+        *(f"kept       {safe(path)} (cannot be moved)" for path in (*view.pinned, *view.links)),
         *(f"read-only  {safe(path)}" for path in view.read_only),
         *(f"hidden     {safe(path)}" for path in view.hidden),
         *(f"empty      {safe(path)}" for _, path in view.covered),

@@ -7,7 +7,7 @@ import sys
 
 from netsandbox.audit.places import home
 from netsandbox.errors import UsageError
-from netsandbox.file_rules import FileRules, is_within, path_rule
+from netsandbox.file_rules import FileRules, Place, is_lifted, is_within, path_rule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,10 +45,15 @@ def _working() -> str:
         raise UsageError("the working folder does not exist any more; change to one that does") from None
 
 
+def _written(path: str) -> Place:
+    plain = os.path.normpath(path)
+    return Place(plain, plain)
+
+
 def told_wide(files: FileRules) -> list[str]:
     """The user's word counts; but one word that shows every secret is worth a line."""
-    own = os.path.realpath(home())
-    wide = [rule for rule in files.allow_read if is_within(own, os.path.realpath(rule.path))]
+    own = Place(home(), os.path.realpath(home()))
+    wide = [rule for rule in files.allow_read if is_lifted(own, (_written(rule.path),))]
     return [
         f"{rule.origin}: {rule.path} shows the command every secret of your home; name what it needs instead"
         for rule in wide

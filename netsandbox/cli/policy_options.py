@@ -167,7 +167,7 @@ def settings_of(parsed: Parsed, file: Settings | None) -> RunSettings:
         audit_log=log or (file.audit_log if file else None),
         debug="debug" in parsed.flags,
         debug_log=os.path.abspath(parsed.values["debug-log"]) if parsed.values.get("debug-log") else None,
-        configs=tuple(os.path.realpath(path) for path in file.kept) if file else (),
+        configs=tuple(os.path.abspath(path) for path in file.kept) if file else (),
         switches=_switches(parsed, file),
         raw=file.raw if file else (),
         name=_name(parsed, file),

@@ -17,6 +17,7 @@ from netsandbox.file_rules import (
     check_hidden,
     check_open,
     check_shown,
+    check_straight,
     check_writable,
     hidden,
     is_lifted,
@@ -46,6 +47,7 @@ class FileView:
     writable: tuple[str, ...] | None = None
     missing: tuple[PathRule, ...] = ()
     disks: tuple[str, ...] = ()  # devices that are not to be reached
+    links: tuple[str, ...] = ()  # that lead to what is hidden
 
 
 def file_view(rules: FileRules, environment: Mapping[bytes, bytes]) -> FileView:
@@ -63,12 +65,13 @@ def file_view(rules: FileRules, environment: Mapping[bytes, bytes]) -> FileView:
     if working is not None:
         check_open(working, "the working folder", closed)
     writable = _writable(rules.allow_write, working, environment, missing, closed)
-    return FileView(folders, files, writable, tuple(missing), _disks())
+    links = tuple(dict.fromkeys(link for place in (*secrets, *denied) for link in _links(place)))
+    return FileView(folders, files, writable, tuple(missing), _disks(), links)
 
 
 def lifted_secrets(rules: FileRules) -> list[str]:
     """The secrets of this user that the command may read."""
-    shown = [Place(rule.path, os.path.realpath(rule.path)) for rule in rules.allow_read]
+    shown = [_settled(rule.path) for rule in rules.allow_read]
     return [secret.name for secret in _secrets(_working()) if is_lifted(secret, shown)] if shown else []
 
 
@@ -88,7 +91,22 @@ def _place(rule: PathRule, missing: list[PathRule]) -> Place | None:
     if _mode(rule.path) is None:
         missing.append(rule)
         return None
-    return Place(rule.path, os.path.realpath(rule.path))
+    return _settled(rule.path)
+
+
+def _settled(path: str) -> Place:
+    """*path* without `..` where no link stands before it."""
+    real = os.path.realpath(path)
+    plain = os.path.normpath(path)
+    return Place(plain if os.path.realpath(plain) == real else path, real)
+
+
+def _links(place: Place) -> tuple[str, ...]:
+    if place.name == place.real:
+        return ()
+    from netsandbox.linux.links import links_on
+
+    return links_on(place.name)
 
 
 def _mode(path: str) -> int | None:
@@ -158,16 +176,20 @@ def _writable(
 ) -> tuple[str, ...] | None:
     if said is None:
         return None
+    usual = [path for path in (working, *KEPT, *TEMPORARY) if path is not None and _mode(path) is not None]
+    found = [os.path.realpath(path) for path in usual]
     named = os.fsdecode(environment.get(b"TMPDIR", b""))
-    usual = [working, *KEPT, *TEMPORARY, named if named.startswith("/") else None]
-    found = [os.path.realpath(path) for path in usual if path is not None and _mode(path) is not None]
+    wanted = [("TMPDIR:", _settled(named))] if named.startswith("/") and _mode(named) is not None else []
     for rule in said:
         if rule.folder:
             _make(rule.path)
         place = _place(rule, missing)
-        if place is None:
-            continue
-        check_open(place.real, f"{rule.origin}:", closed)
+        if place is not None:
+            check_open(place.real, f"{rule.origin}:", closed)
+            wanted.append((f"{rule.origin}:", place))
+    straight = (*found, *(place.real for _, place in wanted if place.name == place.real))
+    for origin, place in wanted:
+        check_straight(place, origin, _links(place), straight)
         found.append(place.real)
     return check_writable(outermost(path for path in found if not any(is_within(path, other) for other in closed)))
 

@@ -114,6 +114,7 @@ class View:
     pinned: tuple[str, ...] = ()  # folders that cannot be moved or removed, a folder before those that it holds
     covered: tuple[tuple[str, str], ...] = ()  # (an empty file of ours, the file that appears so)
     writable: tuple[str, ...] | None = None  # where alone may be written; None: writing is as open as outside
+    links: tuple[str, ...] = ()  # symbolic links that cannot be exchanged
 
 
 def build(view: View, filter_program: bytes, extra: tuple[Door, ...] = ()) -> bytes:
@@ -121,6 +122,7 @@ def build(view: View, filter_program: bytes, extra: tuple[Door, ...] = ()) -> by
     steps = [_step(b"I", _numbers(view.uid, view.gid))]
     # A mount point cannot be renamed. First, so that what follows lies on the mount that is seen.
     steps += [_mount(BIND, path, path) for path in view.pinned]
+    steps += [_step(b"L", _texts(path)) for path in view.links]
     steps.append(_mount(0, "proc", "/proc", "proc"))
     for path in ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"):
         steps.append(_mount(BIND | READ_ONLY | OPTIONAL, path, path))

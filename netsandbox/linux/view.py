@@ -25,11 +25,14 @@ def session_view(
     """*state* and *logs*, a folder of logs, are hidden; our own code and what is *protected* (a log, a configuration)
     cannot be written; the second file of each pair in *covers* is the first one inside (INV-8). *rules* are the user's.
 
-    Nor can the folders on the way be moved, or a forged log could be put where the true one is looked for (attack 149).
+    Nor can the folders on the way be moved, or the links on it be exchanged: a forged log could be put where the true
+    one is looked for (attack 149).
     """
-    read_only = packages() + [path for path in protected if path is not None]
+    kept = [path for path in protected if path is not None]
+    read_only = packages() + kept
     hidden = [path for path in (state, logs) if path is not None and os.path.isdir(path)]
     files = rules.files if rules else ()
+    links = _links(rules.links if rules else (), *hidden, *kept)
     hidden += rules.folders if rules else ()
     return View(
         uid=os.geteuid(),
@@ -42,18 +45,30 @@ def session_view(
         ),
         hidden=tuple(hidden),
         read_only=tuple(read_only),
-        pinned=_folders_above(*hidden, *files, *(path for path in protected if path is not None)),
+        pinned=_folders_above(*hidden, *files, *kept, links=links),
+        links=links,
         covered=tuple((os.path.join(FILES, "nothing"), path) for path in files),
         writable=rules.writable if rules else None,
     )
 
 
-def _folders_above(*paths: str) -> tuple[str, ...]:
-    """Folders over *paths* that the user could move, a folder before those in it: were one moved, the next session
-    would not find what it has to hide or protect."""
+def _links(known: tuple[str, ...], *paths: str) -> tuple[str, ...]:
+    """*known* ones and those on the way to *paths*, as far as the user could exchange them."""
+    found = dict.fromkeys(known)
+    for path in map(os.path.abspath, paths):
+        if os.path.realpath(path) != path:
+            from netsandbox.linux.links import links_on
+
+            found.update(dict.fromkeys(links_on(path)))
+    return tuple(link for link in found if os.access(os.path.dirname(link), os.W_OK))
+
+
+def _folders_above(*paths: str, links: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Folders over *paths* and *links* that the user could move, a folder before those in it: were one moved, the next
+    session would not find what it has to hide or protect."""
     found: set[str] = set()
-    for path in paths:
-        folder = os.path.dirname(os.path.realpath(path))
+    for lowest in (*(os.path.dirname(os.path.realpath(path)) for path in paths), *map(os.path.dirname, links)):
+        folder = lowest
         while folder != "/":
             above = os.path.dirname(folder)
             if os.access(above, os.W_OK):

@@ -109,6 +109,17 @@ static void mount_step(struct reader *reader)
         fail(target);
 }
 
+/* A symbolic link laid over itself: it leads where it led, and as a mount point it can be neither removed nor renamed. */
+static void link_step(struct reader *reader)
+{
+    const char *path = text(reader);
+    int tree = (int)syscall(SYS_open_tree, AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
+
+    if (tree < 0 || syscall(SYS_move_mount, tree, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+        fail(path);
+    close(tree);
+}
+
 #define MOST_WRITABLE 512 /* netsandbox/file_rules.py knows this number */
 
 /* Opened by the name that the supervisor resolved; a link on the way was put there since, and is not followed. */
@@ -223,6 +234,9 @@ static void step(unsigned char operation, struct reader *reader, struct door *do
         break;
     case 'M':
         mount_step(reader);
+        break;
+    case 'L':
+        link_step(reader);
         break;
     case 'W':
         writable_step(reader);

@@ -3,6 +3,7 @@
  *
  *   I  identity   u32 uid, u32 gid                       write the id maps of the new user namespace
  *   M  mount      u32 flags, source, target, type, data   flags below
+ *   L  link       path                                   the symbolic link can no longer be removed or renamed
  *   W  writable   paths                                  everything becomes read-only but these, as they are now
  *   K  netlink    u32 protocol, u32 acks, messages       send, and wait for every acknowledgement
  *   D  door       u32 family, type, port, loopback, backlog   make a socket; its options follow as O steps before it binds

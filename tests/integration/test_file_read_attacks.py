@@ -109,6 +109,27 @@ def test_149_nothing_is_shown_by_the_next_session_after_folders_were_moved(netsa
     assert (home / ".config" / "op" / "config").read_text() == CANARY
 
 
+@pytest.mark.attack(149)
+def test_149_nothing_is_shown_by_the_next_session_after_a_link_was_removed(netsandbox: Any) -> None:
+    """A secret that lies elsewhere, as those who keep their settings in a repository have it."""
+    home = netsandbox.home()
+    place = put(home, home.path / "dotfiles" / "aws" / "credentials", CANARY)
+    (home.path / ".aws").symlink_to("dotfiles/aws")
+    os.chown(home.path / ".aws", home.identity.uid, home.identity.gid, follow_symlinks=False)
+    seen = netsandbox("run", "--", "sh", "-c", "cd; rm .aws; mv .aws x; ls .aws")
+    assert (seen.stdout, seen.stderr.count("busy")) == ("", 2)
+    assert CANARY not in netsandbox("run", "--", "cat", place).stdout
+    assert CANARY in netsandbox("run", "--allow-read", "~/.aws", "--", "cat", place).stdout
+
+
+@pytest.mark.attack(146)
+def test_146_a_link_that_an_earlier_command_made_shows_no_secret(netsandbox: Any, secret: Path) -> None:
+    home = netsandbox.home()
+    netsandbox("run", "--", "sh", "-c", "ln -s ~ fixtures")
+    assert CANARY not in netsandbox("run", "--allow-read", "fixtures", "--", "cat", secret).stdout
+    assert CANARY in netsandbox("run", "--allow-read", home.path, "--", "cat", secret).stdout
+
+
 @pytest.mark.attack(153)
 def test_153_what_the_user_denies_is_hidden_whatever_allows_it(netsandbox: Any) -> None:
     home = netsandbox.home()

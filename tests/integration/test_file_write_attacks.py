@@ -302,7 +302,11 @@ def test_146_a_link_in_the_project_does_not_widen_it(netsandbox: Any, outside: P
     assert (tried.out["first"], tried.out["swap"]) == ("EROFS", None)
     assert not (forbidden / "new").exists()
     (home.work / "build").symlink_to(forbidden)
-    assert attack(netsandbox, ["--allow-write", "build"], script).out["first"] is None  # the user's word
+    run = netsandbox("run", "--allow-write", "build", "--", "touch", "build/new")
+    assert run.returncode == 2, "an earlier command may have made the link"
+    assert "which a command could have made" in run.stderr
+    assert not (forbidden / "new").exists()
+    assert attack(netsandbox, ["--allow-write", str(forbidden)], script).out["first"] is None  # the user's word
 
 
 @pytest.mark.attack(151)

@@ -71,6 +71,45 @@ def test_a_secret_that_is_a_link_is_hidden_where_it_leads(home: Path, tmp_path: 
         assert str(tmp_path / "keys") not in file_view(FileRules(allow_read=rules(path)), {}).folders
 
 
+@pytest.mark.attack(146)
+def test_146_what_an_allow_leads_to_by_a_link_stays_hidden(home: Path) -> None:
+    """A command of an earlier session may have put the link where the user allows a folder of the project."""
+    (home / "project" / "fixtures").symlink_to(home)
+    assert file_view(FileRules(allow_read=rules(home / "project" / "fixtures")), {}).folders == (str(home / ".ssh"),)
+    above = f"{home}/project/../.ssh"
+    assert file_view(FileRules(allow_read=rules(above)), {}).folders == ()
+
+
+@pytest.mark.attack(149)
+def test_149_links_that_lead_to_what_is_hidden_are_told(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "keys").mkdir()
+    (home / "dotfiles").symlink_to(tmp_path)
+    (home / ".gnupg").symlink_to("dotfiles/keys")
+    (home / "project" / "private").symlink_to(tmp_path / "keys")
+    found = file_view(FileRules(deny_read=rules(home / "project" / "private")), {}).links
+    assert set(found) == {str(home / name) for name in (".gnupg", "dotfiles", "project/private")}
+
+
+@pytest.mark.attack(146)
+@pytest.mark.parametrize("said", ["rule", "variable"])
+def test_146_a_link_in_the_project_leads_writing_nowhere_else(
+    home: Path, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    monkeypatch.setattr(module, "TEMPORARY", ())
+    build = home / "project" / "build"
+    build.symlink_to(home)
+    environment = {b"TMPDIR": os.fsencode(build)} if said == "variable" else {}
+    wanted = FileRules(allow_write=rules(build) if said == "rule" else ())
+    with pytest.raises(UsageError, match="which a command could have made"):
+        file_view(wanted, environment)
+    build.unlink()
+    build.mkdir()
+    assert file_view(wanted, environment).writable is not None
+    assert str(home) in (
+        file_view(FileRules(allow_write=rules(home)), {}).writable or ()
+    )  # written out: the user's word
+
+
 def test_a_secret_is_hidden_where_a_variable_moved_it(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

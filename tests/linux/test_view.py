@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from netsandbox.linux import view
 from netsandbox.linux.file_view import FileView
 
@@ -66,6 +68,17 @@ def test_every_component_is_out_of_reach(tmp_path: Path) -> None:
     for module in (netsandbox_interpose, netsandbox_portmap):
         assert module.__file__ is not None
         assert str(Path(module.__file__).parent) in read_only
+
+
+@pytest.mark.attack(149)
+def test_149_links_to_what_is_kept_stay_with_the_folders_above_them(tmp_path: Path) -> None:
+    for name in ("real/state", "links/deep"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "links" / "deep" / "home").symlink_to(tmp_path / "real")
+    found = view.session_view(str(tmp_path / "links" / "deep" / "home" / "state"), None)
+    assert found.links == (str(tmp_path / "links" / "deep" / "home"),)
+    assert {str(tmp_path / "links" / "deep"), str(tmp_path / "real")} <= set(found.pinned)
+    assert view.session_view(str(tmp_path / "real" / "state"), None).links == ()
 
 
 def test_what_the_rules_hide_is_covered_and_the_folders_above_it_are_pinned(tmp_path: Path) -> None:

@@ -1,0 +1,52 @@
+"""The links on the way to a path, on a real disk."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from netsandbox.errors import HostError
+from netsandbox.linux.links import MOST, links_on
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Path:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "short").symlink_to("a")
+    (tmp_path / "a" / "up").symlink_to("../short/b")
+    (tmp_path / "whole").symlink_to(tmp_path / "a" / "up")
+    (tmp_path / "lost").symlink_to("nowhere/x")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("path", "links"),
+    [
+        ("a/b", []),
+        ("absent/x", []),
+        ("short/b", ["short"]),
+        ("short/../short/b", ["short"]),
+        ("a/./up/x", ["a/up", "short"]),
+        ("whole", ["whole", "a/up", "short"]),
+        ("lost", ["lost"]),
+    ],
+)
+def test_each_link_is_named_by_where_it_lies(disk: Path, path: str, links: list[str]) -> None:
+    assert links_on(f"{disk}/{path}") == tuple(str(disk / link) for link in links)
+
+
+def test_links_without_end_are_an_error(tmp_path: Path) -> None:
+    (tmp_path / "round").symlink_to("round")
+    with pytest.raises(HostError, match=f"more than {MOST} links"):
+        links_on(str(tmp_path / "round"))
+
+
+@given(st.lists(st.sampled_from(("etc", "bin", "proc", "self", "..", ".", "", "x")), max_size=8))
+def test_a_path_without_links_is_its_own_real_path(names: list[str]) -> None:
+    path = "/" + "/".join(names)
+    if not links_on(path):
+        assert os.path.realpath(path) == os.path.normpath("/" + path.lstrip("/"))
