@@ -18,11 +18,11 @@ ABOUT = {  # each command, in a few words
     "ports": "list where their servers are reached from here",
     "open": "show a session's server in the browser",
     "stop": "end sessions",
-    "explain": "say whether a host would be let through, and why",
+    "explain": "say what holds here and why: for a host, a past denial, or all of it",
     "audit": "read the log: tail, show, summary, verify",
     "doctor": "check this machine and prove the jail on it",
-    "profile": "look for mistakes in a macOS Seatbelt profile",
-    "config": "show what your configuration files say together, and check them",
+    "profile": "list and show the profiles that run takes, and find mistakes in Seatbelt rules",
+    "config": "show and check what your configuration files say together, and list paths to write",
     "trust": "let the configuration of a project open what it asks for",
     "init": "write a configuration file for this project",
     "learn": "run a command online, and propose the rules that it needs",
@@ -35,7 +35,7 @@ usage: netsandbox COMMAND …
 Run a command so that it reaches only the names it is allowed, with a record of every attempt.
 
   netsandbox run --allow-domain example.com -- curl https://example.com/
-  netsandbox run --allow-domain "$(npm config get registry)" -- npm install
+  netsandbox run -- npm install        (in a project: the registry that your npm uses is let through by itself)
 
 commands:
 {_COMMANDS}
