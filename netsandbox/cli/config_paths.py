@@ -6,6 +6,7 @@ import os
 import sys
 
 from netsandbox.audit.places import home
+from netsandbox.audit.tame import safe
 from netsandbox.cli.output import put
 from netsandbox.configuration.document import read
 from netsandbox.configuration.effective import effective_layers
@@ -141,4 +142,4 @@ def _listed(here: str, file: str) -> list[str]:
 
 def _paths(layer: Layer | None) -> list[str]:
     said = layer.values.get(WRITES) if layer is not None else None
-    return [f"  {item}" for item, _ in said.items] if said is not None and said.items else ["  (none)"]
+    return [f"  {safe(item)}" for item, _ in said.items] if said is not None and said.items else ["  (none)"]

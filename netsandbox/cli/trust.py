@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from netsandbox.audit.tame import safe
 from netsandbox.cli.help import print_help
 from netsandbox.cli.options import FILES, FLAG, Option, parse
 from netsandbox.cli.output import put
@@ -60,7 +61,7 @@ def main(arguments: list[str]) -> int:
 
 def _forget(path: str) -> int:
     known = distrust(path)
-    put(f"{path} is trusted no longer" if known else f"{path} was not trusted")
+    put(f"{safe(path)} is trusted no longer" if known else f"{safe(path)} was not trusted")
     return 0 if known else 1
 
 
@@ -72,16 +73,16 @@ def _decide(path: str, *, asking: bool) -> int:
     if stamp(path, {}) != then:
         raise UsageError(f"{path} changed while it was looked at, so it is not trusted; end what writes it")
     if is_trusted(path, data):
-        put(f"{path} is trusted already")
+        put(f"{safe(path)} is trusted already")
         return 0
     if not opened:
-        put(f"{path} opens nothing, so it needs no trust")
+        put(f"{safe(path)} opens nothing, so it needs no trust")
         return 0
-    put("\n".join(opened))
+    put("\n".join(map(safe, opened)))
     if asking and not _agreed():
         return 1
     trust(path, data)
-    put(f"{path} is trusted as it is now")
+    put(f"{safe(path)} is trusted as it is now")
     return 0
 
 
@@ -104,7 +105,7 @@ def _opened(path: str, data: bytes) -> Iterator[str]:
         layer = layer_of(path, data, trusted=False)
     for (table, name), said in merge([layer]).ignored:
         for item, origin in said.items:
-            yield f"{origin}: {table}.{name}: {printable(str(item))}"
+            yield f"{origin}: {table}.{name}: {str(item)!a}"  # whole: what is cut off could be the worst of it
 
 
 def _agreed() -> bool:

@@ -38,6 +38,28 @@ def test_what_it_opens_is_shown_before_it_is_trusted(path: Path, capsys: pytest.
     assert capsys.readouterr().out == f"{path} is trusted already\n"
 
 
+def test_a_long_value_is_shown_to_its_end(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is said yes to must not stand behind what is shown."""
+    path.write_text(f"[shell]\nset_env = {{ ABOUT = '{'harmless ' * 200}', BASH_ENV = '/tmp/\u202eevil' }}\n")
+    assert command.main(["--yes"]) == 0
+    assert "'BASH_ENV': '/tmp/\\u202eevil'" in capsys.readouterr().out.replace("\\\\", "\\")
+
+
+def test_the_name_of_a_folder_is_nothing_that_a_terminal_obeys(
+    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """172: a command that made the folder could write over what is asked about."""
+    folder = path.parent / "a\x1b[2Jb\nc"
+    folder.mkdir()
+    (folder / path.name).write_bytes(OPENS)
+    monkeypatch.chdir(folder)
+    for arguments in (["--yes"], [], ["--forget"], ["--forget"]):
+        command.main(arguments)
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown
+    assert len(shown.splitlines()) == 5
+
+
 @pytest.mark.parametrize(("answer", "status"), [("y\n", 0), ("Yes\n", 0), ("n\n", 1), ("\n", 1), ("", 1), ("yep\n", 1)])
 def test_on_a_terminal_the_user_is_asked(path: Path, monkeypatch: pytest.MonkeyPatch, answer: str, status: int) -> None:
     monkeypatch.setattr("sys.stdin", Terminal(answer))
