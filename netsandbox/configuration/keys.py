@@ -1,6 +1,6 @@
 """Every key that a file may have: what reads it, how layers of it are joined, and who may say it.
 
-The one table behind reading, merging, trust, the JSON Schema and the tables of docs/configuration.md.
+The one table behind reading, merging, trust and the JSON Schema; docs/cli.md has a row for each.
 """
 
 from __future__ import annotations

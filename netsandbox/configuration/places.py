@@ -23,15 +23,23 @@ def config_home() -> str:
     return os.path.join(base if base.startswith("/") else os.path.join(home(), ".config"), "netsandbox")
 
 
-def made_config_home() -> str | None:
-    """The same, made if need be: where it is missing a command could make it, with a file that allows more the next
-    time (INV-8). None if it cannot be made, by whoever runs as this user."""
-    folder = config_home()
+def config_folders() -> tuple[str, ...]:
+    """The same, and the folders in it that are links: what a command put where they lead would count (INV-8)."""
+    return (config_home(), *(path for path in (profile_folder(), _lists()) if os.path.islink(path)))
+
+
+def made_config_folders() -> tuple[str, ...]:
+    """The same, made if need be: where one is missing a command could make it, with a file that allows more the next
+    time (INV-8). Without those that cannot be made, by whoever runs as this user."""
+    return tuple(folder for folder in config_folders() if _is_made(folder))
+
+
+def _is_made(folder: str) -> bool:
     try:
-        os.makedirs(folder, 0o700, exist_ok=True)
+        os.makedirs(os.path.realpath(folder), 0o700, exist_ok=True)
     except OSError:
-        return None
-    return folder
+        return False
+    return True
 
 
 def user_file() -> str | None:
@@ -71,11 +79,6 @@ def project_files() -> tuple[str, ...]:
         if found:
             return found
     return ()
-
-
-def project_file() -> str | None:
-    """Our own among them."""
-    return next((path for path in project_files() if os.path.basename(path) == PROJECT_FILE), None)
 
 
 def folder_of(path: str) -> str:
