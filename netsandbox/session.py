@@ -12,7 +12,7 @@ import sys
 import time
 
 from netsandbox.audit.places import log_path, new_session_id, session_dir, session_state_home
-from netsandbox.configuration.places import made_config_home
+from netsandbox.configuration.places import made_config_folders
 from netsandbox.environment import session_environment
 from netsandbox.errors import HostError, UsageError
 from netsandbox.linux import launch, plan, seccomp
@@ -156,7 +156,7 @@ class Session:
         view = session_view(
             state,
             placed,
-            made_config_home(),
+            *made_config_folders(),
             *self.settings.configs,
             self.settings.debug_log,
             logs=logs,

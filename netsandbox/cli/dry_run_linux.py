@@ -13,7 +13,7 @@ from netsandbox.audit.places import log_path, sessions_dir, state_home
 from netsandbox.audit.tame import safe
 from netsandbox.cli.policy_options import withheld_names
 from netsandbox.cli.policy_text import labelled, policy_lines
-from netsandbox.configuration.places import config_home
+from netsandbox.configuration.places import config_folders
 from netsandbox.environment import session_environment
 from netsandbox.linux import plan, ports, seccomp
 from netsandbox.linux.file_view import file_view
@@ -87,7 +87,7 @@ def _view(settings: RunSettings, log: str, outer: Mapping[bytes, bytes]) -> View
     view = session_view(
         state_home(),
         log if placed else None,
-        config_home(),
+        *config_folders(),
         *settings.configs,
         settings.debug_log,
         logs=os.path.dirname(log) if settings.audit_log and not placed else None,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from netsandbox.audit.places import state_home
-from netsandbox.configuration.places import config_home
+from netsandbox.configuration.places import config_folders
 from netsandbox.errors import UsageError
 from netsandbox.file_rules import is_within
 from netsandbox.linux.view import packages
@@ -80,7 +80,7 @@ def profile_text(
         shown=_shown(files),
         write=_paths(files.allow_write or ()),
         deny=_paths(files.deny_read),
-        protect=(config_home(),),
+        protect=config_folders(),
         executables=(*programs(command, _text(environment, b"PATH")), *runs, *_paths(files.allow_execute)),
         terminal=_terminal(stdin),
         own=_own(settings, log, port_map),

@@ -10,7 +10,7 @@ import os
 import time
 
 from netsandbox.audit.places import session_state_home
-from netsandbox.configuration.places import made_config_home
+from netsandbox.configuration.places import made_config_folders
 from netsandbox.environment import session_environment
 from netsandbox.errors import NetsandboxError
 from netsandbox.linux.stdio import check_stdio
@@ -64,7 +64,7 @@ class MacSession:
         check_places(self._way, os.fsdecode(environment.get(b"HOME", b"")))
         local = self._local_settings(Notices(stdio[2]))
         decided = policy()
-        made_config_home()  # a folder that is missing could be made in other letters, which most disks take for these
+        made_config_folders()  # one that is missing could be made in other letters, which most disks take for these
         reservation = MacReservation(
             local, session_state_home(), self._owner.id, opens=has_door(decided), library=self._host.library
         )

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from netsandbox.configuration.places import (
+    config_folders,
     config_home,
     folder_of,
     is_list,
     list_file,
-    made_config_home,
+    made_config_folders,
     project_file,
     project_files,
     trust_folder,
@@ -30,21 +31,33 @@ def test_the_home_is_xdgs(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_home_is_made_for_the_user_alone(homes: Path) -> None:
-    made = made_config_home()
-    assert made == config_home()
-    assert os.stat(made).st_mode & 0o777 == 0o700
-    assert made_config_home() == made
+    made = made_config_folders()
+    assert made == (config_home(),)
+    assert os.stat(*made).st_mode & 0o777 == 0o700
+    assert made_config_folders() == made
 
 
-def test_a_home_that_cannot_be_made_is_none(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_home_that_cannot_be_made_is_left_out(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (homes / "taken").write_text("")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(homes / "taken"))
-    assert made_config_home() is None
+    assert made_config_folders() == ()
+
+
+def test_folders_of_the_home_that_are_links_are_made_where_they_lead(homes: Path) -> None:
+    """INV-8: what a command put there would count."""
+    (home,) = made_config_folders()
+    Path(home, "projects").mkdir()
+    Path(home, "profiles").symlink_to(homes / "dotfiles")
+    assert made_config_folders() == config_folders() == (home, f"{home}/profiles")
+    assert (homes / "dotfiles").is_dir()
+    Path(home, "profiles").unlink()
+    Path(home, "profiles").symlink_to(Path(home, "profiles", "round"))
+    assert home in made_config_folders()
 
 
 def test_the_users_file_is_there_or_not(homes: Path) -> None:
     assert user_file() is None
-    made_config_home()
+    made_config_folders()
     Path(config_home(), "config.toml").symlink_to("nowhere")
     assert user_file() == str(Path(config_home(), "config.toml")), "a broken link is a mistake to be told, not nothing"
 

@@ -59,6 +59,30 @@ def test_a_command_writes_no_configuration_that_counts(netsandbox: Any, before: 
 
 
 @pytest.mark.ordinary_user
+@pytest.mark.parametrize("link", ["", "netsandbox", "netsandbox/profiles"])
+def test_149_a_command_forges_no_profile_where_the_configuration_is_kept_elsewhere(netsandbox: Any, link: str) -> None:
+    """Those who keep their settings in a repository of their own have a link in one of these places."""
+    home = netsandbox.home()
+    place, kept = home.path / "config" / link, home.path / "dotfiles"
+    if not link:
+        place.rmdir()
+    kept.mkdir()
+    place.parent.mkdir(exist_ok=True)
+    place.symlink_to(kept)
+    for path in (kept, place, place.parent):
+        os.chown(path, home.identity.uid, home.identity.gid, follow_symlinks=False)
+    profiles = home.path / "config" / "netsandbox" / "profiles"
+    rules = '[network]\\nmode = "online"\\n'
+    forge = f"cd {home.path}; mkdir -p {profiles}; printf '{rules}' > {profiles}/base.toml"
+    again = f"{forge}; rm {place}; mv {place} x; {forge}"
+    netsandbox("run", "--", "sh", "-c", again)
+    assert netsandbox("explain", "example.test").returncode == 1
+    profiles.mkdir(parents=True, exist_ok=True)
+    (profiles / "base.toml").write_text('[network]\nmode = "online"\n')
+    assert netsandbox("explain", "example.test").returncode == 0, "the twin: what the user writes there counts"
+
+
+@pytest.mark.ordinary_user
 def test_what_was_trusted_is_not_trusted_once_a_command_has_changed_it(netsandbox: Any) -> None:
     file = netsandbox.home().work / ".netsandbox.toml"
     file.write_text('[network]\nallow_domains = ["a.test"]\n')
