@@ -150,6 +150,13 @@ def test_verbose_says_what_is_allowed_and_where_the_log_is(netsandbox: Any) -> N
     assert all(line.startswith("netsandbox: ") for line in run.stderr.splitlines())
 
 
+def test_verbose_calls_no_rule_open_that_the_mode_closes(netsandbox: Any, tmp_path: Path) -> None:
+    (tmp_path / "rules.toml").write_text('[network]\nallow_domains = ["allowed.test"]\n')
+    words = ("-v", "--config", str(tmp_path / "rules.toml"))
+    assert "mode offline, allowed: nothing\n" in netsandbox("run", "offline", *words, "--", "true").stderr
+    assert "mode filtered, allowed: allowed.test\n" in netsandbox("run", *words, "--", "true").stderr
+
+
 def test_verbose_names_the_session_that_was_named_and_no_ports_where_none_are_shown(netsandbox: Any) -> None:
     run = netsandbox("run", "-v", "--name", "shop", "--", "true")
     assert "session shop, `netsandbox ps` shows its window, `netsandbox ports shop` where" in run.stderr
