@@ -62,6 +62,7 @@ def interpreter_in(head: bytes) -> str:
 
 def _is_sound(path: str, *, with_folders: bool) -> bool:
     try:
+        os.stat(path)  # it is there
         steps = list(_steps(os.path.abspath(path)))
         if not any(_is_writable(step) for step in steps):
             return True

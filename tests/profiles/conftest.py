@@ -10,7 +10,8 @@ import pytest
 class Scene:
     """Where everything is."""
 
-    def __init__(self, base: Path) -> None:
+    def __init__(self, base: Path, request: pytest.FixtureRequest) -> None:
+        self._request = request
         self.home, self.project, self.bin = base / "home", base / "home" / "project", base / "bin"
         self.own = base / "config" / "netsandbox" / "profiles"
         self.state = base / "state" / "netsandbox"
@@ -35,14 +36,16 @@ class Scene:
         return path
 
     def tool(self, name: str, script: str) -> None:
+        """Asked, it runs in a session."""
+        self._request.getfixturevalue("user_namespaces")
         path = self.bin / name
         path.write_text(f"#!/bin/sh\n{script}\n", "utf-8")
         path.chmod(0o755)
 
 
 @pytest.fixture
-def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
-    made = Scene(tmp_path)
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Scene:
+    made = Scene(tmp_path, request)
     monkeypatch.setenv("HOME", str(made.home))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))

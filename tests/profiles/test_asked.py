@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from netsandbox.configuration.trust import trust
+from netsandbox.audit.places import session_state_home
+from netsandbox.configuration.trust import distrust, trust
 from netsandbox.profiles import asked as module
 from netsandbox.profiles.asked import PLACE, SHOWN, Asked, asked, project_registries
+from netsandbox.profiles.project_word import asked_by, registries_of
 from netsandbox.registries import cache
 from tests.profiles.conftest import Scene
 
@@ -37,6 +39,7 @@ def test_the_users_file_that_names_a_registry_is_shown_and_no_other(scene: Scene
     scene.file("~/.npmrc", "//default.test/:_authToken=secret\n")
     assert SHOWN not in asked("npm", os.environ).layer.values
     file = scene.file("~/.npmrc", "registry=https://company.test/\n")
+    trust(str(file), file.read_bytes())
     assert asked("npm", os.environ).layer.values[SHOWN].items == ((str(file), "npm (~/.npmrc:1)"),)
 
 
@@ -109,8 +112,47 @@ def test_a_warm_answer_starts_no_program(scene: Scene) -> None:
     marker = scene.home / "ran"
     scene.tool("npm", f"touch {marker}; echo https://default.test/")
     os.utime(scene.bin / "npm", ns=(1, 1))
+    trust(str(scene.bin / "npm"), (scene.bin / "npm").read_bytes())
     assert rules(asked("npm", os.environ)) == first
     assert marker.exists(), "the twin: a tool that changed is asked again"
     marker.unlink()
     assert rules(asked("npm", os.environ)) == first
     assert not marker.exists()
+
+
+def test_a_tool_that_a_session_may_have_put_there_is_not_asked_until_it_is_trusted(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{scene.bin}:/bin")
+    session_state_home()
+    scene.tool("npm", f"touch {scene.home}/ran; echo https://evil.test/")
+    path = scene.bin / "npm"
+    found = asked("npm", os.environ)
+    assert [text for text, _ in rules(found) if "evil" in text] == []
+    assert not (scene.home / "ran").exists()
+    if not Path("/bin/npm").exists():
+        assert found.untrusted == (("what it calls the registry of npm", f"{path}:1"),)
+        assert asked_by(str(path)) == ["npm"]
+    trust(str(path), path.read_bytes())
+    assert rules(asked("npm", os.environ)) == [("evil.test:443", "npm (npm config get registry)")]
+    scene.tool("npm", "echo https://worse.test/")
+    assert [text for text, _ in rules(asked("npm", os.environ)) if "worse" in text] == []
+
+
+def test_a_file_that_a_session_may_have_written_counts_once_it_is_trusted(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(scene.home / "state"))  # so no session can move the home
+    scene.file("~/.yarnrc", 'registry "https://before.test/"\n')
+    asked("npm", os.environ)
+    session_state_home()
+    file = scene.file("~/.npmrc", "registry=https://later.test/\n")
+    found = asked("npm", os.environ)
+    assert [text for text, _ in rules(found)] == ["default.test:443"]
+    assert found.untrusted == (("later.test:443", f"{file}:1"),)
+    assert registries_of(str(file))
+    assert "before.test:443" in [text for text, _ in rules(asked("yarn", os.environ))]
+    trust(str(file), file.read_bytes())
+    assert rules(asked("npm", os.environ)) == [("later.test:443", "npm (~/.npmrc:1)")]
+    distrust(str(file))
+    assert [text for text, _ in rules(asked("npm", os.environ))] == ["default.test:443"]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from netsandbox.configuration.trust import trust
 from netsandbox.registries import lookup
 from netsandbox.registries.answer import Answer
 from netsandbox.registries.inquiry import Inquiry
@@ -18,7 +19,8 @@ NOBODY = "http://127.0.0.1:9"  # a proxy that is not there
 class Scene:
     """What one lookup sees."""
 
-    def __init__(self, base: Path) -> None:
+    def __init__(self, base: Path, request: pytest.FixtureRequest) -> None:
+        self._request = request
         self.home = base / "home"
         self.project = self.home / "work" / "project"
         self.bin = base / "bin"
@@ -35,8 +37,15 @@ class Scene:
         file.write_text(text, "utf-8")
         return file
 
+    def trusted(self, path: str, text: str) -> Path:
+        """A file that the user has changed after the first session, and said yes to."""
+        file = self.write(path, text)
+        trust(str(file), file.read_bytes())
+        return file
+
     def tool(self, name: str, script: str, folder: Path | None = None) -> Path:
-        """A tool that is a shell script."""
+        """A tool that is a shell script; asked, it runs in a session."""
+        self._request.getfixturevalue("user_namespaces")
         file = (folder or self.bin) / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(f"#!/bin/sh\n{script}\n", "utf-8")
@@ -45,6 +54,7 @@ class Scene:
 
     def real(self, *names: str) -> None:
         """The tools of this machine, as far as it has them, and what they need to start."""
+        self._request.getfixturevalue("user_namespaces")
         for name in names:
             if shutil.which(name) is None:
                 pytest.skip(f"{name} is not installed")
@@ -70,7 +80,7 @@ class Scene:
 
 
 @pytest.fixture
-def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Scene:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr("netsandbox.registries.inquiry.SYSTEM", str(tmp_path / "etc"))
-    return Scene(tmp_path)
+    return Scene(tmp_path, request)

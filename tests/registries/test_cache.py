@@ -15,6 +15,7 @@ ANSWER = Answer(
     (Registry("a.example:443", "x\n/y:1", True), Registry("b.example:80", "NAME", False)),
     ("n1", "n2"),
     (("$A", "absent"), ("/x", "1")),
+    ("/opt/npm",),
 )
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
 ANSWERS = st.builds(
@@ -22,6 +23,7 @@ ANSWERS = st.builds(
     st.lists(st.builds(Registry, TEXT, TEXT, st.booleans())).map(tuple),
     st.lists(TEXT).map(tuple),
     st.lists(st.tuples(TEXT, TEXT)).map(tuple),
+    st.lists(TEXT).map(tuple),
     st.booleans(),
 )
 
@@ -51,7 +53,7 @@ def test_an_answer_ages_and_one_with_gaps_sooner() -> None:
     assert cache.decode(kept, 1000 + 7 * 86400 - 1) == ANSWER
     assert cache.decode(kept, 1000 + 7 * 86400) is None
     assert cache.decode(kept, 999) is None
-    gaps = Answer(ANSWER.registries, ANSWER.notes, ANSWER.consulted, complete=False)
+    gaps = Answer(ANSWER.registries, ANSWER.notes, ANSWER.consulted, ANSWER.unasked, complete=False)
     assert cache.decode(cache.encode(gaps, 1000), 1599) == gaps
     assert cache.decode(cache.encode(gaps, 1000), 1600) is None
 

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from netsandbox.audit.places import session_state_home
+from netsandbox.configuration.trust import trust
 from netsandbox.registries.inquiry import Inquiry
 from netsandbox.registries.said import Said
 from tests.registries.conftest import Scene
@@ -112,4 +114,54 @@ def test_a_tool_that_fails_leaves_a_gap_and_one_that_is_missing_does_not(scene: 
     scene.tool("npm", "exit 1")
     assert inquiry.ask("npm", "x") == ""
     assert not inquiry.complete
-    assert inquiry.notes == ["npm x gave no answer"]
+    assert inquiry.notes == ["npm x gave no answer in a session of its own"]
+
+
+def test_a_script_is_asked_only_if_what_starts_it_is_believed_too(scene: Scene) -> None:
+    """A session that cannot write npm may still put a node before the true one."""
+    npm = scene.tool("npm", "")
+    npm.write_text("#!/usr/bin/env node\necho https://a.example\n")
+    first = scene.home / "first" / "bin"
+    scene.tool("node", 'exec /bin/sh "$@"', first)
+    scene.environment["PATH"] = f"{scene.home}/early:{scene.bin}:{first}:/bin"
+    settle_first_session(scene)
+    assert scene.inquiry().asked_program("npm") == str(npm)
+    planted = scene.tool("node", "echo https://evil.example", scene.home / "early")
+    inquiry = scene.inquiry()
+    assert inquiry.asked_program("npm") is None
+    assert inquiry.unasked == [str(npm)]
+    planted.unlink()
+    assert scene.inquiry().asked_program("npm") == str(npm)
+
+
+def test_of_several_tools_the_first_that_is_believed_is_asked(scene: Scene) -> None:
+    old = scene.tool("pip", "echo old")
+    settle_first_session(scene)
+    new = scene.tool("pip", "echo new", scene.home / "bin")
+    scene.environment["PATH"] = f"{new.parent}:{scene.bin}"
+    inquiry = scene.inquiry()
+    assert inquiry.ask("pip") == "old"
+    assert inquiry.unasked == []
+    old.unlink()
+    assert inquiry.ask("pip") == ""
+    assert inquiry.unasked == [str(new)]
+    trust(str(new), new.read_bytes())
+    assert scene.inquiry().ask("pip") == "new"
+
+
+def test_a_program_that_is_gone_or_too_large_is_not_believed(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    settle_first_session(scene)
+    monkeypatch.setattr("netsandbox.configuration.document.SIZE_LIMIT", 10)
+    large = scene.tool("pip", "echo more than ten bytes")
+    trust(str(large), large.read_bytes())
+    assert not scene.inquiry().believes_program(str(large))
+    assert not scene.inquiry().believes_program(str(scene.bin / "none"))
+
+
+def settle_first_session(scene: Scene) -> None:
+    """From now on what is written is new; what was written is not."""
+    tick, last = scene.home / "tick", max(path.stat().st_ctime_ns for path in scene.home.parent.rglob("*"))
+    tick.touch()
+    while tick.stat().st_ctime_ns <= last:
+        tick.touch()
+    session_state_home()

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from netsandbox.configuration.trust import trust
 from netsandbox.errors import UsageError
 from netsandbox.registries import cache
 from netsandbox.registries.lookup import TOOLS
@@ -94,12 +95,14 @@ def test_the_tool_is_asked_once_and_again_after_a_change(scene: Scene) -> None:
     assert first.patterns() == ("a.example:443",)
     assert scene.hosts("npm") == first
     assert len(counted(scene)) == 1
-    scene.write("~/.npmrc", "@b:registry=https://b.example")
+    scene.trusted("~/.npmrc", "@b:registry=https://b.example")
     assert scene.hosts("npm").patterns() == ("b.example:443", "a.example:443")
     scene.environment["NPM_CONFIG_FUND"] = "false"
     scene.hosts("npm")
     assert len(counted(scene)) == 3
-    scene.tool("npm", "echo https://c.example/")
+    program = scene.tool("npm", "echo https://c.example/")
+    assert scene.hosts("npm").patterns() == ("b.example:443",)
+    trust(str(program), program.read_bytes())
     assert scene.hosts("npm").patterns() == ("b.example:443", "c.example:443")
 
 

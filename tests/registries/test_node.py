@@ -143,7 +143,8 @@ def test_yarn(scene: Scene, files: Files, variables: dict[str, str], wanted: Wan
 def test_the_first_yarn_is_asked_by_its_own_word(scene: Scene) -> None:
     scene.tool("yarn", '[ "$3" = registry ] && echo https://first.example || echo undefined')
     check(scene, "yarn", {}, {}, {"first": False})
-    check(scene, "yarn", {"~/.npmrc": npmrc("user")}, {}, {"user": False})
+    scene.trusted("~/.npmrc", npmrc("user"))
+    check(scene, "yarn", {}, {}, {"user": False})
 
 
 PNPM: list[tuple[Files, dict[str, str], Wanted]] = [

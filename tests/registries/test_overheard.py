@@ -4,6 +4,7 @@ import base64
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,25 +23,36 @@ for password, target in {visits!r}:
 """
 
 
+IN_A_SESSION = pytest.mark.usefixtures("user_namespaces", "state")
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
 def heard(folder: Path, visits: list[tuple[bool, str]]) -> str | None:
     program = folder / "program.py"
     program.write_text(PROGRAM.format(visits=visits))
-    return first_destination([sys.executable, "-I", str(program)], {}, "PROXY", patience=30)
+    return first_destination([sys.executable, "-I", str(program)], {}, "/", "PROXY", patience=30)
 
 
+@IN_A_SESSION
 def test_the_first_tunnel_is_the_answer(tmp_path: Path) -> None:
     assert heard(tmp_path, [(True, "a.example:443"), (True, "b.example:443")]) == "a.example:443"
 
 
+@IN_A_SESSION
 def test_a_visitor_without_the_password_is_not_believed(tmp_path: Path) -> None:
     assert heard(tmp_path, [(False, "evil.example:443"), (True, "a.example:443")]) == "a.example:443"
     assert heard(tmp_path, [(False, "evil.example:443")]) is None
 
 
+@IN_A_SESSION
 def test_a_program_that_goes_nowhere_or_does_not_start_is_no_answer() -> None:
-    assert first_destination(["/bin/true"], {}, "PROXY") is None
-    assert first_destination(["/nonexistent"], {}, "PROXY") is None
-    assert first_destination(["/bin/sleep", "1000"], {}, "PROXY", patience=0.3) is None
+    assert first_destination(["/bin/true"], {}, "/", "PROXY") is None
+    assert first_destination(["/nonexistent"], {}, "/", "PROXY") is None
+    assert first_destination(["/bin/sleep", "1000"], {}, "/", "PROXY", patience=1.0) is None
 
 
 @given(

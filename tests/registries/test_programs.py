@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from netsandbox.configuration.trust import trust
 from netsandbox.registries.programs import OUTPUT_LIMIT, ask, is_inside, safe_path, tool_environment
 from tests.registries.conftest import Scene
 
@@ -72,9 +73,12 @@ def test_no_variable_tells_the_tool_what_to_answer(tmp_path: Path) -> None:
         "PYTHONPATH": ".",
         "API_TOKEN": "hunter2",
     }
-    seen = tool_environment(outer, str(tmp_path))
+    (tmp_path / "home" / ".rustup").mkdir(parents=True)
+    seen = tool_environment(outer, str(tmp_path), str(tmp_path / "home"))
     assert seen["PATH"] == "/usr/bin"
-    assert seen["HOME"] == "/home/me"
+    assert "HOME" not in seen, "its settings would answer in the tool's place"
+    assert seen["RUSTUP_HOME"] == f"{tmp_path}/home/.rustup", "the tools that lie in it are found"
+    assert "RBENV_ROOT" not in seen
     assert seen["PYENV_ROOT"] == "/opt/pyenv"
     assert not {
         "npm_config_registry",
@@ -89,17 +93,22 @@ def test_no_variable_tells_the_tool_what_to_answer(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tool", ["npm", "yarn", "pnpm", "pip", "uv", "cargo", "go", "gem", "mvn", "pdm"])
 def test_a_tool_of_the_project_is_never_run_and_its_twin_outside_is(scene: Scene, tool: str, tmp_path: Path) -> None:
-    scene.tool(tool, f": > {tmp_path}/inside; echo https://inside.example", scene.project / "bin")
+    inside = scene.tool(tool, f": > {tmp_path}/inside; echo https://inside.example", scene.project / "bin")
     (scene.bin / "link").symlink_to(scene.project / "bin")
     scene.environment["PATH"] = f"{scene.project}/bin:{scene.bin}/link:{scene.bin}"
     assert scene.inquiry().program(tool) is None
     scene.ask(tool)
     assert not (tmp_path / "inside").exists()
-    scene.tool(tool, f": > {tmp_path}/outside; pwd > {tmp_path}/where")
+    outside = scene.tool(tool, f": > {tmp_path}/outside; pwd > {tmp_path}/where")
+    for path in (inside, outside):
+        trust(str(path), path.read_bytes())
     scene.ask(tool)
     if tool != "mvn":  # only its files are read
         assert (tmp_path / "outside").exists()
-        assert (tmp_path / "where").read_text() == "/\n"
+        where = (tmp_path / "where").read_text().strip()
+        assert where.endswith("/work")
+        assert not Path(where).exists()
+        assert not where.startswith(str(scene.project))
 
 
 def test_a_tool_that_is_a_link_into_the_project_is_not_run(scene: Scene) -> None:
