@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -194,3 +197,9 @@ def test_any_text_is_rules_or_an_error(text: str) -> None:
         raw_findings(text, PLACES)
     except (ProfileError, UsageError):
         pass
+
+
+def test_the_rules_that_the_documentation_shows_are_taken() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "profiles.md").read_text("utf-8")
+    (shown,) = (block for block in page.split("```toml\n")[1:] if block.startswith("[seatbelt]"))
+    assert raw_findings(tomllib.loads(shown.partition("```")[0])["seatbelt"]["raw"], PLACES) == []
