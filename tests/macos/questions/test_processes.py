@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import shlex
 import shutil
 import signal
 import subprocess
@@ -80,6 +81,28 @@ def test_library_programs(answer: Answer) -> None:
     variables = {os.fsdecode(PRELOAD): parts.library, "DYLD_PRINT_LIBRARIES": "1"}
     said = {path: _with_library(path, variables) for path in sorted(found)}
     answer("library-programs", "; ".join(f"{path} {what}" for path, what in said.items()))
+
+
+def test_shell_bridge(answer: Answer) -> None:
+    """What the library's exec hooks build on: dyld deletes the variable at the start of a protected program only."""
+    name, library = os.fsdecode(PRELOAD), signed_parts().library
+    if not os.path.exists(library):
+        pytest.skip("the library is not built here")
+    tell = f'{shlex.quote(sys.executable)} -c \'import os; print(os.environ.get("{name}", "lost"))\''
+    own = f"export {name}={shlex.quote(library)}; "
+    ways = {
+        "handed to sh": (["/bin/sh", "-c", tell], {name: library}),
+        "set by sh": (["/bin/sh", "-c", own + tell], {}),
+        "set by env": (["/usr/bin/env", f"{name}={library}", "/bin/sh", "-c", tell], {}),
+        "set by sh, /bin/ls": (["/bin/sh", "-c", own + "/bin/ls / >/dev/null && echo alive"], {}),
+    }
+    said = {}
+    for way, (command, variables) in ways.items():
+        done = subprocess.run(
+            command, capture_output=True, text=True, env={**os.environ, **variables}, timeout=SECONDS, check=False
+        )
+        said[way] = f"status {done.returncode} {done.stdout.strip().replace(library, 'kept')!r}"
+    answer("shell-bridge", "; ".join(f"{way}: {what}" for way, what in said.items()))
 
 
 def _with_library(path: str, variables: dict[str, str]) -> str:
