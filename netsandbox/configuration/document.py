@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 JSON = ".json"
 SIZE_LIMIT = 64 * 1024 * 1024
+UNTRUSTED_LIMIT = 64 * 1024
+UNTRUSTED_DOTS = 4096  # a key of many parts takes the square of their number to read
 
 
 def read_layer(path: str) -> Layer:
@@ -100,6 +102,15 @@ def read(path: str, *, regular: bool = False) -> bytes:
     if len(data) > SIZE_LIMIT:
         raise UsageError(f"{path}: larger than {SIZE_LIMIT} bytes; check the path")
     return data
+
+
+def check_short(path: str, data: bytes) -> None:
+    """An error for a file that nobody trusts and that would keep every start waiting: a command may have written it."""
+    if len(data) > UNTRUSTED_LIMIT or data.count(b".") > UNTRUSTED_DOTS:
+        raise UsageError(
+            f"{path}: too long to be read before it is trusted; look at it, then run `netsandbox trust`, shorten or"
+            " remove it, or leave configuration out with --no-config"
+        )
 
 
 def _decode(path: str, data: bytes) -> str:

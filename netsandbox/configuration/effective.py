@@ -9,7 +9,7 @@ Profiles lie between them: `netsandbox.profiles.stack` says where.
 from __future__ import annotations
 
 from netsandbox.audit.places import home
-from netsandbox.configuration.document import layer_of, read, read_layer
+from netsandbox.configuration.document import check_short, layer_of, read, read_layer
 from netsandbox.configuration.merging import merge, settings
 from netsandbox.configuration.path_list import list_layer
 from netsandbox.configuration.places import is_list
@@ -64,7 +64,10 @@ def _own_layer(path: str) -> Layer:
 
 def _project_layer(path: str) -> Layer:
     data = read(path, regular=True)  # once: what is judged is what is used
-    return layer_of(path, data, trusted=is_trusted(path, data))
+    trusted = is_trusted(path, data)
+    if not trusted:
+        check_short(path, data)
+    return layer_of(path, data, trusted=trusted)
 
 
 def _stands_alone(project: Layer) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 
-from netsandbox.configuration.document import parsed, read
+from netsandbox.configuration.document import check_short, parsed, read
 from netsandbox.configuration.keys import KEYS
 from netsandbox.configuration.layer import Layer
 from netsandbox.configuration.merging import merge
@@ -166,8 +166,10 @@ def _load(pick: Pick, library: Library) -> Used:
         trusted = pick.trusted
     else:
         data = read(found.path, regular=True)  # once: what is judged is what is used
-        document, lines = parsed(found.path, data)
         trusted = pick.trusted and is_trusted(found.path, data)
+        if not trusted:
+            check_short(found.path, data)
+        document, lines = parsed(found.path, data)
     return Used(profile_of(found.name, found.path, document, lines, trusted=trusted), found.owner, pick.why)
 
 

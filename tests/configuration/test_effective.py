@@ -42,6 +42,23 @@ def test_a_project_file_that_changed_is_not_trusted_any_more(says: Callable[...,
     assert found().ignored == (("network.allow_domains", f"{path}:2"),)
 
 
+@pytest.mark.attack(16)
+@pytest.mark.parametrize("text", ["#" * 65537, "a" + ".a" * 100_000 + " = 1\n"], ids=["long", "parts"])
+def test_a_project_file_that_would_keep_every_start_waiting_is_not_read_before_it_is_trusted(
+    says: Callable[..., None], project: Path, text: str
+) -> None:
+    says(project_file=text)
+    with pytest.raises(UsageError, match="too long to be read before it is trusted"):
+        found()
+
+
+def test_a_long_project_file_counts_once_it_is_trusted(says: Callable[..., None], project: Path) -> None:
+    path = project / ".netsandbox.toml"
+    says(project_file="[network]\nallow_domains = ['p.test']\n" + "#" * 65537)
+    trust(str(path), path.read_bytes())
+    assert allowed(found()) == ["p.test"]
+
+
 @pytest.mark.parametrize("kind", ["fifo", "folder", "endless", "missing"])
 def test_a_project_file_that_is_none_is_an_error_and_nobody_waits(project: Path, kind: str) -> None:
     path = project / ".netsandbox.toml"

@@ -172,6 +172,14 @@ def test_what_is_detected_never_confines_writing_by_itself(
 SHOP = '[profile]\nregistries = ["npm"]\n[network]\nallow_domains = ["s.test"]\ndeny_domains = ["d.test"]\n'
 
 
+def test_a_projects_profile_that_would_keep_us_waiting_is_not_read_before_it_is_trusted(scene: Scene) -> None:
+    path = scene.of_project("long", '[profile]\nabout = "long"\n' + "#" * 65537)
+    with pytest.raises(UsageError, match="too long to be read before it is trusted"):
+        stacked([], Wanted(("long",)))
+    trust(str(path), path.read_bytes())
+    assert names(stacked([], Wanted(("long",)))) == [("long", "named on the command line")]
+
+
 def test_an_untrusted_file_that_confines_writing_opens_nothing_by_what_is_detected(scene: Scene) -> None:
     """On a Mac, where writing is confined in any case, its word would be what opens the user's environments."""
     scene.file("Pipfile")
