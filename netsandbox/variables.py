@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 SECRETS = (
-    *("*_KEY", "*_KEY_ID", "*_TOKEN", "*_TOKEN_*", "*_SECRET*", "*_PASSWORD*", "*_PASSWD", "*_PASSPHRASE", "*_PAT"),
-    *("*_CREDENTIAL*", "*_AUTH", "*_COOKIE", "*_DSN", "*_WEBHOOK*", "*APIKEY*", "TOKEN", "SECRET", "PASSWORD"),
-    *("AWS_*", "AZURE_*", "PGPASSWORD", "MYSQL_PWD", "DATABASE_URL", "REDIS_URL", "MONGODB_URI", "VAULT_*"),
+    *("*_KEY", "*_KEY_ID", "*_TOKEN", "*_TOKEN_*", "*_SECRET*", "*_PASSWORD*", "*_PASSWD", "*_PASSPHRASE", "*_PASS"),
+    *("*_PAT", "*_CREDENTIAL*", "*_CREDS", "*_AUTH", "*_COOKIE", "*_DSN", "*_WEBHOOK*", "*APIKEY*", "TOKEN", "SECRET"),
+    *("PASSWORD", "AWS_*", "AZURE_*", "PGPASSWORD", "MYSQL_PWD", "*DATABASE_URL", "*_CONNECTION_STRING", "REDIS_URL"),
+    *("MONGODB_URI", "VAULT_*"),
     *("SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "KUBECONFIG", "DOCKER_AUTH_CONFIG"),
 )
 LOADERS = ("LD_*", "DYLD_*")
