@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 MOST_WRITABLE = 512  # as many as the helper takes
+MOST_DENIED = 512  # each is a mount; a project's file may say so by itself
 
 
 @record
@@ -94,6 +95,14 @@ def check_hidden(paths: tuple[str, ...]) -> tuple[str, ...]:
     if "/" in paths:
         raise UsageError("the whole disk cannot be hidden; name the folders that the command is not to read")
     return paths
+
+
+def check_few(denied: tuple[PathRule, ...]) -> None:
+    """An error for more paths to hide than a session can be made with while somebody waits."""
+    if len(denied) > MOST_DENIED:
+        raise UsageError(
+            f"{denied[MOST_DENIED].origin}: more than {MOST_DENIED} paths to hide; name the folders above them instead"
+        )
 
 
 def check_shown(rule: PathRule, place: Place, closed: Iterable[str], denied: Iterable[Place]) -> None:

@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 
 from netsandbox.errors import UsageError
 from netsandbox.file_rules import (
+    MOST_DENIED,
     MOST_WRITABLE,
     PathRule,
     Place,
+    check_few,
     check_hidden,
     check_open,
     check_shown,
@@ -128,6 +130,13 @@ def test_the_whole_disk_is_neither_hidden_nor_what_writing_is_confined_to() -> N
     with pytest.raises(UsageError, match="whole disk"):
         check_writable(("/",))
     assert check_hidden(("/a",)) == check_writable(("/a",)) == ("/a",)
+
+
+def test_there_are_not_more_paths_to_hide_than_somebody_waits_for() -> None:
+    many = tuple(PathRule(f"/{number}", f"x:{number}") for number in range(MOST_DENIED + 1))
+    check_few(many[:-1])
+    with pytest.raises(UsageError, match=r"^x:512: more than 512 paths to hide"):
+        check_few(many)
 
 
 def test_there_are_not_more_paths_to_write_than_the_helper_takes() -> None:

@@ -14,6 +14,7 @@ from netsandbox.audit.places import home
 from netsandbox.errors import HostError, UsageError
 from netsandbox.file_rules import (
     Place,
+    check_few,
     check_hidden,
     check_open,
     check_shown,
@@ -52,6 +53,7 @@ class FileView:
 
 def file_view(rules: FileRules, environment: Mapping[bytes, bytes]) -> FileView:
     """*environment* is the command's. Where secrets are kept is asked of our own."""
+    check_few(rules.deny_read)
     working = _working()
     missing: list[PathRule] = []
     allowed = [(rule, place) for rule in rules.allow_read if (place := _place(rule, missing))]

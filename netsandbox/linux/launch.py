@@ -67,6 +67,11 @@ class Helper:
             self.channel.send(plan_bytes)
         except ConnectionError:  # it has failed already, and `doors` hears why
             pass
+        except OSError as error:  # too long for one message
+            self.close()
+            raise HostError(
+                f"cannot tell the helper what to make: {error.strerror}; hide or protect fewer paths"
+            ) from None
 
     def doors(self, expected: Sequence[plan.Door]) -> dict[str, _socket.socket]:
         """Wait until the session stands: its doors by name, as the plan has them."""

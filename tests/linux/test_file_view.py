@@ -162,6 +162,14 @@ def test_a_folder_to_write_is_made_where_it_is_missing(home: Path) -> None:
     assert [rule.path for rule in found.missing] == [str(home / "file" / "below"), str(home / "plain")]
 
 
+def test_a_project_that_hides_thousands_of_paths_keeps_nobody_waiting(home: Path) -> None:
+    """Its file may say so without being trusted."""
+    many = rules(*(f"/etc/{number}" for number in range(513)))
+    with pytest.raises(UsageError, match="more than 512 paths to hide"):
+        file_view(FileRules(deny_read=many), {})
+    assert len(file_view(FileRules(deny_read=many[1:]), {}).missing) == 512
+
+
 def test_what_is_missing_is_told_and_changes_nothing(home: Path) -> None:
     missing = rules(home / "absent")
     found = file_view(FileRules(missing, missing, missing), {})

@@ -408,6 +408,12 @@ def test_more_writable_paths_than_there_is_room_for_are_refused(start: Start, tm
     assert "confining writing" in refused(start("true"), confined(*many))
 
 
+def test_a_plan_that_is_too_long_for_one_message_is_an_error_and_leaves_nothing_behind(start: Start) -> None:
+    helper = start("true")
+    with pytest.raises(HostError, match="hide or protect fewer paths"):
+        helper.send_plan(bytes(64 << 20))
+
+
 def test_a_plan_whose_paths_do_not_end_is_refused(start: Start) -> None:
     identity = plan._step(b"I", plan._numbers(os.geteuid(), os.getegid()))
     assert "reading the plan" in refused(start("true"), identity + plan._step(b"W", b"/tmp"))
