@@ -16,7 +16,7 @@ from netsandbox.configuration.trust import distrust, is_trusted, trust, trusted_
 from netsandbox.errors import UsageError
 from netsandbox.policy.names import printable
 from netsandbox.profiles.profile import profile_of
-from netsandbox.profiles.project_word import asked_by, is_configuration, is_of_profiles, registries_of
+from netsandbox.profiles.project_word import asked_by, is_configuration, is_of_profiles, is_of_tools, registries_of
 from netsandbox.stamp import stamp
 
 TYPE_CHECKING = False
@@ -69,12 +69,12 @@ def _decide(path: str, *, asking: bool) -> int:
     """What is shown is what is noted: the file stays what it is, also while tools are asked about it."""
     then = stamp(path, {})
     data = read(path, regular=True)
-    opened = list(_opened(path, data))
-    if stamp(path, {}) != then:
-        raise UsageError(f"{path} changed while it was looked at, so it is not trusted; end what writes it")
     if is_trusted(path, data):
         put(f"{safe(path)} is trusted already")
         return 0
+    opened = list(_opened(path, data))
+    if stamp(path, {}) != then:
+        raise UsageError(f"{path} changed while it was looked at, so it is not trusted; end what writes it")
     if not opened:
         put(f"{safe(path)} opens nothing, so it needs no trust")
         return 0
@@ -88,14 +88,12 @@ def _decide(path: str, *, asking: bool) -> int:
 
 def _opened(path: str, data: bytes) -> Iterator[str]:
     """A line for each thing that the file would open: as a configuration, a profile, a tool's own settings, a tool."""
-    hosts = [] if is_configuration(path) else registries_of(path)
-    if hosts:
-        yield from (f"{origin}: {tool} fetches from {host}" for tool, host, origin in hosts)
-        return
-    tools = [] if is_configuration(path) else asked_by(path)
-    if tools:
-        yield from (f"{path}: what it calls the registry of {tool}" for tool in tools)
-        return
+    if not is_configuration(path):
+        found = [f"{origin}: {tool} fetches from {host}" for tool, host, origin in registries_of(path)]
+        found += [f"{path}: what it calls the registry of {tool}" for tool in asked_by(path)]
+        if found or is_of_tools(path):
+            yield from found
+            return
     if is_of_profiles(path):
         document, lines = parsed(path, data)
         profile = profile_of("", path, document, lines, trusted=False)

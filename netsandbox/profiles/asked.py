@@ -88,6 +88,11 @@ def unasked_programs(tool: str, environment: Mapping[str, str]) -> tuple[str, ..
     return _answer(tool, environment).unasked
 
 
+def looked_at(tool: str, environment: Mapping[str, str]) -> frozenset[str]:
+    """The files that the answer of *tool* rests on."""
+    return frozenset(name for name, _ in _answer(tool, environment).consulted if name[:1] == "/")
+
+
 def _answer(tool: str, environment: Mapping[str, str]) -> Answer:
     folder = os.getcwd()
     known = cache.recall(tool, os.path.realpath(folder), home(), environment)

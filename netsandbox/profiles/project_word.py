@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from netsandbox.configuration.places import PROJECT_FILES
-from netsandbox.profiles.asked import project_registries, unasked_programs
+from netsandbox.profiles.asked import looked_at, project_registries, unasked_programs
 from netsandbox.profiles.library import Library
 from netsandbox.profiles.shelf import OF_PROJECTS, own
 
@@ -40,6 +40,12 @@ def asked_by(path: str) -> list[str]:
     """The tools whose registry the program at *path* would be asked for."""
     wanted = os.path.abspath(path)
     return [tool for tool in _tools() if wanted in unasked_programs(tool, os.environ)]
+
+
+def is_of_tools(path: str) -> bool:
+    """Whether tools are looked for in it or have their settings there, whatever it says."""
+    wanted = os.path.abspath(path)
+    return any(wanted in looked_at(tool, os.environ) for tool in _tools())
 
 
 def _tools() -> Iterator[str]:

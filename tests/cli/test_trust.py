@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from netsandbox.audit.places import session_state_home
 from netsandbox.cli import trust as command
 from netsandbox.configuration.trust import is_trusted
 from netsandbox.errors import UsageError
@@ -147,3 +148,41 @@ def test_each_file_of_a_project_is_trusted_or_not_by_itself(
     assert command.main(["--forget"]) == 0
     assert not is_trusted(str(other), other.read_bytes())
     assert not is_trusted(str(path), OPENS)
+
+
+def test_a_file_of_the_users_that_counts_already_needs_no_trust(
+    tmp_path: Path, path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever it looks like: it is settings of a tool and none of ours."""
+    (tmp_path / "home" / "work").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home" / "state"))
+    monkeypatch.chdir(tmp_path / "home" / "work")
+    settings = tmp_path / "home" / ".npmrc"
+    settings.write_text("registry=https://mine.test/\n")
+    assert command.main([str(settings)]) == 0
+    assert capsys.readouterr().out == f"{settings} opens nothing, so it needs no trust\n"
+    session_state_home()
+    settings.write_text("registry=https://later.test/\n")
+    assert command.main(["--yes", str(settings)]) == 0
+    assert f"{settings}:1: npm fetches from later.test:443\n" in capsys.readouterr().out
+    assert command.main([str(settings)]) == 0
+    assert capsys.readouterr().out == f"{settings} is trusted already\n"
+
+
+def test_a_program_is_trusted_by_its_content(
+    tmp_path: Path, path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.chdir(tmp_path / "work")
+    session_state_home()
+    program = tmp_path / "bin" / "npm"
+    program.write_bytes(b"\x7fELF\xff\0")
+    program.chmod(0o755)
+    assert command.main(["--yes", str(program)]) == 0
+    assert f"{program}: what it calls the registry of npm\n" in capsys.readouterr().out
+    assert is_trusted(str(program), program.read_bytes())

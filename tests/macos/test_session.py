@@ -296,7 +296,7 @@ def test_after_the_session_nothing_is_left(mac: Any) -> None:
     pytest.importorskip("netsandbox_interpose._native")
     ended = mac("sh", "-c", "echo $LISTENING_BASE_PORT", localhost=local("rewire-port"))
     names = sorted(path.name for path in ended.state.rglob("*") if not path.is_dir())
-    assert names == ["audit.jsonl", "names"]
+    assert names == ["audit.jsonl", "first-session", "names"]
     with socket.socket() as again:
         again.bind(("127.0.0.1", int(ended.stdout)))
 

@@ -14,7 +14,8 @@ from tests.rig import processes
 if TYPE_CHECKING:
     from tests.rig.command import CommandLine, Home, Spawned
 
-KEPT = ("audit.jsonl", "names")  # the log outlives its session; names are locked in a file that stays, empty
+# The log outlives its session; names are locked in a file that stays, empty; the first session is noted for ever.
+KEPT = ("audit.jsonl", "names", "first-session")
 REMEMBERED = ("profiles", "configuration")  # what files said, for the next launch: "What is remembered" in the docs
 LISTEN, UDP_BOUND = "0A", "07"
 
