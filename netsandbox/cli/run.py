@@ -156,7 +156,7 @@ def _backend(name: str | None, *, dry: bool) -> str:
 def _introduce(policy: Policy, settings: RunSettings) -> None:
     allowed = ["everything that is not denied"] if policy.mode == "online" else []
     if policy.mode == "filtered":  # in the other modes rules open nothing
-        allowed = [rule.text for rule in (*policy.allow_domains, *policy.allow_addresses)]
+        allowed = [rule.text for rule in policy.allow_domains] + [rule.text for rule in policy.allow_addresses]
     allowed += [f"port {port} of the host's localhost" for port in settings.localhost.connect_host]
     print(f"netsandbox: mode {policy.mode}, allowed: {', '.join(allowed) or 'nothing'}", file=sys.stderr)
     if settings.name is None:
