@@ -106,7 +106,7 @@ def _settled(path: str) -> Place:
 def _links(place: Place) -> tuple[str, ...]:
     if place.name == place.real:
         return ()
-    from netsandbox.linux.links import links_on
+    from netsandbox.links import links_on
 
     return links_on(place.name)
 

@@ -57,7 +57,7 @@ def _links(known: tuple[str, ...], *paths: str) -> tuple[str, ...]:
     found = dict.fromkeys(known)
     for path in map(os.path.abspath, paths):
         if os.path.realpath(path) != path:
-            from netsandbox.linux.links import links_on
+            from netsandbox.links import links_on
 
             found.update(dict.fromkeys(links_on(path)))
     return tuple(link for link in found if os.access(os.path.dirname(link), os.W_OK))

@@ -10,7 +10,8 @@ import os
 from netsandbox.audit.places import state_home
 from netsandbox.configuration.places import config_folders
 from netsandbox.errors import UsageError
-from netsandbox.file_rules import is_within
+from netsandbox.file_rules import Place, check_straight, is_within
+from netsandbox.links import links_on
 from netsandbox.linux.view import packages
 from netsandbox.localhost.reservation import HOST_LOCKS
 from netsandbox.macos.signed import signed_home
@@ -73,6 +74,7 @@ def profile_text(
     """What the kernel is to enforce, or an error. *log* and *port_map* are paths; empty: there is no map."""
     working, home = _working(), _text(environment, b"HOME")
     files = settings.files
+    _check_straight(files, (working, *_temporary(environment)))
     planned = ProfileSettings(
         working=working,
         home=home,
@@ -90,6 +92,16 @@ def profile_text(
         moves=moves(_texts(environment), home, working),
     )
     return session_profile(resolve(planned, true_path, os.path.isdir))
+
+
+def _check_straight(files: FileRules, usual: Iterable[str]) -> None:
+    """Nothing is opened by a link that lies where the command writes."""
+    written = [path for path in _paths(files.allow_write or ()) if true_path(path) == path]
+    writable = [*map(true_path, usual), *written]
+    for rule in (*files.allow_read, *(files.allow_write or ()), *files.allow_execute):
+        place = Place(rule.path, true_path(rule.path))
+        if place.name != place.real:
+            check_straight(place, f"{rule.origin}:", links_on(place.name), writable)
 
 
 def _paths(rules: Iterable[PathRule]) -> tuple[str, ...]:

@@ -129,6 +129,20 @@ def test_the_users_configuration_is_not_written_even_where_its_folder_is(
     assert denied_under_all(profile, Request("file-write-unlink", path=str(folder / "netsandbox")))
 
 
+@pytest.mark.attack(146)
+@pytest.mark.parametrize("said", ["allow_read", "allow_write", "allow_execute"])
+def test_146_a_link_in_the_project_opens_nothing_elsewhere(
+    held: MacReservation, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    """An earlier command may have put it where the user allows a folder; written out, the place is the user's word."""
+    monkeypatch.setattr("netsandbox.macos.profile._temporary", lambda environment: ())
+    elsewhere, link = tmp_path_factory.mktemp("elsewhere"), Path(os.getcwd(), "build")
+    link.symlink_to(elsewhere)
+    with pytest.raises(UsageError, match="which a command could have made"):
+        text(held, files=FileRules(**{said: (PathRule(str(link), "x:1"),)}))
+    assert resolved(elsewhere) in text(held, files=FileRules(**{said: (PathRule(str(elsewhere), "x:1"),)}))
+
+
 def test_a_folder_of_logs_is_hidden_whole(held: MacReservation, place: Path) -> None:
     """INV-8: the other sessions' too."""
     folder = place / "logs"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netsandbox.errors import HostError
-from netsandbox.linux.links import MOST, links_on
+from netsandbox.links import MOST, links_on
 
 
 @pytest.fixture
