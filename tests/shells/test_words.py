@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netsandbox.audit.log import AuditLog
-from netsandbox.audit.places import LOG_NAME, new_session_id, session_dir
+from netsandbox.audit.places import LOG_NAME, list_sessions, new_session_id, session_dir
 from netsandbox.errors import UsageError
 from netsandbox.shells.words import MOST, NEWEST_LOGS, TAIL, look_up, plain
 from tests.rig.completing import HOSTILE
@@ -28,7 +28,10 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def write_log(*hosts: str) -> str:
-    session = new_session_id()
+    """Later than all others: ids of the same millisecond have no order."""
+    newest = max(list_sessions(), default="")
+    while (session := new_session_id())[:18] <= newest[:18]:
+        pass
     log = AuditLog.open(f"{session_dir(session)}/{LOG_NAME}", session)
     for host in hosts:
         log.write("egress", verdict="deny", host=host, port=443)
