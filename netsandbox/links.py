@@ -12,8 +12,21 @@ from netsandbox.errors import HostError
 MOST = 40  # as many as the kernel follows
 
 
+def links_to(path: str, real: str) -> tuple[str, ...]:
+    """The links on the way to *path*; an error if they do not lead to *real* any more: somebody exchanges them."""
+    links, found = _followed(path)
+    if found != real:
+        raise HostError(f"{path!a} leads elsewhere each time it is looked at; end what changes it, and do this again")
+    return links
+
+
 def links_on(path: str) -> tuple[str, ...]:
     """Each link on the way to *path*, which is absolute, by the real path of its folder and its own name."""
+    return _followed(path)[0]
+
+
+def _followed(path: str) -> tuple[tuple[str, ...], str]:
+    """The links, and where they lead."""
     found: list[str] = []
     here, rest = "/", path.split("/")[::-1]
     while rest:
@@ -33,4 +46,4 @@ def links_on(path: str) -> tuple[str, ...]:
         found.append(here)
         here = "/" if target.startswith("/") else os.path.dirname(here)
         rest += target.split("/")[::-1]
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(found)), here

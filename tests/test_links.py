@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netsandbox.errors import HostError
-from netsandbox.links import MOST, links_on
+from netsandbox.links import MOST, links_on, links_to
 
 
 @pytest.fixture
@@ -39,6 +39,13 @@ def test_each_link_is_named_by_where_it_lies(disk: Path, path: str, links: list[
     assert links_on(f"{disk}/{path}") == tuple(str(disk / link) for link in links)
 
 
+def test_links_that_lead_elsewhere_meanwhile_are_an_error(disk: Path) -> None:
+    """A command of another session may exchange them between one look and the next."""
+    assert links_to(str(disk / "short" / "b"), str(disk / "a" / "b")) == (str(disk / "short"),)
+    with pytest.raises(HostError, match="leads elsewhere each time"):
+        links_to(str(disk / "a" / "b"), str(disk / "other"))
+
+
 def test_links_without_end_are_an_error(tmp_path: Path) -> None:
     (tmp_path / "round").symlink_to("round")
     with pytest.raises(HostError, match=f"more than {MOST} links"):
@@ -49,4 +56,5 @@ def test_links_without_end_are_an_error(tmp_path: Path) -> None:
 def test_a_path_without_links_is_its_own_real_path(names: list[str]) -> None:
     path = "/" + "/".join(names)
     if not links_on(path):
+        links_to(path, os.path.realpath(path))
         assert os.path.realpath(path) == os.path.normpath("/" + path.lstrip("/"))

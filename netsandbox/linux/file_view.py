@@ -106,9 +106,9 @@ def _settled(path: str) -> Place:
 def _links(place: Place) -> tuple[str, ...]:
     if place.name == place.real:
         return ()
-    from netsandbox.links import links_on
+    from netsandbox.links import links_to
 
-    return links_on(place.name)
+    return links_to(place.name, place.real)
 
 
 def _mode(path: str) -> int | None:
