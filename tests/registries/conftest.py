@@ -61,7 +61,7 @@ class Scene:
         self.environment["PATH"] = os.environ["PATH"]
         for name in ("RUSTUP_HOME", "PYENV_ROOT"):
             place = Path(os.environ.get(name, Path.home() / f".{name.split('_')[0].lower()}"))
-            if place.is_dir():
+            if os.path.isdir(place):  # not so where we may not even look
                 self.environment[name] = str(place)
 
     def inquiry(self) -> Inquiry:

@@ -267,7 +267,11 @@ class Canaries:
 
     def udp(self, host: str = "127.0.0.1", port: int = 0, *, reply: bytes | None = None) -> DatagramCanary:
         listener = socket.socket(_family(host), socket.SOCK_DGRAM)
-        listener.bind((host, port))
+        try:
+            listener.bind((host, port))
+        except OSError:
+            listener.close()
+            raise
         return self._started(DatagramCanary(listener, reply))
 
     def unix(self, path: str | Path | None = None, *, echo: bool = False) -> StreamCanary:
