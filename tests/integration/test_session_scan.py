@@ -6,6 +6,7 @@ it where `netsandbox ps` says, and nothing else that answers inside a session sa
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ class Member:
         self.secret = f"secret-{number}-of-the-crowd"
         self.name = f"crowd-{number}"
         self.strategy = STRATEGIES[number % len(STRATEGIES)]
-        self.as_user = number % 2 == 1
+        self.as_user = number % 2 == 1 and os.getuid() == 0  # an ordinary user is the only one that he can be
         port = "$LISTENING_BASE_PORT" if self.strategy == "fail" else "3000"
         command = ("sh", "-c", f'exec "$1" "$2" {port}', "sh", program, self.secret)
         options = ("-q", "--name", self.name, "--network-strategy", self.strategy)
@@ -68,7 +69,7 @@ class Member:
 
 def learn(netsandbox: Any, crowd: list[Member]) -> None:
     """What `ps` says of each, asked by whoever it belongs to, once all of them have the time to answer."""
-    for as_user in (False, True):
+    for as_user in sorted({member.as_user for member in crowd}):
         members = {member.name: member for member in crowd if member.as_user == as_user}
 
         def everybody(as_user: bool = as_user, members: dict[str, Member] = members) -> list[dict[str, Any]]:

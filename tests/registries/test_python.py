@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from tests.registries.conftest import Scene
 from tests.registries.test_node import Files, Wanted, check
 from tests.rig.certificates import CertificateAuthority
 from tests.rig.package_index import PackageIndex
+from tests.rig.world import need
 
 PIP_HELP = "echo '  -i, --index-url <url>  Base URL (default'; echo '     https://default.example/simple). This'"
 
@@ -209,9 +209,7 @@ def test_the_real_pip_reads_files_as_we_do(scene: Scene) -> None:
 
 
 def test_the_real_uv_names_its_default(scene: Scene) -> None:
-    uv = shutil.which("uv")
-    if uv is None:
-        pytest.skip("uv is not installed")
+    uv = need("uv", "uv, by pip")
     (scene.bin / "uv").symlink_to(Path(uv).resolve())
     environment = {"PATH": os.environ["PATH"], "HOME": str(scene.home)}
     help_text = subprocess.run(

@@ -16,6 +16,7 @@ from tests.rig import processes
 LISTEN = "0A"
 QUIET = range(10_000, 20_000)  # below the pool of sessions and what the kernel lends to connections
 LENT = range(33_000, 60_000)  # what the kernel lends to connections
+PATIENCE = 90  # seconds: connections that have ended keep their ports for a minute
 Endpoint = tuple[str, int]
 
 
@@ -72,11 +73,13 @@ def free_port() -> int:
 
 def free_window(count: int, among: range = QUIET) -> int:
     """The first of COUNT such ports in a row. Drawn by lot: another test run may look at the same moment."""
-    own = _share(among)
-    for _ in range(1000):
-        base = random.randrange(own.start, own.stop - count)
-        if all(is_free(port) for port in range(base, base + count)):
-            return base
+    own, deadline = _share(among), time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        for _ in range(1000):
+            base = random.randrange(own.start, own.stop - count)
+            if all(is_free(port) for port in range(base, base + count)):
+                return base
+        time.sleep(1)
     pytest.fail(f"no {count} free ports in a row in {among}")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,8 +18,12 @@ ALLOWED, DENIED = "allowed.test", "denied.test"
 
 
 def need(program: str, package: str) -> str:
-    """The path of PROGRAM; without it the test is skipped and names the Debian package that brings it."""
-    found = shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
+    """The path of PROGRAM; without it the test is skipped and names the Debian package that brings it.
+
+    Last of all it is looked for beside our interpreter, where `pip install '.[test]'` put it.
+    """
+    beside = os.path.dirname(sys.executable)
+    found = shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin:/sbin:{beside}")
     if found is None:
         pytest.skip(f"{program} is missing (package {package})")
     return found
