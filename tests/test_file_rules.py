@@ -102,12 +102,12 @@ def test_146_a_link_that_leads_to_a_secret_does_not_show_it(leads: str) -> None:
 
 @pytest.mark.attack(146)
 def test_146_a_link_within_what_is_writable_leads_to_nothing_else() -> None:
-    place = Place("/work/build", "/home/me")
-    with pytest.raises(UsageError, match=r"^x: '/work/build' leads to '/home/me' by the link '/work/build'"):
-        check_straight(place, "x:", ["/work/build"], ["/work"])
-    check_straight(place, "x:", ["/work/build"], ["/work", "/home"])  # it is writable anyway
-    check_straight(place, "x:", ["/workshop"], ["/work"])  # no command that is confined made this link
-    check_straight(Place("/work/build", "/work/build"), "x:", [], ["/work"])
+    place = Place("/project/build", "/home/me")
+    with pytest.raises(UsageError, match=r"^x: '/project/build' leads to '/home/me' by the link '/project/build'"):
+        check_straight(place, "x:", ["/project/build"], ["/project"])
+    check_straight(place, "x:", ["/project/build"], ["/project", "/home"])  # it is writable anyway
+    check_straight(place, "x:", ["/workshop"], ["/project"])  # no command that is confined made this link
+    check_straight(Place("/project/build", "/project/build"), "x:", [], ["/project"])
 
 
 def test_what_lies_in_a_hidden_secret_cannot_be_allowed_alone() -> None:
