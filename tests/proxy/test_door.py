@@ -167,8 +167,9 @@ def test_a_gate_that_raises_closes_the_flow_and_is_reported(rig: Any, speak: Any
 def test_an_idle_door_keeps_no_timer(rig: Any) -> None:
     port = rig.mixed()
     client = rig.client(port)
+    speak.wait_for(lambda: rig.flows == 1)
+    assert rig.run(lambda: rig.doors[0]._sweeper) is not None
     client.close()
     rig.settle()
-    assert rig.run(lambda: rig.doors[0]._sweeper) is not None
     rig.skip(1.1)
     assert rig.run(lambda: rig.doors[0]._sweeper) is None
