@@ -164,7 +164,7 @@ def test_a_gate_that_raises_closes_the_flow_and_is_reported(rig: Any, speak: Any
     rig.errors.clear()
 
 
-def test_an_idle_door_keeps_no_timer(rig: Any) -> None:
+def test_an_idle_door_keeps_no_timer(rig: Any, speak: Any) -> None:
     port = rig.mixed()
     client = rig.client(port)
     speak.wait_for(lambda: rig.flows == 1)
