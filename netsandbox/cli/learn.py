@@ -54,7 +54,8 @@ say yes. The rules count after `netsandbox trust`. Exit status: that of CMD.
 
   netsandbox learn -- npm ci"""
 NETWORK = "network"
-NOTHING = "it reached nothing that is not allowed already, so there is nothing to write"
+NOTHING = "all that it reached is allowed already, so there is nothing to write"
+LEFT = "; what is listed above is left to you"
 
 
 def main(arguments: list[str]) -> int:
@@ -120,7 +121,7 @@ def _offer(found: Proposed, project: ProjectText, *, write: bool) -> None:
     before = project.text
     after = None if before is None else _changed(before, found)
     if found.empty:
-        return _say(NOTHING)
+        return _say(f"{NOTHING}{LEFT if found.remarks else ''}")
     if after is not None and after == before:
         return _say(f"{project.path} asks for all that it used; `netsandbox trust` lets it count")
     if after is None or before is None:

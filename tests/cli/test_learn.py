@@ -61,6 +61,11 @@ def test_the_change_is_shown_and_written_when_asked_to(tmp_path: Path, capsys: p
         "netsandbox: PATH asks for all that it used; `netsandbox trust` lets it count\n"
     )
     assert offered(path, capsys, write=True, found=Proposed()) == f"netsandbox: {learn.NOTHING}\n"
+    unreached = Proposed(remarks=("let through, but not reached, so not proposed:", "  c.test:443"))
+    assert offered(path, capsys, write=True, found=unreached) == (
+        "netsandbox: all that it reached is allowed already, so there is nothing to write;"
+        " what is listed above is left to you\n"
+    )
 
 
 @pytest.mark.parametrize(("answer", "written"), [("y\n", True), ("yes\n", True), ("\n", False), ("", False)])
