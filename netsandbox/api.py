@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from netsandbox.localhost.settings import check
-from netsandbox.record import record
+from netsandbox.record import record, replaced
 from netsandbox.session import Session
 from netsandbox.settings import RunSettings
 from netsandbox.variables import VariableRules
@@ -50,8 +50,8 @@ class Sandbox:
     def __init__(self, policy: Policy, settings: RunSettings | None = None) -> None:
         base = settings or RunSettings()
         check(base.localhost)
-        fitting = {**vars(base), "mode": policy.mode, "unix_sockets": bool(policy.allow_unix_sockets)}
-        self._start(lambda: policy, RunSettings(**fitting), sealed=False)
+        fitting = replaced(base, mode=policy.mode, unix_sockets=bool(policy.allow_unix_sockets))
+        self._start(lambda: policy, fitting, sealed=False)
 
     @classmethod
     def deferred(cls, policy: Callable[[], Policy], settings: RunSettings) -> Sandbox:

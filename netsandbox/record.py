@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     @dataclass_transform(frozen_default=True)
     def record(cls: type[T]) -> type[T]: ...
+
+    def replaced(value: T, /, **fields: object) -> T: ...
 else:
 
     def record(cls):
@@ -56,3 +58,7 @@ else:
             setattr(cls, method.__name__, method)
         cls.__match_args__ = fields
         return cls
+
+    def replaced(value, /, **fields):
+        """A record like *value*, with other *fields*."""
+        return type(value)(**{**vars(value), **fields})

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.record import record
+from netsandbox.record import record, replaced
 from netsandbox.record_types import type_name
 
 
@@ -40,6 +40,14 @@ def test_defaults_stand_in_for_what_is_not_given() -> None:
     assert Point(1) == Point(1, 0, None)
     assert Point(1, name="a") == Point(1, 0, "a")
     assert [list(vars(Point(*given))) for given in ((1,), (1, 2), (1, 2, "a"))] == [["x", "y", "name"]] * 3
+
+
+def test_a_copy_has_the_fields_that_were_replaced_and_leaves_the_first_as_it_was() -> None:
+    first = Point(1, 2, "a")
+    assert replaced(first, y=3) == Point(1, 3, "a")
+    assert first == Point(1, 2, "a")
+    with pytest.raises(TypeError, match="unknown"):
+        replaced(first, z=3)
 
 
 def test_a_value_does_not_change() -> None:

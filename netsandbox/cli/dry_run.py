@@ -14,12 +14,13 @@ from netsandbox_portmap import window
 from netsandbox_portmap.strategies import default_strategy
 
 from netsandbox.errors import UsageError
-from netsandbox.localhost.settings import LocalhostSettings
+from netsandbox.record import replaced
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from netsandbox.localhost.settings import LocalhostSettings
     from netsandbox.macos.profile import SessionPorts
     from netsandbox.policy.policy import Policy
     from netsandbox.settings import RunSettings
@@ -72,7 +73,7 @@ def dry_profile(policy: Policy, settings: RunSettings) -> str:
 
 def on_a_mac(local: LocalhostSettings) -> LocalhostSettings:
     """*local* as a Mac would have it from the same words: what nobody chose is its own default."""
-    return local if local.chosen else LocalhostSettings(**{**vars(local), "strategy": default_strategy("darwin")})
+    return local if local.chosen else replaced(local, strategy=default_strategy("darwin"))
 
 
 def stand_ins(local: LocalhostSettings, *, opens: bool) -> SessionPorts:

@@ -20,7 +20,7 @@ from netsandbox.linux.file_view import file_view
 from netsandbox.linux.syscalls import abi_of
 from netsandbox.linux.view import FILES, session_view
 from netsandbox.localhost.reservation import HOST_LOCKS
-from netsandbox.record import record
+from netsandbox.record import record, replaced
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _view(settings: RunSettings, log: str, outer: Mapping[bytes, bytes]) -> View
         rules=file_view(settings.files, outer),
     )
     hidden = tuple(dict.fromkeys((state_home(), *view.hidden)))
-    return type(view)(**{**vars(view), "hidden": hidden})
+    return replaced(view, hidden=hidden)
 
 
 def _added(settings: RunSettings, outer: Mapping[bytes, bytes]) -> list[str]:

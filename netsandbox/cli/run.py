@@ -10,6 +10,7 @@ from netsandbox.cli.localhost_options import LOCALHOST_OPTIONS
 from netsandbox.cli.options import FLAG, PROFILES, VALUE, Option, parse
 from netsandbox.cli.policy_options import POLICY_OPTIONS, policy_of, read_config, settings_of, withheld_names
 from netsandbox.errors import UsageError
+from netsandbox.record import replaced
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def _shell(file: Settings | None, settings: RunSettings) -> tuple[list[str], Run
     from netsandbox.shells.interactive import interactive
 
     command, variables = interactive(shell, {**os.environ, **dict(settings.set_env)})
-    return command, type(settings)(**{**vars(settings), "set_env": (*settings.set_env, *variables)})
+    return command, replaced(settings, set_env=(*settings.set_env, *variables))
 
 
 def take_profiles(parsed: Parsed) -> None:

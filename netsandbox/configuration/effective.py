@@ -13,15 +13,16 @@ from netsandbox.configuration.document import check_short, layer_of, read, read_
 from netsandbox.configuration.merging import merge, settings
 from netsandbox.configuration.path_list import list_layer
 from netsandbox.configuration.places import is_list
-from netsandbox.configuration.settings import Settings
 from netsandbox.configuration.trust import is_trusted
 from netsandbox.profiles.stack import Wanted, stacked
+from netsandbox.record import replaced
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from netsandbox.configuration.layer import Layer
+    from netsandbox.configuration.settings import Settings
 
 ALONE = Wanted(detect=False)
 
@@ -34,14 +35,12 @@ def settled(files: Sequence[Layer], kept: Iterable[str | None], wanted: Wanted) 
     """*kept* are the files that no command may write. A project's may be: changed, it is not trusted any more."""
     stack = stacked(files, wanted)
     found = settings(merge(stack.layers), filter(None, (*kept, *stack.kept)))
-    return Settings(
-        **{
-            **vars(found),
-            "ignored": (*found.ignored, *stack.untrusted),
-            "profiles": tuple((each.profile.name, each.why) for each in stack.used),
-            "notes": stack.notes,
-            "asked": stack.asked,
-        }
+    return replaced(
+        found,
+        ignored=(*found.ignored, *stack.untrusted),
+        profiles=tuple((each.profile.name, each.why) for each in stack.used),
+        notes=stack.notes,
+        asked=stack.asked,
     )
 
 

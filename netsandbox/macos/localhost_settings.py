@@ -5,7 +5,11 @@ from __future__ import annotations
 from netsandbox_portmap.strategies import FAIL, ISOLATE
 
 from netsandbox.errors import UsageError
-from netsandbox.localhost.settings import LocalhostSettings
+from netsandbox.record import replaced
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from netsandbox.localhost.settings import LocalhostSettings
 
 
 def check_for_mac(wanted: LocalhostSettings) -> None:
@@ -31,4 +35,4 @@ def mac_settings(wanted: LocalhostSettings, *, library: bool) -> LocalhostSettin
     """*wanted* with the engine that there is for its strategy: the *library*, or for `fail` Seatbelt alone."""
     check_for_mac(wanted)
     engine = "preload" if library or wanted.strategy != FAIL else "kernel"
-    return LocalhostSettings(**{**vars(wanted), "engine": engine})
+    return replaced(wanted, engine=engine)

@@ -5,7 +5,11 @@ from __future__ import annotations
 from netsandbox_portmap.strategies import FAIL, REWIRE_DEVICE, REWIRE_PORT
 
 from netsandbox.errors import HostError
-from netsandbox.localhost.settings import LocalhostSettings
+from netsandbox.record import replaced
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from netsandbox.localhost.settings import LocalhostSettings
 
 
 def stricter(wanted: LocalhostSettings, trouble: str) -> LocalhostSettings:
@@ -15,7 +19,7 @@ def stricter(wanted: LocalhostSettings, trouble: str) -> LocalhostSettings:
     if wanted.chosen:
         advice = "reinstall netsandbox, or use --network-strategy fail, which needs no library"
         raise HostError(f"{trouble}, and {wanted.strategy} needs the preload library; {advice}")
-    return LocalhostSettings(**{**vars(wanted), "strategy": FAIL})
+    return replaced(wanted, strategy=FAIL)
 
 
 def notice(trouble: str, *, helper: bool) -> str:

@@ -22,7 +22,7 @@ from netsandbox.profiles.library import Library
 from netsandbox.profiles.profile import Profile, profile_of
 from netsandbox.profiles.shelf import BASE, PROJECTS, YOURS, find, own
 from netsandbox.profiles.unknown import unknown
-from netsandbox.record import record
+from netsandbox.record import record, replaced
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -177,8 +177,7 @@ def _without_confining(used: Used) -> Used:
     """What a project's files call for never confines writing: it says what stays writable if somebody does."""
     layer = used.profile.layer
     rest = {place: said for place, said in layer.values.items() if place != WRITE}
-    profile = Profile(**{**vars(used.profile), "layer": Layer(layer.path, rest, layer.trusted)})
-    return Used(profile, used.owner, used.why)
+    return replaced(used, profile=replaced(used.profile, layer=replaced(layer, values=rest)))
 
 
 def _mode(groups: list[list[Used]], files: Sequence[Layer], wanted: Wanted) -> object:

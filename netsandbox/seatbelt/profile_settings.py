@@ -10,7 +10,7 @@ from netsandbox_portmap.strategies import FAIL
 
 from netsandbox.errors import UsageError
 from netsandbox.file_rules import Place, is_lifted
-from netsandbox.record import record
+from netsandbox.record import record, replaced
 from netsandbox.seatbelt.moved_places import moved
 from netsandbox.seatbelt.places import (
     ALIASES,
@@ -99,7 +99,7 @@ def resolve(
         values[name] = links.all((*values[name], *elsewhere))
     own, network = settings.own, settings.network
     values["own"] = OwnPlaces(links.all(own.hidden), links.all(own.sealed), links.one(own.port_map))
-    values["network"] = NetworkSettings(**{**vars(network), "unix_sockets": links.all(network.unix_sockets)})
+    values["network"] = replaced(network, unix_sockets=links.all(network.unix_sockets))
     home = values["home"]
     values["executables"] += links.elsewhere(toolchains(home))
     values["read"] += links.elsewhere(below(home, SETTINGS))
