@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.test_git_and_ssh import repository, smart_http  # noqa: F401 (a fixture)
+from tests.integration.test_git_and_ssh import git, repository, smart_http  # noqa: F401 (a fixture)
 from tests.rig import registries
 from tests.rig.command import Run
 from tests.rig.ports import free_port
@@ -131,16 +131,44 @@ def test_uv_installs_from_the_users_index(shop: Shop) -> None:
     shop.assert_only_the_registry(run)
 
 
-def test_cargo_fetches_from_the_users_registry(shop: Shop) -> None:
+OLD_CARGO = {"RUSTC_BOOTSTRAP": "1", "CARGO_UNSTABLE_SPARSE_REGISTRY": "true"}  # one before 1.68 wants to be asked
+
+
+def git_index(root: Path) -> Callable[[str], Handler]:
+    """A registry of crates whose index is a git repository below *root*."""
+
+    def make(url: str) -> Handler:
+        files, _ = registries.crate_index(url)
+        git("init", "-q", "-b", "master", "index", cwd=root)
+        for name, data in files.items():
+            (root / "index" / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / "index" / name).write_bytes(data)
+        git("add", ".", cwd=root / "index")
+        git("commit", "-q", "-m", "first", cwd=root / "index")
+        index, crates = smart_http(root), registries.crates(url)
+
+        def respond(method: str, target: str, headers: dict[str, str], body: bytes) -> registries.Reply:
+            answer: Handler = crates if target.startswith("/dl/") else index
+            return answer(method, target, headers, body)
+
+        return respond
+
+    return make
+
+
+@pytest.mark.parametrize("kind", ["sparse", "git"])
+def test_cargo_fetches_from_the_users_registry(shop: Shop, short_tmp: Path, kind: str) -> None:
+    """By git's own program: Cargo's sends a Host without the port over plain HTTP, which the proxy refuses."""
     cargo = Path(need("cargo", "cargo"))
-    url = shop.serve(registries.crates)
+    url = shop.serve(registries.crates if kind == "sparse" else git_index(short_tmp))
+    place = f"sparse+{url}/index/" if kind == "sparse" else f"{url}/index"
     sources = '[source.crates-io]\nreplace-with = "own"\n[source.own]\n'
-    shop.write("~/.cargo/config.toml", f'{sources}registry = "sparse+{url}/index/"\n')
+    shop.write("~/.cargo/config.toml", f'{sources}registry = "{place}"\n[net]\ngit-fetch-with-cli = true\n')
     shop.write("Cargo.toml", f'[package]\nname = "shop"\nversion = "0.1.0"\n[dependencies]\n{PACKAGE} = "1"\n')
     shop.write("src/lib.rs", "")
     toolchains = {"RUSTUP_HOME": os.environ.get("RUSTUP_HOME", str(Path.home() / ".rustup"))}
     path = {"PATH": f"{cargo.parent}:{shop.home.identity.path}"}
-    run = shop.run("--", "cargo", "fetch", env={**toolchains, **path})
+    run = shop.run("--", "cargo", "fetch", env={**toolchains, **path, **OLD_CARGO})
     assert run.returncode == 0, run.stderr
     assert list((shop.home.path / ".cargo" / "registry").glob(f"cache/*/{PACKAGE}-{VERSION}.crate"))
     shop.assert_only_the_registry(run)

@@ -59,6 +59,13 @@ def python_index() -> Handler:
 
 
 def crates(url: str) -> Handler:
+    files, data = crate_index(url)
+    index = {f"/index/{name}": ("application/json", text) for name, text in files.items()}
+    return pages({**index, f"/dl/{PACKAGE}/{VERSION}/download": ("application/octet-stream", data)})
+
+
+def crate_index(url: str) -> tuple[dict[str, bytes], bytes]:
+    """The files of an index of crates, which a git repository can hold too, and the crate."""
     manifest = f'[package]\nname = "{PACKAGE}"\nversion = "{VERSION}"\nedition = "2021"\n'.encode()
     root = f"{PACKAGE}-{VERSION}"
     data = _packed({f"{root}/Cargo.toml": manifest, f"{root}/src/lib.rs": b""})
@@ -66,13 +73,10 @@ def crates(url: str) -> Handler:
         **{"name": PACKAGE, "vers": VERSION, "deps": [], "features": {}, "yanked": False},
         "cksum": hashlib.sha256(data).hexdigest(),
     }
-    return pages(
-        {
-            "/index/config.json": ("application/json", json.dumps({"dl": f"{url}/dl"}).encode()),
-            f"/index/tr/ia/{PACKAGE}": ("text/plain", json.dumps(line).encode()),
-            f"/dl/{PACKAGE}/{VERSION}/download": ("application/octet-stream", data),
-        }
-    )
+    return {
+        "config.json": json.dumps({"dl": f"{url}/dl"}).encode(),
+        f"tr/ia/{PACKAGE}": json.dumps(line).encode(),
+    }, data
 
 
 def go_proxy() -> Handler:
