@@ -81,11 +81,6 @@ def project_files() -> tuple[str, ...]:
     return ()
 
 
-def project_file() -> str | None:
-    """Our own among them."""
-    return next((path for path in project_files() if os.path.basename(path) == PROJECT_FILE), None)
-
-
 def folder_of(path: str) -> str:
     """Where relative paths in the file begin: its folder; of a file in a folder of agents, the project."""
     folder = os.path.dirname(os.path.abspath(path))

@@ -36,9 +36,6 @@ class Canary:
         port: int = self._socket.getsockname()[1]
         return port
 
-    def fileno(self) -> int:
-        return self._socket.fileno()
-
     def heard(self) -> int:
         for _ in range(MOST):
             try:

@@ -21,7 +21,6 @@ from netsandbox.file_rules import (
     check_straight,
     check_writable,
     hidden,
-    is_lifted,
     is_within,
     outermost,
 )
@@ -69,12 +68,6 @@ def file_view(rules: FileRules, environment: Mapping[bytes, bytes]) -> FileView:
     writable = _writable(rules.allow_write, working, environment, missing, closed)
     links = tuple(dict.fromkeys(link for place in (*secrets, *denied) for link in _links(place)))
     return FileView(folders, files, writable, tuple(missing), _disks(), links)
-
-
-def lifted_secrets(rules: FileRules) -> list[str]:
-    """The secrets of this user that the command may read."""
-    shown = [_settled(rule.path) for rule in rules.allow_read]
-    return [secret.name for secret in _secrets(_working()) if is_lifted(secret, shown)] if shown else []
 
 
 def _secrets(working: str | None) -> Iterator[Place]:

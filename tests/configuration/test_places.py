@@ -15,7 +15,6 @@ from netsandbox.configuration.places import (
     is_list,
     list_file,
     made_config_folders,
-    project_file,
     project_files,
     trust_folder,
     user_file,
@@ -106,9 +105,6 @@ def test_of_one_folder_the_files_of_other_sandboxes_count_too_below_our_own(proj
     for name in reversed(names):
         (project / name).write_text("")
     assert project_files() == tuple(str(project / name) for name in names)
-    assert project_file() == str(project / ".netsandbox.toml")
-    (project / ".netsandbox.toml").unlink()
-    assert project_file() is None
 
 
 def test_relative_paths_begin_at_the_project(project: Path) -> None:

@@ -11,7 +11,7 @@ from netsandbox import secret_places
 from netsandbox.errors import HostError, UsageError
 from netsandbox.file_rules import FileRules, PathRule
 from netsandbox.linux import file_view as module
-from netsandbox.linux.file_view import file_view, lifted_secrets
+from netsandbox.linux.file_view import file_view
 
 
 def rules(*paths: Path | str, origin: str = "rules.toml:1") -> tuple[PathRule, ...]:
@@ -224,8 +224,3 @@ def test_a_second_name_of_a_secret_is_hidden_too(home: Path, tmp_path: Path, mon
     found = file_view(FileRules(), {})
     assert set(found.files) == {str(home / ".netrc"), str(tmp_path / "other" / ".netrc")}
     assert found.folders == (str(home / ".ssh"),)  # the other name leads to nothing
-
-
-def test_what_an_allow_shows_is_named(home: Path) -> None:
-    assert lifted_secrets(FileRules(allow_read=rules(home))) == [str(home / ".netrc"), str(home / ".ssh")]
-    assert lifted_secrets(FileRules()) == []
