@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netsandbox.record import record, replaced
-from netsandbox.record_types import type_name
 
 
 @record
@@ -74,10 +73,3 @@ def test_records_of_another_class_are_not_equal_and_can_be_matched() -> None:
     match Point(1, 2):
         case Point(x, y):
             assert (x, y) == (1, 2)
-
-
-@pytest.mark.parametrize(
-    ("number", "name"), [(1, "A"), (28, "AAAA"), (65, "HTTPS"), (255, "ANY"), (65280, "TYPE65280")]
-)
-def test_record_types_have_the_names_of_the_zone_file(number: int, name: str) -> None:
-    assert type_name(number) == name

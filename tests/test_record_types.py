@@ -17,3 +17,10 @@ def test_number_and_name_mean_the_same_type(number: int) -> None:
 @pytest.mark.parametrize("text", ["", "TXTX", "TYPE", "TYPE65536", "TYPE-1", "TYPE1 ", "TYPE\u0661", "16"])
 def test_what_is_no_type_means_none(text: str) -> None:
     assert canonical_type(text) is None
+
+
+@pytest.mark.parametrize(
+    ("number", "name"), [(1, "A"), (28, "AAAA"), (65, "HTTPS"), (255, "ANY"), (65280, "TYPE65280")]
+)
+def test_record_types_have_the_names_of_the_zone_file(number: int, name: str) -> None:
+    assert type_name(number) == name
