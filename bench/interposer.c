@@ -12,18 +12,15 @@
  */
 #define _GNU_SOURCE
 #include "../interpose/src/portmap.h"
+#include "loopback.h"
 
-#include <arpa/inet.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { EACH = 50, MOST = 4096, WARM_UP = 4 };
@@ -31,27 +28,6 @@ enum { EACH = 50, MOST = 4096, WARM_UP = 4 };
 typedef int (*name_call)(int, const struct sockaddr *, socklen_t);
 
 static name_call by_library, past_library;
-
-static void stop(const char *what)
-{
-    perror(what);
-    exit(1);
-}
-
-static long now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000000000L + t.tv_nsec;
-}
-
-static struct sockaddr_in place(const char *address, int port)
-{
-    struct sockaddr_in name = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    if (inet_pton(AF_INET, address, &name.sin_addr) != 1)
-        stop(address);
-    return name;
-}
 
 static int new_socket(void)
 {

@@ -13,17 +13,15 @@
  * The clock is CLOCK_MONOTONIC in nanoseconds, the same in a session and outside of it.
  */
 #define _GNU_SOURCE
-#include <arpa/inet.h>
+#include "loopback.h"
+
 #include <fcntl.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { BUFFER = 256 * 1024, PIPE = 1 << 20, BACKLOG = 128, NAP_NS = 20000 };
@@ -34,27 +32,6 @@ struct way {
 
 static int relay_to;
 static const char *said;
-
-static void stop(const char *what)
-{
-    perror(what);
-    exit(1);
-}
-
-static long now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000000000L + t.tv_nsec;
-}
-
-static struct sockaddr_in place(const char *address, int port)
-{
-    struct sockaddr_in name = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    if (inet_pton(AF_INET, address, &name.sin_addr) != 1)
-        stop(address);
-    return name;
-}
 
 static int new_socket(void)
 {

@@ -50,32 +50,30 @@ void ns_room_close(struct ns_room *room, int peer, uint32_t spelling)
     *room->length = room->written;
 }
 
-HOOK(int, getsockname, int fd, struct sockaddr *name, socklen_t *length)
+/* *real* asks the kernel, *spelling* says how the program wrote that end. */
+static int ask_name(int fd, struct sockaddr *name, socklen_t *length,
+                    int (*real)(int, struct sockaddr *, socklen_t *), int peer, uint32_t (*spelling)(int))
 {
     struct ns_room room;
     int saved = errno;
 
     if (ns_room_open(&room, name, length) != 0)
-        return REAL(getsockname)(fd, name, length);
-    if (REAL(getsockname)(fd, ns_room_name(&room), &room.written) != 0)
+        return real(fd, name, length);
+    if (real(fd, ns_room_name(&room), &room.written) != 0)
         return -1;
-    ns_room_close(&room, NS_NO_PEER, ns_spelling_local(fd));
+    ns_room_close(&room, peer, spelling(fd));
     errno = saved;
     return 0;
 }
 
+HOOK(int, getsockname, int fd, struct sockaddr *name, socklen_t *length)
+{
+    return ask_name(fd, name, length, REAL(getsockname), NS_NO_PEER, ns_spelling_local);
+}
+
 HOOK(int, getpeername, int fd, struct sockaddr *name, socklen_t *length)
 {
-    struct ns_room room;
-    int saved = errno;
-
-    if (ns_room_open(&room, name, length) != 0)
-        return REAL(getpeername)(fd, name, length);
-    if (REAL(getpeername)(fd, ns_room_name(&room), &room.written) != 0)
-        return -1;
-    ns_room_close(&room, fd, ns_spelling_peer(fd));
-    errno = saved;
-    return 0;
+    return ask_name(fd, name, length, REAL(getpeername), fd, ns_spelling_peer);
 }
 
 /* Both ends of an accepted connection are written as its listener was, except that nobody is connected to a wildcard. */
@@ -89,14 +87,26 @@ static uint32_t inherit(int listener, int accepted)
     return spelling;
 }
 
-HOOK(int, accept, int fd, struct sockaddr *name, socklen_t *length)
+/* macOS has no accept4, and accept(2) is accept4 without flags. */
+static int real_accept(int fd, struct sockaddr *name, socklen_t *length, int flags)
+{
+#ifdef __APPLE__
+    (void)flags;
+#else
+    if (flags)
+        return REAL(accept4)(fd, name, length, flags);
+#endif
+    return REAL(accept)(fd, name, length);
+}
+
+static int accept_named(int fd, struct sockaddr *name, socklen_t *length, int flags)
 {
     struct ns_room room;
     uint32_t spelling;
     int saved = errno;
     int open = ns_room_open(&room, name, length) == 0;
     int accepted =
-        open ? REAL(accept)(fd, ns_room_name(&room), &room.written) : REAL(accept)(fd, name, length);
+        open ? real_accept(fd, ns_room_name(&room), &room.written, flags) : real_accept(fd, name, length, flags);
 
     if (accepted < 0)
         return accepted;
@@ -107,22 +117,14 @@ HOOK(int, accept, int fd, struct sockaddr *name, socklen_t *length)
     return accepted;
 }
 
+HOOK(int, accept, int fd, struct sockaddr *name, socklen_t *length)
+{
+    return accept_named(fd, name, length, 0);
+}
+
 #ifndef __APPLE__
 HOOK(int, accept4, int fd, struct sockaddr *name, socklen_t *length, int flags)
 {
-    struct ns_room room;
-    uint32_t spelling;
-    int saved = errno;
-    int open = ns_room_open(&room, name, length) == 0;
-    int accepted =
-        open ? REAL(accept4)(fd, ns_room_name(&room), &room.written, flags) : REAL(accept4)(fd, name, length, flags);
-
-    if (accepted < 0)
-        return accepted;
-    spelling = inherit(fd, accepted);
-    if (open)
-        ns_room_close(&room, NS_NO_PEER, spelling);
-    errno = saved;
-    return accepted;
+    return accept_named(fd, name, length, flags);
 }
 #endif
