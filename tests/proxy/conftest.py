@@ -1,7 +1,8 @@
-"""A door on loopback, a gate that follows a script and writes down every call, and servers that count who comes."""
+"""A door on loopback in a thread of its own, and servers that count who comes."""
 
 from __future__ import annotations
 
+import _socket
 import fcntl
 import gc
 import os
@@ -14,62 +15,25 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from netsandbox_proxy.contract import Attempt, Grant, Parent, Refusal
 from netsandbox_proxy.door import MixedDoor, TransparentDoor
 from netsandbox_proxy.limits import Limits
 
 from netsandbox.loop import Loop
+from tests.rig.scripted_gate import ScriptedGate
 
 PATIENCE = 20.0
+LONG = {"head": 600.0, "handshake": 600.0, "connect": 600.0}  # on a stalled machine no bound of a door passes by itself
 
 
-class ScriptedGate:
-    """Names are reached on 127.0.0.1 by `routes`; what has no route is refused."""
+class Listener(_socket.socket):
+    """A listening socket that counts whom it let in."""
 
-    def __init__(self, loop: Loop) -> None:
-        self.loop = loop
-        self.routes: dict[str, list[str]] = {}
-        self.ports: dict[str, int] = {}
-        self.parent: Parent | None = None
-        self.delay: float | None = None
-        self.recorded = True
-        self.calls: list[tuple[Any, ...]] = []
-        self.open: list[Grant] = []  # granted and not ended yet
+    accepts = 0
 
-    def named(self, kind: str) -> list[tuple[Any, ...]]:
-        return [call for call in self.calls if call[0] == kind]
-
-    def decide(self, attempt: Attempt) -> Grant | Refusal:
-        host = attempt.host.decode("ascii", "backslashreplace").lower()
-        if host in self.routes:
-            addresses = [(socket.AF_INET6 if ":" in a else socket.AF_INET, a) for a in self.routes[host]]
-            port = self.ports.get(host, attempt.port)
-            grant = Grant(attempt, host, port, addresses, named=not host[0].isdigit(), parent=self.parent)
-            self.open.append(grant)
-            return grant
-        return Refusal(host, attempt.port, "not-allowed", f"--allow-domain {host} would allow it.")
-
-    def admit(self, attempt: Attempt, done: Callable[[Grant | Refusal], None]) -> None:
-        self.calls.append(("admit", attempt.door, attempt.host, attempt.port, attempt.address))
-        if self.delay is None:
-            return done(self.decide(attempt))
-        self.loop.call_later(self.delay, lambda: done(self.decide(attempt)))
-        return None
-
-    def dialling(self, grant: Grant, address: str) -> bool:
-        self.calls.append(("dialling", grant.host, address))
-        return self.recorded
-
-    def refuse(self, grant: Grant, reason: str) -> Refusal:
-        self.calls.append(("refuse", grant.host, reason))
-        return Refusal(grant.host, grant.port, reason, "")
-
-    def reject(self, door: str, reason: str, detail: str, source: tuple[str, int]) -> None:
-        self.calls.append(("reject", door, reason, detail, source))
-
-    def ended(self, grant: Grant, address: str | None, up: int, down: int, *rest: Any) -> None:
-        self.calls.append(("ended", grant.host, address, up, down, rest[1]))
-        self.open.remove(grant)  # exactly once, or this fails
+    def _accept(self) -> tuple[int, Any]:
+        accepted: tuple[int, Any] = super()._accept()  # type: ignore[misc]
+        self.accepts += 1
+        return accepted
 
 
 class Canary:
@@ -169,10 +133,12 @@ class Rig:
         self.loop = Loop(self.errors.append)
         self._skipped = 0.0
         self.loop.now = lambda: time.monotonic() + self._skipped
-        self.gate = ScriptedGate(self.loop)
+        self.gate = ScriptedGate(self.loop, lambda: self.run(lambda: None))
         self.doors: list[MixedDoor | TransparentDoor] = []
         self.canaries: list[Canary] = []
+        self._listeners: list[Listener] = []
         self._clients: list[socket.socket] = []
+        self._came = 0
         self._errands: list[Callable[[], None]] = []
         self._bell = socket.socketpair()
         self._bell[0].setblocking(False)
@@ -201,10 +167,9 @@ class Rig:
         assert done.wait(PATIENCE)
         return result[0]
 
-    def listener(self) -> tuple[Any, int]:
-        import _socket
-
-        raw = _socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    def listener(self) -> tuple[Listener, int]:
+        raw = Listener(socket.AF_INET, socket.SOCK_STREAM)
+        self._listeners.append(raw)
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         raw.bind(("127.0.0.1", 0))
         raw.listen(1024)
@@ -212,7 +177,7 @@ class Rig:
 
     def mixed(self, token: bytes | None = None, **limits: Any) -> int:
         raw, port = self.listener()
-        self.doors.append(self.run(lambda: MixedDoor(self.loop, self.gate, raw, Limits(**limits), token)))
+        self.doors.append(self.run(lambda: MixedDoor(self.loop, self.gate, raw, Limits(**{**LONG, **limits}), token)))
         return port
 
     def transparent(self, address: str, port: int, **limits: Any) -> int:
@@ -221,7 +186,7 @@ class Rig:
         self.doors.append(
             self.run(
                 lambda: TransparentDoor(
-                    self.loop, self.gate, raw, Limits(**limits), destination=lambda _: (address, port)
+                    self.loop, self.gate, raw, Limits(**{**LONG, **limits}), destination=lambda _: (address, port)
                 )
             )
         )
@@ -241,6 +206,7 @@ class Rig:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         client.settimeout(PATIENCE)
         client.connect(("127.0.0.1", port))
+        self._came += 1
         return client
 
     def tunnel(self, port: int, authority: str = "allowed.test:443") -> socket.socket:
@@ -266,8 +232,17 @@ class Rig:
 
         wait_for(lambda: not _waiting(client, termios.TIOCOUTQ) and not self.run(unread))
 
-    def effort(self, seconds: float) -> float:
-        """How much of a while the loop spends awake, 0 to 1: a loop that waits for something spends none."""
+    def freeze(self) -> None:
+        """Stop the loop's clock: from now on only `skip` moves it."""
+        frozen = time.monotonic()
+        self.loop.now = lambda: frozen + self._skipped
+
+    def come_to_rest(self) -> None:
+        """Wait until the loop sleeps for most of a while: one that goes round and round never does."""
+        wait_for(lambda: self._effort(0.2) < 0.2)
+
+    def _effort(self, seconds: float) -> float:
+        """How much of a while the loop spends awake, 0 to 1."""
         before = self.run(time.thread_time)
         time.sleep(seconds)
         spent: float = self.run(time.thread_time) - before
@@ -275,11 +250,12 @@ class Rig:
 
     @property
     def flows(self) -> int:
-        return sum(door.flows for door in self.doors)
+        count: int = self.run(lambda: sum(door.flows for door in self.doors))
+        return count
 
     def settle(self) -> None:
-        """Wait until no flow is left."""
-        wait_for(lambda: self.flows == 0)
+        """Wait until every client that came has been let in and no flow is left."""
+        wait_for(lambda: sum(listener.accepts for listener in self._listeners) >= self._came and self.flows == 0)
 
     def close(self) -> None:
         for client in self._clients:

@@ -8,6 +8,14 @@ import pytest
 from netsandbox_proxy.pipes import IDLE_PIPES, PipePool
 
 
+def is_open(fd: int) -> bool:
+    try:
+        os.fstat(fd)
+    except OSError:
+        return False
+    return True
+
+
 def test_a_returned_pipe_is_lent_again_and_nothing_blocks() -> None:
     pool = PipePool()
     pipe = pool.take()
@@ -20,15 +28,15 @@ def test_a_returned_pipe_is_lent_again_and_nothing_blocks() -> None:
 
 
 def test_the_pool_keeps_a_few_and_closes_the_rest() -> None:
-    before = len(os.listdir("/proc/self/fd"))
     pool = PipePool()
     lent = [pool.take() for _ in range(IDLE_PIPES + 3)]
     for pipe in lent:
         assert pipe is not None
         pool.give(pipe)
-    assert len(os.listdir("/proc/self/fd")) == before + 2 * IDLE_PIPES
+    ends = [end for pipe in lent if pipe is not None for end in pipe]
+    assert [is_open(end) for end in ends] == [True] * 2 * IDLE_PIPES + [False] * 6
     pool.close()
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert not any(is_open(end) for end in ends)
 
 
 def test_no_descriptor_left_is_none_and_not_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
