@@ -1,7 +1,9 @@
-"""Support for the backend's tests: a second opinion on BPF, a log that remembers, and trapped calls of this process."""
+"""Support for the backend's tests: a second opinion on BPF, a log that remembers, trapped calls of this process, the
+native helper driven by hand."""
 
 from __future__ import annotations
 
+import _socket
 import ctypes
 import gc
 import os
@@ -16,7 +18,7 @@ import pytest
 from netsandbox_portmap.window import Window
 
 from netsandbox.audit.repeats import Repeats
-from netsandbox.linux import caller, notify
+from netsandbox.linux import caller, launch, notify, plan
 from netsandbox.linux.broker import Broker
 from netsandbox.linux.reaper import Reaper
 from netsandbox.linux.syscalls import abi_of
@@ -25,6 +27,7 @@ from netsandbox.linux.unix_pins import Pin
 from netsandbox.localhost.bind_rule import BindRule
 from tests.rig import ports
 from tests.rig.guarded import ANY, COUNT, DEVICE, Scene
+from tests.rig.planned import Start, planned
 
 CALLS = abi_of(os.uname().machine).calls
 
@@ -214,3 +217,46 @@ def make(trapped: Any) -> Iterator[Callable[[BindRule], Scene]]:
 def guarded(make: Callable[[BindRule], Scene], window: Window) -> Scene:
     """A guard for strategy `fail`."""
     return make(BindRule(window, ("127.0.0.1", ANY)))
+
+
+def _children() -> set[int]:
+    return set(map(int, Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()))
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """start(*command) -> a helper; afterwards no child of ours may be left."""
+    before, helpers = _children(), []
+    null = os.open(os.devnull, os.O_RDWR)
+
+    def begin(*command: str) -> launch.Helper:
+        helpers.append(launch.Helper(command or ("true",), dict(os.environb), (null, null, null)))
+        return helpers[-1]
+
+    yield begin
+    for helper in helpers:
+        helper.close()
+    os.close(null)
+    assert _children() <= before
+
+
+@pytest.fixture
+def standing(start: Start) -> Iterator[Start]:
+    """standing(*command) -> a helper whose command runs, with these further doors; its descriptors are closed."""
+    opened: list[socket.socket | _socket.socket] = []
+
+    def begin(*command: str, extra: tuple[plan.Door, ...] = (), view: plan.View | None = None) -> launch.Helper:
+        helper = start(*command)
+        helper.send_plan(planned(view, extra))
+        doors = helper.doors(plan.doors() + extra)
+        opened.extend(doors.values())
+        helper.go()
+        message = helper.receive()
+        assert message.kind == "L"
+        os.close(message.descriptors[0])
+        helper.channel.settimeout(20)  # a helper that says nothing is a red test, not one that hangs
+        return helper
+
+    yield begin
+    for sock in opened:
+        sock.close()

@@ -1,0 +1,23 @@
+"""Plans for the native helper where a test drives it by hand."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from netsandbox.linux import launch, plan, seccomp
+from netsandbox.linux.syscalls import abi_of
+
+Start = Callable[..., launch.Helper]
+
+
+def view(**fields: Any) -> plan.View:
+    """Of this account; it hides and protects nothing but what *fields* say."""
+    nothing: dict[str, Any] = {"files": (), "hidden": (), "read_only": ()}
+    return plan.View(uid=os.geteuid(), gid=os.getegid(), **{**nothing, **fields})
+
+
+def planned(seen: plan.View | None = None, extra: tuple[plan.Door, ...] = ()) -> bytes:
+    """A plan that can be carried out."""
+    return plan.build(seen or view(), seccomp.build(abi_of(os.uname().machine)), extra)
