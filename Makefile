@@ -9,7 +9,7 @@ BUILT_FROM := pyproject.toml $(wildcard interpose/*.py interpose/macos/*.h) $(NA
 SCRIPTS := scripts/demo bench/run bench/soak
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test lint bench fuzz soak macos-library macos-wheel man venv clean deps-demo deps-test
+.PHONY: help demo test lint bench fuzz soak macos-library macos-wheel docs man venv clean deps-demo deps-test
 
 help:
 	@echo 'make demo    an install that works, a host refused, a DNS tunnel to nowhere, the log, two servers on one port'
@@ -20,7 +20,7 @@ help:
 	@echo 'make soak    many sessions for a long time'
 	@echo 'make macos-library    the preload library for Macs, both architectures, into build/macos; on any system'
 	@echo 'make macos-wheel      the whole of netsandbox for Macs, as a wheel in dist; on any system'
-	@echo 'make man     the manual page docs/netsandbox.1, after a change of options'
+	@echo 'make docs    what is made from the code: tables of keys, their JSON Schema, and with `make man` the manual page'
 	@echo 'make venv    the environment in .venv, with the tools for tests'
 	@echo 'make clean   remove what the others made'
 
@@ -37,7 +37,7 @@ lint: $(VENV)/.test
 	$(BIN)/mypy
 	$(BIN)/mypy -p tests.rig
 	$(BIN)/mypy scripts/demo
-	$(BIN)/mypy scripts/manual.py
+	$(BIN)/mypy scripts/manual.py scripts/pages.py
 	MYPYPATH=bench $(BIN)/mypy bench/main.py
 	$(BIN)/lint-imports
 
@@ -57,6 +57,9 @@ macos-library: $(VENV)/.test
 # hatchling itself, not pip: what it needs is in the environment already
 macos-wheel: $(VENV)/.test
 	NETSANDBOX_BUILD_FOR=macos $(BIN)/python -m hatchling build -t wheel -d dist
+
+docs: man
+	$(BIN)/python scripts/pages.py docs/configuration.md netsandbox/configuration/netsandbox.schema.json
 
 man: $(VENV)/.product
 	$(BIN)/python scripts/manual.py docs/netsandbox.1

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the manual page from the tables of the command line and of docs/cli.md: scripts/manual.py docs/netsandbox.1"""
+"""Writes the manual page from the tables of options, of keys and of docs/cli.md: scripts/manual.py docs/netsandbox.1"""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 
 from netsandbox.cli.grammar import Command, grammar
 from netsandbox.cli.options import LIST, Option
+from netsandbox.configuration.key_words import Row, rows
+from netsandbox.configuration.keys import KEYS
 
 ROOT = Path(__file__).resolve().parents[1]
 HEAD = r""".\" Made by `make man` from the tables of the command line; not edited by hand.
@@ -26,6 +28,11 @@ attempt is recorded. Long options take \fB\-\-name value\fR or \fB\-\-name=value
 the command. Options with a star can be given several times.
 .SH COMMANDS
 """
+CONFIGURATION = r""".SH CONFIGURATION
+Files of TOML: your own, \fB$XDG_CONFIG_HOME/netsandbox/config.toml\fR or \fB~/.config/netsandbox/config.toml\fR; above
+it the project's, \fB.netsandbox.toml\fR; above that the file of \fB\-\-config\fR and the command line. What a project's
+file opens counts after \fBnetsandbox trust\fR. \fBnetsandbox config show\fR says what holds and who says so.
+"""
 TAIL = r""".SH SEE ALSO
 The pages that come with the source: getting on with it in README.md, everything on the command line in docs/cli.md,
 rules in docs/policy.md, configuration in docs/configuration.md, shells in docs/shells.md.
@@ -37,7 +44,8 @@ def manual() -> str:
     commands = "".join(map(_command, grammar()))
     pages = (ROOT / "docs" / "cli.md").read_text("utf-8")
     status = _listed(".SH EXIT STATUS OF RUN", _section(pages, "### Exit status"))
-    return f"{HEAD}{commands}{status}{_listed('.SH ENVIRONMENT', _section(pages, '## Environment'))}{TAIL}"
+    environment = _listed(".SH ENVIRONMENT", _section(pages, "## Environment"))
+    return f"{HEAD}{commands}{status}{_configuration()}{environment}{TAIL}"
 
 
 def _command(command: Command) -> str:
@@ -55,6 +63,15 @@ def _option(option: Option) -> str:
     star = " *" if option.kind == LIST else ""
     about = OF_THIS_SYSTEM.sub(r"\1", option.help)
     return f".TP\n{', '.join(names)}{value}{star}\n{_roff(about)}"
+
+
+def _configuration() -> str:
+    return CONFIGURATION + "".join(_key(table, row) for table in KEYS for row in rows(table))
+
+
+def _key(table: str, row: Row) -> str:
+    usual = f" Unless said: {_plain(row.default)}." if row.default else ""
+    return f".TP\n\\fB{table}.{row.key}\\fR ({_roff(_plain(row.kind))})\n{_roff(_plain(row.about))}.{_roff(usual)}\n"
 
 
 def _section(text: str, heading: str) -> str:

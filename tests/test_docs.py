@@ -121,10 +121,10 @@ def test_every_reason_is_explained_to_users() -> None:
 
 
 def test_every_configuration_key_is_documented_and_no_other() -> None:
-    keys = {f"{table}.{key}" for table, entries in KEYS.items() for key in entries}
-    rows = section(page("docs/cli.md"), "Configuration file")
-    named = [row.partition(" | ")[0] for row in rows.splitlines() if row.startswith("| `")]
-    assert {key for name in named for key in re.findall(r"`([a-z]+\.[a-z_]+)`", name)} == keys
+    rows = section(page("docs/configuration.md"), "Keys")
+    tables = re.findall(r"^### `\[(\w+)\]`\n(.*?)(?=^###|\Z)", rows, re.MULTILINE | re.DOTALL)
+    named = {table: re.findall(r"^\| `([a-z_]+)` \|", text, re.MULTILINE) for table, text in tables}
+    assert named == {table: list(keys) for table, keys in KEYS.items()}
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])

@@ -12,7 +12,7 @@ from netsandbox.configuration.effective import effective_layers
 from netsandbox.configuration.keys import KEYS
 from netsandbox.configuration.merging import merge
 from netsandbox.configuration.places import project_files, user_files
-from netsandbox.configuration.schema import schema
+from netsandbox.configuration.schema import FILE, text
 from netsandbox.errors import UsageError
 from netsandbox.policy.names import printable
 from netsandbox.profiles.stack import Wanted, stacked
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 OPTIONS = (
     Option("config", VALUE, "c", "FILE", "as for `netsandbox run`"),
     Option("json", FLAG, "", "", "for programs"),
+    Option("path", FLAG, "", "", "with schema: print the path of the file that has it"),
     Option("help", FLAG, "h", "", "this text"),
 )
 VERBS = ("list-paths", "add-path", "remove-path", "edit")
@@ -36,7 +37,7 @@ WORDS = {
 USAGE = """\
 usage: netsandbox config show [--config FILE] [--json]
        netsandbox config validate [FILE]
-       netsandbox config schema
+       netsandbox config schema [--path]
        netsandbox config list-paths | add-path PATH | remove-path PATH | edit
 
 show: your file, the project's and that of --config, laid over one another; each value with the line it comes from.
@@ -60,7 +61,7 @@ def main(arguments: list[str]) -> int:
     if parsed.command is not None or not verb or len(words) > (verb == "validate"):
         raise UsageError(f"config takes a verb; write `netsandbox config` and one of {', '.join(WORDS)}")
     if verb == "schema":
-        put(json.dumps(schema(), indent=2))
+        put(FILE if "path" in parsed.flags else text())
         return 0
     if words:
         read_layer(words[0])

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from netsandbox.configuration.keys import Key
+    from netsandbox.configuration.key import Key
     from netsandbox.configuration.layer import Place
 
     Lines = Mapping[tuple[str | int, ...], int]

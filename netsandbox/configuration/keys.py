@@ -1,68 +1,29 @@
 """Every key that a file may have: what reads it, how layers of it are joined, and who may say it.
 
-The one table behind reading, merging, trust and the JSON Schema; docs/cli.md has a row for each.
+The one table behind reading, merging, trust, the JSON Schema and the tables of docs/configuration.md: `make docs`.
 """
 
 from __future__ import annotations
 
-from netsandbox_portmap.strategies import STRATEGIES
+from netsandbox_portmap.strategies import STRATEGIES, default_strategy
 
 from netsandbox.configuration import readers
+from netsandbox.configuration.key import (
+    PORT,
+    PORTS,
+    TEXT,
+    TEXTS,
+    TRUTH,
+    Key,
+    always,
+    leaves_the_user_out,
+    names_opening,
+    never,
+    opens_the_network,
+)
 from netsandbox.localhost import settings as localhost
-from netsandbox.policy.policy import LOCALHOST, MODES, OFFLINE
-from netsandbox.record import record
+from netsandbox.policy.policy import MODES
 from netsandbox.seatbelt import switch_words
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from netsandbox.configuration.entry import Entry
-
-TEXT: dict[str, object] = {"type": "string", "minLength": 1}
-TEXTS: dict[str, object] = {"type": "array", "items": TEXT}
-TRUTH: dict[str, object] = {"type": "boolean"}
-PORT: dict[str, object] = {"type": "integer", "minimum": 1, "maximum": 65535}
-PORTS: dict[str, object] = {"type": "array", "items": PORT}
-
-
-def always(value: object) -> bool:
-    """Whatever it says, it could open something."""
-    return True
-
-
-def never(value: object) -> bool:
-    """Whatever it says, it opens nothing."""
-    return False
-
-
-@record
-class Key:
-    """`widens(value)`: a project's own file may say so only after the user trusted it; an empty list opens nothing.
-    `adds`: lists of several files are joined; otherwise the highest one's value is taken. `stacks`: each file's value
-    is kept, with its rank. `field` is that of `Settings`; '' where the value is used up before."""
-
-    field: str
-    read: Callable[[Entry], object]
-    about: str
-    schema: dict[str, object]
-    widens: Callable[[object], bool]
-    adds: bool = False
-    stacks: bool = False
-    means: tuple[str, str] | None = None  # another spelling of that table's key
-
-
-HARMLESS_PROFILES = ("base", OFFLINE, LOCALHOST)
-
-
-def names_opening(profiles: object) -> bool:
-    """Whether any of them could open something."""
-    return not isinstance(profiles, tuple) or any(name not in HARMLESS_PROFILES for name, _ in profiles)
-
-
-def opens_the_network(mode: object) -> bool:
-    return mode not in (OFFLINE, LOCALHOST)
-
 
 KEYS: dict[str, dict[str, Key]] = {
     "sandbox": {
@@ -87,10 +48,17 @@ KEYS: dict[str, dict[str, Key]] = {
             readers.truth,
             "false in a project's file: leave your own file out",
             TRUTH,
-            lambda inherits: not inherits,
+            leaves_the_user_out,
+            unsaid="`true`",
         ),
         "profiles": Key(
-            "", readers.profile_names, "profiles that this file builds on", TEXTS, names_opening, adds=True
+            "",
+            readers.profile_names,
+            "profiles that this file builds on",
+            TEXTS,
+            names_opening,
+            adds=True,
+            options=("profile",),
         ),
         "default_profiles": Key(
             "",
@@ -101,7 +69,7 @@ KEYS: dict[str, dict[str, Key]] = {
             adds=True,
             means=("sandbox", "profiles"),
         ),
-        "shell": Key("shell", readers.path, "what runs when no command is given", TEXT, always),
+        "shell": Key("shell", readers.path, "what runs when no command is given", TEXT, always, unsaid="`$SHELL`"),
         "prompt_indicator": Key(
             "prompt_indicator", readers.truth, "whether the prompt of that shell shows the mode", TRUTH, never
         ),
@@ -114,8 +82,18 @@ KEYS: dict[str, dict[str, Key]] = {
             "what leaves when no rule says otherwise",
             {"enum": list(MODES)},
             opens_the_network,
+            options=("offline", "localhost", "online"),
+            unsaid='`"offline"`; `"filtered"` if any name or address is allowed',
         ),
-        "allow_domains": Key("allow_domains", readers.allow_domains, "names let through", TEXTS, bool, adds=True),
+        "allow_domains": Key(
+            "allow_domains",
+            readers.allow_domains,
+            "names let through",
+            TEXTS,
+            bool,
+            adds=True,
+            options=("allow-domain",),
+        ),
         "deny_domains": Key(
             "deny_domains",
             readers.deny_domains,
@@ -123,6 +101,7 @@ KEYS: dict[str, dict[str, Key]] = {
             TEXTS,
             never,
             adds=True,
+            options=("deny-domain",),
         ),
         "allow_addresses": Key(
             "allow_addresses",
@@ -131,6 +110,7 @@ KEYS: dict[str, dict[str, Key]] = {
             TEXTS,
             bool,
             adds=True,
+            options=("allow-address",),
         ),
         "default_ports": Key(
             "default_ports", readers.default_ports, "the ports of a rule that names none", PORTS, always
@@ -142,6 +122,7 @@ KEYS: dict[str, dict[str, Key]] = {
             TEXTS,
             bool,
             adds=True,
+            options=("allow-unix-socket",),
         ),
         "allow_query_types": Key(
             "allow_query_types",
@@ -150,16 +131,38 @@ KEYS: dict[str, dict[str, Key]] = {
             TEXTS,
             bool,
             adds=True,
+            options=("allow-query-type",),
         ),
-        "upstream_dns": Key("upstream_dns", readers.upstream_dns, "who resolves allowed names", TEXTS, always),
+        "upstream_dns": Key(
+            "upstream_dns",
+            readers.upstream_dns,
+            "who resolves allowed names",
+            TEXTS,
+            always,
+            options=("upstream-dns",),
+            unsaid="the host's resolv.conf",
+        ),
         "upstream_proxy": Key(
-            "upstream_proxy", readers.upstream_proxy, "the HTTP proxy that everything is dialled through", TEXT, always
+            "upstream_proxy",
+            readers.upstream_proxy,
+            "the HTTP proxy that everything is dialled through",
+            TEXT,
+            always,
+            options=("upstream-proxy",),
         ),
-        "proxy_env": Key("proxy_env", readers.truth, "whether proxy variables are set", TRUTH, never),
+        "proxy_env": Key(
+            "proxy_env", readers.truth, "whether proxy variables are set", TRUTH, never, options=("no-proxy-env",)
+        ),
     },
     "filesystem": {
         "allow_read": Key(
-            "allow_read", readers.paths, "paths at or below which secrets may be read", TEXTS, bool, adds=True
+            "allow_read",
+            readers.paths,
+            "paths at or below which secrets may be read",
+            TEXTS,
+            bool,
+            adds=True,
+            options=("allow-read",),
         ),
         "allow_write": Key(
             "allow_write",
@@ -168,9 +171,17 @@ KEYS: dict[str, dict[str, Key]] = {
             TEXTS,
             bool,
             adds=True,
+            options=("allow-write",),
+            unsaid="writing is not confined, but on a Mac by the profile",
         ),
         "deny_read": Key(
-            "deny_read", readers.paths, "paths that are hidden; wins over every allow", TEXTS, never, adds=True
+            "deny_read",
+            readers.paths,
+            "paths that are hidden; wins over every allow",
+            TEXTS,
+            never,
+            adds=True,
+            options=("deny-read",),
         ),
         "allow_execute": Key(
             "allow_execute",
@@ -188,6 +199,8 @@ KEYS: dict[str, dict[str, Key]] = {
             "how ports of the session show on the host",
             {"enum": list(STRATEGIES)},
             always,
+            options=("network-strategy",),
+            unsaid=f'`"{default_strategy("linux")}"`, on a Mac `"{default_strategy("darwin")}"`',
         ),
         "rewrite_engine": Key(
             "engine",
@@ -195,18 +208,44 @@ KEYS: dict[str, dict[str, Key]] = {
             "who rewires: the kernel's side, or a library in the command",
             {"enum": list(localhost.ENGINES)},
             never,
+            options=("rewrite-engine",),
         ),
         "listening_base_port": Key(
-            "base", readers.number(localhost.base_port), "first port of the session's window", PORT, always
+            "base",
+            readers.number(localhost.base_port),
+            "first port of the session's window",
+            PORT,
+            always,
+            options=("listening-base-port",),
+            unsaid="the first that is free in `port_pool`",
         ),
         "listening_port_count": Key(
-            "count", readers.number(localhost.port_count), "how many ports the window has", {"type": "integer"}, never
+            "count",
+            readers.number(localhost.port_count),
+            "how many ports the window has",
+            {"type": "integer", "minimum": 1, "maximum": localhost.MOST_PORTS},
+            never,
+            options=("listening-port-count",),
+            unsaid="`100`, or fewer where there is no room",
         ),
         "listening_loopback": Key(
-            "device", readers.word(localhost.device, '"127.0.0.2"'), "the session's loopback address", TEXT, always
+            "device",
+            readers.word(localhost.device, '"127.0.0.2"'),
+            "the session's loopback address",
+            TEXT,
+            always,
+            options=("listening-loopback",),
         ),
         "port_pool": Key("pool", readers.port_pool, "first and last port that windows are taken from", PORTS, always),
-        "publish": Key("publish", readers.publish, "ports shown on the host, and no others", TEXTS, bool),
+        "publish": Key(
+            "publish",
+            readers.publish,
+            "ports shown on the host, and no others: `3000`, or `3000:8000` for port 8000 of the host",
+            TEXTS,
+            bool,
+            options=("publish", "no-publish"),
+            unsaid="whatever listens",
+        ),
         "connect_host": Key(
             "connect_host",
             readers.connect_host,
@@ -214,6 +253,7 @@ KEYS: dict[str, dict[str, Key]] = {
             PORTS,
             bool,
             adds=True,
+            options=("connect-host",),
         ),
     },
     "shell": {
@@ -224,6 +264,7 @@ KEYS: dict[str, dict[str, Key]] = {
             TEXTS,
             bool,
             stacks=True,
+            options=("pass-env",),
         ),
         "deny_env": Key(
             "deny_env", readers.variables, "variables that the command never gets", TEXTS, never, stacks=True
@@ -231,7 +272,7 @@ KEYS: dict[str, dict[str, Key]] = {
         "set_env": Key(
             "set_env",
             readers.set_env,
-            "variables set for the command",
+            'variables set for the command: `{ NODE_ENV = "test" }`',
             {"type": "object", "additionalProperties": {"type": "string"}},
             bool,
             adds=True,
@@ -241,15 +282,16 @@ KEYS: dict[str, dict[str, Key]] = {
         "switches": Key(
             "switches",
             readers.switches,
-            "parts of a Mac that are opened, or with no- closed: see docs/seatbelt-profile.md",
+            "parts of a Mac that are opened, or with `no-` closed; the last word about a part counts",
             {"type": "array", "items": {"enum": list(switch_words.WORDS)}},
             switch_words.widens,
             adds=True,
+            options=("seatbelt-switch",),
         ),
         "raw": Key(
             "raw",
             readers.raw,
-            "rules in Seatbelt's own words, for a Mac: see docs/profiles.md",
+            "rules in Seatbelt's own words, for a Mac",
             TEXT,
             always,
             adds=True,
@@ -262,14 +304,17 @@ KEYS: dict[str, dict[str, Key]] = {
             "whether profiles are chosen by the project's files",
             TRUTH,
             bool,
+            options=("no-detect",),
+            unsaid="`true`",
         ),
         "detect": Key(
             "",
             readers.detection,
-            "by which files a profile is chosen; `[]`: by none",
+            'by which files a profile is chosen: `{ node = ["package.json"] }`; `[]`: by none',
             {"type": "object", "additionalProperties": TEXTS},
             bool,
             adds=True,
+            unsaid="the profile's own `detect`",
         ),
     },
     "limits": {
@@ -279,9 +324,32 @@ KEYS: dict[str, dict[str, Key]] = {
         for name, about in (
             ("connections", "connections at once, at each door"),
             ("idle_seconds", "how long a connection may be silent"),
-            ("log_megabytes", "size of one file of the audit log; seven are kept"),
+            (
+                "log_megabytes",
+                "size of one file of the audit log, of which seven are kept; not of a log that you placed",
+            ),
         )
     },
-    "session": {"name": Key("name", readers.text("a name as a string"), "the session's name", TEXT, never)},
-    "audit": {"log": Key("audit_log", readers.path, "where the audit log is written", TEXT, always)},
+    "session": {
+        "name": Key(
+            "name",
+            readers.text("a name as a string"),
+            "the session's name",
+            TEXT,
+            never,
+            options=("name",),
+            unsaid="of the folder and its branch",
+        )
+    },
+    "audit": {
+        "log": Key(
+            "audit_log",
+            readers.path,
+            "where the audit log is written",
+            TEXT,
+            always,
+            options=("audit-log",),
+            unsaid="in the state folder",
+        )
+    },
 }

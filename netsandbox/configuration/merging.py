@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from netsandbox.configuration.keys import Key
+    from netsandbox.configuration.key import Key
     from netsandbox.configuration.layer import Layer, Place
 
 

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import os
+
+from netsandbox.configuration.key_words import default
 from netsandbox.configuration.keys import KEYS
 
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from netsandbox.configuration.key import Key
+
+DIALECT = "http://json-schema.org/draft-07/schema#"  # editors of TOML know no later one
+FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "netsandbox.schema.json")  # written by `make docs`
 
 
 def schema() -> dict[str, object]:
@@ -17,8 +26,18 @@ def schema() -> dict[str, object]:
             table: {
                 "type": "object",
                 "additionalProperties": False,
-                "properties": {name: {"description": key.about, **key.schema} for name, key in keys.items()},
+                "properties": {name: _property(table, key) for name, key in keys.items()},
             }
             for table, keys in KEYS.items()
         },
     }
+
+
+def text() -> str:
+    """As it is printed and shipped."""
+    return json.dumps(schema(), indent=2)
+
+
+def _property(table: str, key: Key) -> dict[str, object]:
+    usual = default(table, key)
+    return {"description": key.about, **key.schema, **({} if usual is None else {"default": usual})}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from netsandbox.configuration.document import checked
-from netsandbox.configuration.keys import KEYS, TEXT, TEXTS, Key, never
+from netsandbox.configuration.key import TEXT, TEXTS, Key, never
+from netsandbox.configuration.keys import KEYS
 from netsandbox.configuration.layer import Layer
 from netsandbox.configuration.readers import relative_files, text
 from netsandbox.errors import UsageError

@@ -80,7 +80,10 @@ def test_validate_says_which_files_can_be_used(files: tuple[Path, Path], capsys:
 
 def test_the_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["schema"]) == 0
-    assert json.loads(capsys.readouterr().out) == schema()
+    printed = capsys.readouterr().out
+    assert json.loads(printed) == schema()
+    assert command.main(["schema", "--path"]) == 0
+    assert Path(capsys.readouterr().out.rstrip("\n")).read_text("utf-8") == printed
 
 
 @pytest.mark.parametrize("words", [[], ["list"], ["show", "x"], ["validate", "a", "b"], ["schema", "x"]])
