@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from netsandbox import Policy
 from netsandbox.audit.places import new_session_id, session_dir
-from netsandbox.cli.live_table import PORTS_TITLES, PS_TITLES, PS_YIELDING, port_entries, port_rows, ps_rows, table
+from netsandbox.cli.live_table import PORTS_TITLES, PS_TITLES, PS_YIELDING, port_entries, port_rows, ps_rows
+from netsandbox.columns import columns
 from netsandbox.control_reply import VERSION, encode
 from netsandbox.control_socket import CONTROL_NAME
 from netsandbox.live_status import read_status
@@ -130,7 +131,7 @@ def test_whatever_is_answered_can_be_printed(changes: dict[str, object], extra: 
     if status is None:
         return
     entries = port_entries([status])
-    lines = table(PS_TITLES, ps_rows([status], 0.0), width=80, yielding=PS_YIELDING)
-    lines += table(PORTS_TITLES, port_rows(entries), width=None, yielding=())
+    lines = columns([PS_TITLES, *ps_rows([status], 0.0)], width=80, yielding=PS_YIELDING)
+    lines += columns([PORTS_TITLES, *port_rows(entries)])
     assert all(text.isascii() and text.isprintable() for text in lines)
     json.dumps([status, entries], allow_nan=False)

@@ -13,6 +13,7 @@ from netsandbox.audit.reader import Record
 from netsandbox.audit.summary import Denied, Summary
 from netsandbox.audit.tame import safe
 from netsandbox.audit.verify import Report
+from netsandbox.columns import GAP, columns
 
 RED, GREEN, DIM, RESET = "\x1b[31m", "\x1b[32m", "\x1b[2m", "\x1b[0m"
 _SHOWN = (
@@ -62,9 +63,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def aligned(rows: Iterable[tuple[str, ...]]) -> list[str]:
-    table = list(rows)
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return ["  " + "  ".join(map(str.ljust, cells, widths)).rstrip() for cells in table]
+    return [GAP + line for line in columns(rows)]
 
 
 def summary_text(summary: Summary, *, coloured: bool) -> str:

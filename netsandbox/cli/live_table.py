@@ -22,7 +22,7 @@ PORTS_YIELDING = ((5, 0), (4, 0), (0, 8), (2, 0), (3, 8))
 SHOWN_PORTS = 4
 TIME_PART = 18  # of a session id; more is shown where that is not unique
 MAX_COMMAND = 500
-GAP, CUT, NOTHING = "  ", "...", "-"
+NOTHING = "-"
 
 Row = tuple[str, ...]
 
@@ -109,24 +109,3 @@ def _ports_text(ports: list[Status]) -> str:
     numbers = sorted({port["port"] for port in ports})
     more = f"+{len(numbers) - SHOWN_PORTS}" if len(numbers) > SHOWN_PORTS else ""
     return ",".join(map(str, numbers[:SHOWN_PORTS])) + more or NOTHING
-
-
-def table(titles: Row, rows: list[Row], *, width: int | None, yielding: tuple[tuple[int, int], ...]) -> list[str]:
-    """The lines, title first; with a *width*, none is longer."""
-    everything = [titles, *rows]
-    widths = [max(map(len, column)) for column in zip(*everything, strict=True)]
-    if width is None:
-        return [_line(cells, widths) for cells in everything]
-    for column, least in yielding:
-        excess = sum(wide + len(GAP) for wide in widths if wide) - len(GAP) - width
-        if excess > 0:
-            widths[column] = min(widths[column], max(least, widths[column] - excess)) if least else 0
-    return [_line(cells, widths)[:width].rstrip() for cells in everything]
-
-
-def _line(cells: Row, widths: list[int]) -> str:
-    return GAP.join(_cell(cell, width) for cell, width in zip(cells, widths, strict=True) if width).rstrip()
-
-
-def _cell(cell: str, width: int) -> str:
-    return cell.ljust(width) if len(cell) <= width else cell[: width - len(CUT)] + CUT

@@ -7,11 +7,12 @@ import sys
 from typing import Any
 
 from netsandbox.cli.help import print_help
-from netsandbox.cli.live_table import PORTS_TITLES, PORTS_YIELDING, port_entries, port_rows, table
+from netsandbox.cli.live_table import PORTS_TITLES, PORTS_YIELDING, port_entries, port_rows
 from netsandbox.cli.options import FLAG, SESSIONS, Option, parse
 from netsandbox.cli.output import put
 from netsandbox.cli.ps import terminal_width
 from netsandbox.cli.watch import watch
+from netsandbox.columns import columns
 from netsandbox.errors import UsageError
 from netsandbox.live import find, live_sessions, nothing_runs
 from netsandbox.live_status import Status
@@ -67,4 +68,4 @@ def _json_line(entries: Any) -> list[str]:
 
 
 def _lines(entries: Any) -> list[str]:
-    return table(PORTS_TITLES, port_rows(entries), width=terminal_width(), yielding=PORTS_YIELDING)
+    return columns([PORTS_TITLES, *port_rows(entries)], width=terminal_width(), yielding=PORTS_YIELDING)

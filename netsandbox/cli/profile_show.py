@@ -7,6 +7,7 @@ import json
 
 from netsandbox.cli.config import as_json, lines
 from netsandbox.cli.output import put
+from netsandbox.columns import columns
 from netsandbox.configuration.effective import effective_layers
 from netsandbox.configuration.merging import merge
 from netsandbox.configuration.places import is_profile_name, project_files, project_folders, user_files
@@ -50,12 +51,8 @@ def show_list(*, for_programs: bool) -> int:
 
 def table(rows: Sequence[Row]) -> list[str]:
     """One line a profile, in columns."""
-    cells = [("NAME", "FROM", "DETECTED BY", "ABOUT")]
-    cells += [(row.name, row.owner, row.here or "-", printable_line(row.about)) for row in rows]
-    widths = [max(len(line[column]) for line in cells) for column in range(3)]
-    return [
-        "  ".join([*(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=False)), line[3]]) for line in cells
-    ]
+    cells = [(row.name, row.owner, row.here or "-", printable_line(row.about)) for row in rows]
+    return columns([("NAME", "FROM", "DETECTED BY", "ABOUT"), *cells])
 
 
 def printable_line(text: str) -> str:

@@ -9,10 +9,11 @@ import time
 from typing import Any
 
 from netsandbox.cli.help import print_help
-from netsandbox.cli.live_table import PS_TITLES, PS_YIELDING, ps_rows, table
+from netsandbox.cli.live_table import PS_TITLES, PS_YIELDING, ps_rows
 from netsandbox.cli.options import FLAG, Option, parse
 from netsandbox.cli.output import put
 from netsandbox.cli.watch import watch
+from netsandbox.columns import columns
 from netsandbox.errors import UsageError
 from netsandbox.live import live_sessions, nothing_runs, survey
 
@@ -59,4 +60,4 @@ def _json_line(sessions: Any) -> list[str]:
 
 
 def _lines(sessions: Any) -> list[str]:
-    return table(PS_TITLES, ps_rows(sessions, time.time()), width=terminal_width(), yielding=PS_YIELDING)
+    return columns([PS_TITLES, *ps_rows(sessions, time.time())], width=terminal_width(), yielding=PS_YIELDING)

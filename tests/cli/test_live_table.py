@@ -17,9 +17,9 @@ from netsandbox.cli.live_table import (
     port_rows,
     ps_rows,
     short_ids,
-    table,
     window_text,
 )
+from netsandbox.columns import columns
 from tests.rig.live import port, status_of
 
 ID = "20250101T000000000-00000000000000aa"
@@ -79,7 +79,7 @@ def test_ids_are_shown_as_long_as_they_must_be() -> None:
 @pytest.mark.attack(172)
 def test_a_hostile_command_is_one_printable_cell() -> None:
     status = status_of(ID, name="\x1b[2Jx", command=["sh", "-c", "\n\x1b]0;title\x07\u202e\udcff", "x" * 10_000])
-    for line in table(PS_TITLES, ps_rows([status], 0.0), width=None, yielding=PS_YIELDING):
+    for line in columns([PS_TITLES, *ps_rows([status], 0.0)], width=None, yielding=PS_YIELDING):
         assert line.isascii()
         assert line.isprintable()
         assert len(line) < 3000
@@ -91,7 +91,7 @@ def test_a_command_reads_as_it_would_be_typed() -> None:
 
 @given(st.lists(st.tuples(*[st.text("abc", max_size=60)] * 10), max_size=4), st.integers(1, 200))
 def test_no_line_is_wider_than_the_terminal(rows: list[tuple[str, ...]], width: int) -> None:
-    lines = table(PS_TITLES, rows, width=width, yielding=PS_YIELDING)
+    lines = columns([PS_TITLES, *rows], width=width, yielding=PS_YIELDING)
     assert len(lines) == len(rows) + 1
     assert all(len(line) <= width for line in lines)
 
@@ -100,15 +100,10 @@ def test_on_eighty_columns_everything_that_is_shown_can_be_used() -> None:
     """What is left out is left out whole: a stub of an id or a URL would be copied in vain."""
     status = status_of(ID, name="a-shop-with-a-long-name", command=["npm", "run", "dev", "--", "--host"] * 5)
     url = "http://3000.shop.localhost:20099/"
-    lines = table(PORTS_TITLES, port_rows(port_entries([status])), width=80, yielding=PORTS_YIELDING)
+    lines = columns([PORTS_TITLES, *port_rows(port_entries([status]))], width=80, yielding=PORTS_YIELDING)
     assert lines[0].split() == ["NAME", "INSIDE", "HOST", "ADDRESS", "URL"]
     assert lines[1].endswith(f"  127.0.0.1:3000  127.0.0.1:20000  {url}")
-    lines = table(PS_TITLES, ps_rows([status], 0.0), width=80, yielding=PS_YIELDING)
+    lines = columns([PS_TITLES, *ps_rows([status], 0.0)], width=80, yielding=PS_YIELDING)
     assert lines[0].split() == ["NAME", "AGE", "POLICY", "WINDOW", "ALLOWED", "DENIED", "COMMAND"]
     assert lines[1].startswith("a-shop-with-a-long-name ")
     assert lines[1].endswith("...")
-
-
-def test_for_a_program_nothing_is_cut() -> None:
-    lines = table(("A", "B"), [("x" * 300, "y")], width=None, yielding=((0, 0),))
-    assert lines == ["A".ljust(300) + "  B", "x" * 300 + "  y"]
