@@ -21,6 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from netsandbox.configuration.layer import Said
     from netsandbox.configuration.merging import Merged
 
 OPTIONS = (
@@ -90,7 +91,7 @@ def lines(merged: Merged, untrusted: Iterable[tuple[str, str]] = ()) -> list[str
         if said:
             shown += [""] * bool(shown) + [f"[{table}]"]
         for name, value in said:
-            shown += _written(name, keys[name].schema.get("type") == "array", value.items)
+            shown += _written(name, keys[name].schema.get("type") == "array", value)
     for (table, name), value in merged.ignored:
         shown.append(f"# ignored until you run `netsandbox trust`: {table}.{name}  # {value.origin}")
     for name, origin in untrusted:
@@ -98,13 +99,17 @@ def lines(merged: Merged, untrusted: Iterable[tuple[str, str]] = ()) -> list[str
     return shown or ["# no file says anything; the defaults hold: nothing leaves"]
 
 
-def _written(name: str, is_list: bool, items: tuple[tuple[object, str], ...]) -> list[str]:  # noqa: FBT001 (a kind)
+def _written(name: str, is_list: bool, said: Said) -> list[str]:  # noqa: FBT001 (a kind)
+    items = said.items
     if items and isinstance(items[0][0], dict):
         return [line for table, origin in items if isinstance(table, dict) for line in _pairs(name, table, origin)]
     if not is_list:
         return [f"{name} = {json.dumps(value, ensure_ascii=True)}  # {origin}" for value, origin in items]
+    if not items:
+        return [f"{name} = []  # {', '.join(said.empties)}"]
     written = [f"    {json.dumps(value, ensure_ascii=True)},  # {origin}" for value, origin in items]
-    return [f"{name} = [", *written, "]"] if written else [f"{name} = []"]
+    written += [f"    # an empty list: {origin}" for origin in said.empties]
+    return [f"{name} = [", *written, "]"]
 
 
 def _pairs(name: str, table: dict[str, object], origin: str) -> list[str]:
@@ -118,12 +123,12 @@ def as_json(merged: Merged, untrusted: Iterable[tuple[str, str]] = ()) -> dict[s
         "values": [
             {"table": table, "key": name, "value": value, "origin": origin}
             for (table, name), said in merged.values.items()
-            for value, origin in said.items
+            for value, origin in said.sayings
         ],
         "ignored": [
             {"table": table, "key": name, "value": value, "origin": origin}
             for (table, name), said in merged.ignored
-            for value, origin in said.items
+            for value, origin in said.sayings
         ],
         "untrusted": [{"value": value, "origin": origin} for value, origin in untrusted],
     }

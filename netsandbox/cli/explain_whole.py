@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from netsandbox.policy.policy import Policy
     from netsandbox.settings import RunSettings
 
-# What `policy_lines` shows with its origin already.
+# What `policy_lines` shows with its origin already, but for empty lists.
 SHOWN = (
     *(("network", "allow_domains"), ("network", "deny_domains"), ("network", "allow_addresses")),
     *(("filesystem", "allow_read"), ("filesystem", "allow_write"), ("filesystem", "deny_read")),
@@ -97,8 +97,8 @@ def _files_and_sayings(parsed: Parsed) -> tuple[list[FileRead], list[Saying]]:
     said = [
         Saying(".".join(place), without_password(str(item)) if place == PROXY else item, origin)
         for place, value in merged.values.items()
-        if place not in SHOWN
-        for item, origin in value.items
+        for item, origin in value.sayings
+        if place not in SHOWN or item == []
     ]
     return [_file_read(layer, user, project) for layer in layers], said
 

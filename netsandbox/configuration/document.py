@@ -77,7 +77,7 @@ def checked(path: str, document: dict[str, Any], lines: Lines, tables: Tables, *
                 raise UsageError(
                     f"{entry.origin()}: {table}.{name} is {'.'.join(meant)} said twice; leave one of them out"
                 )
-            values[meant] = Said(keys[name].read(entry), _items(entry))
+            values[meant] = Said(keys[name].read(entry), _items(entry), (entry.origin(),) if value == [] else ())
     return Layer(path, values, trusted)
 
 

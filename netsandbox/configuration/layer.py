@@ -13,15 +13,22 @@ Place = tuple[str, str]  # table and key
 
 @record
 class Said:
-    """A checked value; `items` are its parts as they were written, with `FILE:LINE` each: one part if it is no list."""
+    """A checked value; `items` are its parts as they were written, with `FILE:LINE` each: one part if it is no list.
+    `empties`: where it was said as an empty list, which has no part and means something all the same."""
 
     value: object
     items: tuple[tuple[object, str], ...]
+    empties: tuple[str, ...] = ()
+
+    @property
+    def sayings(self) -> tuple[tuple[object, str], ...]:
+        """All that was written, each with its place."""
+        return (*self.items, *(([], place) for place in self.empties))
 
     @property
     def origin(self) -> str:
-        """Of its first part: what opens anything has one."""
-        return self.items[0][1]
+        """Of what was written first."""
+        return self.sayings[0][1]
 
 
 @record

@@ -40,7 +40,7 @@ def merge(layers: Iterable[Layer]) -> Merged:
             if not layer.trusted and key.widens(said.value):
                 ignored.append((place, said))
             elif key.stacks:
-                values[place] = _joined(values.get(place), Said(((rank, said.value),), said.items))
+                values[place] = _joined(values.get(place), Said(((rank, said.value),), said.items, said.empties))
             else:
                 values[place] = _joined(values.get(place), said) if key.adds else said
     return Merged(values, tuple(ignored))
@@ -74,4 +74,4 @@ def _joined(lower: Said | None, higher: Said) -> Said:
         return higher
     first: Any = lower.value
     second: Any = higher.value
-    return Said((*first, *second), (*lower.items, *higher.items))
+    return Said((*first, *second), (*lower.items, *higher.items), (*lower.empties, *higher.empties))

@@ -57,6 +57,24 @@ def test_show_for_programs(files: tuple[Path, Path], capsys: pytest.CaptureFixtu
     ]
 
 
+def test_show_names_the_line_of_an_empty_list(files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    user, project = files
+    user.write_text("[localhost]\npublish = []\n")
+    project.write_text("[filesystem]\nallow_write = []\n")
+    assert command.main(["show"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        *("[filesystem]", f"allow_write = []  # {project}:2", ""),
+        *("[localhost]", f"publish = []  # {user}:2"),
+    ]
+    user.write_text("[filesystem]\nallow_write = ['/opt']\n")
+    assert command.main(["show"]) == 0
+    shown = ["allow_write = [", f'    "/opt",  # {user}:2', f"    # an empty list: {project}:2", "]"]
+    assert capsys.readouterr().out.splitlines()[1:] == shown
+    assert command.main(["show", "--json"]) == 0
+    said = {"table": "filesystem", "key": "allow_write", "value": [], "origin": f"{project}:2"}
+    assert said in json.loads(capsys.readouterr().out)["values"]
+
+
 def test_show_without_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -106,3 +106,13 @@ def test_what_is_left_out_is_left_out(project: Path, capsys: pytest.CaptureFixtu
     (project / "package.json").touch()
     assert any(line.startswith("profile   node") for line in shown(capsys, project, "--offline"))
     assert not any(line.startswith("profile") for line in shown(capsys, project, "--offline", "--no-detect"))
+
+
+def test_an_empty_list_has_its_line_too(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / ".netsandbox.toml").write_text("[filesystem]\nallow_write = []\n")
+    confined = "said      filesystem.allow_write = []                      ~/project/.netsandbox.toml:2"
+    assert shown(capsys, project)[-1] == confined
+    (project.parent / "config" / "netsandbox" / "config.toml").write_text("[filesystem]\nallow_write = ['/opt']\n")
+    assert shown(capsys, project)[-1] == confined
+    (project / ".netsandbox.toml").unlink()
+    assert not any(line.startswith("said") for line in shown(capsys, project))
