@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.lists(st.floats(0.001, 1e9), min_size=1, max_size=60))
 def test_a_spread_lies_within_its_samples_in_order(bench, samples):
     spread = bench("figures").Spread.of(samples)

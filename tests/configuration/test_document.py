@@ -276,7 +276,7 @@ def test_a_file_without_end_is_an_error(written, monkeypatch):
 
 
 @given(st.one_of(st.text(max_size=60), st.text("[network]mode='\"=,\n#", max_size=60)))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_any_text_is_settings_or_a_usage_error(written, text):
     try:
         load(written(text.encode("utf-8", "surrogatepass")))

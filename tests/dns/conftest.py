@@ -186,10 +186,13 @@ def ask_upstream(loop: Loop, server: NameServer, monkeypatch: pytest.MonkeyPatch
     made: list[Upstream] = []
 
     def make(
-        servers: list[tuple[str, int]] | None = None, hosts: dict[str, list[str]] | None = None, **options: Any
+        servers: list[tuple[str, int]] | None = None,
+        hosts: dict[str, list[str]] | None = None,
+        clock: Callable[[], float] = loop.now,
+        **options: Any,
     ) -> Asker:
         options = {"timeout": 10.0, "attempts": 2, **options}
-        upstream = Upstream(loop, servers or [server.place], hosts or {}, loop.now, **options)
+        upstream = Upstream(loop, servers or [server.place], hosts or {}, clock, **options)
         made.append(upstream)
         return Asker(loop, upstream)
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.rig.localhost import eventually
+from tests.rig.ports import free_port
 
 ZONE = "a.test. 60 A 192.0.2.1\na.test. 60 AAAA 2001:db8::1"
 EVIL = "a.test. 60 A 192.0.2.66\na.test. 60 AAAA 2001:db8::66"
@@ -131,9 +132,7 @@ def test_silence_is_a_failure_after_every_try(server: Any, ask_upstream: Any) ->
 
 
 def test_a_server_that_is_not_there_is_passed_over(server: Any, ask_upstream: Any, answer_from: Any) -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as spare:
-        spare.bind(("127.0.0.1", 0))
-        gone = spare.getsockname()
+    gone = ("127.0.0.1", free_port())
     server.script = lambda request, transport: answer_from(request, ZONE)
     assert ask_upstream(servers=[gone, server.place])("a.test").addresses == RIGHT
     assert ask_upstream(servers=[gone], attempts=1)("a.test").reason == "servfail"

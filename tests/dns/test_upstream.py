@@ -73,7 +73,7 @@ def test_a_rebinding_authority_is_asked_once_while_the_answer_lives(
         return bytes(answer_from(request, f"a.test. 0 A {'192.0.2.1' if first else '127.0.0.1'}"))
 
     server.script = script
-    ask = ask_upstream()
+    ask = ask_upstream(clock=lambda: 0.0)
     assert ask("a.test").addresses == ask("a.test").addresses == [(V4, "192.0.2.1")]
     assert ask("a.test").ttl == 1
     assert len(server.asked) == 2

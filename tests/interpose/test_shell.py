@@ -210,7 +210,9 @@ def outcome(shell: str, programs: Path, command: str) -> tuple[int, bytes]:
 
 
 @pytest.mark.parametrize("shell", ["bash", "dash", "zsh"])
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(command=st.one_of(COMMANDS, NOISE))
 @example(command="\n".join(PIECES[:5]))
 def test_a_real_shell_does_the_same(bridge: Bridge, programs: Path, shell: str, command: str) -> None:

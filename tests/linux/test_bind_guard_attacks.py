@@ -124,7 +124,7 @@ def test_an_address_that_changes_after_the_look_changes_nothing(
         st.sampled_from([bytes(14) + b"\xff\xff" + bytes([127, 0, 0, n]) + bytes(4) for n in (1, 2)]),
     ),
 )
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_no_bytes_bind_outside_the_window(
     guarded: Scene, window: Window, family: int, kind: int, head: bytes, port: int, near: int | None, tail: bytes
 ) -> None:

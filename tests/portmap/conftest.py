@@ -221,15 +221,20 @@ def rig() -> Iterator[Rig]:
 
 
 @pytest.fixture
-def speak() -> Any:
+def speak(rig: Rig) -> Any:
     """The functions of this file, for tests that cannot import it, and the search for ports."""
+
+    def wait_for_turn(condition: Callable[[], bool]) -> None:
+        """The turn in which it came true has ended: what else happens in it has happened, too."""
+        wait_for(condition)
+        rig.run(lambda: None)
 
     class Speak:
         echo = staticmethod(echo)
         free_range = staticmethod(ports.free_window)
         is_free = staticmethod(ports.is_free)
         read_all = staticmethod(read_all)
-        wait_for = staticmethod(wait_for)
+        wait_for = staticmethod(wait_for_turn)
 
     return Speak
 

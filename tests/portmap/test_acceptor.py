@@ -116,8 +116,8 @@ def test_our_own_ended_connections_do_not_keep_us_out(rig: Any, accept: Any, spe
     bind("127.0.0.1", made.port).close()
 
 
-def test_all_or_none_is_bound(rig: Any) -> None:
-    taken = rig.server(address="::1")
+def test_all_or_none_is_bound(rig: Any, speak: Any) -> None:
+    taken = rig.server(address="::1", port=speak.free_range(1))
     with pytest.raises(OSError, match="in use"):
         bind_all(("127.0.0.1", "::1"), taken.port)
     with socket.socket() as sock:

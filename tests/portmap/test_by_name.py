@@ -128,7 +128,7 @@ def test_a_websocket_is_upgraded_and_talks_both_ways(rig: Any, door: Any) -> Non
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 def test_curl_finds_the_name_by_itself(door: Any, pages: int) -> None:
     url = f"http://3000.{NAME}:{door.port}/from-curl"
-    done = subprocess.run(["curl", "-sS", "--noproxy", "*", url], capture_output=True, check=False, timeout=10)
+    done = subprocess.run(["curl", "-sS", "--noproxy", "*", url], capture_output=True, check=False, timeout=60)
     assert json.loads(done.stdout) == {"host": f"3000.{NAME}:{door.port}", "path": "/from-curl"}
 
 
@@ -145,7 +145,7 @@ const get = (path) => new Promise((resolve, reject) => require('http').get(
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_node_keeps_its_connection_and_reads_events(door: Any, pages: int) -> None:
-    done = subprocess.run(["node", "-e", NODE, str(door.port), NAME], capture_output=True, check=False, timeout=20)
+    done = subprocess.run(["node", "-e", NODE, str(door.port), NAME], capture_output=True, check=False, timeout=60)
     assert done.stdout == b"onetwo\ndata: 0\n\ndata: 1\n\ndata: 2\n\n\n"
 
 

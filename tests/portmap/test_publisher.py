@@ -79,8 +79,8 @@ def test_rewire_device_offers_only_the_device(rig: Any, make: Any) -> None:
     assert talks(rig, place.device, server.port)
 
 
-def test_fail_offers_the_same_number(rig: Any, make: Any) -> None:
-    server = rig.server(address="127.0.0.9")  # stands for the session's own 127.0.0.1
+def test_fail_offers_the_same_number(rig: Any, make: Any, speak: Any) -> None:
+    server = rig.server(address="127.0.0.9", port=speak.free_range(1))  # stands for the session's own 127.0.0.1
     publisher, _ = make("fail", by_name_port=None)
     one = found(rig, publisher, "127.0.0.9", server.port)
     assert (one.host_address, one.host_port) == ("127.0.0.1", server.port)

@@ -243,7 +243,7 @@ def written(said: dict[str, Any], profiles: list[str]) -> str:
     return f"[sandbox]\nprofiles = {profiles!r}\n{network(said)}"
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60)
 @given(one=SAID, two=SAID, files=st.lists(st.tuples(SAID, BELOW, st.booleans()), max_size=3), words=BELOW)
 def test_no_deny_is_lost_and_the_untrusted_never_widen(
     scene: Scene, one: dict[str, Any], two: dict[str, Any], files: list[Any], words: list[str]

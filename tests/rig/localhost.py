@@ -77,7 +77,7 @@ def window_of(status: dict[str, Any]) -> range:
     return range(status["window"]["base"], status["window"]["base"] + status["window"]["count"])
 
 
-def eventually(condition: Callable[[], Any], within: float = 10.0) -> Any:
+def eventually(condition: Callable[[], Any], within: float = 30.0) -> Any:
     """The first true value of CONDITION; fails when there is none in time."""
     deadline = time.monotonic() + within
     while not (value := condition()):
