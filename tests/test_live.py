@@ -259,7 +259,7 @@ def test_nobody_is_told_to_kill_a_strangers_process(monkeypatch: pytest.MonkeyPa
 
 def test_stopping_waits_for_the_end() -> None:
     with sessions({"name": "one"}, {"name": "two"}) as started:
-        assert stop_sessions([session.id for session in started], 5) == []
+        assert stop_sessions([session.id for session in started], 30) == []
         assert not any(os.path.exists(session.path) for session in started)
         assert [session.stops for session in started] == [1, 1]
 
@@ -268,7 +268,7 @@ def test_a_session_that_does_not_end_is_told() -> None:
     stubborn = LiveSession(stubborn=True)
     try:
         with sessions({}) as (good,):
-            assert stop_sessions([stubborn.id, good.id], 1) == [stubborn.id]
+            assert stop_sessions([stubborn.id, good.id], 3) == [stubborn.id]
             assert (stubborn.stops, good.stops) == (1, 1)
             assert stubborn.alive
             assert not os.path.exists(good.path)

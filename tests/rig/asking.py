@@ -41,14 +41,14 @@ WRONG = {
 
 
 class Scene:
-    """A door on loopback, driven by hand on this thread, with a clock that can be turned forward."""
+    """A door on loopback, driven by hand on this thread, with a clock that goes only where it is turned."""
 
     def __init__(self, answer: Any = None, sock: Any = None) -> None:
         self.asked: list[tuple[Any, ...]] = []
         self.failures: list[BaseException] = []
         self.skipped = 0.0
         self.loop = Loop()
-        self.loop.now = lambda: time.monotonic() + self.skipped
+        self.loop.now = lambda: self.skipped
         self.sock = socket.create_server(("127.0.0.1", 0), backlog=1024)
         self.address = self.sock.getsockname()
         self.answer = answer or (lambda address, port, protocol: (0, 20000 + port % 100))
