@@ -93,7 +93,7 @@ class Spawned:
     def wait(self, timeout: float = 30) -> int:
         return self.process.wait(timeout)
 
-    def read_until(self, wanted: bytes, timeout: float = 20) -> bytes:
+    def read_until(self, wanted: bytes, timeout: float = 30) -> bytes:
         """Standard output (or the terminal's) up to and with WANTED, the rest kept; fails if it never comes."""
         source = self.terminal if self.terminal is not None else self._stdout()
         deadline, seen = time.monotonic() + timeout, self._unread
@@ -110,7 +110,7 @@ class Spawned:
         before, found, self._unread = seen.partition(wanted)
         return before + found
 
-    def wait_for(self, event: str, timeout: float = 10, **fields: object) -> dict[str, Any]:
+    def wait_for(self, event: str, timeout: float = 30, **fields: object) -> dict[str, Any]:
         """Waits for a record of this kind in the log."""
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
@@ -131,7 +131,7 @@ class Spawned:
                     stream.close()
         if self.terminal is not None:
             os.close(self.terminal)
-        self.process.wait(10)
+        self.process.wait(30)
 
     def _stdout(self) -> int:
         assert self.process.stdout is not None
@@ -223,7 +223,7 @@ class CommandLine:
         except subprocess.TimeoutExpired:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(spawned.pid, signal.SIGKILL)
-            out, err = spawned.process.communicate(timeout=10)
+            out, err = spawned.process.communicate(timeout=30)
             pytest.fail(f"{arguments} ran longer than {timeout} s\nstdout: {out!r}\nstderr: {err!r}")
         return Run(spawned.process.returncode, out, err, time.monotonic() - started, spawned.log_path)
 
