@@ -1,31 +1,49 @@
-"""The event loop: descriptors, timers, and what happens when a handler fails."""
+"""The event loop, over epoll and over kqueue: descriptors, timers, and what happens when a handler fails."""
 
 from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from netsandbox.kqueue_loop import HANG_UP, KqueueLoop
 from netsandbox.loop import IN, OUT, Loop
+from tests.rig.polled_queue import PolledLoop
+
+Pair = tuple[socket.socket, socket.socket]
+Make = Callable[..., Loop]
+ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="epoll is Linux'")
+ON_A_MAC = pytest.mark.skipif(sys.platform != "darwin", reason="kqueue is a Mac's")
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(Loop, id="epoll", marks=ON_LINUX),
+        pytest.param(PolledLoop, id="polled"),
+        pytest.param(KqueueLoop, id="kqueue", marks=[pytest.mark.macos, ON_A_MAC]),
+    ]
+)
+def make(request: pytest.FixtureRequest) -> Make:
+    """The loop of Linux, that of a Mac over a kqueue made of poll(2), and that of a Mac: one behaviour."""
+    chosen: Make = request.param
+    return chosen
 
 
 @pytest.fixture
-def loop() -> Iterator[Loop]:
-    made = Loop()
+def loop(make: Make) -> Iterator[Loop]:
+    made = make()
     yield made
     made.close()
 
 
 @pytest.fixture
-def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
+def pair() -> Iterator[Pair]:
     left, right = socket.socketpair()
     with left, right:
         yield left, right
-
-
-Pair = tuple[socket.socket, socket.socket]
 
 
 def test_a_handler_is_called_as_long_as_there_is_something_to_read(loop: Loop, pair: Pair) -> None:
@@ -112,11 +130,11 @@ def test_closing_a_descriptor_before_unwatching_it_is_harmless(loop: Loop) -> No
     os.close(writer)
 
 
-def test_a_handler_that_raises_is_reported_once_and_its_descriptor_is_watched_no_longer(pair: Pair) -> None:
+def test_a_handler_that_raises_is_reported_once_and_its_descriptor_is_watched_no_longer(make: Make, pair: Pair) -> None:
     """INV-1: nothing more passes there, and the loop does not spin on it."""
     left, right = pair
     errors: list[BaseException] = []
-    loop = Loop(errors.append)
+    loop = make(errors.append)
 
     def fails(events: int) -> None:
         raise ValueError("mine")
@@ -129,9 +147,9 @@ def test_a_handler_that_raises_is_reported_once_and_its_descriptor_is_watched_no
     assert [str(error) for error in errors] == ["mine"]
 
 
-def test_a_timer_that_raises_does_not_keep_the_others_from_firing() -> None:
+def test_a_timer_that_raises_does_not_keep_the_others_from_firing(make: Make) -> None:
     errors: list[BaseException] = []
-    loop = Loop(errors.append)
+    loop = make(errors.append)
 
     def fails() -> None:
         raise ValueError("mine")
@@ -165,3 +183,69 @@ def test_stopping_in_the_middle_of_a_round_ends_it(loop: Loop, pair: Pair) -> No
         loop.watch(sock.fileno(), OUT, stop)
     loop.run()
     assert calls == [1]
+
+
+def test_a_peer_that_left_is_told_to_a_reader(loop: Loop, pair: Pair) -> None:
+    left, right = pair
+    right.close()
+    seen: list[bytes] = []
+
+    def ready(events: int) -> None:
+        assert events & IN
+        seen.append(left.recv(1))
+        loop.stop()
+
+    loop.watch(left.fileno(), IN, ready)
+    loop.run()
+    assert seen == [b""]
+
+
+def test_a_peer_that_left_is_told_to_a_writer(loop: Loop, pair: Pair) -> None:
+    left, right = pair
+    right.close()
+    seen: list[int] = []
+
+    def ready(events: int) -> None:
+        seen.append(events)
+        loop.stop()
+
+    loop.watch(left.fileno(), OUT, ready)
+    loop.run()
+    assert seen[0] & OUT
+    assert seen[0] & HANG_UP
+
+
+def test_both_directions_come_in_one_call(loop: Loop, pair: Pair) -> None:
+    left, right = pair
+    right.send(b"x")
+    seen: list[int] = []
+
+    def ready(events: int) -> None:
+        seen.append(events)
+        loop.stop()
+
+    loop.watch(left.fileno(), IN | OUT, ready)
+    loop.run()
+    assert seen == [IN | OUT]
+
+
+def test_a_number_that_was_closed_unsaid_can_be_watched_again(loop: Loop, pair: Pair) -> None:
+    """The kernel forgets what is closed."""
+    left, right = pair
+    number, writer = os.pipe()
+    loop.watch(number, IN, lambda events: None)
+    os.close(number)
+    assert os.dup(left.fileno()) == number
+    seen: list[int] = []
+
+    def ready(events: int) -> None:
+        seen.append(events)
+        loop.unwatch(number)
+        loop.stop()
+
+    loop.watch(number, IN, ready)
+    right.send(b"x")
+    loop.run()
+    os.close(number)
+    os.close(writer)
+    assert seen == [IN]
