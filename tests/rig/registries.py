@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import io
 import json
@@ -96,10 +97,11 @@ def go_proxy() -> Handler:
 
 
 def _packed(files: Mapping[str, bytes]) -> bytes:
+    """The same bytes whenever it is made: an index has their digest."""
     packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+    with tarfile.open(fileobj=packed, mode="w") as archive:
         for name, data in files.items():
             member = tarfile.TarInfo(name)
             member.size, member.mode = len(data), 0o644
             archive.addfile(member, io.BytesIO(data))
-    return packed.getvalue()
+    return gzip.compress(packed.getvalue(), mtime=0)
