@@ -18,6 +18,8 @@ import pytest
 
 from netsandbox.control_socket import EARLY_NAME
 from tests.rig import processes
+from tests.rig.leftovers import what_stays
+from tests.rig.localhost import eventually
 
 pytestmark = pytest.mark.usefixtures("user_namespaces")
 
@@ -149,6 +151,7 @@ def test_a_killed_supervisor_takes_the_session_with_it(
     for _ in range(5):
         running = netsandbox.spawn("run", *options, "--", "sh", "-c", stubborn, "sh", *hammer)
         running.read_until(b"ready")
+        eventually(lambda: server.accepts)
         time.sleep(random.uniform(0, 0.3))
         watch = leftovers.watch(running)
         running.process.kill()
@@ -213,10 +216,10 @@ def test_cycles_that_are_cut_anywhere_leave_nothing(netsandbox: Any, leftovers: 
             time.sleep(choice.uniform(0, 0.075))
             running.signal(choice.choice((signal.SIGKILL, signal.SIGTERM, signal.SIGINT)))
         for running in batch:
-            running.wait(10)
+            running.wait(60)
     assert json.loads(netsandbox("ps", "--json").stdout) == []
     for early in netsandbox.home().state.rglob(EARLY_NAME):
-        early.unlink()
+        early.unlink(missing_ok=True)
     leftovers.assert_none(before)
 
 
@@ -243,7 +246,7 @@ def test_twenty_sessions_at_once_keep_their_policies_apart(netsandbox: Any, cana
         options = (*names(authority, f"s{number}.test:{server.port}"), "-q", "--audit-log", str(log))
         sessions.append(netsandbox.spawn("run", *options, "--", "sh", "-c", script, "sh", *urls))
     for number, running in enumerate(sessions):
-        out, err = running.process.communicate(timeout=60)
+        out, err = running.process.communicate(timeout=300)
         lines = out.decode().splitlines()
         assert lines[:2] == [f"{number} 0"] * 2, (out, err, running.audit)
         assert all(line.startswith(" ") and line != " 0" for line in lines[2:])
@@ -270,11 +273,8 @@ for number in range(500):
     inside = ("bash", "-c", 'ulimit -u 100; exec "$@"', "bash", user.identity.python, "-c", bomb)
     running = netsandbox.spawn("run", "--", *inside, as_user=True)
     running.read_until(b"stopped")
-    assert running.wait(10) == 3
-    deadline = time.monotonic() + 1
-    while (left := processes.marked(user.mark)) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not left
+    assert running.wait(30) == 3
+    assert not what_stays(lambda: processes.marked(user.mark), within=1.0)
 
 
 @pytest.mark.attack(175)
@@ -289,6 +289,7 @@ def test_what_a_server_saw_is_on_record_even_if_the_supervisor_was_killed(
         heard = server.accepts
         running = netsandbox.spawn("run", *options, "--", *hammer)
         running.read_until(b"ready")
+        eventually(lambda: server.accepts)
         time.sleep(random.uniform(0.02, 0.2))
         running.process.kill()
         running.wait()

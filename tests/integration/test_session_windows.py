@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import socket
-import time
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from netsandbox_portmap.ranges import RangeLock
 from netsandbox.localhost.reservation import HOST_LOCKS
 from tests.rig import clients, ports
 from tests.rig.command import CommandLine
-from tests.rig.leftovers import Leftovers
+from tests.rig.leftovers import Leftovers, what_stays
 from tests.rig.servers_inside import CLOSING, WAYS, Inside, Puppets, faces, wait_for
 
 pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.ordinary_user]
@@ -106,7 +105,7 @@ def test_the_hosts_port_is_reached_only_where_allowed(puppet: Puppets, canary: A
     for address in ("127.0.0.1", "::1", "localhost"):
         assert "from the host" in session.tell("connect", address, allowed.port, CLOSING)["answer"]
         assert session.tell("connect", address, denied.port, CLOSING) == {"error": "ECONNREFUSED"}
-    assert allowed.wait(3)
+    assert allowed.wait(accepts=3)
     assert (allowed.accepts, denied.accepts) == (3, 0)
     rule = f"--connect-host {allowed.port}"
     told = session.events("egress", door="host")
@@ -168,10 +167,7 @@ class Held:
 
     def after_a_second(self) -> list[object]:
         """What is still there then; earlier if nothing is."""
-        deadline = time.monotonic() + 1
-        while (left := self.remains()) and time.monotonic() < deadline:
-            time.sleep(0.005)
-        return left
+        return what_stays(self.remains, within=1.0)
 
 
 def test_a_killed_supervisor_gives_everything_back_within_a_second(

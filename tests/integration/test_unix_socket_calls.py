@@ -218,13 +218,15 @@ def away():
     with socket.create_connection(("192.0.2.1", 80), 5) as client:
         return client.recv(1).decode()
 report(good=lambda: talk({good.path!r}), away=away)
+out["over"] = time.monotonic()
 print(json.dumps(out), flush=True); os._exit(0)
 """
     with socket.socket(socket.AF_UNIX) as full:
         full.bind(str(short_tmp / "full.sock"))
         full.listen(0)
         options = ("--allow-unix-socket", good.path, "--allow-unix-socket", short_tmp / "full.sock")
-        run = netsandbox("run", *options, "--", netsandbox.python, "-c", script(body), timeout=15)
+        run = netsandbox("run", *options, "--", netsandbox.python, "-c", script(body), timeout=60)
+        ended = time.monotonic()
     assert results(run)["good"] == "hello"
     assert run.events("egress", verdict="deny", host="192.0.2.1")
-    assert run.seconds < 5
+    assert ended - results(run)["over"] < 5

@@ -21,7 +21,7 @@ KEPT = ("audit.jsonl", "names", "first-session")
 REMEMBERED = ("profiles", "configuration")  # what files said, for the next launch: "What is remembered" in the docs
 LISTEN, UDP_BOUND = "0A", "07"
 PAUSE = 0.02
-Left = TypeVar("Left", list[str], dict[str, list[str]])
+Left = TypeVar("Left")
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Watch:
         return alive + [f"{p.pid} {p.command} in the session's namespaces" for p in inside if p not in self.family]
 
     def assert_gone(self, within: float = 1.0) -> None:
-        left = _what_stays(self.remains, within)
+        left = what_stays(self.remains, within)
         assert not left, f"still there after {within} s: {left}"
 
 
@@ -76,7 +76,7 @@ class Leftovers:
         return Snapshot(names, mounts, files | _shared_memory(), _ports(marked))
 
     def assert_none(self, before: Snapshot, within: float = 1.0) -> None:
-        left = _what_stays(lambda: self() - before, within)
+        left = what_stays(lambda: self() - before, within)
         assert not left, f"left behind after {within} s: {left}"
 
     def watch(self, spawned: Spawned) -> Watch:
@@ -85,7 +85,7 @@ class Leftovers:
         return Watch(frozenset(family), frozenset(spaces))
 
 
-def _what_stays(look: Callable[[], Left], within: float) -> Left:
+def what_stays(look: Callable[[], Left], within: float) -> Left:
     """What is there after so many seconds of pauses; those that a busy machine gives to others are not counted."""
     for _ in range(round(within / PAUSE)):
         if not look():
