@@ -14,7 +14,7 @@ MOST = 40  # as many as the kernel follows
 
 def links_to(path: str, real: str) -> tuple[str, ...]:
     """The links on the way to *path*; an error if they do not lead to *real* any more: somebody exchanges them."""
-    links, found = _followed(path)
+    links, found = followed(path)
     if found != real:
         raise HostError(f"{path!a} leads elsewhere each time it is looked at; end what changes it, and do this again")
     return links
@@ -22,11 +22,21 @@ def links_to(path: str, real: str) -> tuple[str, ...]:
 
 def links_on(path: str) -> tuple[str, ...]:
     """Each link on the way to *path*, which is absolute, by the real path of its folder and its own name."""
-    return _followed(path)[0]
+    return followed(path)[0]
 
 
-def _followed(path: str) -> tuple[tuple[str, ...], str]:
-    """The links, and where they lead."""
+def is_ours(folder: str) -> bool:
+    """Whether a command of this user can exchange what lies in *folder*; in one of the user's own it takes a chmod."""
+    if os.access(folder, os.W_OK):
+        return True
+    try:
+        return os.stat(folder).st_uid == os.geteuid()
+    except OSError:
+        return True
+
+
+def followed(path: str) -> tuple[tuple[str, ...], str]:
+    """The links on the way to *path*, and where they lead."""
     found: list[str] = []
     here, rest = "/", path.split("/")[::-1]
     while rest:

@@ -1,45 +1,87 @@
 """Which socket file a path of `--allow-unix-socket` means.
 
 A path is only a name, and a workload that may write the folder can put another socket there: by renaming it, by a hard
-link, by a symbolic link, by renaming the folder (attacks 146, 147 and 149). So a name is pinned: the inode that was
-there first is the one meant. When its server makes the file anew, the new inode is taken only if the kernel says that
-its listener was bound under that very name, which no later rename can change. Who cannot be recognised is refused.
+link, by a symbolic link, by renaming the folder (attacks 146, 147 and 149), for itself or for the next session. What
+cannot be changed is the name that a server was bound under (`bound_names`). So what lies at the path at the start is
+the socket meant only if its server was bound there, or if no command of this user can put anything there. When the
+server makes the file anew, the new one is taken if it was bound under that very name. Who cannot be recognised is
+refused.
 """
 
 from __future__ import annotations
 
-import _socket
-import _struct
 import os
+import stat
 
-from netsandbox.linux.socket_diag import LISTENING, SOCK_DIAG, dump
+from netsandbox.errors import UsageError
+from netsandbox.file_rules import normal
+from netsandbox.links import followed, is_ours, links_to
+from netsandbox.linux.bound_names import bound_names, server_at
 
-SHOW_NAME, SHOW_VFS = 1, 2  # linux/unix_diag.h
-NAME, VFS = 0, 1
-QUESTION = _struct.Struct("=BBHIIIII")
-FACTS = 16  # struct unix_diag_msg
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from netsandbox.linux.bound_names import Server
 
 
 class Pin:
     """One allowed path. Make it before the workload runs; the descriptor keeps the inode's number from being reused."""
 
-    __slots__ = ("_fd", "_identity", "_names", "path")
+    __slots__ = ("_fd", "_firm", "_identity", "_names", "path")
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._names = {os.fsencode(path), os.path.realpath(os.fsencode(path))}
+        self._identity: tuple[int, int] | None = None
         try:
             self._fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
         except OSError:  # its server has not started yet
             self._fd = -1
-        self._identity = _identity(os.fstat(self._fd)) if self._fd >= 0 else None
+        try:
+            self._take()
+        except BaseException:
+            self.close()
+            raise
+
+    def _take(self) -> None:
+        real = os.path.realpath(self.path) if self._fd < 0 else os.readlink(f"/proc/self/fd/{self._fd}")
+        links = links_to(self.path, real)
+        self._firm = not any(is_ours(os.path.dirname(link)) for link in links)
+        self._names = {normal(self.path), real} if self._firm else {normal(self.path)}
+        if self._fd < 0:
+            return
+        info = os.fstat(self._fd)
+        if stat.S_ISSOCK(info.st_mode) and (_is_out_of_reach(real, links) or self._is_served()):
+            self._identity = _identity(info)
+
+    def _is_served(self) -> bool:
+        """Whether the server was bound here; an error when it was bound elsewhere."""
+        server = server_at(self._fd)
+        if server is None:
+            return False
+        if any(self._made(name, server) for name in server.names):
+            return True
+        name = min(server.names)
+        raise UsageError(
+            f"--allow-unix-socket {self.path!a}: the server there was started at {name!a}, so a command may have put it"
+            f" there; write {name!a} if you mean that one, or start yours again"
+        )
+
+    def _made(self, name: str, server: Server) -> bool:
+        if _plain(name) in self._names:
+            return True
+        if not self._firm:
+            return False
+        if server.foreign:  # its folders may have other names here
+            return any(os.path.basename(name) == os.path.basename(meant) for meant in self._names)
+        return any(is_name_of(name, meant) or _firmly(name) == meant for meant in self._names)
 
     def admits(self, info: os.stat_result) -> bool:
         """Whether *info* is that of the socket that the user meant."""
         identity = _identity(info)
         if identity == self._identity:
             return True
-        return _identity(os.stat(self.path)) == identity and bool(self._names & bound_names(*identity))
+        if _identity(os.stat(self.path)) != identity:
+            return False
+        return any(_plain(name) in self._names for name in bound_names(*identity))
 
     def close(self) -> None:
         if self._fd >= 0:
@@ -47,36 +89,39 @@ class Pin:
             self._fd = -1
 
 
+def is_name_of(bound: str, meant: str) -> bool:
+    """Whether a server that was bound as *bound* made the file *meant*: under that name, under one that begins in a
+    folder of its own, or under a longer one (`NAME.1234`) that it then renamed."""
+    if bound.startswith("/"):
+        plain = normal(bound)
+        return plain == meant or (plain.startswith(f"{meant}.") and "/" not in plain[len(meant) :])
+    parts = [part for part in bound.split("/") if part not in ("", ".", "..")]
+    return bool(parts) and meant.endswith("/" + "/".join(parts))
+
+
+def _plain(name: str) -> str:
+    """Without what says nothing in a path."""
+    return normal(name) if name.startswith("/") else name
+
+
+def _firmly(name: str) -> str | None:
+    """Where *name* leads, unless by a link that a command could have made."""
+    if not name.startswith("/"):
+        return None
+    links, real = followed(name)
+    return None if any(is_ours(os.path.dirname(link)) for link in links) else real
+
+
+def _is_out_of_reach(real: str, links: tuple[str, ...]) -> bool:
+    """Whether no command of this user can exchange the file, a folder above it, or a link on the way to it."""
+    folders: set[str] = set()
+    for path in (real, *links):
+        folder = os.path.dirname(path)
+        while folder not in folders:
+            folders.add(folder)
+            folder = os.path.dirname(folder)
+    return not any(map(is_ours, folders))
+
+
 def _identity(info: os.stat_result) -> tuple[int, int]:
     return info.st_dev, info.st_ino
-
-
-def bound_names(device: int, inode: int) -> set[bytes]:
-    """Under which names the listeners of this host's network are bound to the socket file with this identity."""
-    wanted = _struct.pack("=II", inode & 0xFFFFFFFF, os.major(device) << 20 | os.minor(device))
-    found: set[bytes] = set()
-    for attributes in _listeners():
-        name = attributes.get(NAME)
-        if name and attributes.get(VFS) == wanted:
-            found.add(name.split(b"\0")[0])
-    return found
-
-
-def _listeners() -> list[dict[int, bytes]]:
-    body = QUESTION.pack(_socket.AF_UNIX, 0, 0, LISTENING, 0, SHOW_NAME | SHOW_VFS, 0xFFFFFFFF, 0xFFFFFFFF)
-    sock = _socket.socket(_socket.AF_NETLINK, _socket.SOCK_RAW, SOCK_DIAG)
-    try:
-        return [_attributes(answer[FACTS:]) for answer in dump(sock, body)]
-    finally:
-        sock.close()
-
-
-def _attributes(data: bytes) -> dict[int, bytes]:
-    found: dict[int, bytes] = {}
-    while len(data) >= 4:
-        length, kind = _struct.unpack_from("=HH", data)
-        if length < 4:
-            break
-        found[kind] = data[4:length]
-        data = data[(length + 3) & ~3 :]
-    return found
