@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 from netsandbox.forwarding import Forwarding
-from netsandbox.loop import Loop
-
-PATIENCE = 20.0
+from tests.rig.loop_thread import LoopThread
+from tests.rig.waiting import PATIENCE, wait_for
 
 
 def pair() -> tuple[socket.socket, _socket.socket]:
@@ -29,31 +28,12 @@ def pair() -> tuple[socket.socket, _socket.socket]:
     return ours, relayed
 
 
-class Scene:
+class Scene(LoopThread):
     def __init__(self) -> None:
-        self.errors: list[BaseException] = []
-        self.loop = Loop(self.errors.append)
+        super().__init__()
         self.forwarding = Forwarding(self.loop)
         self.done: list[tuple[int, int]] = []
         self.ends: list[socket.socket] = []
-        self._errands: list[Callable[[], None]] = []
-        self._bell = socket.socketpair()
-        self._bell[0].setblocking(False)
-        self.loop.watch(self._bell[0].fileno(), 1, self._on_bell)
-        self._thread = threading.Thread(target=self.loop.run, daemon=True)
-        self._thread.start()
-
-    def _on_bell(self, events: int) -> None:
-        self._bell[0].recv(4096)
-        while self._errands:
-            self._errands.pop(0)()
-
-    def run(self, errand: Callable[[], Any]) -> Any:
-        done, result = threading.Event(), []
-        self._errands.append(lambda: (result.append(errand()), done.set())[0])
-        self._bell[1].send(b"!")
-        assert done.wait(PATIENCE)
-        return result[0]
 
     def connect(self, held: bytes = b"") -> tuple[socket.socket, socket.socket, Any]:
         (client, one), (server, two) = pair(), pair()
@@ -62,19 +42,13 @@ class Scene:
         return client, server, relay
 
     def wait_for(self, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while not self.run(condition):
-            assert time.monotonic() < deadline, "waited in vain"
-            time.sleep(0.002)
+        wait_for(lambda: self.run(condition))
 
     def close(self) -> None:
         self.run(self.forwarding.close)
-        self.run(self.loop.stop)
-        self._thread.join(PATIENCE)
-        self.loop.close()
-        for end in (*self.ends, *self._bell):
+        self.end()
+        for end in self.ends:
             end.close()
-        assert self.errors == []
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import errno
 import gc
 import os
 import socket
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from netsandbox.localhost.service import LocalhostService
 from netsandbox.localhost.settings import LocalhostSettings
 from netsandbox.loop import Loop
 from tests.rig import ports
+from tests.rig.waiting import turn_until
 
 PATIENCE = 10.0
 TCP = 6
@@ -126,17 +126,7 @@ class Scene:
         return self.reservation.window
 
     def until(self, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + PATIENCE
-
-        def look() -> None:
-            if condition() or time.monotonic() > deadline:
-                self.loop.stop()
-            else:
-                self.loop.call_later(0.002, look)
-
-        self.loop.call_later(0, look)
-        self.loop.run()
-        assert condition()
+        turn_until(self.loop, condition)
 
     def hear(self, server: socket.socket, pid: int = 7) -> int:
         address, port = server.getsockname()[:2]

@@ -7,7 +7,6 @@ import errno
 import gc
 import os
 import socket
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,6 +17,7 @@ from netsandbox.localhost import host_door
 from netsandbox.localhost.host_door import HostDoor, HostSockets
 from netsandbox.loop import Loop
 from tests.rig import ports
+from tests.rig.waiting import turn_until
 
 PATIENCE = 10.0
 
@@ -36,17 +36,7 @@ class Scene:
         self.door = HostDoor(self.loop, inside, port, log, self.forwarding)
 
     def until(self, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + PATIENCE
-
-        def look() -> None:
-            if condition() or time.monotonic() > deadline:
-                self.loop.stop()
-            else:
-                self.loop.call_later(0.002, look)
-
-        self.loop.call_later(0, look)
-        self.loop.run()
-        assert condition()
+        turn_until(self.loop, condition)
 
     def client(self) -> socket.socket:
         client = socket.create_connection(self.place, timeout=PATIENCE)

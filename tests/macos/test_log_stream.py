@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,6 +15,8 @@ import pytest
 from netsandbox.macos.log_stream import LogStream
 from netsandbox.seatbelt.violations import command
 from tests.rig.mac_log import BANNER, ROOT, stand_in
+from tests.rig.processes import is_gone
+from tests.rig.waiting import wait_for
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes as Linux shows them")
 
@@ -48,21 +49,6 @@ def start(tmp_path: Path) -> Iterator[Start]:
         stream.close()
 
 
-def until(holds: Callable[[], object]) -> None:
-    ends = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < ends
-        time.sleep(0.01)
-
-
-def runs(pid: int) -> bool:
-    """Neither gone nor a zombie that nobody has taken."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
 def read_all(stream: LogStream) -> bytes:
     told = b""
     while True:
@@ -75,7 +61,7 @@ def read_all(stream: LogStream) -> bytes:
 
 
 def pid_in(folder: Path) -> int:
-    until(lambda: (folder / "pid").exists() and (folder / "pid").read_text())
+    wait_for(lambda: (folder / "pid").exists() and (folder / "pid").read_text())
     return int((folder / "pid").read_text())
 
 
@@ -111,10 +97,10 @@ def test_closing_ends_it_whatever_it_ignores(start: Start, tmp_path: Path, ignor
     stream = start(f"{ignored}say(BANNER)\n{FOREVER}")
     stream.wait(PATIENCE)
     pid = pid_in(tmp_path)
-    assert runs(pid)
+    assert not is_gone(pid)
     stream.close()
     stream.close()
-    until(lambda: not runs(pid))
+    wait_for(lambda: is_gone(pid))
 
 
 def test_closing_leaves_no_child_and_no_descriptor(start: Start) -> None:
@@ -156,7 +142,7 @@ def test_when_we_are_killed_it_ends_too(tmp_path: Path, shell: str, number: sign
         assert owner.stdout is not None
         assert owner.stdout.readline() == b"ready\n"
         pid = pid_in(tmp_path)
-        assert runs(pid)
+        assert not is_gone(pid)
         owner.send_signal(number)
         owner.wait(PATIENCE)
-    until(lambda: not runs(pid))
+    wait_for(lambda: is_gone(pid))

@@ -17,6 +17,7 @@ from netsandbox.audit.verify import verify
 from netsandbox.loop import Loop
 from netsandbox.macos.refusals import Refusals
 from tests.rig.mac_log import stand_in
+from tests.rig.waiting import turn_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="plays a Mac on Linux; test_on_a_mac.py needs no play")
 
@@ -43,15 +44,7 @@ class Session:
 
     def until(self, holds: Callable[[], bool]) -> None:
         """Serve until it does."""
-
-        def look() -> None:
-            if holds():
-                self.loop.stop()
-            else:
-                self.loop.call_later(0.005, look)
-
-        self.loop.call_later(0, look)
-        self.loop.run()
+        turn_until(self.loop, holds)
 
     def end(self) -> list[dict[str, Any]]:
         """The records, after a check of the chain."""

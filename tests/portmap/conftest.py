@@ -6,12 +6,9 @@ On it: windows of a lock file that nobody else has, a publisher, and a door by n
 from __future__ import annotations
 
 import _socket
-import gc
 import http.server
-import os
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -28,9 +25,11 @@ from netsandbox.forwarding import Forwarding
 from netsandbox.loop import Loop
 from tests.rig import ports
 from tests.rig.by_name import Book, Pages
+from tests.rig.loop_thread import LoopThread
+from tests.rig.processes import own_descriptors
 from tests.rig.publishing import ALL, COUNT, Place
-
-PATIENCE = 20.0
+from tests.rig.threaded_server import ThreadedServer, read_all
+from tests.rig.waiting import PATIENCE, wait_for
 
 
 class PlainInside:
@@ -55,93 +54,22 @@ class PlainInside:
         done(None if self.empty else _socket.socket(family, _socket.SOCK_STREAM | _socket.SOCK_NONBLOCK))
 
 
-class Server:
-    """Serves each connection in a thread of its own by `serve(peer)`."""
-
-    def __init__(self, serve: Callable[[socket.socket], None], address: str = "127.0.0.1", port: int = 0) -> None:
-        family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        self._serve = serve
-        self._socket = socket.create_server((address, port), family=family, backlog=512)
-        self.address = address
-        self.port: int = self._socket.getsockname()[1]
-        self._threads: list[threading.Thread] = []
-        self._thread = threading.Thread(target=self._accept, daemon=True)
-        self._thread.start()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                peer, _ = self._socket.accept()
-            except OSError:
-                return
-            peer.settimeout(PATIENCE)
-            thread = threading.Thread(target=self._one, args=(peer,), daemon=True)
-            self._threads.append(thread)
-            thread.start()
-
-    def _one(self, peer: socket.socket) -> None:
-        try:
-            with peer:
-                self._serve(peer)
-        except OSError:
-            pass
-
-    def close(self) -> None:
-        try:
-            self._socket.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
-        self._socket.close()
-        for thread in (self._thread, *self._threads):
-            thread.join(PATIENCE + 1)
-
-
 def echo(peer: socket.socket) -> None:
     while data := peer.recv(65536):
         peer.sendall(data)
 
 
-class Rig:
-    """`run` does a thing on the loop's own thread; what is given to `keep` is closed there at the end."""
+class Rig(LoopThread):
+    """What is given to `keep` is closed on the loop's own thread at the end."""
 
     def __init__(self) -> None:
-        self.errors: list[BaseException] = []
+        super().__init__()
         self.notes: list[dict[str, Any]] = []
-        self.loop = Loop(self.errors.append)
         self.inside = PlainInside(self.loop)
         self.forwarding = Forwarding(self.loop)
         self._kept: list[Any] = []
-        self._servers: list[Server] = []
+        self._servers: list[ThreadedServer] = []
         self._clients: list[socket.socket] = []
-        self._errands: list[Callable[[], None]] = []
-        self._bell = socket.socketpair()
-        self._bell[0].setblocking(False)
-        self.loop.watch(self._bell[0].fileno(), 1, self._on_bell)
-        self._thread = threading.Thread(target=self.loop.run, daemon=True)
-        self._thread.start()
-
-    def _on_bell(self, events: int) -> None:
-        self._bell[0].recv(4096)
-        while self._errands:
-            self._errands.pop(0)()
-
-    def run(self, errand: Callable[[], Any]) -> Any:
-        done, result, failure = threading.Event(), [], []
-
-        def do() -> None:
-            try:
-                result.append(errand())
-            except Exception as error:
-                failure.append(error)
-            finally:
-                done.set()
-
-        self._errands.append(do)
-        self._bell[1].send(b"!")
-        assert done.wait(PATIENCE)
-        if failure:
-            raise failure[0]
-        return result[0]
 
     def note(self, event: str, **fields: Any) -> bool:
         self.notes.append({"event": event, **fields})
@@ -153,8 +81,8 @@ class Rig:
 
     def server(
         self, serve: Callable[[socket.socket], None] = echo, address: str = "127.0.0.1", port: int = 0
-    ) -> Server:
-        server = Server(serve, address, port)
+    ) -> ThreadedServer:
+        server = ThreadedServer(serve, address, port)
         self._servers.append(server)
         return server
 
@@ -163,61 +91,24 @@ class Rig:
         self._clients.append(client)
         return client
 
-    def effort(self, seconds: float) -> float:
-        """How much of a while the loop spends awake, 0 to 1."""
-        before = self.run(time.thread_time)
-        time.sleep(seconds)
-        spent: float = self.run(time.thread_time) - before
-        return spent / seconds
-
     def close(self) -> None:
         for client in self._clients:
             client.close()
         for thing in reversed(self._kept):
             self.run(thing.close)
         self.run(self.forwarding.close)
-        self.run(self.loop.stop)
-        self._thread.join(PATIENCE)
-        self.loop.close()
-        for end in self._bell:
-            end.close()
+        self.end()
         for server in self._servers:
             server.close()
-        assert self.errors == []
-
-
-def wait_for(condition: Callable[[], bool], patience: float = PATIENCE) -> None:
-    deadline = time.monotonic() + patience
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.002)
-
-
-def read_all(client: socket.socket) -> bytes:
-    """Until the end of the stream; a reset counts as an end with nothing more."""
-    data = b""
-    while True:
-        try:
-            more = client.recv(65536)
-        except ConnectionResetError:
-            return data
-        if not more:
-            return data
-        data += more
-
-
-def descriptors() -> int:
-    gc.collect()
-    return len(os.listdir("/proc/self/fd"))
 
 
 @pytest.fixture
 def rig() -> Iterator[Rig]:
-    before = descriptors()
+    before = own_descriptors()
     made = Rig()
     yield made
     made.close()
-    wait_for(lambda: descriptors() <= before)
+    wait_for(lambda: own_descriptors() <= before)
 
 
 @pytest.fixture

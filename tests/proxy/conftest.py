@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import _socket
 import fcntl
-import gc
-import os
 import socket
 import struct
 import termios
@@ -18,10 +16,12 @@ import pytest
 from netsandbox_proxy.door import MixedDoor, TransparentDoor
 from netsandbox_proxy.limits import Limits
 
-from netsandbox.loop import Loop
+from tests.rig.loop_thread import LoopThread
+from tests.rig.processes import own_descriptors
 from tests.rig.scripted_gate import ScriptedGate
+from tests.rig.threaded_server import ThreadedServer, read_all
+from tests.rig.waiting import PATIENCE, wait_for
 
-PATIENCE = 20.0
 LONG = {"head": 600.0, "handshake": 600.0, "connect": 600.0}  # on a stalled machine no bound of a door passes by itself
 
 
@@ -36,7 +36,7 @@ class Listener(_socket.socket):
         return accepted
 
 
-class Canary:
+class Canary(ThreadedServer):
     """A server in threads: counts accepts, keeps what it heard, answers by its script.
 
     `accepts` and `everything` are exact for what the door did before they are asked, so that a zero means nobody came.
@@ -44,14 +44,9 @@ class Canary:
 
     def __init__(self, serve: Callable[[Canary, socket.socket], None]) -> None:
         self.heard = b""
-        self._serve = serve
         self._accepts = 0
         self._marks: dict[int, threading.Event] = {}
-        self._threads: list[threading.Thread] = []
-        self._socket = socket.create_server(("127.0.0.1", 0), backlog=512)
-        self.port: int = self._socket.getsockname()[1]
-        self._thread = threading.Thread(target=self._accept, daemon=True)
-        self._thread.start()
+        super().__init__(lambda peer: serve(self, peer))
 
     @property
     def accepts(self) -> int:
@@ -70,40 +65,18 @@ class Canary:
             thread.join(PATIENCE + 1)
         return self.heard
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                peer, address = self._socket.accept()
-            except OSError:
-                return
-            mark = self._marks.pop(address[1], None)
-            if mark is not None:
-                peer.close()
-                mark.set()
-                continue
-            self._accepts += 1
-            peer.settimeout(PATIENCE)
-            thread = threading.Thread(target=self._one, args=(peer,), daemon=True)
-            self._threads.append(thread)
-            thread.start()
-
-    def _one(self, peer: socket.socket) -> None:
-        try:
-            with peer:
-                self._serve(self, peer)
-        except OSError:
-            pass
+    def _is_client(self, address: Any) -> bool:
+        mark = self._marks.pop(address[1], None)
+        if mark is not None:
+            mark.set()
+            return False
+        self._accepts += 1
+        return True
 
     def hear(self, peer: socket.socket, size: int = 65536) -> bytes:
         data = peer.recv(size)
         self.heard += data
         return data
-
-    def close(self) -> None:
-        self._socket.shutdown(socket.SHUT_RDWR)
-        self._socket.close()
-        for thread in (self._thread, *self._threads):
-            thread.join(PATIENCE + 1)
 
 
 def echo(canary: Canary, peer: socket.socket) -> None:
@@ -125,12 +98,11 @@ def answer_http(canary: Canary, peer: socket.socket) -> None:
         peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(line), line))
 
 
-class Rig:
-    """The loop in a thread, with a gate, doors and canaries; `run` does a thing on the loop's own thread."""
+class Rig(LoopThread):
+    """A loop with a gate, doors and canaries."""
 
     def __init__(self) -> None:
-        self.errors: list[BaseException] = []
-        self.loop = Loop(self.errors.append)
+        super().__init__()
         self._skipped = 0.0
         self.loop.now = lambda: time.monotonic() + self._skipped
         self.gate = ScriptedGate(self.loop, lambda: self.run(lambda: None))
@@ -139,33 +111,6 @@ class Rig:
         self._listeners: list[Listener] = []
         self._clients: list[socket.socket] = []
         self._came = 0
-        self._errands: list[Callable[[], None]] = []
-        self._bell = socket.socketpair()
-        self._bell[0].setblocking(False)
-        self.loop.watch(self._bell[0].fileno(), 1, self._on_bell)
-        self._thread: threading.Thread | None = None
-
-    def _on_bell(self, events: int) -> None:
-        self._bell[0].recv(4096)
-        while self._errands:
-            self._errands.pop(0)()
-
-    def run(self, errand: Callable[[], Any]) -> Any:
-        if self._thread is None:
-            self._thread = threading.Thread(target=self.loop.run, daemon=True)
-            self._thread.start()
-        done, result = threading.Event(), []
-
-        def do() -> None:
-            try:
-                result.append(errand())
-            finally:
-                done.set()
-
-        self._errands.append(do)
-        self._bell[1].send(b"!")
-        assert done.wait(PATIENCE)
-        return result[0]
 
     def listener(self) -> tuple[Listener, int]:
         raw = Listener(socket.AF_INET, socket.SOCK_STREAM)
@@ -239,14 +184,7 @@ class Rig:
 
     def come_to_rest(self) -> None:
         """Wait until the loop sleeps for most of a while: one that goes round and round never does."""
-        wait_for(lambda: self._effort(0.2) < 0.2)
-
-    def _effort(self, seconds: float) -> float:
-        """How much of a while the loop spends awake, 0 to 1."""
-        before = self.run(time.thread_time)
-        time.sleep(seconds)
-        spent: float = self.run(time.thread_time) - before
-        return spent / seconds
+        wait_for(lambda: self.effort(0.2) < 0.2)
 
     @property
     def flows(self) -> int:
@@ -263,15 +201,9 @@ class Rig:
         for door in self.doors:
             self.run(door.close)
         assert self.flows == 0
-        self.run(self.loop.stop)
-        assert self._thread is not None
-        self._thread.join(PATIENCE)
-        self.loop.close()
-        for end in self._bell:
-            end.close()
+        self.end()
         for canary in self.canaries:
             canary.close()
-        assert self.errors == []
         assert self.gate.open == []
 
 
@@ -279,13 +211,6 @@ def _waiting(sock: Any, queue: int) -> int:
     """How many bytes are in a queue of this socket."""
     (count,) = struct.unpack("i", fcntl.ioctl(sock.fileno(), queue, bytes(4)))
     return int(count)
-
-
-def wait_for(condition: Callable[[], bool], patience: float = PATIENCE) -> None:
-    deadline = time.monotonic() + patience
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.002)
 
 
 def steady(value: Callable[[], int]) -> bool:
@@ -306,19 +231,6 @@ def read_head(client: socket.socket) -> bytes:
     return data
 
 
-def read_all(client: socket.socket) -> bytes:
-    """Until the end of the stream; a reset counts as an end with nothing more."""
-    data = b""
-    while True:
-        try:
-            more = client.recv(65536)
-        except ConnectionResetError:
-            return data
-        if not more:
-            return data
-        data += more
-
-
 def client_hello(name: str | None, *extensions: tuple[int, bytes]) -> bytes:
     """A ClientHello in one record, asking for *name*."""
     blocks = list(extensions)
@@ -332,19 +244,14 @@ def client_hello(name: str | None, *extensions: tuple[int, bytes]) -> bytes:
     return b"\x16\x03\x01" + len(message).to_bytes(2, "big") + message
 
 
-def descriptors() -> int:
-    gc.collect()
-    return len(os.listdir("/proc/self/fd"))
-
-
 @pytest.fixture
 def rig() -> Iterator[Rig]:
-    before = descriptors()
+    before = own_descriptors()
     made = Rig()
     made.run(lambda: None)
     yield made
     made.close()
-    wait_for(lambda: descriptors() <= before)
+    wait_for(lambda: own_descriptors() <= before)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import signal
 from dataclasses import dataclass
@@ -81,6 +82,18 @@ def descriptors(pid: int) -> set[str]:
             with contextlib.suppress(OSError):  # closed meanwhile
                 found.add(os.readlink(entry.path))
     return found
+
+
+def own_descriptors() -> int:
+    """How many this process has open, without those that wait for the garbage collector only."""
+    gc.collect()
+    return len(os.listdir("/proc/self/fd"))
+
+
+def is_gone(pid: int) -> bool:
+    """Whether it has ended; a zombie has."""
+    state = _stat(pid)
+    return state is None or state[2] == "Z"
 
 
 def namespaces(pid: int) -> set[str]:
