@@ -65,6 +65,7 @@ POLICY_OPTIONS = (
     Option("upstream-proxy", VALUE, "", "URL", "dial through this HTTP proxy: http://proxy.example.com:3128"),
 )
 MODES = ("offline", "localhost", "online")
+_DESCRIPTORS = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 
 
 def read_config(parsed: Parsed) -> Settings | None:
@@ -167,7 +168,7 @@ def settings_of(parsed: Parsed, file: Settings | None) -> RunSettings:
         audit_log=log or (file.audit_log if file else None),
         debug="debug" in parsed.flags,
         debug_log=os.path.abspath(parsed.values["debug-log"]) if parsed.values.get("debug-log") else None,
-        configs=tuple(os.path.abspath(path) for path in file.kept) if file else (),
+        configs=_configs(file.kept) if file else (),
         switches=_switches(parsed, file),
         raw=file.raw if file else (),
         name=_name(parsed, file),
@@ -175,6 +176,14 @@ def settings_of(parsed: Parsed, file: Settings | None) -> RunSettings:
         bounds=file.bounds if file else Bounds(),
         localhost=localhost_of(parsed, file),
     )
+
+
+def _configs(kept: Sequence[str]) -> tuple[str, ...]:
+    """What the command must not write. Of a descriptor it is the file that it leads to; a pipe of the shell's, or a
+    here-document's file that is gone already, has no name, so nothing can be put in its place."""
+    paths = [os.path.abspath(path) for path in kept]
+    named = [os.path.realpath(path) if path.startswith(_DESCRIPTORS) else path for path in paths]
+    return tuple(path for path in named if path in paths or os.path.isfile(path))
 
 
 def _variables(parsed: Parsed, file: Settings | None) -> tuple[Layer, ...]:

@@ -8,6 +8,9 @@ Profiles lie between them: `netsandbox.profiles.stack` says where.
 
 from __future__ import annotations
 
+import os
+import stat
+
 from netsandbox.audit.places import home
 from netsandbox.configuration.document import check_short, layer_of, read, read_layer
 from netsandbox.configuration.merging import merge, settings
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from netsandbox.configuration.settings import Settings
 
 ALONE = Wanted(detect=False)
+_PIPES: dict[tuple[str, int], Layer] = {}  # what was read from each
 
 
 def effective(user: Sequence[str], project: Sequence[str], named: str | None, wanted: Wanted = ALONE) -> Settings:
@@ -52,8 +56,22 @@ def effective_layers(user: Sequence[str], project: Sequence[str], named: str | N
         found = [layer for layer in found if is_list(layer.path)]
     found += of_project
     if named is not None:
-        found.append(read_layer(named))
+        found.append(_named_layer(named))
     return found
+
+
+def _named_layer(path: str) -> Layer:
+    """A pipe gives what it has once, and `explain` asks twice."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return read_layer(path)  # which says what is wrong
+    if not stat.S_ISFIFO(found.st_mode):
+        return read_layer(path)
+    pipe = (path, found.st_ino)
+    if pipe not in _PIPES:
+        _PIPES[pipe] = read_layer(path)
+    return _PIPES[pipe]
 
 
 def _own_layer(path: str) -> Layer:

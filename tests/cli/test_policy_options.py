@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -141,3 +143,34 @@ def test_the_mode_that_the_command_is_told_is_that_of_the_policy(project: Path, 
         parsed = parse(["--no-config", *given], run.OPTIONS, "netsandbox run")
         file = read_config(parsed)
         assert mode_of(parsed, file) == settings_of(parsed, file).mode == policy_of(parsed, file).mode
+
+
+def protected(name: str) -> tuple[str, ...]:
+    parsed = parse(["--no-config", "--config", name], run.OPTIONS, "netsandbox run")
+    return settings_of(parsed, read_config(parsed)).configs
+
+
+def test_a_file_of_settings_is_protected_by_its_name_and_a_descriptor_by_where_it_leads(project: Path) -> None:
+    rules, link = project / "rules.toml", project / "link.toml"
+    rules.write_text("[network]\nmode = 'offline'\n")
+    link.symlink_to(rules)
+    assert protected("rules.toml") == (str(rules),)
+    assert protected("link.toml") == (str(link),), "were it exchanged, the next run would read something else"
+    with link.open("rb") as file:
+        assert protected(f"/dev/fd/{file.fileno()}") == (str(rules),)
+        rules.unlink()
+        assert protected(f"/dev/fd/{file.fileno()}") == (), "as a shell's here-document"
+
+
+def test_a_named_pipe_is_protected_as_files_are_and_one_without_a_name_needs_it_not(project: Path) -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b"[network]\nmode = 'offline'\n")
+    os.close(writing)
+    try:
+        assert protected(f"/dev/fd/{reading}") == ()
+    finally:
+        os.close(reading)
+    pipe = project / "rules"
+    os.mkfifo(pipe)
+    Thread(target=pipe.write_text, args=("[network]\nmode = 'offline'\n",), daemon=True).start()
+    assert protected(str(pipe)) == (str(pipe),)

@@ -78,6 +78,7 @@ def test_a_named_file_may_be_a_pipe(project: Path) -> None:
     os.close(writing)
     try:
         assert allowed(found(f"/dev/fd/{reading}")) == ["n.test"]
+        assert allowed(found(f"/dev/fd/{reading}")) == ["n.test"], "`explain` asks twice"
     finally:
         os.close(reading)
 

@@ -130,3 +130,34 @@ def test_a_command_cannot_add_to_what_sessions_of_its_folder_may_write(netsandbo
     script = f"touch {extra}/x; echo $?; touch /usr/nsb-x 2>/dev/null; echo $?; echo /usr >> {own}/*; echo $?"
     assert netsandbox("run", "--", "sh", "-c", script).stdout.split()[:2] == ["0", "1"]
     assert "/usr\n" not in next(own.iterdir()).read_text()
+
+
+def test_a_configuration_from_a_pipe_holds(netsandbox: Any) -> None:
+    """As `--config <(…)` has it: there is no name that would have to be protected."""
+    notes = netsandbox.home().work / "notes"
+    notes.write_text("mine\n")
+    look = ("run", "--config", "/dev/stdin", "--", "sh", "-c", f"echo started; cat {notes}")
+    hidden = netsandbox(*look, input=f"[filesystem]\ndeny_read = ['{notes}']\n")
+    assert (hidden.stdout, hidden.returncode) == ("started\n", 0), hidden.stderr
+    shown = netsandbox(*look, input="[network]\nmode = 'offline'\n")
+    assert (shown.stdout, shown.returncode) == ("started\nmine\n", 0), shown.stderr
+
+
+@pytest.mark.ordinary_user
+@pytest.mark.parametrize("name", ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0", "rules.toml", "link.toml"])
+def test_a_configuration_that_is_a_file_is_protected_however_it_is_named(netsandbox: Any, name: str) -> None:
+    home = netsandbox.home()
+    rules, link = home.work / "rules.toml", home.work / "link.toml"
+    rules.write_text("[network]\nmode = 'offline'\n")
+    link.symlink_to("rules.toml")
+    for path in (rules, link):
+        os.chown(path, home.identity.uid, home.identity.gid, follow_symlinks=False)
+    script = "echo >> rules.toml; rm -f rules.toml; echo > new; mv -f new rules.toml; mv -f rules.toml moved; echo done"
+    with rules.open("rb") as file:
+        started = netsandbox.spawn("run", "--config", name, "--", "sh", "-c", script, stdin=file.fileno())
+        out, err = started.process.communicate(timeout=60)
+    assert out == b"done\n", err
+    assert rules.read_text() == "[network]\nmode = 'offline'\n"
+    assert link.is_symlink()
+    assert netsandbox("run", "--no-config", "--", "sh", "-c", "rm rules.toml").returncode == 0
+    assert not rules.exists()
