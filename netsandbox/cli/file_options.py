@@ -61,7 +61,7 @@ def told_wide(files: FileRules) -> list[str]:
 
 
 def told_files(files: FileRules) -> list[str]:
-    """For `-v`: what is hidden here, where writing is confined to, and which rules are about nothing."""
+    """For `-v`: what is hidden here, where writing is confined to, and what could be written and is not there."""
     if sys.platform == "darwin":
         return []
     from netsandbox.linux.file_view import file_view
@@ -71,7 +71,16 @@ def told_files(files: FileRules) -> list[str]:
     lines = [f"hidden: {', '.join(map(shown, closed))}; --allow-read PATH shows a secret"] if closed else []
     if view.writable is not None:
         lines.append(f"writing is confined to {', '.join(map(shown, view.writable))}")
-    return lines + [f"{rule.origin}: {shown(rule.path)} does not exist" for rule in view.missing]
+    return lines + _missing([rule for rule in files.allow_write or () if rule in view.missing])
+
+
+def _missing(rules: list[PathRule]) -> list[str]:
+    """A line for each file that names any."""
+    by_file: dict[str, list[str]] = {}
+    for rule in rules:
+        file, _, line = rule.origin.rpartition(":")
+        by_file.setdefault(file, []).append(f"{shown(rule.path)} (line {line})")
+    return [f"{shown(file)}: to write, but not there: {', '.join(paths)}" for file, paths in by_file.items()]
 
 
 def shown(path: str) -> str:

@@ -108,11 +108,19 @@ def test_one_word_that_shows_every_secret_is_told(project: Path) -> None:
 
 def test_what_is_hidden_confined_or_missing_is_told(project: Path) -> None:
     (project.parent / ".ssh").mkdir()
-    rules = FileRules(allow_write=(PathRule("/absent", "rules.toml:3"),))
+    rules = FileRules(
+        allow_read=(PathRule("/absent/read", "rules.toml:2"),),
+        allow_write=(
+            PathRule("/absent", "rules.toml:3"),
+            PathRule(str(project), "rules.toml:4"),
+            PathRule(f"{project}/b", "rules.toml:5"),
+        ),
+        deny_read=(PathRule("/absent/denied", "rules.toml:6"),),
+    )
     hidden, confined, missing = told_files(rules)
     assert hidden == "hidden: ~/.ssh; --allow-read PATH shows a secret"
     assert confined.startswith("writing is confined to /dev, /proc")
-    assert missing == "rules.toml:3: /absent does not exist"
+    assert missing == "rules.toml: to write, but not there: /absent (line 3), ~/project/b (line 5)"
 
 
 def test_a_path_is_told_without_anything_that_a_terminal_obeys(project: Path) -> None:
