@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.rig.inside import attack, found, program
+from tests.rig.localhost import eventually
 
 pytestmark = pytest.mark.usefixtures("user_namespaces")
 
@@ -115,6 +116,7 @@ for _ in range(100000):
         command = program(netsandbox, script, {"good": good.port})
         running = netsandbox.spawn("run", *options, "--", *command)
         running.read_until(b"ready")
+        eventually(lambda: good.accepts)
         time.sleep(0.01 + 0.013 * number)
         running.signal(signal.SIGKILL)
         running.wait()

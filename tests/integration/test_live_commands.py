@@ -25,7 +25,7 @@ for path in sys.argv[1:]:
 
 def wait_until_asked(netsandbox: Any, *words: str) -> Any:
     """What the command prints as JSON, once that is not empty."""
-    until = time.monotonic() + 10
+    until = time.monotonic() + 30
     while not (found := json.loads(netsandbox(*words, "--json").stdout)):
         assert time.monotonic() < until, "no session appeared"
         time.sleep(0.05)

@@ -9,7 +9,6 @@ import shlex
 import struct
 import subprocess
 import termios
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import pytest
 
 from tests.rig import processes
 from tests.rig.command import Spawned
+from tests.rig.leftovers import what_stays
 from tests.rig.localhost import eventually
 
 pytestmark = [pytest.mark.usefixtures("user_namespaces", "unignored_signals"), pytest.mark.ordinary_user]
@@ -144,10 +144,7 @@ def test_a_stopped_job_can_be_killed(terminal: Terminal, leftovers: Any) -> None
     terminal.type("kill -9 %1; sleep 0.2\n")
     terminal.see("Killed")
     session = [p for p in watch.family if p.pid != terminal.shell.pid]
-    deadline = time.monotonic() + 1
-    while any(p.alive for p in session) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not [p.command for p in session if p.alive]
+    assert not what_stays(lambda: [p.command for p in session if p.alive], within=1.0)
 
 
 def test_a_session_in_the_background_runs(terminal: Terminal) -> None:
