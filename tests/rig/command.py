@@ -30,13 +30,16 @@ Environment = Mapping[str, str | None]
 MARK = "NETSANDBOX_TEST_MARK"
 
 
-def read_log(path: Path | None) -> list[dict[str, Any]]:
-    """The records of a log, those of rotated files first; a line that is no JSON fails the test."""
+def read_log(path: Path | None, *, growing: bool = False) -> list[dict[str, Any]]:
+    """The records of a log, those of rotated files first; a line that is no JSON fails the test.
+
+    Of a log that is GROWING the last line may be half there: the kernel shows what is written page by page.
+    """
     if path is None:
         return []
     rotated = sorted(path.parent.glob(f"{path.name}.*"), key=lambda file: file.stat().st_mtime)
-    lines = [line for file in (*rotated, path) if file.exists() for line in file.read_text().splitlines()]
-    return [json.loads(line) for line in lines]
+    lines = [line for file in (*rotated, path) if file.exists() for line in file.read_text().splitlines(keepends=True)]
+    return [json.loads(line) for line in lines if line.endswith("\n") or not growing]
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,7 @@ class Spawned:
 
     @property
     def audit(self) -> list[dict[str, Any]]:
-        return read_log(self.log_path)
+        return read_log(self.log_path, growing=self.process.poll() is None)
 
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)

@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 
 import pytest
 
-from tests.rig.command import CommandLine, Spawned, read_log
+from tests.rig.command import CommandLine, Run, Spawned, read_log
 from tests.rig.localhost import status_of
 from tests.rig.workshop import ROOT
 
-PATIENCE = 20.0
+PATIENCE = 30.0
 CLOSING = "GET / HTTP/1.1\r\nConnection: close\r\n\r\n"
 WAYS = [  # every strategy, by every engine that it has
     ("isolate", "kernel"),
@@ -68,7 +68,7 @@ class Inside:
     def audit(self) -> list[dict[str, Any]]:
         """The records of this session, told from others of the same home by its name."""
         for path in self.line.home().logs():
-            records = read_log(path)
+            records = read_log(path, growing=True)
             if records and records[0].get("name") == self.name:
                 return records
         return []
@@ -89,10 +89,14 @@ class Inside:
         return self.hear()
 
     def ports(self) -> list[Entry]:
-        run = self.line("ports", self.name, "--json")
-        assert run.returncode == 0, run.stderr
+        """What is published, as soon as the session answers: on a busy machine that may take more than its second."""
+        run = wait_for(self._ask_for_ports, f"an answer of {self.name}")
         entries: list[Entry] = json.loads(run.stdout)
         return entries
+
+    def _ask_for_ports(self) -> Run | None:
+        run = self.line("ports", self.name, "--json")
+        return run if run.returncode == 0 else None
 
     def status(self) -> Entry:
         return status_of(self.line, self.name)
