@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -75,6 +76,14 @@ def system(helper: str, place: Path) -> System:
     if ON_A_MAC:
         return this_mac()  # signed in the state folder of *place*
     return System(helper, Loop, PidfdExit, lambda clock: frozenset)
+
+
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """A port of loopback that we hold and nobody listens on: a profile must forbid it."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
 
 
 class Ended:

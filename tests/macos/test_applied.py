@@ -5,69 +5,28 @@ from __future__ import annotations
 import errno
 import os
 import signal
-import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from netsandbox.errors import CommandError, HostError
+from netsandbox.errors import HostError
 from netsandbox.macos import applied
 from netsandbox.macos.applied import Applied, plan_bytes
-from tests.rig.high_descriptor import high_descriptor
-from tests.rig.leftovers import what_stays
+from tests.rig.mac_start import ENVIRONMENT, PROFILE, Start, starting
+from tests.rig.processes import is_gone
+from tests.rig.waiting import wait_for
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="plays a Mac on Linux; test_on_a_mac.py needs no play")
 
-PROFILE = "(version 1)\n(deny default)\n"
-ENVIRONMENT = {b"PATH": b"/usr/bin:/bin"}
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def closed_port() -> Iterator[int]:
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        yield held.getsockname()[1]
-
-
-@pytest.fixture
-def start(helper: str, closed_port: int, tmp_path: Path) -> Callable[..., Applied]:
-    def start(*command: str, profile: str = PROFILE, environment: dict[bytes, bytes] = ENVIRONMENT) -> Applied:
-        with open(os.devnull) as nothing, open(tmp_path / "out", "wb") as out:
-            stdio = (nothing.fileno(), out.fileno(), out.fileno())
-            return Applied(helper, command, profile, environment, stdio, closed_port=closed_port)
-
-    return start
-
-
-Start = Callable[..., Applied]
-
-
-def wait_until(is_so: Callable[[], Any]) -> None:
-    until = time.monotonic() + 30
-    while not is_so():
-        assert time.monotonic() < until
-        time.sleep(0.01)
-
-
-def is_gone(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return True
-
-
-def test_the_command_has_its_arguments_its_environment_and_nothing_of_the_helpers(start: Start, tmp_path: Path) -> None:
-    text = "import os, sys; print(sys.argv[1:], sorted(os.environ), os.listdir('/proc/self/fd'))"
-    ran = start(sys.executable, "-c", text, "a b", "", environment={**ENVIRONMENT, b"EMPTY": b"", b"LC_CTYPE": b"C"})
-    assert ran.wait() == 0
-    told = (tmp_path / "out").read_text()
-    assert told == "['a b', ''] ['EMPTY', 'LC_CTYPE', 'PATH'] ['0', '1', '2', '3']\n"  # 3: the listing itself
+def start(helper: str, closed_port: int, tmp_path: Path) -> Start:
+    return starting(Applied, helper, tmp_path, closed_port)
 
 
 def test_a_profile_that_is_not_accepted_runs_nothing(start: Start, tmp_path: Path) -> None:
@@ -77,23 +36,9 @@ def test_a_profile_that_is_not_accepted_runs_nothing(start: Start, tmp_path: Pat
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_profile_that_does_not_hold_runs_nothing(start: Start, tmp_path: Path) -> None:
-    """INV-1: the closed port says that nobody listens, where the kernel should have said no."""
-    with pytest.raises(HostError, match=r"accepted and does not hold.*Connection refused: TCP to 127\.0\.0\.1"):
-        start("touch", str(tmp_path / "ran"), profile="; hollow")
-    assert not (tmp_path / "ran").exists()
-
-
 def test_an_empty_profile_runs_nothing(start: Start) -> None:
     with pytest.raises(HostError, match="it is empty"):
         start("true", profile="")
-
-
-def test_a_plan_that_breaks_off_runs_nothing(start: Start, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(applied, "plan_bytes", lambda *_: b"(version 1)\0A=b")
-    with pytest.raises(HostError, match="plan: Broken pipe"):
-        start("touch", str(tmp_path / "ran"))
-    assert not (tmp_path / "ran").exists()
 
 
 def test_a_helper_that_dies_without_a_word_is_an_error(closed_port: int) -> None:
@@ -119,26 +64,9 @@ def test_wrong_arguments_run_nothing(helper: str, words: list[str]) -> None:
     assert subprocess.run([helper, *words], stdin=subprocess.DEVNULL, timeout=10, check=False).returncode in (125, 126)
 
 
-def test_a_command_that_cannot_be_executed_is_told_as_shells_do(start: Start, tmp_path: Path) -> None:
-    with pytest.raises(CommandError) as missing:
-        start("no-such-command-here")
-    plain = tmp_path / "plain"
-    plain.write_text("")
-    with pytest.raises(CommandError) as forbidden:
-        start(str(plain))
-    assert (missing.value.status, forbidden.value.status) == (127, 126)
-
-
 def test_a_profile_of_thousands_of_ports_fits(start: Start) -> None:
     ports = "".join(f'(allow network-bind (local ip "localhost:{port}"))\n' for port in range(20000, 24096))
     assert start("true", profile=PROFILE + ports).wait() == 0
-
-
-def test_python_ignores_sigpipe_and_the_command_does_not(start: Start, tmp_path: Path) -> None:
-    ran = start(sys.executable, "-c", "import signal; print(signal.pthread_sigmask(0, []))")
-    assert ran.wait() == 0
-    assert (tmp_path / "out").read_text() == "set()\n"
-    assert os.waitstatus_to_exitcode(start("sh", "-c", "kill -PIPE $$").wait()) == -signal.SIGPIPE
 
 
 def test_signals_are_passed_on_until_the_command_has_ended(start: Start) -> None:
@@ -163,52 +91,12 @@ def test_what_the_terminal_sent_to_both_is_not_sent_again(
     assert len(got) == sent
 
 
-def test_closing_ends_the_command_and_what_it_started(start: Start, tmp_path: Path) -> None:
-    ran = start("sh", "-c", "sleep 60 & echo $!; wait")
-    wait_until((tmp_path / "out").read_text)
-    child = int((tmp_path / "out").read_text())
-    ran.close()
-    wait_until(lambda: is_gone(child))
-    ran.close()
-
-
 def test_a_command_whose_watcher_is_gone_is_ended_all_the_same(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     ran = start("sleep", "60")
     monkeypatch.setattr(applied, "PATIENCE", 0.05)
     monkeypatch.setattr(ran, "end", lambda: None)
     ran.close()
     assert is_gone(ran.pid)
-
-
-def test_when_the_supervisor_is_killed_the_command_and_its_children_end_within_a_second(
-    helper: str, tmp_path: Path
-) -> None:
-    """INV-10, on a system without a signal for the death of a parent."""
-    text = f"""
-import os, socket, sys
-from netsandbox.macos.applied import Applied
-held = socket.socket(); held.bind(("127.0.0.1", 0))
-ran = Applied({helper!r}, ["sh", "-c", "trap '' TERM; sleep 60 & echo $! $$; wait"], {PROFILE!r},
-              {ENVIRONMENT!r}, (0, 1, 2), closed_port=held.getsockname()[1])
-ran.wait()
-"""
-    with open(os.devnull) as nothing:
-        supervisor = subprocess.Popen(
-            [sys.executable, "-c", text],
-            stdin=nothing,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": PATHS},
-        )
-    with supervisor:
-        assert supervisor.stdout is not None
-        pids = [int(word) for word in supervisor.stdout.readline().split()]
-        assert len(pids) == 2
-        supervisor.kill()
-        assert what_stays(lambda: [pid for pid in pids if not is_gone(pid)], within=1.0) == []
-
-
-PATHS = ":".join(str(ROOT / name) for name in ("", "proxy", "dns", "portmap", "interpose"))
 
 
 def test_the_watcher_leaves_with_the_session(start: Start, helper: str) -> None:
@@ -218,7 +106,7 @@ def test_the_watcher_leaves_with_the_session(start: Start, helper: str) -> None:
     def watchers() -> list[str]:
         return [path for path in os.listdir("/proc") if path.isdigit() and _runs(path, helper)]
 
-    wait_until(lambda: not watchers())
+    wait_for(lambda: not watchers())
 
 
 def _runs(pid: str, helper: str) -> bool:
@@ -226,26 +114,6 @@ def _runs(pid: str, helper: str) -> bool:
         return os.readlink(f"/proc/{pid}/exe") == helper
     except OSError:
         return False
-
-
-@pytest.mark.attack(132)
-def test_a_descriptor_above_the_limit_is_closed_too(start: Start, tmp_path: Path) -> None:
-    """The limit may have been lowered since it was opened."""
-    with high_descriptor() as number:
-        assert os.get_inheritable(number)
-        ran = start("ls", "/proc/self/fd")
-        assert ran.wait() == 0
-    assert (tmp_path / "out").read_text().split() == ["0", "1", "2", "3"]  # the last is that of the list itself
-
-
-def test_no_descriptor_is_left_here(start: Start) -> None:
-    before = os.listdir("/proc/self/fd")
-    start("true").wait()
-    with pytest.raises(CommandError):
-        start("no-such-command-here")
-    with pytest.raises(HostError):
-        start("true", profile="; refuse")
-    assert os.listdir("/proc/self/fd") == before
 
 
 def test_standard_descriptors_may_be_any_numbers(helper: str, closed_port: int, tmp_path: Path) -> None:
@@ -260,7 +128,12 @@ def test_standard_descriptors_may_be_any_numbers(helper: str, closed_port: int, 
         f"ran = Applied(*words, closed_port={closed_port})\n"
         "sys.exit(os.waitstatus_to_exitcode(ran.wait()))"
     )
-    subprocess.run([sys.executable, "-c", text], check=True, env={**os.environ, "PYTHONPATH": PATHS}, timeout=20)
+    subprocess.run(
+        [sys.executable, "-c", text],
+        check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        timeout=20,
+    )
     assert (tmp_path / "out").read_text() == "here\n"
 
 

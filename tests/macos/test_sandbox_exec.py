@@ -4,88 +4,26 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from netsandbox.errors import CommandError, HostError
-from netsandbox.macos import applied
+from netsandbox.errors import HostError
 from netsandbox.macos import sandbox_exec as module
 from netsandbox.macos.sandbox_exec import SandboxExec, interpreter, interpreter_places
-from tests.rig.high_descriptor import high_descriptor
+from tests.rig.mac_start import ENVIRONMENT, PROFILE, Start, starting
+from tests.rig.waiting import wait_for
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="plays a Mac on Linux; test_on_a_mac.py needs no play")
-
-PROFILE = "(version 1)\n(deny default)\n"
-ENVIRONMENT = {b"PATH": b"/usr/bin:/bin"}
-ROOT = Path(__file__).parents[2]
-PATHS = ":".join(str(ROOT / name) for name in ("", "proxy", "dns", "portmap", "interpose"))
-Start = Callable[..., SandboxExec]
-
-
-@pytest.fixture
-def closed_port() -> Iterator[int]:
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        yield held.getsockname()[1]
 
 
 @pytest.fixture
 def start(sandbox_exec: str, closed_port: int, tmp_path: Path) -> Start:
-    def start(
-        *command: str,
-        profile: str = PROFILE,
-        environment: dict[bytes, bytes] = ENVIRONMENT,
-        program: str = sandbox_exec,
-    ) -> SandboxExec:
-        with open(os.devnull) as nothing, open(tmp_path / "out", "wb") as out, open(tmp_path / "err", "wb") as err:
-            stdio = (nothing.fileno(), out.fileno(), err.fileno())
-            return SandboxExec(program, command, profile, environment, stdio, closed_port=closed_port)
-
-    return start
-
-
-def wait_until(is_so: Callable[[], Any]) -> None:
-    until = time.monotonic() + 20
-    while not is_so():
-        assert time.monotonic() < until
-        time.sleep(0.01)
-
-
-def is_gone(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return True
-
-
-def test_the_command_has_its_arguments_its_environment_and_nothing_of_ours(start: Start, tmp_path: Path) -> None:
-    text = (
-        "import os, signal, sys\n"
-        "print(ascii(sys.argv[1:]), sorted(os.environ), os.listdir('/proc/self/fd'))\n"
-        "print(signal.pthread_sigmask(0, []), file=sys.stderr)"
-    )
-    environment = {**ENVIRONMENT, b"EMPTY": b"", b"LC_CTYPE": b"C", b"EQUAL": b"a=b"}
-    ran = start(sys.executable, "-c", text, "a b", "", "\udcff\u00e4", environment=environment)
-    assert ran.wait() == 0
-    told = (tmp_path / "out").read_text()
-    assert told == (
-        "['a b', '', '\\udcff\\xe4'] ['EMPTY', 'EQUAL', 'LC_CTYPE', 'PATH'] ['0', '1', '2', '3']\n"  # 3: the listing
-    )
-    assert (tmp_path / "err").read_text() == "set()\n"
-
-
-def test_python_ignores_sigpipe_and_the_command_does_not(start: Start) -> None:
-    for number in (signal.SIGPIPE, signal.SIGINT):
-        ran = start("sh", "-c", f"kill -{int(number)} $$")
-        assert os.waitstatus_to_exitcode(ran.wait()) == -number
+    return starting(SandboxExec, sandbox_exec, tmp_path, closed_port)
 
 
 def test_the_kernel_refuses_what_the_profile_does_not_open(start: Start, tmp_path: Path) -> None:
@@ -104,13 +42,6 @@ def test_the_kernel_refuses_what_the_profile_does_not_open(start: Start, tmp_pat
         with pytest.raises(BlockingIOError):
             forbidden.accept()
     assert (tmp_path / "out").read_text() == "EACCES\nECONNREFUSED\n"
-
-
-def test_a_profile_that_does_not_hold_runs_nothing(start: Start, tmp_path: Path) -> None:
-    """INV-1."""
-    with pytest.raises(HostError, match=r"accepted and does not hold.*Connection refused: TCP to 127\.0\.0\.1"):
-        start("touch", str(tmp_path / "ran"), profile="; hollow")
-    assert not (tmp_path / "ran").exists()
 
 
 def test_a_profile_that_is_not_accepted_runs_nothing_and_its_words_are_ours_to_say(
@@ -161,13 +92,6 @@ def test_a_profile_that_is_too_long_for_a_line_runs_nothing(start: Start, tmp_pa
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_plan_that_breaks_off_runs_nothing(start: Start, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(applied, "plan_bytes", lambda *_: b"(version 1)\0PATH=/usr/bin\0A=b")
-    with pytest.raises(HostError, match="plan: Broken pipe"):
-        start("touch", str(tmp_path / "ran"))
-    assert not (tmp_path / "ran").exists()
-
-
 def test_a_watcher_that_does_not_start_runs_nothing(
     start: Start, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -177,59 +101,8 @@ def test_a_watcher_that_does_not_start_runs_nothing(
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_command_that_cannot_be_executed_is_told_as_shells_do(start: Start, tmp_path: Path) -> None:
-    plain, script = tmp_path / "plain", tmp_path / "script"
-    plain.write_text("")
-    script.write_text("echo from the shell\n")
-    script.chmod(0o755)
-    with pytest.raises(CommandError) as missing:
-        start("no-such-command-here")
-    with pytest.raises(CommandError) as forbidden:
-        start(str(plain))
-    with pytest.raises(CommandError) as denied:
-        start("plain", environment={b"PATH": os.fsencode(tmp_path) + b":/usr/bin"})
-    assert (missing.value.status, forbidden.value.status, denied.value.status) == (127, 126, 126)
-    assert start(str(script)).wait() == 0
-    assert (tmp_path / "out").read_text() == "from the shell\n"
-
-
 def test_without_a_path_the_systems_folders_are_searched(start: Start) -> None:
     assert start("true", environment={}).wait() == 0
-
-
-def test_closing_ends_the_command_and_what_it_started(start: Start, tmp_path: Path) -> None:
-    ran = start("sh", "-c", "sh -c 'sleep 60 & echo $! $$; wait' & wait")
-    wait_until((tmp_path / "out").read_text)
-    pids = [int(word) for word in (tmp_path / "out").read_text().split()]
-    ran.end()
-    wait_until(lambda: all(is_gone(pid) for pid in pids))
-    ran.close()
-
-
-def test_when_the_supervisor_is_killed_the_command_and_its_children_end(sandbox_exec: str) -> None:
-    """INV-10."""
-    text = f"""
-import os, socket, sys
-from netsandbox.macos.sandbox_exec import SandboxExec
-held = socket.socket(); held.bind(("127.0.0.1", 0))
-ran = SandboxExec({sandbox_exec!r}, ["sh", "-c", "trap '' TERM; sleep 60 & echo $! $$; wait"], {PROFILE!r},
-                  {ENVIRONMENT!r}, (0, 1, 2), closed_port=held.getsockname()[1])
-ran.wait()
-"""
-    with open(os.devnull) as nothing:
-        supervisor = subprocess.Popen(
-            [sys.executable, "-c", text],
-            stdin=nothing,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": PATHS},
-        )
-    with supervisor:
-        assert supervisor.stdout is not None
-        pids = [int(word) for word in supervisor.stdout.readline().split()]
-        assert len(pids) == 2
-        supervisor.kill()
-        wait_until(lambda: all(is_gone(pid) for pid in pids))
 
 
 def test_a_supervisor_that_dies_before_it_says_go_runs_nothing(sandbox_exec: str, tmp_path: Path) -> None:
@@ -249,9 +122,9 @@ SandboxExec({sandbox_exec!r}, command, {PROFILE!r}, {ENVIRONMENT!r}, (0, 1, 2), 
             stdout=subprocess.DEVNULL,
             check=True,
             timeout=30,
-            env={**os.environ, "PYTHONPATH": PATHS},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         )
-    wait_until(lambda: not running(module.STAGE, str(tmp_path)))
+    wait_for(lambda: not running(module.STAGE, str(tmp_path)))
     assert not (tmp_path / "ran").exists()
 
 
@@ -280,28 +153,7 @@ def test_the_watcher_is_deaf_to_the_terminal_and_nobodys_child(start: Start) -> 
 def test_the_watcher_leaves_with_the_command(start: Start) -> None:
     ran = start("true")
     ran.wait()
-    wait_until(lambda: not running(module.WATCHER, f"\0{ran.pid}\0"))
-
-
-@pytest.mark.attack(132)
-def test_a_descriptor_above_the_limit_is_closed_too(start: Start, tmp_path: Path) -> None:
-    """The limit may have been lowered since it was opened."""
-    with high_descriptor() as number:
-        assert os.get_inheritable(number)
-        ran = start("ls", "/proc/self/fd")
-        assert ran.wait() == 0
-    assert (tmp_path / "out").read_text().split() == ["0", "1", "2", "3"]  # the last is that of the list itself
-
-
-def test_no_descriptor_is_left_here(start: Start, tmp_path: Path) -> None:
-    before = os.listdir("/proc/self/fd")
-    start("true").wait()
-    with pytest.raises(CommandError):
-        start("no-such-command-here")
-    for bad in ({"profile": "; refuse"}, {"program": str(tmp_path / "none")}, {"environment": {b"A": b"\0"}}):
-        with pytest.raises(HostError):
-            start("true", **bad)
-    assert os.listdir("/proc/self/fd") == before
+    wait_for(lambda: not running(module.WATCHER, f"\0{ran.pid}\0"))
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EIO])
