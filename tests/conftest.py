@@ -21,6 +21,7 @@ pytest_plugins = [
     "tests.rig.namespaces",
     "tests.rig.vite",
     "tests.rig.skips",
+    "tests.rig.failures",
     "tests.rig.heap",
 ]
 

@@ -8,6 +8,7 @@ import socket
 import ssl
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import dnslib
@@ -16,7 +17,7 @@ import pytest
 
 def ask(authority: Any, name: str, kind: str = "A", *, tcp: bool = False) -> dnslib.DNSRecord:
     query = dnslib.DNSRecord.question(name, kind)
-    return dnslib.DNSRecord.parse(query.send(authority.host, authority.port, tcp=tcp, timeout=5))
+    return dnslib.DNSRecord.parse(query.send(authority.host, authority.port, tcp=tcp, timeout=20))
 
 
 def test_a_bare_connect_is_counted_and_bytes_are_kept(canary: Any) -> None:
@@ -114,3 +115,40 @@ def test_a_process_that_is_left_behind_is_noticed(netsandbox: Any, leftovers: An
             child.wait()
             os.remove(netsandbox.home().state / "stray")
     leftovers.assert_none(before)
+
+
+OUTCOMES = """
+import pytest
+
+def test_that_fails():
+    raise RuntimeError("the reason")
+
+@pytest.mark.skip(reason="no such program")
+def test_that_is_skipped(): ...
+
+@pytest.mark.macos
+@pytest.mark.skip(reason="asks a Mac")
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_of_a_mac(number): ...
+"""
+
+
+def test_skips_are_told_first_and_failures_last(tmp_path: Path) -> None:
+    """Who sees only the tail of a log must find there what failed and why."""
+    (tmp_path / "test_outcomes.py").write_text(OUTCOMES)
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = macos\n")
+    words = ("-q", "-p", "no:cacheprovider", "-p", "tests.rig.skips", "-p", "tests.rig.failures", "test_outcomes.py")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *words],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTEST_ADDOPTS": ""},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "test_outcomes.py::test_that_is_skipped: no such program\n3 that need a Mac: asks a Mac\n" in done.stdout
+    assert done.stdout.index("skipped tests and why") < done.stdout.index("= FAILURES =")
+    where = tmp_path / "test_outcomes.py"
+    *_, test, reason, count = done.stdout.splitlines()
+    assert (test, reason) == (f"test_outcomes.py::test_that_fails (call), {where}:5", "    RuntimeError: the reason")
+    assert count.startswith("1 failed, 4 skipped")

@@ -1,11 +1,14 @@
-"""Says at the end which tests were skipped and why; with NETSANDBOX_REQUIRE_ALL=1 a skip is a failure.
+"""Says which tests were skipped and why; with NETSANDBOX_REQUIRE_ALL=1 a skip is a failure.
 
-Only tests marked `macos` may be skipped then: the kernel they need is not there.
+Only tests marked `macos` may be skipped then: the kernel they need is not there. They are counted by their reasons, and
+all is said before the failures are told, so that those stand at the end.
 """
 
 from __future__ import annotations
 
 import os
+from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 
@@ -22,14 +25,20 @@ def _skips(reporter: pytest.TerminalReporter) -> Skips:
     return found
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+def _lines(skips: Skips) -> Iterator[str]:
+    yield from (f"{nodeid}: {reason}" for nodeid, reason, macos in sorted(skips) if not macos)
+    for reason, count in sorted(Counter(reason for _, reason, macos in skips if macos).items()):
+        yield f"{count} that need a Mac: {reason}"
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
     skips = _skips(terminalreporter)
-    if not skips:
-        return
-    terminalreporter.section("skipped tests and why")
-    for nodeid, reason, _ in sorted(skips):
-        terminalreporter.line(f"{nodeid}: {reason}")
+    if skips:
+        terminalreporter.section("skipped tests and why")
+        for line in _lines(skips):
+            terminalreporter.line(line)
+    return (yield)
 
 
 @pytest.hookimpl(trylast=True)
