@@ -87,7 +87,7 @@ def _run(argv: list[str]) -> int:
     if "help" in parsed.flags:
         return print_help(USAGE, OPTIONS)
     wish = read_wish(parsed)
-    path = find_log(wish.target)
+    path = find_log(wish.target, f"audit {wish.action}")
     status = {"tail": _tail, "show": _show, "summary": _summary, "verify": _verify}[wish.action](wish, path)
     sys.stdout.flush()
     sweep()
@@ -128,8 +128,9 @@ def _read_words(parsed: Parsed) -> tuple[str, str | None]:
     return words[0], words[1] if len(words) > 1 else None
 
 
-def find_log(target: str | None) -> str:
-    """The log that *target* means: a path, a session id or a unique part of one; None is the newest session."""
+def find_log(target: str | None, verb: str) -> str:
+    """The log that *target* means: a path, a session id or a unique part of one; None is the newest session. *verb* is
+    what the user asked for."""
     if target is not None and ("/" in target or os.path.isfile(target)):
         return target
     logs = {name: os.path.join(session_dir(name), LOG_NAME) for name in list_sessions()}
@@ -137,7 +138,9 @@ def find_log(target: str | None) -> str:
     if not found and target is None:
         raise NetsandboxError("no session has left a log yet; run one with `netsandbox run`")
     if not found:
-        raise NetsandboxError(f"no log is known as {target!a}; `netsandbox audit tail PATH` reads a file anywhere")
+        raise NetsandboxError(
+            f"no session is known as {target!a}; correct its id, or write the path of a log: `netsandbox {verb} PATH`"
+        )
     if target is not None and len(found) > 1:
         raise UsageError(f"{target!a} fits {len(found)} sessions; write more of the id, such as {found[0]}")
     return logs[found[0]]

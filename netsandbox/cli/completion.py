@@ -20,7 +20,7 @@ ALIASES = {
     "nsc": "netsandbox run online claude",
 }
 OPTIONS = (
-    Option("aliases", FLAG, "", "", f"with the short commands {', '.join(ALIASES)} (docs/shells.md)"),
+    Option("aliases", FLAG, "", "", f"with the short commands {', '.join(ALIASES)}"),
     Option("prompt", FLAG, "", "", "with the mode in the prompt of every shell in a session, not only the first"),
     Option("help", FLAG, "h", "", "this text"),
 )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from netsandbox.doctor.report import Report
 
 OPTIONS = (
-    Option("json", FLAG, "", "", "for programs; the keys are listed in docs/doctor.md"),
+    Option("json", FLAG, "", "", "for programs"),
     Option("help", FLAG, "h", "", "this text"),
 )
 USAGE = """\

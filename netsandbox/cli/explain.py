@@ -39,12 +39,12 @@ OPTIONS = (
         VALUE,
         "",
         "NAME",
-        "seatbelt: ask the profile that a Mac would enforce (docs/seatbelt.md)",
+        "seatbelt: ask the profile that a Mac would enforce",
         ("namespaces", "seatbelt"),
     ),
     Option("last", FLAG, "l", "", "explain the last denial of this folder's newest session, or of SESSION"),
     Option("event", VALUE, "e", "SEQ", "with --last: that record of the log, whatever it is"),
-    Option("json", FLAG, "", "", "for programs; the keys are listed in docs/doctor.md"),
+    Option("json", FLAG, "", "", "for programs"),
     Option("help", FLAG, "h", "", "this text"),
 )
 WORDS = DOMAINS

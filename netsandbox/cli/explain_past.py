@@ -73,7 +73,7 @@ def answer(words: list[str], event: str | None, policy: Policy, *, as_json: bool
     """Print it; the exit status: 1 for a denial, 0 for anything else."""
     if len(words) > 1:
         raise UsageError("explain --last reads one session; write `netsandbox explain --last SESSION`")
-    path = find_log(words[0]) if words else newest_here()
+    path = find_log(words[0], "explain --last") if words else newest_here()
     found = _by_number(path, event) if event is not None else last_denial(read_records(path))
     if found is None:
         put(json.dumps({"v": 1, "denied": False}) if as_json else f"nothing was denied in the session of {safe(path)}")

@@ -45,9 +45,9 @@ WINDOW = (
 )
 NO_PORT = "without a port 80 and 443 are asked; write localhost:3000 for another"
 A_SERVICE = "this was taken for a host; for a service write mach: before it"
-SYSTEM = "a program of the system: if it is run, then without the preload library; see docs/platform-macos.md"
+SYSTEM = "a program of the system: if it is run, then without the preload library"
 A_TITLE = 40  # characters that a heading of the profile stays below
-UNPROVEN = "judged by a model of Seatbelt, not by a Mac; see docs/seatbelt.md"
+UNPROVEN = "judged by a model of Seatbelt, not by a Mac"
 
 
 @dataclass(frozen=True)

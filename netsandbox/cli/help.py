@@ -40,7 +40,7 @@ Run a command so that it reaches only the names it is allowed, with a record of 
 commands:
 {_COMMANDS}
 
-`netsandbox COMMAND --help` lists the options of each. Documentation: docs/cli.md
+`netsandbox COMMAND --help` lists the options of each, `man netsandbox` those of all.
 """
 REPEATED = "Options with a * can be given several times."
 

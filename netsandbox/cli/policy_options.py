@@ -48,7 +48,7 @@ POLICY_OPTIONS = (
         LIST,
         "p",
         "NAME",
-        "use this profile; `run` takes its name as a word too (docs/profiles.md)",
+        "use this profile; see `netsandbox profile list`. A name before -- does the same",
         PROFILES,
     ),
     Option("no-detect", FLAG, "", "", "choose no profile by the project's files"),

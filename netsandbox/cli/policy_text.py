@@ -89,7 +89,7 @@ def _reading(files: FileRules) -> list[str]:
     """What is hidden and what is shown; the rest is read as ever on Linux."""
     shown = [f"{rule.path:<32} {'shown':<16} {rule.origin}" for rule in files.allow_read]
     denied = [f"{rule.path:<32} {'hidden':<16} {rule.origin}" for rule in files.deny_read]
-    return ["places of secrets are hidden: see docs/configuration.md#files", *shown, *denied]
+    return ["places of secrets are hidden; `netsandbox run -v` names those that you have", *shown, *denied]
 
 
 def _writing(files: FileRules) -> list[str]:

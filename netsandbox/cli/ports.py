@@ -18,7 +18,7 @@ from netsandbox.live import find, live_sessions, nothing_runs
 from netsandbox.live_status import Status
 
 OPTIONS = (
-    Option("json", FLAG, "", "", "for programs; the keys are listed in docs/cli.md"),
+    Option("json", FLAG, "", "", "for programs"),
     Option("watch", FLAG, "w", "", "go on showing it until Ctrl-C"),
     Option("help", FLAG, "h", "", "this text"),
 )

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 OPTIONS = (
     Option("define", LIST, "D", "NAME=VALUE", 'value of (param "NAME"), as for sandbox-exec'),
-    Option("json", FLAG, "", "", "for programs; the keys are listed in docs/seatbelt.md"),
+    Option("json", FLAG, "", "", "for programs"),
     Option("help", FLAG, "h", "", "this text"),
 )
 WORDS = {"list": (), "show": PROFILES, "lint": FILES}
@@ -35,7 +35,7 @@ usage: netsandbox profile list [--json]
        netsandbox profile show NAME [--json]
        netsandbox profile lint FILE.sb | NAME [-D NAME=VALUE …] [--json]
 
-list: the profiles that `netsandbox run NAME` takes, and those that this project's files call for (docs/profiles.md).
+list: the profiles that `netsandbox run NAME` takes, and those that this project's files call for.
 show: what one of them comes to in this folder, each value with the line that it comes from.
 lint: say what a macOS Seatbelt profile opens without meaning to, and what in it does nothing or keeps it from loading.
 Nothing is run; any system will do. Parameters without a value stand for the path /param/NAME.
@@ -108,8 +108,8 @@ def _lint(name: str, parsed: Parsed) -> int:
 def _told(name: str, found: Sequence[Finding], parsed: Parsed, status: int) -> int:
     if "json" in parsed.flags:
         put(json.dumps({"v": 1, "file": name, "findings": [vars(each) for each in found]}, indent=2))
-    elif found:
-        put("\n".join(lines(name, found)))
+    else:
+        put("\n".join(lines(name, found)) or f"{printable(name, 400)}: nothing found")
     return status
 
 

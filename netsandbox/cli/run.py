@@ -53,9 +53,9 @@ RARE = (
     *("seatbelt-switch", "listening-base-port", "listening-port-count", "listening-loopback", "backend", "dry-run"),
 )
 GROUPS = {  # of the help, by what a newcomer looks for first
-    "what it may reach (docs/policy.md)": REACH,
-    "its files (docs/configuration.md)": FILES,
-    "its servers, and those of this machine (docs/localhost.md)": SERVERS,
+    "what it may reach": REACH,
+    "its files": FILES,
+    "its servers, and those of this machine": SERVERS,
     "the session": SESSION,
     "rarely needed": RARE,
 }
@@ -184,7 +184,7 @@ def _tell_unsigned() -> None:
 
     why = signed_parts().unsigned
     if why:
-        told = f"not signed by this Mac, so used as installed: {why}; if it kills them, see docs/platform-macos.md"
+        told = f"not signed by this Mac, so used as installed: {why}; if it kills them, sign them with codesign"
         print(f"netsandbox: helper and library are {told}", file=sys.stderr)
 
 

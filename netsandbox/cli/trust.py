@@ -103,7 +103,13 @@ def _opened(path: str, data: bytes) -> Iterator[str]:
         layer = layer_of(path, data, trusted=False)
     for (table, name), said in merge([layer]).ignored:
         for item, origin in said.items:
-            yield f"{origin}: {table}.{name}: {str(item)!a}"  # whole: what is cut off could be the worst of it
+            for text in _parts(item):  # whole: what is cut off could be the worst of it
+                yield f"{origin}: {table}.{name}: {text}"
+
+
+def _parts(item: object) -> list[str]:
+    """A table one name a line."""
+    return [f"{name} = {value!a}" for name, value in item.items()] if isinstance(item, dict) else [f"{str(item)!a}"]
 
 
 def _agreed() -> bool:

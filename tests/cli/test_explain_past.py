@@ -168,6 +168,8 @@ def test_what_cannot_be_found_is_said_with_what_to_do(project: Path, capsys: pyt
     with pytest.raises(NetsandboxError, match=r"no session of this folder has left a log; go to the folder"):
         explain.main(["--last"])
     session(project, "a.test")
+    with pytest.raises(NetsandboxError, match=r"no session is known as 'nosuch'; .*`netsandbox explain --last PATH`"):
+        explain.main(["--last", "nosuch"])
     with pytest.raises(NetsandboxError, match="has no record 99"):
         explain.main(["--event", "99"])
     with pytest.raises(UsageError, match=r"is of the kind session\.start"):

@@ -21,9 +21,12 @@ def write(folder: Path, text: str | bytes, name: str = "a.sb") -> str:
     return str(path)
 
 
-def test_a_clean_profile_is_silence_and_status_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert dispatch(["profile", "lint", write(tmp_path, CLEAN)]) == 0
-    assert capsys.readouterr().out == ""
+def test_of_a_clean_profile_it_says_so_and_has_status_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = write(tmp_path, CLEAN)
+    assert dispatch(["profile", "lint", name]) == 0
+    assert capsys.readouterr().out == f"{name}: nothing found\n"
+    assert dispatch(["profile", "lint", "node"]) == 0
+    assert capsys.readouterr().out == "node: nothing found\n"
 
 
 def test_findings_are_lines_as_compilers_print_them_and_status_1(

@@ -43,7 +43,10 @@ def test_a_long_value_is_shown_to_its_end(path: Path, capsys: pytest.CaptureFixt
     """What is said yes to must not stand behind what is shown."""
     path.write_text(f"[shell]\nset_env = {{ ABOUT = '{'harmless ' * 200}', BASH_ENV = '/tmp/\u202eevil' }}\n")
     assert command.main(["--yes"]) == 0
-    assert "'BASH_ENV': '/tmp/\\u202eevil'" in capsys.readouterr().out.replace("\\\\", "\\")
+    about, evil, told = capsys.readouterr().out.splitlines()
+    assert about == f"{path}:2: shell.set_env: ABOUT = '{'harmless ' * 200}'"
+    assert evil == f"{path}:2: shell.set_env: BASH_ENV = '/tmp/\\u202eevil'"
+    assert told == f"{path} is trusted as it is now"
 
 
 def test_the_name_of_a_folder_is_nothing_that_a_terminal_obeys(
@@ -186,3 +189,13 @@ def test_a_program_is_trusted_by_its_content(
     assert command.main(["--yes", str(program)]) == 0
     assert f"{program}: what it calls the registry of npm\n" in capsys.readouterr().out
     assert is_trusted(str(program), program.read_bytes())
+
+
+def test_a_table_is_shown_one_name_a_line(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path.write_text('[shell.set_env]\nA = "it\'s"\nB = "\\u001b[2J"\n[profiles.detect]\nnode = ["x"]\n')
+    assert command.main(["--yes"]) == 0
+    assert [line.partition(": ")[2] for line in capsys.readouterr().out.splitlines()[:-1]] == [
+        'shell.set_env: A = "it\'s"',
+        "shell.set_env: B = '\\x1b[2J'",
+        "profiles.detect: node = ['x']",
+    ]
