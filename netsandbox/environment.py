@@ -2,7 +2,8 @@
 those that say where it is: SANDBOX_MODE, NETSANDBOX_SESSION and, if it has one already, NETSANDBOX_NAME.
 
 Proxy variables are convenience, not the boundary: without them every connection still ends at a door. What the caller
-had set is never inherited, in any spelling: it would name a proxy that the session cannot reach.
+had set is never inherited, in any spelling: it would name a proxy that the session cannot reach. Nor is a variable
+without a name, which Python hands on to no program.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def session_environment(
     outer: Mapping[bytes, bytes], session: str, *, mode: str, name: str | None, proxy_env: bool
 ) -> dict[bytes, bytes]:
     """What the command sees."""
-    inner = {key: value for key, value in outer.items() if key.lower() not in EVERY_NAME and key != NAME}
+    inner = {key: value for key, value in outer.items() if key.lower() not in EVERY_NAME and key not in (NAME, b"")}
     inner[b"NETSANDBOX_SESSION"] = session.encode("ascii")
     inner[b"SANDBOX_MODE"] = mode.encode("ascii")
     if name is not None:

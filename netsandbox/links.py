@@ -9,13 +9,17 @@ import os
 
 from netsandbox.errors import HostError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 MOST = 40  # as many as the kernel follows
 
 
-def links_to(path: str, real: str) -> tuple[str, ...]:
+def links_to(path: str, real: str, is_same: Callable[[str, str], bool] = str.__eq__) -> tuple[str, ...]:
     """The links on the way to *path*; an error if they do not lead to *real* any more: somebody exchanges them."""
     links, found = followed(path)
-    if found != real:
+    if not is_same(found, real):
         raise HostError(f"{path!a} leads elsewhere each time it is looked at; end what changes it, and do this again")
     return links
 

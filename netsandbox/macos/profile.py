@@ -10,12 +10,12 @@ import os
 from netsandbox.audit.places import state_home
 from netsandbox.configuration.places import config_folders
 from netsandbox.errors import UsageError
-from netsandbox.file_rules import Place, check_straight, is_within
-from netsandbox.links import links_on
+from netsandbox.file_rules import PathRule, Place, check_straight, is_within
+from netsandbox.links import links_to
 from netsandbox.linux.view import packages
 from netsandbox.localhost.reservation import HOST_LOCKS
 from netsandbox.macos.signed import signed_home
-from netsandbox.macos.true_path import true_path
+from netsandbox.macos.true_path import TruePaths, is_same_name
 from netsandbox.policy.policy import FILTERED, ONLINE
 from netsandbox.record import record
 from netsandbox.seatbelt.moved_places import moves
@@ -32,9 +32,9 @@ from netsandbox.seatbelt.switch_words import turned
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-    from netsandbox.file_rules import FileRules, PathRule
+    from netsandbox.file_rules import FileRules
     from netsandbox.policy.policy import Policy
     from netsandbox.settings import RunSettings
 
@@ -73,13 +73,13 @@ def profile_text(
 ) -> str:
     """What the kernel is to enforce, or an error. *log* and *port_map* are paths; empty: there is no map."""
     working, home = _working(), _text(environment, b"HOME")
-    files = settings.files
-    _check_straight(files, (working, *_temporary(environment)))
+    files, known = settings.files, TruePaths()
+    _check_straight(files, _sockets(policy), (working, *_temporary(environment)), known)
     planned = ProfileSettings(
         working=working,
         home=home,
         temporary=_temporary(environment),
-        shown=_shown(files),
+        shown=_shown(files, known),
         write=_paths(files.allow_write or ()),
         deny=_paths(files.deny_read),
         protect=config_folders(),
@@ -91,28 +91,35 @@ def profile_text(
         raw=settings.raw,
         moves=moves(_texts(environment), home, working),
     )
-    return session_profile(resolve(planned, true_path, os.path.isdir))
+    return session_profile(resolve(planned, known, os.path.isdir))
 
 
-def _check_straight(files: FileRules, usual: Iterable[str]) -> None:
+def _check_straight(
+    files: FileRules, sockets: Iterable[PathRule], usual: Iterable[str], known: Callable[[str], str]
+) -> None:
     """Nothing is opened by a link that lies where the command writes."""
-    written = [path for path in _paths(files.allow_write or ()) if true_path(path) == path]
-    writable = [*map(true_path, usual), *written]
-    for rule in (*files.allow_read, *(files.allow_write or ()), *files.allow_execute):
-        place = Place(rule.path, true_path(rule.path))
+    written = [path for path in _paths(files.allow_write or ()) if known(path) == path]
+    writable = [*map(known, usual), *written]
+    for rule in (*files.allow_read, *(files.allow_write or ()), *files.allow_execute, *sockets):
+        place = Place(rule.path, known(rule.path))
         if place.name != place.real:
-            check_straight(place, f"{rule.origin}:", links_on(place.name), writable)
+            links = links_to(place.name, place.real, is_same_name)
+            check_straight(place, f"{rule.origin}:", links, writable)
 
 
 def _paths(rules: Iterable[PathRule]) -> tuple[str, ...]:
     return tuple(rule.path for rule in rules)
 
 
-def _shown(files: FileRules) -> tuple[str, ...]:
+def _sockets(policy: Policy) -> list[PathRule]:
+    return [PathRule(path, "--allow-unix-socket") for path in policy.allow_unix_sockets]
+
+
+def _shown(files: FileRules, known: Callable[[str], str]) -> tuple[str, ...]:
     """Without what a deny closes, which wins."""
-    denied = [true_path(path) for path in _paths(files.deny_read)]
+    denied = [known(path) for path in _paths(files.deny_read)]
     return tuple(
-        path for path in _paths(files.allow_read) if not any(is_within(true_path(path), other) for other in denied)
+        path for path in _paths(files.allow_read) if not any(is_within(known(path), other) for other in denied)
     )
 
 

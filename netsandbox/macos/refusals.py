@@ -4,7 +4,8 @@ Rules kept here:
 1. Nothing depends on it: no verdict, no door, and not the session's life. When the log cannot be read, that is one
    record, and the command runs on behind the same profile.
 2. A command can provoke millions of refusals. Each kind is one record and one count; kinds are bounded, those of the
-   network apart from the others, so that no flood of files hides a connection; what is past the bound is counted.
+   network apart from the others, so that no flood of files hides a connection, and apart from both those that a
+   process's name makes unclear; what is past the bound is counted.
 3. Reading never keeps the doors waiting: a piece at a time, a line that is too long is let go.
 """
 
@@ -14,7 +15,7 @@ from netsandbox.audit.repeats import MAX_KINDS, Repeats
 from netsandbox.loop import IN
 from netsandbox.macos.log_stream import LogStream
 from netsandbox.policy import reasons
-from netsandbox.seatbelt.violations import Reader, command
+from netsandbox.seatbelt.violations import UNCLEAR, Reader, command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Refusals:
         self._closed_port = closed_port
         self._reader = Reader(tag)
         self._network = Repeats(log, bounded=True)
+        self._unclear = Repeats(log, bounded=True)
         self._others = Repeats(log, bounded=True)
         self._own_tests = OWN_TESTS
         self._any = False
@@ -63,7 +65,7 @@ class Refusals:
 
     def close(self) -> None:
         self._end()
-        for repeats in (self._network, self._others):
+        for repeats in (self._network, self._unclear, self._others):
             repeats.flush()
             if repeats.left_out:
                 self._record_rest(repeats.left_out)
@@ -97,9 +99,13 @@ class Refusals:
         pid, times = fields.pop("pid", None), fields.pop("count", 1)
         assert pid is None or isinstance(pid, int)
         assert isinstance(times, int)
-        repeats = self._network if violation.operation.startswith(NETWORK) else self._others
         fields["reason"] = reasons.SEATBELT
-        repeats.note(pid, times, event="seatbelt", **fields)
+        self._repeats_of(violation.operation).note(pid, times, event="seatbelt", **fields)
+
+    def _repeats_of(self, operation: str) -> Repeats:
+        if operation == UNCLEAR:
+            return self._unclear
+        return self._network if operation.startswith(NETWORK) else self._others
 
     def _end(self) -> None:
         if self._stream is not None:

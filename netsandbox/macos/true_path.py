@@ -16,11 +16,35 @@ if TYPE_CHECKING:
 O_EVTONLY = 0x8000  # open(2) of macOS: without any right to read
 F_GETPATH: int | None = getattr(fcntl, "F_GETPATH", None)  # macOS has it; elsewhere names are what they are
 MAXPATHLEN = 1024
+DATA = "/System/Volumes/Data"  # where /Users and its like lie, which F_GETPATH may say
 
 
 def true_path(path: str) -> str:
     """What does not exist keeps its spelling, below the nearest folder that does."""
     return spelled(os.path.realpath(path), on_disk)
+
+
+class TruePaths:
+    """Each path as it was when it was first asked for: what was judged is what is used, whoever exchanges links."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str] = {}
+
+    def __call__(self, path: str) -> str:
+        if path not in self._known:
+            self._known[path] = true_path(path)
+        return self._known[path]
+
+
+def is_same_name(one: str, other: str) -> bool:
+    """Whether a disk that ignores case and forms of accents takes both for the same (pure)."""
+    return _folded(one) == _folded(other)
+
+
+def _folded(path: str) -> str:
+    from unicodedata import normalize
+
+    return normalize("NFD", normalize("NFD", path.removeprefix(DATA)).casefold())
 
 
 def spelled(path: str, name_of: Callable[[str], str | None]) -> str:

@@ -6,6 +6,7 @@ deny for one spelling would leave the others open (attack 141).
 
 from __future__ import annotations
 
+from netsandbox.errors import UsageError
 from netsandbox.seatbelt.escape import MAX_BYTES, quoted
 
 _PLAIN = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/ _-,:;=@%~!&'<>#"
@@ -24,6 +25,10 @@ def _either(char: str) -> str:
 
 
 def filters(folder: str, names: tuple[str, ...], end: str) -> list[str]:
-    """Each as a filter of a rule; none for a folder so long that no literal takes it."""
-    found = (in_any_case(folder, name, end) for name in sorted(names))
-    return [f"  (regex #{quoted(each, 'expression')})" for each in found if len(each.encode("utf-8")) <= MAX_BYTES]
+    """Each as a filter of a rule; an error for a folder so long that no expression takes it (INV-1)."""
+    found = [in_any_case(folder, name, end) for name in sorted(names)]
+    if any(len(each.encode("utf-8")) > MAX_BYTES for each in found):
+        raise UsageError(
+            f"the working folder's path is too long to protect what is in it: {folder!a}; use another folder"
+        )
+    return [f"  (regex #{quoted(each, 'expression')})" for each in found]

@@ -114,11 +114,7 @@ def _in_any_case(working: str) -> str:
     found = [*any_case.filters(working, RUN_IN_PROJECT, any_case.WITHIN)]
     found += any_case.filters(working, holders, any_case.ITSELF)
     text = "\n".join(found)
-    return (
-        f"; The same names in other cases: a disk may take them for these.\n(deny {NEVER_WRITTEN}\n{text})\n"
-        if text
-        else ""
-    )
+    return f"; The same names in other cases: a disk may take them for these.\n(deny {NEVER_WRITTEN}\n{text})\n"
 
 
 def _movable(boundaries: Iterable[str], roots: Iterable[str]) -> list[str]:

@@ -14,12 +14,13 @@ from netsandbox_interpose.library import LIBRARY
 
 from netsandbox.audit.places import log_path, new_session_id
 from netsandbox.cli.dry_run import SESSION, dry_profile, stand_ins
-from netsandbox.errors import UsageError
+from netsandbox.errors import HostError, UsageError
 from netsandbox.file_rules import FileRules, PathRule
 from netsandbox.localhost.settings import LocalhostSettings
 from netsandbox.macos.localhost_settings import mac_settings
 from netsandbox.macos.profile import SessionPorts, has_door, profile_text
 from netsandbox.macos.reservation import MacReservation
+from netsandbox.macos.true_path import true_path
 from netsandbox.policy.policy import Policy
 from netsandbox.seatbelt.evaluator import allowed_under_all, denied_under_all
 from netsandbox.seatbelt.lint import lint
@@ -141,6 +142,41 @@ def test_146_a_link_in_the_project_opens_nothing_elsewhere(
     with pytest.raises(UsageError, match="which a command could have made"):
         text(held, files=FileRules(**{said: (PathRule(str(link), "x:1"),)}))
     assert resolved(elsewhere) in text(held, files=FileRules(**{said: (PathRule(str(elsewhere), "x:1"),)}))
+
+
+@pytest.mark.attack(146)
+def test_146_a_link_in_the_project_opens_no_socket_elsewhere(
+    held: MacReservation, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("netsandbox.macos.profile._temporary", lambda environment: ())
+    agent, link = tmp_path_factory.mktemp("elsewhere") / "agent.sock", Path(os.getcwd(), "db.sock")
+    agent.touch()
+    link.symlink_to(agent)
+    with pytest.raises(UsageError, match="which a command could have made"):
+        text(held, Policy(allow_domains=["example.com"], allow_unix_sockets=[str(link)]))
+    assert resolved(agent) in text(held, Policy(allow_domains=["example.com"], allow_unix_sockets=[str(agent)]))
+
+
+@pytest.mark.attack(146)
+def test_146_a_link_that_is_exchanged_meanwhile_opens_nothing(
+    held: MacReservation, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a session of another terminal: a folder when links are looked for, a link when the path is resolved."""
+    monkeypatch.setattr("netsandbox.macos.profile._temporary", lambda environment: ())
+    elsewhere, link = tmp_path_factory.mktemp("elsewhere"), Path(os.getcwd(), "build")
+    looks = 0
+
+    def exchanging(path: str) -> str:
+        nonlocal looks
+        if path != str(link):
+            return true_path(path)
+        looks += 1
+        return str(elsewhere)
+
+    monkeypatch.setattr("netsandbox.macos.true_path.true_path", exchanging)
+    with pytest.raises(HostError, match="leads elsewhere each time"):
+        text(held, files=FileRules(allow_write=(PathRule(str(link), "x:1"),)))
+    assert looks == 1
 
 
 def test_a_folder_of_logs_is_hidden_whole(held: MacReservation, place: Path) -> None:

@@ -213,6 +213,17 @@ say(refused("curl(7) deny(1) network-outbound remote:*:443"), refused("cat(5) de
 
 
 @pytest.mark.attack(177)
+def test_a_flood_of_files_hides_no_connection_of_a_process_whose_name_makes_it_unclear(told: Told) -> None:
+    records = told(f"""
+for number in range({MAX_KINDS} + 5): say(refused(f"cat(5) deny(1) file-read-data /{{number}}"))
+say(refused("a(1) deny(1) signal (7) deny(1) network-outbound remote:*:443"))
+""")
+    *_, unclear, rest = records
+    assert (unclear["operation"], rest["count"]) == ("unclear", 5)
+    assert "network-outbound remote:*:443" in unclear["target"]
+
+
+@pytest.mark.attack(177)
 def test_a_flood_of_ports_is_bounded_and_hides_no_file(told: Told) -> None:
     records = told(f"""
 for port in range(1, {MAX_KINDS} + 4): say(refused(f"nc(5) deny(1) network-outbound remote:*:{{port}}"))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netsandbox.macos import true_path as module
-from netsandbox.macos.true_path import on_disk, spelled, true_path
+from netsandbox.macos.true_path import TruePaths, is_same_name, on_disk, spelled, true_path
 
 DISK = {"/": "/", "/users": "/Users", "/users/me": "/Users/me", "/users/me/.ssh": "/Users/me/.ssh"}
 
@@ -67,3 +67,26 @@ def test_the_kernel_tells_the_name_on_the_disk(tmp_path: Path) -> None:
     told = true_path(str(tmp_path / "nAME" / "New"))
     assert told.endswith(("/Name/New", "/nAME/New"))  # the second on a disk that tells case apart
     assert on_disk(str(tmp_path / "Name")) == str(tmp_path.resolve() / "Name")
+
+
+def test_a_path_is_looked_at_once(tmp_path: Path) -> None:
+    known, link = TruePaths(), tmp_path / "link"
+    link.symlink_to(tmp_path / "one")
+    assert known(str(link)) == true_path(str(tmp_path / "one"))
+    link.unlink()
+    link.symlink_to(tmp_path / "two")
+    assert known(str(link)) == true_path(str(tmp_path / "one"))
+    assert TruePaths()(str(link)) == true_path(str(tmp_path / "two"))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("/Users/me/Caf\u00e9", "/users/ME/cafe\u0301", True),
+        ("/System/Volumes/Data/Users/me", "/Users/me", True),
+        ("/Users/me/a", "/Users/me/b", False),
+        ("/Users/me", "/Users/me/b", False),
+    ],
+)
+def test_names_that_a_disk_takes_for_the_same(one: str, other: str, same: bool) -> None:
+    assert is_same_name(one, other) is same

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from netsandbox.errors import UsageError
 from netsandbox.seatbelt.any_case import ITSELF, WITHIN, filters, in_any_case
 from netsandbox.seatbelt.expressions import checked_regex
 from netsandbox.seatbelt.profile import load
@@ -49,5 +50,8 @@ def test_filters_are_read_back_as_as_many_expressions(folder: str) -> None:
     assert len(rule.filter.parts) == 2
 
 
-def test_a_folder_too_long_for_a_literal_has_no_expression() -> None:
-    assert filters("/" + "a" * 1020, (".git",), WITHIN) == []
+def test_a_folder_too_long_for_an_expression_is_an_error() -> None:
+    """INV-1: without it the names of other cases would be open."""
+    assert len(filters("/" + "a" * 900, (".git",), WITHIN)) == 1
+    with pytest.raises(UsageError, match="too long to protect"):
+        filters("/" + "a" * 1020, (".git",), WITHIN)
