@@ -59,10 +59,14 @@ def test_one_that_fails_is_answered_and_keeps_nobody_alive() -> None:
     grave.close()
 
 
-def test_without_a_burial_there_is_no_thread() -> None:
-    before = threading.active_count()
-    Reaper().close()
-    assert threading.active_count() == before
+def test_without_a_burial_there_is_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[object] = []
+    monkeypatch.setattr(reaper._thread, "start_new_thread", lambda *words: started.append(words))
+    grave = Reaper()
+    grave.close()
+    assert started == []
+    Reaper().bury(Slow(released=True), nothing)
+    assert len(started) == 1
 
 
 def test_where_no_thread_can_be_had_it_is_closed_and_answered_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
