@@ -9,10 +9,12 @@ from __future__ import annotations
 import ipaddress
 import shutil
 import struct
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import macos_library
+import pytest
 
 from tests.rig import c_strings
 from tests.rig.mach_o import Answers, MachO
@@ -51,6 +53,21 @@ def with_fault(folder: Path, unit: str, before: str, after: str) -> bytes:
     assert text.count(before) == 1
     (sources / unit).write_text(text.replace(before, after))
     return macos_library.compile_slice("aarch64", sources)
+
+
+Fault = tuple[str, str, str, Callable[[bytes], None]]
+
+
+def noticed(*faults: Fault) -> Callable[..., None]:
+    """A test that a check fails where a unit's text is another: so that the checks are known to be able to."""
+
+    @pytest.mark.parametrize(("unit", "before", "after", "check"), faults)
+    def test(tmp_path: Path, unit: str, before: str, after: str, check: Callable[[bytes], None]) -> None:
+        faulty = with_fault(tmp_path, unit, before, after)
+        with pytest.raises(AssertionError):
+            check(faulty)
+
+    return test
 
 
 def name(address: str, port: int, length: int | None = None) -> bytes:
