@@ -20,9 +20,11 @@ pytest_plugins = [
     "tests.rig.servers_inside",
     "tests.rig.namespaces",
     "tests.rig.vite",
+    "tests.rig.signals",
     "tests.rig.skips",
     "tests.rig.failures",
     "tests.rig.heap",
+    "tests.rig.pipe",
 ]
 
 # `fast` is what everyone runs; `deep` is `make fuzz`. Deadlines would make a busy machine look like a bug.

@@ -20,6 +20,8 @@ import pytest
 
 from tests.rig.live import LiveSession, sessions
 
+pytestmark = pytest.mark.usefixtures("unignored_signals")
+
 CODE = "from netsandbox.cli.main import main; main()"
 
 
@@ -42,7 +44,7 @@ def start(*words: str, stdout: int) -> subprocess.Popen[bytes]:
     )
 
 
-def read_until(fd: int, enough: Callable[[bytes], bool], seconds: float = 10) -> bytes:
+def read_until(fd: int, enough: Callable[[bytes], bool], seconds: float = 30) -> bytes:
     data, until = b"", time.monotonic() + seconds
     while not enough(data):
         ready, _, _ = select.select([fd], [], [], max(0.0, until - time.monotonic()))
@@ -56,7 +58,7 @@ def interrupt(process: subprocess.Popen[bytes]) -> tuple[int, bytes]:
     assert process.stderr is not None
     with process.stderr:
         error = process.stderr.read()
-    return process.wait(10), error
+    return process.wait(30), error
 
 
 def test_a_program_gets_a_line_for_every_change() -> None:
