@@ -14,17 +14,9 @@ from netsandbox.judges import Judges
 from netsandbox.loop import Loop
 from netsandbox.policy.policy import Policy
 from tests.rig.authority import Authority
+from tests.rig.fake_log import FakeLog
 
 PATIENCE = 20.0
-
-
-class Log:
-    def __init__(self) -> None:
-        self.records: list[dict[str, Any]] = []
-
-    def write(self, event: str, **fields: Any) -> bool:
-        self.records.append({"event": event, **fields})
-        return True
 
 
 class Court:
@@ -32,7 +24,7 @@ class Court:
 
     def __init__(self, host: HostResolver) -> None:
         self.loop = Loop()
-        self.log = Log()
+        self.log = FakeLog()
         policy = Policy(allow_domains=["allowed.test"], allow_addresses=["127.0.0.1"])
         self.judges = Judges(
             self.loop,

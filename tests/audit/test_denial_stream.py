@@ -5,51 +5,35 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from netsandbox.audit.denial_stream import FULL, MOST_KINDS, DenialStream, open_debug_log
 from netsandbox.errors import NetsandboxError
+from tests.rig.pipe import Pipe
 
 DENIAL = {"verdict": "deny", "host": "a.test", "port": 443, "reason": "not-allowed", "hint": "--allow-domain a.test"}
 SAID = "netsandbox: denied a.test:443 (not-allowed); allow it with --allow-domain a.test"
 
 
-@pytest.fixture
-def pipe() -> Iterator[tuple[int, int]]:
-    reading, writing = os.pipe()
-    os.set_blocking(reading, False)
-    yield reading, writing
-    os.close(reading)
-    os.close(writing)
-
-
-def lines(reading: int) -> list[str]:
-    try:
-        return os.read(reading, 1 << 20).decode().splitlines()
-    except BlockingIOError:
-        return []
-
-
-def test_a_denial_is_said_at_once_and_its_repeats_ever_more_rarely(pipe: tuple[int, int]) -> None:
-    stream = DenialStream(pipe[1], None, "s")
+def test_a_denial_is_said_at_once_and_its_repeats_ever_more_rarely(pipe: Pipe) -> None:
+    stream = DenialStream(pipe.writing, None, "s")
     stream("egress", DENIAL)
-    assert lines(pipe[0]) == [SAID]
+    assert pipe.lines() == [SAID]
     for _ in range(120):
         stream("egress", DENIAL)
-    assert lines(pipe[0]) == [f"{SAID} (10 times)", f"{SAID} (100 times)"]
+    assert pipe.lines() == [f"{SAID} (10 times)", f"{SAID} (100 times)"]
 
 
-def test_a_folded_record_counts_for_all_its_attempts(pipe: tuple[int, int]) -> None:
-    stream = DenialStream(pipe[1], None, "s")
+def test_a_folded_record_counts_for_all_its_attempts(pipe: Pipe) -> None:
+    stream = DenialStream(pipe.writing, None, "s")
     stream("dns", {**DENIAL, "port": None})
     stream("dns", {**DENIAL, "port": None, "count": 41})
-    assert lines(pipe[0])[1].endswith("(42 times)")
+    assert pipe.lines()[1].endswith("(42 times)")
 
 
-def test_a_storm_of_kinds_ends_with_where_to_look(pipe: tuple[int, int], tmp_path: Path) -> None:
+def test_a_storm_of_kinds_ends_with_where_to_look(pipe: Pipe, tmp_path: Path) -> None:
     stream = DenialStream(None, open_debug_log(str(tmp_path / "d")), "s")
     for number in range(MOST_KINDS + 50):
         stream("egress", {**DENIAL, "host": f"{number}.test"})
@@ -59,27 +43,25 @@ def test_a_storm_of_kinds_ends_with_where_to_look(pipe: tuple[int, int], tmp_pat
     assert written[-1].endswith(FULL)
 
 
-def test_a_reader_that_sleeps_is_not_waited_for_and_told_later(pipe: tuple[int, int]) -> None:
-    size = fcntl.fcntl(pipe[1], fcntl.F_GETPIPE_SZ)
-    os.write(pipe[1], b"x" * size)
-    stream = DenialStream(pipe[1], None, "s")
+def test_a_reader_that_sleeps_is_not_waited_for_and_told_later(pipe: Pipe) -> None:
+    size = fcntl.fcntl(pipe.writing, fcntl.F_GETPIPE_SZ)
+    os.write(pipe.writing, b"x" * size)
+    stream = DenialStream(pipe.writing, None, "s")
     stream("egress", DENIAL)
-    assert os.read(pipe[0], 1 << 20) == b"x" * size
+    assert os.read(pipe.reading, 1 << 20) == b"x" * size
     stream.close()
-    assert lines(pipe[0]) == [
-        "netsandbox: 1 lines about denials were left out; `netsandbox audit summary` has them all"
-    ]
+    assert pipe.lines() == ["netsandbox: 1 lines about denials were left out; `netsandbox audit summary` has them all"]
 
 
-def test_whatever_fails_a_door_does_not_hear_of_it(pipe: tuple[int, int]) -> None:
+def test_whatever_fails_a_door_does_not_hear_of_it(pipe: Pipe) -> None:
     class Odd:
         def __str__(self) -> str:
             raise ValueError("no text")
 
-    stream = DenialStream(pipe[1], None, "s")
+    stream = DenialStream(pipe.writing, None, "s")
     stream("egress", {**DENIAL, "host": Odd()})
     stream("egress", DENIAL)
-    assert lines(pipe[0]) == [SAID]
+    assert pipe.lines() == [SAID]
     DenialStream(1 << 20, None, "s")("egress", DENIAL)
 
 

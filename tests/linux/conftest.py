@@ -26,6 +26,7 @@ from netsandbox.linux.unix_judge import UnixJudge
 from netsandbox.linux.unix_pins import Pin
 from netsandbox.localhost.bind_rule import BindRule
 from tests.rig import ports
+from tests.rig.fake_log import FakeLog
 from tests.rig.guarded import ANY, COUNT, DEVICE, Scene
 from tests.rig.planned import Start, planned
 
@@ -59,20 +60,6 @@ def run_bpf(program: bytes, number: int, architecture: int, arguments: tuple[int
 def bpf() -> Any:
     """bpf(program, number, architecture, arguments) -> the filter's answer."""
     return run_bpf
-
-
-class FakeLog:
-    """Takes the audit log's place; `broken` makes every write fail."""
-
-    def __init__(self) -> None:
-        self.records: list[dict[str, Any]] = []
-        self.failed: str | None = None
-
-    def write(self, event: str, **fields: Any) -> bool:
-        if self.failed is not None:
-            return False
-        self.records.append({"event": event, **{name: value for name, value in fields.items() if value is not None}})
-        return True
 
 
 @pytest.fixture

@@ -19,27 +19,12 @@ from netsandbox.localhost.service import LocalhostService
 from netsandbox.localhost.settings import LocalhostSettings
 from netsandbox.loop import Loop
 from tests.rig import ports
+from tests.rig.fake_log import FakeLog
+from tests.rig.pipe import Pipe
 from tests.rig.waiting import turn_until
 
 PATIENCE = 10.0
 TCP = 6
-
-
-class FakeLog:
-    """Takes the audit log's place; `failed` makes every write fail."""
-
-    def __init__(self) -> None:
-        self.records: list[dict[str, Any]] = []
-        self.failed: str | None = None
-
-    def write(self, event: str, **fields: Any) -> bool:
-        if self.failed is not None:
-            return False
-        self.records.append({"event": event, **{name: value for name, value in fields.items() if value is not None}})
-        return True
-
-    def of(self, event: str) -> list[dict[str, Any]]:
-        return [record for record in self.records if record["event"] == event]
 
 
 @pytest.fixture
@@ -107,8 +92,7 @@ class Scene:
         self.errors: list[BaseException] = []
         self.loop = Loop(self.errors.append)
         self.reservation = reservation
-        self.reading, self.stderr = os.pipe()
-        os.set_blocking(self.reading, False)
+        self.pipe = Pipe()
         helper = FakeHelper(self.loop)
         self.service = LocalhostService(
             self.loop,
@@ -116,7 +100,7 @@ class Scene:
             log,
             reservation,
             doors,
-            stderr=self.stderr,
+            stderr=self.pipe.writing,
         )
         helper.service = self.service
 
@@ -138,17 +122,13 @@ class Scene:
         return self.service.answers(address, port, protocol)
 
     def told(self) -> str:
-        try:
-            return os.read(self.reading, 65536).decode()
-        except BlockingIOError:
-            return ""
+        return self.pipe.text()
 
     def close(self) -> None:
         self.service.close()
         self.reservation.close()
         self.loop.close()
-        for descriptor in (self.reading, self.stderr):
-            os.close(descriptor)
+        self.pipe.close()
         assert self.errors == []
 
 

@@ -19,21 +19,11 @@ from netsandbox.loop import IN, Loop
 from netsandbox.macos.localhost import MacLocalhost
 from netsandbox.macos.localhost_settings import mac_settings
 from netsandbox.macos.reservation import MacReservation
+from tests.rig.fake_log import FakeLog
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="plays a Mac on Linux; test_on_a_mac.py needs no play")
 
 PATIENCE = 20.0
-
-
-class Log:
-    failed = None
-
-    def __init__(self) -> None:
-        self.records: list[dict[str, Any]] = []
-
-    def write(self, event: str, **fields: Any) -> bool:
-        self.records.append({"event": event, **fields})
-        return True
 
 
 class Asked:
@@ -41,7 +31,7 @@ class Asked:
 
     def __init__(self, held: MacReservation, stderr: Path) -> None:
         self.held = held
-        self.log = Log()
+        self.log = FakeLog()
         self.loop = Loop()
         self.stderr = stderr.open("w+")
         self.localhost = MacLocalhost(self.loop, self.log, held, stderr=self.stderr.fileno())  # type: ignore[arg-type]
