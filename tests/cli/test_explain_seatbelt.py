@@ -23,14 +23,8 @@ SEATBELT = "--backend seatbelt"
 
 
 @pytest.fixture(autouse=True)
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    monkeypatch.setenv("HOME", "/Users/me")
-    monkeypatch.setenv("TMPDIR", "/var/tmp")
-    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
-    return folder
+def project(mac_project: Path) -> Path:
+    return mac_project
 
 
 def asked(capsys: pytest.CaptureFixture[str], line: str) -> tuple[int, str]:

@@ -12,9 +12,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +26,7 @@ from netsandbox.macos.sandbox_exec import SANDBOX_EXEC, SandboxExec
 from netsandbox.macos.system import System
 from netsandbox.policy.policy import Policy
 from tests.rig.authority import Authority
+from tests.rig.waiting import wait_for
 
 pytestmark = [
     pytest.mark.macos,
@@ -38,25 +36,6 @@ pytestmark = [
 CONNECT = "exec 3<>/dev/tcp/{address}/{port} && echo connected"
 CURL = "/usr/bin/curl -sS -o /dev/null -w '%{http_code}\\n' --max-time 10 "
 ALLOW_ALL = "(version 1)\n(allow default)\n"
-
-
-@pytest.fixture
-def origin() -> Iterator[int]:
-    """An HTTP server of the host on loopback; its port."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def serve() -> None:
-            while True:
-                try:
-                    client, _ = server.accept()
-                except OSError:
-                    return
-                with client:
-                    client.recv(4096)
-                    client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
-
-        threading.Thread(target=serve, daemon=True).start()
-        yield server.getsockname()[1]
 
 
 def allowing(port: int) -> Policy:
@@ -270,13 +249,6 @@ def test_a_program_outside_is_not_signalled(mac: Any) -> None:
     assert ended.stdout == "own\n", ended.stderr
 
 
-def wait_until(is_so: Callable[[], bool]) -> None:
-    until = time.monotonic() + 20
-    while not is_so():
-        assert time.monotonic() < until
-        time.sleep(0.02)
-
-
 def test_a_command_ends_with_its_descendants_when_it_is_ended(helper: str, tmp_path: Path) -> None:
     """INV-10: by the watcher, which finds them in the system's table of processes."""
     profile = '(version 1)\n(allow default)\n(deny network*)\n(allow network-outbound (remote tcp "localhost:1"))\n'
@@ -286,11 +258,11 @@ def test_a_command_ends_with_its_descendants_when_it_is_ended(helper: str, tmp_p
         stdio = (nothing.fileno(), out.fileno(), out.fileno())
         command = ["/bin/sh", "-c", "/bin/sleep 60 & echo $!; wait"]
         ran = Applied(helper, command, profile, {b"PATH": b"/bin"}, stdio, closed_port=held.getsockname()[1])
-        wait_until(lambda: bool(told.read_text()))
+        wait_for(told.read_text)
         ran.close()
     child = int(told.read_text())
 
     def is_gone() -> bool:
         return subprocess.run(["/bin/kill", "-0", str(child)], capture_output=True, check=False).returncode != 0
 
-    wait_until(is_gone)
+    wait_for(is_gone)

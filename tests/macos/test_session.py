@@ -7,8 +7,6 @@ import resource
 import shutil
 import socket
 import sys
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -65,28 +63,6 @@ def ask(host, password=url.password, address="127.0.0.1"):
 """
 
 BIND_CALL = {"x86_64": 49, "aarch64": 200}
-
-
-@pytest.fixture
-def origin() -> Iterator[int]:
-    """A server of the host on loopback; its port."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def serve() -> None:
-            while True:
-                try:
-                    client, _ = server.accept()
-                except OSError:
-                    return
-                with client:
-                    client.recv(4096)
-                    client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
-
-        thread = threading.Thread(target=serve, daemon=True)
-        thread.start()
-        yield server.getsockname()[1]
-        server.shutdown(socket.SHUT_RDWR)
-    thread.join(5)
 
 
 def local(strategy: str = "fail", **more: Any) -> LocalhostSettings:
