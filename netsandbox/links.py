@@ -16,6 +16,22 @@ if TYPE_CHECKING:
 MOST = 40  # as many as the kernel follows
 
 
+class Endless(HostError):
+    """A way that the kernel does not follow either. `links` are those on it, each once."""
+
+    def __init__(self, path: str, links: tuple[str, ...]) -> None:
+        super().__init__(f"{path!a} leads through more than {MOST} links; write where it leads to")
+        self.links = links
+
+
+def links_of_loop(path: str) -> tuple[str, ...]:
+    """The links on a way that has no end, or had none a moment ago."""
+    try:
+        return links_on(path)
+    except Endless as error:
+        return error.links
+
+
 def links_to(path: str, real: str, is_same: Callable[[str, str], bool] = str.__eq__) -> tuple[str, ...]:
     """The links on the way to *path*; an error if they do not lead to *real* any more: somebody exchanges them."""
     links, found = followed(path)
@@ -27,16 +43,6 @@ def links_to(path: str, real: str, is_same: Callable[[str, str], bool] = str.__e
 def links_on(path: str) -> tuple[str, ...]:
     """Each link on the way to *path*, which is absolute, by the real path of its folder and its own name."""
     return followed(path)[0]
-
-
-def is_ours(folder: str) -> bool:
-    """Whether a command of this user can exchange what lies in *folder*; in one of the user's own it takes a chmod."""
-    if os.access(folder, os.W_OK):
-        return True
-    try:
-        return os.stat(folder).st_uid == os.geteuid()
-    except OSError:
-        return True
 
 
 def followed(path: str) -> tuple[tuple[str, ...], str]:
@@ -56,7 +62,7 @@ def followed(path: str) -> tuple[tuple[str, ...], str]:
         except OSError:  # no link, or nothing
             continue
         if len(found) == MOST:
-            raise HostError(f"{path!a} leads through more than {MOST} links; write where it leads to")
+            raise Endless(path, tuple(dict.fromkeys(found)))
         found.append(here)
         here = "/" if target.startswith("/") else os.path.dirname(here)
         rest += target.split("/")[::-1]

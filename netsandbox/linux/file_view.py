@@ -6,6 +6,7 @@ be looked at is an error (INV-1).
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 (the user's, for the session to use)
 KEPT = ("/dev", "/proc")  # devices and the session's own processes; what is mounted in them keeps its own rules
 MOUNTS = "/proc/self/mountinfo"
+NOWHERE = (errno.ELOOP, errno.ENAMETOOLONG)  # links that a command may leave: in a circle, or to what cannot be
 
 
 @record
@@ -56,9 +58,10 @@ def file_view(rules: FileRules, environment: Mapping[bytes, bytes]) -> FileView:
     working = _working()
     missing: list[PathRule] = []
     allowed = [(rule, place) for rule in rules.allow_read if (place := _place(rule, missing))]
-    denied = [place for rule in rules.deny_read if (place := _place(rule, missing))]
+    endless: list[str] = []
+    denied = [place for rule in rules.deny_read if (place := _place(rule, missing, endless))]
     shown = [place for _, place in allowed]
-    secrets = list(_secrets(working))
+    secrets = list(_secrets(working, endless))
     closed = check_hidden(hidden(secrets, shown, denied))
     for rule, place in allowed:
         check_shown(rule, place, closed, denied)
@@ -66,24 +69,39 @@ def file_view(rules: FileRules, environment: Mapping[bytes, bytes]) -> FileView:
     if working is not None:
         check_open(working, "the working folder", closed)
     writable = _writable(rules.allow_write, working, environment, missing, closed)
-    links = tuple(dict.fromkeys(link for place in (*secrets, *denied) for link in _links(place)))
+    links = tuple(dict.fromkeys((*_loops(endless), *(link for place in (*secrets, *denied) for link in _links(place)))))
     return FileView(folders, files, writable, tuple(missing), _disks(), links)
 
 
-def _secrets(working: str | None) -> Iterator[Place]:
-    """Those that are there."""
+def _secrets(working: str | None, endless: list[str]) -> Iterator[Place]:
+    """Those that are there; *endless* gets those that are links to nowhere."""
     own = home()
     pairs = moves(dict(os.environ), own, working or own)
     names = [f"{own}/{name}" for name in secret_places.OF_LINUX]
     for name in (*names, *secret_places.LINUX_SYSTEM, *moved(secret_places.OF_LINUX, pairs)):
-        if _mode(name) is not None:
+        if _mode(name, endless) is not None:
             yield Place(name, os.path.realpath(name))
 
 
-def _place(rule: PathRule, missing: list[PathRule]) -> Place | None:
+def _listed(own: str, names: Sequence[str]) -> Sequence[str]:
+    """Those of *names* that may be there. Most are not, and the two folders where they would be tell it at once."""
+    for folder in ("", ".config/"):
+        try:
+            there = {name.casefold() for name in os.listdir(f"{own}/{folder}")}  # on some disks capitals do not matter
+        except OSError:  # each is looked at by itself, which says what is wrong
+            continue
+        names = [
+            name
+            for name in names
+            if not name.startswith(folder) or name[len(folder) :].partition("/")[0].casefold() in there
+        ]
+    return names
+
+
+def _place(rule: PathRule, missing: list[PathRule], endless: list[str] | None = None) -> Place | None:
     if not rule.path.startswith("/"):
         raise UsageError(f"{rule.origin}: {rule.path!a} is not absolute; write it from / on")
-    if _mode(rule.path) is None:
+    if _mode(rule.path, endless) is None:
         missing.append(rule)
         return None
     return _settled(rule.path)
@@ -104,7 +122,16 @@ def _links(place: Place) -> tuple[str, ...]:
     return links_to(place.name, place.real)
 
 
-def _mode(path: str) -> int | None:
+def _loops(endless: list[str]) -> tuple[str, ...]:
+    """The links that lead from these places nowhere: held, so that they do not lead to a secret later."""
+    if not endless:
+        return ()
+    from netsandbox.links import links_of_loop
+
+    return tuple(link for path in endless for link in links_of_loop(path))
+
+
+def _mode(path: str, endless: list[str] | None = None) -> int | None:
     """None: there is nothing, or nothing that the command could come to."""
     try:
         return os.stat(path).st_mode
@@ -112,6 +139,10 @@ def _mode(path: str) -> int | None:
         return None
     except (OSError, ValueError) as error:
         if isinstance(error, PermissionError) and not _could_be_opened(path):
+            return None
+        if isinstance(error, OSError) and error.errno in NOWHERE:
+            if endless is not None:
+                endless.append(path)
             return None
         reason = getattr(error, "strerror", None) or str(error)
         raise HostError(

@@ -15,8 +15,9 @@ import stat
 
 from netsandbox.errors import UsageError
 from netsandbox.file_rules import normal
-from netsandbox.links import followed, is_ours, links_to
+from netsandbox.links import followed, links_to
 from netsandbox.linux.bound_names import bound_names, server_at
+from netsandbox.linux.view import is_ours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -60,21 +60,30 @@ def _links(known: tuple[str, ...], *paths: str) -> tuple[str, ...]:
             from netsandbox.links import links_on
 
             found.update(dict.fromkeys(links_on(path)))
-    return tuple(link for link in found if os.access(os.path.dirname(link), os.W_OK))
+    return tuple(link for link in found if is_ours(os.path.dirname(link)))
 
 
 def _folders_above(*paths: str, links: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Folders over *paths* and *links* that the user could move, a folder before those in it: were one moved, the next
     session would not find what it has to hide or protect."""
-    found: set[str] = set()
+    movable: dict[str, bool] = {}
     for lowest in (*(os.path.dirname(os.path.realpath(path)) for path in paths), *map(os.path.dirname, links)):
         folder = lowest
-        while folder != "/":
+        while folder != "/" and folder not in movable:
             above = os.path.dirname(folder)
-            if os.access(above, os.W_OK):
-                found.add(folder)
+            movable[folder] = is_ours(above)
             folder = above
-    return tuple(sorted(found, key=len))
+    return tuple(sorted((folder for folder, moves in movable.items() if moves), key=len))
+
+
+def is_ours(folder: str) -> bool:
+    """Whether a command of this user can exchange what lies in *folder*; in one of the user's own it takes a chmod."""
+    if os.access(folder, os.W_OK):
+        return True
+    try:
+        return os.stat(folder).st_uid == os.geteuid()
+    except OSError:
+        return True
 
 
 def packages() -> list[str]:

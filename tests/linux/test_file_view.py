@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -184,7 +185,14 @@ def test_a_relative_path_of_a_program_is_an_error(home: Path) -> None:
 
 def test_a_place_that_cannot_be_looked_at_stops_the_session(home: Path) -> None:
     """INV-1: hidden or an error."""
-    (home / ".aws").symlink_to(home / ".aws")
+    true_stat = os.stat
+
+    def failing(path: str, **options: bool) -> os.stat_result:
+        if path == str(home / ".ssh"):
+            raise OSError(errno.EIO, "Input/output error")
+        return true_stat(path, **options)
+
+    monkeypatch.setattr(module.os, "stat", failing)
     with pytest.raises(HostError, match="could not be hidden"):
         file_view(FileRules(), {})
 
@@ -223,4 +231,19 @@ def test_a_second_name_of_a_secret_is_hidden_too(home: Path, tmp_path: Path, mon
     monkeypatch.setattr(module, "MOUNTS", str(table))
     found = file_view(FileRules(), {})
     assert set(found.files) == {str(home / ".netrc"), str(tmp_path / "other" / ".netrc")}
+@pytest.mark.attack(149)
+def test_149_links_to_nowhere_hide_nothing_and_are_held(home: Path, tmp_path: Path) -> None:
+    """A command could leave them where no secret is yet; every later start would fail."""
+    (home / ".pypirc").symlink_to("x" * 300)
+    (home / ".aws").symlink_to(home / "other")
+    (home / "other").symlink_to(".aws")
+    denied = tmp_path / "denied"
+    denied.symlink_to(denied)
+    (rule,) = rules(denied)
+    found = file_view(FileRules(deny_read=(rule,)), {})
+    assert (found.folders, found.files, found.missing) == ((str(home / ".ssh"),), (str(home / ".netrc"),), (rule,))
+    assert set(found.links) == {str(denied), *(str(home / name) for name in (".aws", "other", ".pypirc"))}
+
+
+@pytest.mark.parametrize("listed", [False, True])
     assert found.folders == (str(home / ".ssh"),)  # the other name leads to nothing

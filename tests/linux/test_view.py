@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -94,3 +95,46 @@ def test_what_the_rules_hide_is_covered_and_the_folders_above_it_are_pinned(tmp_
     assert found.files[-1] == ("/dev/null", "/dev/sda")
     assert {str(tmp_path), str(tmp_path / "deep")} <= set(found.pinned)
     assert list(found.pinned) == sorted(found.pinned, key=len)
+
+
+@pytest.mark.attack(149)
+def test_149_what_the_user_could_make_writable_is_held_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command may change the mode of the user's own folder, and then move what is in it."""
+    closed = tmp_path / "closed"
+    (closed / "a" / "b").mkdir(parents=True)
+    (closed / "link").symlink_to("a/b")
+    closed.chmod(0o555)
+    monkeypatch.setattr(view.os, "access", lambda path, mode: False)  # as for an ordinary account; root may always
+    rules = FileView(folders=(str(closed / "a" / "b"),), links=(str(closed / "link"),))
+    found = view.session_view(str(tmp_path / "absent"), rules=rules)
+    assert {str(closed), str(closed / "a")} <= set(found.pinned)
+    assert found.links == (str(closed / "link"),)
+
+
+def test_a_folder_is_ours_if_it_can_be_written_or_made_so(tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    assert view.is_ours(str(own))
+    own.chmod(0o500)
+    assert view.is_ours(str(own))
+    assert view.is_ours(str(tmp_path / "nowhere"))  # who cannot tell believes nothing
+    assert not _as_another_account(lambda: view.is_ours("/"))
+    assert _as_another_account(lambda: view.is_ours("/tmp"))
+
+
+def _as_another_account(question: Callable[[], bool]) -> bool:
+    """The answer of an account that does not rule the system's folders."""
+    if os.geteuid():
+        return question()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+            os._exit(0 if question() else 1)
+        finally:
+            os._exit(2)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert status in (0, 1)
+    return status == 0
