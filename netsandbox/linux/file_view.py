@@ -1,7 +1,7 @@
 """The file rules of a session, as paths of this host: what is hidden, and where writing is confined to.
 
-Everything is looked at before the command runs: one `stat` for each place of secrets, links followed once. What cannot
-be looked at is an error (INV-1).
+Everything is looked at before the command runs: one `stat` for each place of secrets that its folder lists, links
+followed once. What cannot be looked at is an error (INV-1).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from netsandbox.seatbelt.moved_places import moved, moves
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from netsandbox.file_rules import FileRules, PathRule
 
@@ -77,7 +77,7 @@ def _secrets(working: str | None, endless: list[str]) -> Iterator[Place]:
     """Those that are there; *endless* gets those that are links to nowhere."""
     own = home()
     pairs = moves(dict(os.environ), own, working or own)
-    names = [f"{own}/{name}" for name in secret_places.OF_LINUX]
+    names = [f"{own}/{name}" for name in _listed(own, secret_places.OF_LINUX)]
     for name in (*names, *secret_places.LINUX_SYSTEM, *moved(secret_places.OF_LINUX, pairs)):
         if _mode(name, endless) is not None:
             yield Place(name, os.path.realpath(name))

@@ -42,8 +42,8 @@ def test_secrets_that_are_there_are_hidden_and_writing_stays_open(home: Path) ->
     assert found.missing == ()
 
 
-def test_every_place_costs_one_look(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a launch pays: one stat a place, and a few more for each of those that are there."""
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The paths that are asked about one by one, as they come."""
     looked: list[str] = []
     true_stat = os.stat
 
@@ -53,8 +53,42 @@ def test_every_place_costs_one_look(home: Path, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(module.os, "stat", counted)
     monkeypatch.setattr(module.os.path, "samefile", lambda *paths: False)
+    return looked
+
+
+def test_only_a_place_that_its_folder_lists_costs_a_look(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a launch pays: two lists, a stat for each place that is in them, and one more as what it is hidden."""
+    (home / ".config" / "gh").mkdir(parents=True)
+    looked = looks(monkeypatch)
     file_view(FileRules(), {})
-    assert len(looked) <= len(secret_places.OF_LINUX) + 2
+    there = [str(home / name) for name in (".ssh", ".netrc", ".config/gh")]
+    assert sorted(looked) == sorted(there * 2)
+
+
+def test_every_place_of_a_home_that_cannot_be_listed_is_looked_at(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refusing(path: str) -> list[str]:
+        raise PermissionError(13, "Permission denied")
+
+    looked = looks(monkeypatch)
+    monkeypatch.setattr(module.os, "listdir", refusing)
+    assert file_view(FileRules(), {}).folders == (str(home / ".ssh"),)
+    assert {str(home / name) for name in secret_places.OF_LINUX} <= set(looked)
+
+
+@pytest.mark.parametrize("place", secret_places.OF_LINUX)
+def test_every_place_is_hidden_when_it_is_there(home: Path, place: str) -> None:
+    path = home / place
+    if not path.exists():
+        path.mkdir(parents=True)
+    found = file_view(FileRules(), {})
+    assert str(path) in (*found.folders, *found.files)
+
+
+def test_a_place_is_found_where_capitals_do_not_matter(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such a disk lists a name as it was made and opens it by any other."""
+    true_listdir = os.listdir
+    monkeypatch.setattr(module.os, "listdir", lambda path: [name.upper() for name in true_listdir(path)])
+    assert file_view(FileRules(), {}).folders == (str(home / ".ssh"),)
 
 
 def test_an_allow_shows_a_secret_and_a_deny_hides_it_all_the_same(home: Path) -> None:
@@ -183,7 +217,7 @@ def test_a_relative_path_of_a_program_is_an_error(home: Path) -> None:
         file_view(FileRules(deny_read=rules("project")), {})
 
 
-def test_a_place_that_cannot_be_looked_at_stops_the_session(home: Path) -> None:
+def test_a_place_that_cannot_be_looked_at_stops_the_session(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """INV-1: hidden or an error."""
     true_stat = os.stat
 
@@ -197,23 +231,46 @@ def test_a_place_that_cannot_be_looked_at_stops_the_session(home: Path) -> None:
         file_view(FileRules(), {})
 
 
+@pytest.mark.attack(149)
+def test_149_links_to_nowhere_hide_nothing_and_are_held(home: Path, tmp_path: Path) -> None:
+    """A command could leave them where no secret is yet; every later start would fail."""
+    (home / ".pypirc").symlink_to("x" * 300)
+    (home / ".aws").symlink_to(home / "other")
+    (home / "other").symlink_to(".aws")
+    denied = tmp_path / "denied"
+    denied.symlink_to(denied)
+    (rule,) = rules(denied)
+    found = file_view(FileRules(deny_read=(rule,)), {})
+    assert (found.folders, found.files, found.missing) == ((str(home / ".ssh"),), (str(home / ".netrc"),), (rule,))
+    assert set(found.links) == {str(denied), *(str(home / name) for name in (".aws", "other", ".pypirc"))}
+
+
+@pytest.mark.parametrize("listed", [False, True])
 def test_a_folder_that_keeps_us_out_counts_if_the_command_could_open_it(
-    home: Path, monkeypatch: pytest.MonkeyPatch
+    home: Path, monkeypatch: pytest.MonkeyPatch, *, listed: bool
 ) -> None:
-    true_stat = os.stat
+    """Whether it may still be listed, with a secret in it, or not even that."""
+    true_stat, true_listdir = os.stat, os.listdir
     closed = str(home / ".config")
 
-    def refusing(path: str) -> os.stat_result:
+    def refusing(path: str, **options: bool) -> os.stat_result:
         if str(path).startswith(closed + "/"):
             raise PermissionError(13, "Permission denied")
-        return true_stat(path)
+        return true_stat(path, **options)
 
-    os.mkdir(closed)
-    monkeypatch.setattr(module.os, "stat", refusing)
-    with pytest.raises(HostError, match="Permission denied; it could not be hidden"):
-        file_view(FileRules(), {})
-    monkeypatch.setattr(module.os, "geteuid", lambda: true_stat(closed).st_uid + 1)
-    assert file_view(FileRules(), {}).files == (str(home / ".netrc"),)
+    def listing(path: str) -> list[str]:
+        if path.startswith(closed) and not listed:
+            raise PermissionError(13, "Permission denied")
+        return true_listdir(path)
+
+    os.makedirs(f"{closed}/gh" if listed else closed)
+    with monkeypatch.context() as patch:
+        patch.setattr(module.os, "stat", refusing)
+        patch.setattr(module.os, "listdir", listing)
+        with pytest.raises(HostError, match="Permission denied; it could not be hidden"):
+            file_view(FileRules(), {})
+        patch.setattr(module.os, "geteuid", lambda: true_stat(closed).st_uid + 1)
+        assert file_view(FileRules(), {}).files == (str(home / ".netrc"),)
 
 
 def test_a_table_of_mounts_that_cannot_be_read_stops_the_session(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,19 +288,4 @@ def test_a_second_name_of_a_secret_is_hidden_too(home: Path, tmp_path: Path, mon
     monkeypatch.setattr(module, "MOUNTS", str(table))
     found = file_view(FileRules(), {})
     assert set(found.files) == {str(home / ".netrc"), str(tmp_path / "other" / ".netrc")}
-@pytest.mark.attack(149)
-def test_149_links_to_nowhere_hide_nothing_and_are_held(home: Path, tmp_path: Path) -> None:
-    """A command could leave them where no secret is yet; every later start would fail."""
-    (home / ".pypirc").symlink_to("x" * 300)
-    (home / ".aws").symlink_to(home / "other")
-    (home / "other").symlink_to(".aws")
-    denied = tmp_path / "denied"
-    denied.symlink_to(denied)
-    (rule,) = rules(denied)
-    found = file_view(FileRules(deny_read=(rule,)), {})
-    assert (found.folders, found.files, found.missing) == ((str(home / ".ssh"),), (str(home / ".netrc"),), (rule,))
-    assert set(found.links) == {str(denied), *(str(home / name) for name in (".aws", "other", ".pypirc"))}
-
-
-@pytest.mark.parametrize("listed", [False, True])
     assert found.folders == (str(home / ".ssh"),)  # the other name leads to nothing
