@@ -8,6 +8,8 @@ import pytest
 from netsandbox.configuration.trust import trust
 from netsandbox.registries.programs import OUTPUT_LIMIT, ask, is_inside, safe_path, tool_environment
 from tests.registries.conftest import Scene
+from tests.rig.processes import is_gone
+from tests.rig.waiting import wait_for
 
 ENVIRONMENT = {"PATH": os.environ["PATH"]}
 
@@ -39,14 +41,10 @@ def test_what_cannot_be_started_is_no_answer(tmp_path: Path) -> None:
 )
 def test_a_program_that_takes_too_long_ends_with_all_that_it_started(tmp_path: Path, script: str) -> None:
     file = tmp_path / "pid"
-    said = shell(script.format(file), patience=1.0)
+    said = shell(script.format(file), patience=2.0)
     assert said is None
     child = int(file.read_text())
-    for _ in range(1000):
-        if not Path(f"/proc/{child}").exists() or Path(f"/proc/{child}/stat").read_text().split()[2] == "Z":
-            return
-        os.sched_yield()
-    pytest.fail("it still runs")
+    wait_for(lambda: is_gone(child))
 
 
 def test_the_projects_directories_are_not_searched(tmp_path: Path) -> None:
