@@ -3,7 +3,8 @@
 Rules kept here:
 1. Only our own user and root are answered, by what the kernel says of the peer (attacks 171, 182); the socket is 0600
    in a 0700 folder, which is hidden from every session.
-2. A request is one line out of a closed table, compared byte for byte: there is no parser to feed (attack 185).
+2. A request is one line out of a closed table, compared byte for byte: there is no parser to feed (attack 185). What
+   is not in it is heard by *hear*, if there is one: the answers to a session that asks, each spelled in one way too.
    Anything else, too long or too slow is answered or not, and closed; the session goes on.
 3. Everything is bounded: clients, bytes of a request, seconds for it, bytes of a reply.
 4. The socket appears under its name only when it listens, so whoever is refused there may remove it as dead.
@@ -16,7 +17,16 @@ import errno
 import os
 
 from netsandbox.control_reply import VERSION, encode
-from netsandbox.control_socket import EARLY_NAME, PATH_ONLY, address, is_trusted, make_private, open_folder
+from netsandbox.control_socket import (
+    EARLY_NAME,
+    PATH_ONLY,
+    address,
+    is_trusted,
+    make_private,
+    open_folder,
+    peer_pid,
+    peer_uid,
+)
 from netsandbox.errors import HostError
 from netsandbox.loop import IN, OUT
 
@@ -25,6 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from netsandbox.loop import Loop, Timer
+
+    Hear = Callable[[bytes, int, int], bytes | None]  # a line, the pid and the uid of whoever sent it
 
 STATUS, STOP = b'{"op":"status"}', b'{"op":"stop"}'
 STOPPING, UNKNOWN, INTERNAL = b'{"ok":true}\n', b'{"error":"unknown request"}\n', b'{"error":"internal"}\n'
@@ -38,11 +50,17 @@ class Control:
     """Listens until `close`. *status* says what the session is doing; *stop* begins its end and returns at once."""
 
     def __init__(
-        self, loop: Loop, path: str, status: Callable[[], dict[str, object]], stop: Callable[[], None]
+        self,
+        loop: Loop,
+        path: str,
+        status: Callable[[], dict[str, object]],
+        stop: Callable[[], None],
+        hear: Hear | None = None,
     ) -> None:
         self.loop = loop
         self.status = status
         self.stop = stop
+        self.hear = hear
         self._clients: set[_Client] = set()
         self._closed = False
         self._folder, self._name = os.path.split(path)
@@ -139,18 +157,24 @@ class _Client:
 
     def _serve(self, line: bytes, rest: bytes) -> None:
         if line == STATUS and not rest:
-            try:
-                reply = encode({"v": VERSION, **self._control.status()})
-            except Exception:
-                self._answer(INTERNAL)
-                raise  # the loop records it
-            self._answer(reply)
+            self._reply_with(lambda: encode({"v": VERSION, **self._control.status()}))
         elif line == STOP and not rest:
             self._stays = True
             self._answer(STOPPING)
             self._control.stop()
+        elif self._control.hear is not None and not rest:
+            hear, pid, uid = self._control.hear, peer_pid(self._sock), peer_uid(self._sock)
+            self._reply_with(lambda: hear(line, pid, uid) or UNKNOWN)
         else:
             self._answer(UNKNOWN)
+
+    def _reply_with(self, make: Callable[[], bytes]) -> None:
+        try:
+            reply = make()
+        except Exception:
+            self._answer(INTERNAL)
+            raise  # the loop records it
+        self._answer(reply)
 
     def _answer(self, reply: bytes) -> None:
         self._reply = reply

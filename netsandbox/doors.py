@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from netsandbox_proxy.contract import Parent
 
+    from netsandbox.approvals.inbox import Inbox
     from netsandbox.audit.log import AuditLog
     from netsandbox.host_resolver import HostResolver
     from netsandbox.loop import Loop
@@ -45,11 +46,14 @@ class Doors:
         init: int,
         parent: Parent | None,
         bounds: Bounds,
+        inbox: Inbox | None = None,
     ) -> None:
         gc.enable()
         raise_descriptor_limit()
         own, attribute = OwnAddresses(loop.now), Attribution(init, loop.now)
-        self._judges = judges = Judges(loop, policy, log, resolver, own=own, attribute=attribute, parent=parent)
+        self._judges = judges = Judges(
+            loop, policy, log, resolver, own=own, attribute=attribute, parent=parent, inbox=inbox
+        )
         gate, limits = judges.gate, Limits(flows=bounds.connections, idle=bounds.idle_seconds)
         self._tcp: list[Door] = [MixedDoor(loop, gate, sockets[name], limits) for name in ("mixed", "mixed6")]
         self._tcp += [TransparentDoor(loop, gate, sockets[name], limits) for name in ("transparent", "transparent6")]

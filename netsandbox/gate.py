@@ -1,6 +1,7 @@
 """The gate: where names are judged, looked up, judged again and recorded, for every TCP door (INV-3).
 
-An attempt passes canonical name, policy, tunnel guard, lookup and address check, and the first no ends it. Whatever
+An attempt passes canonical name, policy, tunnel guard, lookup and address check, and the first no ends it; in a session
+that asks, the user may turn a no that is there only because no rule allows the name (`netsandbox.approvals`). Whatever
 raises on the way is a no with the reason `internal` (INV-1). A refusal is in the log before the door hears of it; a
 grant is in the log before the door dials (INV-5). Imported when the first connection arrives.
 """
@@ -24,12 +25,14 @@ from netsandbox.record_types import type_name
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
+    from typing import TypeAlias
 
     from netsandbox_dns.guard import TunnelGuard
     from netsandbox_dns.pool import SyntheticPool
     from netsandbox_dns.upstream import Found, Upstream
     from netsandbox_proxy.contract import Attempt, Parent
 
+    from netsandbox.approvals.inbox import Inbox
     from netsandbox.audit.log import AuditLog
     from netsandbox.policy.ip import Address
     from netsandbox.policy.names import Host
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from netsandbox.policy.verdict import Verdict
 
     Done = Callable[[Grant | Refusal], None]
+    Outcome: TypeAlias = "Grant | Refusal | Pending | Unallowed"
 
 MOST_KNOWN = 1024
 LOOPBACK_ADDRESSES = ((AF_INET, "127.0.0.1"), (AF_INET6, "::1"))
@@ -50,6 +54,15 @@ class Pending:
     def __init__(self, host: Host, decided: Verdict) -> None:
         self.host = host
         self.decided = decided
+
+
+class Unallowed:
+    """A name that no rule allows and that the user is to be asked about."""
+
+    __slots__ = ("host",)
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
 
 
 class Gate:
@@ -67,6 +80,7 @@ class Gate:
         attribute: Callable[[tuple[str, int]], tuple[int, str] | None],
         clock: Callable[[], float],
         parent: Parent | None = None,
+        inbox: Inbox | None = None,
     ) -> None:
         self.policy = policy
         self._log = log
@@ -77,6 +91,7 @@ class Gate:
         self._attribute = attribute
         self._clock = clock
         self._parent = parent
+        self._inbox = inbox  # None: nobody is asked
         self._types = frozenset(policy.allow_query_types)
         # What was decided before: the policy does not change, so neither does the answer to the same spelling.
         self._known: dict[tuple[bytes, int], tuple[Host, Verdict]] = {}
@@ -87,11 +102,16 @@ class Gate:
 
     def admit(self, attempt: Attempt, done: Done) -> None:
         """Calls *done* once; it is never called from inside a `try`, so a door's own mistake is not answered twice."""
+        self._settle(attempt, lambda: self._judge(attempt), done)
+
+    def _settle(self, attempt: Attempt, judge: Callable[[], Outcome], done: Done) -> None:
         try:
-            outcome = self._judge(attempt)
+            outcome = judge()
         except Exception as error:
             outcome = self._refuse(attempt, self._internal(attempt, error))
-        if isinstance(outcome, Pending):
+        if isinstance(outcome, Unallowed):
+            self._ask(attempt, outcome.host, done)
+        elif isinstance(outcome, Pending):
             self._look_up(attempt, outcome, done)
         else:
             done(outcome)
@@ -141,6 +161,8 @@ class Gate:
             decided = bad_name(name, 0)
         else:
             decided = self.policy.decide(Request(host, 0, DNS))
+            if self._may_ask(host, decided):
+                return self._unasked(host)
         return Judgement(
             allowed=decided.allowed,
             reason=decided.reason,
@@ -182,7 +204,7 @@ class Gate:
 
     # The way of one attempt.
 
-    def _judge(self, attempt: Attempt) -> Grant | Refusal | Pending:
+    def _judge(self, attempt: Attempt) -> Outcome:
         port = attempt.port
         known = self._known.get((attempt.host, port)) if attempt.address is None else None
         if known is None:
@@ -194,8 +216,12 @@ class Gate:
             if attempt.address is None and len(self._known) < MOST_KNOWN:
                 self._known[attempt.host, port] = known
         host, decided = known
-        if not decided.allowed:
-            return self._refuse(attempt, decided)
+        if decided.allowed:
+            return self._allowed(attempt, host, decided)
+        return self._unallowed(attempt, host) if self._may_ask(host, decided) else self._refuse(attempt, decided)
+
+    def _allowed(self, attempt: Attempt, host: Host, decided: Verdict) -> Outcome:
+        port = attempt.port
         tunnel = self._guard.admit(host.text, decided.wildcard, self._clock())
         if tunnel is not None:
             return self._refuse(attempt, verdict(tunnel, host.text, port, rule=decided.rule))
@@ -207,6 +233,53 @@ class Gate:
         if self._parent is not None:
             return Grant(attempt, host.text, port, (), named=True, parent=self._parent, token=decided)
         return Pending(host, decided)
+
+    # A session that asks.
+
+    def _may_ask(self, host: Host, decided: Verdict) -> bool:
+        inbox = self._inbox
+        return inbox is not None and not decided.allowed and inbox.is_askable(host, decided, self.policy.mode)
+
+    def _unasked(self, host: Host) -> Judgement:
+        """The program gets an address of ours and comes as far as connecting, which is what waits; nobody outside is
+        asked for the name before the user said yes."""
+        assert self._inbox is not None
+        return Judgement(allowed=True, reason=reasons.ASK, host=host.text, wildcard=self._inbox.owner_of(host.text))
+
+    def _unallowed(self, attempt: Attempt, host: Host) -> Outcome:
+        assert self._inbox is not None
+        name, port = host.text, attempt.port
+        tunnel = self._guard.admit(name, self._inbox.owner_of(name), self._clock())
+        if tunnel is not None:
+            return self._refuse(attempt, verdict(tunnel, name, port))
+        said = self._inbox.said(name, port)
+        if said is None:
+            return Unallowed(host)
+        if said == reasons.APPROVED:
+            return self._allowed(attempt, host, verdict(said, name, port, allowed=True))
+        return self._refuse(attempt, verdict(said, name, port))
+
+    def _ask(self, attempt: Attempt, host: Host, done: Done) -> None:
+        name, port = host.text, attempt.port
+
+        def answered(reason: str, detail: str | None) -> None:
+            if reason == reasons.APPROVED:
+                approved = verdict(reason, name, port, allowed=True)
+                self._settle(attempt, lambda: self._allowed(attempt, host, approved), done)
+            else:
+                done(self._refuse(attempt, verdict(reason, name, port), detail))
+
+        try:
+            assert self._inbox is not None
+            reason = self._inbox.ask((name, port), attempt, self._attribute(attempt.source), answered)
+            if reason is None:
+                return
+            refusal = self._refuse(attempt, verdict(reason, name, port))
+        except Exception as error:
+            refusal = self._refuse(attempt, self._internal(attempt, error))
+        done(refusal)
+
+    # The way of one attempt, on.
 
     def _look_up(self, attempt: Attempt, pending: Pending, done: Done) -> None:
         """The question itself leaves the host, so it has a record of its own before it does (INV-5)."""

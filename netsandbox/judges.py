@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from netsandbox_proxy.contract import Parent
 
+    from netsandbox.approvals.inbox import Inbox
     from netsandbox.audit.log import AuditLog
     from netsandbox.host_resolver import HostResolver
     from netsandbox.loop import Loop
@@ -42,12 +43,23 @@ class Judges:
         own: Callable[[], Collection[Address]],
         attribute: Callable[[tuple[str, int]], tuple[int, str] | None],
         parent: Parent | None,
+        inbox: Inbox | None = None,
     ) -> None:
         pool, guard = SyntheticPool(), TunnelGuard()
         upstream = self._upstream = _upstream_of(loop, host)
         self.gate = gate = Gate(
-            policy, log, upstream, pool, guard, own=own, attribute=attribute, clock=loop.now, parent=parent
+            policy,
+            log,
+            upstream,
+            pool,
+            guard,
+            own=own,
+            attribute=attribute,
+            clock=loop.now,
+            parent=parent,
+            inbox=inbox,
         )
+        self._inbox = inbox
         self.resolver = Resolver(
             gate.judge_question,
             gate.note_question,
@@ -60,7 +72,9 @@ class Judges:
         )
 
     def close(self) -> None:
-        """When the doors are closed; what was folded gets its record."""
+        """When the doors are closed; what was folded, or waits for an answer, gets its record."""
+        if self._inbox is not None:
+            self._inbox.close()
         self.resolver.flush()
         self._upstream.close()
 

@@ -1,4 +1,4 @@
-"""Finds this user's live sessions, asks them what they do, and asks them to end.
+"""Finds this user's live sessions, asks them what they do, answers their questions, and asks them to end.
 
 A session is live when somebody of ours listens on its control socket. All are asked together, under one deadline, so
 that one that hangs costs a second and not a second each. What is typed by a user is compared with the answers and never
@@ -113,6 +113,11 @@ def stop_sessions(sessions: Iterable[str], seconds: float) -> list[str]:
         if left:
             time.sleep(PAUSE)
     return left
+
+
+def put_to(session: str, request: bytes, patience: float = PATIENCE) -> bytes:
+    """What one session answers to *request*, a line without its end; b"" for nothing."""
+    return _Round(request, [session]).answers(patience).get(session, b"")
 
 
 def _is_there(session: str) -> bool:

@@ -43,6 +43,26 @@ def read_status(line: bytes, session: str) -> Status | None:
         "command": command,
         "window": _window(answer.get("window")),
         "ports": [port for port in map(_port, ports) if port is not None],
+        "pending": _questions(answer.get("pending")),
+    }
+
+
+def _questions(answer: object) -> list[Status]:
+    """What waits for the user's answer; a session that does not know of such things has none."""
+    found = map(_question, answer) if isinstance(answer, list) else ()
+    return [question for question in found if question is not None]
+
+
+def _question(answer: object) -> Status | None:
+    if not isinstance(answer, dict) or not _is_count(answer.get("id")) or not isinstance(answer.get("host"), str):
+        return None
+    if not _is_port(answer.get("port")) or not _is_moment(answer.get("until")):
+        return None
+    return {
+        **{key: answer[key] for key in ("id", "host", "port", "until")},
+        "pid": _count(answer.get("pid")),
+        "exe": _text(answer.get("exe")),
+        "waiting": _count(answer.get("waiting")),
     }
 
 

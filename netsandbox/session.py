@@ -245,6 +245,7 @@ class Session:
                 reservation=reservation,
                 facts=facts,
                 stderr=stderr,
+                ask=self.settings.ask,
             )
             forwarder.release()
             supervisor.run()
@@ -264,6 +265,8 @@ class Session:
             __import__("netsandbox.linux.broker")  # with it ctypes, which is the interpreter's
         if policy.allow_query_types:
             __import__("netsandbox_dns.forwarding")
+        if self.settings.ask is not None:
+            __import__("netsandbox.approvals.inbox")
         if self._sealed:
             sealing.seal(packages())
         else:
@@ -290,6 +293,7 @@ class Session:
             backend=backend,
             strategy=reservation.settings.strategy,
             window=None if reservation.window is None else str(reservation.window),
+            ask=self.settings.ask,
         )
         if not written:
             raise HostError(f"the audit log cannot be written: {self.log.failed}; free space or use --audit-log")
@@ -309,6 +313,7 @@ class Session:
             "window": None if window is None else {"base": window.base, "count": window.count},
             "device": None if window is None else window.device,
             "audit_log": self.log.path,
+            "ask": self.settings.ask,
             "control": os.path.join(session_dir(self.id), "control"),
         }
 

@@ -10,6 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from netsandbox.variables import Layer as VariableLayer
 
+WAIT, MOST_WAIT = 60, 3600  # seconds for which a question to the user stays: usually, and at most
+
 
 @record
 class Bounds:
@@ -40,5 +42,6 @@ class RunSettings:
     switches: tuple[str, ...] = ()  # words about a Mac's profile, the last one about a switch counts
     name: str | None = None  # None: from the working folder and its branch
     verbose: bool = False  # say on standard error how the session is made
+    ask: int | None = None  # seconds that a name which no rule allows waits for the user's answer; None: none does
     bounds: Bounds = Bounds()
     localhost: LocalhostSettings = LocalhostSettings()

@@ -17,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from netsandbox_proxy.contract import Parent
 
+    from netsandbox.approvals.inbox import Inbox
     from netsandbox.audit.log import AuditLog
     from netsandbox.audit.repeats import Repeats
     from netsandbox.control import Control
@@ -60,6 +61,7 @@ class Supervisor:
         reservation: Reservation,
         facts: dict[str, object],
         stderr: int,
+        ask: int | None = None,
     ) -> None:
         self._helper = helper
         self._policy = policy
@@ -75,6 +77,7 @@ class Supervisor:
         self._parent = parent
         self._bounds = bounds
         self._loop = Loop(self._failed)
+        self._inbox: Inbox | None = None if ask is None else open_inbox(self._loop, log, ask, stderr)
         self._doors: Doors | None = None
         self._listener: Listener | None = None
         self._localhost: LocalhostService | None = None
@@ -237,7 +240,8 @@ class Supervisor:
         from netsandbox.control import Control
 
         try:
-            self.control = Control(self._loop, str(self._facts["control"]), self._status, self._stop)
+            hear = self._inbox.hear if self._inbox is not None else None
+            self.control = Control(self._loop, str(self._facts["control"]), self._status, self._stop, hear)
         finally:
             self._warm_up(0)
 
@@ -250,6 +254,7 @@ class Supervisor:
             "denied": self._log.total("deny"),
             "flows": self._flows(),
             "ports": self._localhost.status() if self._localhost is not None else [],
+            "pending": self._inbox.status() if self._inbox is not None else [],
         }
 
     def _stop(self) -> None:
@@ -288,7 +293,16 @@ class Supervisor:
             init=self._helper.pid,
             parent=self._parent,
             bounds=self._bounds,
+            inbox=self._inbox,
         )
 
     def _failed(self, error: BaseException) -> None:
         self._log.write("policy", verdict="deny", reason="internal", detail=repr(error))
+
+
+def open_inbox(loop: Loop, log: AuditLog, wait: int, stderr: int) -> Inbox:
+    """Where a session that asks keeps its questions."""
+    from netsandbox import aside
+    from netsandbox.approvals.inbox import Inbox
+
+    return Inbox(log, wait, clock=loop.now, later=loop.call_later, say=lambda text: aside.say(stderr, text))

@@ -12,14 +12,17 @@ import pytest
 
 from netsandbox import Policy, Sandbox
 from netsandbox.cli import (
+    approve,
     audit,
     completion,
     config,
+    deny,
     doctor,
     explain,
     init,
     learn,
     open,
+    pending,
     ports,
     profile,
     ps,
@@ -80,6 +83,9 @@ OWN_OF_EXPLAIN = tuple(option for option in explain.OPTIONS if option not in POL
         ("ports", spellings(ports.OPTIONS)),
         ("open", spellings(open.OPTIONS)),
         ("stop", spellings(stop.OPTIONS)),
+        ("pending", spellings(pending.OPTIONS)),
+        ("approve", spellings(approve.OPTIONS)),
+        ("deny", spellings(deny.OPTIONS)),
         ("explain", spellings(OWN_OF_EXPLAIN)),
         ("audit", spellings(audit.OPTIONS)),
         ("doctor", spellings(doctor.OPTIONS)),
@@ -96,7 +102,10 @@ def test_each_command_documents_its_options_and_no_others(heading: str, known: s
 
 
 def test_no_page_names_an_option_of_netsandbox_that_it_does_not_have() -> None:
-    commands = (init, learn, run, explain, audit, doctor, ps, ports, stop, open, profile, config, trust, completion)
+    commands = (
+        *(init, learn, run, explain, audit, doctor, ps, ports, stop, open, profile, config, trust, completion),
+        *(pending, approve, deny),
+    )
     known = {"--version"}.union(*(spellings(command.OPTIONS) for command in commands))
     own_words = re.sub(r"^netsandbox: .*$", "", page("docs/cli.md"), flags=re.MULTILINE)  # messages quote slips
     used = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", own_words))

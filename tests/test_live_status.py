@@ -50,8 +50,8 @@ def test_what_a_session_says_is_what_is_read_and_what_the_page_lists(
     session = Session(RunSettings(), sealed=False)
     facts = session.facts(["true"], Policy(), HOLDS_NOTHING)  # type: ignore[arg-type]
     session.log.close()
-    changing = {"name": "shop", "init": 1, "allowed": 0, "denied": 0, "flows": 0, "ports": []}  # the supervisor's part
-    said = {"v": VERSION, **facts, **changing}
+    changing = {"name": "shop", "init": 1, "allowed": 0, "denied": 0, "flows": 0}  # the supervisor's part
+    said = {"v": VERSION, **facts, **changing, "ports": [], "pending": []}
     page = (Path(__file__).resolve().parents[1] / "docs" / "cli.md").read_text("utf-8")
     listed = page.partition("\n## ps\n")[2].partition("Keys of `--json`:")[2].partition("\n\n")[0]
     assert set(re.findall(r"`([a-z_]+)`", listed)) - {"base", "count"} == said.keys()

@@ -11,7 +11,7 @@ from netsandbox.audit.reader import Record
 from netsandbox.errors import UsageError
 
 _SPAN = re.compile(r"([0-9]{1,9})([smhd])", re.ASCII)
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +45,17 @@ def host_matches(pattern: str, host: object) -> bool:
     return found == wanted
 
 
+def span_seconds(text: str) -> int | None:
+    """`45s`, `10m`, `2h`, `3d` as seconds; None: it is no such span."""
+    span = _SPAN.fullmatch(text)
+    return int(span[1]) * _UNITS[span[2]] if span else None
+
+
 def parse_since(text: str, now: datetime) -> str:
     """`10m`, `2h`, `3d`, `45s` before *now*, or an ISO 8601 moment (UTC unless it says otherwise), as a stamp."""
-    span = _SPAN.fullmatch(text)
+    span = span_seconds(text)
     try:
-        moment = now - timedelta(**{_UNITS[span[2]]: int(span[1])}) if span else datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text) if span is None else now - timedelta(seconds=span)
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
         return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")

@@ -26,7 +26,8 @@ from netsandbox.errors import NetsandboxError, UsageError
 
 ACTIONS = ("tail", "show", "summary", "verify")
 EVENTS = (
-    *("session.start", "session.end", "dns", "egress", "egress.end", "udp", "socket", "bind", "listen", "publish"),
+    *("session.start", "session.end", "dns", "egress", "egress.end", "approval", "udp", "socket"),
+    *("bind", "listen", "publish"),
     *("rewrite", "seatbelt", "policy", "audit.rotate", "audit.seal"),
 )
 OPTIONS = (

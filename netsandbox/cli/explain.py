@@ -79,7 +79,7 @@ def main(arguments: list[str]) -> int:
 
         return answer_past(parsed.words, parsed.values.get("event"), policy, as_json=as_json)
     if parsed.words:
-        return _answer(policy, parsed.words[0], as_json=as_json)
+        return _answer(policy, parsed.words[0], settings.ask, as_json=as_json)
     from netsandbox.cli.explain_whole import whole_json, whole_lines
 
     if as_json:
@@ -99,12 +99,14 @@ def _is_seatbelt(parsed: Parsed) -> bool:
     return backend == "seatbelt"
 
 
-def _answer(policy: Policy, word: str, *, as_json: bool) -> int:
+def _answer(policy: Policy, word: str, ask: int | None, *, as_json: bool) -> int:
     host, port = read_target(word)
     explained = explain(policy, host, port, OwnAddresses(lambda: 0.0)())
     allowed = all(each.verdict.allowed for kind, each in explained if kind == TCP)
     notes = notes_on(explained, allowed=allowed)
     if as_json:
+    if ask is not None and not allowed:
+        notes += _asking(policy, host, explained, ask)
         put(json.dumps(target_json(host, port, explained, notes, allowed=allowed), indent=2))
     else:
         put("\n".join([host.bracketed, *verdict_lines(explained), *(f"  note: {note}" for note in notes)]))
@@ -175,6 +177,14 @@ def notes_on(explained: Sequence[tuple[str, Explanation]], *, allowed: bool) -> 
 
 def verdict_lines(explained: Sequence[tuple[str, Explanation]]) -> list[str]:
     """One line for each port, folded where only the port differs; a second line for the remedy."""
+def _asking(policy: Policy, host: Host, explained: Sequence[tuple[str, Explanation]], ask: int) -> list[str]:
+    from netsandbox.approvals.askable import is_askable
+
+    refused = [each.verdict for kind, each in explained if kind == TCP and not each.verdict.allowed]
+    asked = refused and all(is_askable(host, each, policy.mode) for each in refused)
+    return [f"a session asks you first and waits {ask} s: `netsandbox pending` (docs/approvals.md)"] if asked else []
+
+
     folded: dict[tuple[str, bool, str], list[Explanation]] = {}
     for kind, each in explained:
         folded.setdefault((kind, each.verdict.allowed, each.because), []).append(each)

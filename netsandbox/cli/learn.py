@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from netsandbox.configuration.settings import Settings
     from netsandbox.learning.proposed import Proposed
 
-_NOT_HERE = (*MODES, "backend", "dry-run", "quiet", "help")
+_NOT_HERE = (*MODES, "ask", "ask-wait", "backend", "dry-run", "quiet", "help")
 OPTIONS = (
     *(option for option in run.OPTIONS if option.name not in _NOT_HERE),
     Option("write", FLAG, "w", "", "write what is proposed to the project's file without asking"),

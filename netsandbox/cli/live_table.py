@@ -15,10 +15,12 @@ from netsandbox.live_status import Status
 
 PS_TITLES = ("NAME", "SESSION", "AGE", "POLICY", "STRATEGY", "WINDOW", "ALLOWED", "DENIED", "PORTS", "COMMAND")
 PORTS_TITLES = ("NAME", "INSIDE", "HOST ADDRESS", "URL", "PID", "PROGRAM")
+PENDING_TITLES = ("ID", "ASKS FOR", "PROGRAM", "LEFT", "NAME", "SESSION")
 # Which columns give way on a narrow terminal, first to last, and to what width: at 0 they go, since a stub of an id or
 # an address is of no use. What is copied from the table stays whole the longest.
 PS_YIELDING = ((9, 24), (1, 0), (4, 0), (8, 0), (9, 8), (0, 8))
 PORTS_YIELDING = ((5, 0), (4, 0), (0, 8), (2, 0), (3, 8))
+PENDING_YIELDING = ((5, 0), (4, 8), (2, 8), (1, 8))
 SHOWN_PORTS = 4
 TIME_PART = 18  # of a session id; more is shown where that is not unique
 MAX_COMMAND = 500
@@ -70,10 +72,39 @@ def port_rows(entries: list[Status]) -> list[Row]:
             address_text(entry["host_address"], entry["host_port"]),
             _shown(entry["url"]),
             _shown(entry["pid"]),
-            _shown(entry["exe"] and (entry["exe"].rstrip("/").rpartition("/")[2] or entry["exe"])),
+            _program(entry["exe"]),
         )
         for entry in entries
     ]
+
+
+def pending_entries(sessions: list[Status]) -> list[Status]:
+    """Each question with the session that asks it: what `pending --json` prints. The first to be due comes first."""
+    entries = [
+        {"session": status["session"], "name": status["name"], "folder": status["folder"], **question}
+        for status in sessions
+        for question in status["pending"]
+    ]
+    return sorted(entries, key=lambda entry: (entry["until"], entry["id"]))
+
+
+def pending_rows(entries: list[Status], now: float) -> list[Row]:
+    short = short_ids(list({entry["session"] for entry in entries}))
+    return [
+        (
+            str(entry["id"]),
+            address_text(entry["host"], entry["port"]),
+            _program(entry["exe"]),
+            f"{max(0, int(entry['until'] - now))}s",
+            safe(entry["name"]),
+            safe(short[entry["session"]]),
+        )
+        for entry in entries
+    ]
+
+
+def _program(exe: str | None) -> str:
+    return _shown(exe and (exe.rstrip("/").rpartition("/")[2] or exe))
 
 
 def short_ids(sessions: list[str]) -> dict[str, str]:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 # Each is a module beside this one, loaded when it is asked for.
 COMMANDS = (
-    *("run", "ps", "ports", "open", "stop", "explain", "audit", "doctor", "profile", "config", "trust"),
-    *("init", "learn", "completion"),
+    *("run", "ps", "ports", "open", "stop", "pending", "approve", "deny", "explain", "audit", "doctor"),
+    *("profile", "config", "trust", "init", "learn", "completion"),
 )
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

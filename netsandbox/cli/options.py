@@ -20,6 +20,7 @@ FLAG, VALUE, LIST = "flag", "value", "list"
 # first one is a verb, what follows each verb. Such words are a tuple of those that are known, or one of these kinds.
 FILES, VARIABLES, SWITCHES = "files", "variables", "switches"
 PROFILES, SESSIONS, LOGS, DOMAINS = "profiles", "sessions", "logs", "domains"  # looked up at the time
+PENDING = "pending"  # and so are questions that wait
 
 
 @record

@@ -11,7 +11,7 @@ from netsandbox.cli.options import DOMAINS, FLAG, LIST, PROFILES, SWITCHES, VALU
 from netsandbox.configuration.places import config_home, project_files, user_files
 from netsandbox.errors import UsageError
 from netsandbox.file_rules import FileRules
-from netsandbox.settings import Bounds, RunSettings
+from netsandbox.settings import WAIT, Bounds, RunSettings
 from netsandbox.variables import Layer, VariableRules, check_pattern
 
 TYPE_CHECKING = False
@@ -66,6 +66,8 @@ POLICY_OPTIONS = (
 )
 MODES = ("offline", "localhost", "online")
 _DESCRIPTORS = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
+CLOSED = ("offline", "localhost")
+FILTERED = "filtered"  # as `policy.FILTERED`, which is loaded later than the command's environment is made
 
 
 def read_config(parsed: Parsed) -> Settings | None:
@@ -115,7 +117,10 @@ def policy_of(parsed: Parsed, file: Settings | None) -> Policy:
     """What the options and the file make together: lists add up, the command line's mode wins."""
     from netsandbox.policy.policy import Policy
 
-    mode = _mode(parsed, parsed.all("profile"))
+    mode = _said_mode(parsed, file)
+    closed = asks(parsed, file) and mode in CLOSED  # everything is asked, whatever rules there are
+    if asks(parsed, file):
+        mode = FILTERED
     allow, addresses = parsed.all("allow-domain"), parsed.all("allow-address")
     unix_sockets, query_types = parsed.all("allow-unix-socket"), parsed.all("allow-query-type")
     if file is None:
@@ -128,10 +133,10 @@ def policy_of(parsed: Parsed, file: Settings | None) -> Policy:
             allow_query_types=query_types,
         )
     return Policy(
-        [*file.allow_domains, *allow],
+        [*(() if closed else file.allow_domains), *allow],
         [*file.deny_domains, *parsed.all("deny-domain")],
-        [*file.allow_addresses, *addresses],
-        mode=mode or file.mode,
+        [*(() if closed else file.allow_addresses), *addresses],
+        mode=mode,
         default_ports=file.default_ports,
         allow_unix_sockets=[*file.allow_unix_sockets, *unix_sockets],
         allow_query_types=[*file.allow_query_types, *query_types],
@@ -140,11 +145,42 @@ def policy_of(parsed: Parsed, file: Settings | None) -> Policy:
 
 def mode_of(parsed: Parsed, file: Settings | None) -> str:
     """The mode of `policy_of`, which is made later than the command's environment."""
-    said = _mode(parsed, parsed.all("profile")) or (file.mode if file else None)
+    if asks(parsed, file):
+        return FILTERED
+    said = _said_mode(parsed, file)
     if said is not None:
         return said
     opened = parsed.all("allow-domain") or parsed.all("allow-address")
-    return "filtered" if opened or (file and (file.allow_domains or file.allow_addresses)) else "offline"
+    return FILTERED if opened or (file and (file.allow_domains or file.allow_addresses)) else "offline"
+
+
+def _said_mode(parsed: Parsed, file: Settings | None) -> str | None:
+    return _mode(parsed, parsed.all("profile")) or (file.mode if file else None)
+
+
+def asks(parsed: Parsed, file: Settings | None) -> bool:
+    """Whether the user is asked about names that no rule allows. Who says --ask is asked in a closed mode too; a file
+    that says it opens no mode that somebody closed."""
+    mode = _said_mode(parsed, file)
+    if "ask" in parsed.flags:
+        if mode == "online":
+            raise UsageError("the session is online, so --ask has nothing to ask about; leave one of them out")
+        return True
+    wanted = file is not None and file.ask and mode in (None, FILTERED)
+    if "ask-wait" in parsed.values and not wanted:
+        raise UsageError("--ask-wait has no meaning where nobody is asked; add --ask, or leave it out")
+    return wanted
+
+
+def _ask(parsed: Parsed, file: Settings | None) -> int | None:
+    """For how many seconds a question stays; None: nobody is asked."""
+    if not asks(parsed, file):
+        return None
+    if "ask-wait" in parsed.values:
+        from netsandbox.configuration.readers import waiting
+
+        return waiting(parsed.values["ask-wait"], "--ask-wait")
+    return file.ask_wait if file else WAIT
 
 
 def settings_of(parsed: Parsed, file: Settings | None) -> RunSettings:
@@ -173,6 +209,7 @@ def settings_of(parsed: Parsed, file: Settings | None) -> RunSettings:
         raw=file.raw if file else (),
         name=_name(parsed, file),
         verbose="verbose" in parsed.flags,
+        ask=_ask(parsed, file),
         bounds=file.bounds if file else Bounds(),
         localhost=localhost_of(parsed, file),
     )

@@ -30,6 +30,8 @@ SESSION_OPTIONS = (
         "namespaces on Linux, seatbelt on macOS: the only one that each has",
         ("namespaces", "seatbelt"),
     ),
+    Option("ask", FLAG, "", "", "let names that no rule allows wait for your `netsandbox approve`"),
+    Option("ask-wait", VALUE, "", "SECONDS", "how long each question stays (60); after that the answer is no"),
     Option("dry-run", FLAG, "n", "", "print what would be set up, namespaces or Seatbelt profile, and run nothing"),
     Option("no-proxy-env", FLAG, "", "", "set no proxy variables; programs are captured all the same"),
     Option("audit-log", VALUE, "", "PATH", "write the audit log there (also: SANDBOX_AUDIT_LOG)"),
@@ -47,7 +49,7 @@ REACH = (
 )
 FILES = ("allow-read", "allow-write", "deny-read")
 SERVERS = ("publish", "no-publish", "connect-host", "network-strategy")
-SESSION = ("name", "audit-log", "debug", "debug-log", "quiet", "verbose", "help")
+SESSION = ("ask", "ask-wait", "name", "audit-log", "debug", "debug-log", "quiet", "verbose", "help")
 RARE = (
     *("pass-env", "allow-query-type", "upstream-dns", "upstream-proxy", "no-proxy-env", "rewrite-engine"),
     *("seatbelt-switch", "listening-base-port", "listening-port-count", "listening-loopback", "backend", "dry-run"),

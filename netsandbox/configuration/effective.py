@@ -1,6 +1,6 @@
 """Which files count for a run, read and laid over one another.
 
-the user's  <  the user's list of paths of this folder  <  those of the project, as far as each is trusted
+the user's  <  the user's paths and rules of this folder  <  those of the project, as far as each is trusted
             <  the one named by --config  <  the command line
 
 Profiles lie between them: `netsandbox.profiles.stack` says where.
@@ -15,7 +15,7 @@ from netsandbox.audit.places import home
 from netsandbox.configuration.document import check_short, layer_of, read, read_layer
 from netsandbox.configuration.merging import merge, settings
 from netsandbox.configuration.path_list import list_layer
-from netsandbox.configuration.places import is_list
+from netsandbox.configuration.places import is_about_folder, is_list
 from netsandbox.configuration.trust import is_trusted
 from netsandbox.profiles.stack import Wanted, stacked
 from netsandbox.record import replaced
@@ -53,7 +53,7 @@ def effective_layers(user: Sequence[str], project: Sequence[str], named: str | N
     found = [_own_layer(path) for path in user]
     of_project = [_project_layer(path) for path in project]
     if any(map(_stands_alone, of_project)):
-        found = [layer for layer in found if is_list(layer.path)]
+        found = [layer for layer in found if is_about_folder(layer.path)]
     found += of_project
     if named is not None:
         found.append(_named_layer(named))

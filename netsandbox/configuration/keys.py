@@ -24,6 +24,7 @@ from netsandbox.configuration.key import (
 from netsandbox.localhost import settings as localhost
 from netsandbox.policy.policy import MODES
 from netsandbox.seatbelt import switch_words
+from netsandbox.settings import MOST_WAIT
 
 KEYS: dict[str, dict[str, Key]] = {
     "sandbox": {
@@ -315,6 +316,24 @@ KEYS: dict[str, dict[str, Key]] = {
             bool,
             adds=True,
             unsaid="the profile's own `detect`",
+        ),
+    },
+    "approvals": {
+        "ask": Key(
+            "ask",
+            readers.truth,
+            "whether you are asked about names that no rule allows, instead of refusing them",
+            TRUTH,
+            bool,
+            options=("ask",),
+        ),
+        "wait": Key(
+            "ask_wait",
+            readers.number(readers.waiting),
+            "how many seconds a connection waits for your answer",
+            {"type": "integer", "minimum": 1, "maximum": MOST_WAIT},
+            always,
+            options=("ask-wait",),
         ),
     },
     "limits": {

@@ -15,6 +15,7 @@ AGENTS_FOLDER = ".agent-os"
 # Of one folder all of these count, from the lowest to the highest: those of other sandboxes, then our own.
 PROJECT_FILES = (f"{AGENTS_FOLDER}/sandbox-config.json", ".claude-sandbox.json", ".sandbox.toml", PROJECT_FILE)
 REPOSITORY = ".git"
+RULES = ".toml"
 
 
 def config_home() -> str:
@@ -49,23 +50,34 @@ def user_file() -> str | None:
 
 
 def user_files() -> tuple[str, ...]:
-    """That, and the list of paths that the user keeps about the folder we are in."""
-    found = (user_file(), list_file() if os.path.isdir(_lists()) else None)
+    """That, and what the user keeps about the folder we are in: its list of paths, and its rules."""
+    found = (user_file(), *((list_file(), rules_file()) if os.path.isdir(_lists()) else ()))
     return tuple(path for path in found if path is not None and os.path.lexists(path))
 
 
-def list_file() -> str | None:
-    """Where the user's list of paths of this folder is, or would be; None: we are nowhere."""
+def list_file(folder: str | None = None) -> str | None:
+    """Where the user's list of paths of *folder*, or of this one, is or would be; None: we are nowhere."""
     from netsandbox.configuration.path_list import list_name
 
     try:
-        return os.path.join(_lists(), list_name(os.fsencode(os.path.realpath(os.getcwd()))))
+        return os.path.join(_lists(), list_name(os.fsencode(os.path.realpath(folder or os.getcwd()))))
     except OSError:  # it was removed
         return None
 
 
-def is_list(path: str) -> bool:
+def rules_file(folder: str | None = None) -> str | None:
+    """Where the rules are, or would be, that the user approved for sessions in it."""
+    path = list_file(folder)
+    return None if path is None else path + RULES
+
+
+def is_about_folder(path: str) -> bool:
+    """Whether it is one of the two."""
     return os.path.dirname(path) == _lists()
+
+
+def is_list(path: str) -> bool:
+    return is_about_folder(path) and not path.endswith(RULES)
 
 
 def _lists() -> str:

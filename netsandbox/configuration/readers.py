@@ -17,7 +17,7 @@ from netsandbox.policy.names import BadName, canonical, printable
 from netsandbox.policy.patterns import AddressRule, DomainRule, parse_address, parse_domain, read_port
 from netsandbox.policy.policy import MODES
 from netsandbox.seatbelt.switch_words import check_word
-from netsandbox.settings import Bounds
+from netsandbox.settings import MOST_WAIT, WAIT, Bounds
 from netsandbox.variables import check_name, check_pattern
 
 TYPE_CHECKING = False
@@ -141,6 +141,13 @@ def bound(name: str) -> Callable[[Entry], int]:
         return int(text)
 
     return number(checked)
+
+
+def waiting(text: str, origin: str) -> int:
+    """Seconds for which a question to the user stays."""
+    if not (text.isascii() and text.isdigit() and len(text) < 6 and 1 <= int(text) <= MOST_WAIT):
+        raise UsageError(f"{origin}: {printable(text)} is no number of seconds from 1 to {MOST_WAIT}; write {WAIT}")
+    return int(text)
 
 
 def variables(entry: Entry) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from netsandbox.localhost.settings import LocalhostSettings
 from netsandbox.policy.policy import DEFAULT_PORTS
 from netsandbox.record import record
-from netsandbox.settings import Bounds
+from netsandbox.settings import WAIT, Bounds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ class Settings:
     switches: tuple[str, ...] = ()
     raw: tuple[tuple[str, str], ...] = ()
     name: str | None = None
+    ask: bool = False
+    ask_wait: int = WAIT
     bounds: Bounds = Bounds()
     localhost: LocalhostSettings = LocalhostSettings()
     profiles: tuple[tuple[str, str], ...] = ()  # those in force, the lowest first, and why each counts

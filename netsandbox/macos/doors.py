@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from netsandbox_proxy.contract import Parent
 
+    from netsandbox.approvals.inbox import Inbox
     from netsandbox.audit.log import AuditLog
     from netsandbox.host_resolver import HostResolver
     from netsandbox.loop import Loop
@@ -48,11 +49,14 @@ class MacDoors:
         own: Callable[[], Collection[Address]],
         parent: Parent | None,
         bounds: Bounds,
+        inbox: Inbox | None = None,
     ) -> None:
         if len(token) != TOKEN_BYTES:
             raise ValueError("a door on the shared loopback needs a token")
         gc.enable()
-        self._judges = judges = Judges(loop, policy, log, resolver, own=own, attribute=_nobody_knows, parent=parent)
+        self._judges = judges = Judges(
+            loop, policy, log, resolver, own=own, attribute=_nobody_knows, parent=parent, inbox=inbox
+        )
         limits, secret = Limits(flows=bounds.connections, idle=bounds.idle_seconds), password(token)
         self._tcp = [MixedDoor(loop, judges.gate, sock, limits, secret) for sock in mixed.sockets]
         self._resolving: list[UdpDoor | TcpDoor] = []

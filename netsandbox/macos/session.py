@@ -165,6 +165,7 @@ class MacSession:
             bounds=self._owner.settings.bounds,
             facts={**self._owner.facts(command, policy, reservation), "name": reservation.name},
             stderr=stdio[2],
+            ask=self._owner.settings.ask,
         )
         applied: Applied | None = None
         forwarder = Forwarder(lambda number: applied.signal(number) if applied is not None else None)

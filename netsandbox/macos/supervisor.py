@@ -13,12 +13,13 @@ from netsandbox.loop import IN
 from netsandbox.macos.doors import MacDoors
 from netsandbox.macos.localhost import MacLocalhost
 from netsandbox.macos.refusals import Refusals
-from netsandbox.supervisor import KILLED, LINGER_SECONDS, PATIENCE, SETTLING_ROUNDS, SIGTERM
+from netsandbox.supervisor import KILLED, LINGER_SECONDS, PATIENCE, SETTLING_ROUNDS, SIGTERM, open_inbox
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from netsandbox_proxy.contract import Parent
 
+    from netsandbox.approvals.inbox import Inbox
     from netsandbox.audit.log import AuditLog
     from netsandbox.host_resolver import HostResolver
     from netsandbox.macos.applied import Applied
@@ -45,11 +46,13 @@ class MacSupervisor:
         bounds: Bounds,
         facts: dict[str, object],
         stderr: int,
+        ask: int | None = None,
     ) -> None:
         self._system = system
         self._log = log
         self._facts = facts
         self._loop = loop = system.open_loop(self._failed)
+        self._inbox: Inbox | None = None if ask is None else open_inbox(loop, log, ask, stderr)
         self._applied: Applied | None = None
         self._exit: ExitNotice | None = None
         self._doors: MacDoors | None = None
@@ -74,6 +77,7 @@ class MacSupervisor:
                     own=own,
                     parent=parent,
                     bounds=bounds,
+                    inbox=self._inbox,
                 )
             if reservation.map is not None:
                 self._localhost = MacLocalhost(loop, log, reservation, stderr=stderr)
@@ -85,7 +89,8 @@ class MacSupervisor:
     def _open_control(self) -> None:
         """Without it `ps` and `stop` do not know the session, which runs all the same."""
         try:
-            self.control = Control(self._loop, str(self._facts["control"]), self._status, self._stop)
+            hear = self._inbox.hear if self._inbox is not None else None
+            self.control = Control(self._loop, str(self._facts["control"]), self._status, self._stop, hear)
         except HostError as error:
             self._failed(error)
 
@@ -140,6 +145,7 @@ class MacSupervisor:
             "denied": self._log.total("deny"),
             "flows": self._flows(),
             "ports": self._localhost.status() if self._localhost is not None else [],
+            "pending": self._inbox.status() if self._inbox is not None else [],
         }
 
     def _stop(self) -> None:

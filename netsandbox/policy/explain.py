@@ -17,12 +17,17 @@ if TYPE_CHECKING:
     from netsandbox.policy.policy import Policy
     from netsandbox.policy.verdict import Request, Verdict
 
-_NAME_REASONS = (reasons.OFFLINE, reasons.NOT_ALLOWED, reasons.PORT_NOT_ALLOWED, reasons.DOH_ENDPOINT)
+_NAME_REASONS = (
+    *(reasons.OFFLINE, reasons.NOT_ALLOWED, reasons.PORT_NOT_ALLOWED, reasons.DOH_ENDPOINT),
+    *(reasons.DENIED_BY_USER, reasons.UNANSWERED),
+)
 _ADDRESS_REASONS = (reasons.OFFLINE, reasons.ADDRESS_LITERAL, reasons.ADDRESS_GUARD, reasons.DOH_ENDPOINT)
 _BECAUSE = {
     reasons.RULE: "a rule allows it",
     reasons.ONLINE: "the session is online",
     reasons.LOOPBACK: "it is the session's own loopback",
+    reasons.APPROVED: "the user approved it while the session ran",
+    reasons.ASK: "no rule allows this host, and a connection to it asks the user",
     reasons.OFFLINE: "the session is offline",
     reasons.NOT_ALLOWED: "no rule allows this host",
     reasons.DENY_RULE: "a deny rule names it",
@@ -33,6 +38,8 @@ _BECAUSE = {
     reasons.BAD_NAME: "it is not a valid host name",
     reasons.BAD_PORT: "it is not a valid port",
     reasons.UDP: "no door carries UDP",
+    reasons.DENIED_BY_USER: "the user was asked and said no for the rest of the session",
+    reasons.UNANSWERED: "the user was asked and nobody answered in time",
 }
 
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 RULE = "rule"
 ONLINE = "online"
 LOOPBACK = "loopback"
+APPROVED = "approved"
+ASK = "ask"
 
 # Why the policy said no.
 OFFLINE = "offline"
@@ -44,5 +46,9 @@ SEATBELT = "seatbelt"
 AUDIT_UNWRITABLE = "audit-unwritable"
 INTERNAL = "internal"
 
-ALLOWING = frozenset({RULE, ONLINE, LOOPBACK})
+# Why the user said no, or nobody did.
+DENIED_BY_USER = "denied-by-user"
+UNANSWERED = "unanswered"
+
+ALLOWING = frozenset({RULE, ONLINE, LOOPBACK, APPROVED, ASK})
 ALL = frozenset(value for name, value in vars().items() if name.isupper() and isinstance(value, str))

@@ -1,4 +1,4 @@
-"""Words that are looked up when a shell completes them: profiles, sessions, logs and the hosts that logs speak of.
+"""Words that are looked up when a shell completes them: profiles, sessions, their questions, logs and hosts in logs.
 
 What logs and sessions say is the word of programs in the sandbox, so only plain words leave here, not many of them, and
 not after long.
@@ -10,7 +10,7 @@ import os
 import time
 
 from netsandbox.audit.places import LOG_NAME, list_sessions, session_dir
-from netsandbox.cli.options import DOMAINS, LOGS, PROFILES, SESSIONS
+from netsandbox.cli.options import DOMAINS, LOGS, PENDING, PROFILES, SESSIONS
 from netsandbox.errors import NetsandboxError, UsageError
 
 TYPE_CHECKING = False
@@ -58,6 +58,12 @@ def _sessions() -> Iterable[str]:
     return [str(status["name"]) for status in survey(PATIENCE).sessions]
 
 
+def _pending() -> Iterable[str]:
+    from netsandbox.live import survey
+
+    return [str(question["id"]) for status in survey(PATIENCE).sessions for question in status["pending"]]
+
+
 def _domains() -> Iterator[str]:
     """The newest first."""
     from netsandbox.audit.reader import parse
@@ -91,4 +97,5 @@ _FINDERS: dict[str, Callable[[], Iterable[str]]] = {
     SESSIONS: _sessions,
     LOGS: lambda: list_sessions()[:NEWEST_LOGS],
     DOMAINS: _domains,
+    PENDING: _pending,
 }

@@ -22,7 +22,7 @@ else:
 class Attempt:
     """One wish to reach a destination, as the client spelled it."""
 
-    __slots__ = ("address", "door", "host", "port", "source")
+    __slots__ = ("abandoned", "address", "door", "host", "port", "source")
 
     def __init__(self, door: str, host: bytes, port: int, source: tuple[str, int], address: str | None = None) -> None:
         self.door = door  # "connect" | "http" | "socks5" | "transparent"
@@ -30,6 +30,7 @@ class Attempt:
         self.port = port
         self.source = source  # the client's own address, for attribution
         self.address = address  # the destination the kernel saw, where there is one
+        self.abandoned = False  # whether the client left before it was answered
 
 
 class Parent:

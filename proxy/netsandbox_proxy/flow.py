@@ -59,7 +59,7 @@ class House(Protocol):
 class Flow:
     """`closed` is final. `stage` is None until the door has chosen the first one."""
 
-    __slots__ = ("_asker", "client", "closed", "deadline", "door", "source", "stage")
+    __slots__ = ("_asker", "_attempt", "client", "closed", "deadline", "door", "source", "stage")
 
     def __init__(self, door: House, client: End, source: tuple[str, int], deadline: float) -> None:
         self.door = door
@@ -68,6 +68,7 @@ class Flow:
         self.deadline = deadline
         self.stage: Stage | None = None
         self._asker: Asker | None = None
+        self._attempt: Attempt | None = None
         self.closed = False
         client.on_failure = self.fail
 
@@ -75,7 +76,8 @@ class Flow:
         """Put the attempt to the gate; it keeps its own time, for a person may be asked."""
         self._asker = asker
         self.deadline = NEVER
-        self.door.gate.admit(Attempt(kind, host, port, self.source, address), self._answered)
+        attempt = self._attempt = Attempt(kind, host, port, self.source, address)
+        self.door.gate.admit(attempt, self._answered)
 
     def _answered(self, answer: Grant | Refusal) -> None:
         asker, self._asker = self._asker, None
@@ -121,6 +123,8 @@ class Flow:
         if self.closed:
             return
         self.closed = True
+        if self._asker is not None and self._attempt is not None:
+            self._attempt.abandoned = True
         self._asker = None
         stage, self.stage = self.stage, None
         try:

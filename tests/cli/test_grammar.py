@@ -10,10 +10,10 @@ import pytest
 from netsandbox.cli import audit
 from netsandbox.cli.grammar import Command, grammar
 from netsandbox.cli.main import COMMANDS
-from netsandbox.cli.options import DOMAINS, FILES, FLAG, LOGS, PROFILES, SESSIONS, VARIABLES
+from netsandbox.cli.options import DOMAINS, FILES, FLAG, LOGS, PENDING, PROFILES, SESSIONS, VARIABLES
 from netsandbox.shells.words import look_up
 
-KINDS = {FILES, VARIABLES, PROFILES, SESSIONS, LOGS, DOMAINS}
+KINDS = {FILES, VARIABLES, PROFILES, SESSIONS, LOGS, DOMAINS, PENDING}
 PLAIN = re.compile(r"[a-zA-Z0-9._-]+")
 EVENTS = Path(__file__).resolve().parents[2] / "docs" / "audit-log.md"
 

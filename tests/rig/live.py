@@ -62,26 +62,47 @@ def status_of(session: str, **changes: object) -> dict[str, object]:
         "flows": 1,
         "audit_log": "/srv/log",
         "ports": [port()],
+        "pending": [],
+        **changes,
+    }
+
+
+def question(number: int = 4711, host: str = "asked.test", **changes: object) -> dict[str, object]:
+    return {
+        "id": number,
+        "host": host,
+        "port": 443,
+        "until": int(time.time()) + 3600,
+        "pid": 4712,
+        "exe": "/usr/bin/node",
+        "waiting": 1,
         **changes,
     }
 
 
 class LiveSession:
-    """Answers until `end`, or until it is asked to stop, unless it is *stubborn*."""
+    """Answers until `end`, or until it is asked to stop, unless it is *stubborn*. `heard` are the answers to its
+    questions, to which it says `says`."""
 
     def __init__(self, *, stubborn: bool = False, **changes: object) -> None:
         self.id = new_session_id()
         self.path = os.path.join(session_dir(self.id), CONTROL_NAME)
         self.status = status_of(self.id, **changes)
         self.stops = 0
+        self.heard: list[tuple[bytes, int, int]] = []
+        self.says: bytes | None = b'{"ok":true}\n'
         self.errors: list[BaseException] = []
         self._stubborn = stubborn
         self._loop = Loop(self.errors.append)
         self._wake = os.pipe()
         self._loop.watch(self._wake[0], IN, lambda events: self._loop.stop())
-        self.control = Control(self._loop, self.path, lambda: self.status, self._stop)
+        self.control = Control(self._loop, self.path, lambda: self.status, self._stop, self._hear)
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
+
+    def _hear(self, line: bytes, pid: int, uid: int) -> bytes | None:
+        self.heard.append((line, pid, uid))
+        return self.says
 
     def _stop(self) -> None:
         self.stops += 1

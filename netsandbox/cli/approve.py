@@ -1,0 +1,92 @@
+"""`netsandbox approve`: lets through what a session asks for."""
+
+from __future__ import annotations
+
+import os
+
+from netsandbox.approvals.duration import read_duration
+from netsandbox.approvals.reply import APPROVE, ONCE, PROJECT, SCOPES, SESSION, USER, Reply
+from netsandbox.approvals.rule_file import add_rule, with_rule
+from netsandbox.audit.tame import safe
+from netsandbox.cli.answering import bring, chosen, where
+from netsandbox.cli.help import print_help
+from netsandbox.cli.options import FLAG, PENDING, SESSIONS, VALUE, Option, parse
+from netsandbox.cli.output import put
+from netsandbox.configuration.places import USER_FILE, config_home, rules_file
+from netsandbox.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from netsandbox.live_status import Status
+
+OPTIONS = (
+    Option("for", VALUE, "", "SCOPE", "once, session, project or user: how far it reaches (session)", SCOPES),
+    Option("ttl", VALUE, "", "TIME", "with the scope session: only for so long, such as 30m, 2h or 1d"),
+    Option("session", VALUE, "", "NAME", "the session that asks, where several ask for the same", SESSIONS),
+    Option("help", FLAG, "h", "", "this text"),
+)
+WORDS = PENDING
+USAGE = """\
+usage: netsandbox approve ID|HOST[:PORT]… [--for once|session|project|user] [--ttl TIME] [--session NAME]
+
+Let through what sessions started with --ask are asking for; `netsandbox pending` lists it.
+
+  once      the connections that wait now
+  session   every connection to that host and port until the session ends
+  project   that, and later sessions in the same folder: a rule in your configuration home, not in the project
+  user      that, and all your later sessions: a rule in your config.toml
+
+Addresses that are private or denied stay closed."""
+
+
+def main(arguments: list[str]) -> int:
+    """The exit status."""
+    parsed = parse(arguments, OPTIONS, "netsandbox approve")
+    if "help" in parsed.flags:
+        return print_help(USAGE, OPTIONS)
+    if not parsed.words or parsed.command is not None:
+        raise UsageError("approve takes what is to be let through; `netsandbox pending` lists what asks")
+    scope = parsed.values.get("for", SESSION)
+    if scope not in SCOPES:
+        raise UsageError(f"--for {scope[:80]!a} is unknown; use one of {', '.join(SCOPES)}")
+    ttl = read_duration(parsed.values["ttl"], "--ttl") if "ttl" in parsed.values else 0
+    if ttl and scope != SESSION:
+        raise UsageError(f"--ttl goes with the scope session, and a rule of --for {scope} has no end; leave one out")
+    for entry in chosen(parsed.words, parsed.values.get("session")):
+        _approve(entry, scope, ttl)
+    return 0
+
+
+def _approve(entry: Status, scope: str, ttl: int) -> None:
+    """The session's record stands before the file is written, and a file that cannot take the rule is told first."""
+    file = _file(entry, scope)
+    if file is not None:
+        with_rule(file, _rule(entry))
+    bring(entry, Reply(APPROVE, entry["id"], scope, ttl))
+    if file is not None:
+        add_rule(file, _rule(entry))
+    put(f"{safe(entry['name'])}: {where(entry)} is let through {_extent(scope, ttl, file)}")
+
+
+def _file(entry: Status, scope: str) -> str | None:
+    if scope == USER:
+        return os.path.join(config_home(), USER_FILE)
+    if scope != PROJECT:
+        return None
+    folder = entry["folder"]
+    if folder is None or not os.path.isdir(folder):
+        raise UsageError(f"the folder of {safe(entry['name'])} is not there; approve it with --for session")
+    return rules_file(folder)
+
+
+def _rule(entry: Status) -> str:
+    """For this port alone: a rule without one would open others too."""
+    return f"{entry['host']}:{entry['port']}"
+
+
+def _extent(scope: str, ttl: int, file: str | None) -> str:
+    if scope == ONCE:
+        return "for the connections that wait now"
+    if file is not None:
+        return f"for this session, and for later ones by {safe(file)}"
+    return f"for {ttl} s" if ttl else "until the session ends"

@@ -1,0 +1,35 @@
+"""`netsandbox deny`: refuses what a session asks for, for as long as it runs."""
+
+from __future__ import annotations
+
+from netsandbox.approvals.reply import DENY, Reply
+from netsandbox.audit.tame import safe
+from netsandbox.cli.answering import bring, chosen, where
+from netsandbox.cli.help import print_help
+from netsandbox.cli.options import FLAG, PENDING, SESSIONS, VALUE, Option, parse
+from netsandbox.cli.output import put
+from netsandbox.errors import UsageError
+
+OPTIONS = (
+    Option("session", VALUE, "", "NAME", "the session that asks, where several ask for the same", SESSIONS),
+    Option("help", FLAG, "h", "", "this text"),
+)
+WORDS = PENDING
+USAGE = """\
+usage: netsandbox deny ID|HOST[:PORT]… [--session NAME]
+
+Refuse what sessions started with --ask are asking for; `netsandbox pending` lists it. The session does not ask for that
+host and port again. To refuse it in all sessions, use deny_domains (docs/configuration.md)."""
+
+
+def main(arguments: list[str]) -> int:
+    """The exit status."""
+    parsed = parse(arguments, OPTIONS, "netsandbox deny")
+    if "help" in parsed.flags:
+        return print_help(USAGE, OPTIONS)
+    if not parsed.words or parsed.command is not None:
+        raise UsageError("deny takes what is to be refused; `netsandbox pending` lists what asks")
+    for entry in chosen(parsed.words, parsed.values.get("session")):
+        bring(entry, Reply(DENY, entry["id"]))
+        put(f"{safe(entry['name'])}: {where(entry)} is refused until the session ends")
+    return 0

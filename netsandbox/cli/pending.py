@@ -1,0 +1,63 @@
+"""`netsandbox pending`: what sessions ask for and wait to be answered."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Any
+
+from netsandbox.cli.help import print_help
+from netsandbox.cli.live_table import PENDING_TITLES, PENDING_YIELDING, pending_entries, pending_rows
+from netsandbox.cli.options import FLAG, Option, parse
+from netsandbox.cli.output import put
+from netsandbox.cli.ps import terminal_width
+from netsandbox.cli.watch import watch
+from netsandbox.columns import columns
+from netsandbox.errors import UsageError
+from netsandbox.live import live_sessions, nothing_runs
+
+OPTIONS = (
+    Option("json", FLAG, "", "", "for programs; the keys are listed in docs/cli.md"),
+    Option("watch", FLAG, "w", "", "go on showing it until Ctrl-C"),
+    Option("help", FLAG, "h", "", "this text"),
+)
+USAGE = """\
+usage: netsandbox pending [--json] [--watch]
+
+List what your sessions started with --ask are asking for, to be answered by `netsandbox approve ID` or
+`netsandbox deny ID`. What is not answered in time is refused."""
+
+
+def main(arguments: list[str]) -> int:
+    """The exit status."""
+    parsed = parse(arguments, OPTIONS, "netsandbox pending")
+    if "help" in parsed.flags:
+        return print_help(USAGE, OPTIONS)
+    if parsed.words or parsed.command is not None:
+        raise UsageError("pending takes no arguments; `netsandbox approve ID` answers")
+    as_json = "json" in parsed.flags
+    if "watch" in parsed.flags:
+        return watch(lambda: pending_entries(live_sessions()), _json_line if as_json else _lines)
+    sessions = live_sessions()
+    entries = pending_entries(sessions)
+    put(json.dumps(_timed(entries), indent=2) if as_json else "\n".join(_lines(entries)))
+    if not entries and not as_json:
+        told = "nothing waits for an answer" if sessions else nothing_runs()
+        print(f"netsandbox: {told}", file=sys.stderr)
+    return 0
+
+
+def _timed(entries: Any) -> list[dict[str, object]]:
+    """With the seconds that are left, which are no news while one watches."""
+    now = time.time()
+    return [{**entry, "seconds": max(0, int(entry["until"] - now))} for entry in entries]
+
+
+def _json_line(entries: Any) -> list[str]:
+    return [json.dumps(_timed(entries), separators=(",", ":"))]
+
+
+def _lines(entries: Any) -> list[str]:
+    rows = [PENDING_TITLES, *pending_rows(entries, time.time())]
+    return columns(rows, width=terminal_width(), yielding=PENDING_YIELDING)
