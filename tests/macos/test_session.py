@@ -20,6 +20,7 @@ from netsandbox.macos.system import System
 from netsandbox.policy.policy import Policy
 from netsandbox.session import Session
 from netsandbox.settings import RunSettings
+from tests.rig import ports
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="plays a Mac on Linux; test_on_a_mac.py needs no play")
 
@@ -27,7 +28,7 @@ PROBE = """
 import errno, socket, sys
 def attempt(address, port, family=socket.AF_INET):
     sock = socket.socket(family)
-    sock.settimeout(5)
+    sock.settimeout(20)
     try:
         sock.connect((address, port))
     except OSError as error:
@@ -52,7 +53,7 @@ FETCH = """
 import os, socket, urllib.parse, base64
 url = urllib.parse.urlsplit(os.environ["HTTP_PROXY"])
 def ask(host, password=url.password, address="127.0.0.1"):
-    with socket.create_connection((address, url.port), 5) as sock:
+    with socket.create_connection((address, url.port), 20) as sock:
         secret = base64.b64encode(f"{url.username}:{password}".encode()).decode()
         head = f"GET http://{host}/ HTTP/1.1\\r\\nHost: {host}\\r\\nProxy-Authorization: Basic {secret}\\r\\n"
         sock.sendall((head + "Connection: close\\r\\n\\r\\n").encode())
@@ -270,7 +271,8 @@ def test_a_working_directory_with_a_line_end_in_its_name_runs_nothing(
 def test_after_the_session_nothing_is_left(mac: Any) -> None:
     """INV-10: the control socket, the map and the ports are gone."""
     pytest.importorskip("netsandbox_interpose._native")
-    ended = mac("sh", "-c", "echo $LISTENING_BASE_PORT", localhost=local("rewire-port"))
+    base = ports.free_window(4)  # one that no other session is given by itself
+    ended = mac("sh", "-c", "echo $LISTENING_BASE_PORT", localhost=local("rewire-port", base=base))
     names = sorted(path.name for path in ended.state.rglob("*") if not path.is_dir())
     assert names == ["audit.jsonl", "first-session", "names"]
     with socket.socket() as again:
