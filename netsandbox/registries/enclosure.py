@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 GRACE = 2.0  # for a session to end by itself
-_NO_HOME = "/dev/null"  # nothing can ever be in it
+# Nothing can be made in the kernel's folder. Tools take it that a home is missing; below a file yarn and pdm fail, and
+# below /proc npm tries for ever to make one.
+_NO_HOME = "/sys/none" if os.path.isdir("/sys/kernel") else "/dev/null"
 # Our packages may be a checkout that only PYTHONPATH names, which an isolated interpreter does not read.
 _PROGRAM = """\
 import sys

@@ -40,7 +40,14 @@ def shell(script: str, patience: float = PATIENCE, **variables: str) -> str | No
 
 def test_it_is_in_a_session_and_works_in_an_empty_folder() -> None:
     said = shell('echo "$SANDBOX_MODE $HOME"; [ -n "$NETSANDBOX_SESSION" ] && ls -A && echo end')
-    assert said == "offline /dev/null\nend\n"
+    assert said == "offline /sys/none\nend\n"
+
+
+def test_its_home_is_missing_and_cannot_be_made() -> None:
+    """Another session could leave settings in it. Tools take what is missing, and fail below what is no folder."""
+    assert shell('cat "$HOME/.rc" 2>&1; mkdir -p "$HOME/a" 2>/dev/null || echo none') == (
+        "cat: /sys/none/.rc: No such file or directory\nnone\n"
+    )
 
 
 def test_it_has_the_variables_that_it_is_given_and_nothing_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
