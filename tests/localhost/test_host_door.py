@@ -17,6 +17,7 @@ from netsandbox.localhost import host_door
 from netsandbox.localhost.host_door import HostDoor, HostSockets
 from netsandbox.loop import Loop
 from tests.rig import ports
+from tests.rig.counting_listener import CountingListener
 from tests.rig.waiting import turn_until
 
 PATIENCE = 10.0
@@ -30,17 +31,19 @@ class Scene:
         self.errors: list[BaseException] = []
         self.loop = Loop(self.errors.append)
         self.forwarding = Forwarding(self.loop)
-        inside = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
-        inside.bind(("127.0.0.1", 0))
-        self.place = inside.getsockname()
-        self.door = HostDoor(self.loop, inside, port, log, self.forwarding)
+        self.inside = CountingListener(_socket.AF_INET, _socket.SOCK_STREAM)
+        self.inside.bind(("127.0.0.1", 0))
+        self.place = self.inside.getsockname()
+        self.door = HostDoor(self.loop, self.inside, port, log, self.forwarding)
 
     def until(self, condition: Callable[[], bool]) -> None:
         turn_until(self.loop, condition)
 
     def client(self) -> socket.socket:
+        """One that the door has let in."""
+        before = self.inside.accepts
         client = socket.create_connection(self.place, timeout=PATIENCE)
-        self.until(lambda: True)
+        self.until(lambda: self.inside.accepts > before)
         return client
 
     def close(self) -> None:
@@ -122,7 +125,6 @@ def test_too_many_connections_are_hung_up(
     with scene.client():
         scene.until(lambda: scene.door.flows == 1)
         with scene.client() as second:
-            scene.until(lambda: True)
             assert was_reset(second)
         assert scene.door.flows == 1
         assert len(log.of("egress")) == 1

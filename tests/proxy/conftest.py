@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _socket
 import fcntl
 import socket
 import struct
@@ -16,6 +15,7 @@ import pytest
 from netsandbox_proxy.door import MixedDoor, TransparentDoor
 from netsandbox_proxy.limits import Limits
 
+from tests.rig.counting_listener import CountingListener
 from tests.rig.loop_thread import LoopThread
 from tests.rig.processes import own_descriptors
 from tests.rig.scripted_gate import ScriptedGate
@@ -23,17 +23,6 @@ from tests.rig.threaded_server import ThreadedServer, read_all
 from tests.rig.waiting import PATIENCE, wait_for
 
 LONG = {"head": 600.0, "handshake": 600.0, "connect": 600.0}  # on a stalled machine no bound of a door passes by itself
-
-
-class Listener(_socket.socket):
-    """A listening socket that counts whom it let in."""
-
-    accepts = 0
-
-    def _accept(self) -> tuple[int, Any]:
-        accepted: tuple[int, Any] = super()._accept()  # type: ignore[misc]
-        self.accepts += 1
-        return accepted
 
 
 class Canary(ThreadedServer):
@@ -108,12 +97,12 @@ class Rig(LoopThread):
         self.gate = ScriptedGate(self.loop, lambda: self.run(lambda: None))
         self.doors: list[MixedDoor | TransparentDoor] = []
         self.canaries: list[Canary] = []
-        self._listeners: list[Listener] = []
+        self._listeners: list[CountingListener] = []
         self._clients: list[socket.socket] = []
         self._came = 0
 
-    def listener(self) -> tuple[Listener, int]:
-        raw = Listener(socket.AF_INET, socket.SOCK_STREAM)
+    def listener(self) -> tuple[CountingListener, int]:
+        raw = CountingListener(socket.AF_INET, socket.SOCK_STREAM)
         self._listeners.append(raw)
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         raw.bind(("127.0.0.1", 0))
