@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from types import FrameType
+from typing import Any
+
+import pytest
+
 from netsandbox.policy.ip import parse
 from netsandbox.policy.patterns import parse_address, parse_domain
 from netsandbox.policy.trie import EVERY_PORT, SOME_PORT, AddressTable, NameTrie
@@ -92,3 +98,33 @@ def test_the_narrowest_network_with_the_port_is_named():
     assert covered("11.0.0.5", 443) is None
     assert covered("2001:db8::7", 443) == "2001:db8::/32"
     assert covered("2001:db8::7", 80) is None
+
+
+@pytest.mark.attack(198)
+def test_a_decision_takes_as_many_steps_among_many_rules_as_among_few() -> None:
+    """Counted, not timed: names and rules that would make a search go back and forth."""
+    names = ("a." * 100 + "x.test", "aaa" * 20 + ".x.test", "y.test", ("a" * 60 + ".") * 3 + "x.test")
+    few = trie("**.x.test", *(f"{'a.' * depth}x.test" for depth in range(1, 9)))
+    many = trie(
+        "**.x.test", *(f"{'a.' * depth}x.test" for depth in range(1, 9)), *(f"n{n}.x.test" for n in range(5000))
+    )
+    for name in names:
+        assert steps(many, name) <= steps(few, name) <= 40 * (name.count(".") + 2)
+
+
+def steps(rules: NameTrie, name: str) -> int:
+    """How many lines the interpreter runs for one answer."""
+    count = 0
+
+    def traced(frame: FrameType, event: str, argument: object) -> Any:
+        nonlocal count
+        count += event == "line"
+        return traced
+
+    before = sys.gettrace()
+    sys.settrace(traced)
+    try:
+        rules.match(name, 443)
+    finally:
+        sys.settrace(before)
+    return count
