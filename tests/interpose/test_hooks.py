@@ -371,5 +371,5 @@ def test_the_host_sees_the_window_port(stand_in: Session, port: int) -> None:
     with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
         assert server.stdout is not None
         assert server.stdout.readline() == b"up\n"
-        socket.create_connection(("127.0.0.1", session.window_port(port)), timeout=5).close()
-        server.communicate(b"\n", timeout=5)
+        socket.create_connection(("127.0.0.1", session.window_port(port)), timeout=30).close()
+        server.communicate(b"\n", timeout=30)
