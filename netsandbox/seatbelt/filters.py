@@ -12,7 +12,8 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address
 
 from netsandbox.seatbelt import models
 from netsandbox.seatbelt.models import Matching
-from netsandbox.seatbelt.request import Endpoint, Request, resolved
+from netsandbox.seatbelt.places import resolved
+from netsandbox.seatbelt.request import Endpoint, Request
 
 LITERAL, SUBPATH, PREFIX, REGEX, ANCESTORS = "literal", "subpath", "prefix", "regex", "path-ancestors"
 LOCAL, REMOTE = "local", "remote"

@@ -14,8 +14,8 @@ from netsandbox.seatbelt.coverage import disjoint
 from netsandbox.seatbelt.filters import LITERAL, REGEX, All, End, Filter, Name, Path, Some, UnixEnd, plain
 from netsandbox.seatbelt.findings import ERROR, WARNING, Finding, error, warning
 from netsandbox.seatbelt.operations import DEFAULT, family
+from netsandbox.seatbelt.places import ALIASES, resolved
 from netsandbox.seatbelt.profile import DENY, Rule
-from netsandbox.seatbelt.request import ALIASED, resolved
 from netsandbox.seatbelt.values import written
 
 _LINKED = re.compile(r"\^?(/(?:tmp|var|etc))(?=/|\\/|\$|\(|\Z)")
@@ -68,7 +68,7 @@ def _path(rule: Rule, leaf: Path, texts: set[str]) -> Iterator[Finding]:
 
 def _is_link_itself(rule: Rule, leaf: Path) -> bool:
     """To look at a link, `lstat` or `readlink`, is to look at its own path."""
-    return leaf.how == LITERAL and leaf.value in ALIASED and rule.operations == ("file-read-metadata",)
+    return leaf.how == LITERAL and leaf.value in ALIASES and rule.operations == ("file-read-metadata",)
 
 
 def _inapplicable(rule: Rule, leaf: Filter) -> Iterator[Finding]:

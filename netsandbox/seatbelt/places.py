@@ -106,12 +106,12 @@ def checked(path: str, what: str) -> str:
     quoted(path, what)
     if not path.startswith("/"):
         raise UsageError(f"the {what} {path!a} is not absolute; write it from / on")
-    if path != plain(path):
-        raise UsageError(f"the {what} {path!a} is not resolved, so no rule would match it; give {plain(path)!a}")
+    if path != resolved(path):
+        raise UsageError(f"the {what} {path!a} is not resolved, so no rule would match it; give {resolved(path)!a}")
     return path
 
 
-def plain(path: str) -> str:
+def resolved(path: str) -> str:
     """Absolute, without `.`, `..`, doubled slashes and the links of every Mac; other links need the file system."""
     parts: list[str] = []
     for part in path.split("/"):

@@ -20,7 +20,7 @@ from netsandbox.seatbelt.places import (
     SETTINGS,
     below,
     home_secrets,
-    plain,
+    resolved,
     secrets,
     toolchains,
 )
@@ -139,7 +139,7 @@ class _Links:
     def one(self, path: str) -> str:
         if not path:
             return path
-        found = plain(self._realpath(path))
+        found = resolved(self._realpath(path))
         if found != path and path.startswith("/"):
             self._note(path)
         return found
@@ -149,9 +149,9 @@ class _Links:
         at = ""
         for name in path.split("/"):
             if name in ("", ".", ".."):
-                at = plain(f"{at}/{name}").rstrip("/")
+                at = resolved(f"{at}/{name}").rstrip("/")
                 continue
-            link, at = f"{at}/{name}", plain(self._realpath(f"{at}/{name}"))
+            link, at = f"{at}/{name}", resolved(self._realpath(f"{at}/{name}"))
             if link not in (at, *ALIASES):
                 self.followed.add(link)
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from netsandbox.seatbelt.operations import KNOWN
+from netsandbox.seatbelt.places import resolved
 from netsandbox.seatbelt.values import ProfileError, printable
 
-ALIASED = ("/tmp", "/var", "/etc")  # noqa: S108 (links into /private on every Mac)
 TCP, UDP = "tcp", "udp"
 
 
@@ -43,19 +43,6 @@ class Request:
             raise ProfileError(f"no operation {printable(self.operation)} can be asked; see operations.py")
         if self.path is not None:
             object.__setattr__(self, "path", resolved(self.path))
-
-
-def resolved(path: str) -> str:
-    """Without the links of every Mac, `.`, `..` and doubled slashes. Other links are the caller's to follow."""
-    parts: list[str] = []
-    for part in path.split("/"):
-        if part == "..":
-            del parts[-1:]
-        elif part not in ("", "."):
-            parts.append(part)
-    plain = "/" + "/".join(parts)
-    linked = any(plain == alias or plain.startswith(alias + "/") for alias in ALIASED)
-    return f"/private{plain}" if linked else plain
 
 
 def connect(address: str, port: int, protocol: str = TCP, *, own: bool = False) -> Request:

@@ -22,9 +22,9 @@ from netsandbox.macos.profile import SessionPorts, has_door, profile_text
 from netsandbox.macos.reservation import MacReservation
 from netsandbox.macos.true_path import true_path
 from netsandbox.policy.policy import Policy
+from netsandbox.seatbelt import places
 from netsandbox.seatbelt.evaluator import allowed_under_all, denied_under_all
 from netsandbox.seatbelt.lint import lint
-from netsandbox.seatbelt.places import plain
 from netsandbox.seatbelt.profile import load
 from netsandbox.seatbelt.request import Endpoint, Request
 from netsandbox.settings import RunSettings
@@ -65,7 +65,7 @@ def outbound(protocol: str, address: str, port: int) -> Request:
 
 
 def resolved(path: Path) -> str:
-    return plain(os.path.realpath(path))
+    return places.resolved(os.path.realpath(path))
 
 
 def test_the_doors_are_those_that_listen(held: MacReservation) -> None:

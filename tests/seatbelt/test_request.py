@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from netsandbox.seatbelt.request import Request, bind, connect, connect_unix, file, listen, lookup, resolved
+from netsandbox.seatbelt.request import Request, bind, connect, connect_unix, file, listen, lookup
 from netsandbox.seatbelt.values import ProfileError
 
 
@@ -25,14 +23,7 @@ from netsandbox.seatbelt.values import ProfileError
     ],
 )
 def test_links_of_every_mac_and_dots_are_resolved(path: str, true: str) -> None:
-    assert resolved(path) == true
     assert file("file-read-data", path).path == true
-
-
-@given(st.lists(st.sampled_from(["tmp", "var", "etc", "..", ".", "", "a", "private"]), max_size=8).map("/".join))
-def test_resolving_twice_is_resolving_once(path: str) -> None:
-    assert resolved(resolved(path)) == resolved(path)
-    assert resolved(path).startswith("/")
 
 
 @pytest.mark.parametrize("operation", ["file-execute", "default", "", "FILE*"])
