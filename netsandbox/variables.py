@@ -13,7 +13,7 @@ from netsandbox.record import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 SECRETS = (
     *("*_KEY", "*_KEY_ID", "*_TOKEN", "*_TOKEN_*", "*_SECRET*", "*_PASSWORD*", "*_PASSWD", "*_PASSPHRASE", "*_PASS"),
@@ -55,12 +55,12 @@ class Patterns:
         return name in self._names
 
     def fits(self, name: bytes) -> bool:
-        return (
-            name.startswith(self._prefixes)
-            or name.endswith(self._suffixes)
-            or any(part in name for part in self._infixes)
-            or any(_fits(parts, name) for parts in self._others)
-        )
+        if name.startswith(self._prefixes) or name.endswith(self._suffixes):
+            return True
+        for part in self._infixes:
+            if part in name:
+                return True
+        return any(_fits(parts, name) for parts in self._others) if self._others else False
 
 
 @record
@@ -77,23 +77,24 @@ DEFAULTS = Layer(denied=(*SECRETS, *LOADERS))
 class VariableRules:
     """*layers* from the lowest to the highest, above the defaults."""
 
-    __slots__ = ("_layers",)
+    __slots__ = ("_tests",)
 
     def __init__(self, layers: Iterable[Layer] = ()) -> None:
-        said = (DEFAULTS, *layers)
-        self._layers = [(Patterns(layer.passed), Patterns(layer.denied)) for layer in reversed(said)]
+        self._tests: list[tuple[Callable[[bytes], bool], bool]] = []
+        for layer in reversed((DEFAULTS, *layers)):
+            said = [
+                (Patterns(patterns), passes)
+                for patterns, passes in ((layer.denied, False), (layer.passed, True))
+                if patterns
+            ]
+            self._tests += [(patterns.names, passes) for patterns, passes in said]
+            self._tests += [(patterns.fits, passes) for patterns, passes in said]
 
     def passes(self, name: bytes) -> bool:
         name = name.upper()
-        for passed, denied in self._layers:
-            if denied.names(name):
-                return False
-            if passed.names(name):
-                return True
-            if denied.fits(name):
-                return False
-            if passed.fits(name):
-                return True
+        for applies, passes in self._tests:
+            if applies(name):
+                return passes
         return True
 
     def split(self, outer: Mapping[bytes, bytes]) -> tuple[dict[bytes, bytes], list[bytes]]:

@@ -19,24 +19,24 @@ RAW_MAJORS = (21, 162)  # character devices of disks: sg(4), raw(8)
 
 def disks(folder: str = DEVICES) -> Iterator[str]:
     """Those in *folder* and in its folders; a link leads to one of them."""
-    for name in _names(folder):
-        path = os.path.join(folder, name)
+    for entry in _entries(folder):
         try:
-            seen = os.lstat(path)
+            seen = entry.stat(follow_symlinks=False)
         except OSError:  # it was taken out
             continue
-        if stat.S_ISDIR(seen.st_mode) and not (folder == DEVICES and name in PASSED_OVER):
-            yield from disks(path)
+        if stat.S_ISDIR(seen.st_mode) and not (folder == DEVICES and entry.name in PASSED_OVER):
+            yield from disks(entry.path)
         elif is_disk(seen.st_mode, seen.st_rdev):
-            yield path
+            yield entry.path
 
 
 def is_disk(mode: int, device: int) -> bool:
     return stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and os.major(device) in RAW_MAJORS)
 
 
-def _names(folder: str) -> list[str]:
+def _entries(folder: str) -> list[os.DirEntry[str]]:
     try:
-        return sorted(os.listdir(folder))
+        with os.scandir(folder) as entries:
+            return sorted(entries, key=lambda entry: entry.name)
     except OSError:
         return []
