@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.rig.browser import Browser, started
+from tests.rig.localhost import eventually
 
 pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.ordinary_user]
 
@@ -42,9 +43,14 @@ def shop(netsandbox: Any, name: str) -> Any:
     return running
 
 
-def urls(netsandbox: Any) -> dict[str, str]:
-    listed = json.loads(netsandbox("ports", "--json").stdout)
-    return {entry["name"]: entry["url"] for entry in listed}
+def urls(netsandbox: Any, *names: str) -> dict[str, str]:
+    """Where the sessions of these names serve, once each of them has told."""
+
+    def listed() -> dict[str, str]:
+        found = {entry["name"]: entry["url"] for entry in json.loads(netsandbox("ports", "--json").stdout)}
+        return found if found.keys() >= set(names) else {}
+
+    return dict(eventually(listed))
 
 
 def test_two_sessions_on_one_port_are_two_sites_in_a_browser(netsandbox: Any, browser: Browser) -> None:
@@ -52,7 +58,7 @@ def test_two_sessions_on_one_port_are_two_sites_in_a_browser(netsandbox: Any, br
     names = ("red", "blue")
     for name in names:
         shop(netsandbox, name)
-    found = urls(netsandbox)
+    found = urls(netsandbox, *names)
     assert {urlsplit(url).hostname for url in found.values()} == {f"{name}.localhost" for name in names}
     tabs = {name: browser.open(found[name]) for name in names}
     for name, tab in tabs.items():
@@ -70,7 +76,7 @@ def test_a_page_cannot_read_another_session(netsandbox: Any, browser: Browser) -
     """Two names are two origins: what red's page fetches of blue it may not see, and no cookie of blue goes along."""
     for name in ("red", "blue"):
         shop(netsandbox, name)
-    found = urls(netsandbox)
+    found = urls(netsandbox, "red", "blue")
     tab = browser.open(found["red"])
     tab.wait_for("window.ready")
     fetch = "fetch('%s', {credentials: 'include'}).then(answer => answer.text(), () => 'kept from us')"
@@ -83,7 +89,7 @@ def test_a_name_that_was_rebound_reaches_nothing(netsandbox: Any) -> None:
     """A foreign name that leads to loopback carries itself in Host: no session answers to it, nor to another's name."""
     for name in ("red", "blue"):
         shop(netsandbox, name)
-    found = urls(netsandbox)
+    found = urls(netsandbox, "red", "blue")
     port = urlsplit(found["red"]).port
     assert port is not None
     foreign = ["evil.test", "localhost", f"127.0.0.1:{port}", "blue.localhost", "red.localhost.evil.test", "[::1]"]

@@ -129,7 +129,7 @@ class SecureShell:
     def client(self) -> list[str]:
         """The client's words but for port and host; the host's key is learnt on the first visit."""
         known = f"UserKnownHostsFile={self.folder}/known"
-        settings = ("BatchMode=yes", "StrictHostKeyChecking=accept-new", known, "ConnectTimeout=10", "LogLevel=ERROR")
+        settings = ("BatchMode=yes", "StrictHostKeyChecking=accept-new", known, "ConnectTimeout=60", "LogLevel=ERROR")
         words = [word for setting in settings for word in ("-o", setting)]
         return [need("ssh", "openssh-client"), "-F", "none", "-i", str(self.key), *words]
 
@@ -146,7 +146,7 @@ class SecureShell:
         return path
 
     def _await(self) -> None:
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline and self.process.poll() is None:
             with socket.socket() as attempt:
                 if attempt.connect_ex(("127.0.0.1", self.port)) == 0:

@@ -248,7 +248,7 @@ sys.stdin.read()
 
 def wait_for_few_descriptors(pid: int) -> int:
     """The supervisor's open descriptors once its flows have ended."""
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + 60
     while (count := len(os.listdir(f"/proc/{pid}/fd"))) >= 40 and time.monotonic() < deadline:
         time.sleep(0.2)
     return count

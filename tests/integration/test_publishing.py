@@ -52,7 +52,7 @@ def test_ten_sessions_have_the_same_port_and_each_is_opened_by_its_url(netsandbo
         assert host == f"{name}.localhost:{port}"
         assert clients.ask_http("127.0.0.1", port, host)["page"] == f"page {name}"
         assert clients.ask_http("::1", port, host)["page"] == f"page {name}"
-    curl = [need("curl", "curl"), "-sSf", "--noproxy", "*", "--max-time", "10"]
+    curl = [need("curl", "curl"), "-sSf", "--noproxy", "*", "--max-time", "60"]
     urls = [entry["url"] for entry in entries.values()]
     done = subprocess.run([*curl, *urls], capture_output=True, text=True, check=True)  # resolves *.localhost itself
     assert done.stdout == "".join(f"page {name}" for name in entries)
@@ -191,12 +191,12 @@ def test_a_great_deal_both_ways_at_once(shared: Inside) -> None:
 
     def there_and_back(number: int) -> bool:
         host, address = (by_name[0], ("127.0.0.1", by_name[1])) if number % 2 else ("x", by_port)
-        with socket.create_connection(address, 20) as sock, ThreadPoolExecutor(1) as pool:
+        with socket.create_connection(address, 60) as sock, ThreadPoolExecutor(1) as pool:
             sock.sendall(f"POST /echo HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
             reading = pool.submit(lambda: b"".join(iter(lambda: sock.recv(65536), b"")))
             sock.sendall(data)
             sock.shutdown(socket.SHUT_WR)
-            return reading.result(20) == data
+            return reading.result(60) == data
 
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(there_and_back, range(8))) == [True] * 8

@@ -12,7 +12,7 @@ import socket
 import subprocess
 from typing import Any
 
-TIMEOUT = 10
+TIMEOUT = 30
 Answer = dict[str, Any]
 
 
