@@ -83,6 +83,9 @@ def _play(line: CommandLine, strategy: str, engine: str, bench: Any, canaries: C
     session = Inside(line, options, folder / "conductor.py", "wanted.json")
     heard = session.hear(90)
     base, count = (session.status()["window"][key] for key in ("base", "count"))
+    for found in heard["servers"].values():
+        if found["status"] is None and "answer" in found:
+            session.published(found["port"])
     listed = {entry["port"]: entry for entry in session.ports()}
     by_name = {server.name: server for server in servers}
     return Scene(strategy, engine, session, by_name, heard, listed, range(base, base + count), canary)
