@@ -57,6 +57,12 @@ def home() -> str:
         raise NetsandboxError("no home directory is known; set HOME or XDG_STATE_HOME") from None
 
 
+def short(path: str) -> str:
+    """*path* with `~` for the user's home."""
+    own = home().rstrip("/")
+    return f"~{path[len(own) :]}" if own and f"{path}/".startswith(f"{own}/") else path
+
+
 def new_session_id() -> str:
     now = time.time_ns() // 1_000_000
     return f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime(now // 1000))}{now % 1000:03d}-{os.urandom(8).hex()}"

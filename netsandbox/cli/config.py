@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from netsandbox.audit.tame import one_line
 from netsandbox.cli.help import print_help
 from netsandbox.cli.options import FILES, FLAG, VALUE, Option, parse
 from netsandbox.cli.output import put
@@ -66,19 +67,20 @@ def main(arguments: list[str]) -> int:
         return 0
     if words:
         read_layer(words[0])
-        put(f"{words[0]}: can be used")
+        put(f"{one_line(words[0])}: can be used")
         return 0
     layers = effective_layers(user_files(), project_files(), parsed.values.get("config"))
     if verb == "validate":
-        put("\n".join(f"{layer.path}: can be used" for layer in layers) or "there is no configuration")
+        put("\n".join(f"{one_line(layer.path)}: can be used" for layer in layers) or "there is no configuration")
         return 0
     stack = stacked(layers, Wanted())
     merged, profiles = merge(stack.layers), [(each.profile.name, each.why) for each in stack.used]
     if "json" in parsed.flags:
-        told = [{"name": name, "why": why} for name, why in profiles]
-        put(json.dumps({**as_json(merged, stack.untrusted), "profiles": told}, indent=2))
+        named = [{"name": name, "why": why} for name, why in profiles]
+        put(json.dumps({**as_json(merged, stack.untrusted), "profiles": named}, indent=2))
     else:
-        put("\n".join([*(f"# profile {name}: {why}" for name, why in profiles), *lines(merged, stack.untrusted)]))
+        told = [one_line(f"# profile {name}: {why}") for name, why in profiles]
+        put("\n".join([*told, *lines(merged, stack.untrusted)]))
     return 0
 
 
@@ -96,7 +98,7 @@ def lines(merged: Merged, untrusted: Iterable[tuple[str, str]] = ()) -> list[str
         shown.append(f"# ignored until you run `netsandbox trust`: {table}.{name}  # {value.origin}")
     for name, origin in untrusted:
         shown.append(f"# ignored until you run `netsandbox trust {origin.rpartition(':')[0]}`: {name}  # {origin}")
-    return shown or ["# no file says anything; the defaults hold: nothing leaves"]
+    return [*map(one_line, shown)] or ["# no file says anything; the defaults hold: nothing leaves"]
 
 
 def _written(name: str, is_list: bool, said: Said) -> list[str]:  # noqa: FBT001 (a kind)

@@ -6,7 +6,7 @@ import os
 import sys
 
 from netsandbox.audit.places import home
-from netsandbox.audit.tame import safe
+from netsandbox.audit.tame import one_line
 from netsandbox.cli.output import put
 from netsandbox.configuration.document import read
 from netsandbox.configuration.effective import effective_layers
@@ -36,7 +36,7 @@ def act(verb: str, words: list[str]) -> int:
     if file is None:
         raise UsageError("the working folder does not exist any more; change to one that does")
     if verb == "list-paths":
-        put("\n".join(_listed(here, file)))
+        put("\n".join(map(one_line, _listed(here, file))))
         return 0
     if verb == "edit":
         return _edit(file, here)
@@ -112,7 +112,7 @@ def _edit(file: str, here: str) -> int:
 def _content(file: str, here: str) -> bytes:
     if os.path.lexists(file):
         return read(file, regular=True)
-    return f"# What sessions in {printable(here)[1:-1]} may write besides it, one path a line.\n".encode()
+    return f"# What sessions in {one_line(here)} may write besides it, one path a line.\n".encode()
 
 
 def _write(file: str, data: bytes) -> None:
@@ -142,4 +142,4 @@ def _listed(here: str, file: str) -> list[str]:
 
 def _paths(layer: Layer | None) -> list[str]:
     said = layer.values.get(WRITES) if layer is not None else None
-    return [f"  {safe(item)}" for item, _ in said.items] if said is not None and said.items else ["  (none)"]
+    return [f"  {item}" for item, _ in said.items] if said is not None and said.items else ["  (none)"]

@@ -10,7 +10,7 @@ import os
 
 from netsandbox.api import inherited
 from netsandbox.audit.places import log_path, sessions_dir, state_home
-from netsandbox.audit.tame import safe
+from netsandbox.audit.tame import one_line, safe
 from netsandbox.cli.policy_options import withheld_names
 from netsandbox.cli.policy_text import labelled, policy_lines
 from netsandbox.configuration.places import config_folders
@@ -123,7 +123,7 @@ def plan_lines(planned: Planned, policy: Policy, settings: RunSettings) -> list[
         *labelled("log", [safe(planned.log)]),
         "",
         "# The policy:",
-        *policy_lines(policy, settings, planned.withheld),
+        *map(one_line, policy_lines(policy, settings, planned.withheld)),
     ]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 
+from netsandbox.audit.tame import one_line
 from netsandbox.cli.help import print_help
 from netsandbox.cli.localhost_options import LOCALHOST_OPTIONS
 from netsandbox.cli.options import DOMAINS, FLAG, VALUE, Option, parse
@@ -85,7 +86,7 @@ def main(arguments: list[str]) -> int:
     if as_json:
         put(json.dumps(whole_json(parsed, file, policy, settings), indent=2))
     else:
-        put("\n".join(whole_lines(parsed, file, policy, settings)))
+        put("\n".join(map(one_line, whole_lines(parsed, file, policy, settings))))
     return 0
 
 
@@ -109,7 +110,8 @@ def _answer(policy: Policy, word: str, ask: int | None, *, as_json: bool) -> int
         notes += _asking(policy, host, explained, ask)
         put(json.dumps(target_json(host, port, explained, notes, allowed=allowed), indent=2))
     else:
-        put("\n".join([host.bracketed, *verdict_lines(explained), *(f"  note: {note}" for note in notes)]))
+        shown = [host.bracketed, *verdict_lines(explained), *(f"  note: {note}" for note in notes)]
+        put("\n".join(map(one_line, shown)))
     return 0 if allowed else 1
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import sys
 
-from netsandbox.audit.places import home
+from netsandbox.audit.places import home, short
 from netsandbox.errors import UsageError
-from netsandbox.file_rules import FileRules, Place, is_lifted, is_within, path_rule
+from netsandbox.file_rules import FileRules, Place, is_lifted, path_rule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,6 +85,6 @@ def _missing(rules: list[PathRule]) -> list[str]:
 
 def shown(path: str) -> str:
     """*path* for a terminal: `~` for the home, nothing that the terminal would obey."""
-    own = home()
-    short = f"~{path[len(own) :]}" if is_within(path, own) else path
-    return ascii(short)[1:-1]
+    from netsandbox.audit.tame import one_line
+
+    return one_line(short(path))

@@ -1,9 +1,11 @@
-"""Lines about what a project's files would open and nobody has said yes to. Pure."""
+"""Lines about what a project's files would open and nobody has said yes to."""
 
 from __future__ import annotations
 
 import os
 
+from netsandbox.audit.places import short
+from netsandbox.audit.tame import one_line
 from netsandbox.configuration.places import PROJECT_FILES
 
 TYPE_CHECKING = False
@@ -20,6 +22,6 @@ def ignored_lines(ignored: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def _line(file: str, names: list[str]) -> str:
-    shown = ascii(file)[1:-1]
+    shown = one_line(short(file))
     word = "" if any(os.path.abspath(file).endswith(f"/{name}") for name in PROJECT_FILES) else f" {shown}"
     return f"{shown} would open {', '.join(names)}; ignored until you run `netsandbox trust{word}`"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from netsandbox.audit.tame import one_line
 from netsandbox.cli.help import print_help
 from netsandbox.cli.options import FLAG, Option, parse
 from netsandbox.cli.output import put
@@ -30,7 +31,7 @@ Next: read it, then `netsandbox trust` lets it count; it asks again whenever the
 TEXT = """\
 # What programs of this project may reach when they run under `netsandbox run`.
 # It may close anything at once; what it opens counts after `netsandbox trust`.
-# Every key: docs/configuration.md. `netsandbox config validate` checks the file.
+# `man netsandbox` has every key. `netsandbox config validate` checks the file.
 
 [sandbox]
 {profiles}
@@ -77,7 +78,7 @@ def main(arguments: list[str]) -> int:
         project.write(text)
     finally:
         project.close()
-    put(NEXT.format(path=project.path))
+    put(NEXT.format(path=one_line(project.path)))
     return 0
 
 

@@ -15,7 +15,7 @@ from difflib import unified_diff
 from netsandbox.api import Sandbox
 from netsandbox.audit.reader import read_records
 from netsandbox.audit.table import GREEN, RED, paint
-from netsandbox.audit.tame import safe
+from netsandbox.audit.tame import one_line, safe
 from netsandbox.cli import run
 from netsandbox.cli.help import print_help
 from netsandbox.cli.options import FLAG, PROFILES, Option, parse
@@ -173,7 +173,7 @@ def _agreed() -> bool:
 
 
 def _say(text: str) -> None:
-    print(f"netsandbox: {text}", file=sys.stderr)
+    print(f"netsandbox: {one_line(text)}", file=sys.stderr)
 
 
 def _show(text: str) -> None:

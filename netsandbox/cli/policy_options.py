@@ -253,8 +253,10 @@ def _switches(parsed: Parsed, file: Settings | None) -> tuple[str, ...]:
 
 def withheld_names(settings: RunSettings) -> list[str]:
     """The variables that are here and that the command would not get."""
+    from netsandbox.audit.tame import safe
+
     _, names = VariableRules(settings.variables).split(os.environb)
-    return [ascii(os.fsdecode(name))[1:-1] for name in names]
+    return [safe(os.fsdecode(name)) for name in names]
 
 
 def _name(parsed: Parsed, file: Settings | None) -> str | None:

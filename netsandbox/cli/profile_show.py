@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 
+from netsandbox.audit.tame import one_line
 from netsandbox.cli.config import as_json, lines
 from netsandbox.cli.output import put
 from netsandbox.columns import columns
@@ -51,13 +52,8 @@ def show_list(*, for_programs: bool) -> int:
 
 def table(rows: Sequence[Row]) -> list[str]:
     """One line a profile, in columns."""
-    cells = [(row.name, row.owner, row.here or "-", printable_line(row.about)) for row in rows]
+    cells = [(row.name, row.owner, row.here or "-", one_line(row.about)) for row in rows]
     return columns([("NAME", "FROM", "DETECTED BY", "ABOUT"), *cells])
-
-
-def printable_line(text: str) -> str:
-    """Whoever wrote a project's profile writes no commands to the terminal."""
-    return text if text.isprintable() else ascii(text)[1:-1]
 
 
 def show_one(name: str, *, for_programs: bool) -> int:
@@ -75,12 +71,12 @@ def show_one(name: str, *, for_programs: bool) -> int:
 
 def _text(used: Used, stack: Stack) -> list[str]:
     profile, here = used.profile, _found_here().get(used.profile.name)
-    shown = [f"# {profile.name}: {printable_line(profile.about)}", f"# {used.owner}: {ascii(profile.path)[1:-1]}"]
+    shown = [f"# {profile.name}: {one_line(profile.about)}", f"# {used.owner}: {one_line(profile.path)}"]
     if profile.detect:
         shown.append(f"# detected by {', '.join(profile.detect)}" + (f"; {here} is here" if here else ""))
     if profile.registries:
         shown.append(f"# registries of {', '.join(profile.registries)}, asked for in this folder")
-    shown += [f"# note: {printable_line(note)}" for note in stack.notes]
+    shown += [f"# note: {one_line(note)}" for note in stack.notes]
     merged = merge(stack.layers)
     return (
         [*shown, "", *lines(merged, stack.untrusted)] if merged.values or merged.ignored or stack.untrusted else shown

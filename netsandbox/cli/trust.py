@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from netsandbox.audit.tame import safe
+from netsandbox.audit.places import short
+from netsandbox.audit.tame import one_line
 from netsandbox.cli.help import print_help
 from netsandbox.cli.options import FILES, FLAG, Option, parse
 from netsandbox.cli.output import put
@@ -14,7 +15,6 @@ from netsandbox.configuration.merging import merge
 from netsandbox.configuration.places import project_files
 from netsandbox.configuration.trust import distrust, is_trusted, trust, trusted_paths
 from netsandbox.errors import UsageError
-from netsandbox.policy.names import printable
 from netsandbox.profiles.profile import profile_of
 from netsandbox.profiles.project_word import asked_by, is_configuration, is_of_profiles, is_of_tools, registries_of
 from netsandbox.stamp import stamp
@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> int:
     if "help" in parsed.flags:
         return print_help(USAGE, OPTIONS)
     if "list" in parsed.flags:
-        put("\n".join(printable(path)[1:-1] for path in trusted_paths()) or "no file is trusted")
+        put("\n".join(map(_shown, trusted_paths())) or "no file is trusted")
         return 0
     if parsed.command is not None or len(parsed.words) > 1:
         raise UsageError("trust takes one file; write `netsandbox trust FILE`")
@@ -61,8 +61,13 @@ def main(arguments: list[str]) -> int:
 
 def _forget(path: str) -> int:
     known = distrust(path)
-    put(f"{safe(path)} is trusted no longer" if known else f"{safe(path)} was not trusted")
+    put(f"{_shown(path)} is trusted no longer" if known else f"{_shown(path)} was not trusted")
     return 0 if known else 1
+
+
+def _shown(text: str) -> str:
+    """A path, or a line that begins with one."""
+    return one_line(short(text))
 
 
 def _decide(path: str, *, asking: bool) -> int:
@@ -70,19 +75,19 @@ def _decide(path: str, *, asking: bool) -> int:
     then = stamp(path, {})
     data = read(path, regular=True)
     if is_trusted(path, data):
-        put(f"{safe(path)} is trusted already")
+        put(f"{_shown(path)} is trusted already")
         return 0
     opened = list(_opened(path, data))
     if stamp(path, {}) != then:
         raise UsageError(f"{path} changed while it was looked at, so it is not trusted; end what writes it")
     if not opened:
-        put(f"{safe(path)} opens nothing, so it needs no trust")
+        put(f"{_shown(path)} opens nothing, so it needs no trust")
         return 0
-    put("\n".join(map(safe, opened)))
+    put("\n".join(map(_shown, opened)))
     if asking and not _agreed():
         return 1
     trust(path, data)
-    put(f"{safe(path)} is trusted as it is now")
+    put(f"{_shown(path)} is trusted as it is now")
     return 0
 
 

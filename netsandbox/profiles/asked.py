@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 
-from netsandbox.audit.places import home
+from netsandbox.audit.places import home, short
 from netsandbox.configuration.layer import Layer, Said
 from netsandbox.configuration.trust import is_trusted
 from netsandbox.errors import UsageError
@@ -53,7 +53,7 @@ def asked(tool: str, environment: Mapping[str, str]) -> Asked:
         if each.project and not _is_trusted(each, answer, environment):
             untrusted.append((each.pattern, each.origin))
             continue
-        origin, file = f"{tool} ({_short(each.origin)})", _file(each, answer)
+        origin, file = f"{tool} ({short(each.origin)})", _file(each, answer)
         try:
             rules.append(parse_domain(each.pattern, origin))
         except UsageError as error:
@@ -122,9 +122,3 @@ def _is_trusted(registry: Registry, answer: Answer, environment: Mapping[str, st
     except OSError:
         return False
     return is_trusted(path, data) and dict(answer.consulted).get(path) == stamp(path, environment)
-
-
-def _short(origin: str) -> str:
-    """With `~` for the user's home."""
-    own = home().rstrip("/") + "/"
-    return "~/" + origin.removeprefix(own) if origin.startswith(own) else origin

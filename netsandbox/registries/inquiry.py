@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from netsandbox.audit.tame import one_line
 from netsandbox.configuration.document import read
 from netsandbox.configuration.places import trust_folder
 from netsandbox.configuration.trust import is_trusted
@@ -27,7 +28,7 @@ _PAGE_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "ssl_ce
 
 def shown(path: str) -> str:
     """*path* in one printable line; whole, since its end is what tells files apart."""
-    return path if path.isprintable() else ascii(path)
+    return one_line(path)
 
 
 @record

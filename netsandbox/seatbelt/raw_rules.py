@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from netsandbox.audit.tame import safe
 from netsandbox.errors import UsageError
 from netsandbox.seatbelt.escape import quoted
 from netsandbox.seatbelt.filter_forms import is_filter
@@ -57,7 +58,7 @@ def raw_rules(said: Iterable[tuple[str, str]], places: Mapping[str, str]) -> Raw
         for finding in findings:
             if finding.severity == ERROR:
                 raise UsageError(f"{origin}: raw, line {finding.line}: {finding.text}")
-        note = f"; Raw rules of {ascii(origin)[1:-1]}"
+        note = f"; Raw rules of {safe(origin)}"
         sockets += [note, *(each for _, each in forms if _is_about_network(each))]
         others += [note, *(each for _, each in forms if not _is_about_network(each))]
     return RawRules("\n".join(sockets), "\n".join(others))

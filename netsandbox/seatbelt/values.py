@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from netsandbox.audit.tame import one_line
+
 
 class ProfileError(Exception):
     """Something that Seatbelt would refuse, or that is not judged here: the profile counts for nothing."""
@@ -102,6 +104,5 @@ def written(value: object) -> str:
 
 
 def printable(text: str, limit: int = 80) -> str:
-    """One line of it, whatever is in it."""
-    tame = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text[: limit + 1])
-    return tame if len(text) <= limit else tame[:limit] + "…"
+    """One line of it, whatever is in it, and not too much."""
+    return one_line(text, limit)

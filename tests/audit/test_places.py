@@ -79,3 +79,15 @@ def test_sessions_are_listed_newest_first_and_strangers_ignored(state: Path) -> 
     for name in [*names, "stranger", ".hidden"]:
         (state / "netsandbox/sessions" / name).mkdir(parents=True)
     assert places.list_sessions() == names[::-1]
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [("/home/me/a", "~/a"), ("/home/me", "~"), ("/home/mean", "/home/mean"), ("a/home/me", "a/home/me"), ("", "")],
+)
+def test_the_home_is_written_shorter(monkeypatch: pytest.MonkeyPatch, path: str, shown: str) -> None:
+    for home in ("/home/me", "/home/me/"):
+        monkeypatch.setenv("HOME", home)
+        assert places.short(path) == shown
+    monkeypatch.setenv("HOME", "/")
+    assert places.short(path) == path

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netsandbox.audit.log import AuditLog
-from netsandbox.audit.places import log_path, new_session_id
+from netsandbox.audit.places import list_sessions, log_path, new_session_id
 from netsandbox.cli import explain
 from netsandbox.cli.explain_past import explain_past, last_denial, past_json, past_lines
 from netsandbox.errors import NetsandboxError, UsageError
@@ -144,6 +144,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def session(folder: Path, host: str) -> str:
     name = new_session_id()
+    while any(name < older for older in list_sessions()):  # those of one millisecond are in no order
+        name = new_session_id()
     log = AuditLog.open(log_path(name), name)
     log.write("session.start", folder=str(folder))
     log.write("egress", verdict="deny", reason="not-allowed", host=host, port=443)

@@ -165,13 +165,13 @@ def test_a_file_of_the_users_that_counts_already_needs_no_trust(
     settings = tmp_path / "home" / ".npmrc"
     settings.write_text("registry=https://mine.test/\n")
     assert command.main([str(settings)]) == 0
-    assert capsys.readouterr().out == f"{settings} opens nothing, so it needs no trust\n"
+    assert capsys.readouterr().out == "~/.npmrc opens nothing, so it needs no trust\n"
     session_state_home()
     settings.write_text("registry=https://later.test/\n")
     assert command.main(["--yes", str(settings)]) == 0
-    assert f"{settings}:1: npm fetches from later.test:443\n" in capsys.readouterr().out
+    assert "~/.npmrc:1: npm fetches from later.test:443\n" in capsys.readouterr().out
     assert command.main([str(settings)]) == 0
-    assert capsys.readouterr().out == f"{settings} is trusted already\n"
+    assert capsys.readouterr().out == "~/.npmrc is trusted already\n"
 
 
 def test_a_program_is_trusted_by_its_content(
@@ -187,7 +187,7 @@ def test_a_program_is_trusted_by_its_content(
     program.write_bytes(b"\x7fELF\xff\0")
     program.chmod(0o755)
     assert command.main(["--yes", str(program)]) == 0
-    assert f"{program}: what it calls the registry of npm\n" in capsys.readouterr().out
+    assert "~/bin/npm: what it calls the registry of npm\n" in capsys.readouterr().out
     assert is_trusted(str(program), program.read_bytes())
 
 
