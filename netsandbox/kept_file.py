@@ -19,10 +19,10 @@ def content(path: str, limit: int) -> bytes:
         os.close(descriptor)
 
 
-def replace(path: str, data: bytes) -> None:
-    """Put *data* at *path* in one step, for nobody else to read."""
+def replace(path: str, data: bytes, mode: int = 0o600) -> None:
+    """Put *data* at *path* in one step; unless *mode* says so, for nobody else to read."""
     draft = f"{path}.{os.urandom(8).hex()}"
-    descriptor = os.open(draft, _NEW, 0o600)
+    descriptor = os.open(draft, _NEW, mode)
     try:
         try:
             if os.write(descriptor, data) != len(data):

@@ -18,6 +18,8 @@ import sys
 from _frozen_importlib import BuiltinImporter, FrozenImporter
 from _frozen_importlib_external import PathFinder, spec_from_file_location
 
+from netsandbox.bundle import Bundle
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
@@ -113,6 +115,10 @@ def seal(packages: list[str]) -> None:
     if _linked_elsewhere(packages):
         load_everything()
     load_needed()
+    if isinstance(bundle := sys.meta_path[0], Bundle) and bundle.missed:
+        from netsandbox.bundling import complete
+
+        complete(bundle)
     finder = Sealed(packages)
     for name, module in list(sys.modules.items()):
         finder.adopt(name, module)

@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 
+from netsandbox.bundle import use_bundle
 from netsandbox.errors import NetsandboxError, UsageError
 
 TYPE_CHECKING = False
@@ -27,6 +28,7 @@ def main() -> NoReturn:
         del sys.path[0]  # the working directory or the script's: a command may have left modules there
     if "PYTHONPATH" in os.environ:
         sys.path[:] = without_python_path(sys.path, os.environ["PYTHONPATH"])
+    use_bundle()
     try:
         status = dispatch(sys.argv[1:])
     except NetsandboxError as error:
