@@ -105,9 +105,9 @@ def _answer(policy: Policy, word: str, ask: int | None, *, as_json: bool) -> int
     explained = explain(policy, host, port, OwnAddresses(lambda: 0.0)())
     allowed = all(each.verdict.allowed for kind, each in explained if kind == TCP)
     notes = notes_on(explained, allowed=allowed)
-    if as_json:
     if ask is not None and not allowed:
         notes += _asking(policy, host, explained, ask)
+    if as_json:
         put(json.dumps(target_json(host, port, explained, notes, allowed=allowed), indent=2))
     else:
         shown = [host.bracketed, *verdict_lines(explained), *(f"  note: {note}" for note in notes)]
@@ -177,8 +177,6 @@ def notes_on(explained: Sequence[tuple[str, Explanation]], *, allowed: bool) -> 
     return [AFTER_LOOKUP] if allowed and lookups else []
 
 
-def verdict_lines(explained: Sequence[tuple[str, Explanation]]) -> list[str]:
-    """One line for each port, folded where only the port differs; a second line for the remedy."""
 def _asking(policy: Policy, host: Host, explained: Sequence[tuple[str, Explanation]], ask: int) -> list[str]:
     from netsandbox.approvals.askable import is_askable
 
@@ -187,6 +185,8 @@ def _asking(policy: Policy, host: Host, explained: Sequence[tuple[str, Explanati
     return [f"a session asks you first and waits {ask} s: `netsandbox pending` (docs/approvals.md)"] if asked else []
 
 
+def verdict_lines(explained: Sequence[tuple[str, Explanation]]) -> list[str]:
+    """One line for each port, folded where only the port differs; a second line for the remedy."""
     folded: dict[tuple[str, bool, str], list[Explanation]] = {}
     for kind, each in explained:
         folded.setdefault((kind, each.verdict.allowed, each.because), []).append(each)
