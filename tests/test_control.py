@@ -301,6 +301,35 @@ def test_without_descriptors_it_waits_and_recovers(session: LiveSession, monkeyp
     assert session.errors == []
 
 
+def test_what_is_not_in_the_table_is_heard_with_who_said_it(session: LiveSession) -> None:
+    session.says = b'{"ok":true}\n'
+    assert ask(session.path, b"anything\n") == b'{"ok":true}\n'
+    assert session.heard == [(b"anything", os.getpid(), os.geteuid())]
+    assert ask(session.path, b"anything\nmore") == UNKNOWN  # one line, and nothing behind it
+    assert ask(session.path, STATUS) != UNKNOWN
+    assert len(session.heard) == 1
+
+
+def test_where_nobody_hears_it_is_unknown(state: Path) -> None:
+    live = LiveSession()
+    live.control.hear = None
+    try:
+        assert ask(live.path, b'{"op":"approve","id":1,"scope":"session","ttl":0}\n') == UNKNOWN
+        assert live.heard == []
+    finally:
+        live.end()
+
+
+def test_hearing_that_fails_is_an_error_told_to_both_sides(session: LiveSession) -> None:
+    def broken(line: bytes, pid: int, uid: int) -> bytes:
+        raise RuntimeError("broken")
+
+    session.control.hear = broken
+    assert ask(session.path, b"anything\n") == b'{"error":"internal"}\n'
+    session.end()
+    assert [str(error) for error in session.errors] == ["broken"]
+
+
 def test_an_answer_says_its_version_whatever_the_session_says(session: LiveSession) -> None:
     session.status = {"name": "shop"}
     assert json.loads(ask(session.path, STATUS)) == {"v": VERSION, "name": "shop"}

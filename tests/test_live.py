@@ -16,7 +16,7 @@ import pytest
 from netsandbox import live
 from netsandbox.audit.places import new_session_id, session_dir, sessions_dir
 from netsandbox.errors import NetsandboxError, UsageError
-from netsandbox.live import find, live_sessions, pid_of, stop_sessions, survey
+from netsandbox.live import find, live_sessions, pid_of, put_to, stop_sessions, survey
 from tests.rig.live import LiveSession, killed_session, sessions, status_of
 
 STRANGER = 65534
@@ -285,3 +285,12 @@ def test_stopping_what_has_ended_is_done_already() -> None:
 def test_one_that_hangs_up_without_ending_is_not_taken_for_ended() -> None:
     with impostor(b'{"ok":true}\n') as strange:
         assert stop_sessions([strange], 0.3) == [strange]
+
+
+def test_one_session_is_told_something_and_its_answer_read() -> None:
+    with sessions({"name": "one"}, {"name": "two"}) as (one, two):
+        one.says = b"heard\n"
+        assert put_to(one.id, b"word") == b"heard\n"
+        assert [line for line, _, _ in one.heard] == [b"word"]
+        assert two.heard == []
+    assert put_to(one.id, b"word") == b""

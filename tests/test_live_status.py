@@ -22,7 +22,7 @@ from netsandbox.live_status import read_status
 from netsandbox.localhost.settings import LocalhostSettings
 from netsandbox.session import Session
 from netsandbox.settings import RunSettings
-from tests.rig.live import port, status_of
+from tests.rig.live import port, question, status_of
 
 ID = new_session_id()
 JSON = st.recursive(
@@ -135,3 +135,33 @@ def test_whatever_is_answered_can_be_printed(changes: dict[str, object], extra: 
     lines += columns([PORTS_TITLES, *port_rows(entries)])
     assert all(text.isascii() and text.isprintable() for text in lines)
     json.dumps([status, entries], allow_nan=False)
+
+
+def test_questions_are_taken_whole_or_left_out() -> None:
+    whole = question()
+    bad = [
+        {**whole, "id": "1"},
+        {**whole, "id": -1},
+        {**whole, "host": None},
+        {**whole, "port": 0},
+        {**whole, "until": None},
+        "text",
+        None,
+    ]
+    status = read_status(line(pending=[*bad, whole, {**whole, "pid": "x", "exe": 7, "waiting": -1}]), ID)
+    assert status is not None
+    assert status["pending"] == [whole, {**whole, "pid": None, "exe": None, "waiting": None}]
+
+
+@given(JSON)
+def test_whatever_stands_for_questions_is_a_list_of_them(said: object) -> None:
+    status = read_status(json.dumps({**status_of(ID), "pending": said}).encode(), ID)
+    assert status is None or all(set(question()) == set(each) for each in status["pending"])
+
+
+def test_a_session_of_another_version_has_no_questions() -> None:
+    said = status_of(ID)
+    del said["pending"]
+    status = read_status(json.dumps(said).encode(), ID)
+    assert status is not None
+    assert status["pending"] == []

@@ -100,6 +100,7 @@ def test_modules_planted_by_the_command_never_run_outside(netsandbox: Any) -> No
 BUSY = """
 import os, socket, time
 for attempt in (lambda: socket.create_server(("127.0.0.1", 0)), lambda: socket.getaddrinfo("x.example", 80),
+                lambda: socket.create_connection(("x.example", 80), 9).recv(1),
                 lambda: socket.create_connection(("127.0.0.1", 5999), 1), lambda: socket.socket(socket.AF_PACKET),
                 lambda: socket.socket(socket.AF_UNIX).connect(os.environ["CANARY"])):
     try: attempt()
@@ -118,6 +119,7 @@ time.sleep(0.5)
         ({"connect_host": (5999,)}, {}),
         ({}, {"allow_unix_sockets": ("/run/canary.sock",)}),
         ({}, {"allow_domains": ("allowed.example",), "allow_query_types": ("TXT",)}),
+        ({}, {"mode": "filtered"}),
     ],
     ids=str,
 )
@@ -137,7 +139,8 @@ def test_once_the_command_runs_nothing_of_ours_is_imported(
             before = set(sys.modules)
             go(self)
         launch.Helper.go = watched
-        settings = RunSettings(localhost=LocalhostSettings(**{localhost!r}))
+        ask = 1 if {policy!r}.get("mode") == "filtered" else None
+        settings = RunSettings(localhost=LocalhostSettings(**{localhost!r}), ask=ask)
         Sandbox(Policy(**{policy!r}), settings).run([sys.executable, "-c", {BUSY!r}])
         print(sorted(set(sys.modules) - before))
     """

@@ -8,7 +8,7 @@ from netsandbox.audit.tame import safe
 from netsandbox.cli.explain import read_target
 from netsandbox.cli.live_table import pending_entries
 from netsandbox.errors import HostError, NetsandboxError, UsageError
-from netsandbox.live import find, live_sessions, nothing_runs, put_to
+from netsandbox.live import find, nothing_runs, put_to, survey
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     from netsandbox.live_status import Status
 
 LISTED = 20
+PATIENCE = 5.0  # with a busy session: somebody waits for this answer
 
 
 def chosen(words: list[str], session: str | None) -> list[Status]:
     """The question that each of *words* means; an error unless each means exactly one."""
-    sessions = live_sessions()
+    sessions = survey(PATIENCE).sessions
     if not sessions:
         raise UsageError(nothing_runs())
     entries = pending_entries(sessions if session is None else [find(session, sessions)])
@@ -53,7 +54,7 @@ def where(entry: Status) -> str:
 
 def bring(entry: Status, reply: Reply) -> None:
     """An error where it had no effect."""
-    said = put_to(entry["session"], replies.written(reply))
+    said = put_to(entry["session"], replies.written(reply), PATIENCE)
     if said == replies.DONE:
         return
     about = f"{where(entry)} of {safe(entry['name'])}"

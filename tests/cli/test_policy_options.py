@@ -114,6 +114,8 @@ def test_the_same_mode_twice_is_no_contradiction(words: list[str]) -> None:
         '[network]\nallow_addresses = ["192.0.2.7"]\n',
         '[network]\ndeny_domains = ["example.com"]\n',
         '[network]\nmode = "offline"\nallow_domains = ["example.com"]\n',
+        "[approvals]\nask = true\n",
+        '[approvals]\nask = true\n[network]\nmode = "offline"\n',
     ],
 )
 @pytest.mark.parametrize(
@@ -128,15 +130,73 @@ def test_the_same_mode_twice_is_no_contradiction(words: list[str]) -> None:
         ["--deny-domain", "example.com"],
         ["--online", "--allow-domain", "example.com"],
         ["--profile", "online"],
+        ["--allow-domain", "example.com", "--ask"],
     ],
 )
 def test_the_mode_that_the_command_is_told_is_that_of_the_policy(project: Path, words: list[str], text: str) -> None:
     said = project / "said.toml"
     said.write_text(text or "[session]\nname = 'x'\n")
-    for given in (words, [*words, "--config", str(said)]):
+    online = "--ask" in words and '"online"' in text  # which is an error, as below
+    for given in (words,) if online else (words, [*words, "--config", str(said)]):
         parsed = parse(["--no-config", *given], run.OPTIONS, "netsandbox run")
         file = read_config(parsed)
         assert mode_of(parsed, file) == settings_of(parsed, file).mode == policy_of(parsed, file).mode
+
+
+def asked(project: Path, words: list[str], text: str) -> tuple[int | None, str, list[str]]:
+    """For how long is asked, the mode, and the rules that count."""
+    said = project / "said.toml"
+    said.write_text(text)
+    parsed = parse(["--no-config", "--config", str(said), *words], run.OPTIONS, "netsandbox run")
+    file = read_config(parsed)
+    settings, policy = settings_of(parsed, file), policy_of(parsed, file)
+    assert settings.mode == policy.mode
+    return settings.ask, policy.mode, [rule.text for rule in (*policy.allow_domains, *policy.allow_addresses)]
+
+
+RULES = "[network]\nallow_domains = ['a.test']\nallow_addresses = ['192.0.2.7']\n"
+ASK = "[approvals]\nask = true\nwait = 5\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "text", "outcome"),
+    [
+        ([], RULES, (None, "filtered", ["a.test", "192.0.2.7"])),
+        (["--ask"], RULES, (60, "filtered", ["a.test", "192.0.2.7"])),
+        (["--ask"], "[session]\nname = 'x'\n", (60, "filtered", [])),
+        (["--ask", "--ask-wait", "7"], ASK, (7, "filtered", [])),
+        (["--ask-wait", "7"], ASK, (7, "filtered", [])),
+        ([], ASK, (5, "filtered", [])),
+        ([], ASK + RULES, (5, "filtered", ["a.test", "192.0.2.7"])),
+        # A closed mode: --ask asks about everything, whatever rules there are; a file's word does not open it.
+        (["--ask", "--offline"], RULES, (60, "filtered", [])),
+        (["--ask", "-p", "localhost"], RULES, (60, "filtered", [])),
+        (["--ask"], RULES + "mode = 'offline'\n", (60, "filtered", [])),
+        (["--offline"], ASK, (None, "offline", [])),
+        ([], ASK + "[network]\nmode = 'offline'\n", (None, "offline", [])),
+        (["--online"], ASK, (None, "online", [])),
+        ([], ASK + "[network]\nmode = 'online'\n", (None, "online", [])),
+    ],
+)
+def test_who_asks_and_about_what(project: Path, words: list[str], text: str, outcome: object) -> None:
+    assert asked(project, words, text) == outcome
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--ask", "--online"], "the session is online, so --ask has nothing to ask about"),
+        (["--ask-wait", "5"], "--ask-wait has no meaning where nobody is asked; add --ask"),
+        (["--ask", "--ask-wait", "0"], "--ask-wait: '0' is no number of seconds from 1 to 3600"),
+        (["--ask", "--ask-wait", "1h"], "--ask-wait: '1h' is no number of seconds"),
+        (["--ask", "--ask-wait", "-5"], "--ask-wait: '-5' is no number of seconds"),
+        (["--ask", "--ask-wait", "٣"], "--ask-wait: "),
+    ],
+)
+def test_asking_that_makes_no_sense_is_an_error(project: Path, words: list[str], said: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        asked(project, words, RULES)
+    assert str(raised.value).startswith(said)
 
 
 def protected(name: str) -> tuple[str, ...]:

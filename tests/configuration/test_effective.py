@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from netsandbox.configuration.effective import effective
-from netsandbox.configuration.places import list_file, project_files, user_file, user_files
+from netsandbox.configuration.places import list_file, project_files, rules_file, user_file, user_files
 from netsandbox.configuration.settings import Settings
 from netsandbox.configuration.trust import trust
 from netsandbox.errors import UsageError
@@ -134,6 +134,42 @@ def test_the_users_list_of_a_folder_lies_above_his_file_and_is_kept_from_command
     assert [(rule.path, rule.origin) for rule in found().allow_write or ()] == rules[1:]
     path.write_text("# nothing\n")
     assert found().allow_write is None
+
+
+def test_the_users_rules_of_a_folder_count_and_are_kept_from_commands(says: Callable[..., None], project: Path) -> None:
+    says(user="[network]\nallow_domains = ['u.test']\n", project_file="[sandbox]\ninherit_global = false\n")
+    path = Path(rules_file() or "")
+    path.parent.mkdir()
+    path.write_text("[network]\nallow_domains = ['folder.test:443']\n")
+    assert [rule.text for rule in found().allow_domains] == ["u.test", "folder.test:443"]
+    assert found().kept == (user_file(), str(path))
+    own = project / ".netsandbox.toml"
+    trust(str(own), own.read_bytes())  # leaves the global file out, and that alone
+    assert [rule.text for rule in found().allow_domains] == ["folder.test:443"]
+
+
+@pytest.mark.parametrize(("text", "ask", "wait"), [("ask = true", True, 60), ("ask = true\nwait = 5", True, 5)])
+def test_a_projects_file_asks_only_once_it_is_trusted(
+    says: Callable[..., None], project: Path, text: str, ask: bool, wait: int
+) -> None:
+    says(project_file=f"[approvals]\n{text}\n")
+    assert (found().ask, found().ask_wait) == (False, 60)
+    assert "approvals.ask" in [key for key, _ in found().ignored]
+    own = project / ".netsandbox.toml"
+    trust(str(own), own.read_bytes())
+    assert (found().ask, found().ask_wait) == (ask, wait)
+
+
+def test_a_projects_file_may_ask_for_no_asking(says: Callable[..., None], project: Path) -> None:
+    says(user="[approvals]\nask = true\nwait = 5\n", project_file="[approvals]\nask = false\n")
+    assert (found().ask, found().ask_wait, found().ignored) == (False, 5, ())
+
+
+@pytest.mark.parametrize("wait", ["0", "-1", "3601", "1.5", "true", "'60'", "99999999999999999999"])
+def test_a_wait_is_a_number_of_seconds(says: Callable[..., None], project: Path, wait: str) -> None:
+    says(user=f"[approvals]\nwait = {wait}\n")
+    with pytest.raises(UsageError, match=r"config\.toml:2"):
+        found()
 
 
 def test_a_list_that_cannot_be_read_is_an_error(project: Path) -> None:

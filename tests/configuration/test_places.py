@@ -12,10 +12,12 @@ from netsandbox.configuration.places import (
     config_folders,
     config_home,
     folder_of,
+    is_about_folder,
     is_list,
     list_file,
     made_config_folders,
     project_files,
+    rules_file,
     trust_folder,
     user_file,
     user_files,
@@ -129,4 +131,15 @@ def test_the_users_list_is_named_after_the_real_folder(
     assert [is_list(each) for each in user_files()] == [False, True]
     (homes / "link").symlink_to(project)
     monkeypatch.chdir(homes / "link")
-    assert list_file() == str(path)
+    assert list_file() == list_file(str(project)) == str(path)
+
+
+def test_rules_of_a_folder_lie_beside_its_list(homes: Path, project: Path) -> None:
+    path = Path(f"{list_file()}.toml")
+    assert rules_file() == rules_file(str(project)) == str(path)
+    assert rules_file(str(homes)) != str(path)
+    path.parent.mkdir(parents=True)
+    path.write_text("")
+    assert user_files() == (str(path),)
+    assert is_about_folder(str(path))
+    assert not is_list(str(path))

@@ -49,6 +49,12 @@ def test_a_policy_refusal_tells_an_agent_what_to_do() -> None:
     assert text.count("\n") == 1
 
 
+def test_silence_of_the_user_is_told_as_such() -> None:
+    text = parse(refusal_response(403, "unanswered", "asked.test", 443, ""))[1].decode()
+    assert "the user was asked to allow it and did not answer" in text
+    assert "retrying will not help" not in text
+
+
 def test_each_kind_of_refusal_speaks_for_itself() -> None:
     texts = {parse(refusal_response(status, "limit", "::1", 80, ""))[1] for status in (400, 403, 407, 502, 503)}
     assert len(texts) == 5

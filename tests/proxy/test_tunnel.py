@@ -183,6 +183,27 @@ def test_a_gate_that_answers_late_is_waited_for(rig: Any) -> None:
     assert client.recv(10) == b"\0x"
 
 
+def test_the_gate_can_see_who_left_while_it_thought(rig: Any, speak: Any) -> None:
+    rig.gate.delay = 60.0
+    admit, attempts = rig.gate.admit, []
+
+    def seen(attempt: Any, done: Any) -> None:
+        attempts.append(attempt)
+        admit(attempt, done)
+
+    rig.gate.admit = seen
+    port = rig.mixed()
+    stays = rig.client(port)
+    stays.sendall(CONNECT)
+    speak.wait_for(lambda: len(attempts) == 1)
+    leaves = rig.client(port)
+    leaves.sendall(CONNECT)
+    speak.wait_for(lambda: len(attempts) == 2)
+    leaves.close()
+    speak.wait_for(lambda: attempts[1].abandoned)
+    assert not attempts[0].abandoned
+
+
 def test_a_grant_for_a_client_that_left_is_ended_and_dials_nobody(rig: Any, speak: Any) -> None:
     canary = rig.canary()
     rig.gate.delay = 60.0

@@ -81,8 +81,8 @@ def question(number: int = 4711, host: str = "asked.test", **changes: object) ->
 
 
 class LiveSession:
-    """Answers until `end`, or until it is asked to stop, unless it is *stubborn*. `heard` are the answers to its
-    questions, to which it says `says`."""
+    """Answers until `end`, or until it is asked to stop, unless it is *stubborn*. Other requests are `heard`, and it
+    `says` that to them; None: that it knows none such."""
 
     def __init__(self, *, stubborn: bool = False, **changes: object) -> None:
         self.id = new_session_id()
@@ -90,7 +90,7 @@ class LiveSession:
         self.status = status_of(self.id, **changes)
         self.stops = 0
         self.heard: list[tuple[bytes, int, int]] = []
-        self.says: bytes | None = b'{"ok":true}\n'
+        self.says: bytes | None = None
         self.errors: list[BaseException] = []
         self._stubborn = stubborn
         self._loop = Loop(self.errors.append)

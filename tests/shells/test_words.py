@@ -14,7 +14,7 @@ from netsandbox.audit.places import LOG_NAME, list_sessions, new_session_id, ses
 from netsandbox.errors import UsageError
 from netsandbox.shells.words import MOST, NEWEST_LOGS, TAIL, look_up, plain
 from tests.rig.completing import HOSTILE
-from tests.rig.live import sessions
+from tests.rig.live import question, sessions
 
 PLAIN = set(string.ascii_letters + string.digits + "._-")
 
@@ -89,6 +89,9 @@ def test_logs_are_the_newest_sessions() -> None:
 def test_sessions_are_those_that_run_and_only_a_plain_name_is_said() -> None:
     with sessions({"name": "shop"}, *({"name": name} for name in HOSTILE)):
         assert look_up("sessions") == ["shop"]
+        assert look_up("pending") == []
+    with sessions({"pending": [question(1001), question(1002)]}):
+        assert look_up("pending") == ["1001", "1002"]
 
 
 def test_profiles_are_ours_and_the_users(places: Path) -> None:

@@ -1,0 +1,112 @@
+"""`netsandbox approve`: the answer reaches the session, and a rule its file, for exactly what was asked."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from netsandbox.approvals.reply import DONE, NOT_PENDING
+from netsandbox.cli.main import dispatch
+from netsandbox.configuration.places import config_home, rules_file
+from netsandbox.errors import NetsandboxError, UsageError
+from tests.rig.live import question, sessions
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (tmp_path / "work").mkdir()
+    return tmp_path
+
+
+def asking(state: Path, **changes: object) -> dict[str, object]:
+    return {"folder": str(state / "work"), "pending": [question(1001, port=8443), question(1002, "b.test")], **changes}
+
+
+@pytest.mark.parametrize(
+    ("words", "line", "said"),
+    [
+        ([], b'"scope":"session","ttl":0}', "until the session ends"),
+        (["--for", "session"], b'"scope":"session","ttl":0}', "until the session ends"),
+        (["--for", "once"], b'"scope":"once","ttl":0}', "for the connections that wait now"),
+        (["--ttl", "30m"], b'"scope":"session","ttl":1800}', "for 1800 s"),
+    ],
+)
+def test_the_answer_is_brought_and_told(
+    state: Path, capsys: pytest.CaptureFixture[str], words: list[str], line: bytes, said: str
+) -> None:
+    with sessions(asking(state)) as (shop,):
+        shop.says = DONE
+        assert dispatch(["approve", "1001", *words]) == 0
+        assert [heard for heard, _, _ in shop.heard] == [b'{"op":"approve","id":1001,' + line]
+    assert capsys.readouterr() == (f"shop: asked.test:8443 is let through {said}\n", "")
+    assert not Path(config_home()).exists()
+
+
+def test_a_rule_is_written_for_the_sessions_folder_or_for_the_user(state: Path) -> None:
+    """Not for the folder that the answer is given in."""
+    with sessions(asking(state)) as (shop,):
+        shop.says = DONE
+        assert dispatch(["approve", "1001", "--for", "project"]) == 0
+        assert dispatch(["approve", "1002", "--for", "user"]) == 0
+        assert [heard.split(b'"')[9] for heard, _, _ in shop.heard] == [b"project", b"user"]
+    folder, user = Path(rules_file(str(state / "work")) or ""), Path(config_home(), "config.toml")
+    assert tomllib.loads(folder.read_text()) == {"network": {"allow_domains": ["asked.test:8443"]}}
+    assert tomllib.loads(user.read_text()) == {"network": {"allow_domains": ["b.test:443"]}}
+    assert not Path(rules_file() or "").exists()
+
+
+@pytest.mark.parametrize("scope", ["project", "user"])
+def test_what_the_session_did_not_take_is_not_written(state: Path, scope: str) -> None:
+    with sessions(asking(state)) as (shop,):
+        shop.says = NOT_PENDING
+        with pytest.raises(NetsandboxError):
+            dispatch(["approve", "1001", "--for", scope])
+    assert not list(state.glob("config/**/*.toml"))
+
+
+def test_a_file_that_cannot_take_the_rule_is_told_before_anything_is_answered(state: Path) -> None:
+    user = Path(config_home(), "config.toml")
+    user.parent.mkdir(parents=True)
+    user.write_text('network = { mode = "filtered" }\n')
+    with sessions(asking(state)) as (shop,):
+        with pytest.raises(UsageError, match=r"write asked\.test:8443 into its allow_domains yourself"):
+            dispatch(["approve", "1001", "--for", "user"])
+        assert shop.heard == []
+
+
+def test_a_folder_that_is_gone_has_no_rules(state: Path) -> None:
+    for folder in (None, str(state / "gone")):
+        with sessions(asking(state, folder=folder)) as (shop,):
+            with pytest.raises(UsageError, match="approve it with --for session"):
+                dispatch(["approve", "1001", "--for", "project"])
+            assert shop.heard == []
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "approve takes what is to be let through"),
+        (["--", "1001"], "approve takes what is to be let through"),
+        (["1001", "--for", "org"], "--for 'org' is unknown; use one of once, session, project, user"),
+        (["1001", "--ttl", "soon"], "--ttl 'soon' is no time"),
+        (["1001", "--for", "user", "--ttl", "1h"], "--ttl goes with the scope session"),
+        (["1001", "--for", "once", "--ttl", "1h"], "--ttl goes with the scope session"),
+    ],
+)
+def test_wrong_words_are_errors_and_nothing_is_answered(state: Path, words: list[str], said: str) -> None:
+    with sessions(asking(state)) as (shop,):
+        with pytest.raises(UsageError) as raised:
+            dispatch(["approve", *words])
+        assert str(raised.value).startswith(said)
+        assert shop.heard == []
+
+
+def test_several_are_answered_in_turn(state: Path) -> None:
+    with sessions(asking(state)) as (shop,):
+        shop.says = DONE
+        assert dispatch(["approve", "1002", "asked.test"]) == 0
+        assert [heard.split(b",")[1] for heard, _, _ in shop.heard] == [b'"id":1002', b'"id":1001']
