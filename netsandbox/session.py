@@ -56,6 +56,10 @@ class Session:
 
             cap = None if self.settings.audit_log else self.settings.bounds.log_megabytes << 20
             self._log = AuditLog.open(self.log_path, self.id, cap_bytes=cap)
+            if self.settings.audit_log:
+                from netsandbox.audit.placed import note
+
+                note(self.id, self.log_path)
             self._log.observer = self._denials
         return self._log
 

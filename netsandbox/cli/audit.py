@@ -9,15 +9,18 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from shlex import quote
 
 from netsandbox.audit import table
 from netsandbox.audit.filters import Filter, parse_since
 from netsandbox.audit.follow import follow
 from netsandbox.audit.log import ROTATE
+from netsandbox.audit.placed import log_in, newest
 from netsandbox.audit.places import LOG_NAME, list_sessions, session_dir
 from netsandbox.audit.reader import Record, read_lines
 from netsandbox.audit.summary import summarise
 from netsandbox.audit.sweep import sweep
+from netsandbox.audit.tame import one_line
 from netsandbox.audit.verify import verify
 from netsandbox.cli.help import print_help
 from netsandbox.cli.options import DOMAINS, FLAG, LOGS, VALUE, Option, Parsed, parse
@@ -53,7 +56,8 @@ usage: netsandbox audit tail|show|summary|verify [SESSION|PATH] [OPTIONS]
   summary   per host: what was allowed, what was denied and the flag that would allow it
   verify    whether the log is as it was written; exit status 1 when it is not
 
-SESSION is an id or a unique part of one; without it the newest session is read."""
+SESSION is an id or a unique part of one; without it the newest session is read. PATH is a log, or a folder of logs, of
+which the newest is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +137,11 @@ def find_log(target: str | None, verb: str) -> str:
     """The log that *target* means: a path, a session id or a unique part of one; None is the newest session. *verb* is
     what the user asked for."""
     if target is not None and ("/" in target or os.path.isfile(target)):
-        return target
+        return _newest_in(target, verb) if os.path.isdir(target) else target
     logs = {name: os.path.join(session_dir(name), LOG_NAME) for name in list_sessions()}
     found = [name for name, path in logs.items() if (target is None or target in name) and os.path.exists(path)]
-    if not found and target is None:
-        raise NetsandboxError("no session has left a log yet; run one with `netsandbox run`")
+    if target is None:
+        _check_newest(found, verb)
     if not found:
         raise NetsandboxError(
             f"no session is known as {target!a}; correct its id, or write the path of a log: `netsandbox {verb} PATH`"
@@ -145,6 +149,28 @@ def find_log(target: str | None, verb: str) -> str:
     if target is not None and len(found) > 1:
         raise UsageError(f"{target!a} fits {len(found)} sessions; write more of the id, such as {found[0]}")
     return logs[found[0]]
+
+
+def _check_newest(found: list[str], verb: str) -> None:
+    """*found* are the sessions whose logs are where they usually are; a newer one may have placed its own."""
+    placed = newest()
+    if placed is not None and not (found and found[0] > placed[0]):
+        told = one_line(f"the newest session wrote its log elsewhere: `netsandbox {verb} {quote(placed[1])}` reads it")
+        if not found:
+            raise NetsandboxError(told)
+        print(f"netsandbox: {told}; this is the newest of the others", file=sys.stderr)
+    elif not found:
+        raise NetsandboxError("no session has left a log yet; run one with `netsandbox run`")
+
+
+def _newest_in(folder: str, verb: str) -> str:
+    try:
+        found = log_in(folder)
+    except OSError as error:
+        raise NetsandboxError(f"cannot look into {folder!a}: {error.strerror}; name a log in it") from None
+    if found is None:
+        raise NetsandboxError(f"{folder!a} has no session's log; name one: `netsandbox {verb} PATH`")
+    return found
 
 
 def _records(path: str) -> Iterator[Record]:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.audit import places
+from netsandbox.audit import placed, places
 from netsandbox.audit.log import AuditLog
 from netsandbox.cli.audit import OPTIONS, main, read_wish
 from netsandbox.cli.options import parse
@@ -20,6 +20,7 @@ from netsandbox.errors import UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
 OLD, NEW = "20250130T120000000-0123456789abcdef", "20250131T120000000-fedcba9876543210"
+LATER = "20250201T120000000-0000000000000000"
 
 
 @pytest.fixture
@@ -61,6 +62,32 @@ class TestReading:
     def test_a_path_reads_any_log(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["show", places.log_path(OLD), "--json"]) == 0
         assert {json.loads(line)["session"] for line in capsys.readouterr().out.splitlines()} == {OLD}
+
+    def test_a_newer_session_that_placed_its_log_is_told_of(self, capsys: pytest.CaptureFixture[str]) -> None:
+        placed.note(OLD, "/logs/a.jsonl")
+        assert main(["summary"]) == 0
+        assert capsys.readouterr().err == ""
+        placed.note(LATER, "/my logs/\x1b.jsonl")
+        assert main(["summary"]) == 0
+        shown = capsys.readouterr()
+        assert NEW in shown.out
+        assert shown.err == (
+            "netsandbox: the newest session wrote its log elsewhere: `netsandbox audit summary '/my logs/\\x1b.jsonl'`"
+            " reads it; this is the newest of the others\n"
+        )
+        assert main(["summary", NEW]) == 0
+        assert capsys.readouterr().err == ""
+
+    def test_of_a_folder_of_logs_the_newest_is_read(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+        folder = tmp_path / "logs"
+        folder.mkdir()
+        assert main(["summary", str(folder)]) == 1
+        assert "has no session's log; name one: `netsandbox audit summary PATH`" in capsys.readouterr().err
+        for session in (NEW, OLD):
+            (folder / f"{session}.jsonl").write_bytes(Path(places.log_path(session)).read_bytes())
+        (folder / "zzz.jsonl").write_text("mine")
+        assert main(["summary", f"{folder}/"]) == 0
+        assert NEW in capsys.readouterr().out
 
     def test_the_part_of_an_id_must_be_unique(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["show", "202501"]) == 2

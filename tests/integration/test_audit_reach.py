@@ -124,3 +124,15 @@ def test_a_folder_of_logs_that_is_the_working_directory_is_refused(netsandbox: A
     run = netsandbox("run", "--audit-log", "./", "--", "touch", "started", cwd=work)
     assert (run.returncode, len(run.stderr.splitlines())) == (2, 1)
     assert not (work / "started").exists()
+
+
+def test_audit_says_that_a_newer_session_placed_its_log(netsandbox: Any) -> None:
+    log = netsandbox.home().path / "logs" / "audit.jsonl"
+    netsandbox("run", "--audit-log", log, "--", "true")
+    nothing = netsandbox("audit", "summary")
+    assert (nothing.returncode, nothing.stdout) == (1, "")
+    assert f"`netsandbox audit summary {log}` reads it" in nothing.stderr
+    assert netsandbox("audit", "summary", log).returncode == 0
+    netsandbox("run", "--", "true")
+    usual = netsandbox("audit", "summary")
+    assert (usual.returncode, usual.stderr) == (0, "")
