@@ -162,6 +162,20 @@ def test_every_event_that_is_written_is_documented() -> None:
     assert {event for event in events if f"`{event}`" not in rows} == set()
 
 
+def words_of(path: Path) -> Iterator[str]:
+    """Every string of a module that is no docstring."""
+    tree = ast.parse(path.read_text("utf-8"))
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            yield node.value
+
+
+def test_no_message_names_a_page_that_an_installation_does_not_have() -> None:
+    for path in (ROOT / "netsandbox").rglob("*.py"):
+        assert [text for text in words_of(path) if "docs/" in text] == [], path
+
+
 def anchors(path: Path) -> set[str]:
     headings = re.findall(r"^#+ (.*)$", path.read_text("utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}

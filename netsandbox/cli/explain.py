@@ -182,7 +182,7 @@ def _asking(policy: Policy, host: Host, explained: Sequence[tuple[str, Explanati
 
     refused = [each.verdict for kind, each in explained if kind == TCP and not each.verdict.allowed]
     asked = refused and all(is_askable(host, each, policy.mode) for each in refused)
-    return [f"a session asks you first and waits {ask} s: `netsandbox pending` (docs/approvals.md)"] if asked else []
+    return [f"a session asks you first and waits {ask} s: `netsandbox pending` shows what it asks"] if asked else []
 
 
 def verdict_lines(explained: Sequence[tuple[str, Explanation]]) -> list[str]:

@@ -18,7 +18,7 @@ from netsandbox.errors import UsageError
 from netsandbox.live import live_sessions, nothing_runs
 
 OPTIONS = (
-    Option("json", FLAG, "", "", "for programs; the keys are listed in docs/cli.md"),
+    Option("json", FLAG, "", "", "for programs"),
     Option("watch", FLAG, "w", "", "go on showing it until Ctrl-C"),
     Option("help", FLAG, "h", "", "this text"),
 )
