@@ -6,7 +6,6 @@ result.
 
 from __future__ import annotations
 
-import json
 import tomllib
 
 from netsandbox.configuration.source_lines import locate, spans
@@ -21,13 +20,11 @@ Item = tuple[str, str]  # a text, and a comment on it or ""
 
 def with_items(text: str, table: str, key: str, items: Sequence[Item]) -> str | None:
     """*text* with *items* at the end of the list *table.key*, made if need be; None: it cannot be done safely."""
-    if not items:
-        return text
     try:
         before = tomllib.loads(text)
         wanted = _expected(before, table, key, [item for item, _ in items])
-        if wanted is None:
-            return None
+        if wanted is None or wanted == before:
+            return text if wanted else None
         edited = _edited(text, before, (table, key), items)
         if edited is None or tomllib.loads(edited) != wanted:
             return None
@@ -49,11 +46,22 @@ def written(table: str, key: str, items: Sequence[Item], end: str = "\n") -> str
 
 
 def _list(key: str, items: Sequence[Item], end: str) -> str:
-    return f"{key} = [{end}{_lines(items, end)}]{end}"
+    return f"{key} = [{end}{_lines(items, end)}]{end}" if items else f"{key} = []{end}"
 
 
 def _lines(items: Sequence[Item], end: str, indent: str = "    ") -> str:
-    return "".join(f"{indent}{json.dumps(item)},{f'  # {comment}' if comment else ''}{end}" for item, comment in items)
+    return "".join(f"{indent}{_quoted(item)},{f'  # {comment}' if comment else ''}{end}" for item, comment in items)
+
+
+def _quoted(text: str) -> str:
+    """In printable ASCII: whoever reads the file sees every character that a command may have chosen."""
+    return f'"{"".join(map(_character, text))}"'
+
+
+def _character(char: str) -> str:
+    if " " <= char <= "~":
+        return f"\\{char}" if char in '"\\' else char
+    return f"\\u{ord(char):04x}" if ord(char) < 0x10000 else f"\\U{ord(char):08x}"
 
 
 def _expected(before: dict[str, Any], table: str, key: str, items: list[str]) -> dict[str, Any] | None:
@@ -92,7 +100,7 @@ def _in_list(text: str, path: tuple[str, str], count: int, items: Sequence[Item]
         comma = "," if count and not _has_comma(text[last:close]) else ""
         indent = _indent(text, found[*path, 0][0]) if count else "    "
         return text[:last] + comma + text[last:line] + _lines(items, end, indent) + text[line:]
-    joined = ", ".join(json.dumps(item) for item, _ in items)
+    joined = ", ".join(_quoted(item) for item, _ in items)
     return f"{text[:last]}{', ' if count else ''}{joined}{text[last:]}"
 
 

@@ -64,6 +64,28 @@ def test_what_cannot_be_done_safely_is_not_done(text: str) -> None:
     assert with_items(text, "network", "allow_domains", ITEMS) is None
 
 
+def test_an_empty_list_is_made_once() -> None:
+    for text, result in (
+        ("", "[filesystem]\nallow_write = []\n"),
+        ("[filesystem]\n", "[filesystem]\nallow_write = []\n"),
+    ):
+        assert with_items(text, "filesystem", "allow_write", []) == result
+        assert with_items(result, "filesystem", "allow_write", []) == result
+    assert with_items("filesystem = 3\n", "filesystem", "allow_write", []) is None
+
+
+@pytest.mark.parametrize(
+    "text", ['"', "\\", "\x7f", "\x1b[2J", "\n", "\u202e", "\U0001f512", "\u2028", "\x85", "~/caf\u00e9/"]
+)
+def test_whatever_an_item_holds_is_written_in_printable_ascii(text: str) -> None:
+    for before in ("", "[filesystem]\nallow_write = []\n", "[filesystem]\nallow_write = [\n]\n"):
+        edited = with_items(before, "filesystem", "allow_write", [(text, "")])
+        assert edited is not None
+        assert tomllib.loads(edited)["filesystem"]["allow_write"] == [text]
+        assert edited.replace("\n", "").isascii()
+        assert edited.replace("\n", "").isprintable()
+
+
 @pytest.mark.parametrize("lie", ["[network]\nallow_domains = ['a.test', '*.b.test']\nmode = 'online'\n", "[network\n"])
 def test_an_edit_that_changes_more_is_thrown_away(monkeypatch: pytest.MonkeyPatch, lie: str) -> None:
     monkeypatch.setattr(toml_edit, "_edited", lambda *arguments: lie)
