@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from netsandbox.audit.log import AuditLog
     from netsandbox.linux.file_view import FileView
     from netsandbox.linux.unix_pins import Pin
+    from netsandbox.linux.watched_places import WatchedPlaces
     from netsandbox.policy.policy import Policy
     from netsandbox.settings import RunSettings
     from netsandbox.supervisor import Supervisor
@@ -47,6 +48,7 @@ class Session:
         self._log: AuditLog | None = None
         self._denials: DenialStream | None = None
         self._supervisor: Supervisor | None = None
+        self._watched: WatchedPlaces | None = None
 
     @property
     def log(self) -> AuditLog:
@@ -151,7 +153,9 @@ class Session:
     ) -> launch.Helper:
         placed, logs = self.placed_log()
         abi = abi_of(os.uname().machine)
-        program = seccomp.build(abi, unix_sockets=self.settings.unix_sockets, asked=reservation.asked)
+        program = seccomp.build(
+            abi, unix_sockets=self.settings.unix_sockets, asked=reservation.asked, watched=self._file_calls()
+        )
         wanted = self.settings
         inside = session_environment(
             environment, self.id, mode=wanted.mode, name=wanted.name, proxy_env=wanted.proxy_env
@@ -175,10 +179,23 @@ class Session:
         from netsandbox.linux.file_view import file_view
 
         try:
-            return file_view(self.settings.files, environment)
+            view = file_view(self.settings.files, environment)
+            if self.settings.watch_files:
+                from netsandbox.linux.watched_places import watched_places
+
+                self._watched = watched_places(view, environment)
+            return view
         except BaseException:
             helper.close()
             raise
+
+    def _file_calls(self) -> tuple[int, ...]:
+        """Those that are to be watched."""
+        if not self.settings.watch_files:
+            return ()
+        from netsandbox.linux.file_calls import file_calls
+
+        return tuple(file_calls(os.uname().machine))
 
     def _denial_stream(self, stderr: int) -> DenialStream:
         """Made before the command can put anything at the file's path."""
@@ -250,6 +267,7 @@ class Session:
                 facts=facts,
                 stderr=stderr,
                 ask=self.settings.ask,
+                watched=self._watched,
             )
             forwarder.release()
             supervisor.run()
@@ -271,6 +289,8 @@ class Session:
             __import__("netsandbox_dns.forwarding")
         if self.settings.ask is not None:
             __import__("netsandbox.approvals.inbox")
+        if self.settings.watch_files:
+            __import__("netsandbox.linux.file_watch")
         if self._sealed:
             sealing.seal(packages())
         else:

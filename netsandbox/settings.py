@@ -34,6 +34,7 @@ class RunSettings:
     variables: tuple[VariableLayer, ...] = ()  # beside the defaults, the lowest first
     set_env: tuple[tuple[str, str], ...] = ()  # the last one counts
     files: FileRules = FileRules()  # what may be read and written, as it was said
+    watch_files: bool = False  # record what is written, and which secrets are tried; on Linux, at a price
     audit_log: str | None = None  # None: in the session's state directory, rotated
     debug: bool = False  # say each denial on standard error when it happens
     debug_log: str | None = None  # and, or, in this file; absolute

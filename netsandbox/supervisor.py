@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from netsandbox.linux.notify import Listener
     from netsandbox.linux.unix_judge import UnixJudge
     from netsandbox.linux.unix_pins import Pin
+    from netsandbox.linux.watched_places import WatchedPlaces
     from netsandbox.localhost.reservation import Reservation
     from netsandbox.localhost.service import LocalhostService
     from netsandbox.policy.policy import Policy
@@ -62,6 +63,7 @@ class Supervisor:
         facts: dict[str, object],
         stderr: int,
         ask: int | None = None,
+        watched: WatchedPlaces | None = None,
     ) -> None:
         self._helper = helper
         self._policy = policy
@@ -74,6 +76,7 @@ class Supervisor:
         self._sockets = {name: sock for name, sock in sockets.items() if name not in own}
         self._resolver = resolver
         self._pins = pins
+        self._watched = watched
         self._parent = parent
         self._bounds = bounds
         self._loop = Loop(self._failed)
@@ -186,6 +189,10 @@ class Supervisor:
         repeats = Repeats(self._log)
         listener = Listener(self._loop, fd, repeats)
         settings = self._reservation.settings
+        if self._watched is not None:
+            from netsandbox.linux.file_watch import FileWatch
+
+            listener.takers.append(FileWatch(listener, self._log, self._watched))
         if self._pins or settings.guarded:
             from netsandbox.linux.broker import Broker
 

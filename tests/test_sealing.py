@@ -99,6 +99,7 @@ def test_modules_planted_by_the_command_never_run_outside(netsandbox: Any) -> No
 
 BUSY = """
 import os, socket, time
+os.mkdir(os.environ["OUTSIDE"])
 for attempt in (lambda: socket.create_server(("127.0.0.1", 0)), lambda: socket.getaddrinfo("x.example", 80),
                 lambda: socket.create_connection(("x.example", 80), 9).recv(1),
                 lambda: socket.create_connection(("127.0.0.1", 5999), 1), lambda: socket.socket(socket.AF_PACKET),
@@ -110,27 +111,29 @@ time.sleep(0.5)
 
 
 @pytest.mark.parametrize(
-    ("localhost", "policy"),
+    ("localhost", "policy", "more"),
     [
-        ({}, {}),
-        ({"strategy": "fail"}, {}),
-        ({"strategy": "rewire-port", "engine": "preload"}, {}),
-        ({"strategy": "rewire-device", "engine": "preload"}, {}),
-        ({"connect_host": (5999,)}, {}),
-        ({}, {"allow_unix_sockets": ("/run/canary.sock",)}),
-        ({}, {"allow_domains": ("allowed.example",), "allow_query_types": ("TXT",)}),
-        ({}, {"mode": "filtered"}),
+        ({}, {}, {}),
+        ({}, {}, {"watch_files": True}),
+        ({"strategy": "fail"}, {}, {}),
+        ({"strategy": "rewire-port", "engine": "preload"}, {}, {}),
+        ({"strategy": "rewire-device", "engine": "preload"}, {}, {}),
+        ({"connect_host": (5999,)}, {}, {}),
+        ({}, {"allow_unix_sockets": ("/run/canary.sock",)}, {}),
+        ({}, {"allow_domains": ("allowed.example",), "allow_query_types": ("TXT",)}, {}),
+        ({}, {"mode": "filtered"}, {"ask": 1}),
     ],
     ids=str,
 )
 def test_once_the_command_runs_nothing_of_ours_is_imported(
-    workshop: Path, tmp_path: Path, localhost: dict[str, Any], policy: dict[str, Any]
+    workshop: Path, tmp_path: Path, localhost: dict[str, Any], policy: dict[str, Any], more: dict[str, Any]
 ) -> None:
     """By the Python API imports are not sealed: what came late could have been written by the command."""
     script = f"""
         import os, sys
         sys.path[:0] = {PATHS!r}
         os.environ.update(XDG_STATE_HOME={str(tmp_path)!r}, CANARY="/run/canary.sock")
+        os.environ["OUTSIDE"] = {str(tmp_path / "made")!r}
         from netsandbox import LocalhostSettings, Policy, RunSettings, Sandbox, sealing
         from netsandbox.linux import launch
         go = launch.Helper.go
@@ -139,8 +142,7 @@ def test_once_the_command_runs_nothing_of_ours_is_imported(
             before = set(sys.modules)
             go(self)
         launch.Helper.go = watched
-        ask = 1 if {policy!r}.get("mode") == "filtered" else None
-        settings = RunSettings(localhost=LocalhostSettings(**{localhost!r}), ask=ask)
+        settings = RunSettings(localhost=LocalhostSettings(**{localhost!r}), **{more!r})
         Sandbox(Policy(**{policy!r}), settings).run([sys.executable, "-c", {BUSY!r}])
         print(sorted(set(sys.modules) - before))
     """

@@ -46,6 +46,8 @@ class Summary:
     status: int | None = None
     allowed: dict[str, Allowed] = field(default_factory=dict)
     denied: dict[tuple[str, str, int | None, str], Denied] = field(default_factory=dict)
+    written: int = 0  # paths, where `learn` recorded them
+    secrets: list[str] = field(default_factory=list)  # hidden places that were tried then
 
     @property
     def attempts_denied(self) -> int:
@@ -76,6 +78,8 @@ class Summary:
             "status": self.status,
             "allowed": [{**asdict(item), "ports": sorted(item.ports)} for item in self.allowed.values()],
             "denied": [asdict(item) for item in sorted(self.denied.values(), key=_frequency)],
+            "written": self.written,
+            "secrets": self.secrets,
         }
 
 
@@ -102,6 +106,8 @@ def _add(summary: Summary, record: Record) -> None:
         _add_denied(summary, event, record)
     elif event in ("egress", "egress.end") and verdict in (None, ALLOW):
         _add_allowed(summary, event, record)
+    elif event == "file":
+        _add_file(summary, record)
     elif event == "session.end":
         summary.ended = True
         summary.status = _number(record, "status") if "status" in record else None
@@ -118,6 +124,15 @@ def _add_allowed(summary: Summary, event: str, record: Record) -> None:
             item.ports.add(record["port"])
     item.bytes_up += _number(record, "bytes_up")
     item.bytes_down += _number(record, "bytes_down")
+
+
+def _add_file(summary: Summary, record: Record) -> None:
+    place = record.get("place")
+    if isinstance(place, str):
+        if place not in summary.secrets:
+            summary.secrets.append(place)
+    elif record.get("permitted", True) is True and "path" in record:
+        summary.written += 1
 
 
 def _add_denied(summary: Summary, event: str, record: Record) -> None:

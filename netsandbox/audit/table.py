@@ -17,7 +17,21 @@ from netsandbox.columns import GAP, columns
 
 RED, GREEN, DIM, RESET = "\x1b[31m", "\x1b[32m", "\x1b[2m", "\x1b[0m"
 _SHOWN = (
-    *("operation", "path", "target", "address", "from", "to", "host_address", "host_port", "url", "pid", "exe"),
+    *(
+        "operation",
+        "path",
+        "place",
+        "permitted",
+        "target",
+        "address",
+        "from",
+        "to",
+        "host_address",
+        "host_port",
+        "url",
+        "pid",
+        "exe",
+    ),
     *("bytes_up", "bytes_down", "ms", "count", "qtype", "outcome", "status", "hint", "detail"),
 )
 _UNIT = 1024
@@ -81,6 +95,10 @@ def summary_text(summary: Summary, *, coloured: bool) -> str:
         )
         for item in hosts
     )
+    if summary.written:
+        lines.append(f"Written outside of the folders that are always open: {plural(summary.written, 'path')}")
+    if summary.secrets:
+        lines.append(f"Secrets that were tried and stayed hidden: {', '.join(map(safe, summary.secrets))}")
     lines += _denials(summary, coloured=coloured)
     if summary.dropped:
         lines.append(f"{summary.dropped} older records were rotated away and are not counted here.")

@@ -31,7 +31,7 @@ ACTIONS = ("tail", "show", "summary", "verify")
 EVENTS = (
     *("session.start", "session.end", "dns", "egress", "egress.end", "approval", "udp", "socket"),
     *("bind", "listen", "publish"),
-    *("rewrite", "seatbelt", "policy", "audit.rotate", "audit.seal"),
+    *("rewrite", "file", "seatbelt", "policy", "audit.rotate", "audit.seal"),
 )
 OPTIONS = (
     Option("denied", FLAG, "", "", "only denials"),

@@ -27,7 +27,7 @@ A file that is there is kept unless you say --force. Nothing in it counts before
 NEXT = """\
 {path} is written.
 Next: read it, then `netsandbox trust` lets it count; it asks again whenever the file changes.
-`netsandbox learn -- CMD` adds the hosts that a command needs. `netsandbox explain` shows what holds."""
+`netsandbox learn -- CMD` adds the hosts and paths that a command needs. `netsandbox explain` shows what holds."""
 TEXT = """\
 # What programs of this project may reach when they run under `netsandbox run`.
 # It may close anything at once; what it opens counts after `netsandbox trust`.

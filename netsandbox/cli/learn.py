@@ -11,6 +11,7 @@ import os
 import sys
 import tomllib
 from difflib import unified_diff
+from itertools import groupby
 
 from netsandbox.api import Sandbox
 from netsandbox.audit.reader import read_records
@@ -27,9 +28,11 @@ from netsandbox.configuration.toml_edit import missing, with_items, written
 from netsandbox.errors import UsageError
 from netsandbox.learning.project_text import ProjectText, place_for_project_file
 from netsandbox.learning.proposed import proposed, rule_lists
+from netsandbox.learning.proposed_paths import PresentFiles
 from netsandbox.learning.usage import usage
 from netsandbox.own_addresses import OwnAddresses
 from netsandbox.policy.policy import FILTERED, ONLINE, Policy
+from netsandbox.record import replaced
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from netsandbox.cli.options import Parsed
     from netsandbox.configuration.settings import Settings
     from netsandbox.learning.proposed import Proposed
+    from netsandbox.settings import RunSettings
 
 _NOT_HERE = (*MODES, "ask", "ask-wait", "backend", "dry-run", "quiet", "help")
 OPTIONS = (
@@ -49,12 +53,11 @@ USAGE = """\
 usage: netsandbox learn [OPTIONS] [PROFILE…] -- CMD [ARG…]
 
 Run CMD online: denied names and private addresses stay closed, and every attempt is recorded. Then propose the rules
-that it needs beyond what your configuration allows, as a change of this project's .netsandbox.toml, and write it if you
-say yes. The rules count after `netsandbox trust`. Exit status: that of CMD.
+that it needs beyond what your configuration allows, and on Linux where it may write, as a change of this project's
+.netsandbox.toml, and write it if you say yes. The rules count after `netsandbox trust`. Exit status: that of CMD.
 
   netsandbox learn -- npm ci"""
-NETWORK = "network"
-NOTHING = "all that it reached is allowed already, so there is nothing to write"
+NOTHING = "all that it reached and wrote is allowed already, so there is nothing to write"
 LEFT = "; what is listed above is left to you"
 
 
@@ -72,20 +75,20 @@ def main(arguments: list[str]) -> int:
     file = read_config(parsed)
     project = ProjectText(place_for_project_file())
     own = OwnAddresses(lambda: 0.0)()
-    result = _watched(parsed, file)
+    parsed.flags.add(ONLINE)  # whatever the files say about the mode
+    settings = replaced(settings_of(parsed, file), watch_files=True)
+    files = _present_files(settings, file, project.path)
+    result = _watched(parsed, file, settings)
     records = (entry for entry in read_records(result.audit_log) if entry["session"] == result.session)
     direct = not (parsed.values.get("upstream-proxy") or (file and file.upstream_proxy))
-    found = proposed(usage(records), _present(parsed, file), own, dialled=direct)
+    found = proposed(usage(records), _present(parsed, file), own, dialled=direct, files=files)
     _tell(found, result, file)
     _offer(found, project, write="write" in parsed.flags)
     project.close()
     return result.returncode
 
 
-def _watched(parsed: Parsed, file: Settings | None) -> Result:
-    """Run the command online, whatever the files say about the mode."""
-    parsed.flags.add(ONLINE)
-    settings = settings_of(parsed, file)
+def _watched(parsed: Parsed, file: Settings | None, settings: RunSettings) -> Result:
     policy = policy_of(parsed, file)
     run.hold_standard_descriptors()
     with Sandbox.deferred(lambda: policy, settings) as box:
@@ -107,6 +110,22 @@ def _present(parsed: Parsed, file: Settings | None) -> Policy:
     )
 
 
+def _present_files(settings: RunSettings, file: Settings | None, path: str) -> PresentFiles | None:
+    """What the files and profiles say about writing; None where nothing can be learned about it: on a Mac, and at the
+    top of the disk, where writing cannot be confined."""
+    if sys.platform != "linux" or os.path.realpath(os.curdir) == "/":
+        return None
+    from netsandbox.linux.watched_places import ground
+
+    said = None if file is None else file.allow_write
+    return PresentFiles(
+        ground(),
+        os.path.realpath(os.path.dirname(path)),
+        None if said is None else tuple(os.path.realpath(rule.path) for rule in said),
+        tuple(os.path.realpath(rule.path) for rule in settings.files.deny_read),
+    )
+
+
 def _tell(found: Proposed, result: Result, file: Settings | None) -> None:
     if result.returncode:
         _say(f"the command ended with status {result.returncode}; what it would have reached after that is not known")
@@ -125,34 +144,44 @@ def _offer(found: Proposed, project: ProjectText, *, write: bool) -> None:
     if after is not None and after == before:
         return _say(f"{project.path} asks for all that it used; `netsandbox trust` lets it count")
     if after is None or before is None:
-        _say(f"cannot add to {project.path} without changing more of it; put this into its network table yourself:")
+        _say(f"cannot add to {project.path} without changing more of it; put this into its tables yourself:")
         return _show(_pasted(found))
-    _say(f"to let it through without --online, change {project.path} so:")
+    _say(f"{_purpose(found)}, change {project.path} so:")
     _show(_difference(before, after, project.path, colours=coloured(sys.stderr)))
     if not write and not _agreed():
         return _say("nothing was written; `netsandbox learn --write -- …` writes without asking")
     layer_of(project.path, after.encode("utf-8"))  # an error here would be ours: it must not reach the file
     project.write(after)
+    if not before and not found.opens:
+        return _say(f"{project.path} is written; it opens nothing, so it counts at once")
     return _say(f"{project.path} is written; `netsandbox trust` shows it once more and lets it count")
+
+
+def _purpose(found: Proposed) -> str:
+    said = ["to let it through without --online"] if found.online else []
+    return " and ".join([*said, "to keep its writing to these places"] if found.writable is not None else said)
 
 
 def _changed(text: str, found: Proposed) -> str | None:
     """*text* with what is proposed and not in it yet; None: it cannot be edited."""
     edited: str | None = text
-    for key, rules in rule_lists(found):
+    for table, key, rules in rule_lists(found):
         try:
-            new = missing(edited or "", NETWORK, key, list(rules))
+            new = missing(edited or "", table, key, rules)
         except tomllib.TOMLDecodeError:
             return None
-        edited = with_items(edited or "", NETWORK, key, new)
+        edited = with_items(edited or "", table, key, new)
         if edited is None:
             return None
     return edited
 
 
 def _pasted(found: Proposed) -> str:
-    lists = [written(NETWORK, key, list(rules)) for key, rules in rule_lists(found)]
-    return "".join([lists[0], *(text.partition("\n")[2] for text in lists[1:])])
+    texts: list[str] = []
+    for table, group in groupby(rule_lists(found), lambda each: each[0]):
+        lists = [written(table, key, rules) for _, key, rules in group]
+        texts.append("".join([lists[0], *(text.partition("\n")[2] for text in lists[1:])]))
+    return "\n".join(texts)
 
 
 def _difference(before: str, after: str, path: str, *, colours: bool) -> str:

@@ -1,9 +1,10 @@
-"""The smallest addition to a policy that lets through what a run used. Pure."""
+"""The smallest addition to a policy that lets through what a run used, and confines its writing to that. Pure."""
 
 from __future__ import annotations
 
 from netsandbox.audit.tame import safe
 from netsandbox.learning.folding import Proposal, fold
+from netsandbox.learning.proposed_paths import ProposedPaths, proposed_paths
 from netsandbox.policy.ip import parse
 from netsandbox.policy.names import canonical, host_of
 from netsandbox.policy.verdict import TCP, Request
@@ -11,8 +12,9 @@ from netsandbox.record import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Sequence
 
+    from netsandbox.learning.proposed_paths import PresentFiles
     from netsandbox.learning.usage import Usage
     from netsandbox.policy.ip import Address
     from netsandbox.policy.names import Host
@@ -29,24 +31,48 @@ class Proposed:
     domains: tuple[Proposal, ...] = ()
     addresses: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    writable: tuple[tuple[str, str], ...] | None = None  # with comments; an empty list confines, None says nothing
+
+    @property
+    def online(self) -> bool:
+        """Whether it needs anything of the network."""
+        return bool(self.domains or self.addresses)
+
+    @property
+    def opens(self) -> bool:
+        """Whether anything of it needs trust."""
+        return self.online or bool(self.writable)
 
     @property
     def empty(self) -> bool:
-        return not self.domains and not self.addresses
+        return not self.online and self.writable is None
 
 
-def proposed(used: Usage, policy: Policy, own: Collection[Address] = (), *, dialled: bool = True) -> Proposed:
-    """*policy* holds already and is filtered. *dialled*: addresses are those of names, not of a proxy on the way."""
+def proposed(
+    used: Usage,
+    policy: Policy,
+    own: Collection[Address] = (),
+    *,
+    dialled: bool = True,
+    files: PresentFiles | None = None,
+) -> Proposed:
+    """*policy* holds already and is filtered. *dialled*: addresses are those of names, not of a proxy on the way.
+    *files* is None where none were watched."""
     names = [(name, port) for name, port in used.names if not _is_allowed(policy, canonical(name), port)]
     names = [pair for pair in names if policy.denies_name(canonical(pair[0]), pair[1]) is None]
     denied = [*used.denied_names, *(f"x.{rule.name}" if rule.below else rule.name for rule in policy.deny_domains)]
     wanted = [*used.literals, *(used.addresses if dialled else ())]
     addresses = [_written(text, port) for text, port in wanted if _needs_rule(policy, used, text, port, own)]
     domains = fold(names, policy.default_ports, denied)
+    paths = ProposedPaths() if files is None else proposed_paths(used, files)
     return Proposed(
         tuple(domains[:MOST_RULES]),
         tuple(dict.fromkeys(addresses))[:MOST_RULES],
-        tuple(_remarks(used, cut=used.more or max(len(domains), len(addresses)) > MOST_RULES)),
+        (
+            *_remarks(used, cut=used.more or max(len(domains), len(addresses)) > MOST_RULES),
+            *(line for title, items in paths.remarks for line in _listed(title, items)),
+        ),
+        paths.writable,
     )
 
 
@@ -88,11 +114,13 @@ def _listed(title: str, items: Sequence[object]) -> list[str]:
     return [f"{title}:", *(f"  {safe(item)}" for item in items[:_LISTED]), *more]
 
 
-def rule_lists(found: Proposed) -> list[tuple[str, Iterable[tuple[str, str]]]]:
-    """The keys of [network] to add to, each with its rules and a comment on each."""
-    lists: list[tuple[str, Iterable[tuple[str, str]]]] = []
+def rule_lists(found: Proposed) -> list[tuple[str, str, list[tuple[str, str]]]]:
+    """The tables and keys to add to, each with its rules and a comment on each."""
+    lists: list[tuple[str, str, list[tuple[str, str]]]] = []
     if found.domains:
-        lists.append(("allow_domains", [(each.rule, each.comment) for each in found.domains]))
+        lists.append(("network", "allow_domains", [(each.rule, each.comment) for each in found.domains]))
     if found.addresses:
-        lists.append(("allow_addresses", [(rule, "") for rule in found.addresses]))
+        lists.append(("network", "allow_addresses", [(rule, "") for rule in found.addresses]))
+    if found.writable is not None:
+        lists.append(("filesystem", "allow_write", list(found.writable)))
     return lists

@@ -6,7 +6,8 @@ Only what was let through becomes a proposal; what was refused, or only looked u
 from __future__ import annotations
 
 from netsandbox.audit.denial_text import place
-from netsandbox.audit.entry import ALLOW, DENY
+from netsandbox.audit.entry import ALLOW, DENY, MAX_TEXT
+from netsandbox.learning.path_folding import CHANGE, FOLDER, MAKE, MANY
 from netsandbox.policy import reasons
 from netsandbox.policy.decision import is_loopback_name
 from netsandbox.policy.guard import LOOPBACK, guarded
@@ -35,7 +36,10 @@ class Usage:
     unix_sockets: tuple[str, ...] = ()  # of the host, refused
     unreached: tuple[str, ...] = ()  # let through, and not found or not answering
     refused: tuple[str, ...] = ()  # the rest that was refused, in words
+    written: tuple[tuple[str, str], ...] = ()  # paths, each with what was done there, as far as the user may
+    secrets: tuple[str, ...] = ()  # hidden places that it tried to open
     more: bool = False  # there was more than is kept
+    more_paths: bool = False  # and more that was written
 
 
 def usage(records: Iterable[Mapping[str, object]]) -> Usage:
@@ -48,9 +52,9 @@ def usage(records: Iterable[Mapping[str, object]]) -> Usage:
 
 class _Found:
     def __init__(self) -> None:
-        self._lists: dict[str, dict[object, None]] = {name: {} for name in vars(Usage()) if name != "more"}
+        self._lists: dict[str, dict[object, None]] = {name: {} for name, value in vars(Usage()).items() if value == ()}
         self._unreached: set[str] = set()
-        self._more = False
+        self._more = self._more_paths = False
 
     def take(self, entry: Mapping[str, object]) -> None:
         event, verdict = entry.get("event"), entry.get("verdict")
@@ -60,6 +64,8 @@ class _Found:
             name = _name(entry.get("host"))
             if name is not None and not is_loopback_name(name):
                 self._add("looked_up", name)
+        elif event == "file":
+            self._file(entry)
         elif verdict == DENY:
             self._refused(entry)
 
@@ -67,7 +73,11 @@ class _Found:
         connected = {name for name, _ in self._lists["names"]}  # type: ignore[misc, has-type]
         looked_up = [name for name in self._lists["looked_up"] if name not in connected | self._unreached]
         lists = {name: tuple(found) for name, found in self._lists.items()}
-        return Usage(**{**lists, "looked_up": tuple(looked_up)}, more=self._more)  # type: ignore[arg-type]
+        return Usage(
+            **{**lists, "looked_up": tuple(looked_up)},  # type: ignore[arg-type]
+            more=self._more,
+            more_paths=self._more_paths,
+        )
 
     def _add(self, name: str, item: object) -> None:
         found = self._lists[name]
@@ -87,6 +97,19 @@ class _Found:
             self._add("literals", (str(entry["host"]), port))
         if isinstance(address, str) and parse(address) is not None:
             self._add("addresses", (address, port))
+
+    def _file(self, entry: Mapping[str, object]) -> None:
+        path, done, place = entry.get("path"), entry.get("operation"), entry.get("place")
+        if isinstance(place, str) and place.startswith("/"):
+            self._add("secrets", place)
+        elif entry.get("permitted", True) is not True:
+            return
+        elif not isinstance(path, str) or not path.startswith("/"):
+            self._more_paths = True
+        elif len(path) > MAX_TEXT:  # the log has cut it
+            self._add("written", (path[:MAX_TEXT].rpartition("/")[0] or "/", MANY))
+        elif done in (CHANGE, MAKE, FOLDER, MANY):
+            self._add("written", (path, done))
 
     def _refused(self, entry: Mapping[str, object]) -> None:
         reason, port, path = entry.get("reason"), entry.get("port"), entry.get("path")

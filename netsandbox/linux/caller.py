@@ -20,6 +20,7 @@ SYS_OPENAT2, SYS_PIDFD_GETFD = 437, 438  # the same on every architecture
 PIDFD_THREAD = os.O_EXCL  # Linux 6.9; before that a thread is reached through its process
 RESOLVE_NO_MAGICLINKS, RESOLVE_IN_ROOT = 0x02, 0x10
 SIOCGSKNS = 0x894C
+PATH_MAX = 4096  # with the zero at its end
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _syscall = _libc.syscall
@@ -84,20 +85,43 @@ def memory(pid: int, address: int, length: int) -> bytes:
     return data
 
 
-def open_path(pid: int, path: bytes) -> int:
-    """An O_PATH descriptor of what *path* is for the caller, links followed: from then on this very inode.
+def path_text(pid: int, address: int) -> bytes:
+    """The path at *address* in the caller's memory. EFAULT, ENAMETOOLONG: what the kernel will say of it too."""
+    fd = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        data = os.pread(fd, PATH_MAX, address)
+    except (OSError, OverflowError):
+        data = b""
+    finally:
+        os.close(fd)
+    text, end, _ = data.partition(b"\0")
+    if not end:
+        number = errno.ENAMETOOLONG if len(data) == PATH_MAX else errno.EFAULT
+        raise OSError(number, os.strerror(number))
+    return text
 
-    The caller cannot have changed its root, but its mounts differ from ours, so absolute links are resolved there too.
-    """
+
+def open_path(pid: int, path: bytes) -> int:
+    """An O_PATH descriptor of what *path* is for the caller, links followed: from then on this very inode."""
     if not path.startswith(b"/"):
         path = os.readlink(f"/proc/{pid}/cwd".encode()) + b"/" + path
-    root = os.open(f"/proc/{pid}/root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    how = _OpenHow(os.O_PATH | os.O_CLOEXEC, 0, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS)
+    root = open_root(pid)
     try:
-        size = ctypes.c_size_t(ctypes.sizeof(how))
-        return _checked(_syscall(SYS_OPENAT2, ctypes.c_int(root), ctypes.c_char_p(path), ctypes.byref(how), size))
+        return open_in(root, path)
     finally:
         os.close(root)
+
+
+def open_root(pid: int) -> int:
+    """The root of the caller, which it cannot have changed; its mounts differ from ours."""
+    return os.open(f"/proc/{pid}/root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+def open_in(root: int, path: bytes, flags: int = 0) -> int:
+    """An O_PATH descriptor of *path* below *root*, where absolute links are resolved too."""
+    how = _OpenHow(os.O_PATH | os.O_CLOEXEC | flags, 0, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS)
+    size = ctypes.c_size_t(ctypes.sizeof(how))
+    return _checked(_syscall(SYS_OPENAT2, ctypes.c_int(root), ctypes.c_char_p(path), ctypes.byref(how), size))
 
 
 def connect(fd: int, address: bytes) -> int:

@@ -68,9 +68,15 @@ def file_view(rules: FileRules, environment: Mapping[bytes, bytes]) -> FileView:
     folders, files = _sorted(_everywhere(closed))
     if working is not None:
         check_open(working, "the working folder", closed)
-    writable = _writable(rules.allow_write, working, environment, missing, closed)
+    said = rules.allow_write
+    writable = None if said is None else check_writable(_writable(said, working, environment, missing, closed))
     links = tuple(dict.fromkeys((*_loops(endless), *(link for place in (*secrets, *denied) for link in _links(place)))))
     return FileView(folders, files, writable, tuple(missing), _disks(), links)
+
+
+def always_writable(environment: Mapping[bytes, bytes]) -> tuple[str, ...]:
+    """Where a session writes beside what `allow_write` names, once that is said; *environment* is the command's."""
+    return _writable((), _working(), environment, [], ())
 
 
 def _secrets(working: str | None, endless: list[str]) -> Iterator[Place]:
@@ -194,14 +200,12 @@ def _sorted(paths: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _writable(
-    said: tuple[PathRule, ...] | None,
+    said: tuple[PathRule, ...],
     working: str | None,
     environment: Mapping[bytes, bytes],
     missing: list[PathRule],
     closed: tuple[str, ...],
-) -> tuple[str, ...] | None:
-    if said is None:
-        return None
+) -> tuple[str, ...]:
     usual = [path for path in (working, *KEPT, *TEMPORARY) if path is not None and _mode(path) is not None]
     found = [os.path.realpath(path) for path in usual]
     named = os.fsdecode(environment.get(b"TMPDIR", b""))
@@ -217,7 +221,7 @@ def _writable(
     for origin, place in wanted:
         check_straight(place, origin, _links(place), straight)
         found.append(place.real)
-    return check_writable(outermost(path for path in found if not any(is_within(path, other) for other in closed)))
+    return outermost(path for path in found if not any(is_within(path, other) for other in closed))
 
 
 def _disks() -> tuple[str, ...]:

@@ -1,10 +1,11 @@
 """Notices which sockets of the session begin to listen, where listening is free and only wants to be known.
 
-`listen` is trapped by the seccomp filter and let go on at once. This is the one place where the kernel hears CONTINUE:
-nothing is decided here, so nothing can be swapped behind a decision; a socket that listens in the session's own network
-is nobody else's business until it is published. What came of the call is read from the session's socket table, a
-few times within 60 ms, since the call goes on while we look. On a busy machine the process may not get its turn for
-longer, so some are looked for during seconds: not all, since a program may make calls that fail as fast as it can.
+`listen` is trapped by the seccomp filter and let go on at once. Beside `file_watch` this is the one place where the
+kernel hears CONTINUE: nothing is decided here, so nothing can be swapped behind a decision; a socket that listens in
+the session's own network is nobody else's business until it is published. What came of the call is read from the
+session's socket table, a few times within 60 ms, since the call goes on while we look. On a busy machine the process
+may not get its turn for longer, so some are looked for during seconds: not all, since a program may make calls that
+fail as fast as it can.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A call that wants a socket of a family outside the allow list is denied and recorded; its arguments are plain numbers,
 so nothing can change between our look and the answer. Calls that must be judged by what they point at go to the broker,
-`listen` where it is free to `listening`. The kernel hears CONTINUE for that one call only. When we die the calls fail
-with ENOSYS.
+`listen` where it is free to `listening`, what `learn` wants to know of files to `file_watch`. Of these two alone the
+kernel hears CONTINUE, since they decide nothing. When we die the calls fail with ENOSYS.
 """
 
 from __future__ import annotations

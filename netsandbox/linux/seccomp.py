@@ -49,9 +49,9 @@ PRIO_PGRP, IOPRIO_WHO_PGRP = 1, 2
 JUDGED = ("socket", "socketpair", "clone", "unshare", "ioctl", "setpriority", "ioprio_set")
 
 
-def build(abi: Abi, *, unix_sockets: bool = False, asked: tuple[str, ...] = ()) -> bytes:
+def build(abi: Abi, *, unix_sockets: bool = False, asked: tuple[str, ...] = (), watched: tuple[int, ...] = ()) -> bytes:
     """The whole filter. With *unix_sockets* stream ones may be made, and every connect and bind asks the supervisor;
-    so do the calls named in *asked*.
+    so do the calls named in *asked*, and those with the numbers *watched*.
     """
     calls = abi.calls
     steps: list[Step] = [("load", ARCHITECTURE), ("equal", abi.audit_architecture, None, "kill"), ("load", NUMBER)]
@@ -61,6 +61,7 @@ def build(abi: Abi, *, unix_sockets: bool = False, asked: tuple[str, ...] = ()) 
     steps += [("equal", calls[name], "nosys", None) for name in abi.absent]
     steps += [("equal", calls[name], name, None) for name in JUDGED]
     steps += [("equal", calls[name], "notify", None) for name in trapped(unix_sockets=unix_sockets, asked=asked)]
+    steps += [("equal", number, "notify", None) for number in watched]
     steps.append(("return", ALLOW))
     steps += _socket(unix_sockets=unix_sockets) + _socketpair() + _clone() + _unshare() + _ioctl() + _priorities()
     steps += [

@@ -47,6 +47,20 @@ def test_what_seatbelt_refused_is_told_by_operation_and_target(tmp_path: Path) -
     }
 
 
+def test_what_learn_saw_of_files_is_counted_by_path_and_place(tmp_path: Path) -> None:
+    log = AuditLog.open(str(tmp_path / "audit.jsonl"), "s")
+    log.write("file", operation="make", path="/srv/a", call="openat")
+    log.write("file", operation="change", path="/srv/b", call="truncate")
+    log.write("file", operation="make", path="/usr/x", permitted=False)
+    log.write("file", operation="read", path="/home/me/.ssh/id", place="/home/me/.ssh")
+    log.write("file", operation="make", path="/home/me/.ssh/x", place="/home/me/.ssh")
+    log.write("file", count=3, detail="more paths than are listed")
+    log.close()
+    summary = summarise(read_records(log.path))
+    assert (summary.written, summary.secrets, summary.attempts_denied) == (2, ["/home/me/.ssh"], 0)
+    assert (summary.as_json()["written"], summary.as_json()["secrets"]) == (2, ["/home/me/.ssh"])
+
+
 def test_nothing_is_a_summary_too() -> None:
     assert summarise([]).as_json()["records"] == 0
     assert summarise([]).seconds == 0

@@ -13,14 +13,15 @@ from netsandbox.audit.verify import Problem, Report
 RECORD = {"ts": "2025-01-31T11:55:00.000000Z", "session": "s", "event": "egress"}
 NAMES = (
     *("host", "reason", "exe", "hint", "verdict", "event", "ts", "session"),
-    *("operation", "path", "target", "address", "detail"),
+    *("operation", "path", "place", "target", "address", "detail"),
 )
 
 
 @pytest.mark.attack(172)
-@given(st.text(max_size=30), st.sampled_from(NAMES), st.sampled_from(["egress", "seatbelt"]))
+@given(st.text(max_size=30), st.sampled_from(NAMES), st.sampled_from(["egress", "seatbelt", "file"]))
 def test_172_no_field_can_write_to_the_terminal(text: str, name: str, event: str) -> None:
-    record = {**RECORD, "verdict": "deny", "event": event, name: text}
+    verdict = {} if event == "file" else {"verdict": "deny"}
+    record = {**RECORD, **verdict, "event": event, name: text}
     shown = table.row(record, coloured=False) + table.summary_text(summarise([record]), coloured=False).replace(
         "\n", ""
     )
@@ -34,6 +35,18 @@ def test_a_row_says_when_what_where_and_why() -> None:
     )
     assert row.split() == ["11:55:00", "deny", "egress", "evil.test:443", "not-allowed"]
     assert "\x1b[31mdeny" in table.row({**RECORD, "verdict": "deny"}, coloured=True)
+
+
+def test_what_learn_saw_of_files_is_shown() -> None:
+    made = {**RECORD, "event": "file", "operation": "make", "path": "/srv/a", "pid": 7, "exe": "/bin/sh"}
+    tried = {**RECORD, "event": "file", "operation": "read", "path": "/h/.ssh/id", "place": "/h/.ssh"}
+    assert table.row(made, coloured=False).split()[-4:] == ["operation=make", "path=/srv/a", "pid=7", "exe=/bin/sh"]
+    shown = table.summary_text(summarise([made, tried]), coloured=False)
+    assert "Written outside of the folders that are always open: 1 path\n" in shown
+    assert "Secrets that were tried and stayed hidden: /h/.ssh\n" in shown
+    nothing = table.summary_text(summarise([RECORD]), coloured=False)
+    assert "Written" not in nothing
+    assert "Secrets" not in nothing
 
 
 def test_what_seatbelt_refused_is_shown_with_its_operation_and_target() -> None:

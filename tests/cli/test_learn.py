@@ -63,9 +63,46 @@ def test_the_change_is_shown_and_written_when_asked_to(tmp_path: Path, capsys: p
     assert offered(path, capsys, write=True, found=Proposed()) == f"netsandbox: {learn.NOTHING}\n"
     unreached = Proposed(remarks=("let through, but not reached, so not proposed:", "  c.test:443"))
     assert offered(path, capsys, write=True, found=unreached) == (
-        "netsandbox: all that it reached is allowed already, so there is nothing to write;"
+        "netsandbox: all that it reached and wrote is allowed already, so there is nothing to write;"
         " what is listed above is left to you\n"
     )
+
+
+def test_paths_are_shown_beside_names_and_written_with_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / ".netsandbox.toml"
+    found = Proposed((Proposal("a.test"),), writable=(("~/.cache/x/", ""), ("~/.bashrc", "look twice")))
+    assert offered(path, capsys, write=True, found=found) == (
+        "netsandbox: to let it through without --online and to keep its writing to these places, change PATH so:\n"
+        "--- .netsandbox.toml\n"
+        "+++ .netsandbox.toml\n"
+        "@@ -0,0 +1,10 @@\n"
+        "+[network]\n"
+        "+allow_domains = [\n"
+        '+    "a.test",\n'
+        "+]\n"
+        "+\n"
+        "+[filesystem]\n"
+        "+allow_write = [\n"
+        '+    "~/.cache/x/",\n'
+        '+    "~/.bashrc",  # look twice\n'
+        "+]\n"
+        "netsandbox: PATH is written; `netsandbox trust` shows it once more and lets it count\n"
+    )
+    assert offered(path, capsys, write=True, found=found).endswith(
+        "asks for all that it used; `netsandbox trust` lets it count\n"
+    )
+
+
+def test_a_list_without_paths_is_written_too_since_it_confines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / ".netsandbox.toml"
+    shown = offered(path, capsys, write=True, found=Proposed(writable=()))
+    assert shown.startswith("netsandbox: to keep its writing to these places, change PATH so:\n")
+    assert shown.endswith("netsandbox: PATH is written; it opens nothing, so it counts at once\n")
+    assert path.read_text() == "[filesystem]\nallow_write = []\n"
+    path.write_text("[network]\nmode = 'filtered'\n")
+    assert "`netsandbox trust` shows it once more" in offered(path, capsys, write=True, found=Proposed(writable=()))
 
 
 @pytest.mark.parametrize(("answer", "written"), [("y\n", True), ("yes\n", True), ("\n", False), ("", False)])
@@ -109,7 +146,7 @@ def test_a_file_that_cannot_be_extended_is_left_and_the_lines_are_given(
     path = tmp_path / ".netsandbox.toml"
     path.write_bytes(content)
     assert offered(path, capsys, write=True) == (
-        "netsandbox: cannot add to PATH without changing more of it; put this into its network table yourself:\n"
+        "netsandbox: cannot add to PATH without changing more of it; put this into its tables yourself:\n"
         '[network]\nallow_domains = [\n    "a.test",\n    "b.test:8443",\n]\n'
         'allow_addresses = [\n    "192.0.2.7:22",\n]\n'
     )

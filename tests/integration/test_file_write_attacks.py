@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -108,16 +105,6 @@ def filled(home: Any, place: Path) -> Path:
         owned(home, place / name)
     owned(home, place / "sub")
     return owned(home, place)
-
-
-@pytest.fixture
-def outside(netsandbox: Any) -> Iterator[Path]:
-    """A folder of this account that is in none of the temporary folders."""
-    parent = next(folder for folder in ("/srv", "/opt", str(Path.home())) if os.access(folder, os.W_OK))
-    path = Path(tempfile.mkdtemp(prefix="nsb-", dir=parent))
-    path.chmod(0o755)
-    yield owned(netsandbox.home(), path)
-    shutil.rmtree(path, ignore_errors=True)
 
 
 def state(place: Path) -> list[tuple[str, int, int, int, bytes]]:

@@ -68,11 +68,13 @@ def test_without_a_yes_nothing_is_written_and_the_status_is_the_commands(netsand
 
 def test_the_guard_holds_while_learning(netsandbox: Any, servers: Any) -> None:
     _, other, dns = servers
+    file = netsandbox.home().work / ".netsandbox.toml"
+    file.write_text("[filesystem]\nallow_write = []\n")
     learned = netsandbox("learn", "--write", *dns, "--", *curl("-f", f"http://private.test:{other.port}/"))
     assert other.accepts == 0
     assert f"connect_host = [{other.port}]" in learned.stderr
     assert "there is nothing to write" in learned.stderr
-    assert not (netsandbox.home().work / ".netsandbox.toml").exists()
+    assert file.read_text() == "[filesystem]\nallow_write = []\n"
 
 
 @pytest.mark.attack(149)

@@ -82,4 +82,5 @@ def test_long_lists_are_cut_and_said_to_be() -> None:
 
 def test_only_lists_with_something_in_them_are_written() -> None:
     assert rule_lists(Proposed()) == []
-    assert rule_lists(Proposed(addresses=("192.0.2.7:22",))) == [("allow_addresses", [("192.0.2.7:22", "")])]
+    assert rule_lists(Proposed(addresses=("192.0.2.7:22",))) == [("network", "allow_addresses", [("192.0.2.7:22", "")])]
+    assert rule_lists(Proposed(writable=())) == [("filesystem", "allow_write", [])]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from netsandbox.audit.entry import line
 from netsandbox.learning.usage import MOST, Usage, usage
 
 
@@ -71,16 +73,52 @@ def test_a_command_that_goes_everywhere_is_cut_and_known_to_be() -> None:
     assert not usage([egress("a.test")] * (MOST + 1)).more
 
 
+def file(path: object, operation: object = "make", **more: object) -> dict[str, object]:
+    return {"event": "file", "path": path, "operation": operation, **more}
+
+
+def test_what_was_written_is_kept_with_what_was_done() -> None:
+    entries = [
+        file("/srv/a"),
+        file("/srv/a"),
+        file("/srv/a", "change"),
+        file("/srv/b", "many"),
+        file("/srv/c", "folder"),
+    ]
+    found = usage(entries)
+    assert found.written == (("/srv/a", "make"), ("/srv/a", "change"), ("/srv/b", "many"), ("/srv/c", "folder"))
+    assert not found.more_paths
+
+
+def test_what_the_user_may_not_write_either_is_not_kept() -> None:
+    assert usage([file("/usr/lib/x", permitted=False), file("/srv/x", "read")]) == Usage()
+
+
+def test_a_hidden_place_is_kept_and_what_is_in_it_is_not_written() -> None:
+    found = usage([file("/home/me/.ssh/id", operation, place="/home/me/.ssh") for operation in ("read", "make")])
+    assert found == Usage(secrets=("/home/me/.ssh",))
+
+
+def test_a_path_that_the_log_has_cut_counts_as_its_folder() -> None:
+    long = "/srv/" + "x" * 200 + "/" + "y" * 400
+    written = line("t", 1, "s", "file", fields=file(long), prev="")
+    assert usage([json.loads(written)]).written == (("/srv/" + "x" * 200, "many"),)
+
+
+def test_that_there_was_more_than_is_recorded_is_kept() -> None:
+    assert usage([{"event": "file", "count": 7, "detail": "more paths than are listed"}]).more_paths
+
+
 VALUES: Any = (
     st.none() | st.integers() | st.text(max_size=8) | st.sampled_from(["a.test", "127.0.0.1", "allow", "deny"])
 )
-NAMES = ("event", "verdict", "host", "port", "address", "reason", "path")
+NAMES = ("event", "verdict", "host", "port", "address", "reason", "path", "operation", "place", "permitted")
 
 
 @given(
     st.lists(
         st.dictionaries(st.sampled_from(NAMES), VALUES).map(
-            lambda entry: {"event": "egress", "verdict": "allow", **entry}
+            lambda entry: {"event": "file" if "path" in entry else "egress", "verdict": "allow", **entry}
         )
     )
 )

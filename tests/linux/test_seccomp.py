@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netsandbox.linux import seccomp
+from netsandbox.linux.file_calls import file_calls
 from netsandbox.linux.syscalls import abi_of
 
 ALLOW, NOTIFY, KILL = 0x7FFF0000, 0x7FC00000, 0x80000000
@@ -45,8 +46,16 @@ CLOEXEC, NONBLOCK = 0o2000000, 0o4000
 
 
 class Filter:
-    def __init__(self, bpf: Any, machine: str, *, unix_sockets: bool = False, asked: tuple[str, ...] = ()) -> None:
-        self.program = seccomp.build(abi_of(machine), unix_sockets=unix_sockets, asked=asked)
+    def __init__(
+        self,
+        bpf: Any,
+        machine: str,
+        *,
+        unix_sockets: bool = False,
+        asked: tuple[str, ...] = (),
+        watched: tuple[int, ...] = (),
+    ) -> None:
+        self.program = seccomp.build(abi_of(machine), unix_sockets=unix_sockets, asked=asked, watched=watched)
         self.machine = machine
         self._bpf = bpf
 
@@ -198,7 +207,23 @@ def test_a_filter_that_asks_for_everything_is_one_that_the_kernel_takes(
 ) -> None:
     """Jumps are bytes: too long a filter would be an error here, not a jump to somewhere else."""
     asked = ("connect", "bind", "listen")
-    steps = list(struct.iter_unpack("<HBBI", Filter(bpf, machine, unix_sockets=unix_sockets, asked=asked).program))
+    watched = tuple(file_calls(machine))
+    everything = Filter(bpf, machine, unix_sockets=unix_sockets, asked=asked, watched=watched)
+    steps = list(struct.iter_unpack("<HBBI", everything.program))
     for at, (code, if_true, if_false, _) in enumerate(steps):
         if code in (0x15, 0x35, 0x45):
             assert at + 1 + max(if_true, if_false) < len(steps)
+
+
+@machines
+@brokered
+def test_watching_files_adds_notices_and_changes_no_other_answer(bpf: Any, machine: str, unix_sockets: bool) -> None:
+    """A call that is refused, or judged by its arguments, stays so."""
+    plain = Filter(bpf, machine, unix_sockets=unix_sockets, asked=("listen",))
+    numbers = tuple(file_calls(machine))
+    watching = Filter(bpf, machine, unix_sockets=unix_sockets, asked=("listen",), watched=numbers)
+    for number in range(1024):
+        for arguments in ((), (3, 0, 0), (0xFFFFFFFF, 2**64 - 1, 16)):
+            before = plain(number, *arguments)
+            assert watching(number, *arguments) == (NOTIFY if number in numbers else before), number
+            assert number not in numbers or before == ALLOW, number

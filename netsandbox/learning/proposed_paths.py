@@ -1,0 +1,83 @@
+"""What a run wrote, as the smallest `allow_write`; and which secrets it tried, as a remark. Pure.
+
+A secret is never proposed as a change: whoever wants the command to have one says so with a hand of their own.
+"""
+
+from __future__ import annotations
+
+from netsandbox.audit.tame import safe
+from netsandbox.file_rules import is_within
+from netsandbox.learning.path_folding import MAKE, PathProposal, fold
+from netsandbox.record import record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from netsandbox.learning.path_folding import Ground
+    from netsandbox.learning.usage import Usage
+
+MOST_PATHS = 200
+SECRETS = (
+    "it tried to open these, and saw nothing: they hold secrets. If it cannot do without one, add it to [filesystem]"
+    " yourself; whatever runs in the session can then read it"
+)
+DENIED = "it tried to open these, which your deny_read hides"
+LEFT = "written, but too much would be opened by a rule for it; if it needs one, choose a path for allow_write yourself"
+MORE = "it wrote at more paths than are recorded: it needs folders of your choice in allow_write"
+
+
+@record
+class PresentFiles:
+    """What holds already, by real paths. `base` is the folder of the file that is written to; `allowed` is what files
+    and profiles let it write, None where writing is open; `denied` is what the user hides."""
+
+    ground: Ground
+    base: str
+    allowed: tuple[str, ...] | None = None
+    denied: tuple[str, ...] = ()
+
+
+@record
+class ProposedPaths:
+    """Entries of `allow_write`, each with a comment; None: the list stays as it is. And what is left to the user, in
+    groups with a title."""
+
+    writable: tuple[tuple[str, str], ...] | None = None
+    remarks: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+def proposed_paths(used: Usage, present: PresentFiles) -> ProposedPaths:
+    """An empty list is a proposal too: it confines writing to where every session may write."""
+    home, base = present.ground.home, present.base
+    folded = fold(_missing(used.written, present.allowed or ()), present.ground)
+    texts = [(each, each.text(home, base)) for each in folded.entries]
+    rules = [(text, safe(each.comment(home))) for each, text in texts if _is_writable(text)]
+    left = (*folded.left, *(each.path for each, text in texts if not _is_writable(text)))
+    secrets = [place for place in used.secrets if not any(is_within(place, denied) for denied in present.denied)]
+    groups = [
+        (SECRETS, tuple(f'allow_read = ["{PathProposal(place, folder=False).text(home, base)}"]' for place in secrets)),
+        (DENIED, tuple(place for place in used.secrets if place not in secrets)),
+        (LEFT, left),
+        (MORE, ("see `netsandbox audit show --event file`",) if used.more_paths or len(rules) > MOST_PATHS else ()),
+    ]
+    said = present.allowed is not None and not rules
+    return ProposedPaths(None if said else tuple(rules[:MOST_PATHS]), tuple(group for group in groups if group[1]))
+
+
+def _missing(written: Iterable[tuple[str, str]], allowed: tuple[str, ...]) -> list[tuple[str, str]]:
+    """What *allowed* does not cover. A name that is allowed itself cannot be made or removed by that."""
+    return [
+        (path, done)
+        for path, done in written
+        if not any(is_within(path, folder) and not (path == folder and done == MAKE) for folder in allowed)
+    ]
+
+
+def _is_writable(text: str) -> bool:
+    """Whether a file of settings can hold it: names need not be UTF-8."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
