@@ -131,12 +131,16 @@ def check_straight(place: Place, origin: str, links: Iterable[str], writable: It
     known = tuple(writable)
     if any(is_within(place.real, folder) for folder in known):
         return
+    check_no_link(place, origin, (link for link in links if any(is_within(link, folder) for folder in known)))
+
+
+def check_no_link(place: Place, origin: str, links: Iterable[str]) -> None:
+    """An error for a path to be written that goes through any of *links*, which a command could have made."""
     for link in links:
-        if any(is_within(link, folder) for folder in known):
-            raise UsageError(
-                f"{origin} {place.name!a} leads to {place.real!a} by the link {link!a}, which a command could have"
-                f" made; write {place.real!a} if you mean that"
-            )
+        raise UsageError(
+            f"{origin} {place.name!a} leads to {place.real!a} by the link {link!a}, which a command could have"
+            f" made; write {place.real!a} if you mean that"
+        )
 
 
 def check_writable(paths: tuple[str, ...]) -> tuple[str, ...]:

@@ -45,6 +45,26 @@ def links_on(path: str) -> tuple[str, ...]:
     return followed(path)[0]
 
 
+def made_later(origin: str, links: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of *links* that an earlier session may have made: where this user can change them, since the first session.
+    What a profile of ours names counts as old: nobody could write its path in another way."""
+    from netsandbox.audit.first_session import first_session
+    from netsandbox.linux.view import PACKAGE, is_ours
+
+    since = first_session()
+    if since is None or origin.startswith(f"{PACKAGE}/"):
+        return ()
+    return tuple(link for link in links if is_ours(os.path.dirname(link)) and _changed(link) >= since)
+
+
+def _changed(link: str) -> int:
+    """When it was made or moved: no program can set that time."""
+    try:
+        return os.lstat(link).st_ctime_ns
+    except OSError as error:
+        raise HostError(f"cannot look at {link!a}: {error.strerror}; do this again") from None
+
+
 def followed(path: str) -> tuple[tuple[str, ...], str]:
     """The links on the way to *path*, and where they lead."""
     found: list[str] = []

@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netsandbox.errors import HostError
-from netsandbox.links import MOST, links_of_loop, links_on, links_to
+from netsandbox.links import MOST, links_of_loop, links_on, links_to, made_later
+from netsandbox.linux.view import PACKAGE
+from tests.rig.waiting import wait_for
 
 
 @pytest.fixture
@@ -61,3 +63,37 @@ def test_a_path_without_links_is_its_own_real_path(names: list[str]) -> None:
     if not links_on(path):
         links_to(path, os.path.realpath(path))
         assert os.path.realpath(path) == os.path.normpath("/" + path.lstrip("/"))
+
+
+@pytest.mark.attack(146)
+def test_146_a_link_counts_as_made_by_a_command_if_it_came_after_the_first_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.symlink_to("/srv")
+    links = (str(old), str(new))
+    assert made_later("x:1", links[:1]) == ()  # there was no session
+    (tmp_path / "netsandbox").mkdir()
+    (tmp_path / "netsandbox" / "first-session").write_text(str(old.lstat().st_ctime_ns + 1))
+    wait_for(lambda: _is_later(new, old))
+    assert made_later("x:1", links) == (str(new),)
+    assert made_later(f"{PACKAGE}/profiles/files/node.toml:3", links) == ()
+    (tmp_path / "netsandbox" / "first-session").write_text("no time")
+    assert made_later("x:1", links) == links  # who cannot tell believes nothing
+    new.unlink()
+    with pytest.raises(HostError, match="cannot look at"):
+        made_later("x:1", links)
+
+
+def _is_later(new: Path, old: Path) -> bool:
+    """The clock of files stands still for some milliseconds."""
+    new.unlink(missing_ok=True)
+    new.symlink_to("/srv")
+    return new.lstat().st_ctime_ns > old.lstat().st_ctime_ns
+
+
+def test_a_link_where_the_user_changes_nothing_is_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("netsandbox.audit.first_session.first_session", lambda: 0)
+    monkeypatch.setattr("netsandbox.linux.view.is_ours", lambda folder: folder != "/")
+    assert made_later("x:1", ("/tmp", "/tmp/x")[:1]) == ()

@@ -17,6 +17,7 @@ from netsandbox.file_rules import (
     Place,
     check_few,
     check_hidden,
+    check_no_link,
     check_open,
     check_shown,
     check_straight,
@@ -216,12 +217,23 @@ def _writable(
         place = _place(rule, missing)
         if place is not None:
             check_open(place.real, f"{rule.origin}:", closed)
+            check_no_link(place, f"{rule.origin}:", _made_later(rule, place))
             wanted.append((f"{rule.origin}:", place))
     straight = (*found, *(place.real for _, place in wanted if place.name == place.real))
     for origin, place in wanted:
         check_straight(place, origin, _links(place), straight)
         found.append(place.real)
     return outermost(path for path in found if not any(is_within(path, other) for other in closed))
+
+
+def _made_later(rule: PathRule, place: Place) -> tuple[str, ...]:
+    """The links on the way that an earlier session may have left, in another project for instance."""
+    links = _links(place)
+    if not links:
+        return ()
+    from netsandbox.links import made_later
+
+    return made_later(rule.origin, links)
 
 
 def _disks() -> tuple[str, ...]:

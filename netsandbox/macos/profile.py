@@ -10,8 +10,8 @@ import os
 from netsandbox.audit.places import state_home
 from netsandbox.configuration.places import config_folders
 from netsandbox.errors import UsageError
-from netsandbox.file_rules import PathRule, Place, check_straight, is_within
-from netsandbox.links import links_to
+from netsandbox.file_rules import PathRule, Place, check_no_link, check_straight, is_within
+from netsandbox.links import links_to, made_later
 from netsandbox.linux.view import packages
 from netsandbox.localhost.reservation import HOST_LOCKS
 from netsandbox.macos.signed import signed_home
@@ -97,7 +97,7 @@ def profile_text(
 def _check_straight(
     files: FileRules, sockets: Iterable[PathRule], usual: Iterable[str], known: Callable[[str], str]
 ) -> None:
-    """Nothing is opened by a link that lies where the command writes."""
+    """Nothing is opened by a link that lies where the command writes, or that an earlier one may have left."""
     written = [path for path in _paths(files.allow_write or ()) if known(path) == path]
     writable = [*map(known, usual), *written]
     for rule in (*files.allow_read, *(files.allow_write or ()), *files.allow_execute, *sockets):
@@ -105,6 +105,7 @@ def _check_straight(
         if place.name != place.real:
             links = links_to(place.name, place.real, is_same_name)
             check_straight(place, f"{rule.origin}:", links, writable)
+            check_no_link(place, f"{rule.origin}:", made_later(rule.origin, links))
 
 
 def _paths(rules: Iterable[PathRule]) -> tuple[str, ...]:

@@ -296,6 +296,24 @@ def test_146_a_link_in_the_project_does_not_widen_it(netsandbox: Any, outside: P
     assert attack(netsandbox, ["--allow-write", str(forbidden)], script).out["first"] is None  # the user's word
 
 
+@pytest.mark.attack(146)
+def test_146_a_link_that_a_session_left_in_one_project_widens_no_other(netsandbox: Any, outside: Path) -> None:
+    """The second session may not write the first one's project, but for the folder that the link stands for."""
+    home = netsandbox.home()
+    forbidden, one, other = (filled(home, outside / name) for name in ("forbidden", "one", "other"))
+    (one / "mine").symlink_to(other / "sub")  # the user's own, older than every session
+    first = netsandbox("run", "--allow-write", ".", "--", "ln", "-s", forbidden, "out", cwd=one)
+    assert first.returncode == 0, first.stderr
+    second = netsandbox("run", "--allow-write", one / "out", "--", "touch", one / "out" / "new", cwd=other)
+    assert second.returncode == 2
+    assert f"by the link '{one}/out', which a command could have made; write '{forbidden}'" in second.stderr
+    assert not (forbidden / "new").exists()
+    for path in (forbidden, one / "mine"):  # the twins: written out, or linked before
+        twin = netsandbox("run", "--allow-write", path, "--", "touch", path / "new", cwd=home.work)
+        assert twin.returncode == 0, twin.stderr
+        assert (path / "new").exists()
+
+
 @pytest.mark.attack(151)
 def test_151_writing_is_not_confined_to_the_whole_disk(netsandbox: Any, outside: Path) -> None:
     for options, cwd in ((["--allow-write", "/"], None), (["--allow-write", "/opt"], "/")):

@@ -59,6 +59,7 @@ ELSEWHERE = {
     "Profiles that a project calls for": "the launcher chooses them, and the policy is made of them",
     "Behind an allowed name": "the doors read TLS and HTTP",
     "The channel under a wildcard": "the doors count names",
+    "Approvals": "the doors wait for the user's answer",
     "Counting and timing": "nobody keeps it",
     "Parent proxy": "the doors decide on the name",
     "Descriptors that you hand over": "the helper closes all but three",
