@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from netsandbox.audit.places import short
 from netsandbox.audit.tame import one_line
 from netsandbox.cli.help import print_help
 from netsandbox.cli.options import FILES, FLAG, VALUE, Option, parse
@@ -95,22 +96,24 @@ def lines(merged: Merged, untrusted: Iterable[tuple[str, str]] = ()) -> list[str
         for name, value in said:
             shown += _written(name, keys[name].schema.get("type") == "array", value)
     for (table, name), value in merged.ignored:
-        shown.append(f"# ignored until you run `netsandbox trust`: {table}.{name}  # {value.origin}")
+        shown.append(f"# ignored until you run `netsandbox trust`: {table}.{name}  # {short(value.origin)}")
     for name, origin in untrusted:
-        shown.append(f"# ignored until you run `netsandbox trust {origin.rpartition(':')[0]}`: {name}  # {origin}")
+        place = short(origin)
+        shown.append(f"# ignored until you run `netsandbox trust {place.rpartition(':')[0]}`: {name}  # {place}")
     return [*map(one_line, shown)] or ["# no file says anything; the defaults hold: nothing leaves"]
 
 
 def _written(name: str, is_list: bool, said: Said) -> list[str]:  # noqa: FBT001 (a kind)
-    items = said.items
+    items = tuple((value, short(origin)) for value, origin in said.items)
+    empties = [short(origin) for origin in said.empties]
     if items and isinstance(items[0][0], dict):
         return [line for table, origin in items if isinstance(table, dict) for line in _pairs(name, table, origin)]
     if not is_list:
         return [f"{name} = {json.dumps(value, ensure_ascii=True)}  # {origin}" for value, origin in items]
     if not items:
-        return [f"{name} = []  # {', '.join(said.empties)}"]
+        return [f"{name} = []  # {', '.join(empties)}"]
     written = [f"    {json.dumps(value, ensure_ascii=True)},  # {origin}" for value, origin in items]
-    written += [f"    # an empty list: {origin}" for origin in said.empties]
+    written += [f"    # an empty list: {origin}" for origin in empties]
     return [f"{name} = [", *written, "]"]
 
 
