@@ -12,7 +12,7 @@ import os
 from netsandbox.localhost.settings import check
 from netsandbox.record import record, replaced
 from netsandbox.session import Session
-from netsandbox.settings import RunSettings
+from netsandbox.settings import Command, RunSettings
 from netsandbox.variables import VariableRules
 
 TYPE_CHECKING = False
@@ -99,7 +99,7 @@ class Sandbox:
             raise TypeError("command is a list of strings, the program first")
         outer = inherited(self.settings) if env is None else _encoded(env.items())
         session = Session(self.settings, sealed=self._sealed)
-        status = session.run(self._policy, command, outer, (stdin, stdout, stderr))
+        status = session.run(self._policy, Command(command, outer, (stdin, stdout, stderr)))
         return Result(
             os.waitstatus_to_exitcode(status),
             session.id,

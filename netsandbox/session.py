@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from netsandbox.linux.unix_pins import Pin
     from netsandbox.linux.watched_places import WatchedPlaces
     from netsandbox.policy.policy import Policy
-    from netsandbox.settings import RunSettings
+    from netsandbox.settings import Command, RunSettings
     from netsandbox.supervisor import Supervisor
 
 
@@ -65,13 +65,7 @@ class Session:
             self._log.observer = self._denials
         return self._log
 
-    def run(
-        self,
-        policy: Callable[[], Policy],
-        command: Sequence[str],
-        environment: Mapping[bytes, bytes],
-        stdio: tuple[int, int, int],
-    ) -> int:
+    def run(self, policy: Callable[[], Policy], command: Command) -> int:
         """Run *command* to its end; its wait status. *policy* is asked once, while the helper works.
 
         Whatever is raised on the way, the command has not run, or has ended.
@@ -81,45 +75,31 @@ class Session:
         if "NETSANDBOX_SESSION" in os.environ:
             raise HostError("this is a session of netsandbox already; start the second one outside of it")
         if self.settings.debug or self.settings.debug_log:
-            self._denials = self._denial_stream(stdio[2])
+            self._denials = self._denial_stream(command.stdio[2])
         try:
-            return self._on_this_system(policy, command, environment, stdio)
+            return self._on_this_system(policy, command)
         finally:
             if self._denials is not None:
                 self._denials.close()
 
-    def _on_this_system(
-        self,
-        policy: Callable[[], Policy],
-        command: Sequence[str],
-        environment: Mapping[bytes, bytes],
-        stdio: tuple[int, int, int],
-    ) -> int:
+    def _on_this_system(self, policy: Callable[[], Policy], command: Command) -> int:
         if sys.platform == "darwin":
             from netsandbox.macos.session import MacSession
 
-            return MacSession(self, sealed=self._sealed).run(policy, command, environment, stdio)
-        check_stdio(stdio)
+            return MacSession(self, sealed=self._sealed).run(policy, command)
+        check_stdio(command.stdio)
         state = session_state_home()
         reservation = Reservation(self.settings.localhost, state)
         try:
-            return self._run(reservation, state, policy, command, environment, stdio)
+            return self._run(reservation, state, policy, command)
         finally:
             reservation.close()
             if self._supervisor is not None and self._supervisor.control is not None:
                 self._supervisor.control.close()
 
-    def _run(
-        self,
-        reservation: Reservation,
-        state: str,
-        policy: Callable[[], Policy],
-        command: Sequence[str],
-        environment: Mapping[bytes, bytes],
-        stdio: tuple[int, int, int],
-    ) -> int:
+    def _run(self, reservation: Reservation, state: str, policy: Callable[[], Policy], command: Command) -> int:
         began = time.monotonic()
-        helper = self._start(reservation, state, command, environment, stdio)
+        helper = self._start(reservation, state, command)
         try:
             if self.settings.name is not None:
                 reservation.take_name(self.settings.name)
@@ -128,13 +108,13 @@ class Session:
                 raise AssertionError("the seccomp filter does not fit the policy")
             if decided.mode != self.settings.mode:
                 raise AssertionError("the command is told another mode than the policy's")
-            self.write_start(command, decided, reservation, backend="namespaces", name=self.settings.name)
-            facts = self.facts(command, decided, reservation)
-            supervisor = self._supervise(helper, decided, reservation, facts, stdio[2])
+            self.write_start(command.words, decided, reservation, backend="namespaces", name=self.settings.name)
+            facts = self.facts(command.words, decided, reservation)
+            supervisor = self._supervise(helper, decided, reservation, facts, command.stdio[2])
             self.write_end(began, exit_status(supervisor.status))
             if supervisor.exec_errno:
-                path = os.fsdecode(environment.get(b"PATH", b""))
-                raise launch.exec_failure(command[0], supervisor.exec_errno, path)
+                path = os.fsdecode(command.environment.get(b"PATH", b""))
+                raise launch.exec_failure(command.words[0], supervisor.exec_errno, path)
             if supervisor.failure is not None:
                 raise launch.set_up_failure(*supervisor.failure)
         finally:
@@ -143,14 +123,7 @@ class Session:
                 self._log.close()
         return supervisor.status
 
-    def _start(
-        self,
-        reservation: Reservation,
-        state: str,
-        command: Sequence[str],
-        environment: Mapping[bytes, bytes],
-        stdio: tuple[int, int, int],
-    ) -> launch.Helper:
+    def _start(self, reservation: Reservation, state: str, command: Command) -> launch.Helper:
         placed, logs = self.placed_log()
         abi = abi_of(os.uname().machine)
         program = seccomp.build(
@@ -158,9 +131,9 @@ class Session:
         )
         wanted = self.settings
         inside = session_environment(
-            environment, self.id, mode=wanted.mode, name=wanted.name, proxy_env=wanted.proxy_env
+            command.environment, self.id, mode=wanted.mode, name=wanted.name, proxy_env=wanted.proxy_env
         )
-        helper = launch.Helper(command, reservation.environment(inside), stdio)
+        helper = launch.Helper(command.words, reservation.environment(inside), command.stdio)
         view = session_view(
             state,
             placed,
@@ -169,7 +142,7 @@ class Session:
             self.settings.debug_log,
             logs=logs,
             covers=reservation.covers(),
-            rules=self._file_view(helper, environment),
+            rules=self._file_view(helper, command.environment),
         )
         helper.send_plan(plan.build(view, program, reservation.doors()))
         return helper

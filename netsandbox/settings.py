@@ -8,6 +8,8 @@ from netsandbox.record import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from netsandbox.variables import Layer as VariableLayer
 
 WAIT, MOST_WAIT = 60, 3600  # seconds for which a question to the user stays: usually, and at most
@@ -20,6 +22,15 @@ class Bounds:
     connections: int = 4096  # at once, at each door
     idle_seconds: int = 3600  # without a byte in either direction
     log_megabytes: int = 64  # of one file of the log; seven are kept. Not of a log that the user placed
+
+
+@record
+class Command:
+    """What a session runs: the words, the variables of the caller's that it may have, the descriptors 0, 1 and 2."""
+
+    words: Sequence[str]
+    environment: Mapping[bytes, bytes]
+    stdio: tuple[int, int, int]
 
 
 @record

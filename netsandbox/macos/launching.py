@@ -18,9 +18,8 @@ from netsandbox.record import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from netsandbox.macos.system import System
+    from netsandbox.settings import Command
 
 BAD_ARCHITECTURE = 86  # EBADARCH of Darwin
 ANSWERS = (125, 126)  # of netsandbox-apply to a call without arguments
@@ -41,17 +40,9 @@ class Way:
         """Whether the preload library may come along."""
         return not self.trouble
 
-    def start(
-        self,
-        command: Sequence[str],
-        profile: str,
-        environment: Mapping[bytes, bytes],
-        stdio: tuple[int, int, int],
-        *,
-        closed_port: int,
-    ) -> Applied:
-        words = handed_on(command, environment) if self.injects else command
-        return self.applied(self.program, words, profile, environment, stdio, closed_port=closed_port)
+    def start(self, command: Command, profile: str, *, closed_port: int) -> Applied:
+        words = handed_on(command.words, command.environment) if self.injects else command.words
+        return self.applied(self.program, words, profile, command.environment, command.stdio, closed_port=closed_port)
 
 
 def way_of(system: System) -> Way:

@@ -23,12 +23,13 @@ from netsandbox.macos.release import check_release
 from netsandbox.macos.reservation import MacReservation
 from netsandbox.macos.token import with_proxy
 from netsandbox.macos.without_library import notice, stricter
+from netsandbox.record import replaced
 from netsandbox.seatbelt.tag import new_tag, tagged
 from netsandbox.session import exit_status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from netsandbox.localhost.settings import LocalhostSettings
     from netsandbox.macos.applied import Applied
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from netsandbox.macos.system import System
     from netsandbox.policy.policy import Policy
     from netsandbox.session import Session
+    from netsandbox.settings import Command
 
 
 class MacSession:
@@ -49,20 +51,14 @@ class MacSession:
         self._way: Way | None = None
         self._supervisor: MacSupervisor | None = None
 
-    def run(
-        self,
-        policy: Callable[[], Policy],
-        command: Sequence[str],
-        environment: Mapping[bytes, bytes],
-        stdio: tuple[int, int, int],
-    ) -> int:
+    def run(self, policy: Callable[[], Policy], command: Command) -> int:
         """Run *command* to its end; its wait status. Whatever is raised, it has not run, or has ended."""
-        check_stdio(stdio)
+        check_stdio(command.stdio)
         check_for_mac(self._owner.settings.localhost)
         check_release(self._host.release)
         self._way = way_of(self._host)
-        check_places(self._way, os.fsdecode(environment.get(b"HOME", b"")))
-        local = self._local_settings(Notices(stdio[2]))
+        check_places(self._way, os.fsdecode(command.environment.get(b"HOME", b"")))
+        local = self._local_settings(Notices(command.stdio[2]))
         decided = policy()
         made_config_folders()  # one that is missing could be made in other letters, which most disks take for these
         reservation = MacReservation(
@@ -72,8 +68,8 @@ class MacSession:
             if self._owner.settings.name is not None:
                 reservation.take_name(self._owner.settings.name)
             if self._owner.settings.verbose:
-                self._introduce(reservation, command[0], environment, Notices(stdio[2]))
-            return self._run(reservation, decided, command, environment, stdio)
+                self._introduce(reservation, command, Notices(command.stdio[2]))
+            return self._run(reservation, decided, command)
         finally:
             reservation.close()
             if self._supervisor is not None and self._supervisor.control is not None:
@@ -88,24 +84,16 @@ class MacSession:
             notices.say(notice(trouble, helper=self._way.injects))
         return mac_settings(wanted, library=not trouble)
 
-    def _introduce(
-        self, reservation: MacReservation, command: str, environment: Mapping[bytes, bytes], notices: Notices
-    ) -> None:
-        window, found = reservation.window, programs(command, os.fsdecode(environment.get(b"PATH", b"")))
+    def _introduce(self, reservation: MacReservation, command: Command, notices: Notices) -> None:
+        path = os.fsdecode(command.environment.get(b"PATH", b""))
+        window, found = reservation.window, programs(command.words[0], path)
         assert window is not None
         program = os.path.realpath(found[0]) if found else ""
         opens, library = reservation.mixed is not None, reservation.map is not None
         for line in introduction(reservation.settings.strategy, window, program, opens=opens, library=library):
             notices.say(line)
 
-    def _run(
-        self,
-        reservation: MacReservation,
-        policy: Policy,
-        command: Sequence[str],
-        environment: Mapping[bytes, bytes],
-        stdio: tuple[int, int, int],
-    ) -> int:
+    def _run(self, reservation: MacReservation, policy: Policy, command: Command) -> int:
         began = time.monotonic()
         assert self._way is not None
         log, settings, tag = self._owner.log, self._owner.settings, new_tag()
@@ -115,20 +103,20 @@ class MacSession:
                 profile_text(
                     policy,
                     settings,
-                    environment,
+                    command.environment,
                     reservation.ports(),
-                    command[0],
+                    command.words[0],
                     log=log.path,
                     port_map=reservation.map.path if reservation.map is not None else "",
-                    stdin=stdio[0],
+                    stdin=command.stdio[0],
                     runs=self._way.runs,
                 ),
                 tag,
             )
-            inside = self._environment(reservation, environment, policy.mode)
-            self._owner.write_start(command, policy, reservation, backend="seatbelt", name=reservation.name)
+            inside = replaced(command, environment=self._environment(reservation, command.environment, policy.mode))
+            self._owner.write_start(command.words, policy, reservation, backend="seatbelt", name=reservation.name)
             try:
-                status = self._serve(reservation, policy, command, profile, inside, stdio, tag)
+                status = self._serve(reservation, policy, inside, profile, tag)
             except NetsandboxError as error:
                 self._owner.write_end(began, error.status)
                 raise
@@ -137,16 +125,7 @@ class MacSession:
             log.close()
         return status
 
-    def _serve(
-        self,
-        reservation: MacReservation,
-        policy: Policy,
-        command: Sequence[str],
-        profile: str,
-        environment: Mapping[bytes, bytes],
-        stdio: tuple[int, int, int],
-        tag: str,
-    ) -> int:
+    def _serve(self, reservation: MacReservation, policy: Policy, command: Command, profile: str, tag: str) -> int:
         from netsandbox.host_resolver import host_resolver
         from netsandbox.macos.supervisor import MacSupervisor
         from netsandbox.macos.trusted_imports import trust_imports
@@ -163,8 +142,8 @@ class MacSession:
             resolver=host_resolver(self._owner.settings),
             parent=self._owner.parent(),
             bounds=self._owner.settings.bounds,
-            facts={**self._owner.facts(command, policy, reservation), "name": reservation.name},
-            stderr=stdio[2],
+            facts={**self._owner.facts(command.words, policy, reservation), "name": reservation.name},
+            stderr=command.stdio[2],
             ask=self._owner.settings.ask,
         )
         applied: Applied | None = None
@@ -173,7 +152,7 @@ class MacSession:
             trust_imports(sealed=self._sealed)
             supervisor.settle()
             forwarder.hold()
-            applied = way.start(command, profile, environment, stdio, closed_port=reservation.closed.port)
+            applied = way.start(command, profile, closed_port=reservation.closed.port)
             forwarder.release()
             supervisor.run(applied)
         finally:

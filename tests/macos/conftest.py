@@ -23,7 +23,7 @@ from netsandbox.macos.session import MacSession
 from netsandbox.macos.system import System, this_mac
 from netsandbox.policy.policy import Policy
 from netsandbox.session import Session
-from netsandbox.settings import RunSettings
+from netsandbox.settings import Command, RunSettings
 
 HERE = Path(__file__).parent
 SOURCES = HERE.parent.parent / "netsandbox" / "native_macos"
@@ -152,7 +152,7 @@ def mac(system: System, place: Path) -> Run:
             stdio = (nothing.fileno(), stdout.fileno(), stderr.fileno())
             session = MacSession(owner, system, sealed=False)
             try:
-                status = session.run(lambda: policy or Policy(), command, outer, stdio)
+                status = session.run(lambda: policy or Policy(), Command(command, outer, stdio))
             finally:
                 owner.log.close()
         lines = Path(owner.log.path).read_text().splitlines()

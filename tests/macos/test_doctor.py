@@ -27,6 +27,7 @@ from netsandbox.seatbelt.evaluator import allowed_under_all, denied_under_all
 from netsandbox.seatbelt.profile import load
 from netsandbox.seatbelt.request import file
 from netsandbox.session import Session
+from netsandbox.settings import Command
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="plays a Mac on Linux; test_on_a_mac.py needs no play"),
@@ -93,7 +94,7 @@ def in_session(system: System, run_settings: Callable[[Scene], Any] = mac_run_se
         owner = Session(run_settings(scene), sealed=False)
         with contextlib.chdir(scene.work), open(os.devnull, "r+b") as nothing:
             stdio = (nothing.fileno(), output, output)
-            MacSession(owner, system, sealed=False).run(lambda: policy, words, os.environb, stdio)
+            MacSession(owner, system, sealed=False).run(lambda: policy, Command(words, os.environb, stdio))
         return owner.log.path
 
     return run

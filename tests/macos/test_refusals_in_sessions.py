@@ -163,7 +163,7 @@ from netsandbox.macos.session import MacSession
 from netsandbox.macos.system import System
 from netsandbox.policy.policy import Policy
 from netsandbox.session import Session
-from netsandbox.settings import RunSettings
+from netsandbox.settings import Command, RunSettings
 class PidfdExit:
     def __init__(self, pid):
         self.fd = os.pidfd_open(pid)
@@ -172,7 +172,7 @@ class PidfdExit:
     def close(self): os.close(self.fd)
 owner = Session(RunSettings(localhost=LocalhostSettings(strategy="fail", count=3)), sealed=True)
 system = System({helper!r}, Loop, PidfdExit, lambda clock: frozenset, {log!r})
-status = MacSession(owner, system, sealed=True).run(Policy, {command!r}, os.environb, (0, 1, 2))
+status = MacSession(owner, system, sealed=True).run(Policy, Command({command!r}, os.environb, (0, 1, 2)))
 before = set(open({modules!r}).read().split())
 print(*sorted(name for name in set(sys.modules) - before))
 sys.exit(os.waitstatus_to_exitcode(status))

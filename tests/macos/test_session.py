@@ -19,7 +19,7 @@ from netsandbox.macos.session import MacSession
 from netsandbox.macos.system import System
 from netsandbox.policy.policy import Policy
 from netsandbox.session import Session
-from netsandbox.settings import RunSettings
+from netsandbox.settings import Command, RunSettings
 from tests.rig import ports
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="plays a Mac on Linux; test_on_a_mac.py needs no play")
@@ -114,9 +114,8 @@ def test_an_end_of_which_the_kernel_says_nothing_is_noticed_at_the_start(mac: An
     owner = Session(RunSettings(localhost=local()), sealed=False)
     silent = System(**{**vars(system), "exit_of": Silent})
     with open(os.devnull, "r+b") as nothing:
-        status = MacSession(owner, silent, sealed=False).run(
-            Policy, ["sh", "-c", "exit 5"], os.environb, (nothing.fileno(),) * 3
-        )
+        command = Command(["sh", "-c", "exit 5"], os.environb, (nothing.fileno(),) * 3)
+        status = MacSession(owner, silent, sealed=False).run(Policy, command)
     assert os.waitstatus_to_exitcode(status) == 5
 
 
@@ -244,10 +243,10 @@ def test_a_missing_helper_runs_nothing(place: Path, system: System, tmp_path: Pa
     missing = System(**{**vars(system), "helper": str(tmp_path / "none")})
     owner = Session(RunSettings(localhost=local()), sealed=False)
     marker = place / "work" / "ran"
-    with open(os.devnull, "r+b") as nothing, pytest.raises(HostError, match="netsandbox-apply is missing"):
-        MacSession(owner, missing, sealed=False).run(
-            Policy, ["touch", str(marker)], os.environb, (nothing.fileno(),) * 3
-        )
+    with open(os.devnull, "r+b") as nothing:
+        command = Command(["touch", str(marker)], os.environb, (nothing.fileno(),) * 3)
+        with pytest.raises(HostError, match="netsandbox-apply is missing"):
+            MacSession(owner, missing, sealed=False).run(Policy, command)
     assert not marker.exists()
 
 

@@ -33,7 +33,7 @@ from netsandbox.macos.session import MacSession
 from netsandbox.macos.system import System
 from netsandbox.policy.policy import Policy
 from netsandbox.session import Session
-from netsandbox.settings import RunSettings
+from netsandbox.settings import Command, RunSettings
 class PidfdExit:
     def __init__(self, pid): self.fd = os.pidfd_open(pid)
     def fileno(self): return self.fd
@@ -42,7 +42,7 @@ localhost = LocalhostSettings(strategy={strategy!r}, base={base}, count=3)
 owner = Session(RunSettings(name="shop", localhost=localhost), sealed=True)
 system = System({helper!r}, Loop, PidfdExit, lambda clock: frozenset)
 policy = Policy(allow_domains=["allowed.test"])
-status = MacSession(owner, system, sealed=True).run(lambda: policy, {command!r}, os.environb, (0, 1, 2))
+status = MacSession(owner, system, sealed=True).run(lambda: policy, Command({command!r}, os.environb, (0, 1, 2)))
 sys.exit(os.waitstatus_to_exitcode(status) & 255)
 """
 Begin = Callable[..., "subprocess.Popen[str]"]
