@@ -20,6 +20,7 @@ NEEDED = (
     "netsandbox.signals",
     "netsandbox.audit.log",
     *LAST_WORDS,
+    "binascii",  # by which the doors read the token; a file in many installations
 )
 
 

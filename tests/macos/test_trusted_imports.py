@@ -106,13 +106,13 @@ from netsandbox.macos.session import MacSession
 from netsandbox.macos.system import System
 from netsandbox.policy.policy import Policy
 from netsandbox.session import Session
-from netsandbox.settings import RunSettings
+from netsandbox.settings import Command, RunSettings
 {kqueue}
 owner = Session(RunSettings(localhost=LocalhostSettings(strategy={strategy!r}, count=3)), sealed=True)
 policy = Policy(allow_domains=["allowed.test"])
 system = System({helper!r}, PolledLoop, PolledExit, lambda clock: frozenset, {log!r})
 command = [sys.executable, "-c", {inside!r}]
-status = MacSession(owner, system, sealed=True).run(lambda: policy, command, os.environb, (0, 1, 2))
+status = MacSession(owner, system, sealed=True).run(lambda: policy, Command(command, os.environb, (0, 1, 2)))
 sys.exit(os.waitstatus_to_exitcode(status))
 """
 # A loop and an exit notice that need nothing of Linux: poll(2), and a pipe that ends with a thread's waitpid.
@@ -184,7 +184,7 @@ def test_a_whole_sealed_session_needs_nothing_that_only_linux_has(
     pytest.importorskip("netsandbox_interpose._native")
     words: dict[str, Any] = {
         "mac": LIKE_A_MAC,
-        "kqueue": KQUEUE.format(path=str(ROOT / "tests" / "test_kqueue_loop.py")),
+        "kqueue": KQUEUE.format(path=str(ROOT / "tests" / "rig" / "polled_queue.py")),
         "helper": helper,
         "strategy": strategy,
         "inside": INSIDE,
