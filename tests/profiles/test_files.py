@@ -40,7 +40,9 @@ def test_each_says_what_it_is_for_in_one_line(name: str) -> None:
 
 @pytest.mark.usefixtures("scene")
 def test_the_page_shows_each_and_no_other() -> None:
-    rows = re.findall(r"^\| `([\w-]+)` \| (.*?) \| (.*?)\|$", (ROOT / "docs" / "profiles.md").read_text(), re.MULTILINE)
+    rows = re.findall(
+        r"^\| `([\w-]+)` \| ([^|]*?) \| ([^|]*)\|$", (ROOT / "docs" / "profiles.md").read_text(), re.MULTILINE
+    )
     assert [(name, about, re.findall(r"`([^`]+)`", files)) for name, about, files in rows] == [
         (name, profile(name).about, list(profile(name).detect)) for name in NAMES
     ]
@@ -71,3 +73,14 @@ def test_an_agent_gets_its_keys_and_its_vendors_hosts(name: str) -> None:
     assert said["shell", "pass_env"].items
     assert said["network", "allow_domains"].items
     assert not profile(name).registries
+
+
+@pytest.mark.usefixtures("scene")
+def test_the_page_names_the_hosts_of_each_agent() -> None:
+    """With the package that they were looked up in, so that a change of either is seen."""
+    page = (ROOT / "docs" / "profiles.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \| (.*?) \| `[^|]+ \| [^|]+ \|$", page, re.MULTILINE)
+    assert {name: re.findall(r"`([^`]+)`", hosts) for name, hosts in rows} == {
+        name: [text for text, _ in merge([profile(name).layer]).values["network", "allow_domains"].items]
+        for name in AGENTS
+    }
