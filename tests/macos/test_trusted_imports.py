@@ -117,10 +117,13 @@ sys.exit(os.waitstatus_to_exitcode(status))
 """
 # A loop and an exit notice that need nothing of Linux: poll(2), and a pipe that ends with a thread's waitpid.
 KQUEUE = """
+before = set(sys.modules)
 import importlib.util, threading
 spec = importlib.util.spec_from_file_location("kq", {path!r})
 kq = importlib.util.module_from_spec(spec); spec.loader.exec_module(kq)
 PolledLoop = kq.PolledLoop
+for name in set(sys.modules) - before:  # what only this play needs is there for nobody else
+    if not name.startswith("netsandbox"): del sys.modules[name]
 class PolledExit:
     def __init__(self, pid):
         self.reader, writer = os.pipe()
