@@ -112,7 +112,7 @@ def test_a_no_and_silence_reach_nothing(asker: Asker, way: str) -> None:
 
 def test_the_line_is_said_once_and_names_the_question(asker: Asker) -> None:
     done = asker.netsandbox(
-        "run", "--ask", "--ask-wait", "1", *asker.options, "--", asker.netsandbox.python, "-c",
+        "run", "--ask", "--ask-wait", "4", *asker.options, "--", asker.netsandbox.python, "-c",
         "import socket, threading\n"
         "def go():\n"
         "    try: socket.create_connection(('asked.test', 443)).recv(1)\n"
@@ -124,7 +124,7 @@ def test_the_line_is_said_once_and_names_the_question(asker: Asker) -> None:
     )  # fmt: skip
     (asked,) = done.events("approval", outcome="asked")
     number = asked["id"]
-    line = f"asks for asked.test:443 and waits 1 s: netsandbox approve {number} (or: netsandbox deny {number})\n"
+    line = f"asks for asked.test:443 and waits 4 s: netsandbox approve {number} (or: netsandbox deny {number})\n"
     assert done.stderr.count(" asks for ") == 1
     assert line in done.stderr
     assert len(done.events("egress", reason="unanswered")) == 3
