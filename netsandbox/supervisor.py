@@ -15,6 +15,8 @@ from netsandbox.sealing import DOORS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from netsandbox_proxy.contract import Parent
 
     from netsandbox.approvals.inbox import Inbox
@@ -244,25 +246,15 @@ class Supervisor:
         return self._localhost
 
     def _begin_warm_up(self) -> None:
-        from netsandbox.control import Control
-
         try:
-            hear = self._inbox.hear if self._inbox is not None else None
-            self.control = Control(self._loop, str(self._facts["control"]), self._status, self._stop, hear)
+            self.control = open_control(self._loop, self._facts, self._status, self._stop, self._inbox)
         finally:
             self._warm_up(0)
 
     def _status(self) -> dict[str, object]:
-        return {
-            **self._facts,
-            "name": self._reservation.name,
-            "init": self._helper.pid,
-            "allowed": self._log.total("allow"),
-            "denied": self._log.total("deny"),
-            "flows": self._flows(),
-            "ports": self._localhost.status() if self._localhost is not None else [],
-            "pending": self._inbox.status() if self._inbox is not None else [],
-        }
+        facts = {**self._facts, "name": self._reservation.name}
+        ports = self._localhost.status() if self._localhost is not None else []
+        return status_of(facts, self._log, self._inbox, init=self._helper.pid, flows=self._flows(), ports=ports)
 
     def _stop(self) -> None:
         """`netsandbox stop`: ask the command to end, and end it when it does not."""
@@ -305,6 +297,40 @@ class Supervisor:
 
     def _failed(self, error: BaseException) -> None:
         self._log.write("policy", verdict="deny", reason="internal", detail=repr(error))
+
+
+def open_control(
+    loop: Loop,
+    facts: dict[str, object],
+    status: Callable[[], dict[str, object]],
+    stop: Callable[[], None],
+    inbox: Inbox | None,
+) -> Control:
+    """Where the session is asked, stopped and, if it asks itself, answered."""
+    from netsandbox.control import Control
+
+    return Control(loop, str(facts["control"]), status, stop, inbox.hear if inbox is not None else None)
+
+
+def status_of(
+    facts: dict[str, object],
+    log: AuditLog,
+    inbox: Inbox | None,
+    *,
+    init: int,
+    flows: int,
+    ports: list[dict[str, object]],
+) -> dict[str, object]:
+    """What `ps` is told: what never changes of a session, and what does."""
+    return {
+        **facts,
+        "init": init,
+        "allowed": log.total("allow"),
+        "denied": log.total("deny"),
+        "flows": flows,
+        "ports": ports,
+        "pending": inbox.status() if inbox is not None else [],
+    }
 
 
 def open_inbox(loop: Loop, log: AuditLog, wait: int, stderr: int) -> Inbox:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox import Policy
+from netsandbox import Policy, supervisor
 from netsandbox.audit.places import new_session_id, session_dir
 from netsandbox.cli.live_table import PORTS_TITLES, PS_TITLES, PS_YIELDING, port_entries, port_rows, ps_rows
 from netsandbox.columns import columns
@@ -49,9 +49,9 @@ def test_what_a_session_says_is_what_is_read_and_what_the_page_lists(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     session = Session(RunSettings(), sealed=False)
     facts = session.facts(["true"], Policy(), HOLDS_NOTHING)  # type: ignore[arg-type]
+    told = supervisor.status_of({**facts, "name": "shop"}, session.log, None, init=1, flows=0, ports=[])
     session.log.close()
-    changing = {"name": "shop", "init": 1, "allowed": 0, "denied": 0, "flows": 0}  # the supervisor's part
-    said = {"v": VERSION, **facts, **changing, "ports": [], "pending": []}
+    said = {"v": VERSION, **told}
     page = (Path(__file__).resolve().parents[1] / "docs" / "cli.md").read_text("utf-8")
     listed = page.partition("\n## ps\n")[2].partition("Keys of `--json`:")[2].partition("\n\n")[0]
     assert set(re.findall(r"`([a-z_]+)`", listed)) - {"base", "count"} == said.keys()

@@ -6,14 +6,22 @@ of its handlers fails, that connection is refused and the failure recorded (INV-
 
 from __future__ import annotations
 
-from netsandbox.control import Control
 from netsandbox.descriptor_limit import raise_descriptor_limit
 from netsandbox.errors import HostError
 from netsandbox.loop import IN
 from netsandbox.macos.doors import MacDoors
 from netsandbox.macos.localhost import MacLocalhost
 from netsandbox.macos.refusals import Refusals
-from netsandbox.supervisor import KILLED, LINGER_SECONDS, PATIENCE, SETTLING_ROUNDS, SIGTERM, open_inbox
+from netsandbox.supervisor import (
+    KILLED,
+    LINGER_SECONDS,
+    PATIENCE,
+    SETTLING_ROUNDS,
+    SIGTERM,
+    open_control,
+    open_inbox,
+    status_of,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +29,7 @@ if TYPE_CHECKING:
 
     from netsandbox.approvals.inbox import Inbox
     from netsandbox.audit.log import AuditLog
+    from netsandbox.control import Control
     from netsandbox.host_resolver import HostResolver
     from netsandbox.macos.applied import Applied
     from netsandbox.macos.exit_notice import ExitNotice
@@ -89,8 +98,7 @@ class MacSupervisor:
     def _open_control(self) -> None:
         """Without it `ps` and `stop` do not know the session, which runs all the same."""
         try:
-            hear = self._inbox.hear if self._inbox is not None else None
-            self.control = Control(self._loop, str(self._facts["control"]), self._status, self._stop, hear)
+            self.control = open_control(self._loop, self._facts, self._status, self._stop, self._inbox)
         except HostError as error:
             self._failed(error)
 
@@ -138,15 +146,9 @@ class MacSupervisor:
         return self._flows() > 0 or (self._refusals is not None and self._refusals.awaited(self.status))
 
     def _status(self) -> dict[str, object]:
-        return {
-            **self._facts,
-            "init": self._applied.pid if self._applied is not None else 0,
-            "allowed": self._log.total("allow"),
-            "denied": self._log.total("deny"),
-            "flows": self._flows(),
-            "ports": self._localhost.status() if self._localhost is not None else [],
-            "pending": self._inbox.status() if self._inbox is not None else [],
-        }
+        init = self._applied.pid if self._applied is not None else 0
+        ports = self._localhost.status() if self._localhost is not None else []
+        return status_of(self._facts, self._log, self._inbox, init=init, flows=self._flows(), ports=ports)
 
     def _stop(self) -> None:
         """`netsandbox stop`: ask the command to end, and end it when it does not."""
