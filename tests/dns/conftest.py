@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -124,12 +125,12 @@ class NameServer:
                 conn, _ = self.tcp.accept()
             except OSError:
                 return
-            with conn:
+            with conn, contextlib.suppress(OSError):  # who has enough may leave at any moment
                 conn.settimeout(20)
-                head = conn.recv(2, socket.MSG_WAITALL)
-                data = conn.recv(int.from_bytes(head, "big"), socket.MSG_WAITALL)
-                for reply in self._told(data, "tcp"):
-                    conn.sendall(len(reply).to_bytes(2, "big") + reply)
+                if head := conn.recv(2, socket.MSG_WAITALL):
+                    data = conn.recv(int.from_bytes(head, "big"), socket.MSG_WAITALL)
+                    for reply in self._told(data, "tcp"):
+                        conn.sendall(len(reply).to_bytes(2, "big") + reply)
 
 
 def zone_reply(request: dnslib.DNSRecord, text: str, **header: int) -> bytes:

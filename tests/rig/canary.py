@@ -77,7 +77,7 @@ class _Server:
         for sock in (self.listener, *self._open):
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
-        self._thread.join(2)
+        self._thread.join(20)
         self.listener.close()
 
     def _notify(self) -> None:
