@@ -33,6 +33,7 @@ _SHOWN = (
         "exe",
     ),
     *("bytes_up", "bytes_down", "ms", "count", "qtype", "outcome", "status", "hint", "detail"),
+    *("id", "scope", "ttl", "by_pid", "by_uid"),
 )
 _UNIT = 1024
 

@@ -162,6 +162,9 @@ def _introduce(policy: Policy, settings: RunSettings) -> None:
         allowed = [rule.text for rule in policy.allow_domains] + [rule.text for rule in policy.allow_addresses]
     allowed += [f"port {port} of the host's localhost" for port in settings.localhost.connect_host]
     print(f"netsandbox: mode {policy.mode}, allowed: {', '.join(allowed) or 'nothing'}", file=sys.stderr)
+    if settings.ask is not None:
+        told = f"asks about other names for {settings.ask} s each, `netsandbox pending` lists the questions"
+        print(f"netsandbox: {told}", file=sys.stderr)
     if settings.name is None:
         told = "`netsandbox ps` shows the session's name and window"
     else:

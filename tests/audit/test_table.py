@@ -49,6 +49,14 @@ def test_what_learn_saw_of_files_is_shown() -> None:
     assert "Secrets" not in nothing
 
 
+def test_an_approval_is_shown_with_who_gave_it() -> None:
+    record = {"ts": "2025-01-31T12:00:00.000000Z", "event": "approval", "host": "asked.test", "port": 443}
+    more = {"outcome": "approved", "id": 4711, "scope": "session", "ttl": 60, "by_pid": 7, "by_uid": 1000}
+    shown = table.row({**record, **more}, coloured=False)
+    assert "asked.test:443" in shown
+    assert shown.endswith("outcome=approved id=4711 scope=session ttl=60 by_pid=7 by_uid=1000")
+
+
 def test_what_seatbelt_refused_is_shown_with_its_operation_and_target() -> None:
     refused = {**RECORD, "event": "seatbelt", "verdict": "deny", "reason": "seatbelt"}
     read = {**refused, "operation": "file-read-data", "path": "/x", "pid": 5, "exe": "cat", "count": 2}

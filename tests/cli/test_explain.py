@@ -226,3 +226,28 @@ def test_the_change_it_names_turns_the_answer(capsys, rules, word):
     _, text = run(capsys, f"{word} {rules} --json")
     change = json.loads(text)["verdicts"][0]["change"]
     assert run(capsys, f"{word} {rules} {change}")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("target", "asked"),
+    [
+        ("other.test", True),
+        ("example.com:8443", True),
+        ("bad.test", False),
+        ("192.0.2.7", False),
+        ("dns.google", False),
+    ],
+)
+def test_where_a_session_would_ask_that_is_said(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, target: str, asked: bool
+) -> None:
+    file = tmp_path / "asking.toml"
+    network = "[network]\nallow_domains = ['example.com']\ndeny_domains = ['bad.test']\n"
+    file.write_text(f"{network}[approvals]\nask = true\nwait = 7\n")
+    status, shown = run(capsys, f"{target} --config {file}")
+    assert status == 1
+    assert ("a session asks you first and waits 7 s" in shown) == asked
+    assert run(capsys, f"example.com --config {file}")[0] == 0
+    _, whole = run(capsys, f"--config {file}")
+    assert "ask       you are asked about other names, for 7 s each" in whole
+    assert json.loads(run(capsys, f"--json --config {file}")[1])["ask"] == 7

@@ -15,6 +15,8 @@ from typing import Any
 import dnslib
 import pytest
 
+from netsandbox.approvals.inbox import Inbox
+from netsandbox.approvals.reply import APPROVE, DENY, DONE, Reply, written
 from netsandbox.audit.log import AuditLog
 from netsandbox.host_resolver import HostResolver
 from netsandbox.loop import Loop
@@ -35,7 +37,7 @@ ADDRESSES = ["127.0.0.1", "::1"]
 class Opened:
     """Doors in a thread; `records` is what was written once they are closed."""
 
-    def __init__(self, folder: Path, origin: int, authority: Authority) -> None:
+    def __init__(self, folder: Path, origin: int, authority: Authority, answer: str | None = None) -> None:
         self.loop = Loop()
         self.mixed = DoorSockets((), listens=True)
         self.dns = DoorSockets((), listens=True, takes_datagrams=True)
@@ -43,6 +45,8 @@ class Opened:
         self.log = AuditLog.open(str(self._path), "20261116T000000000-0000000000000000", cap_bytes=None)
         rules = [f"allowed.test:{origin}", f"*.wild.test:{origin}"]
         policy = Policy(allow_domains=rules, allow_addresses=[f"127.0.0.1:{origin}"])
+        self.heard: list[bytes | None] = []
+        self.inbox = None if answer is None else self._inbox(answer)
         self.doors = MacDoors(
             self.loop,
             policy,
@@ -54,11 +58,25 @@ class Opened:
             own=frozenset,
             parent=None,
             bounds=Bounds(),
+            inbox=self.inbox,
         )
         self._bell = socket.socketpair()
         self.loop.watch(self._bell[0].fileno(), 1, lambda events: self.loop.stop())
         self._thread = threading.Thread(target=self.loop.run)
         self._thread.start()
+
+    def _inbox(self, op: str) -> Inbox:
+        """Each question is answered in the turn after it was put."""
+
+        def answer() -> None:
+            for question in inbox.status():
+                self.heard.append(inbox.hear(written(Reply(op, int(str(question["id"])))), 1, 0))
+
+        def say(text: str) -> None:
+            self.loop.call_later(0, answer)
+
+        inbox = Inbox(self.log, 600, clock=self.loop.now, later=self.loop.call_later, say=say)
+        return inbox
 
     def close(self) -> None:
         self._bell[1].close()
@@ -89,13 +107,15 @@ class Opened:
             size = int.from_bytes(client.recv(2, socket.MSG_WAITALL), "big")
             return dnslib.DNSRecord.parse(client.recv(size, socket.MSG_WAITALL))
 
-    def fetch(self, to: str, port: int, token: bytes = TOKEN, address: str = "127.0.0.1") -> bytes:
+    def fetch(
+        self, to: str, port: int, token: bytes = TOKEN, address: str = "127.0.0.1", host: bytes = b"allowed.test"
+    ) -> bytes:
         """As a program with the library in it: a preamble, then its own words. Empty for a reset."""
         packed = ipaddress.ip_address(to).packed
         preamble = bytes((1, 4 if len(packed) == 4 else 6)) + port.to_bytes(2, "big") + packed.ljust(16, b"\0") + token
         with socket.create_connection((address, self.mixed.port), PATIENCE) as client:
             try:
-                client.sendall(preamble + b"GET / HTTP/1.1\r\nHost: allowed.test\r\nConnection: close\r\n\r\n")
+                client.sendall(preamble + b"GET / HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n" % host)
                 return client.recv(4096)
             except ConnectionResetError:
                 return b""
@@ -168,6 +188,23 @@ def test_a_program_that_knows_of_no_proxy_asks_for_a_name_and_reaches_it(
     (record,) = doors.of("egress", "allow")
     assert (record["door"], record["host"], record["address"]) == ("transparent", "allowed.test", "127.0.0.1")
     assert [each["host"] for each in doors.of("dns", "allow") if each["door"] == "dns"] == ["allowed.test"]
+
+
+@pytest.mark.parametrize("op", [APPROVE, DENY])
+def test_the_same_inbox_asks_here(tmp_path: Path, origin: StreamCanary, authority: Authority, op: str) -> None:
+    authority.answer("asked.test", "127.0.0.1")
+    opened = Opened(tmp_path, origin.port, authority, answer=op)
+    try:
+        given = str(opened.ask("asked.test").a.rdata)
+        assert given.startswith("198.18.")
+        assert authority.queries == []
+        answer = opened.fetch(given, origin.port, host=b"asked.test")
+    finally:
+        opened.close()
+    assert opened.heard == [DONE]
+    assert (b"ok" in answer, origin.accepts) == ((True, 1) if op == APPROVE else (False, 0))
+    outcomes = [each["outcome"] for each in opened.records if each["event"] == "approval"]
+    assert outcomes == ["asked", "approved" if op == APPROVE else "denied"]
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
