@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import random
@@ -74,8 +75,11 @@ class StandIn:
         return 0, port
 
     def close(self) -> None:
-        """Also what a supervisor that died looks like."""
+        """Also what a supervisor that died looks like: while somebody is in accept, a closed socket still listens."""
+        with contextlib.suppress(OSError):  # it was closed already
+            self._door.shutdown(socket.SHUT_RDWR)
         self._door.close()
+        self._thread.join(20)
 
     def _serve(self) -> None:
         while True:
@@ -83,7 +87,7 @@ class StandIn:
                 caller, _ = self._door.accept()
             except OSError:
                 return
-            with caller:
+            with caller, contextlib.suppress(OSError):  # who asked may be gone
                 self._reply(caller)
 
     def _reply(self, caller: socket.socket) -> None:

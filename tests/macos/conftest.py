@@ -99,7 +99,7 @@ def origin() -> Iterator[int]:
                     client, _ = server.accept()
                 except OSError:
                     return
-                with client:
+                with client, contextlib.suppress(OSError):  # who asked may be gone
                     client.recv(4096)
                     client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
 
@@ -108,7 +108,7 @@ def origin() -> Iterator[int]:
         yield server.getsockname()[1]
         with contextlib.suppress(OSError):  # a Mac says that nobody is connected
             server.shutdown(socket.SHUT_RDWR)
-    thread.join(5)
+    thread.join(20)
 
 
 class Ended:
