@@ -1,7 +1,9 @@
 """Which paths have been noted: each once, and where there are many in one folder, the folder instead. Pure.
 
 A command may write a hundred thousand files. When more than CROWD names below a folder have been noted, the folder is
-noted and nothing below it any more, as far as it may be proposed; after MOST notes the rest is only counted.
+noted and nothing below it any more, as far as it may be proposed; after MOST notes the rest is only counted. A path of
+more names than DEEPEST stands for its folder at that depth: each folder above a path is kept, and a path may have
+thousands.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
 CROWD = 16
 MOST = 1000
+DEEPEST = 32
 
 
 class PathNotes:
@@ -31,6 +34,9 @@ class PathNotes:
 
     def add(self, path: str, done: str) -> tuple[str, str] | None:
         """What is to be written down because of it, if anything is new."""
+        names = path.split("/", DEEPEST + 1)
+        if len(names) > DEEPEST + 1:
+            path, done = "/".join(names[:-1]), MANY
         if (path, done) in self._noted or path in self._whole or any(above in self._whole for above in _above(path)):
             return None
         if len(self._noted) >= self._most:

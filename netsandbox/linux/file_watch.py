@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 MOST_REFUSED = 200  # notes of what the user may not write either
 MOST_LINKS = 8  # one behind the other, where the last leads to nothing
 MOST_KNOWN = 1 << 16  # paths that were read and are no secrets
+LONGEST_KNOWN = 256  # bytes of one of them; a command chooses what we keep
 # The call will fail for the same reason, or its caller is gone.
 FAILS = (errno.EFAULT, errno.ENAMETOOLONG, errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES, errno.ESRCH)
 
@@ -94,6 +95,8 @@ class FileWatch:
             return
         if path is None or (path in self._known and named.does == OPEN and _only_reads(flags)):
             return
+        if not self._listener.is_valid(call):  # then the path may be another process's
+            return
         follow = follows(flags) if named.does == OPEN else named.follows and not flags & AT_SYMLINK_NOFOLLOW
         try:
             real, mode = _resolved(self._root, path, 0 if follow else os.O_NOFOLLOW)
@@ -126,7 +129,8 @@ class FileWatch:
         elif done == READ:
             if len(self._known) >= MOST_KNOWN:
                 self._known.clear()
-            self._known.add(path)
+            if len(path) <= LONGEST_KNOWN:
+                self._known.add(path)
         elif done is not None and not any(is_within(real, folder) for folder in self._places.writable):
             permitted = _permitted(real)
             note = self._notes[permitted].add(real, done)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from netsandbox.file_rules import is_within
 from netsandbox.learning.path_folding import CHANGE, MAKE, MANY, Ground
-from netsandbox.learning.path_notes import CROWD, PathNotes
+from netsandbox.learning.path_notes import CROWD, DEEPEST, PathNotes
 
 HOME = "/home/me"
 GROUND = Ground(HOME, (f"{HOME}/.ssh",))
@@ -47,6 +48,17 @@ def test_past_the_bound_notes_are_counted() -> None:
     notes = PathNotes(GROUND, most=3)
     assert [notes.add(f"{HOME}/{number}", MAKE) is not None for number in range(5)] == [True, True, True, False, False]
     assert notes.left_out == 2
+
+
+@pytest.mark.attack(192)
+def test_a_path_of_thousands_of_names_is_noted_as_a_folder_above_it() -> None:
+    """Each folder above a path is kept: a few hundred such paths would fill the memory."""
+    notes = PathNotes(GROUND)
+    top = "/srv" + "/a" * (DEEPEST - 1)
+    assert notes.add(top, MAKE) == (top, MAKE)
+    assert notes.add(f"{top}/b", MAKE) == (top, MANY)
+    assert notes.add(top + "/a" * 2000, MAKE) is None
+    assert max(folder.count("/") for folder in notes._names) < DEEPEST
 
 
 @given(st.lists(st.lists(st.sampled_from("abcdefghijklmnopqrstuv"), min_size=1, max_size=4), max_size=80))

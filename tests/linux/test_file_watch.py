@@ -28,6 +28,10 @@ HERE = 0xFFFFFF9C  # AT_FDCWD
 class Listener:
     def __init__(self) -> None:
         self.gone_on: list[int] = []
+        self.valid = True
+
+    def is_valid(self, call: Call) -> bool:
+        return self.valid
 
     def let_go_on(self, call: Call) -> None:
         self.gone_on.append(call.id)
@@ -248,6 +252,24 @@ def test_whatever_goes_wrong_with_us_the_call_goes_on(scene: Scene, monkeypatch:
     with pytest.raises(ZeroDivisionError):
         scene.call("openat", HERE, scene.outside / "x", os.O_WRONLY | os.O_CREAT)
     assert scene.listener.gone_on == [1]
+
+
+@pytest.mark.attack(118)
+def test_118_what_was_read_of_a_caller_that_is_gone_is_not_noted(scene: Scene) -> None:
+    """Its number may be another process's by now, one of the host's too."""
+    scene.listener.valid = False
+    scene.call("openat", HERE, scene.outside / "x", os.O_WRONLY | os.O_CREAT)
+    assert scene.log.records == []
+    scene.listener.valid = True
+    scene.call("openat", HERE, scene.outside / "x", os.O_WRONLY | os.O_CREAT)
+    assert scene.noted == [("make", "x")]
+
+
+@pytest.mark.attack(192)
+def test_only_short_paths_are_remembered_as_harmless(scene: Scene) -> None:
+    scene.call("openat", HERE, b"/usr", os.O_RDONLY)
+    scene.call("openat", HERE, b"/usr" + b"/." * 1000, os.O_RDONLY)
+    assert scene.watch._known == {b"/usr"}
 
 
 def test_a_flood_of_paths_is_bounded_and_said_to_be(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
