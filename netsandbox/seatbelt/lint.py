@@ -12,7 +12,7 @@ from netsandbox.seatbelt.lint_order import order_findings
 from netsandbox.seatbelt.lint_paths import path_findings
 from netsandbox.seatbelt.lint_reach import reach_findings
 from netsandbox.seatbelt.operations import DEFAULT, covers, family
-from netsandbox.seatbelt.profile import ALLOW, DENY, Import, MissingImport, Profile, Rule
+from netsandbox.seatbelt.profile import ALLOW, DENY, Dropped, Import, MissingImport, Profile, Rule
 from netsandbox.seatbelt.values import ProfileError, written
 
 # They start or steer programs that no sandbox of ours confines; the second ones are harmless among the session's own.
@@ -25,6 +25,7 @@ def lint(profile: Profile) -> list[Finding]:
     rules = profile.rules
     found = [_fault(fault) for fault in profile.faults]
     found += [_import(each) for each in profile.imports]
+    found += [dropped(each) for each in profile.dropped]
     found += _default(rules)
     for rule in rules:
         found += _escapes(rule)
@@ -45,6 +46,11 @@ def _fault(fault: ProfileError) -> Finding:
 def _import(each: Import) -> Finding:
     text = f"the rules of {written(each.name)} differ from one macOS to the next; write those that are needed here"
     return warning(each.line, "import", text, each.source)
+
+
+def dropped(each: Dropped) -> Finding:
+    text = f'in "…" \\{each.character} is {each.character} alone; write \\\\{each.character} to keep the backslash'
+    return warning(each.line, "escape", text, each.source)
 
 
 def _default(rules: tuple[Rule, ...]) -> list[Finding]:

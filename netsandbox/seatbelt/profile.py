@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from netsandbox.seatbelt import operations
 from netsandbox.seatbelt.filter_forms import build, is_filter, one_of
 from netsandbox.seatbelt.filters import Filter
-from netsandbox.seatbelt.reader import read
+from netsandbox.seatbelt.reader import read_noting
 from netsandbox.seatbelt.scheme import Interpreter
 from netsandbox.seatbelt.values import Datum, Form, Procedure, ProfileError, Scope, Symbol, printable, written
 
@@ -71,10 +71,20 @@ class Import:
 
 
 @dataclass(frozen=True)
+class Dropped:
+    """A backslash in a string that means nothing before this character."""
+
+    character: str
+    line: int
+    source: str = ""
+
+
+@dataclass(frozen=True)
 class Profile:
     rules: tuple[Rule, ...]
     faults: tuple[ProfileError, ...] = ()
     imports: tuple[Import, ...] = ()  # those that were at hand
+    dropped: tuple[Dropped, ...] = ()
 
     def checked(self) -> tuple[Rule, ...]:
         """The rules; an error if the profile has any fault."""
@@ -96,10 +106,10 @@ def load(
     None is "there is none".
     """
     loader = _Loader(parameters or {}, imported, unset)
-    loader.run(read(text))
+    loader.read(text)
     if not loader.versioned:
         loader.faults.insert(0, ProfileError("there is no (version 1), without which nothing loads; write it first", 1))
-    return Profile(tuple(loader.rules), tuple(loader.faults), tuple(loader.imports))
+    return Profile(tuple(loader.rules), tuple(loader.faults), tuple(loader.imports), tuple(loader.dropped))
 
 
 class _Loader(Interpreter):
@@ -114,6 +124,7 @@ class _Loader(Interpreter):
         self._imported = imported
         self._unset = unset
         self.imports: list[Import] = []
+        self.dropped: list[Dropped] = []
         self._imports = 0
         self._source = ""
         self.scope.names["param"] = Procedure("param", self._param)
@@ -125,6 +136,12 @@ class _Loader(Interpreter):
             "debug": self._debug,
             "import": self._import,
         }
+
+    def read(self, text: str) -> None:
+        """Run every form of *text*, which stands where we are now."""
+        forms, dropped = read_noting(text)
+        self.dropped += [Dropped(character, line, self._source) for line, character in dropped]
+        self.run(forms)
 
     def run(self, forms: list[Datum]) -> None:
         for form in forms:
@@ -204,7 +221,7 @@ class _Loader(Interpreter):
         self.imports.append(Import(name, form.line, self._source))
         before, self._source = self._source, printable(name)
         try:
-            self.run(read(text))
+            self.read(text)
         except ProfileError as error:
             raise type(error)(error.text, error.line, self._source) from None
         finally:

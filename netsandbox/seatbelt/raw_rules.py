@@ -18,11 +18,11 @@ from netsandbox.seatbelt.escape import quoted
 from netsandbox.seatbelt.filter_forms import is_filter
 from netsandbox.seatbelt.filters import All, Filter, Path, Some, UnixEnd
 from netsandbox.seatbelt.findings import ERROR
-from netsandbox.seatbelt.lint import lint
+from netsandbox.seatbelt.lint import dropped, lint
 from netsandbox.seatbelt.lint_network import network_findings
 from netsandbox.seatbelt.operations import covers
-from netsandbox.seatbelt.profile import ALLOW, DENY, Rule, load
-from netsandbox.seatbelt.reader import read
+from netsandbox.seatbelt.profile import ALLOW, DENY, Dropped, Rule, load
+from netsandbox.seatbelt.reader import read, read_noting
 from netsandbox.seatbelt.values import Datum, Form, ProfileError, Symbol
 
 TYPE_CHECKING = False
@@ -66,7 +66,8 @@ def raw_rules(said: Iterable[tuple[str, str]], places: Mapping[str, str]) -> Raw
 
 def raw_findings(text: str, places: Mapping[str, str]) -> list[Finding]:
     """Every finding about a text, for those who ask before they run it; a `ProfileError` where it is no rules."""
-    return _findings(_forms(text, places))
+    noted = [dropped(Dropped(character, line)) for line, character in read_noting(text)[1]]
+    return sorted({*noted, *_findings(_forms(text, places))}, key=lambda each: (each.line, each.severity, each.text))
 
 
 def check_whole(profile: str) -> None:

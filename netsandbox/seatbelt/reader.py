@@ -3,8 +3,9 @@
 Any text gives forms or a `ProfileSyntaxError` with a line, never anything else. Depth and size are bounded, and no
 recursion follows the text's nesting, so a hostile profile costs no more than its length.
 
-Strings: `"…"` with the escapes `\\"`, `\\\\`, `\\n`, `\\r`, `\\t`; any other escape is refused, because what Seatbelt
-makes of it is not known here. `#"…"` takes backslashes as they are, which is how regular expressions are written.
+Strings: `"…"` with the escapes `\\"`, `\\\\`, `\\n`, `\\r`, `\\t`. A backslash before another character is dropped, as
+Scheme does, and noted, since hardly anybody means that; numbers (`\\x41`, `\\101`) are refused, because what Seatbelt
+makes of them is not known here. `#"…"` takes backslashes as they are, which is how regular expressions are written.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ MAX_ATOM = 64 << 10
 _BLANK = frozenset(" \t\r\n\f")
 _ENDS = _BLANK | frozenset("()\"';")
 _ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
+_NUMBERS = frozenset("0123456789xX")  # which begin a character by its number
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}\Z")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,18}\.[0-9]{0,18}|\.[0-9]{1,18})\Z")
 _BETWEEN, _COMMENT, _ATOM, _STRING, _ESCAPE, _RAW = "between", "comment", "atom", "string", "escape", "raw"
@@ -30,6 +32,7 @@ class Reader:
 
     def __init__(self) -> None:
         self.line = 1
+        self.dropped: list[tuple[int, str]] = []  # the line of each backslash that was dropped, and what followed it
         self._forms: list[Datum] = []
         self._open: list[tuple[list[Datum], int]] = []  # the lists that are not closed yet, and where they began
         self._quotes: list[tuple[int, int]] = []  # how many lists were open when a ' came, and its line
@@ -110,9 +113,13 @@ class Reader:
 
     def _escape(self, char: str) -> None:
         if char not in _ESCAPES:
-            shown = printable(char)
-            raise self._error(f'the escape \\{shown} is not one of \\" \\\\ \\n \\r \\t; write \\\\ for a backslash')
-        self._add(_ESCAPES[char])
+            if char in _NUMBERS or not (char.isascii() and char.isprintable()):
+                shown = printable(char)
+                raise self._error(
+                    f'the escape \\{shown} is not one of \\" \\\\ \\n \\r \\t; write \\\\ for a backslash'
+                )
+            self.dropped.append((self.line, char))
+        self._add(_ESCAPES.get(char, char))
         self._state = _STRING
 
     def _raw(self, char: str) -> None:
@@ -180,9 +187,14 @@ class Reader:
 
 def read(text: str) -> list[Datum]:
     """Every form of *text*."""
+    return read_noting(text)[0]
+
+
+def read_noting(text: str) -> tuple[list[Datum], list[tuple[int, str]]]:
+    """The same, and the backslashes that were dropped."""
     reader = Reader()
     reader.feed(text)
-    return reader.close()
+    return reader.close(), reader.dropped
 
 
 def decode(data: bytes) -> str:

@@ -56,7 +56,7 @@ def test_the_same_for_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str
     [
         (b"(version 1)\n(deny default", 2, "never closed"),
         (b"(version 1)\n\xff", 2, "UTF-8"),
-        (b'\n\n"\\q"', 3, "escape"),
+        (b'\n\n"\\x41"', 3, "escape"),
     ],
 )
 def test_what_is_no_profile_is_status_2_with_its_line(

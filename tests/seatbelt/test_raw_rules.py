@@ -68,6 +68,35 @@ def test_rules_of_a_user_count() -> None:
     assert allowed_under_all(after, connect("127.0.0.1", 21001)), "the doors stay open"
 
 
+HALVED = '''
+[filesystem]
+allow_read = ["~/.gnupg"]
+allow_write = ["~/.gnupg"]
+
+[seatbelt]
+raw = """
+(allow network-outbound (to unix-socket (subpath (string-append (param "home") "/.gnupg"))))
+(allow mach-lookup (global-name-regex "^org\\\\.gpgtools\\\\..*") (global-name "com.apple.SecurityServer"))
+"""
+'''
+
+
+def test_a_profile_whose_backslashes_toml_has_halved_counts_with_a_warning() -> None:
+    """So another tool's profile for GnuPG is written: a dot then is any character, and nothing more is open."""
+    text = tomllib.loads(HALVED)["seatbelt"]["raw"]
+    assert r'"^org\.gpgtools\..*"' in text
+    judged = profile(text)
+    for name in ("org.gpgtools.gpgmail", "org-gpgtools-x"):
+        assert allowed_under_all(judged, lookup(name))
+    assert denied_under_all(judged, lookup("org.gpgtools"))
+    assert '"^org.gpgtools..*"' in raw_rules([(text, "gpg.toml:7")], PLACES).others
+    for request in OUT:
+        assert denied_under_all(judged, request)
+    assert [(each.line, each.severity, each.text) for each in raw_findings(text, PLACES) if each.check == "escape"] == [
+        (2, "warning", 'in "…" \\. is . alone; write \\\\. to keep the backslash')
+    ]
+
+
 def test_a_users_deny_counts_too() -> None:
     request = file("file-read-data", f"{APP}/private/x")
     assert allowed_under_all(profile(), request)

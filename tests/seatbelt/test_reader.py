@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netsandbox.seatbelt import reader
-from netsandbox.seatbelt.reader import Reader, decode, read
+from netsandbox.seatbelt.reader import Reader, decode, read, read_noting
 from netsandbox.seatbelt.values import Datum, Form, ProfileSyntaxError, Symbol, written
 
 PIECES = st.sampled_from(
@@ -117,7 +117,10 @@ def test_a_quote_is_a_list_that_begins_with_quote() -> None:
         ('\n#"abc', 2, "never closed"),
         ("'", 1, "nothing follows"),
         ("(a ')", 1, "nothing follows"),
-        ('"\\q"', 1, "is not one of"),
+        ('"\\x41"', 1, "is not one of"),
+        ('"\\101"', 1, "is not one of"),
+        ('"\\\n"', 1, "is not one of"),
+        ('"\\ä"', 1, "is not one of"),
         ('#"a\\"b"', 1, "not known how"),
         ("#true", 1, "not understood"),
         ("a\0b", 1, "NUL"),
@@ -127,6 +130,12 @@ def test_what_is_wrong_is_said_with_its_line(text: str, line: int, part: str) ->
     with pytest.raises(ProfileSyntaxError, match=part) as caught:
         read(text)
     assert caught.value.line == line
+
+
+@given(st.characters(min_codepoint=33, max_codepoint=126, exclude_characters='nrt"\\0123456789xX'))
+def test_a_backslash_before_any_other_character_is_dropped_and_noted(character: str) -> None:
+    assert read_noting(f'\n"a\\{character}b"') == ([f"a{character}b"], [(2, character)])
+    assert read_noting(f'#"a\\{character}b"') == ([f"a\\{character}b"], [])
 
 
 @pytest.mark.attack(139)
