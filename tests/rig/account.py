@@ -17,6 +17,7 @@ import pwd
 import shutil
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +33,7 @@ PACKAGES = (
     "portmap/netsandbox_portmap",
     "interpose/netsandbox_interpose",
 )
+BUSY = (1, 9, 10)  # statuses of useradd: a file is locked, the name or the group is there already
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 INTERPRETERS = (
     "/usr/bin/python3.13",
@@ -103,11 +105,15 @@ def _account() -> pwd.struct_passwd:
         pytest.skip("useradd is missing, so no ordinary account can be made (package passwd)")
     nowhere = ("--no-create-home", "--home-dir", "/nonexistent", "--shell", "/usr/sbin/nologin")
     command = [useradd, "--system", "--user-group", *nowhere, ACCOUNT]
-    made = subprocess.run(command, capture_output=True, text=True, check=False)
-    try:
-        return pwd.getpwnam(ACCOUNT)  # another test run may have been quicker
-    except KeyError:
-        pytest.skip(f"useradd failed: {made.stderr.strip()}")
+    for _ in range(60):
+        made = subprocess.run(command, capture_output=True, text=True, check=False)
+        try:
+            return pwd.getpwnam(ACCOUNT)
+        except KeyError:
+            if made.returncode not in BUSY:
+                break
+            time.sleep(0.5)  # another test run makes it at this moment
+    pytest.skip(f"useradd failed: {made.stderr.strip()}")
 
 
 def _stage(site: Path) -> Path:
