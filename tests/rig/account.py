@@ -11,13 +11,13 @@ tests start would compile the product anew.
 from __future__ import annotations
 
 import compileall
+import fcntl
 import importlib.util
 import os
 import pwd
 import shutil
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,7 +33,6 @@ PACKAGES = (
     "portmap/netsandbox_portmap",
     "interpose/netsandbox_interpose",
 )
-BUSY = (1, 9, 10)  # statuses of useradd: a file is locked, the name or the group is there already
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 INTERPRETERS = (
     "/usr/bin/python3.13",
@@ -105,15 +104,13 @@ def _account() -> pwd.struct_passwd:
         pytest.skip("useradd is missing, so no ordinary account can be made (package passwd)")
     nowhere = ("--no-create-home", "--home-dir", "/nonexistent", "--shell", "/usr/sbin/nologin")
     command = [useradd, "--system", "--user-group", *nowhere, ACCOUNT]
-    for _ in range(60):
+    with open(__file__) as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)  # another worker may make it at this moment
         made = subprocess.run(command, capture_output=True, text=True, check=False)
-        try:
-            return pwd.getpwnam(ACCOUNT)
-        except KeyError:
-            if made.returncode not in BUSY:
-                break
-            time.sleep(0.5)  # another test run makes it at this moment
-    pytest.skip(f"useradd failed: {made.stderr.strip()}")
+    try:
+        return pwd.getpwnam(ACCOUNT)
+    except KeyError:
+        pytest.skip(f"useradd failed: {made.stderr.strip()}")
 
 
 def _stage(site: Path) -> Path:
