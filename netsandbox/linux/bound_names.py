@@ -1,8 +1,8 @@
 """Under which name a server was bound to a socket file. The kernel keeps it, and no later rename or link changes it.
 
 The list of listeners (sock_diag(7)) has those of this network, by device and inode. It does not have servers in
-containers, and btrfs and overlayfs tell it another device than stat(2). Such a server is asked by a connection, which
-says nothing and ends at once: getpeername(2) has the name too.
+containers, and some file systems (btrfs) tell it another device than stat(2). Such a server is asked by a connection
+that says nothing and ends at once: getpeername(2) has the name too.
 """
 
 from __future__ import annotations
