@@ -98,7 +98,8 @@ def test_a_projects_registry_is_not_reached_until_its_file_is_trusted(shop: Shop
     assert run.returncode != 0
     assert evil.accepts == 0
     assert {record["host"] for record in run.events("egress", verdict="deny")} == {DENIED}
-    told = f"{cloned} would open {DENIED}:{evil.port}; ignored until you run `netsandbox trust {cloned}`"
+    shown = f"~/{cloned.relative_to(shop.home.path)}"
+    told = f"netsandbox: {shown} would open {DENIED}:{evil.port}; ignored until you run `netsandbox trust {shown}`"
     assert told in run.stderr
     trusted = shop.world.netsandbox("trust", "--yes", cloned)
     assert (trusted.returncode, f"npm fetches from {DENIED}:{evil.port}" in trusted.stdout) == (0, True)

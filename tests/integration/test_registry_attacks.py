@@ -89,7 +89,8 @@ def test_nor_does_it_reach_anything_once_the_user_trusts_it(shop: Shop) -> None:
     before = explained(shop, env=env)
     assert before.returncode == 1
     told = shop.world.netsandbox("run", "--", "/bin/true", env=env, timeout=120).stderr
-    assert f"{planted} would open what it calls the registry of pip; ignored until you run" in told
+    shown = f"~/{planted.relative_to(shop.home.path)}"
+    assert f"netsandbox: {shown} would open what it calls the registry of pip; ignored until you run" in told
     trusted = shop.world.netsandbox("trust", "--yes", planted, env=env, timeout=120)
     assert trusted.returncode == 0, trusted.stderr
     assert not trace.exists()
@@ -111,7 +112,8 @@ def test_settings_that_a_session_wrote_open_nothing(shop: Shop, tool: str) -> No
     assert path.exists()
     assert explained(shop, env=env).returncode == 1
     told = shop.world.netsandbox("run", "--", "true", env=env, timeout=120).stderr
-    assert f"{path} would open {EVIL}:443; ignored until you run `netsandbox trust {path}`" in told
+    shown = f"~/{name[2:]}"
+    assert f"netsandbox: {shown} would open {EVIL}:443; ignored until you run `netsandbox trust {shown}`" in told
     trusted = shop.world.netsandbox("trust", "--yes", path, env=env, timeout=120)
     assert (trusted.returncode, f"fetches from {EVIL}:443" in trusted.stdout) == (0, True), trusted.stderr
     assert explained(shop, env=env).returncode == 0, "the twin: the user has seen it"
