@@ -11,7 +11,7 @@ import pytest
 
 from netsandbox.shells.interactive import interactive
 from tests.rig.completing import needs
-from tests.rig.localhost import eventually
+from tests.rig.localhost import eventually, status_of
 from tests.rig.screen import Screen
 
 pytestmark = pytest.mark.usefixtures("user_namespaces")
@@ -80,7 +80,7 @@ def test_the_prompt_shows_the_mode_in_its_colour_and_the_users_file_counts(
     give(netsandbox.home(), shell)
     screen = start([*TELLING, "netsandbox", "run", *options], {"SHELL": needs(shell)})
     screen.see(f"[sandbox:{mode}] mine0>")
-    assert f"\x1b[{colour}m[sandbox:{mode}]\x1b[39m" in screen.painted()
+    eventually(lambda: f"\x1b[{colour}m[sandbox:{mode}]\x1b[39m" in screen.painted())  # some draw it more than once
     screen.type("hello\n")
     screen.see("rc-works\n")
     screen.type("false\n")
@@ -178,6 +178,7 @@ def test_the_real_script_completes_options_profiles_and_sessions(netsandbox: Any
     give(home, shell, EVALUATED[shell])
     running = netsandbox.spawn("run", "--name", "shop", "--", "sh", "-c", "echo up; exec sleep 100")
     running.read_until(b"up")
+    status_of(netsandbox, "shop")  # from now on it can be asked
     screen = start([needs(shell)])
     assert "sandbox:" not in screen.see("mine0>")  # which is outside of any session
     for typed, completed in (
