@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from netsandbox.audit.places import home
 from netsandbox.configuration.merging import merge
+from netsandbox.file_rules import is_within
 from netsandbox.profiles.library import Library
 from netsandbox.profiles.profile import Profile, profile_of
 from netsandbox.profiles.shelf import BUILT_IN, OURS, listed
+from netsandbox.secret_places import EVERYWHERE
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = [each.name for each in listed(OURS, BUILT_IN)]
+SHARED = "agent-os"  # detected for a folder of the user's, not for a language
 AGENTS = ("aider", "claude", "codex", "copilot", "gemini", "opencode")
 
 
@@ -24,8 +29,8 @@ def profile(name: str) -> Profile:
 
 def test_the_list() -> None:
     assert " ".join(NAMES) == (
-        "aider base bun claude codex copilot docker-build gemini git go gpg java localhost node offline online "
-        "opencode pdm pipenv pnpm poetry python ruby rust uv yarn"
+        "agent-os aider base bun claude codex copilot docker-build gemini git go gpg java localhost node offline "
+        "online opencode pdm pipenv pnpm poetry python ruby rust uv yarn"
     )
 
 
@@ -55,9 +60,36 @@ def test_what_is_detected_passes_no_secret_and_opens_no_socket_and_sets_no_mode(
     found = profile(name)
     if found.detect:
         said = {".".join(place) for place in merge([found.layer]).values}
-        assert said <= {"filesystem.allow_write"}
-        assert found.registries
+        assert said <= ({"filesystem.allow_read"} if name == SHARED else {"filesystem.allow_write"})
+        assert bool(found.registries) is (name != SHARED)
     assert not (found.detect and name in AGENTS)
+
+
+RUN_BY_THE_HOST = (
+    *(".bun/bin", ".cache/pypoetry/virtualenvs", ".cargo/bin", ".gem/ruby/3.1.0/bin", ".local/bin"),
+    *(".local/share/gem/ruby/3.1.0/bin", ".local/share/pdm/venvs", ".local/share/pnpm/bin", ".local/share/uv"),
+    *(".local/share/virtualenvs", ".rustup", ".yarn/bin", "go/bin", "node_modules/.bin"),
+)
+
+
+@pytest.mark.usefixtures("scene")
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_detected_opens_no_folder_of_programs(name: str) -> None:
+    """A project's files choose it, and what it writes there the host would run: environments, tools, interpreters."""
+    said = merge([profile(name).layer]).values.get(("filesystem", "allow_write"))
+    rules: Any = said.value if said is not None and profile(name).detect else ()
+    programs = [f"{home()}/{place}" for place in RUN_BY_THE_HOST]
+    opened = [rule.path for rule in rules for place in programs if is_within(place, rule.path)]
+    assert not opened
+    assert not [rule.path for rule in rules for place in programs if is_within(rule.path, place)]
+
+
+@pytest.mark.usefixtures("scene")
+def test_the_shared_standards_are_one_folder_and_no_secret() -> None:
+    (rule,) = merge([profile(SHARED).layer]).values["filesystem", "allow_read"].value
+    assert rule.path == f"{home()}/.agent-os"
+    secrets = [f"{home()}/{place}" for place in EVERYWHERE]
+    assert not [place for place in secrets if is_within(place, rule.path) or is_within(rule.path, place)]
 
 
 @pytest.mark.usefixtures("scene")
