@@ -100,8 +100,8 @@ def serve(client: socket.socket) -> None:
                 client.shutdown(socket.SHUT_WR)
                 return
             if target == b"/events":
+                streams.append(client)  # before the head is seen, after which `tick` may come
                 client.sendall(STREAM)
-                streams.append(client)
                 reader.read()
                 return
             body = f"{page} {client.getsockname()[1]}".encode()
