@@ -94,7 +94,7 @@ def _listed(own: str, names: Sequence[str]) -> Sequence[str]:
     """Those of *names* that may be there. Most are not, and the two folders where they would be tell it at once."""
     for folder in ("", ".config/"):
         try:
-            there = {name.casefold() for name in os.listdir(f"{own}/{folder}")}  # on some disks capitals do not matter
+            there = {_plainly(name) for name in os.listdir(f"{own}/{folder}")}
         except OSError:  # each is looked at by itself, which says what is wrong
             continue
         names = [
@@ -103,6 +103,12 @@ def _listed(own: str, names: Sequence[str]) -> Sequence[str]:
             if not name.startswith(folder) or name[len(folder) :].partition("/")[0].casefold() in there
         ]
     return names
+
+
+def _plainly(name: str) -> str:
+    """On some disks capitals do not matter, nor characters that are not seen (ext4 with casefold)."""
+    folded = name.casefold()
+    return folded if folded.isascii() else "".join(filter(str.isascii, folded))
 
 
 def _place(rule: PathRule, missing: list[PathRule], endless: list[str] | None = None) -> Place | None:

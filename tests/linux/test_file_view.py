@@ -84,10 +84,15 @@ def test_every_place_is_hidden_when_it_is_there(home: Path, place: str) -> None:
     assert str(path) in (*found.folders, *found.files)
 
 
-def test_a_place_is_found_where_capitals_do_not_matter(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("spelled", [".SSH", ".s\u200dsh", ".\u017fs\u00adH"])
+def test_a_place_is_found_where_capitals_do_not_matter(
+    home: Path, monkeypatch: pytest.MonkeyPatch, spelled: str
+) -> None:
     """Such a disk lists a name as it was made and opens it by any other."""
     true_listdir = os.listdir
-    monkeypatch.setattr(module.os, "listdir", lambda path: [name.upper() for name in true_listdir(path)])
+    monkeypatch.setattr(
+        module.os, "listdir", lambda path: [spelled if name == ".ssh" else name for name in true_listdir(path)]
+    )
     assert file_view(FileRules(), {}).folders == (str(home / ".ssh"),)
 
 
