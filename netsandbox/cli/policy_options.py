@@ -8,7 +8,7 @@ import sys
 from netsandbox.audit.places import home
 from netsandbox.cli.localhost_options import localhost_of
 from netsandbox.cli.options import DOMAINS, FLAG, LIST, PROFILES, SWITCHES, VALUE, VARIABLES, Option
-from netsandbox.configuration.places import config_home, project_files, user_files
+from netsandbox.configuration.places import DESCRIPTORS, config_home, project_files, user_files
 from netsandbox.errors import UsageError
 from netsandbox.file_rules import FileRules
 from netsandbox.settings import WAIT, Bounds, RunSettings
@@ -65,7 +65,6 @@ POLICY_OPTIONS = (
     Option("upstream-proxy", VALUE, "", "URL", "dial through this HTTP proxy: http://proxy.example.com:3128"),
 )
 MODES = ("offline", "localhost", "online")
-_DESCRIPTORS = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 CLOSED = ("offline", "localhost")
 FILTERED = "filtered"  # as `policy.FILTERED`, which is loaded later than the command's environment is made
 
@@ -219,7 +218,7 @@ def _configs(kept: Sequence[str]) -> tuple[str, ...]:
     """What the command must not write. Of a descriptor it is the file that it leads to; a pipe of the shell's, or a
     here-document's file that is gone already, has no name, so nothing can be put in its place."""
     paths = [os.path.abspath(path) for path in kept]
-    named = [os.path.realpath(path) if path.startswith(_DESCRIPTORS) else path for path in paths]
+    named = [os.path.realpath(path) if path.startswith(DESCRIPTORS) else path for path in paths]
     return tuple(path for path in named if path in paths or os.path.isfile(path))
 
 

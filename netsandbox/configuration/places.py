@@ -12,6 +12,7 @@ from netsandbox.audit.places import home, state_home
 USER_FILE = "config.toml"
 PROJECT_FILE = ".netsandbox.toml"
 AGENTS_FOLDER = ".agent-os"
+DESCRIPTORS = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 # Of one folder all of these count, from the lowest to the highest: those of other sandboxes, then our own.
 PROJECT_FILES = (f"{AGENTS_FOLDER}/sandbox-config.json", ".claude-sandbox.json", ".sandbox.toml", PROJECT_FILE)
 REPOSITORY = ".git"
@@ -94,7 +95,10 @@ def project_files() -> tuple[str, ...]:
 
 
 def folder_of(path: str) -> str:
-    """Where relative paths in the file begin: its folder; of a file in a folder of agents, the project."""
+    """Where relative paths in the file begin: its folder; of a file in a folder of agents, the project; of a descriptor,
+    such as a shell's pipe, the folder that we are in."""
+    if path.startswith(DESCRIPTORS):
+        return os.getcwd()
     folder = os.path.dirname(os.path.abspath(path))
     return os.path.dirname(folder) if os.path.basename(folder) == AGENTS_FOLDER else folder
 

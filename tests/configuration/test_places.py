@@ -113,6 +113,7 @@ def test_relative_paths_begin_at_the_project(project: Path) -> None:
     assert folder_of(str(project / ".netsandbox.toml")) == str(project)
     assert folder_of(str(project / ".agent-os" / "sandbox-config.json")) == str(project)
     assert folder_of(".claude-sandbox.json") == str(project)
+    assert folder_of("/dev/fd/63") == folder_of("/dev/stdin") == str(project)
 
 
 def test_the_users_list_is_named_after_the_real_folder(
