@@ -9,6 +9,8 @@ import dnslib
 import pytest
 from netsandbox_proxy.contract import Attempt, Grant, Refusal
 
+from netsandbox.approvals.inbox import Inbox
+from netsandbox.approvals.reply import APPROVE, DONE, Reply, written
 from netsandbox.host_resolver import HostResolver
 from netsandbox.judges import Judges
 from netsandbox.loop import Loop
@@ -22,7 +24,7 @@ PATIENCE = 20.0
 class Court:
     """Judges on a loop of their own."""
 
-    def __init__(self, host: HostResolver) -> None:
+    def __init__(self, host: HostResolver, *, asks: bool = False) -> None:
         self.loop = Loop()
         self.log = FakeLog()
         policy = Policy(allow_domains=["allowed.test"], allow_addresses=["127.0.0.1"])
@@ -34,10 +36,25 @@ class Court:
             own=frozenset,
             attribute=lambda source: None,
             parent=None,
+            inbox=self._inbox() if asks else None,
         )
 
-    def ask(self, name: str) -> dnslib.DNSRecord:
-        reply = self.judges.resolver.answer(bytes(dnslib.DNSRecord.question(name).pack()), "udp")
+    def _inbox(self) -> Inbox:
+        """Everything that is asked is approved in the next turn."""
+
+        def approve() -> None:
+            for question in inbox.status():
+                assert inbox.hear(written(Reply(APPROVE, int(str(question["id"])))), 1, 0) == DONE
+
+        def say(text: str) -> None:
+            self.loop.call_later(0, approve)
+
+        log: Any = self.log
+        inbox = Inbox(log, 600, clock=self.loop.now, later=self.loop.call_later, say=say)
+        return inbox
+
+    def ask(self, name: str, kind: str = "A") -> dnslib.DNSRecord:
+        reply = self.judges.resolver.answer(bytes(dnslib.DNSRecord.question(name, kind).pack()), "udp")
         assert reply is not None
         return dnslib.DNSRecord.parse(reply)
 
@@ -61,11 +78,11 @@ class Court:
 
 
 @pytest.fixture
-def court() -> Iterator[Callable[[HostResolver], Court]]:
+def court() -> Iterator[Callable[..., Court]]:
     made: list[Court] = []
 
-    def court(host: HostResolver) -> Court:
-        made.append(Court(host))
+    def court(host: HostResolver, *, asks: bool = False) -> Court:
+        made.append(Court(host, asks=asks))
         return made[-1]
 
     yield court
@@ -98,3 +115,27 @@ def test_what_was_folded_is_written_when_they_close(court: Any) -> None:
     assert len(each.log.records) == 1
     each.judges.close()
     assert sum(record.get("count", 1) for record in each.log.records) == 3
+
+
+def test_where_the_user_is_asked_a_name_gets_an_address_and_the_world_hears_of_it_after_a_yes(
+    court: Any, authority: Authority
+) -> None:
+    authority.answer("*.asked.test", "127.0.0.1")
+    each = court(HostResolver(((authority.host, authority.port),)), asks=True)
+    given = str(each.ask("www.asked.test").a.rdata)
+    assert given.startswith("198.18.")
+    for kind in ("AAAA", "HTTPS", "TXT", "MX"):
+        each.ask("www.asked.test", kind)
+    assert authority.queries == []
+    granted = each.admit(given)
+    assert isinstance(granted, Grant)
+    assert set(authority.names) == {"www.asked.test"}
+
+
+@pytest.mark.parametrize("label", ["x" * 53, "abcdefghijklmnopqrstuvwxyz0123456789", ".".join(["data"] * 20)])
+def test_where_the_user_is_asked_labels_full_of_data_do_not_exist(court: Any, authority: Authority, label: str) -> None:
+    each = court(HostResolver(((authority.host, authority.port),)), asks=True)
+    assert each.ask(f"{label}.asked.test").header.rcode == dnslib.RCODE.NXDOMAIN
+    assert each.ask("plain.asked.test").header.rcode == dnslib.RCODE.NOERROR
+    assert authority.queries == []
+    assert [record["reason"] for record in each.log.records] == ["tunnel-label", "ask"]

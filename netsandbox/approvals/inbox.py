@@ -87,6 +87,7 @@ class Inbox:
         self._approved: dict[Place, float] = {}  # until when
         self._denied: set[Place] = set()
         self._unanswered: dict[Place, int] = {}
+        self._answering: list[Answered] = []  # connections whose answer is on its way
 
     # For the gate.
 
@@ -120,8 +121,9 @@ class Inbox:
         """The session ends: whatever waits is refused."""
         for question in list(self._questions.values()):
             self._write(question, "unanswered", detail=ENDED)
-            for _, answered in self._taken(question):
-                answered(reasons.UNANSWERED, ENDED)
+            self._answering += [answered for _, answered in self._taken(question)]
+        while self._answering:
+            self._answering.pop()(reasons.UNANSWERED, ENDED)
 
     # For the user.
 
@@ -197,12 +199,22 @@ class Inbox:
         self._settle(question, reasons.UNANSWERED)
 
     def _settle(self, question: Question, reason: str) -> None:
-        """Each connection goes on in a turn of its own, so that one that fails takes no other along."""
         for attempt, answered in self._taken(question):
             if attempt.abandoned:
-                self._later(0, lambda answered=answered: answered(reasons.UNANSWERED, LEFT))  # type: ignore[misc]
+                self._answer_soon(answered, reasons.UNANSWERED, LEFT)
             else:
-                self._later(0, lambda answered=answered: answered(reason, None))  # type: ignore[misc]
+                self._answer_soon(answered, reason, None)
+
+    def _answer_soon(self, answered: Answered, reason: str, detail: str | None) -> None:
+        """In a turn of its own, so that one that fails takes no other along; or as a no when the session ends first."""
+        self._answering.append(answered)
+
+        def answer() -> None:
+            if answered in self._answering:
+                self._answering.remove(answered)
+                answered(reason, detail)
+
+        self._later(0, answer)
 
     def _taken(self, question: Question) -> list[tuple[Attempt, Answered]]:
         del self._questions[question.number], self._by_place[question.place]

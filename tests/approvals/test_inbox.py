@@ -231,6 +231,16 @@ def test_the_end_of_the_session_refuses_whatever_waits() -> None:
     assert len(bench.answers) == 2
 
 
+def test_a_yes_that_the_end_overtakes_is_a_no() -> None:
+    bench = InboxBench()
+    bench.ask()
+    assert bench.approve() == DONE
+    bench.inbox.close()
+    assert bench.answers == [("unanswered", inbox.ENDED)]
+    bench.pass_time()
+    assert len(bench.answers) == 1
+
+
 @pytest.mark.parametrize("line", [b"", b'{"op":"status"}', b'{"op":"stop"}', b'{"op":"approve","id":1}', b"\xff" * 99])
 def test_what_is_no_answer_is_not_heard(line: bytes) -> None:
     bench = InboxBench()
