@@ -106,6 +106,23 @@ def test_many_new_names_below_one_domain_are_not_asked() -> None:
     assert bench.admit(b"n0.data.test") is None
 
 
+@pytest.mark.attack(18)
+def test_18_nothing_is_admitted_by_a_yes_that_has_ended() -> None:
+    """One attempt each second, across the end: the spelling that was decided on before is judged anew."""
+    bench = Asking(POLICY, TABLE)
+    bench.admit(b"asked.test")
+    bench.box.approve(ttl=50)
+    granted = []
+    for _ in range(100):
+        granted.append(getattr(bench.admit(b"asked.test"), "allowed", False))
+        bench.box.pass_time(0.999)
+    assert granted == [True] * 51 + [False] * 49
+    bench.box.deny()
+    bench.box.pass_time()
+    assert bench.admit(b"asked.test").reason == "denied-by-user"
+    assert not any(outcome.allowed for outcome in bench.outcomes[-49:])
+
+
 def test_without_an_inbox_nothing_waits() -> None:
     assert Bench(POLICY, TABLE).admit(b"asked.test").reason == "not-allowed"
 
