@@ -95,8 +95,8 @@ def project_files() -> tuple[str, ...]:
 
 
 def folder_of(path: str) -> str:
-    """Where relative paths in the file begin: its folder; of a file in a folder of agents, the project; of a descriptor,
-    such as a shell's pipe, the folder that we are in."""
+    """Where relative paths in the file begin: its folder; of a file in a folder of agents, the project; of a shell's
+    pipe or another descriptor, the folder that we are in."""
     if path.startswith(DESCRIPTORS):
         return os.getcwd()
     folder = os.path.dirname(os.path.abspath(path))

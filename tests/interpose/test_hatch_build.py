@@ -140,7 +140,7 @@ def test_what_a_mac_builds_for_itself_it_signs_and_a_signer_that_fails_leaves_wh
     assert capsys.readouterr().err.count("is not signed by this Mac") == 3 * status
 
 
-def test_a_wheel_carries_the_helper_and_the_start_script_as_programs(tmp_path: Path, compiler: str) -> None:
+def test_a_wheel_carries_programs_as_programs_and_what_man_and_editors_read(tmp_path: Path, compiler: str) -> None:
     copy = tmp_path / "copy"
     unwanted = shutil.ignore_patterns(
         ".git", ".venv", "__pycache__", "tests", "node_modules", ".*_cache", ".hypothesis"
@@ -153,7 +153,12 @@ def test_a_wheel_carries_the_helper_and_the_start_script_as_programs(tmp_path: P
     with zipfile.ZipFile(wheel) as archive:
         programs = {entry.filename for entry in archive.infolist() if entry.external_attr >> 16 & 0o111}
         carried = {name for name in archive.namelist() if name.startswith("netsandbox_interpose/")}
+        schema = archive.read("netsandbox/configuration/netsandbox.schema.json")
+        (page,) = (name for name in archive.namelist() if name.endswith(".data/data/share/man/man1/netsandbox.1"))
+        manual = archive.read(page)
     scripts = {name for name in programs if name.endswith(".data/scripts/netsandbox")}
+    assert schema == (ROOT / "netsandbox" / "configuration" / "netsandbox.schema.json").read_bytes()
+    assert manual == (ROOT / "docs" / "netsandbox.1").read_bytes()
     assert "netsandbox/native/netsandbox-init" in programs
     assert len(scripts) == 1, "netsandbox/native/netsandbox.py must be executable in the repository"
     assert {Path(name).name for name in carried} == {
