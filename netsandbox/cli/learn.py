@@ -123,6 +123,7 @@ def _present_files(settings: RunSettings, file: Settings | None, path: str) -> P
         os.path.realpath(os.path.dirname(path)),
         None if said is None else tuple(os.path.realpath(rule.path) for rule in said),
         tuple(os.path.realpath(rule.path) for rule in settings.files.deny_read),
+        os.path.lexists,
     )
 
 

@@ -99,7 +99,7 @@ def fold(written: Iterable[tuple[str, str]], ground: Ground) -> Folded:
     places: dict[str, bool] = {}  # each with whether it is a folder
     made: set[str] = set()
     left: set[str] = set()
-    for path, done in sorted(written):
+    for path, done in written:
         above = path.rpartition("/")[0]
         if done == MAKE and ground.bears(above):
             places[above] = True

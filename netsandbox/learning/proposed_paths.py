@@ -12,7 +12,7 @@ from netsandbox.record import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from netsandbox.learning.path_folding import Ground
     from netsandbox.learning.usage import Usage
@@ -30,12 +30,14 @@ MORE = "it wrote at more paths than are recorded: it needs folders of your choic
 @record
 class PresentFiles:
     """What holds already, by real paths. `base` is the folder of the file that is written to; `allowed` is what files
-    and profiles let it write, None where writing is open; `denied` is what the user hides."""
+    and profiles let it write, None where writing is open; `denied` is what the user hides; `exists` tells, once the
+    command has ended, whether something is left at a path."""
 
     ground: Ground
     base: str
     allowed: tuple[str, ...] | None = None
     denied: tuple[str, ...] = ()
+    exists: Callable[[str], bool] = lambda path: True
 
 
 @record
@@ -52,8 +54,9 @@ def proposed_paths(used: Usage, present: PresentFiles) -> ProposedPaths:
     home, base = present.ground.home, present.base
     folded = fold(_missing(used.written, present.allowed or ()), present.ground)
     texts = [(each, each.text(home, base)) for each in folded.entries]
-    rules = [(text, safe(each.comment(home))) for each, text in texts if _is_writable(text)]
-    left = (*folded.left, *(each.path for each, text in texts if not _is_writable(text)))
+    kept = [(each, text) for each, text in texts if _is_writable(text) and not _is_gone(each, present)]
+    rules = [(text, safe(each.comment(home))) for each, text in kept]
+    left = (*folded.left, *(each.path for each, text in texts if (each, text) not in kept))
     secrets = [place for place in used.secrets if not any(is_within(place, denied) for denied in present.denied)]
     groups = [
         (SECRETS, tuple(f'allow_read = ["{PathProposal(place, folder=False).text(home, base)}"]' for place in secrets)),
@@ -72,6 +75,11 @@ def _missing(written: Iterable[tuple[str, str]], allowed: tuple[str, ...]) -> li
         for path, done in written
         if not any(is_within(path, folder) and not (path == folder and done == MAKE) for folder in allowed)
     ]
+
+
+def _is_gone(entry: PathProposal, present: PresentFiles) -> bool:
+    """A file that was made and removed, as locks are: a rule for it alone would not let it be made again."""
+    return entry.made and not entry.folder and not present.exists(entry.path)
 
 
 def _is_writable(text: str) -> bool:

@@ -113,11 +113,12 @@ class FileWatch:
             return None
         if not path.startswith(b"/"):
             number = AT_FDCWD if named.folder is None else call.arguments[named.folder] & 0xFFFFFFFF
-            where = "cwd" if number == AT_FDCWD else f"fd/{number}"
-            folder = os.readlink(f"/proc/{call.pid}/{where}".encode())
+            folder = _folder(call.pid, "cwd" if number == AT_FDCWD else f"fd/{number}")
             if not folder.startswith(b"/") or folder.endswith(b" (deleted)"):
                 return None
             path = folder + b"/" + path
+            if len(path) >= caller.PATH_MAX:
+                raise _too_deep()
         return None if path.startswith((b"/proc/", b"/dev/")) else path
 
     def _found(self, call: Call, name: str, path: bytes, real: str, done: str | None) -> None:
@@ -144,6 +145,18 @@ class FileWatch:
             pid = call.pid
         exe = self._listener.exe_of(call)
         self._log.write("file", door="seccomp", pid=pid, exe=exe, operation=done, path=path, call=name, **more)
+
+
+def _folder(pid: int, where: str) -> bytes:
+    try:
+        return os.readlink(f"/proc/{pid}/{where}".encode())
+    except OSError as error:
+        raise (_too_deep() if error.errno == errno.ENAMETOOLONG else error) from None
+
+
+def _too_deep() -> OSError:
+    """The kernel can go there step by step; by one path nobody can."""
+    return OSError(errno.EOVERFLOW, os.strerror(errno.EOVERFLOW))
 
 
 def _resolved(root: int, path: bytes, flags: int) -> tuple[bytes, int]:

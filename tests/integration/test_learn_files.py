@@ -194,6 +194,27 @@ def test_links_are_proposed_by_where_they_lead(netsandbox: Any, outside: Path, p
     assert rules(outside)["filesystem"]["allow_write"] == ["~/true/"]
 
 
+def test_folders_too_deep_for_one_path_are_covered_and_said_to_be_unlisted(
+    netsandbox: Any, outside: Path, place: dict[str, Any]
+) -> None:
+    """The log cuts a path at 500 characters, /proc names none of more than 4,096; what is above them is known."""
+    script = """
+    import os, sys
+    os.chdir(os.environ["HOME"])
+    for name in ("deep", *("x" * 250 for _ in range(20))):
+        os.makedirs(name, exist_ok=True)
+        os.chdir(name)
+    open("file", "w").close()
+    """
+    command = [netsandbox.python, "-I", "-c", textwrap.dedent(script)]
+    learned = netsandbox("learn", "-w", "--", *command, **place)
+    assert learned.returncode == 0, learned.stderr
+    assert rules(outside)["filesystem"]["allow_write"] == ["~/deep/"]
+    assert "more paths than are recorded" in learned.stderr
+    assert netsandbox("trust", "--yes", **place).returncode == 0
+    assert netsandbox("run", "--", *command, **place).returncode == 0
+
+
 def test_an_ordinary_run_watches_no_files(netsandbox: Any, outside: Path, place: dict[str, Any]) -> None:
     assert netsandbox("run", "--", "sh", "-c", "echo x > ~/.written; cat ~/.ssh/id", **place).returncode == 1
     assert (outside / "home/.written").exists()

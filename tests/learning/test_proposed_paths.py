@@ -66,6 +66,14 @@ def test_what_no_rule_may_cover_or_no_file_can_hold_is_left_to_the_user() -> Non
     assert line == "  /srv/\\udcff/x"
 
 
+def test_a_lock_that_is_gone_is_left_to_the_user_and_a_file_that_stays_is_proposed() -> None:
+    used = Usage(written=((f"{HOME}/.rc", MAKE), (f"{HOME}/.rc.lock", MAKE), (f"{HOME}/.tool/lock", MAKE)))
+    present = PresentFiles(GROUND, "/work", exists=lambda path: path == f"{HOME}/.rc")
+    found = proposed_paths(used, present)
+    assert [text for text, _ in found.writable or ()] == ["~/.rc", "~/.tool/"]
+    assert found.remarks == ((LEFT, (f"{HOME}/.rc.lock",)),)
+
+
 @pytest.mark.parametrize(
     "used",
     [Usage(more_paths=True), Usage(written=tuple((f"{HOME}/.f{number}", CHANGE) for number in range(MOST_PATHS + 1)))],

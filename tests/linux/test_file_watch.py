@@ -167,7 +167,9 @@ def test_relative_paths_begin_where_the_caller_is(scene: Scene, monkeypatch: pyt
     scene.call("openat", HERE, b"../a/./../b//c/", os.O_WRONLY | os.O_CREAT)
     (scene.outside / "b").mkdir()
     scene.call("openat", HERE, b".././b//./c", os.O_WRONLY | os.O_CREAT)
-    assert scene.noted == [("make", "b/c")], "what leads through a folder that is missing leads nowhere"
+    scene.call("openat", -100, b"d", os.O_WRONLY | os.O_CREAT)  # as a program has it in a whole register
+    noted = [("make", "b/c"), ("make", "folder/d")]
+    assert scene.noted == noted, "what leads through a folder that is missing leads nowhere"
 
 
 def test_links_on_the_way_lead_to_the_true_path(scene: Scene) -> None:
@@ -244,6 +246,21 @@ def test_a_caller_that_cannot_be_looked_into_is_counted_and_goes_on(
     scene.close()
     assert scene.log.records == [
         {"event": "file", "door": "seccomp", "count": 3, "detail": "the path could not be found out"}
+    ]
+
+
+def test_a_folder_too_deep_for_one_path_is_counted(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(scene.outside / "folder")
+    scene.call("openat", HERE, b"x/" * 2040 + b"x", os.O_WRONLY | os.O_CREAT)
+
+    def too_long(*arguments: object) -> bytes:
+        raise OSError(errno.ENAMETOOLONG, "File name too long")
+
+    monkeypatch.setattr(os, "readlink", too_long)
+    scene.call("openat", HERE, b"x", os.O_WRONLY | os.O_CREAT)
+    scene.close()
+    assert [(record["count"], record["detail"]) for record in scene.log.records] == [
+        (2, "the path could not be found out")
     ]
 
 
