@@ -54,6 +54,12 @@ class Bundle:
     def code(self, entry: Entry) -> memoryview:
         return self._codes[entry[3] : entry[4]]
 
+    @property
+    def lacks(self) -> bool:
+        """Whether it should have more, and bytecode may be written at all."""
+        folder = os.path.dirname(self.place)
+        return bool(self.missed) and not sys.dont_write_bytecode and os.access(folder, os.W_OK)
+
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         entry = self.entries.get(name)
         if entry is None or not _is_unchanged(entry):

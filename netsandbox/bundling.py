@@ -21,9 +21,7 @@ FOR_ALL = 0o644  # as the interpreter's own: whoever may run us may read it
 
 
 def complete(bundle: Bundle) -> None:
-    """Write *bundle* again with what it missed, where bytecode may be written at all."""
-    if sys.dont_write_bytecode or not os.access(os.path.dirname(bundle.place), os.W_OK):
-        return
+    """Write *bundle* again with what it missed."""
     found = {name: compiled for name in bundle.missed if (compiled := _compiled(name)) is not None}
     if not found:
         return

@@ -115,7 +115,7 @@ def seal(packages: list[str]) -> None:
     if _linked_elsewhere(packages):
         load_everything()
     load_needed()
-    if isinstance(bundle := sys.meta_path[0], Bundle) and bundle.missed:
+    if isinstance(bundle := sys.meta_path[0], Bundle) and bundle.lacks:
         from netsandbox.bundling import complete
 
         complete(bundle)

@@ -95,6 +95,18 @@ def test_what_is_not_there_or_of_another_interpreter_or_folder_is_empty(
     assert read_bundle(found.place).entries == {}
 
 
+def test_it_lacks_something_only_where_that_can_be_mended(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, elsewhere = bundled(source), read_bundle(str(source / "bundle"))
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    assert not found.lacks
+    for each in (found, elsewhere):
+        assert each.find_spec("netsandbox_absent") is None
+    assert found.lacks
+    assert not elsewhere.lacks
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    assert not found.lacks
+
+
 @given(st.data())
 def test_a_bundle_that_is_not_whole_is_empty(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     whole = packed({NAME: (("/a.py", 1, 2), b"code" * 3), "netsandbox_other": (("/b.py", 3, 4), b"more")})

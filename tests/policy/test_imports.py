@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,3 +45,51 @@ def test_nothing_heavy_is_loaded_before_exec(statement):
     assert "netsandbox.policy.policy" in modules
     assert not modules & HEAVY
     assert not modules & {"netsandbox.policy.explain", "netsandbox.policy.idn", "encodings.idna"}
+
+
+# Packages of which a launch needs nothing, or only what is named, once the folder's configuration is remembered.
+COLD: dict[str, tuple[str, ...]] = {
+    "netsandbox.approvals": (),
+    "netsandbox.bundling": (),
+    "netsandbox.configuration": ("places", "memory", "settings"),
+    "netsandbox.doctor": (),
+    "netsandbox.learning": (),
+    "netsandbox.links": (),
+    "netsandbox.macos": (),
+    "netsandbox.profiles": (),
+    "netsandbox.registries": (),
+    "netsandbox.seatbelt": ("moved_places",),
+    "netsandbox.shells": (),
+}
+OF_FILES = {"netsandbox.configuration.settings", "netsandbox.cli.file_options"}  # where one of them said something
+
+
+def is_cold(name: str) -> bool:
+    top, _, rest = name.removeprefix("netsandbox.").partition(".")
+    needed = COLD.get(f"netsandbox.{top}")
+    return needed is not None and not (rest in needed or (needed and not rest))
+
+
+def loaded_by_launch(netsandbox: Any) -> set[str]:
+    """What comes after our own package; before it the interpreter loads what it likes."""
+    run = netsandbox("run", "--", "true", env={"PYTHONPROFILEIMPORTTIME": "1"})
+    assert run.returncode == 0, run.stderr
+    names = [line.rpartition("|")[2].strip() for line in run.stderr.splitlines() if line.startswith("import time:")]
+    return set(names[names.index("netsandbox") :])
+
+
+@pytest.mark.usefixtures("user_namespaces")
+@pytest.mark.parametrize("settings", [None, '[network]\ndeny_domains = ["example.com"]\n'])
+def test_a_launch_that_remembers_its_configuration_loads_nothing_to_read_one(
+    netsandbox: Any, settings: str | None
+) -> None:
+    """By name, since times tell little: whatever of these is loaded is paid for by every launch."""
+    if settings is not None:
+        folder = netsandbox.home().path / "config" / "netsandbox"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "config.toml").write_text(settings)
+    first, second = loaded_by_launch(netsandbox), loaded_by_launch(netsandbox)
+    assert {"tomllib", "netsandbox.configuration.effective"} & first  # it did read something
+    assert not second & HEAVY
+    assert [name for name in sorted(second) if is_cold(name)] == []
+    assert bool(second & OF_FILES) == (settings is not None)
