@@ -96,7 +96,7 @@ def test_what_is_not_there_or_of_another_interpreter_or_folder_is_empty(
 
 
 def test_it_lacks_something_only_where_that_can_be_mended(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found, elsewhere = bundled(source), read_bundle(str(source / "bundle"))
+    found, elsewhere = bundled(source), read_bundle(str(source.parent / "absent" / "bundle"))
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     assert not found.lacks
     for each in (found, elsewhere):
