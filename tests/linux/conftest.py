@@ -159,6 +159,23 @@ class UnixScene:
 
 
 @pytest.fixture
+def listen() -> Iterator[Callable[..., socket.socket]]:
+    """listen(path, kind) -> a Unix server there."""
+    opened: list[socket.socket] = []
+
+    def start(path: Path | str, kind: int = socket.SOCK_STREAM) -> socket.socket:
+        server = socket.socket(socket.AF_UNIX, kind)
+        opened.append(server)
+        server.bind(str(path))
+        server.listen()
+        return server
+
+    yield start
+    for server in opened:
+        server.close()
+
+
+@pytest.fixture
 def scene(trapped: Trapped, short_tmp: Path) -> Iterator[UnixScene]:
     made = UnixScene(trapped, short_tmp / "good.sock")
     yield made

@@ -6,7 +6,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,22 +26,6 @@ server.listen()
 print("listens", flush=True)
 sys.stdin.read()
 """
-
-
-@pytest.fixture
-def listen() -> Iterator[Listen]:
-    opened: list[socket.socket] = []
-
-    def start(path: Path, kind: int = socket.SOCK_STREAM) -> socket.socket:
-        server = socket.socket(socket.AF_UNIX, kind)
-        opened.append(server)
-        server.bind(str(path))
-        server.listen()
-        return server
-
-    yield start
-    for server in opened:
-        server.close()
 
 
 def at(path: Path) -> Server | None:

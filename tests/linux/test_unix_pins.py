@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,22 +17,6 @@ from netsandbox.linux.bound_names import Server
 from netsandbox.linux.unix_pins import Pin, is_name_of
 
 Listen = Callable[[Path | str], socket.socket]
-
-
-@pytest.fixture
-def listen() -> Iterator[Listen]:
-    opened: list[socket.socket] = []
-
-    def start(path: Path | str) -> socket.socket:
-        server = socket.socket(socket.AF_UNIX)
-        opened.append(server)
-        server.bind(str(path))
-        server.listen()
-        return server
-
-    yield start
-    for server in opened:
-        server.close()
 
 
 def admits(pin: Pin, path: Path) -> bool:
