@@ -80,7 +80,8 @@ def _missing(rules: list[PathRule]) -> list[str]:
     for rule in rules:
         file, _, line = rule.origin.rpartition(":")
         by_file.setdefault(file, []).append(f"{shown(rule.path)} (line {line})")
-    return [f"{shown(file)}: to write, but not there: {', '.join(paths)}" for file, paths in by_file.items()]
+    advice = "make it first if the command needs it"
+    return [f"{shown(file)}: to write, but missing: {', '.join(paths)}; {advice}" for file, paths in by_file.items()]
 
 
 def shown(path: str) -> str:

@@ -89,7 +89,8 @@ def main(arguments: list[str]) -> int:
     if settings.files.allow_read and "quiet" not in parsed.flags:
         from netsandbox.cli.file_options import told_wide
 
-        sys.stderr.write("".join(f"netsandbox: {line}\n" for line in told_wide(settings.files)))
+        for line in told_wide(settings.files):
+            _say(line)
     if "dry-run" in parsed.flags:
         from netsandbox.cli.dry_run import dry_run
 
@@ -161,27 +162,25 @@ def _introduce(policy: Policy, settings: RunSettings) -> None:
     if policy.mode == "filtered":  # in the other modes rules open nothing
         allowed = [rule.text for rule in policy.allow_domains] + [rule.text for rule in policy.allow_addresses]
     allowed += [f"port {port} of the host's localhost" for port in settings.localhost.connect_host]
-    print(f"netsandbox: mode {policy.mode}, allowed: {', '.join(allowed) or 'nothing'}", file=sys.stderr)
+    _say(f"mode {policy.mode}, allowed: {', '.join(allowed) or 'nothing'}")
     if settings.ask is not None:
-        told = f"asks about other names for {settings.ask} s each, `netsandbox pending` lists the questions"
-        print(f"netsandbox: {told}", file=sys.stderr)
+        _say(f"asks about other names for {settings.ask} s each, `netsandbox pending` lists the questions")
     if settings.name is None:
         told = "`netsandbox ps` shows the session's name and window"
     else:
         told = f"session {settings.name}, `netsandbox ps` shows its window"
     if settings.localhost.publishes:
         told += f", `netsandbox ports{' ' + settings.name if settings.name else ''}` where its servers are reached"
-    print(f"netsandbox: {told}", file=sys.stderr)
+    _say(told)
     if sys.platform == "darwin":
         _tell_unsigned()
     from netsandbox.cli.file_options import told_files
 
     for line in told_files(settings.files):
-        print(f"netsandbox: {line}", file=sys.stderr)
+        _say(line)
     withheld = withheld_names(settings)
     if withheld:
-        told = f"not passed on: {', '.join(withheld)}; --pass-env NAME passes one"
-        print(f"netsandbox: {told}", file=sys.stderr)
+        _say(f"not passed on: {', '.join(withheld)}; --pass-env NAME passes one")
 
 
 def _tell_unsigned() -> None:
@@ -190,26 +189,33 @@ def _tell_unsigned() -> None:
     why = signed_parts().unsigned
     if why:
         told = f"not signed by this Mac, so used as installed: {why}; if it kills them, sign them with codesign"
-        print(f"netsandbox: helper and library are {told}", file=sys.stderr)
+        _say(f"helper and library are {told}")
 
 
 def _tell_found(file: Settings, *, verbose: bool) -> None:
     """What is ignored is always said: silence would let the user look for a mistake where there is none."""
     if verbose:
         for name, why in file.profiles:
-            print(f"netsandbox: profile {name}: {why}", file=sys.stderr)
+            _say(f"profile {name}: {why}")
         for note in file.notes:
-            print(f"netsandbox: {note}", file=sys.stderr)
+            _say(note)
     if file.ignored:
         from netsandbox.cli.ignored import ignored_lines
 
         for line in ignored_lines(file.ignored):
-            print(f"netsandbox: {line}", file=sys.stderr)
+            _say(line)
+
+
+def _say(text: str) -> None:
+    """One line, whatever folders' names are in it."""
+    from netsandbox.audit.tame import one_line
+
+    print(f"netsandbox: {one_line(text)}", file=sys.stderr)
 
 
 def _farewell(result: Result, flags: set[str]) -> None:
     if "verbose" in flags:
-        print(f"netsandbox: audit log {result.audit_log}", file=sys.stderr)
+        _say(f"audit log {result.audit_log}")
     if result.denied and flags.isdisjoint(("quiet", "debug")):
         from netsandbox.cli.denials import denial_lines
 

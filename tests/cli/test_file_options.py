@@ -120,7 +120,10 @@ def test_what_is_hidden_confined_or_missing_is_told(project: Path) -> None:
     hidden, confined, missing = told_files(rules)
     assert hidden == "hidden: ~/.ssh; --allow-read PATH shows a secret"
     assert confined.startswith("writing is confined to /dev, /proc")
-    assert missing == "rules.toml: to write, but not there: /absent (line 3), ~/project/b (line 5)"
+    assert missing == (
+        "rules.toml: to write, but missing: /absent (line 3), ~/project/b (line 5);"
+        " make it first if the command needs it"
+    )
 
 
 def test_a_path_is_told_without_anything_that_a_terminal_obeys(project: Path) -> None:

@@ -12,7 +12,7 @@ from netsandbox.learning.project_text import ProjectText
 from netsandbox.learning.proposed import Proposed
 
 EVIL = "sh\x1b]0;owned\x07\u202eop\n[y]"
-OPENS = "[network]\nallow_domains = ['a.test']\ndeny_domains = ['b.test']\n[filesystem]\ndeny_read = ['notes']\n"
+OPENS = "[sandbox]\nprofiles = ['base']\n[network]\nallow_domains = ['a.test']\ndeny_domains = ['b.test']\n[filesystem]\ndeny_read = ['notes']\n"
 
 
 @pytest.fixture
@@ -40,6 +40,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         lambda: profile.main(["list"]),
         lambda: profile.main(["show", "node"]),
         lambda: run.main(["--dry-run", "--", "true"]),
+        lambda: run.main(["--dry-run", "-v", "--allow-read", "..", "--", "true"]),
         lambda: trust.main(["--yes"]),
         lambda: trust.main(["--list"]),
         lambda: learn._offer(Proposed(), ProjectText(os.path.abspath(".netsandbox.toml")), write=False),
