@@ -12,7 +12,15 @@ from netsandbox.learning.project_text import ProjectText
 from netsandbox.learning.proposed import Proposed
 
 EVIL = "sh\x1b]0;owned\x07\u202eop\n[y]"
-OPENS = "[sandbox]\nprofiles = ['base']\n[network]\nallow_domains = ['a.test']\ndeny_domains = ['b.test']\n[filesystem]\ndeny_read = ['notes']\n"
+OPENS = """\
+[sandbox]
+profiles = ['base']
+[network]
+allow_domains = ['a.test']
+deny_domains = ['b.test']
+[filesystem]
+deny_read = ['notes']
+"""
 
 
 @pytest.fixture
