@@ -54,16 +54,18 @@ def default_ports(entry: Entry) -> tuple[int, ...]:
 
 
 def allow_unix_sockets(entry: Entry) -> tuple[str, ...]:
-    """`~` is the user's home, `$XDG_RUNTIME_DIR` the folder of that variable; without one there is no such socket."""
+    """`~` is the user's home, `$XDG_RUNTIME_DIR` the folder of that variable, `$SSH_AUTH_SOCK` the socket of an agent;
+    without the variable there is no such socket."""
     listed = [(_placed(text), origin) for text, origin in entry.items(str, '["/run/example.sock"]')]
     return tuple(path for text, origin in listed if text for path in rules.unix_sockets([text], origin))
 
 
 def _placed(path: str) -> str:
-    if not path.startswith("$XDG_RUNTIME_DIR/"):
+    variable, slash, rest = path.partition("/")
+    if not (path == "$SSH_AUTH_SOCK" or (variable == "$XDG_RUNTIME_DIR" and slash)):
         return os.path.expanduser(path) or "."
-    folder = os.environ.get("XDG_RUNTIME_DIR", "")
-    return path.replace("$XDG_RUNTIME_DIR", folder, 1) if folder.startswith("/") else ""
+    place = os.environ.get(variable[1:], "")
+    return f"{place}{slash}{rest}" if place.startswith("/") else ""
 
 
 def allow_query_types(entry: Entry) -> tuple[str, ...]:

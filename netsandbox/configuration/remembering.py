@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 LASTS = 86400  # seconds: what tools say by themselves can change without a trace
 MOST_FILES = 256
-RUNTIME = "$XDG_RUNTIME_DIR"  # which places of sockets may begin with
+SOCKETS = ("$XDG_RUNTIME_DIR", "$SSH_AUTH_SOCK")  # which places of sockets may begin with
 
 
 def remembered(question: Question) -> Settings | None:
@@ -71,7 +71,8 @@ def _contents(question: Question) -> Iterator[tuple[str, str, object]]:
 
 def _looked_at(question: Question, layers: Sequence[Layer]) -> Iterator[tuple[str, str, object]]:
     """Profiles, those of the project too, the files by which they are detected, and how far a project reaches."""
-    yield STAMP, RUNTIME, look(STAMP, RUNTIME)
+    for variable in SOCKETS:
+        yield STAMP, variable, look(STAMP, variable)
     for mark in repository_marks(question.folder) if question.folder else ():
         yield THERE, mark, look(THERE, mark)
     of_project = (os.path.join(folder, name) for folder in project_folders() for name in OF_PROJECTS)

@@ -159,6 +159,9 @@ def test_an_empty_or_absent_list_denies_everything(written, text):
         ("[network]\ndefault_ports = [true]\n", 2, "wrong type"),
         ("[network]\ndefault_ports = ['443']\n", 2, "wrong type"),
         ("[network]\nallow_unix_sockets = [\n'x.sock']\n", 3, "not an absolute path"),
+        ("[network]\nallow_unix_sockets = ['$SSH_AUTH_SOCK/x']\n", 2, "not an absolute path"),
+        ("[network]\nallow_unix_sockets = ['$XDG_RUNTIME_DIR']\n", 2, "not an absolute path"),
+        ("[network]\nallow_unix_sockets = ['$HOME/x']\n", 2, "not an absolute path"),
         ("[network]\nallow_query_types = ['NOPE']\n", 2, "no record type"),
         ("[network]\nupstream_dns = []\n", 2, "the list is empty; write at least one server"),
         ("[network]\nupstream_dns = ['dns.example.com']\n", 2, "is not an address"),
@@ -328,3 +331,17 @@ def test_proxies_that_are_none_are_refused_without_showing_a_password(text):
 
 def test_a_server_is_one_address():
     assert check_server("192.0.2.53:5353", "--upstream-dns") == "192.0.2.53:5353"
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [("/run/agent", ("/run/agent", "/run/agent/bus")), ("", ()), ("run/agent", ()), (None, ())],
+)
+def test_two_variables_may_stand_for_places_of_sockets(written, monkeypatch, value, found) -> None:
+    """The agent's is a socket, the other one a folder; where a variable is no absolute path, there is none."""
+    for name in ("SSH_AUTH_SOCK", "XDG_RUNTIME_DIR"):
+        monkeypatch.delenv(name, raising=False)
+        if value is not None:
+            monkeypatch.setenv(name, value)
+    path = written('[network]\nallow_unix_sockets = ["$SSH_AUTH_SOCK", "$XDG_RUNTIME_DIR/bus"]\n')
+    assert load(path).allow_unix_sockets == found

@@ -76,6 +76,7 @@ CHANGES: dict[str, Callable[[Path, Path], object]] = {
     "a profile of the user": lambda home, project: _write(home / "config/netsandbox/profiles/own.toml", "[network]\n"),
     "where the repository begins": lambda home, project: (home / ".git").mkdir(),
     "the folder of sockets": lambda home, project: os.environ.update(XDG_RUNTIME_DIR=str(home / "elsewhere")),
+    "the agent": lambda home, project: os.environ.update(SSH_AUTH_SOCK=str(home / "elsewhere")),
     "a profile of the project": lambda home, project: _write(project / ".sandbox/profiles/own.toml", "[network]\n"),
 }
 
@@ -89,7 +90,8 @@ def _write(path: Path, text: str) -> None:
 def test_a_change_of_anything_it_rests_on_ends_it(
     known: Settings, homes: Path, project: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", os.environ.get("XDG_RUNTIME_DIR", ""))  # put back afterwards
+    for variable in ("XDG_RUNTIME_DIR", "SSH_AUTH_SOCK"):
+        monkeypatch.setenv(variable, os.environ.get(variable, ""))  # put back afterwards
     remembered(asked := question())
     assert recall(asked) is not None
     CHANGES[what](homes, project)

@@ -156,6 +156,31 @@ class SecureShell:
         pytest.fail(f"sshd did not start: {self.process.communicate()[1]!r}")
 
 
+class Agent:
+    """An ssh-agent with one key, outside of every session."""
+
+    def __init__(self, folder: Path, key: Path) -> None:
+        self.socket = folder / "agent"
+        words = [need("ssh-agent", "openssh-client"), "-D", "-a", str(self.socket)]
+        self.process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 20
+        while not self.socket.exists() and time.monotonic() < deadline and self.process.poll() is None:
+            time.sleep(0.02)
+        environment = {**os.environ, "SSH_AUTH_SOCK": str(self.socket)}
+        subprocess.run([need("ssh-add", "openssh-client"), "-q", str(key)], env=environment, check=True)
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture
+def agent(short_tmp: Path, sshd: SecureShell) -> Iterator[Agent]:
+    server = Agent(short_tmp, sshd.key)
+    yield server
+    server.close()
+
+
 @pytest.fixture
 def sshd(short_tmp: Path) -> Iterator[SecureShell]:
     need("sshd", "openssh-server")
@@ -164,11 +189,17 @@ def sshd(short_tmp: Path) -> Iterator[SecureShell]:
     server.close()
 
 
+def account() -> str:
+    """Ours, if it may log in."""
+    login = pwd.getpwuid(os.geteuid())
+    if login.pw_shell.endswith(("/nologin", "/false")):
+        pytest.skip(f"the account {login.pw_name} may not log in")
+    return login.pw_name
+
+
 def test_ssh_and_git_over_ssh(world: World, repository: Path, sshd: SecureShell) -> None:
     """A raw protocol in which the server may speak first: no proxy, no variable, only the connection itself."""
-    login = pwd.getpwuid(os.geteuid()).pw_name
-    if pwd.getpwuid(os.geteuid()).pw_shell.endswith(("/nologin", "/false")):
-        pytest.skip(f"the account {login} may not log in")
+    login = account()
     script = f"""
     {" ".join(sshd.client())} -p {sshd.port} {login}@{ALLOWED} 'echo over ssh; exit 5'; echo "status=$?"
     export GIT_SSH_COMMAND='{" ".join(sshd.client())}'
@@ -184,3 +215,35 @@ def test_ssh_and_git_over_ssh(world: World, repository: Path, sshd: SecureShell)
     assert len(run.events("egress", verdict="allow", host=ALLOWED)) == 2
     assert world.forbidden.accepts == 0
     world.assert_denied(run)
+
+
+def test_git_over_ssh_by_its_profile_with_an_agent(
+    world: World, repository: Path, sshd: SecureShell, agent: Agent
+) -> None:
+    """The key stays with the agent, the home's .ssh stays hidden, and only a host whose key is known is talked to."""
+    home = world.netsandbox.home()
+    (home.path / ".ssh").mkdir()
+    (home.path / ".ssh" / "id_ed25519").write_bytes(sshd.key.read_bytes())
+    known = home.path / "config" / "netsandbox" / "known_hosts"
+    known.parent.mkdir(parents=True)
+    kind, key = (sshd.folder / "host.pub").read_text().split()[:2]
+    known.write_text(f"[{ALLOWED}]:{sshd.port} {kind} {key}\n")
+    good, bad = (
+        f"ssh://{account()}@{name}:{port}{repository}"
+        for name, port in ((ALLOWED, sshd.port), (DENIED, world.forbidden.port))
+    )
+    script = f"cat ~/.ssh/id_ed25519 || echo hidden; echo more >> {known} || echo kept\n{CLONE_AND_PUSH}"
+    options = (*world.options(sshd.port), "git-ssh")
+    settings = {"SSH_AUTH_SOCK": str(agent.socket)}
+    run = world.netsandbox("run", *options, "--", "sh", "-c", script, "sh", good, bad, env=settings)
+    lines = run.stdout.split("\n")
+    assert lines[:4] == ["hidden", "kept", "from the repository", "good=0"], (run.stdout, run.stderr)
+    assert lines[4].startswith("bad=")
+    assert world.forbidden.accepts == 0
+    log = subprocess.run(["git", "log", "--format=%s", "main"], cwd=repository, capture_output=True, check=True)
+    assert log.stdout.split() == [b"second", b"first"]
+    without = world.netsandbox("run", *options[:-1], "--", "git", "clone", "-q", good, "third", env=settings)
+    assert without.returncode != 0, "the twin: without the profile there is neither key nor known host"
+    known.write_text("")
+    unknown = world.netsandbox("run", *options, "--", "git", "clone", "-q", good, "fourth", env=settings)
+    assert (unknown.returncode, "Host key verification failed" in unknown.stderr) == (128, True)
