@@ -8,6 +8,7 @@ import resource
 import select
 import socket
 import stat
+import struct
 import subprocess
 import sys
 import time
@@ -56,12 +57,14 @@ def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveSession]:
 
 def dial(path: str) -> socket.socket:
     sock = socket.socket(socket.AF_UNIX)
-    sock.settimeout(30)
+    # A full queue is waited for by the kernel; with a time limit of Python's it would be an error at once.
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 30, 0))
     folder = os.open(os.path.dirname(path), os.O_PATH)
     try:
         sock.connect(f"/proc/self/fd/{folder}/{os.path.basename(path)}")
     finally:
         os.close(folder)
+    sock.settimeout(30)
     return sock
 
 
