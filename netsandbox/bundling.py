@@ -9,6 +9,7 @@ from _frozen_importlib_external import SourceFileLoader
 
 from netsandbox.bundle import LENGTH, MARK
 from netsandbox.kept_file import replace
+from netsandbox.linux.view import packages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,10 +45,10 @@ def packed(modules: dict[str, Compiled]) -> bytes:
 
 
 def _compiled(name: str) -> Compiled | None:
-    """None for a module that is not there, is none of Python, or changes while it is read."""
+    """None for a module that is not there, is none of Python, lies where a session may write, or changes meanwhile."""
     spec = getattr(sys.modules.get(name), "__spec__", None)
     path = spec.origin if spec is not None else None
-    if path is None or not path.endswith(".py"):
+    if path is None or not path.endswith(".py") or not any(path.startswith(f"{folder}/") for folder in packages()):
         return None
     try:
         source = _source(path)

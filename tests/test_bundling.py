@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,20 @@ def test_what_was_missed_is_in_the_next_one_beside_what_was_known(place: str) ->
     assert bytes(third.code(third.entries["netsandbox.kept_file"])) == bytes(
         second.code(second.entries["netsandbox.kept_file"])
     )
+
+
+@pytest.mark.attack(150)
+def test_a_module_of_our_name_from_elsewhere_is_not_kept(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command may have left it in a folder of the user's that Python searches; kept, it would be loaded for ever."""
+    (tmp_path / "netsandbox_left.py").write_text("")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setitem(sys.modules, "netsandbox_left", __import__("netsandbox_left"))
+    found = read_bundle(place)
+    found.missed += ["netsandbox_left", "netsandbox.kept_file"]
+    complete(found)
+    assert list(read_bundle(place).entries) == ["netsandbox.kept_file"]
 
 
 def test_a_module_that_cannot_be_added_changes_nothing(place: str) -> None:
