@@ -36,7 +36,7 @@ def ps_rows(sessions: list[Status], now: float) -> list[Row]:
             safe(status["name"]),
             safe(short[status["session"]]),
             age(now - status["started"]),
-            _shown(status["mode"]),
+            _policy(status),
             _shown(status["strategy"]),
             window_text(status["window"]),
             _shown(status["allowed"]),
@@ -46,6 +46,12 @@ def ps_rows(sessions: list[Status], now: float) -> list[Row]:
         )
         for status in sessions
     ]
+
+
+def _policy(status: Status) -> str:
+    """The mode, and how many questions wait for the user."""
+    waiting = len(status["pending"])
+    return f"{_shown(status['mode'])}, {waiting} asked" if waiting else _shown(status["mode"])
 
 
 def port_entries(sessions: list[Status]) -> list[Status]:

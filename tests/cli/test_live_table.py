@@ -13,6 +13,8 @@ from netsandbox.cli.live_table import (
     PS_YIELDING,
     address_text,
     age,
+    pending_entries,
+    pending_rows,
     port_entries,
     port_rows,
     ps_rows,
@@ -20,7 +22,7 @@ from netsandbox.cli.live_table import (
     window_text,
 )
 from netsandbox.columns import columns
-from tests.rig.live import port, status_of
+from tests.rig.live import port, question, status_of
 
 ID = "20250101T000000000-00000000000000aa"
 
@@ -49,6 +51,28 @@ def test_a_row_of_ps_says_what_runs() -> None:
             "npm run dev",
         )
     ]
+
+
+def test_a_row_of_ps_says_how_many_questions_wait() -> None:
+    assert ps_rows([status_of(ID, pending=[question(1001), question(1002)])], 0.0)[0][3] == "filtered, 2 asked"
+
+
+def test_what_waits_is_one_row_a_question_the_first_to_be_due_first() -> None:
+    later, sooner = question(1001, until=90), question(1002, "b.test", until=70, exe="/opt/x/")
+    sessions = [status_of(ID, pending=[later]), status_of("other", name="farm", pending=[sooner])]
+    assert pending_rows(pending_entries(sessions), 60.0) == [
+        ("1002", "b.test:443", "x", "10s", "farm", "other"),
+        ("1001", "asked.test:443", "node", "30s", "shop", ID[:18]),
+    ]
+    assert pending_rows(pending_entries(sessions), 80.0)[0][3] == "0s"
+
+
+@given(st.text(), st.text(), st.text())
+def test_what_waits_is_shown_tamely(host: str, exe: str, name: str) -> None:
+    status = status_of(ID, name=name, pending=[question(1001, host, exe=exe)])
+    for cell in pending_rows(pending_entries([status]), 0.0)[0]:
+        assert cell.isascii()
+        assert cell.isprintable()
 
 
 def test_what_is_not_known_is_a_dash() -> None:
