@@ -24,7 +24,7 @@ SECRETS = (
 )
 DENIED = "it tried to open these, which your deny_read hides"
 LEFT = "written, but too much would be opened by a rule for it; if it needs one, choose a path for allow_write yourself"
-MORE = "it wrote at more paths than are recorded: it needs folders of your choice in allow_write"
+MORE = "it may have written at more paths than are recorded: then it needs folders of your choice in allow_write"
 
 
 @record
@@ -50,7 +50,8 @@ class ProposedPaths:
 
 
 def proposed_paths(used: Usage, present: PresentFiles) -> ProposedPaths:
-    """An empty list is a proposal too: it confines writing to where every session may write."""
+    """An empty list is a proposal too: it confines writing to where every session may write. Not where paths are
+    missing in the log: it would confine the command to less than it needs."""
     home, base = present.ground.home, present.base
     folded = fold(_missing(used.written, present.allowed or ()), present.ground)
     texts = [(each, each.text(home, base)) for each in folded.entries]
@@ -64,8 +65,8 @@ def proposed_paths(used: Usage, present: PresentFiles) -> ProposedPaths:
         (LEFT, left),
         (MORE, ("see `netsandbox audit show --event file`",) if used.more_paths or len(rules) > MOST_PATHS else ()),
     ]
-    said = present.allowed is not None and not rules
-    return ProposedPaths(None if said else tuple(rules[:MOST_PATHS]), tuple(group for group in groups if group[1]))
+    nothing = not rules and (present.allowed is not None or used.more_paths)
+    return ProposedPaths(None if nothing else tuple(rules[:MOST_PATHS]), tuple(group for group in groups if group[1]))
 
 
 def _missing(written: Iterable[tuple[str, str]], allowed: tuple[str, ...]) -> list[tuple[str, str]]:

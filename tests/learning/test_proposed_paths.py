@@ -84,6 +84,11 @@ def test_that_there_was_more_is_said(used: Usage) -> None:
     assert len(found.writable or ()) <= MOST_PATHS
 
 
+def test_a_command_that_could_not_be_watched_is_not_confined_to_nothing() -> None:
+    assert proposed_paths(Usage(more_paths=True), OPEN).writable is None
+    assert proposed_paths(Usage(more_paths=True, written=(("/srv/a/b", MAKE),)), OPEN).writable == (("/srv/a/", ""),)
+
+
 def test_a_comment_cannot_end_its_line() -> None:
     used = Usage(written=tuple((f"/srv/a/{name}\n/f", MAKE) for name in "abcd"))
     ((text, comment),) = proposed_paths(used, OPEN).writable or ()
