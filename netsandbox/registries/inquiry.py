@@ -142,6 +142,14 @@ class Inquiry:
             else:
                 yield Said(each.key, text, each.origin, each.project)
 
+    def names(self, folder: str) -> list[str]:
+        """Of the files in a folder of the user's."""
+        self._consult(folder)
+        try:
+            return sorted(os.listdir(folder))
+        except OSError:
+            return []
+
     def program(self, name: str) -> str | None:
         """Where the tool is, outside of the project."""
         return next((path for path in self._programs(name)), None)

@@ -1,4 +1,4 @@
-"""Maven. What Gradle's build and init scripts name is not read: they are programs."""
+"""Maven."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def mvn(inquiry: Inquiry) -> list[Said]:
     for folder in inquiry.upward():
         path = os.path.join(folder, "pom.xml")
         said += _urls(inquiry, path, _elements(inquiry, path, project=True)[0], project=True)
-    return said if mirrored else [*said, *_default(inquiry)]
+    return said if mirrored else [*said, *default(inquiry)]
 
 
 def mirrors_default(found: list[Element]) -> bool:
@@ -81,7 +81,7 @@ def _urls(inquiry: Inquiry, path: str, found: list[Element], *, project: bool) -
             inquiry.note(f"{said.origin}: {reason}; the line is passed over")
 
 
-def _default(inquiry: Inquiry) -> list[Said]:
+def default(inquiry: Inquiry) -> list[Said]:
     """Maven has no command that says it without plugins; it is in the model that is packed with it."""
     base = _maven_home(inquiry)
     if base is None:

@@ -30,6 +30,7 @@ TOOLS = {  # which module knows the tool
     "gem": "ruby",
     "bundle": "ruby",
     "mvn": "java",
+    "gradle": "gradle",
     "git": "git",
 }
 

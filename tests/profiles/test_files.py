@@ -29,8 +29,8 @@ def profile(name: str) -> Profile:
 
 def test_the_list() -> None:
     assert " ".join(NAMES) == (
-        "agent-os aider base bun claude codex copilot docker-build gemini git-ssh git go gpg java localhost node "
-        "offline online opencode pdm pipenv pnpm poetry python ruby rust uv yarn"
+        "agent-os aider base bun claude codex copilot docker-build gemini git-ssh git go gpg gradle java localhost "
+        "node offline online opencode pdm pipenv pnpm poetry python ruby rust uv yarn"
     )
 
 

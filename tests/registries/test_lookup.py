@@ -45,6 +45,7 @@ FILES = {
     "cargo": ".cargo/config.toml",
     "bundle": "Gemfile",
     "mvn": "pom.xml",
+    "gradle": "build.gradle",
 }
 
 
@@ -62,7 +63,7 @@ def test_a_hostile_file_is_passed_over_with_a_note(scene: Scene, tool: str, kind
 
 PLAIN = """registry @a:registry = " ' [ ] [[ ]] . index url source tool.uv tool.poetry install registries global
 index-url npmRegistryServer https://a.example http://u:p@b.example:1/ https://* ${PATH} ${ <repository> <url> </url> #
-replace-with crates-io { } true default pypi \\ \0 \x1b é"""
+repositories maven ( ) uri mavenCentral replace-with crates-io { } true default pypi \\ \0 \x1b é"""
 WORDS = st.sampled_from([*PLAIN.split(), ": ", "- ", "\n", "npmScopes:\n  a:\n    "])
 
 
