@@ -11,6 +11,7 @@ from netsandbox.policy import reasons
 from netsandbox.policy.names import canonical
 from netsandbox.policy.policy import Policy
 from netsandbox.policy.verdict import DNS, TCP, Request
+from netsandbox.record import replaced
 
 NOTHING = Policy(mode="filtered")
 SOME = Policy(["example.com"], ["bad.example.org", "**.worse.test"], mode="filtered")
@@ -87,5 +88,5 @@ def test_the_reasons_are_those_of_a_missing_rule() -> None:
     host = canonical("unknown.test")
     decided = SOME.decide(Request(host, 443, TCP))
     for reason in reasons.ALL - {reasons.NOT_ALLOWED, reasons.PORT_NOT_ALLOWED, reasons.OFFLINE}:
-        other = type(decided)(**{**vars(decided), "reason": reason})
+        other = replaced(decided, reason=reason)
         assert not is_askable(host, other, "filtered")

@@ -15,6 +15,7 @@ from netsandbox.linux.plan import View
 from netsandbox.linux.syscalls import abi_of
 from netsandbox.localhost.settings import LocalhostSettings
 from netsandbox.policy.policy import Policy
+from netsandbox.record import replaced
 from netsandbox.settings import RunSettings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -92,8 +93,8 @@ def test_people_read_what_a_session_is_made_of() -> None:
 
 
 def test_writing_as_open_as_outside_is_said() -> None:
-    view = View(**{**vars(VIEW), "writable": None})
-    lines = plan_lines(Planned(**{**vars(PLANNED), "view": view}), Policy(), RunSettings(localhost=LOCAL))
+    view = replaced(VIEW, writable=None)
+    lines = plan_lines(replaced(PLANNED, view=view), Policy(), RunSettings(localhost=LOCAL))
     assert "          the rest can be written as you can" in lines
 
 

@@ -23,6 +23,7 @@ from netsandbox.macos.profile import SessionPorts, profile_text
 from netsandbox.macos.session import MacSession
 from netsandbox.macos.system import System
 from netsandbox.policy.policy import Policy
+from netsandbox.record import replaced
 from netsandbox.seatbelt.evaluator import allowed_under_all, denied_under_all
 from netsandbox.seatbelt.profile import load
 from netsandbox.seatbelt.request import file
@@ -122,7 +123,7 @@ def test_in_a_session_the_controls_are_reached_and_nothing_gets_out(system: Syst
 
 
 def test_where_sandbox_exec_stands_in_the_same_holds(system: System, sandbox_exec: str, tmp_path: Path) -> None:
-    bare = System(**{**vars(system), "helper": str(tmp_path / "none"), "sandbox_exec": sandbox_exec})
+    bare = replaced(system, helper=str(tmp_path / "none"), sandbox_exec=sandbox_exec)
     wanted = {"control-name", "control-door", "tcp-loopback", "tcp6-loopback", "listen-elsewhere", "descriptors"}
     found = statuses(in_session(bare), wanted.__contains__, library=False)
     assert {said.split()[0] for said in found.values()} <= {OK, SKIPPED}, found

@@ -17,6 +17,7 @@ import pytest
 from netsandbox.localhost.settings import LocalhostSettings
 from netsandbox.macos.system import System
 from netsandbox.policy.policy import Policy
+from netsandbox.record import replaced
 from tests.rig.authority import Authority
 from tests.rig.canary import Canaries
 from tests.rig.mac_doors import compile_library
@@ -56,7 +57,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def system(system: System, library: str) -> System:
-    return System(**{**vars(system), "library": library})
+    return replaced(system, library=library)
 
 
 class Town:

@@ -15,10 +15,11 @@ from netsandbox.macos.applied import Applied
 from netsandbox.macos.launching import Way, helper_trouble, library_trouble, way_of
 from netsandbox.macos.sandbox_exec import SandboxExec, interpreter_places
 from netsandbox.macos.system import System
+from netsandbox.record import replaced
 
 
 def variant(system: System, **changed: str) -> System:
-    return System(**{**vars(system), **changed})
+    return replaced(system, **changed)
 
 
 def script(path: Path, text: str) -> str:

@@ -22,6 +22,7 @@ from netsandbox.macos.profile import SessionPorts, has_door, profile_text
 from netsandbox.macos.reservation import MacReservation
 from netsandbox.macos.true_path import true_path
 from netsandbox.policy.policy import Policy
+from netsandbox.record import replaced
 from netsandbox.seatbelt import places
 from netsandbox.seatbelt.evaluator import allowed_under_all, denied_under_all
 from netsandbox.seatbelt.lint import lint
@@ -248,7 +249,7 @@ def test_a_dry_run_prints_what_a_session_applies(place: Path, policy: Policy, au
     pytest.importorskip("netsandbox_interpose._native")
     (place / "state").mkdir()
     session = take(place, opens=has_door(policy))
-    wanted = LocalhostSettings(**{**vars(session.settings), "chosen": True})
+    wanted = replaced(session.settings, chosen=True)
     settings = RunSettings(localhost=wanted, configs=(str(place / "policy.toml"),), audit_log=audit_log)
     dry = dry_profile(policy, settings).partition("\n\n")[2]
     applied = text(

@@ -18,6 +18,7 @@ from netsandbox.localhost.settings import LocalhostSettings
 from netsandbox.macos.session import MacSession
 from netsandbox.macos.system import System
 from netsandbox.policy.policy import Policy
+from netsandbox.record import replaced
 from netsandbox.session import Session
 from netsandbox.settings import Command, RunSettings
 from tests.rig import ports
@@ -112,7 +113,7 @@ def test_an_end_of_which_the_kernel_says_nothing_is_noticed_at_the_start(mac: An
             os.close(self.writer)
 
     owner = Session(RunSettings(localhost=local()), sealed=False)
-    silent = System(**{**vars(system), "exit_of": Silent})
+    silent = replaced(system, exit_of=Silent)
     with open(os.devnull, "r+b") as nothing:
         command = Command(["sh", "-c", "exit 5"], os.environb, (nothing.fileno(),) * 3)
         status = MacSession(owner, silent, sealed=False).run(Policy, command)
@@ -240,7 +241,7 @@ def test_a_command_that_is_not_there_is_127_and_the_log_says_so(mac: Any, place:
 
 def test_a_missing_helper_runs_nothing(place: Path, system: System, tmp_path: Path) -> None:
     """INV-1."""
-    missing = System(**{**vars(system), "helper": str(tmp_path / "none")})
+    missing = replaced(system, helper=str(tmp_path / "none"))
     owner = Session(RunSettings(localhost=local()), sealed=False)
     marker = place / "work" / "ran"
     with open(os.devnull, "r+b") as nothing:
@@ -284,7 +285,7 @@ class TestASignedLibrary:
     @pytest.fixture
     def system(self, system: System, place: Path) -> System:
         copy = shutil.copy(LIBRARY, place / "work")
-        return System(**{**vars(system), "library": copy})
+        return replaced(system, library=copy)
 
     def test_is_what_programs_are_given(self, mac: Any, python: Any, system: System) -> None:
         pytest.importorskip("netsandbox_interpose._native")
