@@ -12,6 +12,7 @@ from shlex import quote
 
 from netsandbox.audit.denial_text import wanted
 from netsandbox.audit.entry import DENY
+from netsandbox.audit.placed import newest
 from netsandbox.audit.places import LOG_NAME, list_sessions, session_dir
 from netsandbox.audit.reader import lines_of, log_files, open_log, read_records
 from netsandbox.audit.tame import safe
@@ -73,8 +74,9 @@ def answer(words: list[str], event: str | None, policy: Policy, *, as_json: bool
     """Print it; the exit status: 1 for a denial, 0 for anything else."""
     if len(words) > 1:
         raise UsageError("explain --last reads one session; write `netsandbox explain --last SESSION`")
-    path = find_log(words[0], "explain --last") if words else newest_here()
-    found = _by_number(path, event) if event is not None else last_denial(read_records(path))
+    path, session = (find_log(words[0], "explain --last"), None) if words else newest_here()
+    records = (each for each in read_records(path) if session in (None, each["session"]))
+    found = _by_number(records, event) if event is not None else last_denial(records)
     if found is None:
         put(json.dumps({"v": 1, "denied": False}) if as_json else f"nothing was denied in the session of {safe(path)}")
         return 0
@@ -83,20 +85,33 @@ def answer(words: list[str], event: str | None, policy: Policy, *, as_json: bool
     return 1 if past.denied else 0
 
 
-def newest_here() -> str:
-    """The log of the newest session that was started in this folder."""
+def newest_here() -> tuple[str, str | None]:
+    """The log of the newest session that was started in this folder, and that session where the log may have others."""
     try:
         here = os.getcwd()
     except OSError:
         raise NetsandboxError("the working folder was removed; write `netsandbox explain --last SESSION`") from None
-    for session in list_sessions()[:MOST_SESSIONS]:
+    usual = list_sessions()
+    placed = newest()
+    if placed is not None and (not usual or usual[0] < placed[0]) and _began(*placed) == here:
+        return placed[1], placed[0]
+    for session in usual[:MOST_SESSIONS]:
         path = os.path.join(session_dir(session), LOG_NAME)
         if os.path.exists(path) and _folder(path) == here:
-            return path
+            return path, None
     raise NetsandboxError(
         "no session of this folder has left a log; go to the folder where it ran, or write"
         " `netsandbox explain --last SESSION` with an id or the path of a log"
     )
+
+
+def _began(session: str, path: str) -> object:
+    """The folder that *session* was started in, by a log of several; None where that is not known."""
+    try:
+        starts = (each for each in read_records(path) if each["session"] == session)
+        return next((each.get("folder") for each in starts if each["event"] == "session.start"), None)
+    except (NetsandboxError, OSError):
+        return None
 
 
 def _folder(path: str) -> object:
@@ -118,10 +133,10 @@ def last_denial(records: Iterable[Record]) -> Record | None:
     return last or aside
 
 
-def _by_number(path: str, text: str) -> Record:
+def _by_number(records: Iterable[Record], text: str) -> Record:
     if not (text.isascii() and text.isdigit() and len(text) < 10):
         raise UsageError(f"--event {text!a} is no number of a record; `netsandbox audit show --json` has them as seq")
-    for each in read_records(path):
+    for each in records:
         if each["seq"] == int(text):
             if "verdict" not in each:
                 kind = safe(each["event"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from netsandbox.audit import placed
 from netsandbox.audit.log import AuditLog
 from netsandbox.audit.places import list_sessions, log_path, new_session_id
 from netsandbox.cli import explain
@@ -164,6 +166,32 @@ def test_by_default_it_is_the_newest_session_of_this_folder(project: Path, capsy
     assert capsys.readouterr().out.startswith("denied    other.test:443\n")
     assert explain.main(["--event", "2", "--json", other]) == 1
     assert json.loads(capsys.readouterr().out)["value"] == "other.test"
+
+
+def test_a_newer_session_that_placed_its_log_is_found_by_its_note(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    usual = session(project, "usual.test")
+    log = tmp_path / "placed.jsonl"
+    logs = [Path(log_path(session(project, host))) for host in ("first.test", "second.test")]
+    log.write_bytes(b"".join(each.read_bytes() for each in logs))
+    newest = list_sessions()[0]
+    for name in list_sessions():
+        if name != usual:
+            shutil.rmtree(Path(log_path(name)).parent)
+    placed.note(newest, str(log))
+    assert explain.main(["--last"]) == 1
+    assert capsys.readouterr().out.startswith("denied    second.test:443\n")
+    assert explain.main(["--event", "2"]) == 1
+    assert capsys.readouterr().out.startswith("denied    second.test:443\n")
+    for unfit in (tmp_path / "absent", tmp_path):
+        placed.note(newest, str(unfit))
+        assert explain.main(["--last"]) == 1
+        assert capsys.readouterr().out.startswith("denied    usual.test:443\n")
+    monkeypatch.chdir(tmp_path)
+    placed.note(newest, str(log))
+    with pytest.raises(NetsandboxError, match="no session of this folder"):
+        explain.main(["--last"])
 
 
 def test_what_cannot_be_found_is_said_with_what_to_do(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
