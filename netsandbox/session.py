@@ -108,9 +108,7 @@ class Session:
                 raise AssertionError("the seccomp filter does not fit the policy")
             if decided.mode != self.settings.mode:
                 raise AssertionError("the command is told another mode than the policy's")
-            self.write_start(command.words, decided, reservation, backend="namespaces", name=self.settings.name)
-            facts = self.facts(command.words, decided, reservation)
-            supervisor = self._supervise(helper, decided, reservation, facts, command.stdio[2])
+            supervisor = self._supervise(helper, decided, reservation, command)
             self.write_end(began, exit_status(supervisor.status))
             if supervisor.exec_errno:
                 path = os.fsdecode(command.environment.get(b"PATH", b""))
@@ -191,16 +189,13 @@ class Session:
         return None, folder
 
     def _supervise(
-        self,
-        helper: launch.Helper,
-        policy: Policy,
-        reservation: Reservation,
-        facts: dict[str, object],
-        stderr: int,
+        self, helper: launch.Helper, policy: Policy, reservation: Reservation, command: Command
     ) -> Supervisor:
         pins = _pins(policy)
         try:
-            return self._serve(helper, policy, pins, reservation, facts, stderr)
+            self.write_start(command.words, policy, reservation, backend="namespaces", name=self.settings.name)
+            facts = self.facts(command.words, policy, reservation)
+            return self._serve(helper, policy, pins, reservation, facts, command.stdio[2])
         finally:
             for pin in pins:
                 pin.close()
@@ -209,7 +204,7 @@ class Session:
         self,
         helper: launch.Helper,
         policy: Policy,
-        pins: tuple[Pin, ...],
+        pins: list[Pin],
         reservation: Reservation,
         facts: dict[str, object],
         stderr: int,
@@ -330,10 +325,18 @@ def _working_folder() -> str | None:
         return None
 
 
-def _pins(policy: Policy) -> tuple[Pin, ...]:
-    """Taken before the command can put anything else at those paths."""
+def _pins(policy: Policy) -> list[Pin]:
+    """Taken before the command can put anything else at those paths; an error leaves none behind."""
     if not policy.allow_unix_sockets:
-        return ()
+        return []
     from netsandbox.linux.unix_pins import Pin
 
-    return tuple(Pin(path) for path in policy.allow_unix_sockets)
+    pins: list[Pin] = []
+    try:
+        for path in policy.allow_unix_sockets:
+            pins.append(Pin(path))
+    except BaseException:
+        for pin in pins:
+            pin.close()
+        raise
+    return pins

@@ -58,7 +58,7 @@ class Supervisor:
         sockets: dict[str, _socket.socket],
         *,
         resolver: HostResolver,
-        pins: tuple[Pin, ...],
+        pins: list[Pin],
         parent: Parent | None,
         bounds: Bounds,
         reservation: Reservation,
