@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from typing import Any
 
 import pytest
@@ -64,16 +63,7 @@ def test_without_user_namespaces_the_doctor_names_the_switch(netsandbox: Any) ->
     """In a user namespace whose own limit is zero, as on a host that forbids them."""
     home = netsandbox.home()
     forbid = f"echo 0 > /proc/sys/user/max_user_namespaces && exec {home.identity.python} -m netsandbox doctor"
-    run = subprocess.run(
-        ["unshare", "--user", "--map-root-user", "sh", "-c", forbid],
-        env=home.environment(None),
-        cwd=home.work,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=30,
-        **home.identity.popen,
-    )
+    run = home.plainly(["unshare", "--user", "--map-root-user", "sh", "-c", forbid])
     assert run.returncode == 1
     assert "sysctl -w user.max_user_namespaces" in run.stdout
     assert "The jail was not proven: user namespaces missing" in run.stdout

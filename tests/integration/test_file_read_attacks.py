@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -162,16 +161,9 @@ def test_a_second_mount_shows_no_secret(netsandbox: Any, secret: Path, short_tmp
     script = f'mount --bind "{source}" "{short_tmp}" && {product} -- sh -c "{inside}"'
 
     def run(*options: str) -> str:
-        return subprocess.run(
-            [*new, "sh", "-c", script, "sh", *options],
-            env=home.environment(None),
-            cwd=home.work,
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=60,
-            **home.identity.popen,
-        ).stdout
+        done = home.plainly([*new, "sh", "-c", script, "sh", *options])
+        assert done.returncode == 0, done.stderr
+        return str(done.stdout)
 
     assert run() == "looked\n"
     seen = run("--allow-read", str(home.path))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -237,16 +236,7 @@ def in_own_mounts(home: Any, folder: Path, mounts: str, command: str) -> list[st
     """
     new = ["unshare", "--mount"] if home.identity.uid == 0 else ["unshare", "--mount", "--map-root-user"]
     product = f'"{home.identity.python}" -m netsandbox run --no-config --allow-write .'
-    run = subprocess.run(
-        [*new, "sh", "-c", f"{mounts} && cd . && {product} -- sh -c '{command}'"],
-        env=home.environment(None),
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        **home.identity.popen,
-    )
+    run = home.plainly([*new, "sh", "-c", f"{mounts} && cd . && {product} -- sh -c '{command}'"], cwd=folder)
     assert run.returncode == 0, run.stderr
     return run.stdout.split()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import platform
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -66,16 +65,7 @@ def refuses(home: Any, command: list[str | Path], *options: str) -> str:
     """Runs `COMMAND… netsandbox run OPTIONS -- touch MARK`; it must fail and MARK must not be there. Its message."""
     mark = home.work / "ran"
     product = [home.identity.python, "-m", "netsandbox", "run", *options, "--", "touch", mark]
-    run = subprocess.run(
-        [*command, *product],
-        env=home.environment(None),
-        cwd=home.work,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=30,
-        **home.identity.popen,
-    )
+    run = home.plainly([*command, *product])
     assert not mark.exists(), "the command ran unconfined"
     assert run.returncode == 1, run.stderr
     assert run.stderr.startswith("netsandbox: ")

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -169,6 +169,20 @@ class Home:
             **(extra or {}),
         }
         return {name: value for name, value in values.items() if value is not None}
+
+    def plainly(self, command: Sequence[str | Path], *, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+        """Any program, as this account runs it; if it is to be netsandbox, something stands before it."""
+        done: subprocess.CompletedProcess[str] = subprocess.run(
+            command,
+            env=self.environment(None),
+            cwd=cwd or self.work,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+            **self.identity.popen,  # type: ignore[call-overload]
+        )
+        return done
 
     def logs(self) -> set[Path]:
         return set((self.state / "netsandbox" / "sessions").glob("*/audit.jsonl"))
