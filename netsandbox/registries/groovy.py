@@ -83,7 +83,7 @@ def _declares(blocks: list[str], before: list[str]) -> bool:
     if blocks[-1] in _KINDS:
         return words[0] in _SETTERS
     called = words[0] == "maven" or words == ["url", "maven"]  # maven("…"), maven(url = "…")
-    return blocks[-1] == "repositories" and called and before[_last(before, "maven") + 1] == "("
+    return blocks[-1] == "repositories" and called and before[_last(before, "maven") + 1 :][:1] == ["("]
 
 
 def _last(before: list[str], word: str) -> int:

@@ -58,6 +58,8 @@ def test_a_repository_that_is_written_out_is_found(text: str) -> None:
         f'publishing {{ repositories {{ maven {{ url "{A}" }} }} }}',
         f'publishing {{ publications {{ pom {{ url = "{A}" }} }} }}',
         f'repositories {{ maven = "{A}" }}',
+        f'repositories {{ maven "{A}" }}',
+        f"repositories {{ maven'{A}' }}",
         f'repositories {{ flatDir {{ url "{A}" }} }}',
     ],
 )
@@ -97,6 +99,11 @@ WORDS = [
     "$",
     "\\",
 ]
+
+
+@given(st.lists(st.sampled_from(["repositories", "maven", "url", "{", "}", "(", ")", "=", f'"{A}"'])).map(" ".join))
+def test_any_order_of_words_is_read(text: str) -> None:
+    assert set(urls(f"repositories {{ {text}")) <= {A}
 
 
 @given(st.lists(st.sampled_from([*WORDS, f'"{A}"', A])).map("".join) | st.text())
