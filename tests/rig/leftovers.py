@@ -95,10 +95,17 @@ def what_stays(look: Callable[[], Left], within: float) -> Left:
 
 
 def _files(home: Home) -> list[Path]:
-    watched = [home.state, home.path / "run", home.path / "tmp"]
-    files = [file for folder in watched for file in folder.rglob("*") if not file.is_dir()]
-    remembered = {home.state / "netsandbox" / name for name in REMEMBERED}
-    return [file for file in files if not file.name.startswith(KEPT) and not remembered & {file, *file.parents}]
+    return [file for folder in (home.path / "run", home.path / "tmp") for file in _all_in(folder)] + unkept(home.state)
+
+
+def unkept(state: Path) -> list[Path]:
+    """What is in a state home and is not meant to outlive its session."""
+    remembered = {state / "netsandbox" / name for name in REMEMBERED}
+    return [f for f in _all_in(state) if not f.name.startswith(KEPT) and not remembered & {f, *f.parents}]
+
+
+def _all_in(folder: Path) -> list[Path]:
+    return [file for file in folder.rglob("*") if not file.is_dir()]
 
 
 def _shared_memory() -> frozenset[str]:
