@@ -39,6 +39,7 @@ def test_defaults_stand_in_for_what_is_not_given() -> None:
     assert Point(1) == Point(1, 0, None)
     assert Point(1, name="a") == Point(1, 0, "a")
     assert [list(vars(Point(*given))) for given in ((1,), (1, 2), (1, 2, "a"))] == [["x", "y", "name"]] * 3
+    assert list(vars(Point(name="a", x=1))) == ["x", "y", "name"]
 
 
 def test_a_copy_has_the_fields_that_were_replaced_and_leaves_the_first_as_it_was() -> None:
