@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import weakref
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -44,12 +45,17 @@ class Snapshot:
         return {kind: sorted(things) for kind, things in kinds.items() if things}
 
 
-@dataclass(frozen=True)
 class Watch:
-    """The processes and namespaces of a running session, to be gone later whatever their environment says."""
+    """The processes and namespaces of a running session, to be gone later whatever their environment says.
 
-    family: frozenset[processes.Process]
-    namespaces: frozenset[str]
+    It keeps the namespaces open: the kernel gives the number of an ended one to the next session.
+    """
+
+    def __init__(self, family: set[processes.Process]) -> None:
+        self.family = frozenset(family)
+        self.namespaces = {space for process in family for space in processes.namespaces(process.pid)}
+        held = {fd for process in family for fd in processes.hold_namespaces(process.pid)}
+        weakref.finalize(self, processes.let_go, held)
 
     def remains(self) -> list[str]:
         alive = [f"{p.pid} {p.command}" for p in self.family if p.alive]
@@ -80,9 +86,7 @@ class Leftovers:
         assert not left, f"left behind after {within} s: {left}"
 
     def watch(self, spawned: Spawned) -> Watch:
-        family = spawned.family()
-        spaces = {space for process in family for space in processes.namespaces(process.pid)}
-        return Watch(frozenset(family), frozenset(spaces))
+        return Watch(spawned.family())
 
 
 def what_stays(look: Callable[[], Left], within: float) -> Left:

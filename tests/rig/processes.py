@@ -101,6 +101,20 @@ def namespaces(pid: int) -> set[str]:
     return {link for name in NAMESPACES if (link := _namespace(pid, name)) and link != _namespace(os.getpid(), name)}
 
 
+def hold_namespaces(pid: int) -> set[int]:
+    """Descriptors that keep the namespaces of PID, and so their numbers, from ending."""
+    held = set()
+    for name in NAMESPACES:
+        with contextlib.suppress(OSError):
+            held.add(os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY | os.O_CLOEXEC))
+    return held
+
+
+def let_go(descriptors: set[int]) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
 def _namespace(pid: int, name: str) -> str:
     try:
         return os.readlink(f"/proc/{pid}/ns/{name}")
