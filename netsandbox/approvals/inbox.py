@@ -80,7 +80,6 @@ class Inbox:
         self._clock = clock
         self._later = later
         self._say = say
-        self._asked = 0
         self._numbers: set[int] = set()  # of this session; none is used twice, so a late answer meets no other question
         self._questions: dict[int, Question] = {}
         self._by_place: dict[Place, Question] = {}
@@ -172,14 +171,14 @@ class Inbox:
     # The life of a question.
 
     def _new(self, place: Place, by: tuple[int, str] | None) -> Question | str:
-        if self._asked >= MOST_ASKED or self._unanswered.get(place, 0) >= MOST_TIMES:
+        if len(self._numbers) >= MOST_ASKED or self._unanswered.get(place, 0) >= MOST_TIMES:
             return reasons.UNANSWERED
         if len(self._questions) >= MOST_QUESTIONS:
             return reasons.LIMIT
         question = Question(self._number(), place, by, int(time.time()) + self._wait)
         if not self._write(question, "asked", wait=self._wait):
             return reasons.AUDIT_UNWRITABLE
-        self._asked += 1
+        self._numbers.add(question.number)
         self._questions[question.number] = self._by_place[place] = question
         question.timer = self._later(self._wait, lambda: self._expire(question))
         self._say(_line(question, self._wait))
@@ -190,7 +189,6 @@ class Inbox:
         while True:  # ends: there are many times more numbers than questions
             number = NUMBERS[int.from_bytes(os.urandom(4), "big") % len(NUMBERS)]
             if number not in self._numbers:
-                self._numbers.add(number)
                 return number
 
     def _expire(self, question: Question) -> None:

@@ -156,6 +156,16 @@ class TestLogThatCannotBeWritten:
         assert bench.lines == []
         assert bench.inbox.status() == []
 
+    def test_what_is_not_asked_uses_up_no_number(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(inbox, "NUMBERS", range(1000, 1002))
+        bench = InboxBench()
+        bench.log.writable = False
+        for _ in range(10):
+            bench.ask()
+        bench.log.writable = True
+        bench.ask()
+        assert len(bench.inbox.status()) == 1
+
     @pytest.mark.parametrize("scope", SCOPES)
     def test_a_yes_is_a_no(self, scope: str) -> None:
         bench = InboxBench()
