@@ -73,13 +73,7 @@ def in_network_of(pid: int, sock: _socket.socket) -> bool:
 
 def memory(pid: int, address: int, length: int) -> bytes:
     """*length* bytes of the caller's memory, all or EFAULT."""
-    fd = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        data = os.pread(fd, length, address)
-    except (OSError, OverflowError):
-        data = b""
-    finally:
-        os.close(fd)
+    data = _memory_up_to(pid, address, length)
     if len(data) != length:
         raise OSError(errno.EFAULT, os.strerror(errno.EFAULT))
     return data
@@ -87,18 +81,23 @@ def memory(pid: int, address: int, length: int) -> bytes:
 
 def path_text(pid: int, address: int) -> bytes:
     """The path at *address* in the caller's memory. EFAULT, ENAMETOOLONG: what the kernel will say of it too."""
-    fd = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        data = os.pread(fd, PATH_MAX, address)
-    except (OSError, OverflowError):
-        data = b""
-    finally:
-        os.close(fd)
+    data = _memory_up_to(pid, address, PATH_MAX)
     text, end, _ = data.partition(b"\0")
     if not end:
         number = errno.ENAMETOOLONG if len(data) == PATH_MAX else errno.EFAULT
         raise OSError(number, os.strerror(number))
     return text
+
+
+def _memory_up_to(pid: int, address: int, length: int) -> bytes:
+    """Less where the memory ends earlier, nothing where there is none."""
+    fd = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.pread(fd, length, address)
+    except (OSError, OverflowError):
+        return b""
+    finally:
+        os.close(fd)
 
 
 def open_path(pid: int, path: bytes) -> int:
