@@ -4,7 +4,9 @@ A rule for one exact host leaves nothing to choose, so only names matched by a w
 above what real content networks, object stores and package hosts use (tests/dns/test_guard.py keeps a list of such
 forms), and together a ceiling on what one parent can carry: 100 new names a minute.
 
-Memory is bounded: the newest *parents* parents, and per parent the names of its window, at most *names*.
+Memory is bounded: at most *parents* parents, and per parent the names of its window, at most *names*. No parent is
+forgotten while its names count: in a session that asks, a command may name as many parents as it likes, and what could
+be pushed out would be counted anew.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ class TunnelGuard:
         self._names = names
         self._window = window
         self._parents = parents
-        self._seen: dict[str, dict[str, float]] = {}  # parent, stalest first: name -> when it was admitted
+        self._seen: dict[str, dict[str, float]] = {}  # parent: name, stalest first -> when it was admitted
         self._weights: dict[int, float] = {}
 
     def admit(self, name: str, parent: str | None, now: float) -> str | None:
@@ -61,13 +63,12 @@ class TunnelGuard:
         return known
 
     def _afford(self, name: str, parent: str, now: float) -> bool:
-        seen = self._seen.pop(parent, None)
-        if seen is None:
-            seen = {}
-            if len(self._seen) >= self._parents:
-                del self._seen[next(iter(self._seen))]
-        self._seen[parent] = seen
         horizon = now - self._window
+        seen = self._seen.get(parent)
+        if seen is None:
+            if len(self._seen) >= self._parents and not self._make_room(horizon):
+                return False
+            seen = self._seen[parent] = {}
         while seen and seen[stalest := next(iter(seen))] <= horizon:
             del seen[stalest]
         if name in seen:
@@ -76,6 +77,12 @@ class TunnelGuard:
             return False
         seen[name] = now
         return True
+
+    def _make_room(self, horizon: float) -> bool:
+        """Forget the parents whose names are all older than the window; whether there are any."""
+        young = {parent: seen for parent, seen in self._seen.items() if seen and seen[next(reversed(seen))] > horizon}
+        self._seen = young
+        return len(young) < self._parents
 
 
 def _log2(number: int) -> float:

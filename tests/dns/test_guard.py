@@ -98,6 +98,19 @@ def test_parents_are_bounded() -> None:
     assert len(guard._seen) == 8
 
 
+@pytest.mark.attack(197)
+def test_no_parent_is_pushed_out_while_its_names_count() -> None:
+    guard = TunnelGuard(names=2, parents=8)
+    assert [guard.admit(f"x{i}.wild.test", "wild.test", 0.0) for i in range(3)] == [None, None, TUNNEL_RATE]
+    others = [guard.admit(f"a.p{i}.test", f"p{i}.test", 1.0) for i in range(100)]
+    assert others == [None] * 7 + [TUNNEL_RATE] * 93
+    assert guard.admit("y.wild.test", "wild.test", 59.0) == TUNNEL_RATE
+    assert guard.admit("x0.wild.test", "wild.test", 59.0) is None
+    assert guard.admit("a.late.test", "late.test", 60.5) is None  # in the room of the one that is over
+    assert guard.admit("y.wild.test", "wild.test", 60.5) == TUNNEL_RATE  # now there is none
+    assert guard.admit("y.wild.test", "wild.test", 62.0) is None
+
+
 @given(st.text("abcdefghijklmnopqrstuvwxyz0123456789-", min_size=1, max_size=255))
 def test_entropy_is_between_none_and_the_alphabet(text: str) -> None:
     assert -1e-9 <= TunnelGuard().entropy(text) <= 5.3
