@@ -10,6 +10,8 @@ import pytest
 from netsandbox_dns import recorder as module
 from netsandbox_dns.recorder import UdpRecorder, _destination
 
+from tests.rig.waiting import turn_until
+
 
 class Book:
     def __init__(self) -> None:
@@ -66,8 +68,7 @@ def test_a_timer_writes_what_was_folded(loop: Any, monkeypatch: pytest.MonkeyPat
     recorder = UdpRecorder(loop, sock, book)
     for _ in range(2):
         recorder._record(("192.0.2.1", 443), 100)
-    loop.call_later(0.2, loop.stop)
-    loop.run()
+    turn_until(loop, lambda: not recorder._folded)
     assert [fields[3] for fields in book.written] == [1, 1]
     assert recorder._folded == {}
     recorder.close()

@@ -99,7 +99,7 @@ def test_answers_live_as_long_as_they_say_within_limits(server: Any, loop: Any, 
     now = [0.0]
     ttl = [100_000]
     server.script = lambda request, transport: answer_from(request, f"a.test. {ttl[0]} A 192.0.2.1")
-    upstream = Upstream(loop, [server.place], {}, lambda: now[0])
+    upstream = Upstream(loop, [server.place], {}, lambda: now[0], timeout=20.0)
 
     def ask() -> int:
         upstream.lookup("a.test", lambda _: loop.stop())
@@ -117,7 +117,7 @@ def test_answers_live_as_long_as_they_say_within_limits(server: Any, loop: Any, 
 def test_a_failure_is_remembered_for_two_seconds(server: Any, loop: Any, answer_from: Any) -> None:
     now = [0.0]
     server.script = lambda request, transport: answer_from(request, "", rcode=3)
-    upstream = Upstream(loop, [server.place], {}, lambda: now[0])
+    upstream = Upstream(loop, [server.place], {}, lambda: now[0], timeout=20.0)
     for moment, asked in ((0.0, 2), (1.9, 2), (2.1, 4)):
         now[0] = moment
         upstream.lookup("no.test", lambda _: loop.stop())
@@ -133,7 +133,7 @@ def test_the_cache_and_the_crowd_are_bounded(
     monkeypatch.setattr(module, "CACHE_MAX", 4)
     monkeypatch.setattr(module, "PENDING_MAX", 6)
     server.script = lambda request, transport: answer_from(request, "")
-    upstream = Upstream(loop, [server.place], {}, loop.now)
+    upstream = Upstream(loop, [server.place], {}, loop.now, timeout=20.0)
     results: list[Found | Failed] = []
     for i in range(8):
         upstream.lookup(f"n{i}.test", lambda result: (results.append(result), len(results) < 8 or loop.stop())[0])
@@ -150,7 +150,7 @@ def test_what_is_no_name_is_not_asked(server: Any, ask_upstream: Any, name: str)
 
 
 def test_closing_tells_everyone_who_waits(loop: Any, server: Any) -> None:
-    upstream = Upstream(loop, [server.place], {}, loop.now)
+    upstream = Upstream(loop, [server.place], {}, loop.now, timeout=20.0)
     results: list[Found | Failed] = []
     upstream.lookup("a.test", results.append)
     upstream.close()
@@ -173,7 +173,7 @@ def forwarded(loop: Any, upstream: Upstream, qtype: str) -> bytes | None:
 def test_a_forwarded_question_gets_a_rebuilt_answer(server: Any, loop: Any, answer_from: Any) -> None:
     zone = 'a.test. 999 CNAME b.test.\nb.test. 60 TXT "right"\nevil.test. 60 TXT "wrong"'
     server.script = lambda request, transport: answer_from(request, zone)
-    upstream = Upstream(loop, [server.place], {}, loop.now)
+    upstream = Upstream(loop, [server.place], {}, loop.now, timeout=20.0)
     reply = dnslib.DNSRecord.parse(forwarded(loop, upstream, "TXT"))
     assert reply.header.id == 4711
     assert str(reply.q.qname) == "A.test."
@@ -204,7 +204,7 @@ def test_a_lookup_that_cannot_start_fails_and_leaves_nobody_waiting(
     def full(*arguments: object) -> None:
         raise OSError(28, "No space left on device")
 
-    upstream = Upstream(loop, [server.place], {}, loop.now)
+    upstream = Upstream(loop, [server.place], {}, loop.now, timeout=20.0)
     heard: list[Any] = []
     with monkeypatch.context() as patch:
         patch.setattr(loop, "watch", full)
