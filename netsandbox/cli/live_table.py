@@ -20,7 +20,7 @@ PENDING_TITLES = ("ID", "ASKS FOR", "PROGRAM", "LEFT", "NAME", "SESSION")
 # an address is of no use. What is copied from the table stays whole the longest.
 PS_YIELDING = ((9, 24), (1, 0), (4, 0), (8, 0), (9, 8), (0, 8))
 PORTS_YIELDING = ((5, 0), (4, 0), (0, 8), (2, 0), (3, 8))
-PENDING_YIELDING = ((5, 0), (4, 8), (2, 8), (1, 8))
+PENDING_YIELDING = ((5, 0), (4, 8), (2, 8), (4, 0), (2, 0), (3, 0))
 SHOWN_PORTS = 4
 TIME_PART = 18  # of a session id; more is shown where that is not unique
 MAX_COMMAND = 500

@@ -8,12 +8,12 @@ import time
 from typing import Any
 
 from netsandbox.cli.help import print_help
-from netsandbox.cli.live_table import PENDING_TITLES, PENDING_YIELDING, pending_entries, pending_rows
+from netsandbox.cli.live_table import PENDING_TITLES, PENDING_YIELDING, Row, pending_entries, pending_rows
 from netsandbox.cli.options import FLAG, Option, parse
 from netsandbox.cli.output import put
 from netsandbox.cli.ps import terminal_width
 from netsandbox.cli.watch import watch
-from netsandbox.columns import columns
+from netsandbox.columns import GAP, columns
 from netsandbox.errors import UsageError
 from netsandbox.live import live_sessions, nothing_runs
 
@@ -60,4 +60,10 @@ def _json_line(entries: Any) -> list[str]:
 
 def _lines(entries: Any) -> list[str]:
     rows = [PENDING_TITLES, *pending_rows(entries, time.time())]
-    return columns(rows, width=terminal_width(), yielding=PENDING_YIELDING)
+    return columns(rows, width=_width(rows), yielding=PENDING_YIELDING)
+
+
+def _width(rows: list[Row]) -> int | None:
+    """The terminal's, but room for each name: one whose end is cut off looks like another, and is approved as that."""
+    width = terminal_width()
+    return width if width is None else max(width, *(len(GAP.join(row[:2])) for row in rows))

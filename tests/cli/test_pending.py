@@ -28,6 +28,19 @@ def test_the_first_to_be_due_comes_first(capsys: pytest.CaptureFixture[str]) -> 
     assert second.split()[:3] == ["1001", "asked.test:443", "node"]
 
 
+@pytest.mark.parametrize("width", [120, 80, 40, 1])
+def test_no_terminal_is_too_narrow_for_the_whole_name(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setattr("netsandbox.cli.pending.terminal_width", lambda: width)
+    name = "registry.example.org.packages.of-the-usual-mirror.elsewhere.test"
+    with sessions({"name": "shop", "pending": [question(1001, name, until=1), question(1002, until=2)]}):
+        assert dispatch(["pending"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[:2] for line in lines[1:]] == [["1001", f"{name}:443"], ["1002", "asked.test:443"]]
+    assert max(map(len, lines)) <= max(width, len(f"1001  {name}:443"))
+
+
 def test_programs_get_every_key(capsys: pytest.CaptureFixture[str]) -> None:
     with sessions({"name": "shop", "pending": [question(1001, until=1)]}) as (shop,):
         assert dispatch(["pending", "--json"]) == 0
