@@ -57,11 +57,13 @@ def user_files() -> tuple[str, ...]:
 
 
 def list_file(folder: str | None = None) -> str | None:
-    """Where the user's list of paths of *folder*, or of this one, is or would be; None: we are nowhere."""
+    """Where the user's list of paths of *folder*, or of this one, is or would be; None: we are nowhere.
+
+    *folder* is taken as it is written: a session can move its own and leave a link to another one in its place."""
     from netsandbox.configuration.path_list import list_name
 
     try:
-        return os.path.join(_lists(), list_name(os.fsencode(os.path.realpath(folder or os.getcwd()))))
+        return os.path.join(_lists(), list_name(os.fsencode(folder or os.path.realpath(os.getcwd()))))
     except OSError:  # it was removed
         return None
 

@@ -59,6 +59,18 @@ def test_a_rule_is_written_for_the_sessions_folder_or_for_the_user(state: Path) 
     assert not Path(rules_file() or "").exists()
 
 
+@pytest.mark.attack(149)
+def test_a_link_where_the_sessions_folder_was_brings_the_rule_to_no_other_folder(state: Path) -> None:
+    (state / "other").mkdir()
+    (state / "work").rename(state / "moved")
+    (state / "work").symlink_to(state / "other")
+    with sessions(asking(state)) as (shop,):
+        shop.says = DONE
+        assert dispatch(["approve", "1001", "--for", "project"]) == 0
+    assert Path(rules_file(str(state / "work")) or "").exists()
+    assert not Path(rules_file(str(state / "other")) or "").exists()
+
+
 @pytest.mark.parametrize("scope", ["project", "user"])
 def test_what_the_session_did_not_take_is_not_written(state: Path, scope: str) -> None:
     with sessions(asking(state)) as (shop,):
