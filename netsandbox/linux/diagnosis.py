@@ -54,8 +54,8 @@ def _namespaces(number: int) -> str:
     if number == errno.ENOSPC:
         return "Too many namespaces; raise /proc/sys/user/max_*_namespaces or end other sandboxes"
     return (
-        "User namespaces are not available here (in a container, its seccomp profile forbids them); "
-        "allow them or run netsandbox outside the container"
+        "User namespaces are not available here (the seccomp filter of a container or sandbox forbids them); "
+        "allow them or run netsandbox outside of it"
     )
 
 
