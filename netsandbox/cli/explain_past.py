@@ -160,11 +160,11 @@ def explain_past(entry: Mapping[str, object], policy: Policy, own: Collection[Ad
         port,
         address=host.text if host and host.address else address if reason == reasons.ADDRESS_GUARD else None,
     )
-    why, advice = TEXTS.get(reason, ("", ""))
+    why, advice = TEXTS.get(reason) or (because(judged), "")
     now = _now(entry, host, port, address, policy, own)
     if reason == reasons.DENY_RULE and text is not None:
         advice = f"remove {text} from the deny rules{f' ({origin})' if origin else ''}"
-    return Past(entry, why or because(judged), text, origin, _change_for(entry, judged, policy), advice, now)
+    return Past(entry, why, text, origin, _change_for(entry, judged, policy), advice, now)
 
 
 def _host(text: object) -> Host | None:

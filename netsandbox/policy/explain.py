@@ -1,6 +1,7 @@
 """Saying why, and what would change the answer: for people, and for agents that read a refusal.
 
-Imported only to explain. Rule kept: a change that is named here, once made, turns the verdict that it was named for.
+Imported by the gate and to explain. Rule kept: a change that is named here, once made, turns the verdict that it was
+named for.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from netsandbox.policy import doh, reasons
 from netsandbox.policy.ip import parse
 from netsandbox.policy.policy import DEFAULT_PORTS, LOCALHOST, OFFLINE
+from netsandbox.policy.reason_texts import TEXTS
 from netsandbox.record import record
 
 TYPE_CHECKING = False
@@ -86,9 +88,9 @@ def flag_for(verdict: Verdict, default_ports: Collection[int] = DEFAULT_PORTS) -
 
 def hint(verdict: Verdict, default_ports: Collection[int] = DEFAULT_PORTS) -> str:
     """One line behind a refusal that has already named the host and the reason: why, and what would help."""
-    why = because(verdict)
+    why, advice = TEXTS.get(verdict.reason) or (because(verdict), "")
     flag = flag_for(verdict, default_ports)
-    remedy = f"the user can allow it by starting the session with {flag}" if flag else "no option allows it"
+    remedy = f"the user can allow it by starting the session with {flag}" if flag else advice or "no option allows it"
     if verdict.reason == reasons.DENY_RULE:
         remedy = f"the user can {_removal(verdict)}"
     return f"{why[:1].upper()}{why[1:]}; {remedy}."

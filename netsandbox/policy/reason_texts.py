@@ -1,6 +1,6 @@
 """The reasons that are not the policy's own, in words: why a door or the resolver says no, and what to do. Pure.
 
-Imported only to explain; `explain` has the words for what the policy decides.
+`explain` has the words for what the policy decides.
 """
 
 from __future__ import annotations

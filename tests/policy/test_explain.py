@@ -138,4 +138,15 @@ def test_a_hint_for_ipv6_keeps_the_brackets():
 def test_every_denial_has_a_hint(reason):
     from netsandbox.policy.verdict import verdict
 
-    assert hint(verdict(reason, "example.test", 443)).endswith(".")
+    text = hint(verdict(reason, "example.test", 443, rule="*.test"))
+    assert text.endswith(".")
+    assert not text.lower().startswith(reason)  # a word of the log is no sentence
+
+
+def test_a_hint_about_a_name_that_is_allowed_and_not_found_says_what_to_look_at():
+    from netsandbox.policy.verdict import verdict
+
+    assert hint(verdict(reasons.LOOKUP_FAILED, "example.test", 443)) == (
+        "It is allowed, but the name has no address or nobody answered; check the name, the host's own network and"
+        " --upstream-dns."
+    )
