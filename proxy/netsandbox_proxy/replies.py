@@ -66,7 +66,7 @@ def _sentence(status: int, reason: str, host: str, port: int) -> str:
     name = f"[{host}]" if ":" in host and not host.startswith("[") else host
     where = f"{name}:{port}" if host else "the request"
     if reason == "unanswered":
-        return f"{where} was refused: the user was asked to allow it and did not answer ({reason}); tell them first."
+        return f"{where} was refused by the sandbox's network policy ({reason}); tell the user before you try again."
     if status in (403, 421):
         return f"{where} was refused by the sandbox's network policy ({reason}); retrying will not help."
     if status == 407:

@@ -51,7 +51,7 @@ def test_a_policy_refusal_tells_an_agent_what_to_do() -> None:
 
 def test_silence_of_the_user_is_told_as_such() -> None:
     text = parse(refusal_response(403, "unanswered", "asked.test", 443, ""))[1].decode()
-    assert "the user was asked to allow it and did not answer" in text
+    assert "(unanswered); tell the user before you try again" in text
     assert "retrying will not help" not in text
 
 
