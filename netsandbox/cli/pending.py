@@ -12,7 +12,7 @@ from netsandbox.cli.live_table import PENDING_TITLES, PENDING_YIELDING, Row, pen
 from netsandbox.cli.options import FLAG, Option, parse
 from netsandbox.cli.output import put
 from netsandbox.cli.ps import terminal_width
-from netsandbox.cli.watch import watch
+from netsandbox.cli.watch import json_line, watch
 from netsandbox.columns import GAP, columns
 from netsandbox.errors import UsageError
 from netsandbox.live import live_sessions, nothing_runs
@@ -55,7 +55,7 @@ def _timed(entries: Any) -> list[dict[str, object]]:
 
 
 def _json_line(entries: Any) -> list[str]:
-    return [json.dumps(_timed(entries), separators=(",", ":"))]
+    return json_line(_timed(entries))
 
 
 def _lines(entries: Any) -> list[str]:

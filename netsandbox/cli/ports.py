@@ -11,7 +11,7 @@ from netsandbox.cli.live_table import PORTS_TITLES, PORTS_YIELDING, port_entries
 from netsandbox.cli.options import FLAG, SESSIONS, Option, parse
 from netsandbox.cli.output import put
 from netsandbox.cli.ps import terminal_width
-from netsandbox.cli.watch import watch
+from netsandbox.cli.watch import json_line, watch
 from netsandbox.columns import columns
 from netsandbox.errors import UsageError
 from netsandbox.live import find, live_sessions, nothing_runs
@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> int:
     sessions = _chosen(words[0] if words else None)
     if "watch" in parsed.flags:
         wanted = sessions[0]["session"] if words else None  # the name may be another session's after this one's end
-        return watch(lambda: _entries(wanted), _json_line if as_json else _lines)
+        return watch(lambda: _entries(wanted), json_line if as_json else _lines)
     entries = port_entries(sessions)
     put(json.dumps(entries, indent=2) if as_json else "\n".join(_lines(entries)))
     if not entries and not as_json:
@@ -61,10 +61,6 @@ def _entries(session: str | None) -> list[Status]:
 
 def _nothing_published() -> str:
     return "no port is published yet; a server that listens in the session appears here"
-
-
-def _json_line(entries: Any) -> list[str]:
-    return [json.dumps(entries, separators=(",", ":"))]
 
 
 def _lines(entries: Any) -> list[str]:

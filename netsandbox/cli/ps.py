@@ -12,7 +12,7 @@ from netsandbox.cli.help import print_help
 from netsandbox.cli.live_table import PS_TITLES, PS_YIELDING, ps_rows
 from netsandbox.cli.options import FLAG, Option, parse
 from netsandbox.cli.output import put
-from netsandbox.cli.watch import watch
+from netsandbox.cli.watch import json_line, watch
 from netsandbox.columns import columns
 from netsandbox.errors import UsageError
 from netsandbox.live import live_sessions, nothing_runs, survey
@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
         raise UsageError("ps takes no arguments; `netsandbox ports NAME` shows one session's ports")
     as_json = "json" in parsed.flags
     if "watch" in parsed.flags:
-        return watch(live_sessions, _json_line if as_json else _lines)
+        return watch(live_sessions, json_line if as_json else _lines)
     sessions, silent = survey()
     put(json.dumps(sessions, indent=2) if as_json else "\n".join(_lines(sessions)))
     for session in silent:
@@ -53,10 +53,6 @@ def main(arguments: list[str]) -> int:
 def terminal_width() -> int | None:
     """None when the output is read by a program, for which nothing is cut."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-
-
-def _json_line(sessions: Any) -> list[str]:
-    return [json.dumps(sessions, separators=(",", ":"))]
 
 
 def _lines(sessions: Any) -> list[str]:

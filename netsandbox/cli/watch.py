@@ -6,6 +6,7 @@ something new, so that `… --watch --json | while read` works; it ends when nob
 
 from __future__ import annotations
 
+import json
 import select
 import shutil
 import sys
@@ -34,6 +35,11 @@ def watch(look: Look, draw: Draw, interval: float = INTERVAL) -> int:
     except BrokenPipeError:
         fall_silent()
     return 0
+
+
+def json_line(seen: object) -> list[str]:
+    """How it looks to programs, which read line by line."""
+    return [json.dumps(seen, separators=(",", ":"))]
 
 
 def _redraw(look: Look, draw: Draw, interval: float) -> None:
