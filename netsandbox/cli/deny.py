@@ -19,7 +19,7 @@ USAGE = """\
 usage: netsandbox deny ID|HOST[:PORT]… [--session NAME]
 
 Refuse what sessions started with --ask are asking for; `netsandbox pending` lists it. The session does not ask for that
-host and port again. To refuse it in all sessions, use deny_domains."""
+host and port again. To refuse it in all sessions, write it to deny_domains below [network] in your config.toml."""
 
 
 def main(arguments: list[str]) -> int:

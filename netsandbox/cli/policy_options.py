@@ -117,9 +117,9 @@ def policy_of(parsed: Parsed, file: Settings | None) -> Policy:
     from netsandbox.policy.policy import Policy
 
     mode = _said_mode(parsed, file)
-    closed = asks(parsed, file) and mode in CLOSED  # everything is asked, whatever rules there are
+    closed = False
     if asks(parsed, file):
-        mode = FILTERED
+        closed, mode = mode in CLOSED, FILTERED  # in a closed mode everything is asked, whatever rules files have
     allow, addresses = parsed.all("allow-domain"), parsed.all("allow-address")
     unix_sockets, query_types = parsed.all("allow-unix-socket"), parsed.all("allow-query-type")
     if file is None:

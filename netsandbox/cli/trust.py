@@ -38,7 +38,7 @@ A project's .netsandbox.toml may forbid things by itself; what it allows counts 
 Say it here, for the file of this folder's project or for FILE, as it is now: a changed file is asked about again.
 FILE may be a profile of the project too, or the .npmrc (pip.conf, …) in which it names a registry of its own; or a file
 such as ~/.npmrc, or a program that is asked for its registry, if it has changed since your first session.
- Exit status: 0 trusted (or forgotten), 1 not."""
+Exit status: 0 trusted (or forgotten), 1 not."""
 
 
 def main(arguments: list[str]) -> int:
