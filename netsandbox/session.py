@@ -87,7 +87,7 @@ class Session:
             from netsandbox.macos.session import MacSession
 
             return MacSession(self, sealed=self._sealed).run(policy, command)
-        check_stdio(command.stdio)
+        check_stdio(command.stdio, (*self.settings.configs, self.settings.audit_log))
         state = session_state_home()
         reservation = Reservation(self.settings.localhost, state)
         try:

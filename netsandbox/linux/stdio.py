@@ -3,6 +3,9 @@
 A socket keeps the network namespace it was made in. An internet socket of the host's network on descriptor 0 (inetd,
 socket activation) could be disconnected and connected anywhere, past every door, so only sockets that cannot be aimed
 again are passed on: connected unix stream and seqpacket sockets, which is what runtimes use in place of pipes.
+
+A file keeps the mount it was opened on, and through /proc/self/fd it can be opened anew, to be written too. So none of
+them may be a file that the session holds read-only (INV-8).
 """
 
 from __future__ import annotations
@@ -13,17 +16,28 @@ import stat
 
 from netsandbox.errors import HostError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 HARMLESS = (_socket.SOCK_STREAM, _socket.SOCK_SEQPACKET)
 NAMES = ("standard input", "standard output", "standard error")
 
 
-def check_stdio(descriptors: tuple[int, int, int]) -> None:
-    """Refuse to start with a descriptor that leads out (attack 132)."""
+def check_stdio(descriptors: tuple[int, int, int], kept: Iterable[str | None] = ()) -> None:
+    """Refuse to start with a descriptor that leads out (attack 132), or to one of *kept*."""
+    protected = {identity: path for path in kept if path is not None and (identity := _identity(path)) is not None}
     for name, descriptor in zip(NAMES, descriptors, strict=True):
         try:
-            mode = os.fstat(descriptor).st_mode
+            state = os.fstat(descriptor)
         except OSError as error:
             raise HostError(f"{name} is not open: {error.strerror}; redirect it, for instance to /dev/null") from None
+        mode = state.st_mode
+        if (state.st_dev, state.st_ino) in protected:
+            path = protected[state.st_dev, state.st_ino]
+            raise HostError(
+                f"{name} is {path!a}, which the command could write through it; put a pipe before it: `cat … |`"
+            )
         if stat.S_ISDIR(mode):
             raise HostError(f"{name} is a directory, through which the command could see past its view; use a file")
         if stat.S_ISSOCK(mode) and not _is_harmless(descriptor):
@@ -31,6 +45,14 @@ def check_stdio(descriptors: tuple[int, int, int]) -> None:
                 f"{name} is a socket of the host's network, which the command could use to leave the sandbox; "
                 "put a pipe between, such as `… | cat`"
             )
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        state = os.stat(path)
+    except OSError:  # it is made later, or cannot be protected, which is told elsewhere
+        return None
+    return (state.st_dev, state.st_ino) if stat.S_ISREG(state.st_mode) else None
 
 
 def _is_harmless(descriptor: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -143,21 +144,43 @@ def test_a_configuration_from_a_pipe_holds(netsandbox: Any) -> None:
     assert (shown.stdout, shown.returncode) == ("started\nmine\n", 0), shown.stderr
 
 
-@pytest.mark.ordinary_user
-@pytest.mark.parametrize("name", ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0", "rules.toml", "link.toml"])
-def test_a_configuration_that_is_a_file_is_protected_however_it_is_named(netsandbox: Any, name: str) -> None:
-    home = netsandbox.home()
+def rules_in(home: Any) -> tuple[Path, Path]:
+    """A configuration in the working folder, and a link to it."""
     rules, link = home.work / "rules.toml", home.work / "link.toml"
     rules.write_text("[network]\nmode = 'offline'\n")
     link.symlink_to("rules.toml")
     for path in (rules, link):
         os.chown(path, home.identity.uid, home.identity.gid, follow_symlinks=False)
+    return rules, link
+
+
+@pytest.mark.ordinary_user
+@pytest.mark.parametrize("name", ["/dev/fd/3", "/proc/self/fd/3", "rules.toml", "link.toml"])
+def test_a_configuration_that_is_a_file_is_protected_however_it_is_named(netsandbox: Any, name: str) -> None:
+    home = netsandbox.home()
+    rules, link = rules_in(home)
     script = "echo >> rules.toml; rm -f rules.toml; echo > new; mv -f new rules.toml; mv -f rules.toml moved; echo done"
-    with rules.open("rb") as file:
-        started = netsandbox.spawn("run", "--config", name, "--", "sh", "-c", script, stdin=file.fileno())
-        out, err = started.process.communicate(timeout=60)
-    assert out == b"done\n", err
+    run = (home.identity.python, "-m", "netsandbox", "run", "--config", name, "--", "sh", "-c", script)
+    done = home.plainly(["sh", "-c", 'exec "$@" 3< rules.toml', "sh", *run])
+    assert done.stdout == "done\n", done.stderr
     assert rules.read_text() == "[network]\nmode = 'offline'\n"
     assert link.is_symlink()
     assert netsandbox("run", "--no-config", "--", "sh", "-c", "rm rules.toml").returncode == 0
     assert not rules.exists()
+
+
+@pytest.mark.ordinary_user
+@pytest.mark.attack(132)
+@pytest.mark.parametrize("name", ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0", "rules.toml", "link.toml"])
+def test_a_configuration_is_not_handed_over_as_standard_input(netsandbox: Any, name: str) -> None:
+    """132: through /proc/self/fd a file is opened anew on the mount that it came from, which is not read-only."""
+    rules, _ = rules_in(netsandbox.home())
+    script = "echo started; echo '# mine' >> /proc/self/fd/0"
+    with rules.open("rb") as file:
+        refused = netsandbox.spawn("run", "--config", name, "--", "sh", "-c", script, stdin=file.fileno())
+        out, err = refused.process.communicate(timeout=60)
+        assert (out, refused.process.returncode) == (b"", 1), err
+        assert b"the command could write through it" in err
+        assert rules.read_text() == "[network]\nmode = 'offline'\n"
+        started = netsandbox.spawn("run", "--no-config", "--", "sh", "-c", script, stdin=file.fileno())
+        assert started.process.communicate(timeout=60)[0] == b"started\n"

@@ -28,6 +28,23 @@ def test_files_pipes_and_connected_unix_streams_are_passed_on(null):
     os.close(writing)
 
 
+@pytest.mark.parametrize("at", range(3))
+def test_a_file_that_the_session_protects_is_refused_and_another_is_not(tmp_path, null, at):
+    kept, other, link = (tmp_path / name for name in ("kept", "other", "link"))
+    kept.touch()
+    other.touch()
+    link.symlink_to(kept)
+    for path, named, refused in ((kept, kept, True), (kept, link, True), (other, kept, False), (kept, None, False)):
+        with path.open() as file:
+            given = tuple(file.fileno() if number == at else null for number in range(3))
+            wanted = (str(tmp_path / "missing"), str(tmp_path), os.devnull, named and str(named))
+            if refused:
+                with pytest.raises(HostError, match="the command could write through it"):
+                    check_stdio(given, wanted)
+            else:
+                check_stdio(given, wanted)
+
+
 @pytest.mark.attack(132)
 @pytest.mark.parametrize(
     ("family", "kind"),
