@@ -21,7 +21,7 @@ from tests.rig.authority import Authority
 from tests.rig.canary import Canaries, StreamCanary
 from tests.rig.fake_log import FakeLog
 from tests.rig.loop_thread import LoopThread
-from tests.rig.threaded_server import read_all
+from tests.rig.threaded_server import read_all, read_exactly
 from tests.rig.waiting import PATIENCE, wait_for
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the doors of a Mac are in tests/macos/test_doors.py")
@@ -130,8 +130,8 @@ def test_both_doors_for_names_give_the_same_answer(
         answers = [client.recv(4096)]
     with opened.client(f"dns-tcp{six}") as client:
         client.sendall(len(question).to_bytes(2, "big") + question)
-        size = int.from_bytes(client.recv(2, socket.MSG_WAITALL), "big")
-        answers.append(client.recv(size, socket.MSG_WAITALL))
+        size = int.from_bytes(read_exactly(client, 2), "big")
+        answers.append(read_exactly(client, size))
     parsed = [dnslib.DNSRecord.parse(answer) for answer in answers]
     assert [dnslib.RCODE[each.header.rcode] for each in parsed] == [rcode] * 2
     assert [[str(record.rdata)[:7] for record in each.rr] for each in parsed] == [

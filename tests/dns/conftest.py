@@ -18,6 +18,7 @@ from netsandbox_dns.resolver import Resolver
 from netsandbox_dns.upstream import Failed, Found, Upstream
 
 from netsandbox.loop import Loop
+from tests.rig.threaded_server import read_exactly
 
 
 class Session:
@@ -127,8 +128,8 @@ class NameServer:
                 return
             with conn, contextlib.suppress(OSError):  # who has enough may leave at any moment
                 conn.settimeout(20)
-                if head := conn.recv(2, socket.MSG_WAITALL):
-                    data = conn.recv(int.from_bytes(head, "big"), socket.MSG_WAITALL)
+                if head := read_exactly(conn, 2):
+                    data = read_exactly(conn, int.from_bytes(head, "big"))
                     for reply in self._told(data, "tcp"):
                         conn.sendall(len(reply).to_bytes(2, "big") + reply)
 

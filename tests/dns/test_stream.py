@@ -16,6 +16,7 @@ from netsandbox_dns import stream as module
 from netsandbox_dns.stream import TcpDoor
 
 from tests.rig.localhost import eventually
+from tests.rig.threaded_server import read_exactly
 
 PATIENCE = 20.0
 
@@ -26,8 +27,8 @@ def framed(name: str, qtype: str = "A") -> bytes:
 
 
 def heard(client: socket.socket) -> dnslib.DNSRecord:
-    size = int.from_bytes(client.recv(2, socket.MSG_WAITALL), "big")
-    return dnslib.DNSRecord.parse(client.recv(size, socket.MSG_WAITALL))
+    size = int.from_bytes(read_exactly(client, 2), "big")
+    return dnslib.DNSRecord.parse(read_exactly(client, size))
 
 
 def trickle(client: socket.socket, data: bytes) -> None:

@@ -26,6 +26,7 @@ from netsandbox.policy.policy import Policy
 from netsandbox.settings import Bounds
 from tests.rig.authority import Authority
 from tests.rig.canary import Canaries, StreamCanary
+from tests.rig.threaded_server import read_exactly
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="plays a Mac on Linux; test_on_a_mac.py needs no play")
 
@@ -104,8 +105,8 @@ class Opened:
                 client.send(data)
                 return dnslib.DNSRecord.parse(client.recv(4096))
             client.sendall(len(data).to_bytes(2, "big") + data)
-            size = int.from_bytes(client.recv(2, socket.MSG_WAITALL), "big")
-            return dnslib.DNSRecord.parse(client.recv(size, socket.MSG_WAITALL))
+            size = int.from_bytes(read_exactly(client, 2), "big")
+            return dnslib.DNSRecord.parse(read_exactly(client, size))
 
     def fetch(
         self, to: str, port: int, token: bytes = TOKEN, address: str = "127.0.0.1", host: bytes = b"allowed.test"

@@ -14,6 +14,7 @@ from netsandbox_portmap import acceptor, asking
 from netsandbox_portmap.asking import reply
 
 from tests.rig.asking import GOOD, PATIENCE, WRONG, open_scene, request
+from tests.rig.threaded_server import read_exactly
 
 
 @pytest.fixture
@@ -278,7 +279,7 @@ def test_the_real_loop_answers_one_after_another():
         for port in range(50):
             with socket.create_connection(scene.address, PATIENCE) as client:
                 client.sendall(request(port))
-                assert client.recv(12, socket.MSG_WAITALL) == reply(0, 20000 + port)
+                assert read_exactly(client, 12) == reply(0, 20000 + port)
         scene.loop.stop()
         socket.create_connection(scene.address, PATIENCE).close()
         served.join(PATIENCE)

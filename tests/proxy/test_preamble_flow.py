@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.rig.threaded_server import read_exactly
+
 RAW = bytes(range(16))
 TOKEN = RAW.hex().encode()
 ALLOWED, DENIED = "198.18.0.1", "198.18.0.2"
@@ -33,7 +35,7 @@ def test_an_allowed_destination_is_reached_and_a_denied_one_is_reset(rig: Any, a
     port = rig.mixed(token=TOKEN)
     client = rig.client(port)
     client.sendall(said(address) + b"\0hello")
-    assert client.recv(6, socket.MSG_WAITALL) == b"\0hello"
+    assert read_exactly(client, 6) == b"\0hello"
     refused = rig.client(port)
     refused.sendall(said(DENIED) + b"\0secret")
     assert is_reset(refused)
@@ -51,7 +53,7 @@ def test_the_preamble_goes_no_further_however_it_comes(rig: Any) -> None:
     client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     for byte in said() + b"\0x":
         client.send(bytes((byte,)))
-    assert client.recv(2, socket.MSG_WAITALL) == b"\0x"
+    assert read_exactly(client, 2) == b"\0x"
     client.shutdown(socket.SHUT_WR)
     assert client.recv(1) == b""
     assert canary.everything() == b"\0x"
@@ -65,7 +67,7 @@ def test_a_server_that_speaks_first_is_heard(rig: Any) -> None:
     rig.canary(greet, name=ALLOWED)
     client = rig.client(rig.mixed(token=TOKEN))
     client.sendall(said())
-    assert client.recv(11, socket.MSG_WAITALL) == b"220 ready\r\n"
+    assert read_exactly(client, 11) == b"220 ready\r\n"
 
 
 @pytest.mark.attack(182)
@@ -91,7 +93,7 @@ def test_what_is_none_is_reset_recorded_and_asked_of_nobody(rig: Any, data: byte
     assert canary.accepts == 0
     twin = rig.client(port)
     twin.sendall(said() + b"\0x")
-    assert twin.recv(2, socket.MSG_WAITALL) == b"\0x"
+    assert read_exactly(twin, 2) == b"\0x"
     assert canary.accepts == 1
 
 
@@ -140,7 +142,7 @@ def test_two_sessions_do_not_open_each_others_doors(rig: Any) -> None:
         assert is_reset(stranger)
         own = rig.client(ports[number])
         own.sendall(said(token=tokens[number]) + b"\0x")
-        assert own.recv(2, socket.MSG_WAITALL) == b"\0x"
+        assert read_exactly(own, 2) == b"\0x"
 
 
 @pytest.mark.attack(184)

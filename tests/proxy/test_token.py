@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from netsandbox_proxy import forward_http, preamble, socks5
 
+from tests.rig.threaded_server import read_exactly
+
 TOKEN = b"0123456789abcdef0123456789abcdef"
 OTHER = b"f123456789abcdef0123456789abcdef"
 NAME = b"\x05\x01\x00\x03\x0callowed.test\x01\xbb"
@@ -139,8 +141,8 @@ def test_the_token_opens_every_way_and_goes_no_further(rig: Any, speak: Any) -> 
     with said(rig, port, connect(basic(TOKEN))) as client:
         assert speak.read_head(client).startswith(b"HTTP/1.1 200 ")
     with said(rig, port, login(TOKEN) + NAME) as client:
-        assert client.recv(4, socket.MSG_WAITALL) == b"\x05\x02\x01\x00"
-        assert client.recv(10, socket.MSG_WAITALL)[:2] == b"\x05\x00"
+        assert read_exactly(client, 4) == b"\x05\x02\x01\x00"
+        assert read_exactly(client, 10)[:2] == b"\x05\x00"
 
 
 @pytest.mark.attack(184)

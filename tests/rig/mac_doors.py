@@ -16,6 +16,7 @@ from typing import Any
 from tests.rig.authority import Authority
 from tests.rig.canary import Canaries, StreamCanary, Visit
 from tests.rig.http import serve_http
+from tests.rig.threaded_server import read_exactly
 
 PREAMBLE = 36
 BODY = b"by the door\n"
@@ -55,7 +56,7 @@ class MacDoors:
             server.close()
 
     def _take(self, stream: socket.socket, visit: Visit) -> None:
-        head = stream.recv(PREAMBLE, socket.MSG_WAITALL)
+        head = read_exactly(stream, PREAMBLE)
         if len(head) != PREAMBLE or head[0] != 1 or head[20:] != bytes(self.session.map.token):
             raise ValueError(f"no preamble: {head!r}")
         address = ipaddress.ip_address(head[4:8] if head[1] == 4 else head[4:20])

@@ -68,3 +68,11 @@ def read_all(client: socket.socket) -> bytes:
         if not more:
             return data
         data += more
+
+
+def read_exactly(client: socket.socket, size: int) -> bytes:
+    """Less only where the stream ends. MSG_WAITALL waits for nothing on a socket that has a time limit of Python's."""
+    data = b""
+    while len(data) < size and (more := client.recv(size - len(data))):
+        data += more
+    return data
