@@ -60,7 +60,7 @@ class Doors:
         self._resolving: list[UdpDoor | TcpDoor | UdpRecorder] = []
         self._resolving += [UdpDoor(loop, sockets[name], judges.resolver) for name in ("dns", "dns6")]
         self._resolving += [TcpDoor(loop, sockets[name], judges.resolver) for name in ("dns-tcp", "dns-tcp6")]
-        self._resolving += [UdpRecorder(loop, sockets[name], gate.note_datagrams) for name in ("udp", "udp6")]
+        self._resolving += [UdpRecorder(loop, sockets[name], gate.records.datagrams) for name in ("udp", "udp6")]
 
     @property
     def flows(self) -> int:

@@ -14,9 +14,10 @@ from netsandbox_dns.contract import Judgement
 from netsandbox_dns.upstream import Failed
 from netsandbox_proxy.contract import Grant, Refusal
 
+from netsandbox.gate_records import GateRecords
 from netsandbox.policy import reasons
 from netsandbox.policy.decision import bad_name, is_loopback_name
-from netsandbox.policy.explain import flag_for, hint
+from netsandbox.policy.explain import hint
 from netsandbox.policy.ip import parse
 from netsandbox.policy.names import BadName, canonical, host_of
 from netsandbox.policy.verdict import DNS, TCP, Request, verdict
@@ -83,7 +84,7 @@ class Gate:
         inbox: Inbox | None = None,
     ) -> None:
         self.policy = policy
-        self._log = log
+        self.records = GateRecords(log, pool, attribute, policy.default_ports)
         self._upstream = upstream
         self._pool = pool
         self._guard = guard
@@ -117,40 +118,16 @@ class Gate:
             done(outcome)
 
     def dialling(self, grant: Grant, address: str) -> bool:
-        decided: Verdict = grant.token  # type: ignore[assignment]  # the component keeps it as an object
-        pid, exe = self._attribute(grant.attempt.source) or (None, None)
-        return self._log.write(
-            "egress",
-            verdict="allow",
-            reason=decided.reason,
-            rule=decided.rule,
-            door=grant.attempt.door,
-            host=grant.host,
-            port=grant.port,
-            address=address,
-            pid=pid,
-            exe=exe,
-        )
+        return self.records.dialling(grant, address)
 
     def refuse(self, grant: Grant, reason: str) -> Refusal:
         return self._refuse(grant.attempt, verdict(reason, grant.host, grant.port))
 
     def reject(self, door: str, reason: str, detail: str, source: tuple[str, int]) -> None:
-        pid, exe = self._attribute(source) or (None, None)
-        self._log.write("egress", verdict="deny", reason=reason, door=door, detail=detail, pid=pid, exe=exe)
+        self.records.rejected(door, reason, detail, source)
 
     def ended(self, grant: Grant, address: str | None, up: int, down: int, milliseconds: int, outcome: str) -> None:
-        self._log.write(
-            "egress.end",
-            door=grant.attempt.door,
-            host=grant.host,
-            port=grant.port,
-            address=address,
-            bytes_up=up,
-            bytes_down=down,
-            ms=milliseconds,
-            outcome=outcome,
-        )
+        self.records.ended(grant, address, up, down, milliseconds, outcome)
 
     # For the resolver.
 
@@ -171,35 +148,6 @@ class Gate:
             loopback=decided.reason == reasons.LOOPBACK,
             wildcard=decided.wildcard,
             forward=bool(self._types) and type_name(qtype) in self._types,
-        )
-
-    def note_question(self, host: str, qtype: int, *, allowed: bool, reason: str, rule: str | None, count: int) -> bool:
-        extra: dict[str, object] = {"count": count} if count > 1 else {}
-        if not allowed:
-            extra["hint"] = flag_for(verdict(reason, host, 0))
-        return self._log.write(
-            "dns",
-            verdict="allow" if allowed else "deny",
-            reason=reason,
-            rule=rule,
-            door="dns",
-            host=host,
-            qtype=type_name(qtype),
-            **extra,
-        )
-
-    def note_datagrams(self, address: str, port: int, length: int, count: int) -> bool:
-        extra: dict[str, object] = {"count": count} if count > 1 else {}
-        return self._log.write(
-            "udp",
-            verdict="deny",
-            reason=reasons.UDP,
-            door="udp",
-            host=self._pool.name_of(address),
-            port=port,
-            address=address,
-            bytes_up=length,
-            **extra,
         )
 
     # The way of one attempt.
@@ -234,53 +182,6 @@ class Gate:
             return Grant(attempt, host.text, port, (), named=True, parent=self._parent, token=decided)
         return Pending(host, decided)
 
-    # A session that asks.
-
-    def _may_ask(self, host: Host, decided: Verdict) -> bool:
-        inbox = self._inbox
-        return inbox is not None and not decided.allowed and inbox.is_askable(host, decided, self.policy.mode)
-
-    def _unasked(self, host: Host) -> Judgement:
-        """The program gets an address of ours and comes as far as connecting, which is what waits; nobody outside is
-        asked for the name before the user said yes."""
-        assert self._inbox is not None
-        return Judgement(allowed=True, reason=reasons.ASK, host=host.text, wildcard=self._inbox.owner_of(host.text))
-
-    def _unallowed(self, attempt: Attempt, host: Host) -> Outcome:
-        assert self._inbox is not None
-        name, port = host.text, attempt.port
-        tunnel = self._guard.admit(name, self._inbox.owner_of(name), self._clock())
-        if tunnel is not None:
-            return self._refuse(attempt, verdict(tunnel, name, port))
-        said = self._inbox.said(name, port)
-        if said is None:
-            return Unallowed(host)
-        if said == reasons.APPROVED:
-            return self._allowed(attempt, host, verdict(said, name, port, allowed=True))
-        return self._refuse(attempt, verdict(said, name, port))
-
-    def _ask(self, attempt: Attempt, host: Host, done: Done) -> None:
-        name, port = host.text, attempt.port
-
-        def answered(reason: str, detail: str | None) -> None:
-            if reason == reasons.APPROVED:
-                approved = verdict(reason, name, port, allowed=True)
-                self._settle(attempt, lambda: self._allowed(attempt, host, approved), done)
-            else:
-                done(self._refuse(attempt, verdict(reason, name, port), detail))
-
-        try:
-            assert self._inbox is not None
-            reason = self._inbox.ask((name, port), attempt, self._attribute(attempt.source), answered)
-            if reason is None:
-                return
-            refusal = self._refuse(attempt, verdict(reason, name, port))
-        except Exception as error:
-            refusal = self._refuse(attempt, self._internal(attempt, error))
-        done(refusal)
-
-    # The way of one attempt, on.
-
     def _look_up(self, attempt: Attempt, pending: Pending, done: Done) -> None:
         """The question itself leaves the host, so it has a record of its own before it does (INV-5)."""
         name = pending.host.text
@@ -292,8 +193,7 @@ class Gate:
             done(self._found(attempt, pending.host, pending.decided, result))
 
         try:
-            recorded = self._upstream.knows(name) or self._note_lookup(attempt, pending)
-            if recorded:
+            if self._upstream.knows(name) or self.records.lookup(attempt, name, pending.decided):
                 self._upstream.lookup(name, found)
                 return
             refusal = self._refuse(attempt, verdict(reasons.AUDIT_UNWRITABLE, name, attempt.port))
@@ -302,17 +202,6 @@ class Gate:
                 raise
             refusal = self._refuse(attempt, self._internal(attempt, error))
         done(refusal)
-
-    def _note_lookup(self, attempt: Attempt, pending: Pending) -> bool:
-        decided = pending.decided
-        return self._log.write(
-            "dns",
-            verdict="allow",
-            reason=decided.reason,
-            rule=decided.rule,
-            door=attempt.door,
-            host=pending.host.text,
-        )
 
     def _host(self, attempt: Attempt) -> Host:
         """What the attempt is for: the name that its synthetic address stands for, its address, or its spelling."""
@@ -369,24 +258,57 @@ class Gate:
             checked = self._passed[key] = self.policy.check_address(host, address, port, own)
         return checked
 
+    # A session that asks.
+
+    def _may_ask(self, host: Host, decided: Verdict) -> bool:
+        inbox = self._inbox
+        return inbox is not None and not decided.allowed and inbox.is_askable(host, decided, self.policy.mode)
+
+    def _unasked(self, host: Host) -> Judgement:
+        """The program gets an address of ours and comes as far as connecting, which is what waits; nobody outside is
+        asked for the name before the user said yes."""
+        assert self._inbox is not None
+        return Judgement(allowed=True, reason=reasons.ASK, host=host.text, wildcard=self._inbox.owner_of(host.text))
+
+    def _unallowed(self, attempt: Attempt, host: Host) -> Outcome:
+        assert self._inbox is not None
+        name, port = host.text, attempt.port
+        tunnel = self._guard.admit(name, self._inbox.owner_of(name), self._clock())
+        if tunnel is not None:
+            return self._refuse(attempt, verdict(tunnel, name, port))
+        said = self._inbox.said(name, port)
+        if said is None:
+            return Unallowed(host)
+        if said == reasons.APPROVED:
+            return self._allowed(attempt, host, verdict(said, name, port, allowed=True))
+        return self._refuse(attempt, verdict(said, name, port))
+
+    def _ask(self, attempt: Attempt, host: Host, done: Done) -> None:
+        name, port = host.text, attempt.port
+
+        def answered(reason: str, detail: str | None) -> None:
+            if reason == reasons.APPROVED:
+                approved = verdict(reason, name, port, allowed=True)
+                self._settle(attempt, lambda: self._allowed(attempt, host, approved), done)
+            else:
+                done(self._refuse(attempt, verdict(reason, name, port), detail))
+
+        try:
+            assert self._inbox is not None
+            reason = self._inbox.ask((name, port), attempt, self._attribute(attempt.source), answered)
+            if reason is None:
+                return
+            refusal = self._refuse(attempt, verdict(reason, name, port))
+        except Exception as error:
+            refusal = self._refuse(attempt, self._internal(attempt, error))
+        done(refusal)
+
+    # Every no.
+
     def _refuse(self, attempt: Attempt, decided: Verdict, detail: str | None = None) -> Refusal:
-        pid, exe = self._attribute(attempt.source) or (None, None)
-        self._log.write(
-            "egress",
-            verdict="deny",
-            reason=decided.reason,
-            rule=decided.rule,
-            door=attempt.door,
-            host=decided.host,
-            port=attempt.port,
-            address=decided.address or attempt.address,
-            pid=pid,
-            exe=exe,
-            hint=flag_for(decided, self.policy.default_ports),
-            detail=detail,
-        )
+        self.records.refused(attempt, decided, detail)
         return Refusal(decided.host, attempt.port, decided.reason, hint(decided, self.policy.default_ports))
 
     def _internal(self, attempt: Attempt, error: Exception) -> Verdict:
-        self._log.write("policy", verdict="deny", reason=reasons.INTERNAL, detail=repr(error))
+        self.records.fault(error)
         return verdict(reasons.INTERNAL, attempt.host.decode("ascii", "backslashreplace"), attempt.port)

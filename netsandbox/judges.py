@@ -62,7 +62,7 @@ class Judges:
         self._inbox = inbox
         self.resolver = Resolver(
             gate.judge_question,
-            gate.note_question,
+            gate.records.question,
             pool,
             guard,
             loop.now,

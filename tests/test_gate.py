@@ -277,14 +277,6 @@ class TestLaterWords:
         assert (record["bytes_up"], record["bytes_down"], record["ms"], record["outcome"]) == (1, 2, 3, "tls")
 
 
-def test_the_program_behind_an_attempt_is_in_its_record() -> None:
-    bench = Bench(POLICY, {"example.com": found("203.0.113.1")}, attribute=lambda source: (7, "/bin/curl"))
-    bench.gate.dialling(bench.admit(b"example.com"), "203.0.113.1")
-    bench.admit(b"denied.test")
-    records = [fields for event, fields in bench.story if event == "egress"]
-    assert [(record["pid"], record["exe"]) for record in records] == [(7, "/bin/curl")] * 2
-
-
 class TestQuestions:
     def test_the_resolver_hears_what_the_doors_would_hear(self) -> None:
         """INV-3."""
@@ -310,18 +302,6 @@ class TestQuestions:
         gate = Bench(Policy(["example.com"], allow_query_types=["TYPE16", "type65280"])).gate
         forwarded = [gate.judge_question(b"example.com", number).forward for number in (16, 65280, 15)]
         assert forwarded == [True, True, False]
-
-    def test_questions_and_datagrams_are_recorded_or_the_caller_is_told(self) -> None:
-        bench = Bench(POLICY)
-        named = {"allowed": False, "reason": "not-allowed", "rule": None}
-        assert bench.gate.note_question("denied.test", 28, count=3, **named)  # type: ignore[arg-type]
-        assert bench.gate.note_datagrams(inet_ntoa(bench.pool.address_of("example.com")), 443, 10, 1)
-        question, datagram = bench.records
-        assert (question["qtype"], question["count"], question["hint"]) == ("AAAA", 3, "--allow-domain denied.test")
-        assert (datagram["host"], datagram["verdict"], "count" in datagram) == ("example.com", "deny", False)
-        bench.log.writable = False
-        assert not bench.gate.note_question("denied.test", 1, count=1, **named)  # type: ignore[arg-type]
-        assert not bench.gate.note_datagrams("192.0.2.1", 1, 1, 1)
 
 
 @given(st.binary(max_size=300), st.integers(-1, 70000))

@@ -1,0 +1,31 @@
+"""The gate's records: whose attempt it was, and whether it could be written down. Those of attempts: `test_gate`."""
+
+from __future__ import annotations
+
+from socket import inet_ntoa
+
+from netsandbox.policy.policy import Policy
+from tests.rig.gate_bench import Bench, found
+
+POLICY = Policy(["example.com"])
+
+
+def test_the_program_behind_an_attempt_is_in_its_record() -> None:
+    bench = Bench(POLICY, {"example.com": found("203.0.113.1")}, attribute=lambda source: (7, "/bin/curl"))
+    bench.gate.dialling(bench.admit(b"example.com"), "203.0.113.1")
+    bench.admit(b"denied.test")
+    records = [fields for event, fields in bench.story if event == "egress"]
+    assert [(record["pid"], record["exe"]) for record in records] == [(7, "/bin/curl")] * 2
+
+
+def test_questions_and_datagrams_are_recorded_or_the_caller_is_told() -> None:
+    bench = Bench(POLICY)
+    named = {"allowed": False, "reason": "not-allowed", "rule": None}
+    assert bench.gate.records.question("denied.test", 28, count=3, **named)  # type: ignore[arg-type]
+    assert bench.gate.records.datagrams(inet_ntoa(bench.pool.address_of("example.com")), 443, 10, 1)
+    question, datagram = bench.records
+    assert (question["qtype"], question["count"], question["hint"]) == ("AAAA", 3, "--allow-domain denied.test")
+    assert (datagram["host"], datagram["verdict"], "count" in datagram) == ("example.com", "deny", False)
+    bench.log.writable = False
+    assert not bench.gate.records.question("denied.test", 1, count=1, **named)  # type: ignore[arg-type]
+    assert not bench.gate.records.datagrams("192.0.2.1", 1, 1, 1)
