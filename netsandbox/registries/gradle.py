@@ -30,10 +30,12 @@ def gradle(inquiry: Inquiry) -> list[Said]:
     wanted: dict[str, str] = {}
     for path, project in _scripts(inquiry):
         text = inquiry.text(path, project=project)
-        for found in repositories(text.text) if text else ():
-            if text and found.url:
+        if text is None:
+            continue
+        for found in repositories(text.text):
+            if found.url:
                 said.append(text.said(found.url, found.url, found.number))
-            elif text:
+            else:
                 wanted.setdefault(found.name, text.said("", "", found.number).origin)
     said += _wrapper(inquiry)
     central = default(inquiry) if _CENTRAL in wanted else []
