@@ -16,6 +16,7 @@ from netsandbox.cli.watch import json_line, watch
 from netsandbox.columns import GAP, columns
 from netsandbox.errors import UsageError
 from netsandbox.live import live_sessions, nothing_runs
+from netsandbox.live_status import Status
 
 OPTIONS = (
     Option("json", FLAG, "", "", "for programs"),
@@ -43,9 +44,15 @@ def main(arguments: list[str]) -> int:
     entries = pending_entries(sessions)
     put(json.dumps(_timed(entries), indent=2) if as_json else "\n".join(_lines(entries)))
     if not entries and not as_json:
-        told = "nothing waits for an answer" if sessions else nothing_runs()
-        print(f"netsandbox: {told}", file=sys.stderr)
+        print(f"netsandbox: {_nothing(sessions)}", file=sys.stderr)
     return 0
+
+
+def _nothing(sessions: list[Status]) -> str:
+    if not sessions:
+        return nothing_runs()
+    asking = any(status.get("ask") for status in sessions)
+    return "nothing waits for an answer" + ("" if asking else ": no session that runs was started with --ask")
 
 
 def _timed(entries: Any) -> list[dict[str, object]]:

@@ -62,7 +62,14 @@ def test_one_line_of_json_while_one_watches() -> None:
     assert json.loads(line)[0]["seconds"] == 0
 
 
-@pytest.mark.parametrize(("wanted", "told"), [([], "no session is running"), ([{}], "nothing waits for an answer")])
+@pytest.mark.parametrize(
+    ("wanted", "told"),
+    [
+        ([], "no session is running"),
+        ([{"ask": 60}, {}], "nothing waits for an answer\n"),
+        ([{}], "nothing waits for an answer: no session that runs was started with --ask\n"),
+    ],
+)
 def test_nothing_is_said_to_people_and_an_empty_list_to_programs(
     capsys: pytest.CaptureFixture[str], wanted: list[dict[str, object]], told: str
 ) -> None:
