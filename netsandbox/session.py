@@ -11,7 +11,7 @@ import os
 import sys
 import time
 
-from netsandbox.audit.places import log_path, new_session_id, session_dir, session_state_home
+from netsandbox.audit.places import log_path, new_session_id, session_dir, session_state_home, unused_state_home
 from netsandbox.configuration.places import made_config_folders
 from netsandbox.environment import session_environment
 from netsandbox.errors import HostError, UsageError
@@ -139,6 +139,7 @@ class Session:
             *self.settings.configs,
             self.settings.debug_log,
             logs=logs,
+            unused=unused_state_home(),
             covers=reservation.covers(),
             rules=self._file_view(helper, command.environment),
         )

@@ -12,6 +12,10 @@ import time
 
 from netsandbox.errors import HostError, NetsandboxError, UsageError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 LOG_NAME = "audit.jsonl"
 FIRST_SESSION = "first-session"  # in the state home, see `first_session`
 _TIME_LENGTH, _RANDOM_LENGTH = 18, 16
@@ -20,7 +24,29 @@ _TIME_LENGTH, _RANDOM_LENGTH = 18, 16
 def state_home() -> str:
     """`$XDG_STATE_HOME/netsandbox` or `~/.local/state/netsandbox`; XDG says to ignore a relative XDG_STATE_HOME."""
     base = os.environ.get("XDG_STATE_HOME", "")
-    return os.path.join(base if base.startswith("/") else os.path.join(home(), ".local", "state"), "netsandbox")
+    return os.path.join(base, "netsandbox") if base.startswith("/") else _usual_state_home()
+
+
+def _usual_state_home() -> str:
+    return os.path.join(home(), ".local", "state", "netsandbox")
+
+
+def unused_state_home() -> str | None:
+    """The usual one where the variable names another: what a command left there would count in the next session without
+    the variable (INV-8). None if it is not there, or one of the two lies within the other."""
+    if not os.environ.get("XDG_STATE_HOME", "").startswith("/"):
+        return None
+    return unused(_usual_state_home, state_home())
+
+
+def unused(usual: Callable[[], str], used: str) -> str | None:
+    """The *usual* folder, if it is there and neither holds the *used* one nor lies within it."""
+    try:
+        folder = usual()
+    except NetsandboxError:  # no home is known
+        return None
+    ours, its = f"{os.path.realpath(used)}/", f"{os.path.realpath(folder)}/"
+    return folder if os.path.isdir(folder) and not ours.startswith(its) and not its.startswith(ours) else None
 
 
 def made_state_home() -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from netsandbox.api import inherited
-from netsandbox.audit.places import log_path, sessions_dir, state_home
+from netsandbox.audit.places import log_path, sessions_dir, state_home, unused_state_home
 from netsandbox.audit.tame import one_line, safe
 from netsandbox.cli.policy_options import withheld_names
 from netsandbox.cli.policy_text import labelled, policy_lines
@@ -91,6 +91,7 @@ def _view(settings: RunSettings, log: str, outer: Mapping[bytes, bytes]) -> View
         *settings.configs,
         settings.debug_log,
         logs=os.path.dirname(log) if settings.audit_log and not placed else None,
+        unused=unused_state_home(),
         rules=file_view(settings.files, outer),
     )
     hidden = tuple(dict.fromkeys((state_home(), *view.hidden)))

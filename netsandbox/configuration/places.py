@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from netsandbox.audit.places import home, state_home
+from netsandbox.audit.places import home, state_home, unused
 
 USER_FILE = "config.toml"
 PROJECT_FILE = ".netsandbox.toml"
@@ -16,18 +16,27 @@ DESCRIPTORS = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 # Of one folder all of these count, from the lowest to the highest: those of other sandboxes, then our own.
 PROJECT_FILES = (f"{AGENTS_FOLDER}/sandbox-config.json", ".claude-sandbox.json", ".sandbox.toml", PROJECT_FILE)
 REPOSITORY = ".git"
+PROFILES, LISTS = "profiles", "projects"  # folders in the configuration home
 RULES = ".toml"
 
 
 def config_home() -> str:
     """`$XDG_CONFIG_HOME/netsandbox` or `~/.config/netsandbox`; XDG says to ignore a relative XDG_CONFIG_HOME."""
     base = os.environ.get("XDG_CONFIG_HOME", "")
-    return os.path.join(base if base.startswith("/") else os.path.join(home(), ".config"), "netsandbox")
+    return os.path.join(base, "netsandbox") if base.startswith("/") else _usual_config_home()
+
+
+def _usual_config_home() -> str:
+    return os.path.join(home(), ".config", "netsandbox")
 
 
 def config_folders() -> tuple[str, ...]:
-    """The same, and the folders in it that are links: what a command put where they lead would count (INV-8)."""
-    return (config_home(), *(path for path in (profile_folder(), _lists()) if os.path.islink(path)))
+    """The same, the usual one too where the variable names another, and the folders in them that are links: what a
+    command put there, or where they lead, would count the next time (INV-8)."""
+    usual = unused(_usual_config_home, config_home()) if os.environ.get("XDG_CONFIG_HOME") else None
+    homes = (config_home(),) if usual is None else (config_home(), usual)
+    inner = (os.path.join(folder, name) for folder in homes for name in (PROFILES, LISTS))
+    return (*homes, *(path for path in inner if os.path.islink(path)))
 
 
 def made_config_folders() -> tuple[str, ...]:
@@ -84,7 +93,7 @@ def is_list(path: str) -> bool:
 
 
 def _lists() -> str:
-    return os.path.join(config_home(), "projects")
+    return os.path.join(config_home(), LISTS)
 
 
 def project_files() -> tuple[str, ...]:
@@ -138,7 +147,7 @@ def repository_marks(folder: str) -> list[str]:
 
 def profile_folder() -> str:
     """Where the user keeps profiles."""
-    return os.path.join(config_home(), "profiles")
+    return os.path.join(config_home(), PROFILES)
 
 
 def is_profile_name(name: str) -> bool:

@@ -19,18 +19,20 @@ def session_view(
     state: str,
     *protected: str | None,
     logs: str | None = None,
+    unused: str | None = None,
     covers: tuple[tuple[str, str], ...] = (),
     rules: FileView | None = None,
 ) -> View:
-    """*state* and *logs*, a folder of logs, are hidden; our own code and what is *protected* (a log, a configuration)
-    cannot be written; the second file of each pair in *covers* is the first one inside (INV-8). *rules* are the user's.
+    """*state*, *unused*, which is another one, and *logs*, a folder of logs, are hidden; our own code and what is
+    *protected* (a log, a configuration) cannot be written; the second file of each pair in *covers* is the first one
+    inside (INV-8). *rules* are the user's.
 
     Nor can the folders on the way be moved, or the links on it be exchanged: a forged log could be put where the true
     one is looked for (attack 149).
     """
     kept = [path for path in protected if path is not None]
     read_only = packages() + kept
-    hidden = [path for path in (state, logs) if path is not None and os.path.isdir(path)]
+    hidden = [path for path in (state, unused, logs) if path is not None and os.path.isdir(path)]
     files = rules.files if rules else ()
     links = _links(rules.links if rules else (), *hidden, *kept)
     hidden += rules.folders if rules else ()

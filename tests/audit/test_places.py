@@ -31,6 +31,29 @@ def test_without_xdg_the_home_directory_is_used(monkeypatch: pytest.MonkeyPatch)
         assert places.state_home() == "/home/someone/.local/state/netsandbox"
 
 
+def test_the_usual_place_is_known_where_the_variable_names_another(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = state / "home" / ".local" / "state" / "netsandbox"
+    monkeypatch.setenv("HOME", str(state / "home"))
+    assert places.unused_state_home() is None, "it is not there"
+    usual.mkdir(parents=True)
+    assert places.unused_state_home() == str(usual)
+    (state / "link").symlink_to(usual.parent)
+    for same in ("", "relative", str(usual.parent), str(usual), str(state / "link")):
+        monkeypatch.setenv("XDG_STATE_HOME", same)
+        assert places.unused_state_home() is None, same
+
+
+def test_no_usual_place_is_known_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(uid: int) -> None:
+        raise KeyError(uid)
+
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    assert places.unused_state_home() is None
+
+
 def test_without_home_the_account_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("XDG_STATE_HOME")
     monkeypatch.delenv("HOME", raising=False)

@@ -56,6 +56,23 @@ def test_folders_of_the_home_that_are_links_are_made_where_they_lead(homes: Path
     assert home in made_config_folders()
 
 
+def test_the_usual_home_is_kept_too_where_the_variable_names_another(
+    homes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """INV-8: the next session without the variable would believe what lies there."""
+    usual = homes / "home" / ".config" / "netsandbox"
+    assert made_config_folders() == (config_home(),)
+    assert not usual.exists(), "nothing is made for those who never use it"
+    usual.mkdir(parents=True)
+    (usual / "projects").symlink_to(homes / "lists")
+    assert made_config_folders() == (config_home(), str(usual), str(usual / "projects"))
+    for same in (homes / "home" / ".config", homes / "home" / ".config" / "netsandbox", homes / "home" / "link"):
+        if same.name == "link":
+            same.symlink_to(".config")
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(same))
+        assert str(usual) not in config_folders()[1:]
+
+
 def test_the_users_file_is_there_or_not(homes: Path) -> None:
     assert user_file() is None
     made_config_folders()

@@ -133,6 +133,30 @@ def test_a_command_cannot_add_to_what_sessions_of_its_folder_may_write(netsandbo
     assert "/usr\n" not in next(own.iterdir()).read_text()
 
 
+@pytest.mark.ordinary_user
+@pytest.mark.attack(149)
+def test_a_session_with_other_homes_prepares_nothing_for_one_with_the_usual(netsandbox: Any) -> None:
+    """149: configuration, trust and what is remembered lie in the usual homes, which this session does not use."""
+    usual = {"XDG_CONFIG_HOME": None, "XDG_STATE_HOME": None}
+    assert netsandbox("run", "--", "true", env=usual).returncode == 0
+    script = """
+cd || exit
+echo '[network]
+mode = "online"' > .config/netsandbox/config.toml
+touch .local/state/netsandbox/forged
+mv .config/netsandbox .config/away; mv .local/state/netsandbox .local/state/away
+mv .config away; mv .local away
+ls -A .local/state/netsandbox
+echo done"""
+    other = netsandbox("run", "--", "sh", "-c", script)
+    assert other.stdout == "done\n", other.stderr
+    home = netsandbox.home().path
+    assert not (home / ".config" / "netsandbox" / "config.toml").exists()
+    assert (home / ".local" / "state" / "netsandbox" / "first-session").exists()
+    assert not (home / ".local" / "state" / "netsandbox" / "forged").exists()
+    assert netsandbox("run", "--", "sh", "-c", "echo $SANDBOX_MODE", env=usual).stdout == "offline\n"
+
+
 def test_a_configuration_from_a_pipe_holds(netsandbox: Any) -> None:
     """As `--config <(…)` has it: there is no name that would have to be protected."""
     notes = netsandbox.home().work / "notes"
