@@ -262,7 +262,7 @@ class Gate:
 
     def _may_ask(self, host: Host, decided: Verdict) -> bool:
         inbox = self._inbox
-        return inbox is not None and not decided.allowed and inbox.is_askable(host, decided, self.policy.mode)
+        return inbox is not None and not decided.allowed and inbox.is_askable(host, decided)
 
     def _unasked(self, host: Host) -> Judgement:
         """The program gets an address of ours and comes as far as connecting, which is what waits; nobody outside is

@@ -8,7 +8,6 @@ bare address.
 from __future__ import annotations
 
 from netsandbox.policy import reasons
-from netsandbox.policy.policy import FILTERED
 from netsandbox.policy.suffixes import is_shared
 
 TYPE_CHECKING = False
@@ -16,13 +15,12 @@ if TYPE_CHECKING:
     from netsandbox.policy.names import Host
     from netsandbox.policy.verdict import Verdict
 
-# Where nothing at all is allowed the policy calls that offline, in the filtered mode too.
-UNALLOWED = (reasons.NOT_ALLOWED, reasons.PORT_NOT_ALLOWED, reasons.OFFLINE)
+UNALLOWED = (reasons.NOT_ALLOWED, reasons.PORT_NOT_ALLOWED)
 
 
-def is_askable(host: Host, decided: Verdict, mode: str) -> bool:
+def is_askable(host: Host, decided: Verdict) -> bool:
     """Whether *decided*, a refusal of *host*, is one that an answer of the user may turn."""
-    return mode == FILTERED and host.address is None and decided.reason in UNALLOWED
+    return host.address is None and decided.reason in UNALLOWED
 
 
 def owner_of(name: str) -> str | None:

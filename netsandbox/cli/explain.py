@@ -106,7 +106,7 @@ def _answer(policy: Policy, word: str, ask: int | None, *, as_json: bool) -> int
     allowed = all(each.verdict.allowed for kind, each in explained if kind == TCP)
     notes = notes_on(explained, allowed=allowed)
     if ask is not None and not allowed:
-        notes += _asking(policy, host, explained, ask)
+        notes += _asking(host, explained, ask)
     if as_json:
         put(json.dumps(target_json(host, port, explained, notes, allowed=allowed), indent=2))
     else:
@@ -177,11 +177,11 @@ def notes_on(explained: Sequence[tuple[str, Explanation]], *, allowed: bool) -> 
     return [AFTER_LOOKUP] if allowed and lookups else []
 
 
-def _asking(policy: Policy, host: Host, explained: Sequence[tuple[str, Explanation]], ask: int) -> list[str]:
+def _asking(host: Host, explained: Sequence[tuple[str, Explanation]], ask: int) -> list[str]:
     from netsandbox.approvals.askable import is_askable
 
     refused = [each.verdict for kind, each in explained if kind == TCP and not each.verdict.allowed]
-    asked = refused and all(is_askable(host, each, policy.mode) for each in refused)
+    asked = refused and all(is_askable(host, each) for each in refused)
     return [f"a session asks you first and waits {ask} s: `netsandbox pending` shows what it asks"] if asked else []
 
 

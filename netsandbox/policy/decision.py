@@ -5,7 +5,7 @@ the tables of a hundred thousand rules take longer than a launch may. Rules kept
 
 1. Deny rules and known DNS-over-HTTPS endpoints say no in every mode, whatever allows the name (INV-6).
 2. The host's loopback is never ours to give: only an address rule opens it.
-3. Offline, or nothing allowed: everything is denied.
+3. Offline, which a policy is that allows nothing and names no mode, or localhost: everything is denied.
 4. An address needs an address rule (online: must not be guarded); a name needs a domain rule (online: none).
 5. After the lookup every address is judged again by `check_address`, literals too (INV-4).
 """
@@ -15,7 +15,7 @@ from __future__ import annotations
 from netsandbox.policy import doh, guard, reasons
 from netsandbox.policy.ip import Address, unmapped
 from netsandbox.policy.names import Host, printable
-from netsandbox.policy.policy import FILTERED, LOCALHOST, OFFLINE, ONLINE, Policy
+from netsandbox.policy.policy import LOCALHOST, OFFLINE, ONLINE, Policy
 from netsandbox.policy.trie import EVERY_PORT, SOME_PORT, AddressTable, NameTrie
 from netsandbox.policy.verdict import DNS, TCP, UDP, Request, Verdict, verdict
 
@@ -42,8 +42,7 @@ class Decision:
         self._allow = NameTrie(policy.allow_domains, policy.default_ports)
         self._deny = NameTrie(policy.deny_domains, ())
         self._addresses = AddressTable(policy.allow_addresses, policy.default_ports)
-        nothing = not (policy.allow_domains or policy.allow_addresses)
-        self._closed = self.mode != ONLINE and (self.mode != FILTERED or nothing)
+        self._closed = self.mode in (OFFLINE, LOCALHOST)
 
     def decide(self, request: Request) -> Verdict:
         """The one decision behind every door (INV-3)."""
@@ -65,7 +64,7 @@ class Decision:
         *own* holds the host's own addresses as they are now.
         """
         address = unmapped(address)
-        if self.mode in (OFFLINE, LOCALHOST):
+        if self._closed:
             return verdict(reasons.OFFLINE, host.text, port, address=address.text)
         if doh.is_resolver_address(address) and self._addresses.match(address, port) is None:
             return verdict(reasons.DOH_ENDPOINT, host.text, port, address=address.text)
@@ -125,7 +124,7 @@ class Decision:
         return verdict(reasons.PORT_NOT_ALLOWED, name, port, rule=near.text, origin=near.origin)
 
     def _reach_loopback(self, name: str, port: int) -> Verdict:
-        if self.mode not in (OFFLINE, LOCALHOST):
+        if not self._closed:
             for address in _LOOPBACK:
                 rule = self._addresses.match(address, port)
                 if rule is not None:

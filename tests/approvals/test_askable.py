@@ -21,7 +21,7 @@ def asked(policy: Policy, name: str, port: int = 443, kind: str = TCP) -> bool:
     host = canonical(name)
     decided = policy.decide(Request(host, port, kind))
     assert not decided.allowed
-    return is_askable(host, decided, policy.mode)
+    return is_askable(host, decided)
 
 
 @pytest.mark.parametrize("policy", [NOTHING, SOME])
@@ -89,4 +89,4 @@ def test_the_reasons_are_those_of_a_missing_rule() -> None:
     decided = SOME.decide(Request(host, 443, TCP))
     for reason in reasons.ALL - {reasons.NOT_ALLOWED, reasons.PORT_NOT_ALLOWED, reasons.OFFLINE}:
         other = replaced(decided, reason=reason)
-        assert not is_askable(host, other, "filtered")
+        assert not is_askable(host, other)

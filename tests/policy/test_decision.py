@@ -25,9 +25,7 @@ def address(text: str) -> Address:
 
 
 @pytest.mark.attack(1)
-@pytest.mark.parametrize(
-    "policy", [Policy(), Policy(allow_domains=[]), Policy(allow_domains=None), Policy([], mode="filtered")]
-)
+@pytest.mark.parametrize("policy", [Policy(), Policy(allow_domains=[]), Policy(allow_domains=None)])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("host", ["example.test", "192.0.2.1", "[2001:db8::1]", "10.0.0.1"])
 def test_an_empty_allow_list_denies_everything_and_dns_too(ask, policy, kind, host):
@@ -35,6 +33,23 @@ def test_an_empty_allow_list_denies_everything_and_dns_too(ask, policy, kind, ho
     verdict = ask(policy, host, 443, kind)
     assert not verdict.allowed
     assert verdict.reason in (reasons.OFFLINE, reasons.ADDRESS_LITERAL)
+
+
+@pytest.mark.attack(1)
+@pytest.mark.parametrize(
+    ("host", "kind", "reason"),
+    [
+        *(("example.test", kind, reasons.NOT_ALLOWED) for kind in KINDS),
+        *((host, kind, reasons.ADDRESS_LITERAL) for host in ("192.0.2.1", "[2001:db8::1]") for kind in KINDS),
+        ("10.0.0.1", "dns", reasons.ADDRESS_LITERAL),
+        ("10.0.0.1", "tcp", reasons.ADDRESS_GUARD),
+        ("10.0.0.1", "udp", reasons.ADDRESS_GUARD),
+    ],
+)
+def test_a_filter_without_a_rule_denies_everything_for_want_of_one(ask, host, kind, reason):
+    """INV-6."""
+    verdict = ask(Policy([], mode="filtered"), host, 443, kind)
+    assert (verdict.allowed, verdict.reason) == (False, reason)
 
 
 @pytest.mark.attack(4)
