@@ -7,6 +7,7 @@ import json
 from netsandbox.audit.places import short
 from netsandbox.audit.tame import one_line
 from netsandbox.cli.help import print_help
+from netsandbox.cli.ignored import shell_word
 from netsandbox.cli.options import FILES, FLAG, VALUE, Option, parse
 from netsandbox.cli.output import put
 from netsandbox.configuration.document import read_layer
@@ -98,8 +99,8 @@ def lines(merged: Merged, untrusted: Iterable[tuple[str, str]] = ()) -> list[str
     for (table, name), value in merged.ignored:
         shown.append(f"# ignored until you run `netsandbox trust`: {table}.{name}  # {short(value.origin)}")
     for name, origin in untrusted:
-        place = short(origin)
-        shown.append(f"# ignored until you run `netsandbox trust {place.rpartition(':')[0]}`: {name}  # {place}")
+        word = shell_word(origin.rpartition(":")[0])
+        shown.append(f"# ignored until you run `netsandbox trust {word}`: {name}  # {short(origin)}")
     return [*map(one_line, shown)] or ["# no file says anything; the defaults hold: nothing leaves"]
 
 

@@ -22,6 +22,13 @@ def ignored_lines(ignored: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def _line(file: str, names: list[str]) -> str:
-    shown = one_line(short(file))
-    word = "" if any(os.path.abspath(file).endswith(f"/{name}") for name in PROJECT_FILES) else f" {shown}"
-    return f"{shown} would open {', '.join(names)}; ignored until you run `netsandbox trust{word}`"
+    word = "" if any(os.path.abspath(file).endswith(f"/{name}") for name in PROJECT_FILES) else f" {shell_word(file)}"
+    return f"{one_line(short(file))} would open {', '.join(names)}; ignored until you run `netsandbox trust{word}`"
+
+
+def shell_word(path: str) -> str:
+    """*path* as it can be pasted into a shell, whatever its folders are called."""
+    from shlex import quote
+
+    quoted = quote(path)
+    return short(path) if quoted == path else one_line(quoted)

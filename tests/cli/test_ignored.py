@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from netsandbox.cli.ignored import ignored_lines
+import shlex
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from netsandbox.cli.ignored import ignored_lines, shell_word
 
 
 def test_a_line_a_file_with_what_to_do() -> None:
@@ -22,3 +28,16 @@ def test_a_line_a_file_with_what_to_do() -> None:
 def test_a_hostile_path_is_printed_harmlessly() -> None:
     (line,) = ignored_lines([("x.test:443", "/p\x1b[2J/.npmrc:1")])
     assert line.isprintable()
+
+
+@given(st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=40))
+def test_the_words_to_say_it_are_one_word_of_the_shell_whatever_the_folder_is_called(name: str) -> None:
+    (line,) = ignored_lines([("x.test:443", f"/p/{name}/.npmrc:1")])
+    words = line.partition("; ignored until you run `")[2][:-1]
+    assert shlex.split(words) == ["netsandbox", "trust", f"/p/{name}/.npmrc"]
+
+
+def test_a_path_that_needs_no_quotes_begins_with_the_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    assert shell_word("/home/me/.npmrc") == "~/.npmrc"
+    assert shell_word("/home/me/a;b/.npmrc") == "'/home/me/a;b/.npmrc'"
