@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,3 +28,10 @@ def fall_silent() -> None:
 def coloured(stream: TextIO) -> bool:
     """Whether its reader sees colours and did not ask for none."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def terminal_width() -> int | None:
+    """None when the output is read by a program, for which nothing is cut."""
+    import shutil
+
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None

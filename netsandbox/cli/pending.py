@@ -10,8 +10,7 @@ from typing import Any
 from netsandbox.cli.help import print_help
 from netsandbox.cli.live_table import PENDING_TITLES, PENDING_YIELDING, Row, pending_entries, pending_rows
 from netsandbox.cli.options import FLAG, Option, parse
-from netsandbox.cli.output import put
-from netsandbox.cli.ps import terminal_width
+from netsandbox.cli.output import put, terminal_width
 from netsandbox.cli.watch import json_line, watch
 from netsandbox.columns import GAP, columns
 from netsandbox.errors import UsageError

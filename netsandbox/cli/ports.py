@@ -9,8 +9,7 @@ from typing import Any
 from netsandbox.cli.help import print_help
 from netsandbox.cli.live_table import PORTS_TITLES, PORTS_YIELDING, port_entries, port_rows
 from netsandbox.cli.options import FLAG, SESSIONS, Option, parse
-from netsandbox.cli.output import put
-from netsandbox.cli.ps import terminal_width
+from netsandbox.cli.output import put, terminal_width
 from netsandbox.cli.watch import json_line, watch
 from netsandbox.columns import columns
 from netsandbox.errors import UsageError

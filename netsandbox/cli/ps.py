@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 import time
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 from netsandbox.cli.help import print_help
 from netsandbox.cli.live_table import PS_TITLES, PS_YIELDING, ps_rows
 from netsandbox.cli.options import FLAG, Option, parse
-from netsandbox.cli.output import put
+from netsandbox.cli.output import put, terminal_width
 from netsandbox.cli.watch import json_line, watch
 from netsandbox.columns import columns
 from netsandbox.errors import UsageError
@@ -48,11 +47,6 @@ def main(arguments: list[str]) -> int:
     if not sessions and not silent and not as_json:
         print(f"netsandbox: {nothing_runs()}", file=sys.stderr)
     return 0
-
-
-def terminal_width() -> int | None:
-    """None when the output is read by a program, for which nothing is cut."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def _lines(sessions: Any) -> list[str]:
