@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from netsandbox.linux.unix_pins import Pin
 
 AF_UNIX = (1).to_bytes(2, "little")
+PLAIN = "@%+=:,./-_"  # beside letters and digits, what no shell takes for more than itself
 NO_SUCH_FILE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
 
 
@@ -87,10 +88,15 @@ class UnixJudge:
 
 
 def _refusal(reason: str, number: int = errno.EACCES, *, path: str | None = None, detail: str | None = None) -> Refusal:
-    """With the option that would allow it, where one would."""
-    allowable = path is not None and path.startswith("/") and detail is None
+    """With the option that would allow it, where one would. It may be pasted into a shell, so not where the command
+    chose a path that a shell reads otherwise."""
+    allowable = path is not None and path.startswith("/") and detail is None and _is_plain(path)
     hint = f"--allow-unix-socket {path}" if allowable else None
     return Refusal(number, {"family": "unix", "reason": reason, "path": path, "detail": detail, "hint": hint})
+
+
+def _is_plain(path: str) -> bool:
+    return path.isascii() and all(char.isalnum() or char in PLAIN for char in path)
 
 
 def _admits(pin: Pin, info: os.stat_result) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import stat
 import struct
 from typing import Any
 
@@ -47,6 +48,15 @@ def test_other_addresses_are_refused(scene: Any, path: str, reason: str) -> None
 def test_names_may_not_be_bound(scene: Any) -> None:
     assert scene.ask("bind", path=str(scene.path.parent / "new.sock")) == errno.EACCES
     assert not (scene.path.parent / "new.sock").exists()
+
+
+@pytest.mark.parametrize("name", ["a;id #", "a b", "$(id)", "`id`", "a'b", "ä.sock", "a\nb"])
+def test_no_hint_has_a_path_that_a_shell_would_read_otherwise(scene: Any, name: str) -> None:
+    """The command makes such a file by mknod(2), and the line about it is pasted."""
+    other = scene.path.parent / name
+    os.mknod(other, stat.S_IFSOCK | 0o600)
+    assert scene.ask(path=str(other)) == errno.EACCES
+    assert [(record["path"], record.get("hint")) for record in scene.log.records] == [(str(other), None)]
 
 
 def test_the_hint_is_an_option_that_would_help(scene: Any) -> None:
