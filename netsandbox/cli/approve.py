@@ -49,23 +49,24 @@ def main(arguments: list[str]) -> int:
     scope = parsed.values.get("for", SESSION)
     if scope not in SCOPES:
         raise UsageError(f"--for {scope[:80]!a} is unknown; use one of {', '.join(SCOPES)}")
-    ttl = read_duration(parsed.values["ttl"], "--ttl") if "ttl" in parsed.values else 0
+    term = parsed.values.get("ttl")
+    ttl = 0 if term is None else read_duration(term, "--ttl")
     if ttl and scope != SESSION:
-        raise UsageError(f"--ttl goes with the scope session, and a rule of --for {scope} has no end; leave one out")
+        raise UsageError(f"--ttl goes with the scope session, not with --for {scope}; leave one of them out")
     for entry in chosen(parsed.words, parsed.values.get("session")):
-        _approve(entry, scope, ttl)
+        _approve(entry, Reply(APPROVE, entry["id"], scope, ttl), term)
     return 0
 
 
-def _approve(entry: Status, scope: str, ttl: int) -> None:
+def _approve(entry: Status, reply: Reply, term: str | None) -> None:
     """The session's record stands before the file is written, and a file that cannot take the rule is told first."""
-    file = _file(entry, scope)
+    file = _file(entry, reply.scope)
     if file is not None:
         with_rule(file, _rule(entry))
-    bring(entry, Reply(APPROVE, entry["id"], scope, ttl))
+    bring(entry, reply)
     if file is not None:
         add_rule(file, _rule(entry))
-    put(f"{safe(entry['name'])}: {where(entry)} is let through {_extent(scope, ttl, file)}")
+    put(f"{safe(entry['name'])}: {where(entry)} is let through {_extent(reply.scope, term, file)}")
 
 
 def _file(entry: Status, scope: str) -> str | None:
@@ -84,9 +85,9 @@ def _rule(entry: Status) -> str:
     return f"{entry['host']}:{entry['port']}"
 
 
-def _extent(scope: str, ttl: int, file: str | None) -> str:
+def _extent(scope: str, term: str | None, file: str | None) -> str:
     if scope == ONCE:
         return "for the connections that wait now"
     if file is not None:
         return f"for this session, and for later ones by {safe(file)}"
-    return f"for {ttl} s" if ttl else "until the session ends"
+    return f"for {term}" if term else "until the session ends"

@@ -32,7 +32,7 @@ def asking(state: Path, **changes: object) -> dict[str, object]:
         ([], b'"scope":"session","ttl":0}', "until the session ends"),
         (["--for", "session"], b'"scope":"session","ttl":0}', "until the session ends"),
         (["--for", "once"], b'"scope":"once","ttl":0}', "for the connections that wait now"),
-        (["--ttl", "30m"], b'"scope":"session","ttl":1800}', "for 1800 s"),
+        (["--ttl", "30m"], b'"scope":"session","ttl":1800}', "for 30m"),
     ],
 )
 def test_the_answer_is_brought_and_told(
