@@ -35,9 +35,7 @@ def check_stdio(descriptors: tuple[int, int, int], kept: Iterable[str | None] = 
         mode = state.st_mode
         if (state.st_dev, state.st_ino) in protected:
             path = protected[state.st_dev, state.st_ino]
-            raise HostError(
-                f"{name} is {path!a}, which the command could write through it; put a pipe before it: `cat … |`"
-            )
+            raise HostError(f"{name} is {path!a}, which the command could write through it; put a pipe between")
         if stat.S_ISDIR(mode):
             raise HostError(f"{name} is a directory, through which the command could see past its view; use a file")
         if stat.S_ISSOCK(mode) and not _is_harmless(descriptor):
