@@ -12,13 +12,13 @@ import sys
 import time
 
 from netsandbox.audit.places import log_path, new_session_id, session_dir, session_state_home, unused_state_home
-from netsandbox.configuration.places import made_config_folders
+from netsandbox.configuration.places import is_made, made_config_folders
 from netsandbox.environment import session_environment
 from netsandbox.errors import HostError, UsageError
 from netsandbox.linux import launch, plan, seccomp
 from netsandbox.linux.stdio import check_stdio
 from netsandbox.linux.syscalls import abi_of
-from netsandbox.linux.view import packages, session_view
+from netsandbox.linux.view import bytecode_folders, packages, session_view
 from netsandbox.localhost.reservation import Reservation
 
 TYPE_CHECKING = False
@@ -136,6 +136,7 @@ class Session:
             state,
             placed,
             *made_config_folders(),
+            *filter(is_made, bytecode_folders()),
             *self.settings.configs,
             self.settings.debug_log,
             logs=logs,

@@ -18,7 +18,7 @@ from netsandbox.environment import session_environment
 from netsandbox.linux import plan, ports, seccomp
 from netsandbox.linux.file_view import file_view
 from netsandbox.linux.syscalls import abi_of
-from netsandbox.linux.view import FILES, session_view
+from netsandbox.linux.view import FILES, bytecode_folders, session_view
 from netsandbox.localhost.reservation import HOST_LOCKS
 from netsandbox.record import record, replaced
 
@@ -88,6 +88,7 @@ def _view(settings: RunSettings, log: str, outer: Mapping[bytes, bytes]) -> View
         state_home(),
         log if placed else None,
         *config_folders(),
+        *bytecode_folders(),
         *settings.configs,
         settings.debug_log,
         logs=os.path.dirname(log) if settings.audit_log and not placed else None,

@@ -42,10 +42,11 @@ def config_folders() -> tuple[str, ...]:
 def made_config_folders() -> tuple[str, ...]:
     """The same, made if need be: where one is missing a command could make it, with a file that allows more the next
     time (INV-8). Without those that cannot be made, by whoever runs as this user."""
-    return tuple(folder for folder in config_folders() if _is_made(folder))
+    return tuple(filter(is_made, config_folders()))
 
 
-def _is_made(folder: str) -> bool:
+def is_made(folder: str) -> bool:
+    """Whether *folder* is there, if need be from now on."""
     try:
         os.makedirs(os.path.realpath(folder), 0o700, exist_ok=True)
     except OSError:

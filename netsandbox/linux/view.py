@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from netsandbox.linux.plan import View
 
@@ -86,6 +87,15 @@ def is_ours(folder: str) -> bool:
         return os.stat(folder).st_uid == os.geteuid()
     except OSError:
         return True
+
+
+def bytecode_folders() -> tuple[str, ...]:
+    """Where the interpreter looks for the bytecode of all that it can import, ours too, if that does not lie beside the
+    sources (PYTHONPYCACHEPREFIX): a command that could write there would run in the next launch (INV-8)."""
+    if sys.pycache_prefix is None:
+        return ()
+    prefix = os.path.abspath(sys.pycache_prefix)
+    return tuple(dict.fromkeys(prefix + os.path.abspath(folder) for folder in sys.path if os.path.isdir(folder)))
 
 
 def packages() -> list[str]:

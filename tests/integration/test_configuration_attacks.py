@@ -157,6 +157,26 @@ echo done"""
     assert netsandbox("run", "--", "sh", "-c", "echo $SANDBOX_MODE", env=usual).stdout == "offline\n"
 
 
+@pytest.mark.ordinary_user
+@pytest.mark.attack(149)
+@pytest.mark.parametrize("kept", ["1", None], ids=["missing", "there"])
+def test_bytecode_that_lies_elsewhere_is_out_of_reach(netsandbox: Any, kept: str | None) -> None:
+    """149: with PYTHONPYCACHEPREFIX the next launch would run what a command wrote there."""
+    home = netsandbox.home()
+    prefix = home.path / "bytecode"
+    env = {"PYTHONPYCACHEPREFIX": str(prefix), "PYTHONDONTWRITEBYTECODE": kept}
+    ours = f"{prefix}{home.identity.pythonpath.split(':')[0]}"
+    script = f"""
+echo forged > {ours}/forged.pyc; mkdir -p {ours}/netsandbox && echo forged > {ours}/netsandbox/errors.forged.pyc
+mv {ours} {ours}.away; mv {prefix} {prefix}.away; rm -rf {ours}
+mkdir -p {prefix}/mine && echo mine > {prefix}/mine/own.pyc && echo done"""
+    for _ in range(2):
+        run = netsandbox("run", "--", "sh", "-c", script, env=env)
+        assert run.stdout == "done\n", run.stderr
+    assert not list(home.path.rglob("*forged*"))
+    assert os.path.isdir(ours)
+
+
 def test_a_configuration_from_a_pipe_holds(netsandbox: Any) -> None:
     """As `--config <(…)` has it: there is no name that would have to be protected."""
     notes = netsandbox.home().work / "notes"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -138,3 +139,13 @@ def _as_another_account(question: Callable[[], bool]) -> bool:
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     assert status in (0, 1)
     return status == 0
+
+
+def test_bytecode_beside_the_sources_needs_no_folder_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "pycache_prefix", None)
+    assert view.bytecode_folders() == ()
+    monkeypatch.setattr(sys, "pycache_prefix", f"{tmp_path}/bytecode/")
+    monkeypatch.setattr(sys, "path", ["/usr", "/usr/../usr", str(tmp_path / "missing"), str(tmp_path)])
+    assert view.bytecode_folders() == (f"{tmp_path}/bytecode/usr", f"{tmp_path}/bytecode{tmp_path}")
