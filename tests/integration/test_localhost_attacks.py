@@ -97,10 +97,10 @@ def test_races_for_a_port_outside_the_window_are_lost(
     status = status_of(netsandbox, "race")
     running.process.stdin.write(b"\n")
     running.process.stdin.flush()
-    seen: set[int] = set()
+    window = set(window_of(status))
     while running.process.poll() is None:
         try:
-            seen |= {found.port for found in inner_listeners(status)}
+            assert_none_stays(status, window)
         except OSError:  # the session has ended
             break
         time.sleep(0.02)
@@ -109,10 +109,16 @@ def test_races_for_a_port_outside_the_window_are_lost(
     assert iterations > 1000
     assert good > 100
     assert outside == 0
-    assert seen <= set(window_of(status))
     assert host.accepts == 0
     allowed = [record for record in running.audit if record.get("verdict") == "allow"]
-    assert {record["port"] for record in allowed if record["event"] in ("listen", "publish")} <= set(window_of(status))
+    assert {record["port"] for record in allowed if record["event"] in ("listen", "publish")} <= window
+
+
+def assert_none_stays(status: dict[str, Any], window: set[int]) -> None:
+    """A socket outside of WINDOW may be seen before the guard has shut it: its thread let go of the port meanwhile."""
+    outside = {found for found in inner_listeners(status) if found.port not in window}
+    if outside:
+        eventually(lambda: not outside & inner_listeners(status))
 
 
 FORGOTTEN = """
