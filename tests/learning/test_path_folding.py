@@ -54,7 +54,7 @@ paths = st.builds(
 written = st.lists(st.tuples(paths, st.sampled_from([CHANGE, MAKE, FOLDER, MANY])), max_size=30)
 
 
-def texts(*done: tuple[str, str], base: str = "/work") -> list[str]:
+def texts(*done: tuple[str, str], base: str = "/www") -> list[str]:
     return [entry.text(HOME, base) for entry in fold(done, GROUND).entries]
 
 
@@ -76,7 +76,7 @@ def test_entries_side_by_side_become_the_folder_above_and_say_so() -> None:
     few = [(f"{HOME}/.npm/_cacache/{number}/f", MAKE) for number in range(SIBLINGS - 1)]
     assert len(texts(*few)) == SIBLINGS - 1
     (entry,) = fold([*few, (f"{HOME}/.npm/_cacache/x/f", MAKE)], GROUND).entries
-    assert entry.text(HOME, "/work") == "~/.npm/_cacache/"
+    assert entry.text(HOME, "/www") == "~/.npm/_cacache/"
     assert entry.comment(HOME) == "4 places in it were written: 0, 1, 2, and 1 more"
 
 
@@ -90,7 +90,7 @@ def test_folding_goes_on_upwards_but_never_to_what_may_not_be_opened() -> None:
 
 def test_a_file_in_a_folder_that_stays_closed_is_named_itself() -> None:
     (entry,) = fold([(f"{HOME}/.toolrc", MAKE)], GROUND).entries
-    assert (entry.text(HOME, "/work"), entry.comment(HOME)) == ("~/.toolrc", ONLY_CHANGED)
+    assert (entry.text(HOME, "/www"), entry.comment(HOME)) == ("~/.toolrc", ONLY_CHANGED)
 
 
 @pytest.mark.parametrize("path", [f"{HOME}/.bashrc", f"{HOME}/.local/bin/x", f"{HOME}/.config/systemd/user/x"])
@@ -112,16 +112,16 @@ def test_what_cannot_be_opened_is_left_unless_an_entry_makes_it() -> None:
 @pytest.mark.parametrize(
     ("path", "folder", "text"),
     [
-        ("/work", True, "./"),
-        ("/work/sub", True, "sub/"),
-        ("/work/~", False, "./~"),
-        ("/workshop", True, "/workshop/"),
+        ("/www", True, "./"),
+        ("/www/sub", True, "sub/"),
+        ("/www/~", False, "./~"),
+        ("/www-old", True, "/www-old/"),
         (f"{HOME}/x", False, "~/x"),
         (f"{HOME}2/x", False, f"{HOME}2/x"),
     ],
 )
 def test_an_entry_is_written_as_a_person_would(path: str, folder: bool, text: str) -> None:
-    assert PathProposal(path, folder).text(HOME, "/work") == text
+    assert PathProposal(path, folder).text(HOME, "/www") == text
 
 
 @given(written)

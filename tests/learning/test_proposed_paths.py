@@ -20,12 +20,12 @@ from netsandbox.policy.policy import Policy
 
 HOME = "/home/me"
 GROUND = Ground(HOME, (f"{HOME}/.ssh",))
-OPEN = PresentFiles(GROUND, "/work")
-USED = Usage(written=((f"{HOME}/.cache/x/y", MAKE), ("/srv/data/db", CHANGE), ("/work/sub/f", MAKE)))
+OPEN = PresentFiles(GROUND, "/www")
+USED = Usage(written=((f"{HOME}/.cache/x/y", MAKE), ("/srv/data/db", CHANGE), ("/www/sub/f", MAKE)))
 
 
 def confined(*allowed: str) -> PresentFiles:
-    return PresentFiles(GROUND, "/work", allowed)
+    return PresentFiles(GROUND, "/www", allowed)
 
 
 def test_what_was_written_is_proposed_as_it_would_be_written_by_hand() -> None:
@@ -39,7 +39,7 @@ def test_nothing_written_is_an_empty_list_where_writing_was_open() -> None:
 
 def test_what_is_allowed_already_is_not_proposed() -> None:
     assert proposed_paths(USED, confined(f"{HOME}/.cache/x", "/srv")).writable == (("sub/", ""),)
-    assert proposed_paths(USED, confined(f"{HOME}/.cache", "/srv/data/db", "/work")).writable is None
+    assert proposed_paths(USED, confined(f"{HOME}/.cache", "/srv/data/db", "/www")).writable is None
     replaced = Usage(written=(("/srv/data/db", MAKE),))
     assert proposed_paths(replaced, confined("/srv/data/db")).writable == (("/srv/data/", ""),)
 
@@ -51,7 +51,7 @@ def test_a_secret_is_remarked_and_not_proposed() -> None:
 
 
 def test_what_the_user_hides_is_not_spoken_of_as_if_a_rule_could_show_it() -> None:
-    found = proposed_paths(Usage(secrets=(f"{HOME}/.ssh", "/srv/mine")), PresentFiles(GROUND, "/work", (), ("/srv",)))
+    found = proposed_paths(Usage(secrets=(f"{HOME}/.ssh", "/srv/mine")), PresentFiles(GROUND, "/www", (), ("/srv",)))
     assert found.remarks == ((SECRETS, ('allow_read = ["~/.ssh"]',)), (DENIED, ("/srv/mine",)))
 
 
@@ -68,7 +68,7 @@ def test_what_no_rule_may_cover_or_no_file_can_hold_is_left_to_the_user() -> Non
 
 def test_a_lock_that_is_gone_is_left_to_the_user_and_a_file_that_stays_is_proposed() -> None:
     used = Usage(written=((f"{HOME}/.rc", MAKE), (f"{HOME}/.rc.lock", MAKE), (f"{HOME}/.tool/lock", MAKE)))
-    present = PresentFiles(GROUND, "/work", exists=lambda path: path == f"{HOME}/.rc")
+    present = PresentFiles(GROUND, "/www", exists=lambda path: path == f"{HOME}/.rc")
     found = proposed_paths(used, present)
     assert [text for text, _ in found.writable or ()] == ["~/.rc", "~/.tool/"]
     assert found.remarks == ((LEFT, (f"{HOME}/.rc.lock",)),)
