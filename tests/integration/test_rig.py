@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import socket
@@ -13,6 +14,8 @@ from typing import Any
 
 import dnslib
 import pytest
+
+from tests.rig.authority import Authority
 
 
 def ask(authority: Any, name: str, kind: str = "A", *, tcp: bool = False) -> dnslib.DNSRecord:
@@ -120,6 +123,8 @@ def test_a_process_that_is_left_behind_is_noticed(netsandbox: Any, leftovers: An
 OUTCOMES = """
 import pytest
 
+from tests.rig.authority import Authority
+
 def test_that_fails():
     raise RuntimeError("the reason")
 
@@ -152,3 +157,14 @@ def test_skips_are_told_first_and_failures_last(tmp_path: Path) -> None:
     *_, test, reason, count = done.stdout.splitlines()
     assert (test, reason) == (f"test_outcomes.py::test_that_fails (call), {where}:5", "    RuntimeError: the reason")
     assert count.startswith("1 failed, 4 skipped")
+
+
+def test_a_name_server_that_ends_leaves_no_connection_open() -> None:
+    """One that stays open would be found by the garbage collector, in the middle of some other test."""
+    server = Authority()
+    clients = [socket.create_connection((server.host, server.port)) for _ in range(6)]
+    server.close()
+    for client in clients:
+        client.settimeout(20)
+        with client, contextlib.suppress(ConnectionResetError):
+            assert client.recv(1) == b""

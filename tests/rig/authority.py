@@ -21,7 +21,7 @@ import dnslib
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Coroutine, Iterator
 
 Record = tuple[str, str]
 Reply = Callable[[bytes], list[bytes]]
@@ -68,6 +68,8 @@ class Authority:
         self._ready = threading.Event()
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._writers: set[asyncio.StreamWriter] = set()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
         if not self._ready.wait(20) or not self.port:
@@ -135,23 +137,32 @@ class Authority:
 
     async def _serve(self) -> None:
         server, stream = await self._bind()
-        tasks: set[asyncio.Task[None]] = set()
-        receiver = asyncio.create_task(self._datagrams(stream, tasks))
+        self._begin(self._datagrams(stream))
         self._ready.set()
         await self._stop.wait()
+        while arriving := asyncio.all_tasks() - self._tasks - {asyncio.current_task()}:
+            await asyncio.wait(arriving)  # connections that are just being accepted: cut off here they would stay open
         server.close()
         stream.close()
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
+        for task in self._tasks:
             task.cancel()
-        await asyncio.gather(receiver, *others, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for writer in self._writers:
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _bind(self) -> tuple[asyncio.Server, asyncio_dgram.DatagramServer]:
         for _ in range(20):
             stream = await asyncio_dgram.bind((self.host, 0))
             port = stream.sockname[1]
             try:
-                server = await asyncio.start_server(self._connection, self.host, port)
+                server = await asyncio.start_server(self._connected, self.host, port)
             except OSError:  # the port is free for UDP only
                 stream.close()
                 continue
@@ -159,20 +170,23 @@ class Authority:
             return server, stream
         raise RuntimeError("no port is free for both UDP and TCP")
 
-    async def _datagrams(self, stream: asyncio_dgram.DatagramServer, tasks: set[asyncio.Task[None]]) -> None:
+    async def _datagrams(self, stream: asyncio_dgram.DatagramServer) -> None:
         while True:
             try:
                 data, peer = await stream.recv()
             except asyncio_dgram.TransportClosed:
                 return
-            task = asyncio.create_task(self._datagram(stream, data, peer))
-            tasks.add(task)
-            task.add_done_callback(tasks.discard)
+            self._begin(self._datagram(stream, data, peer))
 
     async def _datagram(self, stream: asyncio_dgram.DatagramServer, data: bytes, peer: Any) -> None:
         for message in await self._respond(data, "udp"):
             with contextlib.suppress(asyncio_dgram.TransportClosed, OSError):
                 await stream.send(message, peer)
+
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Known from its first moment: a task that is cancelled before it begins closes nothing."""
+        self._writers.add(writer)
+        self._begin(self._connection(reader, writer))
 
     async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(asyncio.IncompleteReadError, OSError):
