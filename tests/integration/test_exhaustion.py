@@ -9,7 +9,6 @@ import resource
 import subprocess
 import threading
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import pytest
@@ -79,7 +78,7 @@ out["during"] = [timed() for _ in range(20)]
     tried = attack(netsandbox, options, script, arguments={"good": good.port})
     assert tried.out["before"][0] == 200
     assert [code for code, _ in tried.out["during"]] == [200] * 20
-    assert median(seconds for _, seconds in tried.out["during"]) < 1.0  # one may meet a busy moment, not all
+    assert max(seconds for _, seconds in tried.out["during"]) < 1.0
 
 
 @pytest.mark.attack(192)
@@ -280,7 +279,7 @@ out["after"] = ask(b"allowed.test")
 """
     tried = attack(netsandbox, options, script, arguments={"good": good.port})
     assert [code for code, _ in tried.out["times"]] == [200] * 10
-    assert median(seconds for _, seconds in tried.out["times"]) < 3
+    assert max(seconds for _, seconds in tried.out["times"]) < 3
     assert tried.out["after"][0] == 0
 
 

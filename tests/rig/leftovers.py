@@ -90,12 +90,11 @@ class Leftovers:
 
 
 def what_stays(look: Callable[[], Left], within: float) -> Left:
-    """What is there after so many seconds of pauses; those that a busy machine gives to others are not counted."""
-    for _ in range(round(within / PAUSE)):
-        if not look():
-            break
+    """What is still there after so many seconds."""
+    deadline = time.monotonic() + within
+    while (left := look()) and time.monotonic() < deadline:
         time.sleep(PAUSE)
-    return look()
+    return left
 
 
 def _files(home: Home) -> list[Path]:
