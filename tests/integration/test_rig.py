@@ -123,8 +123,6 @@ def test_a_process_that_is_left_behind_is_noticed(netsandbox: Any, leftovers: An
 OUTCOMES = """
 import pytest
 
-from tests.rig.authority import Authority
-
 def test_that_fails():
     raise RuntimeError("the reason")
 
