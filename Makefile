@@ -4,7 +4,7 @@ SHELL := /bin/bash
 
 VENV := .venv
 BIN := $(VENV)/bin
-NATIVE := $(wildcard netsandbox/native*/*.c netsandbox/native*/*.h netsandbox/native/netsandbox.py interpose/src/*.c interpose/src/*.h)
+NATIVE := $(wildcard netsandbox/backends/*/native/*.c netsandbox/backends/*/native/*.h netsandbox/backends/namespaces/native/netsandbox.py interpose/src/*.c interpose/src/*.h)
 BUILT_FROM := pyproject.toml $(wildcard interpose/*.py interpose/macos/*.h) $(NATIVE)
 SCRIPTS := scripts/demo bench/run bench/soak
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
@@ -59,7 +59,7 @@ macos-wheel: $(VENV)/.test
 	NETSANDBOX_BUILD_FOR=macos $(BIN)/python -m hatchling build -t wheel -d dist
 
 docs: man
-	$(BIN)/python scripts/pages.py docs/configuration.md netsandbox/configuration/netsandbox.schema.json
+	$(BIN)/python scripts/pages.py docs/configuration.md netsandbox/config/netsandbox.schema.json
 
 man: $(VENV)/.product
 	$(BIN)/python scripts/manual.py docs/netsandbox.1
@@ -86,5 +86,5 @@ $(VENV)/.test: $(BUILT_FROM) | $(BIN)/python
 
 clean:
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	rm -f netsandbox/native/netsandbox-init netsandbox/native_macos/netsandbox-apply interpose/netsandbox_interpose/*.so interpose/netsandbox_interpose/*.dylib
+	rm -f netsandbox/backends/namespaces/native/netsandbox-init netsandbox/backends/seatbelt/native/netsandbox-apply interpose/netsandbox_interpose/*.so interpose/netsandbox_interpose/*.dylib
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -29,7 +29,7 @@ WRK = ["wrk", "-t1", "-c16", f"-d{SECONDS}s", "--latency"]
 
 
 @dataclass(frozen=True)
-class Way:
+class LaunchMethod:
     """How one contestant is reached: ports on 127.0.0.1 of the stream and of HTTP, the Host, and whose time counts."""
 
     stream: int | None
@@ -56,7 +56,7 @@ def measure(rig: Rig, rounds: int) -> Result:
     return result
 
 
-def _ways(rig: Rig, stack: ExitStack) -> dict[str, Way]:
+def _ways(rig: Rig, stack: ExitStack) -> dict[str, LaunchMethod]:
     origin = rig.origin.port
     outside, relayed, relayed_http = free_port(), free_port(), free_port()
     _server(rig, stack, "serve", outside)
@@ -71,10 +71,10 @@ def _ways(rig: Rig, stack: ExitStack) -> dict[str, Way]:
     http, stream = (int(str(ports[port]["host_port"])) for port in (INNER_HTTP, INNER_STREAM))
     host = f"127.0.0.1:{http}"
     return {
-        DIRECT: Way(outside, origin, f"127.0.0.1:{origin}"),
-        LEAST: Way(relayed, relayed_http, f"127.0.0.1:{relayed_http}", relays),
-        OURS: Way(stream, http, host, (box.pid,)),
-        NAMED: Way(None, int(address[2]), address[1], (box.pid,)),
+        DIRECT: LaunchMethod(outside, origin, f"127.0.0.1:{origin}"),
+        LEAST: LaunchMethod(relayed, relayed_http, f"127.0.0.1:{relayed_http}", relays),
+        OURS: LaunchMethod(stream, http, host, (box.pid,)),
+        NAMED: LaunchMethod(None, int(address[2]), address[1], (box.pid,)),
     }
 
 
@@ -101,7 +101,7 @@ def _serve_inside(rig: Rig, box: Box) -> dict[int, dict[str, object]]:
     return found
 
 
-def _streams(rig: Rig, ways: dict[str, Way], rounds: int, result: Result) -> None:
+def _streams(rig: Rig, ways: dict[str, LaunchMethod], rounds: int, result: Result) -> None:
     speeds, costs = Series(), Series()
     for _ in range(rounds):
         for label, letter in WAYS.items():
@@ -129,7 +129,7 @@ def _against_least(speeds: Series, label: str) -> str:
     return f"published port against a relay in C, {label}: {ratio.median:.3g} x" if ratio else f"{label}: no figures"
 
 
-def _downloads(ways: dict[str, Way], rounds: int, result: Result) -> None:
+def _downloads(ways: dict[str, LaunchMethod], rounds: int, result: Result) -> None:
     speeds = Series()
     for _ in range(rounds):
         for name, way in ways.items():
@@ -145,7 +145,7 @@ def _downloads(ways: dict[str, Way], rounds: int, result: Result) -> None:
         result.aim(f"throughput of nginx to curl ({name}) against direct", 0.9, found, at_least=True)
 
 
-def _requests(ways: dict[str, Way], rounds: int, result: Result, kind: str, words: list[str]) -> None:
+def _requests(ways: dict[str, LaunchMethod], rounds: int, result: Result, kind: str, words: list[str]) -> None:
     rates, tails, costs = Series(), Series(), Series()
     for _ in range(rounds):
         for name, way in ways.items():

@@ -1,11 +1,11 @@
 """Compiles what is native while hatchling builds, each beside where it is used.
 
-The helper, netsandbox/native/*.c: static first, because a session may see a root directory without our C library;
+The helper, namespaces/native/*.c: static first, because a session may see a root directory without our C library;
 dynamic where no static library is installed. The preload library, interpose/src/*.c. And the module
 `netsandbox_interpose._native`, by which Python reads the port map and tries the rewriting of the same sources; its
 declarations are cut out of the headers. A machine without a C compiler borrows one from the `ziglang` package.
 
-For Macs, with netsandbox/native_macos/*.c as the helper, all three are made by that package on every system, a Mac too
+For Macs, with backends/seatbelt/native/*.c as the helper, all three are made by that package on every system, a Mac too
 (`universal_binary` says why). On another system NETSANDBOX_BUILD_FOR=macos asks for it: `make macos-wheel`.
 
 `python interpose/hatch_build.py` builds everything in place, for the system that it runs on.
@@ -31,7 +31,7 @@ sys.path.append(str(Path(__file__).resolve().parent))  # hatchling loads this fi
 import macos_library
 import universal_binary
 
-NATIVE = Path("netsandbox", "native")
+NATIVE = Path("netsandbox", "backends", "namespaces", "native")
 PROGRAM = "netsandbox-init"
 SOURCES = Path("interpose", "src")
 PACKAGE = Path("interpose", "netsandbox_interpose")
@@ -39,7 +39,7 @@ LIBRARY = "libnetsandbox_interpose.so"
 MODULE = "_native.abi3.so"
 PRODUCTS = (NATIVE / PROGRAM, PACKAGE / LIBRARY, PACKAGE / MODULE)
 # For Macs
-MAC_NATIVE, MAC_PROGRAM = Path("netsandbox", "native_macos"), "netsandbox-apply"
+MAC_NATIVE, MAC_PROGRAM = Path("netsandbox", "backends", "seatbelt", "native"), "netsandbox-apply"
 MAC_PYCONFIG = Path("interpose", "macos", "pyconfig.h")
 MAC_PRODUCTS = (MAC_NATIVE / MAC_PROGRAM, PACKAGE / macos_library.NAME, PACKAGE / MODULE)
 MAC_TAG = "cp311-abi3-macosx_11_0_universal2"

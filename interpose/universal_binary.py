@@ -4,7 +4,7 @@ Rules: the same sources give the same bytes, whatever the folder. zig's linker w
 into the file and takes no option for another; Macs are reported to kill callers of `sandbox_init` that were linked
 against SDK 27. So the number is set to SDK afterwards, and the signature's page hashes are made to fit. zig signs
 arm64, ad hoc, since no Mac runs that unsigned; x86_64 it leaves unsigned, as Intel allows. Both are signed again where
-they are used (`netsandbox.macos.signed`): macOS 26 is reported to kill some signatures that were made elsewhere. The
+they are used (`seatbelt/signing.py`): macOS 26 is reported to kill some signatures that were made elsewhere. The
 slices are joined here, byte for byte: a tool that lays them out anew would break the signature.
 
 On a Mac the same is done, and not by the Mac's own compiler: that writes the SDK it came with, and builds for one

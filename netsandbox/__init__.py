@@ -12,9 +12,10 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from netsandbox_portmap.localhost_settings import LocalhostSettings as LocalhostSettings
+
     from netsandbox.api import Result as Result
     from netsandbox.api import Sandbox as Sandbox
-    from netsandbox.localhost.settings import LocalhostSettings as LocalhostSettings
     from netsandbox.policy.policy import Policy as Policy
     from netsandbox.settings import RunSettings as RunSettings
     from netsandbox.version import __version__ as __version__
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["LocalhostSettings", "Policy", "Result", "RunSettings", "Sandbox", "__version__"]
 
 _HOMES = {
-    "LocalhostSettings": "netsandbox.localhost.settings",
+    "LocalhostSettings": "netsandbox_portmap.localhost_settings",
     "Policy": "netsandbox.policy.policy",
     "Result": "netsandbox.api",
     "RunSettings": "netsandbox.settings",

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 
-from netsandbox.localhost.settings import check
-from netsandbox.record import record, replaced
-from netsandbox.session import Session
+from netsandbox_portmap.localhost_settings import check
+
+from netsandbox.frozen import copy_with, frozen
+from netsandbox.policy.variables import VariableRules
+from netsandbox.session.session import Session
 from netsandbox.settings import Command, RunSettings
-from netsandbox.variables import VariableRules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from netsandbox.policy.policy import Policy
 
 
-@record
+@frozen
 class Denial:
     """What was refused, how often, and the option that would have allowed it (None where no option does)."""
 
@@ -34,7 +35,7 @@ class Denial:
     count: int
 
 
-@record
+@frozen
 class Result:
     """How a command ended: `returncode` as `subprocess` has it (negative for a signal), and what was refused."""
 
@@ -50,7 +51,7 @@ class Sandbox:
     def __init__(self, policy: Policy, settings: RunSettings | None = None) -> None:
         base = settings or RunSettings()
         check(base.localhost)
-        fitting = replaced(base, mode=policy.mode, unix_sockets=bool(policy.allow_unix_sockets))
+        fitting = copy_with(base, mode=policy.mode, unix_sockets=bool(policy.allow_unix_sockets))
         self._start(lambda: policy, fitting, sealed=False)
 
     @classmethod

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from netsandbox.file_rules import FileRules
-from netsandbox.localhost.settings import LocalhostSettings
-from netsandbox.record import record
+from netsandbox_portmap.localhost_settings import LocalhostSettings
+
+from netsandbox.frozen import frozen
+from netsandbox.policy.file_rules import FileRules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from netsandbox.variables import Layer as VariableLayer
+    from netsandbox.policy.variables import Layer as VariableLayer
 
-WAIT, MOST_WAIT = 60, 3600  # seconds for which a question to the user stays: usually, and at most
+WAIT, MAX_WAIT = 60, 3600  # seconds for which a question to the user stays: usually, and at most
 
 
-@record
+@frozen
 class Bounds:
     """How much a session may take of us. A bound that is reached closes; none of them lets anything through (INV-1)."""
 
@@ -24,7 +25,7 @@ class Bounds:
     log_megabytes: int = 64  # of one file of the log; seven are kept. Not of a log that the user placed
 
 
-@record
+@frozen
 class Command:
     """What a session runs: the words, the variables of the caller's that it may have, the descriptors 0, 1 and 2."""
 
@@ -33,7 +34,7 @@ class Command:
     stdio: tuple[int, int, int]
 
 
-@record
+@frozen
 class RunSettings:
     """Checked values; where they come from is the command line's or the caller's business."""
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from netsandbox.cli.grammar import Command, grammar
 from netsandbox.cli.options import LIST, Option
-from netsandbox.configuration.key_words import Row, rows
-from netsandbox.configuration.keys import KEYS
+from netsandbox.config.key_docs import Row, rows
+from netsandbox.config.keys import KEYS
 
 ROOT = Path(__file__).resolve().parents[1]
 HEAD = r""".\" Made by `make man` from the tables of the command line; not edited by hand.

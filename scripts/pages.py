@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes what is made from the table of keys: the tables of docs/configuration.md and the JSON Schema that is shipped.
 
-scripts/pages.py docs/configuration.md netsandbox/configuration/netsandbox.schema.json
+scripts/pages.py docs/configuration.md netsandbox/config/netsandbox.schema.json
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from netsandbox.configuration.key_words import Row, rows
-from netsandbox.configuration.keys import KEYS
-from netsandbox.configuration.schema import text
+from netsandbox.config.key_docs import Row, rows
+from netsandbox.config.keys import KEYS
+from netsandbox.config.schema import text
 
 BEGIN = "<!-- From here on made by `make docs` from the table of keys; not edited by hand. -->\n"
 END = "<!-- Up to here. -->\n"

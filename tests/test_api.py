@@ -16,7 +16,7 @@ import pytest
 import netsandbox as package
 from netsandbox import LocalhostSettings, Policy, RunSettings, Sandbox
 from netsandbox.errors import CommandError, NetsandboxError, UsageError
-from netsandbox.variables import Layer
+from netsandbox.policy.variables import Layer
 
 
 @pytest.fixture(autouse=True)

@@ -9,8 +9,10 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from netsandbox_portmap.localhost_settings import LocalhostSettings
 
 from netsandbox import Policy, Sandbox
+from netsandbox.backends.namespaces.syscalls import abi_of
 from netsandbox.cli import (
     approve,
     audit,
@@ -33,10 +35,8 @@ from netsandbox.cli import (
 from netsandbox.cli.main import COMMANDS
 from netsandbox.cli.options import Option
 from netsandbox.cli.policy_options import POLICY_OPTIONS
-from netsandbox.configuration.keys import KEYS
+from netsandbox.config.keys import KEYS
 from netsandbox.errors import UsageError
-from netsandbox.linux.syscalls import abi_of
-from netsandbox.localhost.settings import LocalhostSettings
 from netsandbox.policy import reasons
 from netsandbox.settings import RunSettings
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from netsandbox.configuration import schema
+from netsandbox.config import schema
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "configuration.md"

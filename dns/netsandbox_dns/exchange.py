@@ -16,16 +16,16 @@ import os
 from _socket import AF_INET, AF_INET6, SO_ERROR, SOCK_DGRAM, SOCK_STREAM, SOL_SOCKET
 from _socket import socket as Socket
 
-from .contract import IN, OUT
-from .message import parse_reply
-from .wire import EDNS_SIZE, NOERROR, NXDOMAIN, encode_name
+from netsandbox_dns.contract import IN, OUT
+from netsandbox_dns.message import parse_reply
+from netsandbox_dns.wire import EDNS_SIZE, NOERROR, NXDOMAIN, encode_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .contract import Loop, Timer
-    from .message import Reply
+    from netsandbox_dns.contract import Loop, Timer
+    from netsandbox_dns.message import Reply
 
     Done = Callable[[Reply | str], None]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from _struct import Struct
 
-from .wire import escaped
+from netsandbox_dns.wire import escaped
 
 CNAME = 5
 CHAIN_MAX = 8

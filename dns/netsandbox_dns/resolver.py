@@ -11,19 +11,19 @@ Rules kept here:
 
 from __future__ import annotations
 
-from . import wire
-from .bucket import TokenBucket
-from .contract import BAD_NAME, INTERNAL, LIMIT, LOOPBACK, NOT_ALLOWED, QUERY_TYPE, RULE
-from .ledger import Ledger, Tally
+from netsandbox_dns import wire
+from netsandbox_dns.bucket import TokenBucket
+from netsandbox_dns.contract import BAD_NAME, INTERNAL, LIMIT, LOOPBACK, NOT_ALLOWED, QUERY_TYPE, RULE
+from netsandbox_dns.folding import FoldedQueries, Tally
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-    from .contract import Judgement, Note
-    from .guard import TunnelGuard
-    from .pool import SyntheticPool
+    from netsandbox_dns.contract import Judgement, Note
+    from netsandbox_dns.pool import SyntheticPool
+    from netsandbox_dns.tunnel_guard import TunnelGuard
 
     Respond = Callable[[bytes, Any, Any], None]
     Forward = Callable[[wire.Query, Callable[[bytes | None], None]], None]
@@ -75,7 +75,7 @@ class Resolver:
         self._cold = cold if cold is not None else TokenBucket(COLD_RATE, COLD_BURST)
         # All but the id -> all but the id. A door that counts in the tally, as `answer` does, may look here itself.
         self.replies: dict[bytes, tuple[bytes, Tally]] = {}
-        self._ledger = Ledger(note, self._lapsed, later)
+        self._ledger = FoldedQueries(note, self._lapsed, later)
         pool.on_evict = self.replies.clear
 
     def answer(

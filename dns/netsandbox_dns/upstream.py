@@ -12,18 +12,18 @@ from __future__ import annotations
 
 from _socket import AF_INET, AF_INET6, inet_ntop
 
-from .exchange import SERVFAIL, TIMEOUT, Exchange
-from .message import Path, follow
-from .settings import family_of
-from .wire import AAAA, NXDOMAIN, A
+from netsandbox_dns.exchange import SERVFAIL, TIMEOUT, Exchange
+from netsandbox_dns.message import Path, follow
+from netsandbox_dns.settings import family_of
+from netsandbox_dns.wire import AAAA, NXDOMAIN, A
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .contract import Loop, Timer
-    from .message import Reply
-    from .wire import Query
+    from netsandbox_dns.contract import Loop, Timer
+    from netsandbox_dns.message import Reply
+    from netsandbox_dns.wire import Query
 
 CACHE_MAX = 1024
 PENDING_MAX = 256
@@ -102,7 +102,7 @@ class Upstream:
 
     def forward(self, query: Query, done: Callable[[bytes | None], None]) -> None:
         """Put a question of another type to the servers; *done* gets a rebuilt reply, or None for every failure."""
-        from .forwarding import rebuilt
+        from netsandbox_dns.reply_rebuild import rebuilt
 
         if self._forwarded >= PENDING_MAX:
             done(None)

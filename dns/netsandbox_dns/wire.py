@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from _struct import Struct
 
-from .contract import MALFORMED, UNSUPPORTED
+from netsandbox_dns.contract import MALFORMED, UNSUPPORTED
 
 A, PTR, AAAA, OPT, SVCB, HTTPS = 1, 12, 28, 41, 64, 65
 NOERROR, FORMERR, SERVFAIL, NXDOMAIN, NOTIMP, REFUSED, BADVERS = 0, 1, 2, 3, 4, 5, 16

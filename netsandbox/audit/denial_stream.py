@@ -11,15 +11,15 @@ from __future__ import annotations
 import os
 import time
 
-from netsandbox import aside
 from netsandbox.audit.denial_text import denial_text
-from netsandbox.audit.file import DEBUG, open_file, refusal
+from netsandbox.audit.log_file import DEBUG, open_file, refusal
+from netsandbox.runtime import stderr_notice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-MOST_KINDS = 1024
+MAX_KINDS = 1024
 HEADING = b"# netsandbox: denials"
 FULL = "further kinds of denials are not said here; see `netsandbox audit tail --follow --denied`"
 
@@ -51,7 +51,7 @@ class DenialStream:
             self._file = None
 
     def _hear(self, text: str, count: object) -> None:
-        if text not in self._times and len(self._times) >= MOST_KINDS:
+        if text not in self._times and len(self._times) >= MAX_KINDS:
             if not self._full:
                 self._full = True
                 self._say(FULL)
@@ -64,7 +64,7 @@ class DenialStream:
             self._say(f"{text} ({now} times)")
 
     def _say(self, text: str) -> None:
-        if self._stderr is not None and not aside.say(self._stderr, text):
+        if self._stderr is not None and not stderr_notice.say(self._stderr, text):
             self._left_out += 1
         if self._file is not None:
             self._append(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}")

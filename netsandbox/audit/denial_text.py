@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netsandbox.audit.tame import safe
+from netsandbox.escape import safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from netsandbox.audit.entry import DENY
 from netsandbox.audit.reader import Record
+from netsandbox.audit.record_line import DENY
 from netsandbox.errors import UsageError
 
 _SPAN = re.compile(r"([0-9]{1,9})([smhd])", re.ASCII)

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import os
 
-from netsandbox.audit import entry
+from netsandbox.audit import record_line
 from netsandbox.audit.clock import Clock
-from netsandbox.audit.digest import digest
-from netsandbox.audit.file import open_file, read_tail, refusal
+from netsandbox.audit.log_file import open_file, read_tail, refusal
+from netsandbox.runtime.digest import digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class AuditLog:
         cls, path: str, session: str, *, cap_bytes: int | None = DEFAULT_CAP, keep: int = DEFAULT_KEEP
     ) -> AuditLog:
         """Open or make *path*; a log that cannot be written is an error and the command must not start (INV-1)."""
-        if cap_bytes is not None and (cap_bytes < 2 * entry.MAX_LINE or keep < 2):
+        if cap_bytes is not None and (cap_bytes < 2 * record_line.MAX_LINE or keep < 2):
             raise ValueError("a capped log needs room for two lines and two files")
         fd = open_file(path)
         try:
@@ -103,7 +103,7 @@ class AuditLog:
         """Append one record. False: it is not in the log, so what it describes must not happen."""
         self._count(event, fields)
         written = self._write(event, fields)
-        if self.observer is not None and fields.get("verdict") == entry.DENY:
+        if self.observer is not None and fields.get("verdict") == record_line.DENY:
             self.observer(event, fields)
         return written
 
@@ -154,7 +154,7 @@ class AuditLog:
             times = 1
         kind = (event, verdict)
         self.counts[kind] = self.counts.get(kind, 0) + times
-        if verdict == entry.DENY:
+        if verdict == record_line.DENY:
             self._count_denial(fields.get, times)
 
     def _count_denial(self, get: Callable[[str], object], times: int) -> None:
@@ -165,7 +165,7 @@ class AuditLog:
             self.denied_others += times
 
     def _next(self, event: str, fields: Mapping[str, object]) -> bytes:
-        return entry.line(self._stamp, self._seq + 1, self.session, event, fields=fields, prev=self._prev)
+        return record_line.line(self._stamp, self._seq + 1, self.session, event, fields=fields, prev=self._prev)
 
     def _commit(self, line: bytes) -> bool:
         if not self._append(line + b"\n"):
@@ -206,7 +206,7 @@ class AuditLog:
         totals: dict[str, object] = {
             "oldest": self._starts[0],
             "dropped": self._dropped,
-            "allowed": self.total(entry.ALLOW),
-            "denied": self.total(entry.DENY),
+            "allowed": self.total(record_line.ALLOW),
+            "denied": self.total(record_line.DENY),
         }
         return self._commit(self._next(ROTATE, totals))

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, Any
 
-from netsandbox.audit.digest import GENESIS
-from netsandbox.audit.entry import ENVELOPE, MAX_LINE
+from netsandbox.audit.record_line import ENVELOPE, MAX_LINE
 from netsandbox.errors import NetsandboxError
+from netsandbox.runtime.digest import GENESIS
 
 Record = dict[str, Any]
 

@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
-from netsandbox.audit.entry import ALLOW, DENY
 from netsandbox.audit.log import ROTATE
 from netsandbox.audit.reader import Record
+from netsandbox.audit.record_line import ALLOW, DENY
 
 
 @dataclass(slots=True)

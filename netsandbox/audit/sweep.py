@@ -11,8 +11,8 @@ import fcntl
 import os
 import time
 
-from netsandbox.audit.places import LOG_NAME, list_sessions, session_dir
-from netsandbox.control_socket import CONTROL_NAME, EARLY_NAME, connect
+from netsandbox.paths import LOG_NAME, list_sessions, session_dir
+from netsandbox.runtime.control_socket import CONTROL_NAME, EARLY_NAME, connect
 
 KEEP_SESSIONS = 200
 KEEP_BYTES = 2 * 1024**3

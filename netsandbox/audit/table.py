@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from netsandbox.audit.entry import DENY
 from netsandbox.audit.reader import Record
+from netsandbox.audit.record_line import DENY
 from netsandbox.audit.summary import Denied, Summary
-from netsandbox.audit.tame import safe
 from netsandbox.audit.verify import Report
-from netsandbox.columns import GAP, columns
+from netsandbox.escape import safe
+from netsandbox.runtime.columns import GAP, columns
 
 RED, GREEN, DIM, RESET = "\x1b[31m", "\x1b[32m", "\x1b[2m", "\x1b[0m"
 _SHOWN = (

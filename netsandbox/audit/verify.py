@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from netsandbox.audit import entry
-from netsandbox.audit.digest import GENESIS, digest
+from netsandbox.audit import record_line
 from netsandbox.audit.log import ROTATE, SEAL
 from netsandbox.audit.reader import Line, Record, log_files, read_lines
 from netsandbox.audit.sweep import is_live
+from netsandbox.runtime.digest import GENESIS, digest
 
 MAX_PROBLEMS = 100
 
@@ -92,8 +92,8 @@ class _Chain:
 
     def _follow_record(self, line: Line, record: Record) -> None:
         self.report.records += 1
-        if record["v"] != entry.VERSION:
-            self._problem(line, f"has version {record['v']!a}; this netsandbox knows {entry.VERSION}")
+        if record["v"] != record_line.VERSION:
+            self._problem(line, f"has version {record['v']!a}; this netsandbox knows {record_line.VERSION}")
         self._follow_seq(line, record)
         if record["event"] == SEAL:
             self._check_seal(line, record)
@@ -118,7 +118,7 @@ class _Chain:
     def _check_seal(self, line: Line, record: Record) -> None:
         if self.last is None:
             return
-        expected = entry.line(
+        expected = record_line.line(
             self.last["ts"], record["seq"], record["session"], SEAL, fields={}, prev=str(record["prev"])
         )
         if line.raw != expected:

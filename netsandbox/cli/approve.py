@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import os
 
-from netsandbox.approvals.duration import read_duration
-from netsandbox.approvals.reply import APPROVE, ONCE, PROJECT, SCOPES, SESSION, USER, Reply
-from netsandbox.approvals.rule_file import add_rule, with_rule
-from netsandbox.audit.tame import safe
-from netsandbox.cli.answering import bring, chosen, where
+from netsandbox.cli.approval_target import bring, chosen, where
 from netsandbox.cli.help import print_help
 from netsandbox.cli.options import FLAG, PENDING, SESSIONS, VALUE, Option, parse
 from netsandbox.cli.output import put
-from netsandbox.configuration.places import USER_FILE, config_home, rules_file
+from netsandbox.config.approved_rules import add_rule, with_rule
+from netsandbox.config.paths import USER_FILE, config_home, rules_file
 from netsandbox.errors import UsageError
+from netsandbox.escape import safe
+from netsandbox.session.approvals.duration import read_duration
+from netsandbox.session.approvals.reply import APPROVE, ONCE, PROJECT, SCOPES, SESSION, USER, Reply
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from netsandbox.live_status import Status
+    from netsandbox.session.session_status import Status
 
 OPTIONS = (
     Option("for", VALUE, "", "SCOPE", "once, session, project or user: how far it reaches (session)", SCOPES),

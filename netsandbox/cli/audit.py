@@ -15,17 +15,17 @@ from netsandbox.audit import table
 from netsandbox.audit.filters import Filter, parse_since
 from netsandbox.audit.follow import follow
 from netsandbox.audit.log import ROTATE
-from netsandbox.audit.placed import log_in, newest
-from netsandbox.audit.places import LOG_NAME, list_sessions, session_dir
+from netsandbox.audit.placed_log import log_in, newest
 from netsandbox.audit.reader import Record, read_lines
 from netsandbox.audit.summary import summarise
 from netsandbox.audit.sweep import sweep
-from netsandbox.audit.tame import one_line
 from netsandbox.audit.verify import verify
 from netsandbox.cli.help import print_help
 from netsandbox.cli.options import DOMAINS, FLAG, LOGS, VALUE, Option, Parsed, parse
 from netsandbox.cli.output import coloured, fall_silent
 from netsandbox.errors import NetsandboxError, UsageError
+from netsandbox.escape import one_line
+from netsandbox.paths import LOG_NAME, list_sessions, session_dir
 
 ACTIONS = ("tail", "show", "summary", "verify")
 EVENTS = (
@@ -61,7 +61,7 @@ which the newest is read."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class AuditQuery:
     """What was asked for."""
 
     action: str
@@ -99,7 +99,7 @@ def _run(argv: list[str]) -> int:
     return status
 
 
-def read_wish(parsed: Parsed) -> Wish:
+def read_wish(parsed: Parsed) -> AuditQuery:
     """What an action has no use for is an error, so that nobody trusts a filter that was ignored."""
     action, target = _read_words(parsed)
     flags, values = parsed.flags, parsed.values
@@ -111,7 +111,7 @@ def read_wish(parsed: Parsed) -> Wish:
             raise UsageError(f"--{name} needs a value; see `netsandbox audit --help`")
     since = values.get("since")
     moment = None if since is None else parse_since(since, datetime.now(UTC))
-    return Wish(
+    return AuditQuery(
         action,
         target,
         Filter(denied="denied" in flags, host=values.get("host"), since=moment, event=values.get("event")),
@@ -188,18 +188,18 @@ def _records(path: str) -> Iterator[Record]:
         print(f"netsandbox: {bad} damaged lines were left out; run `netsandbox audit verify {path!a}`", file=sys.stderr)
 
 
-def _print(records: Iterable[Record], wish: Wish) -> None:
+def _print(records: Iterable[Record], wish: AuditQuery) -> None:
     colours = coloured(sys.stdout)
     for record in records:
         print(json.dumps(record, separators=(",", ":")) if wish.json else table.row(record, coloured=colours))
 
 
-def _show(wish: Wish, path: str) -> int:
+def _show(wish: AuditQuery, path: str) -> int:
     _print(filter(wish.keep, _records(path)), wish)
     return 0
 
 
-def _tail(wish: Wish, path: str) -> int:
+def _tail(wish: AuditQuery, path: str) -> int:
     if not wish.follow:
         _print(deque(filter(wish.keep, _records(path)), maxlen=wish.lines), wish)
         return 0
@@ -225,7 +225,7 @@ def _line_count(text: str | None) -> int:
     return int(text)
 
 
-def _summary(wish: Wish, path: str) -> int:
+def _summary(wish: AuditQuery, path: str) -> int:
     # The frame of the session is no attempt: a filter on hosts must not make it look unfinished.
     summary = summarise(record for record in _records(path) if wish.keep(record) or record["event"] in FRAME)
     if wish.json:
@@ -235,7 +235,7 @@ def _summary(wish: Wish, path: str) -> int:
     return 1 if wish.fail_on_denied and summary.attempts_denied else 0
 
 
-def _verify(wish: Wish, path: str) -> int:
+def _verify(wish: AuditQuery, path: str) -> int:
     report = verify(path)
     if wish.json:
         print(json.dumps({"ok": report.ok, **asdict(report)}, indent=2))

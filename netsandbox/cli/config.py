@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import json
 
-from netsandbox.audit.places import short
-from netsandbox.audit.tame import one_line
 from netsandbox.cli.help import print_help
-from netsandbox.cli.ignored import shell_word
 from netsandbox.cli.options import FILES, FLAG, VALUE, Option, parse
 from netsandbox.cli.output import put
-from netsandbox.configuration.document import read_layer
-from netsandbox.configuration.effective import effective_layers
-from netsandbox.configuration.keys import KEYS
-from netsandbox.configuration.merging import merge
-from netsandbox.configuration.places import project_files, user_files
-from netsandbox.configuration.schema import FILE, text
+from netsandbox.cli.untrusted_notice import shell_word
+from netsandbox.config.document import read_layer
+from netsandbox.config.effective import effective_layers
+from netsandbox.config.keys import KEYS
+from netsandbox.config.merging import merge
+from netsandbox.config.paths import project_files, user_files
+from netsandbox.config.profiles.selection import Wanted, stacked
+from netsandbox.config.schema import FILE, text
 from netsandbox.errors import UsageError
+from netsandbox.escape import one_line
+from netsandbox.paths import short
 from netsandbox.policy.names import printable
-from netsandbox.profiles.stack import Wanted, stacked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from netsandbox.configuration.layer import Said
-    from netsandbox.configuration.merging import Merged
+    from netsandbox.config.layer import Setting
+    from netsandbox.config.merging import Merged
 
 OPTIONS = (
     Option("config", VALUE, "c", "FILE", "as for `netsandbox run`"),
@@ -104,7 +104,7 @@ def lines(merged: Merged, untrusted: Iterable[tuple[str, str]] = ()) -> list[str
     return [*map(one_line, shown)] or ["# no file says anything; the defaults hold: nothing leaves"]
 
 
-def _written(name: str, is_list: bool, said: Said) -> list[str]:  # noqa: FBT001 (a kind)
+def _written(name: str, is_list: bool, said: Setting) -> list[str]:  # noqa: FBT001 (a kind)
     items = tuple((value, short(origin)) for value, origin in said.items)
     empties = [short(origin) for origin in said.empties]
     if items and isinstance(items[0][0], dict):

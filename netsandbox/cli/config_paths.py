@@ -5,21 +5,21 @@ from __future__ import annotations
 import os
 import sys
 
-from netsandbox.audit.places import home
-from netsandbox.audit.tame import one_line
 from netsandbox.cli.output import put
-from netsandbox.configuration.document import read
-from netsandbox.configuration.effective import effective_layers
-from netsandbox.configuration.path_list import added, paths_of, removed
-from netsandbox.configuration.places import config_home, is_list, list_file, project_files, user_file, user_files
+from netsandbox.config.document import read
+from netsandbox.config.effective import effective_layers
+from netsandbox.config.path_list import added, paths_of, removed
+from netsandbox.config.paths import config_home, is_list, list_file, project_files, user_file, user_files
 from netsandbox.errors import HostError, UsageError
-from netsandbox.file_rules import is_within, path_rule
-from netsandbox.kept_file import replace
+from netsandbox.escape import one_line
+from netsandbox.paths import home
+from netsandbox.policy.file_rules import is_within, path_rule
 from netsandbox.policy.names import printable
+from netsandbox.runtime.private_file import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from netsandbox.configuration.layer import Layer
+    from netsandbox.config.layer import Layer
 
 EDITOR = "vi"
 WRITES = ("filesystem", "allow_write")

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from netsandbox.api import Denial
 
-MOST_LINES = 20
+MAX_LINES = 20
 # Every program that looks up a user name asks nscd by a unix socket first; that is in the log, not worth a line here.
 # A refused bind, and a port that could not be published, were told when it happened.
 TOLD = (reasons.OUTSIDE_WINDOW, reasons.WRONG_DEVICE, reasons.WINDOW_FULL, reasons.PORT_TAKEN)
@@ -30,8 +30,8 @@ def denial_lines(denials: Iterable[Denial]) -> list[str]:
         if known is None or (known.port is None and denial.port is not None):
             by_host[host] = denial
     lines = [_line(denial) for denial in by_host.values()]
-    if len(lines) > MOST_LINES:
-        lines = [*lines[:MOST_LINES], f"and {len(lines) - MOST_LINES} more hosts; see `netsandbox audit summary`"]
+    if len(lines) > MAX_LINES:
+        lines = [*lines[:MAX_LINES], f"and {len(lines) - MAX_LINES} more hosts; see `netsandbox audit summary`"]
     return lines
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from netsandbox.approvals.reply import DENY, Reply
-from netsandbox.audit.tame import safe
-from netsandbox.cli.answering import bring, chosen, where
+from netsandbox.cli.approval_target import bring, chosen, where
 from netsandbox.cli.help import print_help
 from netsandbox.cli.options import FLAG, PENDING, SESSIONS, VALUE, Option, parse
 from netsandbox.cli.output import put
 from netsandbox.errors import UsageError
+from netsandbox.escape import safe
+from netsandbox.session.approvals.reply import DENY, Reply
 
 OPTIONS = (
     Option("session", VALUE, "", "NAME", "the session that asks, where several ask for the same", SESSIONS),

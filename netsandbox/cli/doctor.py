@@ -53,10 +53,10 @@ def examine() -> Report:
 
 
 def examine_mac() -> Report:
+    from netsandbox.backends.seatbelt.launch import library_trouble, way_of
+    from netsandbox.backends.seatbelt.mac_system import this_mac
     from netsandbox.doctor.mac_jail import prove_mac
     from netsandbox.doctor.mac_machine import checks
-    from netsandbox.macos.launching import library_trouble, way_of
-    from netsandbox.macos.system import this_mac
 
     here = this_mac()
     return judged(checks(here), lambda: prove_mac(library=not library_trouble(here, way_of(here))))

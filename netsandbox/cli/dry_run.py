@@ -14,14 +14,15 @@ from netsandbox_portmap import window
 from netsandbox_portmap.strategies import default_strategy
 
 from netsandbox.errors import UsageError
-from netsandbox.record import replaced
+from netsandbox.frozen import copy_with
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from netsandbox.localhost.settings import LocalhostSettings
-    from netsandbox.macos.profile import SessionPorts
+    from netsandbox_portmap.localhost_settings import LocalhostSettings
+
+    from netsandbox.backends.seatbelt.profile_inputs import SessionPorts
     from netsandbox.policy.policy import Policy
     from netsandbox.settings import RunSettings
 
@@ -50,10 +51,10 @@ def dry_run(backend: str, command: Sequence[str], policy: Policy, settings: RunS
 
 def dry_profile(policy: Policy, settings: RunSettings) -> str:
     """The profile that these options make for any command, behind a note on its stand-ins."""
-    from netsandbox.audit.places import log_path, sessions_dir
-    from netsandbox.macos.localhost_settings import check_for_mac
-    from netsandbox.macos.profile import has_door, profile_text
-    from netsandbox.macos.reservation import MAP_NAME
+    from netsandbox.backends.seatbelt.localhost_settings import check_for_mac
+    from netsandbox.backends.seatbelt.profile_inputs import has_door, profile_text
+    from netsandbox.backends.seatbelt.reservation import MAP_NAME
+    from netsandbox.paths import log_path, sessions_dir
 
     local = on_a_mac(settings.localhost)
     check_for_mac(local)
@@ -73,12 +74,12 @@ def dry_profile(policy: Policy, settings: RunSettings) -> str:
 
 def on_a_mac(local: LocalhostSettings) -> LocalhostSettings:
     """*local* as a Mac would have it from the same words: what nobody chose is its own default."""
-    return local if local.chosen else replaced(local, strategy=default_strategy("darwin"))
+    return local if local.chosen else copy_with(local, strategy=default_strategy("darwin"))
 
 
 def stand_ins(local: LocalhostSettings, *, opens: bool) -> SessionPorts:
     """The window that was asked for, or the first, and doors beside it. *opens*: whether anything may leave."""
-    from netsandbox.macos.profile import SessionPorts
+    from netsandbox.backends.seatbelt.profile_inputs import SessionPorts
 
     base, count = local.base or local.pool[0], local.count or window.SIZES[0]
     first = base + count if base + count <= 65533 else base - 3

@@ -8,27 +8,29 @@ from __future__ import annotations
 
 import os
 
+from netsandbox_portmap.reservation import HOST_LOCKS
+
 from netsandbox.api import inherited
-from netsandbox.audit.places import log_path, sessions_dir, state_home, unused_state_home
-from netsandbox.audit.tame import one_line, safe
+from netsandbox.backends.namespaces import door_ports, plan, seccomp
+from netsandbox.backends.namespaces.file_view import file_view
+from netsandbox.backends.namespaces.mount_view import FILES, bytecode_folders, session_view
+from netsandbox.backends.namespaces.syscalls import abi_of
 from netsandbox.cli.policy_options import withheld_names
 from netsandbox.cli.policy_text import labelled, policy_lines
-from netsandbox.configuration.places import config_folders
-from netsandbox.environment import session_environment
-from netsandbox.linux import plan, ports, seccomp
-from netsandbox.linux.file_view import file_view
-from netsandbox.linux.syscalls import abi_of
-from netsandbox.linux.view import FILES, bytecode_folders, session_view
-from netsandbox.localhost.reservation import HOST_LOCKS
-from netsandbox.record import record, replaced
+from netsandbox.config.paths import config_folders
+from netsandbox.escape import one_line, safe
+from netsandbox.frozen import copy_with, frozen
+from netsandbox.paths import log_path, sessions_dir, state_home, unused_state_home
+from netsandbox.session.environment import session_environment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from netsandbox.linux.plan import Door, View
-    from netsandbox.linux.syscalls import Abi
-    from netsandbox.localhost.settings import LocalhostSettings
+    from netsandbox_portmap.localhost_settings import LocalhostSettings
+
+    from netsandbox.backends.namespaces.plan import Door, View
+    from netsandbox.backends.namespaces.syscalls import Abi
     from netsandbox.policy.policy import Policy
     from netsandbox.settings import Bounds, RunSettings
 
@@ -39,14 +41,14 @@ NOTHING = ("/dev/null", os.path.join(FILES, "nothing"))
 CAPTURE = (
     "loopback alone; every IPv4 and IPv6 address is routed to it (table local)",
     "nft table netsandbox, chain capture, first match:",
-    f"  port {ports.DNS}: to the session's resolver",
+    f"  port {door_ports.DNS}: to the session's resolver",
     "  127.0.0.0/8 and ::1: stay in the session",
-    f"  TCP to anywhere else: tproxy to the door at {ports.TRANSPARENT}",
-    f"  UDP to anywhere else: tproxy to {ports.DATAGRAM}, recorded and dropped",
+    f"  TCP to anywhere else: tproxy to the door at {door_ports.TRANSPARENT}",
+    f"  UDP to anywhere else: tproxy to {door_ports.DATAGRAM}, recorded and dropped",
 )
 
 
-@record
+@frozen
 class Planned:
     """What a session would be made of."""
 
@@ -96,7 +98,7 @@ def _view(settings: RunSettings, log: str, outer: Mapping[bytes, bytes]) -> View
         rules=file_view(settings.files, outer),
     )
     hidden = tuple(dict.fromkeys((state_home(), *view.hidden)))
-    return replaced(view, hidden=hidden)
+    return copy_with(view, hidden=hidden)
 
 
 def _added(settings: RunSettings, outer: Mapping[bytes, bytes]) -> list[str]:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 
-from netsandbox.audit.tame import one_line
+from netsandbox.backends.namespaces.own_addresses import OwnAddresses
 from netsandbox.cli.help import print_help
 from netsandbox.cli.localhost_options import LOCALHOST_OPTIONS
 from netsandbox.cli.options import DOMAINS, FLAG, VALUE, Option, parse
 from netsandbox.cli.output import put
 from netsandbox.cli.policy_options import POLICY_OPTIONS, policy_of, read_config, settings_of
 from netsandbox.errors import UsageError
-from netsandbox.own_addresses import OwnAddresses
+from netsandbox.escape import one_line
 from netsandbox.policy import reasons
 from netsandbox.policy.explain import Explanation, because
 from netsandbox.policy.ip import parse6
@@ -76,12 +76,12 @@ def main(arguments: list[str]) -> int:
         return answer(parsed, policy, settings)
     as_json = "json" in parsed.flags
     if "last" in parsed.flags or "event" in parsed.values:
-        from netsandbox.cli.explain_past import answer as answer_past
+        from netsandbox.cli.explain_denial import answer as answer_past
 
         return answer_past(parsed.words, parsed.values.get("event"), policy, as_json=as_json)
     if parsed.words:
         return _answer(policy, parsed.words[0], settings.ask, as_json=as_json)
-    from netsandbox.cli.explain_whole import whole_json, whole_lines
+    from netsandbox.cli.explain_config import whole_json, whole_lines
 
     if as_json:
         put(json.dumps(whole_json(parsed, file, policy, settings), indent=2))
@@ -178,7 +178,7 @@ def notes_on(explained: Sequence[tuple[str, Explanation]], *, allowed: bool) -> 
 
 
 def _asking(host: Host, explained: Sequence[tuple[str, Explanation]], ask: int) -> list[str]:
-    from netsandbox.approvals.askable import is_askable
+    from netsandbox.session.approvals.askable import is_askable
 
     refused = [each.verdict for kind, each in explained if kind == TCP and not each.verdict.allowed]
     asked = refused and all(is_askable(host, each) for each in refused)

@@ -14,23 +14,23 @@ from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 from itertools import groupby
 
+from netsandbox.backends.namespaces.own_addresses import OwnAddresses
+from netsandbox.backends.seatbelt.model.evaluator import Verdict, verdicts
+from netsandbox.backends.seatbelt.model.filters import Some
+from netsandbox.backends.seatbelt.model.models import all_models
+from netsandbox.backends.seatbelt.model.profile import Profile, load
+from netsandbox.backends.seatbelt.model.request import UDP, Request, bind, connect, connect_unix, file, listen, lookup
+from netsandbox.backends.seatbelt.model.values import printable
+from netsandbox.backends.seatbelt.profile_inputs import has_door
+from netsandbox.backends.seatbelt.verbose_notice import is_protected
 from netsandbox.cli.dry_run import dry_profile
 from netsandbox.cli.explain import explain, read_target
 from netsandbox.cli.options import Parsed
 from netsandbox.cli.output import put
 from netsandbox.errors import UsageError
-from netsandbox.macos.introduction import is_protected
-from netsandbox.macos.profile import has_door
-from netsandbox.own_addresses import OwnAddresses
 from netsandbox.policy.names import Host
 from netsandbox.policy.policy import Policy
 from netsandbox.policy.verdict import TCP
-from netsandbox.seatbelt.evaluator import Verdict, verdicts
-from netsandbox.seatbelt.filters import Some
-from netsandbox.seatbelt.models import all_models
-from netsandbox.seatbelt.profile import Profile, load
-from netsandbox.seatbelt.request import UDP, Request, bind, connect, connect_unix, file, listen, lookup
-from netsandbox.seatbelt.values import printable
 from netsandbox.settings import RunSettings
 
 SERVICE = "mach:"

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import sys
 
-from netsandbox.audit.places import home, short
 from netsandbox.errors import UsageError
-from netsandbox.file_rules import FileRules, Place, is_lifted, path_rule
+from netsandbox.paths import home, short
+from netsandbox.policy.file_rules import FileRules, Place, is_lifted, path_rule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from netsandbox.cli.options import Parsed
-    from netsandbox.configuration.settings import Settings
-    from netsandbox.file_rules import PathRule
+    from netsandbox.config.settings import Settings
+    from netsandbox.policy.file_rules import PathRule
 
 
 def file_rules(parsed: Parsed, file: Settings | None) -> FileRules:
@@ -64,7 +64,7 @@ def told_files(files: FileRules) -> list[str]:
     """For `-v`: what is hidden here, where writing is confined to, and what could be written and is not there."""
     if sys.platform == "darwin":
         return []
-    from netsandbox.linux.file_view import file_view
+    from netsandbox.backends.namespaces.file_view import file_view
 
     view = file_view(files, os.environb)
     closed = sorted((*view.folders, *view.files))
@@ -86,6 +86,6 @@ def _missing(rules: list[PathRule]) -> list[str]:
 
 def shown(path: str) -> str:
     """*path* for a terminal: `~` for the home, nothing that the terminal would obey."""
-    from netsandbox.audit.tame import one_line
+    from netsandbox.escape import one_line
 
     return one_line(short(path))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from netsandbox.backends.seatbelt.profile import switches
 from netsandbox.cli.help import ABOUT
 from netsandbox.cli.main import COMMANDS
 from netsandbox.cli.options import FILES, SWITCHES, Option
-from netsandbox.record import record
-from netsandbox.seatbelt import switch_words
+from netsandbox.frozen import frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 COMMAND = "-- CMD"  # in the usage of those that run one
 
 
-@record
+@frozen
 class Command:
     """`verbs`: what can follow each; empty where the words are all of one kind, `words`."""
 
@@ -55,7 +55,7 @@ def _plain(option: Option) -> Option:
     """With the words of its value as a shell needs them."""
     words = option.words
     if words == SWITCHES:
-        words = switch_words.WORDS
+        words = switches.WORDS
     elif not words and option.value.startswith(("FILE", "FOLDER", "PATH")):
         words = FILES
     return Option(option.name, option.kind, option.letter, option.value, option.help, words)

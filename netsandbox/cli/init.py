@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from netsandbox.audit.tame import one_line
 from netsandbox.cli.help import print_help
 from netsandbox.cli.options import FLAG, Option, parse
 from netsandbox.cli.output import put
-from netsandbox.configuration.document import layer_of
+from netsandbox.config.document import layer_of
+from netsandbox.config.profiles.detection import detected_here
 from netsandbox.errors import UsageError
-from netsandbox.learning.project_text import ProjectText, place_for_project_file
-from netsandbox.profiles.detection import detected_here
+from netsandbox.escape import one_line
+from netsandbox.learn.project_text import ProjectText, place_for_project_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 The doors stand as ever: deny rules, the guard on addresses and the list of public resolvers hold, and everything is in
 the log. What is proposed is shown as a diff of the project's file, written on a yes, and trusted by nobody yet.
-All that is imported here is imported before the command runs: afterwards nothing is, see `netsandbox.sealing`.
+All that is imported here is imported before the command runs: afterwards nothing is, see `runtime.import_sealing`.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from itertools import groupby
 from netsandbox.api import Sandbox
 from netsandbox.audit.reader import read_records
 from netsandbox.audit.table import GREEN, RED, paint
-from netsandbox.audit.tame import one_line, safe
+from netsandbox.backends.namespaces.own_addresses import OwnAddresses
 from netsandbox.cli import run
+from netsandbox.cli.confirm import is_yes
 from netsandbox.cli.help import print_help
 from netsandbox.cli.options import FLAG, PROFILES, Option, parse
 from netsandbox.cli.output import coloured
 from netsandbox.cli.policy_options import MODES, policy_of, read_config, settings_of
-from netsandbox.cli.question import is_yes
-from netsandbox.configuration.document import layer_of
-from netsandbox.configuration.toml_edit import missing, with_items, written
+from netsandbox.config.document import layer_of
+from netsandbox.config.toml_edit import missing, with_items, written
 from netsandbox.errors import UsageError
-from netsandbox.learning.project_text import ProjectText, place_for_project_file
-from netsandbox.learning.proposed import proposed, rule_lists
-from netsandbox.learning.proposed_paths import PresentFiles
-from netsandbox.learning.usage import usage
-from netsandbox.own_addresses import OwnAddresses
+from netsandbox.escape import one_line, safe
+from netsandbox.frozen import copy_with
+from netsandbox.learn.project_text import ProjectText, place_for_project_file
+from netsandbox.learn.proposed import proposed, rule_lists
+from netsandbox.learn.proposed_paths import PresentFiles
+from netsandbox.learn.usage import usage
 from netsandbox.policy.policy import FILTERED, ONLINE, Policy
-from netsandbox.record import replaced
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from netsandbox.api import Result
     from netsandbox.cli.options import Parsed
-    from netsandbox.configuration.settings import Settings
-    from netsandbox.learning.proposed import Proposed
+    from netsandbox.config.settings import Settings
+    from netsandbox.learn.proposed import Proposed
     from netsandbox.settings import RunSettings
 
 _NOT_HERE = (*MODES, "ask", "ask-wait", "backend", "dry-run", "quiet", "help")
@@ -76,7 +76,7 @@ def main(arguments: list[str]) -> int:
     project = ProjectText(place_for_project_file())
     own = OwnAddresses(lambda: 0.0)()
     parsed.flags.add(ONLINE)  # whatever the files say about the mode
-    settings = replaced(settings_of(parsed, file), watch_files=True)
+    settings = copy_with(settings_of(parsed, file), watch_files=True)
     files = _present_files(settings, file, project.path)
     result = _watched(parsed, file, settings)
     records = (entry for entry in read_records(result.audit_log) if entry["session"] == result.session)
@@ -115,7 +115,7 @@ def _present_files(settings: RunSettings, file: Settings | None, path: str) -> P
     top of the disk, where writing cannot be confined."""
     if sys.platform != "linux" or os.path.realpath(os.curdir) == "/":
         return None
-    from netsandbox.linux.watched_places import ground
+    from netsandbox.backends.namespaces.watched_paths import ground
 
     said = None if file is None else file.allow_write
     return PresentFiles(

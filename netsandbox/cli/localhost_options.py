@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import sys
 
+from netsandbox_portmap import localhost_settings as localhost
 from netsandbox_portmap.strategies import STRATEGIES, default_strategy
 
 from netsandbox.cli.options import FLAG, LIST, VALUE, Option
 from netsandbox.errors import UsageError
-from netsandbox.localhost import settings as localhost
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from netsandbox_portmap.localhost_settings import LocalhostSettings
+
     from netsandbox.cli.options import Parsed
-    from netsandbox.configuration.settings import Settings
-    from netsandbox.localhost.settings import LocalhostSettings
+    from netsandbox.config.settings import Settings
 
 _DEFAULT = default_strategy(sys.platform)
 _STRATEGIES = ", ".join(f"{name} (default)" if name == _DEFAULT else name for name in STRATEGIES)

@@ -6,8 +6,8 @@ import gc
 import os
 import sys
 
-from netsandbox.bundle import use_bundle
 from netsandbox.errors import NetsandboxError, UsageError
+from netsandbox.runtime.bytecode_bundle import use_bundle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

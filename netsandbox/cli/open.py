@@ -8,14 +8,14 @@ import shutil
 import subprocess
 import sys
 
-from netsandbox.audit.tame import safe
 from netsandbox.cli.help import print_help
-from netsandbox.cli.live_table import first_entries, port_entries
 from netsandbox.cli.options import FLAG, SESSIONS, Option, parse
 from netsandbox.cli.output import put
+from netsandbox.cli.session_table import first_entries, port_entries
 from netsandbox.errors import NetsandboxError, UsageError
-from netsandbox.live import find, live_sessions, nothing_runs
-from netsandbox.live_status import Status
+from netsandbox.escape import safe
+from netsandbox.session.session_status import Status
+from netsandbox.session.sessions_client import find, live_sessions, nothing_runs
 
 XDG_OPEN = "xdg-open"
 OPTIONS = (

@@ -7,7 +7,7 @@ take `--name value` or `--name=value`; everything after `--` is the command.
 from __future__ import annotations
 
 from netsandbox.errors import UsageError
-from netsandbox.record import record
+from netsandbox.frozen import frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ PROFILES, SESSIONS, LOGS, DOMAINS = "profiles", "sessions", "logs", "domains"  #
 PENDING = "pending"  # and so are questions that wait
 
 
-@record
+@frozen
 class Option:
     """One option: its long name without dashes, what it takes, its short letter and its line in the help; and what
     its value can be, for shells that complete it; a FILE or PATH says so already."""

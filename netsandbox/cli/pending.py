@@ -8,14 +8,14 @@ import time
 from typing import Any
 
 from netsandbox.cli.help import print_help
-from netsandbox.cli.live_table import PENDING_TITLES, PENDING_YIELDING, Row, pending_entries, pending_rows
 from netsandbox.cli.options import FLAG, Option, parse
 from netsandbox.cli.output import put, terminal_width
+from netsandbox.cli.session_table import PENDING_TITLES, PENDING_YIELDING, Row, pending_entries, pending_rows
 from netsandbox.cli.watch import json_line, watch
-from netsandbox.columns import GAP, columns
 from netsandbox.errors import UsageError
-from netsandbox.live import live_sessions, nothing_runs
-from netsandbox.live_status import Status
+from netsandbox.runtime.columns import GAP, columns
+from netsandbox.session.session_status import Status
+from netsandbox.session.sessions_client import live_sessions, nothing_runs
 
 OPTIONS = (
     Option("json", FLAG, "", "", "for programs"),

@@ -5,21 +5,21 @@ from __future__ import annotations
 import os
 import sys
 
-from netsandbox.audit.places import home
 from netsandbox.cli.localhost_options import localhost_of
 from netsandbox.cli.options import DOMAINS, FLAG, LIST, PROFILES, SWITCHES, VALUE, VARIABLES, Option
-from netsandbox.configuration.places import DESCRIPTORS, config_home, project_files, user_files
+from netsandbox.config.paths import DESCRIPTORS, config_home, project_files, user_files
 from netsandbox.errors import UsageError
-from netsandbox.file_rules import FileRules
+from netsandbox.paths import home
+from netsandbox.policy.file_rules import FileRules
+from netsandbox.policy.variables import Layer, VariableRules, check_pattern
 from netsandbox.settings import WAIT, Bounds, RunSettings
-from netsandbox.variables import Layer, VariableRules, check_pattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from netsandbox.cli.options import Parsed
-    from netsandbox.configuration.settings import Settings
+    from netsandbox.config.settings import Settings
     from netsandbox.policy.policy import Policy
 
 POLICY_OPTIONS = (
@@ -80,13 +80,13 @@ def read_config(parsed: Parsed) -> Settings | None:
     names = tuple(parsed.all("profile"))
     if not (user or project or names or detect) and named is None:
         return None
-    from netsandbox.configuration.memory import Question, recall
+    from netsandbox.config.answer_cache import Question, recall
 
     question = Question(_folder(), home(), config_home(), user, project, named, names, detect, _mode(parsed, names))
     known = recall(question)
     if known is not None:
         return known.settings
-    from netsandbox.configuration.remembering import remembered
+    from netsandbox.config.answer_inputs import remembered
 
     return remembered(question)
 
@@ -176,7 +176,7 @@ def _ask(parsed: Parsed, file: Settings | None) -> int | None:
     if not asks(parsed, file):
         return None
     if "ask-wait" in parsed.values:
-        from netsandbox.configuration.readers import waiting
+        from netsandbox.config.readers import waiting
 
         return waiting(parsed.values["ask-wait"], "--ask-wait")
     return file.ask_wait if file else WAIT
@@ -187,7 +187,7 @@ def settings_of(parsed: Parsed, file: Settings | None) -> RunSettings:
     servers = parsed.all("upstream-dns") or (list(file.upstream_dns) if file else [])
     proxy = parsed.values.get("upstream-proxy")
     if proxy is not None:
-        from netsandbox.configuration.readers import check_proxy
+        from netsandbox.config.readers import check_proxy
 
         proxy = check_proxy(proxy, "--upstream-proxy")
     log = parsed.values.get("audit-log") or os.environ.get("SANDBOX_AUDIT_LOG")
@@ -245,14 +245,14 @@ def _switches(parsed: Parsed, file: Settings | None) -> tuple[str, ...]:
         raise UsageError(
             "--seatbelt-switch is about macOS; leave it out, or add --backend seatbelt and look at its profile"
         )
-    from netsandbox.seatbelt.switch_words import check_word
+    from netsandbox.backends.seatbelt.profile.switches import check_word
 
     return (*said, *(check_word(word, "--seatbelt-switch") for word in words))
 
 
 def withheld_names(settings: RunSettings) -> list[str]:
     """The variables that are here and that the command would not get."""
-    from netsandbox.audit.tame import safe
+    from netsandbox.escape import safe
 
     _, names = VariableRules(settings.variables).split(os.environb)
     return [safe(os.fsdecode(name)) for name in names]
@@ -261,7 +261,7 @@ def withheld_names(settings: RunSettings) -> list[str]:
 def _name(parsed: Parsed, file: Settings | None) -> str | None:
     name = parsed.values.get("name", file.name if file else None)
     if name is not None:
-        from netsandbox.session_name import check_name
+        from netsandbox.session.session_name import check_name
 
         check_name(name)
     return name
@@ -269,7 +269,7 @@ def _name(parsed: Parsed, file: Settings | None) -> str | None:
 
 def _server(text: str) -> tuple[str, int]:
     """ADDRESS or ADDRESS:PORT, IPv6 with a port in brackets."""
-    from netsandbox.configuration.readers import check_server
+    from netsandbox.config.readers import check_server
     from netsandbox.policy.patterns import parse_address
 
     rule = parse_address(check_server(text, "--upstream-dns"), "--upstream-dns")

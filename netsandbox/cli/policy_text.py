@@ -8,8 +8,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from netsandbox.configuration.settings import Settings
-    from netsandbox.file_rules import FileRules
+    from netsandbox.config.settings import Settings
+    from netsandbox.policy.file_rules import FileRules
     from netsandbox.policy.patterns import AddressRule, DomainRule
     from netsandbox.policy.policy import Policy
     from netsandbox.settings import RunSettings

@@ -7,14 +7,14 @@ import sys
 from typing import Any
 
 from netsandbox.cli.help import print_help
-from netsandbox.cli.live_table import PORTS_TITLES, PORTS_YIELDING, port_entries, port_rows
 from netsandbox.cli.options import FLAG, SESSIONS, Option, parse
 from netsandbox.cli.output import put, terminal_width
+from netsandbox.cli.session_table import PORTS_TITLES, PORTS_YIELDING, port_entries, port_rows
 from netsandbox.cli.watch import json_line, watch
-from netsandbox.columns import columns
 from netsandbox.errors import UsageError
-from netsandbox.live import find, live_sessions, nothing_runs
-from netsandbox.live_status import Status
+from netsandbox.runtime.columns import columns
+from netsandbox.session.session_status import Status
+from netsandbox.session.sessions_client import find, live_sessions, nothing_runs
 
 OPTIONS = (
     Option("json", FLAG, "", "", "for programs"),

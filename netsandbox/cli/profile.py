@@ -10,15 +10,15 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from netsandbox.backends.seatbelt.model.findings import Finding, error
+from netsandbox.backends.seatbelt.model.lint import lint
+from netsandbox.backends.seatbelt.model.profile import load
+from netsandbox.backends.seatbelt.model.reader import MAX_CHARACTERS, decode
+from netsandbox.backends.seatbelt.model.values import ProfileError, ProfileSyntaxError, printable
 from netsandbox.cli.help import print_help
 from netsandbox.cli.options import FILES, FLAG, LIST, PROFILES, Option, Parsed, parse
 from netsandbox.cli.output import put
 from netsandbox.errors import UsageError
-from netsandbox.seatbelt.findings import Finding, error
-from netsandbox.seatbelt.lint import lint
-from netsandbox.seatbelt.profile import load
-from netsandbox.seatbelt.reader import MAX_CHARACTERS, decode
-from netsandbox.seatbelt.values import ProfileError, ProfileSyntaxError, printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,16 +66,16 @@ def main(arguments: list[str]) -> int:
 
 def _is_named(word: str) -> bool:
     """Whether *word* is a profile of `run`, and no file."""
-    from netsandbox.configuration.places import is_profile_name
-    from netsandbox.profiles.shelf import find
+    from netsandbox.config.paths import is_profile_name
+    from netsandbox.config.profiles.profile_files import find
 
     return is_profile_name(word) and not os.path.lexists(word) and find(word) is not None
 
 
 def _lint_raw(name: str, parsed: Parsed) -> int:
     """The profile can be used, or this is an error; what is in its raw rules is said line by line."""
-    from netsandbox.profiles.stack import Wanted, stacked
-    from netsandbox.seatbelt.raw_rules import raw_findings
+    from netsandbox.backends.seatbelt.profile.raw_rules import raw_findings
+    from netsandbox.config.profiles.selection import Wanted, stacked
 
     stack = stacked([], Wanted((name,), detect=False, ask=False))
     layer = next(each.profile.layer for each in stack.used if each.profile.name == name)

@@ -5,30 +5,30 @@ from __future__ import annotations
 
 import json
 
-from netsandbox.audit.tame import one_line
 from netsandbox.cli.config import as_json, lines
 from netsandbox.cli.output import put
-from netsandbox.columns import columns
-from netsandbox.configuration.effective import effective_layers
-from netsandbox.configuration.merging import merge
-from netsandbox.configuration.places import is_profile_name, project_files, project_folders, user_files
+from netsandbox.config.effective import effective_layers
+from netsandbox.config.merging import merge
+from netsandbox.config.paths import is_profile_name, project_files, project_folders, user_files
+from netsandbox.config.profiles.detection import detected
+from netsandbox.config.profiles.library import Library
+from netsandbox.config.profiles.profile_files import PROJECTS, everything, find, own
+from netsandbox.config.profiles.selection import Wanted, detection_rules, stacked
+from netsandbox.config.profiles.unknown_name import unknown
 from netsandbox.errors import UsageError
-from netsandbox.profiles.detection import detected
-from netsandbox.profiles.library import Library
-from netsandbox.profiles.shelf import PROJECTS, everything, find, own
-from netsandbox.profiles.stack import Wanted, detection_rules, stacked
-from netsandbox.profiles.unknown import unknown
-from netsandbox.record import record
+from netsandbox.escape import one_line
+from netsandbox.frozen import frozen
+from netsandbox.runtime.columns import columns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from netsandbox.profiles.shelf import Shelved
-    from netsandbox.profiles.stack import Stack, Used
+    from netsandbox.config.profiles.profile_files import ProfileFile
+    from netsandbox.config.profiles.selection import Selection, Used
 
 
-@record
+@frozen
 class Row:
     """A profile in the list. `here`: the file of this project that calls for it; empty for none."""
 
@@ -69,7 +69,7 @@ def show_one(name: str, *, for_programs: bool) -> int:
     return 0
 
 
-def _text(used: Used, stack: Stack) -> list[str]:
+def _text(used: Used, stack: Selection) -> list[str]:
     profile, here = used.profile, _found_here().get(used.profile.name)
     shown = [f"# {profile.name}: {one_line(profile.about)}", f"# {used.owner}: {one_line(profile.path)}"]
     if profile.detect:
@@ -83,7 +83,7 @@ def _text(used: Used, stack: Stack) -> list[str]:
     )
 
 
-def _json(used: Used, stack: Stack) -> dict[str, object]:
+def _json(used: Used, stack: Selection) -> dict[str, object]:
     profile = used.profile
     return {
         **as_json(merge(stack.layers), stack.untrusted),
@@ -106,10 +106,10 @@ def _found_here() -> dict[str, str]:
     return detected(rules, project_folders())
 
 
-def _row(each: Shelved, here: dict[str, str], library: Library) -> Row:
+def _row(each: ProfileFile, here: dict[str, str], library: Library) -> Row:
     if each.owner == PROJECTS:
-        from netsandbox.configuration.document import parsed, read
-        from netsandbox.profiles.profile import profile_of
+        from netsandbox.config.document import parsed, read
+        from netsandbox.config.profiles.profile import profile_of
 
         try:
             tables = parsed(each.path, read(each.path, regular=True))

@@ -8,13 +8,13 @@ import time
 from typing import Any
 
 from netsandbox.cli.help import print_help
-from netsandbox.cli.live_table import PS_TITLES, PS_YIELDING, ps_rows
 from netsandbox.cli.options import FLAG, Option, parse
 from netsandbox.cli.output import put, terminal_width
+from netsandbox.cli.session_table import PS_TITLES, PS_YIELDING, ps_rows
 from netsandbox.cli.watch import json_line, watch
-from netsandbox.columns import columns
 from netsandbox.errors import UsageError
-from netsandbox.live import live_sessions, nothing_runs, survey
+from netsandbox.runtime.columns import columns
+from netsandbox.session.sessions_client import live_sessions, nothing_runs, survey
 
 OPTIONS = (
     Option("json", FLAG, "", "", "for programs"),

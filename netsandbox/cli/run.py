@@ -10,13 +10,13 @@ from netsandbox.cli.localhost_options import LOCALHOST_OPTIONS
 from netsandbox.cli.options import FLAG, PROFILES, VALUE, Option, parse
 from netsandbox.cli.policy_options import POLICY_OPTIONS, policy_of, read_config, settings_of, withheld_names
 from netsandbox.errors import UsageError
-from netsandbox.record import replaced
+from netsandbox.frozen import copy_with
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from netsandbox.api import Result
     from netsandbox.cli.options import Parsed
-    from netsandbox.configuration.settings import Settings
+    from netsandbox.config.settings import Settings
     from netsandbox.policy.policy import Policy
     from netsandbox.settings import RunSettings
 
@@ -122,7 +122,7 @@ def _shell(file: Settings | None, settings: RunSettings) -> tuple[list[str], Run
     from netsandbox.shells.interactive import interactive
 
     command, variables = interactive(shell, {**os.environ, **dict(settings.set_env)})
-    return command, replaced(settings, set_env=(*settings.set_env, *variables))
+    return command, copy_with(settings, set_env=(*settings.set_env, *variables))
 
 
 def take_profiles(parsed: Parsed) -> None:
@@ -134,12 +134,12 @@ def take_profiles(parsed: Parsed) -> None:
 
 def _check_words(words: list[str]) -> None:
     """Words are profiles; one that is none may be a command whose `--` was forgotten."""
-    from netsandbox.configuration.places import is_profile_name
-    from netsandbox.profiles.shelf import find
+    from netsandbox.config.paths import is_profile_name
+    from netsandbox.config.profiles.profile_files import find
 
     for at, word in enumerate(words):
         if not is_profile_name(word) or find(word) is None:
-            from netsandbox.profiles.unknown import unknown_word
+            from netsandbox.config.profiles.unknown_name import unknown_word
 
             raise unknown_word(words, at)
 
@@ -184,7 +184,7 @@ def _introduce(policy: Policy, settings: RunSettings) -> None:
 
 
 def _tell_unsigned() -> None:
-    from netsandbox.macos.signed import signed_parts
+    from netsandbox.backends.seatbelt.signing import signed_parts
 
     why = signed_parts().unsigned
     if why:
@@ -200,7 +200,7 @@ def _tell_found(file: Settings, *, verbose: bool) -> None:
         for note in file.notes:
             _say(note)
     if file.ignored:
-        from netsandbox.cli.ignored import ignored_lines
+        from netsandbox.cli.untrusted_notice import ignored_lines
 
         for line in ignored_lines(file.ignored):
             _say(line)
@@ -208,7 +208,7 @@ def _tell_found(file: Settings, *, verbose: bool) -> None:
 
 def _say(text: str) -> None:
     """One line, whatever folders' names are in it."""
-    from netsandbox.audit.tame import one_line
+    from netsandbox.escape import one_line
 
     print(f"netsandbox: {one_line(text)}", file=sys.stderr)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 
-from netsandbox.audit.tame import safe
 from netsandbox.cli.help import print_help
 from netsandbox.cli.options import FLAG, SESSIONS, VALUE, Option, parse
 from netsandbox.errors import UsageError
-from netsandbox.live import find, pid_of, stop_sessions, survey
-from netsandbox.live_status import Status
+from netsandbox.escape import safe
+from netsandbox.session.session_status import Status
+from netsandbox.session.sessions_client import find, pid_of, stop_sessions, survey
 
 TIMEOUT = 10.0
 LONGEST = 86400.0

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import sys
 
-from netsandbox.audit.places import short
-from netsandbox.audit.tame import one_line
+from netsandbox.cli.confirm import is_yes
 from netsandbox.cli.help import print_help
 from netsandbox.cli.options import FILES, FLAG, Option, parse
 from netsandbox.cli.output import put
-from netsandbox.cli.question import is_yes
-from netsandbox.configuration.document import layer_of, parsed, read
-from netsandbox.configuration.merging import merge
-from netsandbox.configuration.places import project_files
-from netsandbox.configuration.trust import distrust, is_trusted, trust, trusted_paths
+from netsandbox.config.document import layer_of, parsed, read
+from netsandbox.config.merging import merge
+from netsandbox.config.paths import project_files
+from netsandbox.config.profiles.profile import profile_of
+from netsandbox.config.profiles.project_choice import (
+    asked_by,
+    is_configuration,
+    is_of_profiles,
+    is_of_tools,
+    registries_of,
+)
+from netsandbox.config.trust import distrust, is_trusted, trust, trusted_paths
 from netsandbox.errors import UsageError
-from netsandbox.profiles.profile import profile_of
-from netsandbox.profiles.project_word import asked_by, is_configuration, is_of_profiles, is_of_tools, registries_of
-from netsandbox.stamp import stamp
+from netsandbox.escape import one_line
+from netsandbox.paths import short
+from netsandbox.runtime.fingerprint import stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ class HasDescriptor(Protocol):
     def fileno(self) -> int: ...
 
 
-class Attendant:
+class ProbeResponder:
     """Calls what was given for each readable socket, and every *moment* a hundred times a second."""
 
     def __init__(self) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from netsandbox.audit.places import state_home
 from netsandbox.errors import NetsandboxError
+from netsandbox.paths import state_home
 
 OK, MISSING, NOTE, UNTRIED = "ok", "MISSING", "note", "not tried"
 

@@ -7,10 +7,10 @@ import socket
 from typing import Any
 
 from netsandbox.audit.verify import verify
+from netsandbox.backends.namespaces.syscalls import abi_of
 from netsandbox.doctor import judgement
 from netsandbox.doctor.probe import SILENCE, UNCHANGED, Absent, Probe, refused
 from netsandbox.doctor.scene import MARK, Scene
-from netsandbox.linux.syscalls import abi_of
 
 NAMESPACES = ("user", "net", "mnt", "pid", "ipc")
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

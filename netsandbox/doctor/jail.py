@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from netsandbox_portmap.localhost_settings import LocalhostSettings
+
 from netsandbox.api import Sandbox
 from netsandbox.audit.reader import read_records
 from netsandbox.doctor.host_probes import host_probes
@@ -18,8 +20,7 @@ from netsandbox.doctor.network_probes import network_probes
 from netsandbox.doctor.probe import Absent, Evidence, Probe
 from netsandbox.doctor.scene import CONTROL_NAME, REBOUND_NAME, Scene
 from netsandbox.errors import HostError
-from netsandbox.file_rules import FileRules
-from netsandbox.localhost.settings import LocalhostSettings
+from netsandbox.policy.file_rules import FileRules
 from netsandbox.policy.policy import Policy
 from netsandbox.settings import RunSettings
 

@@ -7,9 +7,9 @@ import errno
 import os
 import socket
 
+from netsandbox.backends.namespaces import nft_bytes
 from netsandbox.doctor import trial
 from netsandbox.doctor.trial import LIBC, checked, enter_namespaces
-from netsandbox.linux import capture
 
 NETLINK_NETFILTER = 12
 NLMSG_ERROR = 2
@@ -81,8 +81,8 @@ def _install_rules() -> None:
     enter_namespaces(trial.NEW_USER | trial.NEW_NETWORK)
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_NETFILTER) as channel:
         channel.settimeout(SECONDS)
-        channel.send(capture.FILTER)
-        missing = capture.FILTER_ACKNOWLEDGEMENTS
+        channel.send(nft_bytes.FILTER)
+        missing = nft_bytes.FILTER_ACKNOWLEDGEMENTS
         while missing > 0:
             for number in error_numbers(channel.recv(65536)):
                 if number:

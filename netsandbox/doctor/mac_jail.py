@@ -6,13 +6,13 @@ import contextlib
 import os
 from typing import TYPE_CHECKING
 
+from netsandbox_portmap.localhost_settings import LocalhostSettings
 from netsandbox_portmap.strategies import FAIL
 
+from netsandbox.backends.seatbelt.sandbox_exec import interpreter, interpreter_places
 from netsandbox.doctor.jail import Finding, Probes, prove, run_settings, run_with
 from netsandbox.doctor.mac_probes import mac_probes
-from netsandbox.file_rules import FileRules, PathRule
-from netsandbox.localhost.settings import LocalhostSettings
-from netsandbox.macos.sandbox_exec import interpreter, interpreter_places
+from netsandbox.policy.file_rules import FileRules, PathRule
 
 if TYPE_CHECKING:
     from collections.abc import Callable

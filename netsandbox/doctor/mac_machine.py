@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 from netsandbox_portmap.ranges import RangeLock
 
-from netsandbox.audit.places import new_session_id
-from netsandbox.control_socket import MAX_ADDRESS
+from netsandbox.backends.seatbelt.launch import helper_trouble
+from netsandbox.backends.seatbelt.loopback_alias import alias_command
+from netsandbox.backends.seatbelt.macos_release import macos_version
 from netsandbox.doctor.check import MISSING, NOTE, OK, UNTRIED, Check, state_directory
 from netsandbox.doctor.mac_facts import loopback_aliases, name_servers, product_version, protection
-from netsandbox.macos.alias import alias_command
-from netsandbox.macos.launching import helper_trouble
-from netsandbox.macos.release import macos_version
+from netsandbox.paths import new_session_id
+from netsandbox.runtime.control_socket import MAX_ADDRESS
 
 if TYPE_CHECKING:
-    from netsandbox.macos.system import System
+    from netsandbox.backends.seatbelt.mac_system import System
 
 LEAST = 11
 MACHINES = ("arm64", "x86_64")
@@ -26,7 +26,7 @@ SECONDS = 10.0
 REINSTALL = "reinstall netsandbox"
 SW_VERS, CSRUTIL, CODESIGN, IFCONFIG = "/usr/bin/sw_vers", "/usr/bin/csrutil", "/usr/bin/codesign", "/sbin/ifconfig"
 RESOLV_CONF = "/etc/resolv.conf"
-LONGEST_STATE = MAX_ADDRESS - len(f"/sessions/{new_session_id()}/control")  # in bytes, for a socket in it
+MAX_STATE = MAX_ADDRESS - len(f"/sessions/{new_session_id()}/control")  # in bytes, for a socket in it
 
 
 def checks(system: System) -> list[Check]:
@@ -124,9 +124,9 @@ def control_socket(state: Check) -> Check:
     name = "control socket"
     if state.status != OK:
         return Check(name, UNTRIED, "needs a state directory")
-    if len(os.fsencode(state.found)) <= LONGEST_STATE:
+    if len(os.fsencode(state.found)) <= MAX_STATE:
         return Check(name, OK, "its path is short enough")
-    found = f"the state directory's path is longer than {LONGEST_STATE} bytes, so `ps` and `stop` see no session"
+    found = f"the state directory's path is longer than {MAX_STATE} bytes, so `ps` and `stop` see no session"
     return Check(name, NOTE, found, "set XDG_STATE_HOME to a shorter path")
 
 

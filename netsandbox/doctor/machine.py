@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 
+from netsandbox.backends.namespaces.diagnosis import explain_failure
+from netsandbox.backends.namespaces.launch import HELPER
+from netsandbox.backends.namespaces.syscalls import abi_of
 from netsandbox.doctor import kernel
 from netsandbox.doctor.check import MISSING, NOTE, OK, UNTRIED, Check, state_directory
 from netsandbox.errors import NetsandboxError
-from netsandbox.linux.diagnosis import explain_failure
-from netsandbox.linux.launch import HELPER
-from netsandbox.linux.syscalls import abi_of
 
 SIGNAL_SCOPE_ABI = 6
 LEAST_KERNEL = (5, 12)  # mount_setattr(2); everything else is older

@@ -10,11 +10,11 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
+from netsandbox.backends.namespaces import door_ports
 from netsandbox.doctor import judgement
 from netsandbox.doctor.judgement import Judgement
 from netsandbox.doctor.probe import REACHED, SILENCE, Absent, Evidence, Probe, heard, logged
 from netsandbox.doctor.scene import CONTROL_NAME, REBOUND_NAME, Scene, has_loopback6
-from netsandbox.linux import ports
 
 DENIED_NAME = "denied.doctor.test"
 TXT = 16
@@ -31,7 +31,7 @@ def network_probes(scene: Scene) -> list[Probe | Absent]:
         logged("tcp-metadata", METADATA, 80),
         *ipv6(scene),
         logged("tcp6-global", GLOBAL6, 443),
-        *doors(scene, ports.MIXED),
+        *doors(scene, door_ports.MIXED),
         *other_servers(scene),
         *_resolver(scene),
         _abstract(scene),
@@ -53,7 +53,7 @@ def _controls(scene: Scene) -> list[Probe | Absent]:
             "control-door",
             REACHED,
             "connect-door",
-            {"door": ports.MIXED, "host": "127.0.0.1", "port": door.port},
+            {"door": door_ports.MIXED, "host": "127.0.0.1", "port": door.port},
             lambda seen: judgement.arrival(seen.answer, door.visits),
         ),
     ]
@@ -110,8 +110,8 @@ def other_servers(scene: Scene) -> list[Probe | Absent]:
     return [
         _ask("dns-server-udp", other.address, other.port, f"a.{DENIED_NAME}", direct("a")),
         _ask("dns-server-tcp", other.address, other.port, f"b.{DENIED_NAME}", direct("b"), tcp=True),
-        _ask("dns-elsewhere-udp", ELSEWHERE, ports.DNS, f"c.{DENIED_NAME}", unheard(scene, "c")),
-        _ask("dns-elsewhere-tcp", ELSEWHERE, ports.DNS, f"d.{DENIED_NAME}", unheard(scene, "d"), tcp=True),
+        _ask("dns-elsewhere-udp", ELSEWHERE, door_ports.DNS, f"c.{DENIED_NAME}", unheard(scene, "c")),
+        _ask("dns-elsewhere-tcp", ELSEWHERE, door_ports.DNS, f"d.{DENIED_NAME}", unheard(scene, "d"), tcp=True),
     ]
 
 
@@ -120,9 +120,9 @@ def _resolver(scene: Scene) -> list[Probe | Absent]:
         return judgement.silence(seen.answer, scene.upstream.asked[CONTROL_NAME, TXT])
 
     return [
-        _ask("dns-denied-udp", "127.0.0.1", ports.DNS, f"e.{DENIED_NAME}", unheard(scene, "e")),
-        _ask("dns-denied-tcp", "127.0.0.1", ports.DNS, f"f.{DENIED_NAME}", unheard(scene, "f"), tcp=True),
-        _ask("dns-txt", "127.0.0.1", ports.DNS, CONTROL_NAME, text, kind=TXT),
+        _ask("dns-denied-udp", "127.0.0.1", door_ports.DNS, f"e.{DENIED_NAME}", unheard(scene, "e")),
+        _ask("dns-denied-tcp", "127.0.0.1", door_ports.DNS, f"f.{DENIED_NAME}", unheard(scene, "f"), tcp=True),
+        _ask("dns-txt", "127.0.0.1", door_ports.DNS, CONTROL_NAME, text, kind=TXT),
     ]
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from netsandbox.audit.tame import safe
 from netsandbox.doctor import judgement
 from netsandbox.doctor.check import MISSING, OK, Check
 from netsandbox.doctor.jail import Finding
+from netsandbox.escape import safe
 
 HEADINGS = ("probe", "expected", "what happened", "")
 

@@ -13,12 +13,12 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
 
-from netsandbox.doctor.attendant import Attendant
+from netsandbox.backends.namespaces.own_addresses import OwnAddresses
+from netsandbox.backends.seatbelt.own_addresses import InterfaceAddresses
+from netsandbox.doctor.attendant import ProbeResponder
 from netsandbox.doctor.canary import Canary
 from netsandbox.doctor.control import Control
 from netsandbox.doctor.name_server import NameServer
-from netsandbox.macos.own_addresses import InterfaceAddresses
-from netsandbox.own_addresses import OwnAddresses
 
 CONTROL_NAME = "control.doctor.test"
 REBOUND_NAME = "rebound.doctor.test"
@@ -48,7 +48,7 @@ class Scene:
         self.upstream = self._name_server("127.0.0.1")
         self.other_server = self._name_server(self.host4 or "127.0.0.1")
         self._late: Canary | None = None
-        self._attendant = Attendant()
+        self._attendant = ProbeResponder()
         self._attend()
         self._descriptor = os.open(self.directory, os.O_RDONLY)
         os.set_inheritable(self._descriptor, True)  # noqa: FBT003 (the library's signature)

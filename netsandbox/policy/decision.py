@@ -12,7 +12,7 @@ the tables of a hundred thousand rules take longer than a launch may. Rules kept
 
 from __future__ import annotations
 
-from netsandbox.policy import doh, guard, reasons
+from netsandbox.policy import address_guard, doh, reasons
 from netsandbox.policy.ip import Address, unmapped
 from netsandbox.policy.names import Host, printable
 from netsandbox.policy.policy import LOCALHOST, OFFLINE, ONLINE, Policy
@@ -129,7 +129,7 @@ class Decision:
                 rule = self._addresses.match(address, port)
                 if rule is not None:
                     return verdict(reasons.RULE, name, port, allowed=True, rule=rule.text, origin=rule.origin)
-        return verdict(reasons.ADDRESS_GUARD, name, port, address=_LOOPBACK[0].text, guard=guard.LOOPBACK)
+        return verdict(reasons.ADDRESS_GUARD, name, port, address=_LOOPBACK[0].text, guard=address_guard.LOOPBACK)
 
     def _reach_address(self, name: str, address: Address, port: int) -> Verdict:
         if self._closed:
@@ -147,8 +147,8 @@ class Decision:
     ) -> Verdict:
         """By address rule, else by guard, else *otherwise*: the reason that lets it through, None for none."""
         text = address.text
-        where = guard.guarded(address, own)
-        rule = self._addresses.match(address, port, exact=where == guard.METADATA)
+        where = address_guard.guarded(address, own)
+        rule = self._addresses.match(address, port, exact=where == address_guard.METADATA)
         if rule is not None:
             return verdict(
                 reasons.RULE, name, port, allowed=True, rule=rule.text, origin=rule.origin, address=text, guard=where

@@ -6,11 +6,11 @@ named for.
 
 from __future__ import annotations
 
+from netsandbox.frozen import frozen
 from netsandbox.policy import doh, reasons
 from netsandbox.policy.ip import parse
 from netsandbox.policy.policy import DEFAULT_PORTS, LOCALHOST, OFFLINE
 from netsandbox.policy.reason_texts import TEXTS
-from netsandbox.record import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ _BECAUSE = {
 }
 
 
-@record
+@frozen
 class Explanation:
     """A verdict in words. *change* is the smallest change that would turn it, None where there is none."""
 

@@ -9,14 +9,14 @@ Rules kept:
 
 from __future__ import annotations
 
-from netsandbox.record import record
+from netsandbox.frozen import frozen
 
 BITS = {4: 32, 6: 128}
 _MAPPED_PREFIX = 0xFFFF  # ::ffff:0:0/96
 _HEX = "0123456789abcdefABCDEF"
 
 
-@record
+@frozen
 class Address:
     """One IPv4 or IPv6 address."""
 

@@ -13,8 +13,8 @@ and logged. Rules kept:
 
 from __future__ import annotations
 
+from netsandbox.frozen import frozen
 from netsandbox.policy.ip import Address, parse4, parse6, unmapped
-from netsandbox.record import record
 
 NAME_LIMIT = 253
 LABEL_LIMIT = 63
@@ -27,7 +27,7 @@ class BadName(ValueError):
     """Not a host. The message is one printable line."""
 
 
-@record
+@frozen
 class Host:
     """A canonical host: a name in ASCII lower case without trailing dot, or an address in its canonical spelling."""
 

@@ -69,7 +69,7 @@ def query_types(given: Iterable[str] | None, origin: str = "allow_query_types") 
     """Record types that the resolver may forward besides addresses, each by its one name."""
     types = []
     for item in _items(given, origin):
-        from netsandbox.record_types import canonical_type  # a list that most command lines never need
+        from netsandbox.policy.query_types import canonical_type  # a list that most command lines never need
 
         name = canonical_type(item) if isinstance(item, str) else None
         if name is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netsandbox.record import record
+from netsandbox.frozen import frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ UDP = "udp"
 DNS = "dns"
 
 
-@record
+@frozen
 class Request:
     """One wish to reach or to resolve a host. For "dns" the port is ignored."""
 
@@ -22,7 +22,7 @@ class Request:
     kind: str  # "tcp" | "udp" | "dns"
 
 
-@record
+@frozen
 class Verdict:
     """The answer: yes or no, one reason of the closed list (INV-11), and the rule that decided, where one did."""
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import time
 
-from netsandbox.audit.places import LOG_NAME, list_sessions, session_dir
 from netsandbox.cli.options import DOMAINS, LOGS, PENDING, PROFILES, SESSIONS
 from netsandbox.errors import NetsandboxError, UsageError
+from netsandbox.paths import LOG_NAME, list_sessions, session_dir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,19 +47,19 @@ def plain(found: Iterable[str]) -> list[str]:
 
 
 def _profiles() -> Iterable[str]:
-    from netsandbox.profiles.shelf import everything
+    from netsandbox.config.profiles.profile_files import everything
 
     return everything()
 
 
 def _sessions() -> Iterable[str]:
-    from netsandbox.live import survey
+    from netsandbox.session.sessions_client import survey
 
     return [str(status["name"]) for status in survey(PATIENCE).sessions]
 
 
 def _pending() -> Iterable[str]:
-    from netsandbox.live import survey
+    from netsandbox.session.sessions_client import survey
 
     return [str(question["id"]) for status in survey(PATIENCE).sessions for question in status["pending"]]
 

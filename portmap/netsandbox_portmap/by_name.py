@@ -13,9 +13,9 @@ from __future__ import annotations
 import _socket
 
 from netsandbox_portmap.acceptor import IN, bind_all, listen_all
-from netsandbox_portmap.faces import LOCALHOST
 from netsandbox_portmap.forward import CONNECTIONS, hang_up
-from netsandbox_portmap.reach import REFUSED, Reach
+from netsandbox_portmap.inside_dial import REFUSED, InsideDial
+from netsandbox_portmap.publish_addresses import LOCALHOST
 from netsandbox_portmap.request_host import HeadError, RequestHost, route
 
 TYPE_CHECKING = False
@@ -133,7 +133,7 @@ class Visit:
         self._house = house
         self._client: _socket.socket | None = client
         self._head = RequestHost()
-        self._reach: Reach | None = None
+        self._reach: InsideDial | None = None
         self._relay: Closeable | None = None
         self._timer: Timer | None = None
         self._watched = False
@@ -198,7 +198,9 @@ class Visit:
         targets = house.directory.targets(where[1])
         if not targets:
             return self._nothing_there(where[1])
-        self._reach = Reach(house.loop, house.inside, targets, lambda sock, why: self._reached(sock, why, targets[0]))
+        self._reach = InsideDial(
+            house.loop, house.inside, targets, lambda sock, why: self._reached(sock, why, targets[0])
+        )
         return self._reach.start()
 
     def _reached(self, server: _socket.socket | None, reason: str, target: tuple[str, int]) -> None:

@@ -7,7 +7,7 @@ now and not a surprise when the server starts.
 from __future__ import annotations
 
 from netsandbox_portmap.acceptor import bind_all
-from netsandbox_portmap.faces import LOCALHOST, faces
+from netsandbox_portmap.publish_addresses import LOCALHOST, faces
 from netsandbox_portmap.published import PublishError
 
 TYPE_CHECKING = False
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import _socket
     from collections.abc import Mapping
 
-    from netsandbox_portmap.faces import Face, Place
+    from netsandbox_portmap.publish_addresses import Face, Place
 
 
 def reserve(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import _socket
 import sys
 
-from netsandbox_portmap.reach import REFUSED, Reach
+from netsandbox_portmap.inside_dial import REFUSED, InsideDial
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,11 +40,11 @@ class Forward:
         self._splice = splice
         self._done: Callable[[Forward, Moved | None], None] | None = done
         self._refused = refused
-        self._reach: Reach | None = None
+        self._reach: InsideDial | None = None
         self._relay: Closeable | None = None
 
     def start(self, loop: Loop, inside: Inside, addresses: Sequence[tuple[str, int]]) -> None:
-        self._reach = Reach(loop, inside, addresses, self._reached)
+        self._reach = InsideDial(loop, inside, addresses, self._reached)
         self._reach.start()
 
     def close(self) -> None:

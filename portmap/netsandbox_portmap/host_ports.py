@@ -9,7 +9,7 @@ from __future__ import annotations
 import _socket
 from errno import EACCES, EADDRINUSE, EADDRNOTAVAIL, EAFNOSUPPORT
 
-from netsandbox_portmap.faces import LOCALHOST
+from netsandbox_portmap.publish_addresses import LOCALHOST
 
 TAKEN = (EADDRINUSE, EACCES)
 NO_SUCH_ADDRESS = (EADDRNOTAVAIL, EAFNOSUPPORT)  # a host without IPv6: nobody can hold a port there

@@ -14,9 +14,9 @@ from errno import EACCES, EADDRINUSE, EADDRNOTAVAIL
 
 from netsandbox_portmap.acceptor import bind_all, listen_all
 from netsandbox_portmap.contract import LOOPBACK, PORT_TAKEN, WINDOW_FULL
-from netsandbox_portmap.faces import dial_address
 from netsandbox_portmap.fixed_ports import reserve, split_faces
 from netsandbox_portmap.forward import CONNECTIONS, Forward, hang_up
+from netsandbox_portmap.publish_addresses import dial_address
 from netsandbox_portmap.published import Published, PublishError
 
 TYPE_CHECKING = False
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from netsandbox_portmap.acceptor import Acceptor
     from netsandbox_portmap.assignment import Assignment
     from netsandbox_portmap.contract import Inside, Loop, Splice
-    from netsandbox_portmap.faces import Face, Place
+    from netsandbox_portmap.publish_addresses import Face, Place
     from netsandbox_portmap.published import Wanted
 
 PORTS = 1024  # published at once

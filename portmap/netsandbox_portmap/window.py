@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 POOL = (20000, 29999)
 SIZES = (100, 10, 1)  # what a session gets that asked for no size: the first of which there is one
-MOST_PORTS = 4096  # the slots of a port map
+MAX_PORTS = 4096  # the slots of a port map
 FIRST_PORT, LAST_PORT = 1024, 65535
 LOCALHOST_IPV4 = "127.0.0.1"
 _DEVICES = 65536  # where in the lock file the devices begin
@@ -87,8 +87,8 @@ def device_of(base: int) -> str:
 
 
 def check_count(count: int) -> None:
-    if not 1 <= count <= MOST_PORTS:
-        raise WindowError(f"a window has 1 to {MOST_PORTS} ports, not {count}; correct --listening-port-count")
+    if not 1 <= count <= MAX_PORTS:
+        raise WindowError(f"a window has 1 to {MAX_PORTS} ports, not {count}; correct --listening-port-count")
 
 
 def check_window(base: int, count: int) -> None:

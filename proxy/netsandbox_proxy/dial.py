@@ -10,7 +10,7 @@ from __future__ import annotations
 import _socket
 import errno
 
-from netsandbox_proxy.end import IN, OUT, End
+from netsandbox.runtime.stream import IN, OUT, Stream
 from netsandbox_proxy.limits import PARENT_HEAD
 
 TYPE_CHECKING = False
@@ -39,7 +39,7 @@ class Dial:
         loop: Loop,
         gate: Gate,
         grant: Grant,
-        done: Callable[[End, str, bytes], None],
+        done: Callable[[Stream, str, bytes], None],
         failed: Callable[[str], None],
     ) -> None:
         self._loop = loop
@@ -51,7 +51,7 @@ class Dial:
         self._addresses = grant.addresses if parent is None else parent.addresses
         self._port = grant.port if parent is None else parent.port
         self._index = 0
-        self._end: End | None = None
+        self._end: Stream | None = None
         self._answer = b""
 
     def start(self) -> None:
@@ -91,7 +91,7 @@ class Dial:
             if code not in _UNDERWAY and code not in _CONNECTED:
                 sock.close()
                 return False
-            end = End(self._loop, sock, self._on_connect)
+            end = Stream(self._loop, sock, self._on_connect)
             end.on_failure = self.expired
             end.want(OUT)
         except (OSError, OverflowError):
@@ -116,7 +116,7 @@ class Dial:
             self._end = None
             self._done(end, literal, b"")
 
-    def _ask_parent(self, end: End) -> None:
+    def _ask_parent(self, end: Stream) -> None:
         request = parent_request(self._grant)
         if end.send(request) != len(request):  # a fresh socket takes 64 KiB: this one is broken
             return self.expired()

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import _socket
 
-from netsandbox_proxy.end import IN, End
+from netsandbox.runtime.pipes import PipePool
+from netsandbox.runtime.stream import IN, Stream
+from netsandbox_proxy.connect_head_cache import ConnectHeadCache
 from netsandbox_proxy.flow import Flow
-from netsandbox_proxy.known import KnownHeads
 from netsandbox_proxy.limits import BUFFER
-from netsandbox_proxy.manner import CONNECT, TRANSPARENT
-from netsandbox_proxy.pipes import PipePool
 from netsandbox_proxy.replies import refusal_response
+from netsandbox_proxy.reply_style import CONNECT, TRANSPARENT
 from netsandbox_proxy.tunnel import Tunnel
 
 TYPE_CHECKING = False
@@ -43,7 +43,7 @@ class Door:
         self.limits = limits
         self.token: bytes | None = None
         self.pipes = PipePool()
-        self.known = KnownHeads()
+        self.known = ConnectHeadCache()
         self._listener = listener
         self._fd = listener.fileno()
         self._flows: set[Flow] = set()
@@ -107,7 +107,7 @@ class Door:
         return None
 
     def _admit(self, sock: _socket.socket, source: tuple[str, int], deadline: float) -> None:
-        client = End(self.loop, sock, _unready)
+        client = Stream(self.loop, sock, _unready)
         flow = Flow(self, client, source[:2], deadline)
         self._flows.add(flow)
         if self._sweeper is None:
@@ -169,7 +169,7 @@ class MixedDoor(Door):
         self.token = token
 
     def welcome(self, flow: Flow) -> None:
-        greeting = Greeting(flow)
+        greeting = DetectProtocol(flow)
         flow.stage = greeting
         flow.client.on_ready = greeting.on_client
         flow.client.want(IN)
@@ -178,7 +178,7 @@ class MixedDoor(Door):
         return refusal_response(503, "limit", "", 0, "too many connections at once; close some and try again")
 
 
-class Greeting:
+class DetectProtocol:
     """A stage that waits for the first byte."""
 
     __slots__ = ("_flow",)
@@ -198,9 +198,9 @@ class Greeting:
             return Tunnel(flow, CONNECT).begin(*known)
         first = data[0]
         if 65 <= first <= 90 or 97 <= first <= 122:
-            from netsandbox_proxy.forward_http import ForwardHttp
+            from netsandbox_proxy.forward_proxy import ForwardProxy
 
-            return ForwardHttp(flow).begin(data)
+            return ForwardProxy(flow).begin(data)
         if first == SOCKS_VERSION:
             from netsandbox_proxy.socks_flow import SocksFlow
 

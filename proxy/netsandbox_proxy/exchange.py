@@ -7,18 +7,18 @@ answer before the body is through; then the rest of the body is read and dropped
 
 from __future__ import annotations
 
+from netsandbox.runtime.pump import Pump
+from netsandbox.runtime.stream import IN, OUT
 from netsandbox_proxy.body import BodyReader
-from netsandbox_proxy.end import IN, OUT
 from netsandbox_proxy.errors import ProtocolError
-from netsandbox_proxy.lane import Lane
 from netsandbox_proxy.limits import BUFFER
 from netsandbox_proxy.response import ResponseReader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from netsandbox_proxy.end import End
-    from netsandbox_proxy.forward import ForwardRequest
-    from netsandbox_proxy.pipes import PipePool
+    from netsandbox.runtime.pipes import PipePool
+    from netsandbox.runtime.stream import Stream
+    from netsandbox_proxy.request_rewrite import ForwardRequest
 
 BULK = 4 * BUFFER  # so much of an answer still to come is worth a pipe
 
@@ -41,13 +41,13 @@ class Exchange:
         "up",
     )
 
-    def __init__(self, client: End, server: End, request: ForwardRequest, pipes: PipePool) -> None:
+    def __init__(self, client: Stream, server: Stream, request: ForwardRequest, pipes: PipePool) -> None:
         self.client = client
         self.server = server
         self.request = request
         self.body = BodyReader(request.framing)
         self.response = ResponseReader(request.method, upgrade=request.upgrade)
-        self.lane = Lane(server, client, pipes)
+        self.lane = Pump(server, client, pipes)
         self.to_server = b""
         self.to_client = b""
         self.up = 0

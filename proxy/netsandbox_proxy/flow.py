@@ -7,18 +7,18 @@ flow fails closed (INV-1); a stage that is closed ends its own grant; a grant th
 
 from __future__ import annotations
 
+from netsandbox_proxy.active_grant import ABANDONED, RESET, ActiveGrant
 from netsandbox_proxy.contract import Attempt, Refusal
-from netsandbox_proxy.passage import ABANDONED, RESET, Passage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
 
+    from netsandbox.runtime.pipes import PipePool
+    from netsandbox.runtime.stream import Stream
+    from netsandbox_proxy.connect_head_cache import ConnectHeadCache
     from netsandbox_proxy.contract import Gate, Grant, Loop
-    from netsandbox_proxy.end import End
-    from netsandbox_proxy.known import KnownHeads
     from netsandbox_proxy.limits import Limits
-    from netsandbox_proxy.pipes import PipePool
 else:
     Protocol = object
 
@@ -38,19 +38,19 @@ class Stage(Protocol):
 class Asker(Stage, Protocol):
     """A stage that puts an attempt to the gate."""
 
-    def granted(self, passage: Passage) -> None: ...
+    def granted(self, passage: ActiveGrant) -> None: ...
 
     def refused(self, refusal: Refusal) -> None: ...
 
 
-class House(Protocol):
+class DoorContext(Protocol):
     """What a flow sees of the door that accepted it."""
 
     loop: Loop
     gate: Gate
     limits: Limits
     pipes: PipePool
-    known: KnownHeads
+    known: ConnectHeadCache
     token: bytes | None  # what a client must show, where others could reach the door
 
     def forget(self, flow: Flow) -> None: ...
@@ -61,7 +61,7 @@ class Flow:
 
     __slots__ = ("_asker", "_attempt", "client", "closed", "deadline", "door", "source", "stage")
 
-    def __init__(self, door: House, client: End, source: tuple[str, int], deadline: float) -> None:
+    def __init__(self, door: DoorContext, client: Stream, source: tuple[str, int], deadline: float) -> None:
         self.door = door
         self.client = client
         self.source = source
@@ -86,7 +86,7 @@ class Flow:
         try:
             if isinstance(answer, Refusal):
                 return asker.refused(answer)
-            return asker.granted(Passage(self.door.loop, self.door.gate, answer))
+            return asker.granted(ActiveGrant(self.door.loop, self.door.gate, answer))
         except OSError:
             return self.fail()
         except Exception:
@@ -95,7 +95,7 @@ class Flow:
 
     def _too_late(self, answer: Grant | Refusal) -> None:
         if not isinstance(answer, Refusal):
-            Passage(self.door.loop, self.door.gate, answer).end(0, 0, ABANDONED)
+            ActiveGrant(self.door.loop, self.door.gate, answer).end(0, 0, ABANDONED)
 
     def expire(self, now: float) -> None:
         """Called by the sweep; a stage without an opinion is a flow without a future."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netsandbox_proxy.end import IN
+from netsandbox.runtime.stream import IN
 from netsandbox_proxy.limits import BUFFER
 
 TYPE_CHECKING = False

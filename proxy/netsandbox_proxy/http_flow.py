@@ -7,25 +7,25 @@ bounds; after a refusal the connection ends, so nothing unread can be taken for 
 
 from __future__ import annotations
 
-from netsandbox_proxy import passage as outcomes
-from netsandbox_proxy.end import IN, OUT
+from netsandbox.runtime.relay import Relay
+from netsandbox.runtime.stream import IN, OUT
+from netsandbox_proxy import active_grant as outcomes
 from netsandbox_proxy.errors import ProtocolError
 from netsandbox_proxy.exchange import Exchange
-from netsandbox_proxy.farewell import Farewell
+from netsandbox_proxy.final_reply import FinalReply
 from netsandbox_proxy.flow import NEVER
 from netsandbox_proxy.head import HeadReader
 from netsandbox_proxy.limits import BUFFER
-from netsandbox_proxy.relay import Relay
+from netsandbox_proxy.relay_stage import CHECKS, Idle, RelayStage
 from netsandbox_proxy.replies import refusal_response
-from netsandbox_proxy.through import CHECKS, Idle, Through
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from netsandbox_proxy.end import End
+    from netsandbox.runtime.stream import Stream
+    from netsandbox_proxy.active_grant import ActiveGrant
     from netsandbox_proxy.flow import Flow
-    from netsandbox_proxy.forward import ForwardRequest
     from netsandbox_proxy.head import RequestHead
-    from netsandbox_proxy.passage import Passage
+    from netsandbox_proxy.request_rewrite import ForwardRequest
 
 
 class HttpFlow:
@@ -44,7 +44,7 @@ class HttpFlow:
         "_server",
     )
 
-    def __init__(self, flow: Flow, passage: Passage | None, server: End | None) -> None:
+    def __init__(self, flow: Flow, passage: ActiveGrant | None, server: Stream | None) -> None:
         self._flow = flow
         self._passage = passage
         self._server = server
@@ -169,7 +169,7 @@ class HttpFlow:
 
     # The exchange
 
-    def _start(self, request: ForwardRequest, server: End) -> None:
+    def _start(self, request: ForwardRequest, server: Stream) -> None:
         flow = self._flow
         server.on_ready = self._on_server
         exchange = self._exchange = Exchange(flow.client, server, request, flow.door.pipes)
@@ -211,7 +211,7 @@ class HttpFlow:
         if exchange.reusable:
             return self._next(exchange)
         self.close(outcomes.HTTP)
-        return Farewell(self._flow, b"").start()
+        return FinalReply(self._flow, b"").start()
 
     def _await_request(self) -> None:
         flow = self._flow
@@ -233,7 +233,7 @@ class HttpFlow:
         assert server is not None
         relay = Relay(flow.client, server, flow.door.pipes)
         relay.up.moved, relay.down.moved = self._totals()
-        Through(flow, passage, server, relay, outcomes.HTTP)
+        RelayStage(flow, passage, server, relay, outcomes.HTTP)
         relay.start(exchange.to_server + self._buffer, exchange.to_client, client_ended=self._ended)
 
     def _totals(self) -> tuple[int, int]:
@@ -267,12 +267,12 @@ class HttpFlow:
             return self._flow.close(outcomes.RESET)
         return self._say(passage, fault, outcomes.UNREACHABLE)
 
-    def _say(self, passage: Passage, error: ProtocolError, outcome: str) -> None:
+    def _say(self, passage: ActiveGrant, error: ProtocolError, outcome: str) -> None:
         """Our answer in place of the origin's, and the end."""
         grant = passage.grant
         words = refusal_response(error.status, error.reason, grant.host, grant.port, error.detail)
         self.close(outcome)
-        Farewell(self._flow, words).start()
+        FinalReply(self._flow, words).start()
 
     def _late_head(self) -> None:
         if self._reader is None:

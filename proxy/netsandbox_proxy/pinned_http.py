@@ -6,18 +6,18 @@ another one gets 421 and is recorded as a denial. The grant lasts as long as the
 
 from __future__ import annotations
 
-from netsandbox_proxy import passage as outcomes
-from netsandbox_proxy.forward import pinned_request
+from netsandbox_proxy import active_grant as outcomes
 from netsandbox_proxy.http_flow import HttpFlow
+from netsandbox_proxy.request_rewrite import pinned_request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from netsandbox_proxy.end import End
+    from netsandbox.runtime.stream import Stream
+    from netsandbox_proxy.active_grant import ActiveGrant
     from netsandbox_proxy.errors import ProtocolError
     from netsandbox_proxy.exchange import Exchange
     from netsandbox_proxy.flow import Flow
     from netsandbox_proxy.head import RequestHead
-    from netsandbox_proxy.passage import Passage
 
 
 class PinnedHttp(HttpFlow):
@@ -25,7 +25,7 @@ class PinnedHttp(HttpFlow):
 
     __slots__ = ("_down", "_host", "_up")
 
-    def __init__(self, flow: Flow, passage: Passage, server: End) -> None:
+    def __init__(self, flow: Flow, passage: ActiveGrant, server: Stream) -> None:
         super().__init__(flow, passage, server)
         self._host = passage.grant.host.encode("ascii")
         self._up = 0

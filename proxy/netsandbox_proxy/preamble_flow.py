@@ -6,8 +6,8 @@ From then on it is a transparent connection like any other: the same gate, the s
 from __future__ import annotations
 
 from netsandbox_proxy.handshake import Handshake
-from netsandbox_proxy.manner import TRANSPARENT
 from netsandbox_proxy.preamble import PreambleReader
+from netsandbox_proxy.reply_style import TRANSPARENT
 from netsandbox_proxy.tunnel import Tunnel
 
 TYPE_CHECKING = False

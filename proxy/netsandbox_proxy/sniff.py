@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from netsandbox_proxy.clienthello import ClientHelloReader
 from netsandbox_proxy.errors import ProtocolError
-from netsandbox_proxy.opening import looks_like_http, looks_like_tls
+from netsandbox_proxy.protocol_guess import looks_like_http, looks_like_tls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

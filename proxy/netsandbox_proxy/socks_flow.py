@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from netsandbox_proxy.farewell import Farewell
+from netsandbox_proxy.final_reply import FinalReply
 from netsandbox_proxy.handshake import Handshake
-from netsandbox_proxy.manner import SOCKS5
+from netsandbox_proxy.reply_style import SOCKS5
 from netsandbox_proxy.socks5 import Socks5Reader
 from netsandbox_proxy.tunnel import Tunnel
 
@@ -31,7 +31,7 @@ class SocksFlow(Handshake):
         answer = b"".join(reader.feed(data))
         if reader.failed:
             flow.door.gate.reject("socks5", reader.reason, "handshake refused", flow.source)
-            return Farewell(flow, answer).start()
+            return FinalReply(flow, answer).start()
         if answer and flow.client.send(answer) != len(answer):
             return flow.fail()
         if reader.request is not None:

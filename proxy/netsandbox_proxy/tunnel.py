@@ -1,28 +1,28 @@
 """A stage that asks the gate, dials, answers the client and has its first flight judged.
 
-CONNECT, SOCKS5 and transparent connections all come here and differ only in their `Manner`. What the client sends
+CONNECT, SOCKS5 and transparent connections all come here and differ only in their `ReplyStyle`. What the client sends
 early is held, in bounds, and goes nowhere before the grant, the connection and the judgement of the first flight
 (INV-5).
 """
 
 from __future__ import annotations
 
-from netsandbox_proxy import passage as outcomes
+from netsandbox.runtime.relay import Relay
+from netsandbox.runtime.stream import IN
+from netsandbox_proxy import active_grant as outcomes
 from netsandbox_proxy.contract import Refusal
 from netsandbox_proxy.dial import Dial
-from netsandbox_proxy.end import IN
-from netsandbox_proxy.farewell import Farewell
+from netsandbox_proxy.final_reply import FinalReply
 from netsandbox_proxy.limits import BUFFER
-from netsandbox_proxy.relay import Relay
+from netsandbox_proxy.relay_stage import Idle, RelayStage
 from netsandbox_proxy.sniff import HTTP, PASSING, FirstFlight
-from netsandbox_proxy.through import Idle, Through
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from netsandbox_proxy.end import End
+    from netsandbox.runtime.stream import Stream
+    from netsandbox_proxy.active_grant import ActiveGrant
     from netsandbox_proxy.flow import Flow
-    from netsandbox_proxy.manner import Manner
-    from netsandbox_proxy.passage import Passage
+    from netsandbox_proxy.reply_style import ReplyStyle
 
 HINTS = {
     "unreachable": "The destination did not answer.",
@@ -35,14 +35,14 @@ class Tunnel:
 
     __slots__ = ("_dial", "_early", "_ended", "_flight", "_flow", "_idle", "_manner", "_passage", "_relay", "_server")
 
-    def __init__(self, flow: Flow, manner: Manner, early: bytes = b"", *, client_ended: bool = False) -> None:
+    def __init__(self, flow: Flow, manner: ReplyStyle, early: bytes = b"", *, client_ended: bool = False) -> None:
         self._flow = flow
         self._manner = manner
         self._early = early
         self._ended = client_ended  # it has said its last
-        self._passage: Passage | None = None
+        self._passage: ActiveGrant | None = None
         self._dial: Dial | None = None
-        self._server: End | None = None
+        self._server: Stream | None = None
         self._relay: Relay | None = None
         self._flight: FirstFlight | None = None
         self._idle: Idle | None = None
@@ -74,7 +74,7 @@ class Tunnel:
 
     # Before the way is open
 
-    def granted(self, passage: Passage) -> None:
+    def granted(self, passage: ActiveGrant) -> None:
         flow, door = self._flow, self._flow.door
         self._passage = passage
         flow.deadline = passage.started + door.limits.connect
@@ -84,7 +84,7 @@ class Tunnel:
     def refused(self, refusal: Refusal) -> None:
         words = self._manner.refused(refusal)
         if words:
-            Farewell(self._flow, words).start()
+            FinalReply(self._flow, words).start()
         else:
             self._flow.fail(outcomes.REFUSED)
 
@@ -111,7 +111,7 @@ class Tunnel:
 
     # The way is open
 
-    def _connected(self, server: End, address: str, leftover: bytes) -> None:
+    def _connected(self, server: Stream, address: str, leftover: bytes) -> None:
         flow, passage = self._flow, self._passage
         assert passage is not None
         server.on_failure = flow.fail
@@ -127,7 +127,7 @@ class Tunnel:
         self._pass_through(relay, outcomes.OPAQUE)  # an address was allowed, so there is no name to compare
         return relay.start(self._early, leftover, client_ended=self._ended)
 
-    def _await_flight(self, passage: Passage, server: End, leftover: bytes) -> None:
+    def _await_flight(self, passage: ActiveGrant, server: Stream, leftover: bytes) -> None:
         flow = self._flow
         flow.deadline = flow.door.loop.now() + flow.door.limits.handshake
         self._flight = FirstFlight(passage.grant.host)
@@ -160,7 +160,7 @@ class Tunnel:
         passage, server = self._passage, self._server
         assert passage is not None
         assert server is not None
-        Through(self._flow, passage, server, relay, word)
+        RelayStage(self._flow, passage, server, relay, word)
 
     def _hand_over(self, held: bytes) -> None:
         from netsandbox_proxy.pinned_http import PinnedHttp

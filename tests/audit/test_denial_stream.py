@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.audit.denial_stream import FULL, MOST_KINDS, DenialStream, open_debug_log
+from netsandbox.audit.denial_stream import FULL, MAX_KINDS, DenialStream, open_debug_log
 from netsandbox.errors import NetsandboxError
 from tests.rig.pipe import Pipe
 
@@ -35,11 +35,11 @@ def test_a_folded_record_counts_for_all_its_attempts(pipe: Pipe) -> None:
 
 def test_a_storm_of_kinds_ends_with_where_to_look(pipe: Pipe, tmp_path: Path) -> None:
     stream = DenialStream(None, open_debug_log(str(tmp_path / "d")), "s")
-    for number in range(MOST_KINDS + 50):
+    for number in range(MAX_KINDS + 50):
         stream("egress", {**DENIAL, "host": f"{number}.test"})
     stream.close()
     written = (tmp_path / "d").read_text().splitlines()
-    assert len(written) == 1 + MOST_KINDS + 1
+    assert len(written) == 1 + MAX_KINDS + 1
     assert written[-1].endswith(FULL)
 
 

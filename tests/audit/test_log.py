@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from netsandbox.audit import log as log_module
-from netsandbox.audit.digest import GENESIS, digest
 from netsandbox.audit.log import MAX_DENIED, AuditLog
 from netsandbox.audit.reader import read_lines, read_records
 from netsandbox.audit.verify import verify
 from netsandbox.errors import NetsandboxError
+from netsandbox.runtime.digest import GENESIS, digest
 
 ROOT = Path(__file__).resolve().parents[2]
 FORBIDDEN = {
@@ -42,7 +42,7 @@ def python(code: str, *arguments: str, flags: tuple[str, ...] = ("-S",)) -> subp
 
 
 def test_the_writer_imports_nothing_that_delays_the_command() -> None:
-    done = python("import netsandbox.audit.log, netsandbox.audit.places", flags=("-X", "importtime", "-S"))
+    done = python("import netsandbox.audit.log, netsandbox.paths", flags=("-X", "importtime", "-S"))
     assert done.returncode == 0, done.stderr
     imported = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines()}
     assert "netsandbox.audit.log" in imported

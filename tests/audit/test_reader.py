@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.audit.entry import MAX_LINE
 from netsandbox.audit.log import AuditLog
 from netsandbox.audit.reader import lines_of, log_files, open_log, parse, read_lines, read_records
+from netsandbox.audit.record_line import MAX_LINE
 from netsandbox.errors import NetsandboxError
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.audit import places
+from netsandbox import paths
 from netsandbox.audit.log import AuditLog
 from netsandbox.audit.sweep import is_live, sweep
 from tests.rig.live import killed_session
@@ -17,12 +17,12 @@ from tests.rig.live import sessions as live_sessions
 @pytest.fixture(autouse=True)
 def sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    return Path(places.sessions_dir())
+    return Path(paths.sessions_dir())
 
 
 def make(number: int) -> AuditLog:
     session = f"202501{number:02d}T120000000-0123456789abcdef"
-    log = AuditLog.open(places.log_path(session), session)
+    log = AuditLog.open(paths.log_path(session), session)
     log.write("session.start")
     return log
 
@@ -31,7 +31,7 @@ def test_only_the_newest_sessions_are_kept(sessions: Path) -> None:
     for number in range(1, 6):
         make(number).close()
     assert sweep(keep_sessions=2) == 3
-    assert [name[6:8] for name in places.list_sessions()] == ["05", "04"]
+    assert [name[6:8] for name in paths.list_sessions()] == ["05", "04"]
 
 
 def test_a_running_session_is_kept_whatever_its_age(sessions: Path) -> None:
@@ -48,7 +48,7 @@ def test_too_many_bytes_go_too_but_never_the_newest_session(sessions: Path) -> N
     for number in range(1, 4):
         make(number).close()
     assert sweep(keep_bytes=1) == 2
-    assert len(places.list_sessions()) == 1
+    assert len(paths.list_sessions()) == 1
 
 
 def test_files_of_others_stay(sessions: Path) -> None:
@@ -80,7 +80,7 @@ def test_the_socket_of_a_killed_session_goes_and_one_that_listens_stays(sessions
 def test_a_socket_that_never_listened_goes_when_its_maker_must_be_dead(
     sessions: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = sessions / places.new_session_id()
+    folder = sessions / paths.new_session_id()
     folder.mkdir(parents=True)
     monkeypatch.chdir(folder)
     with socket.socket(socket.AF_UNIX) as unborn:
@@ -95,7 +95,7 @@ def test_a_socket_that_never_listened_goes_when_its_maker_must_be_dead(
 def test_a_killed_session_does_not_keep_its_log_for_ever(sessions: Path) -> None:
     folder = Path(killed_session()).parent
     (folder / "audit.jsonl").write_text("{}\n")
-    log = AuditLog.open(places.log_path("20990101T120000000-0123456789abcdef"), "20990101T120000000-0123456789abcdef")
+    log = AuditLog.open(paths.log_path("20990101T120000000-0123456789abcdef"), "20990101T120000000-0123456789abcdef")
     log.close()
     sweep(keep_sessions=1)
     assert not folder.exists()

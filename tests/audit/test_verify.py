@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from netsandbox.audit.digest import digest
 from netsandbox.audit.log import AuditLog
 from netsandbox.audit.reader import lines_of
 from netsandbox.audit.verify import Report, check, verify
+from netsandbox.runtime.digest import digest
 
 shared_log = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None)
 

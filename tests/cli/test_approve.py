@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.approvals.reply import DONE, NOT_PENDING
 from netsandbox.cli.main import dispatch
-from netsandbox.configuration.places import config_home, rules_file
+from netsandbox.config.paths import config_home, rules_file
 from netsandbox.errors import NetsandboxError, UsageError
+from netsandbox.session.approvals.reply import DONE, NOT_PENDING
 from tests.rig.live import question, sessions
 
 

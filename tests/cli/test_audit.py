@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.audit import placed, places
+from netsandbox import paths
+from netsandbox.audit import placed_log
 from netsandbox.audit.log import AuditLog
 from netsandbox.cli.audit import OPTIONS, main, read_wish
 from netsandbox.cli.options import parse
@@ -28,7 +29,7 @@ def sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two finished sessions, the newer of which was denied something by a hostile name."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     for session in (OLD, NEW):
-        log = AuditLog.open(places.log_path(session), session)
+        log = AuditLog.open(paths.log_path(session), session)
         log.write("session.start", command="npm")
         log.write("egress", verdict="allow", reason="rule", host="example.com", port=443)
         log.write("egress.end", host="example.com", port=443, bytes_up=100, bytes_down=2048)
@@ -60,14 +61,14 @@ class TestReading:
         assert OLD in capsys.readouterr().out
 
     def test_a_path_reads_any_log(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert main(["show", places.log_path(OLD), "--json"]) == 0
+        assert main(["show", paths.log_path(OLD), "--json"]) == 0
         assert {json.loads(line)["session"] for line in capsys.readouterr().out.splitlines()} == {OLD}
 
     def test_a_newer_session_that_placed_its_log_is_told_of(self, capsys: pytest.CaptureFixture[str]) -> None:
-        placed.note(OLD, "/logs/a.jsonl")
+        placed_log.note(OLD, "/logs/a.jsonl")
         assert main(["summary"]) == 0
         assert capsys.readouterr().err == ""
-        placed.note(LATER, "/my logs/\x1b.jsonl")
+        placed_log.note(LATER, "/my logs/\x1b.jsonl")
         assert main(["summary"]) == 0
         shown = capsys.readouterr()
         assert NEW in shown.out
@@ -84,7 +85,7 @@ class TestReading:
         assert main(["summary", str(folder)]) == 1
         assert "has no session's log; name one: `netsandbox audit summary PATH`" in capsys.readouterr().err
         for session in (NEW, OLD):
-            (folder / f"{session}.jsonl").write_bytes(Path(places.log_path(session)).read_bytes())
+            (folder / f"{session}.jsonl").write_bytes(Path(paths.log_path(session)).read_bytes())
         (folder / "zzz.jsonl").write_text("mine")
         assert main(["summary", f"{folder}/"]) == 0
         assert NEW in capsys.readouterr().out
@@ -143,7 +144,7 @@ class TestReading:
     @pytest.mark.attack(181)
     def test_181_verify_says_ok_or_names_the_first_broken_line(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["verify"]) == 0
-        path = Path(places.log_path(NEW))
+        path = Path(paths.log_path(NEW))
         path.write_bytes(path.read_bytes().replace(b"example.com", b"example.net", 1))
         assert main(["verify"]) == 1
         assert "BROKEN, first at line 3" in capsys.readouterr().out
@@ -152,7 +153,7 @@ class TestReading:
         assert (report["ok"], report["problems"][0]["line"]) == (False, 3)
 
     def test_damaged_lines_are_told_and_do_not_hide_the_rest(self, capsys: pytest.CaptureFixture[str]) -> None:
-        path = Path(places.log_path(NEW))
+        path = Path(paths.log_path(NEW))
         path.write_bytes(b"junk\n" + path.read_bytes())
         assert main(["show", "--json"]) == 0
         captured = capsys.readouterr()
@@ -160,8 +161,8 @@ class TestReading:
         assert "1 damaged lines were left out; run `netsandbox audit verify" in captured.err
 
     def test_a_reader_that_leaves_early_is_no_error(self) -> None:
-        session = places.new_session_id()
-        log = AuditLog.open(places.log_path(session), session)
+        session = paths.new_session_id()
+        log = AuditLog.open(paths.log_path(session), session)
         for _ in range(1000):  # more than a pipe holds
             log.write("egress", verdict="deny", host="a" * 400)
         log.close()

@@ -11,15 +11,16 @@ import pytest
 
 from netsandbox.cli.completion import ALIASES, SHELLS, main, script
 from netsandbox.cli.main import COMMANDS
+from netsandbox.config.profiles.profile_files import own
 from netsandbox.errors import UsageError
-from netsandbox.profiles.shelf import own
 from tests.rig.completing import needs
 
 LIGHT = """
 import sys
 from netsandbox.cli.completion import main
 main(["--words", sys.argv[1]])
-heavy = {"subprocess", "asyncio", "tomllib", "netsandbox.seatbelt.lint", "netsandbox.cli.run", "netsandbox.cli.grammar"}
+heavy = {"subprocess", "asyncio", "tomllib",
+         "netsandbox.backends.seatbelt.model.lint", "netsandbox.cli.run", "netsandbox.cli.grammar"}
 print(*sorted(heavy & set(sys.modules)), file=sys.stderr)
 """
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from netsandbox.cli import config as command
-from netsandbox.configuration.schema import schema
+from netsandbox.config.schema import schema
 from netsandbox.errors import UsageError
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from netsandbox.cli import config
-from netsandbox.configuration.places import config_home, list_file
+from netsandbox.config.paths import config_home, list_file
 from netsandbox.errors import HostError, UsageError
 
 

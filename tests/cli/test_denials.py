@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from netsandbox.api import Denial
-from netsandbox.cli.denials import MOST_LINES, denial_lines
+from netsandbox.cli.denials import MAX_LINES, denial_lines
 
 
 def denial(host: str | None, port: int | None = 443, reason: str = "not-allowed", flag: str | None = "--x") -> Denial:
@@ -45,8 +45,8 @@ def test_a_file_that_seatbelt_refused_is_left_to_the_log() -> None:
 
 
 def test_a_flood_of_hosts_is_cut_and_counted() -> None:
-    lines = denial_lines(denial(f"n{number}.test") for number in range(MOST_LINES + 5))
-    assert len(lines) == MOST_LINES + 1
+    lines = denial_lines(denial(f"n{number}.test") for number in range(MAX_LINES + 5))
+    assert len(lines) == MAX_LINES + 1
     assert "5 more" in lines[-1]
     assert "netsandbox audit" in lines[-1]
 

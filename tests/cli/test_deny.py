@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.approvals.reply import DONE
 from netsandbox.cli.main import dispatch
 from netsandbox.errors import UsageError
+from netsandbox.session.approvals.reply import DONE
 from tests.rig.live import question, sessions
 
 

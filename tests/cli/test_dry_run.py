@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from netsandbox.backends.seatbelt.model.evaluator import allowed_under_all, denied_under_all
+from netsandbox.backends.seatbelt.model.profile import load
+from netsandbox.backends.seatbelt.model.request import bind, connect, file
 from netsandbox.cli.run import main
 from netsandbox.errors import UsageError
-from netsandbox.seatbelt.evaluator import allowed_under_all, denied_under_all
-from netsandbox.seatbelt.profile import load
-from netsandbox.seatbelt.request import bind, connect, file
 
 DRY = ["--dry-run", "--backend", "seatbelt"]
 

@@ -7,15 +7,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from netsandbox_portmap.localhost_settings import LocalhostSettings
 
+from netsandbox.backends.namespaces import plan, seccomp
+from netsandbox.backends.namespaces.plan import View
+from netsandbox.backends.namespaces.syscalls import abi_of
 from netsandbox.cli.dry_run_linux import NAMESPACES, Planned, plan_lines
 from netsandbox.cli.run import main
-from netsandbox.linux import plan, seccomp
-from netsandbox.linux.plan import View
-from netsandbox.linux.syscalls import abi_of
-from netsandbox.localhost.settings import LocalhostSettings
+from netsandbox.frozen import copy_with
 from netsandbox.policy.policy import Policy
-from netsandbox.record import replaced
 from netsandbox.settings import RunSettings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -93,13 +93,13 @@ def test_people_read_what_a_session_is_made_of() -> None:
 
 
 def test_writing_as_open_as_outside_is_said() -> None:
-    view = replaced(VIEW, writable=None)
-    lines = plan_lines(replaced(PLANNED, view=view), Policy(), RunSettings(localhost=LOCAL))
+    view = copy_with(VIEW, writable=None)
+    lines = plan_lines(copy_with(PLANNED, view=view), Policy(), RunSettings(localhost=LOCAL))
     assert "          the rest can be written as you can" in lines
 
 
 def test_the_namespaces_are_those_that_the_helper_makes() -> None:
-    source = (ROOT / "netsandbox" / "native" / "init.c").read_text()
+    source = (ROOT / "netsandbox" / "backends" / "namespaces" / "native" / "init.c").read_text()
     (line,) = [line for line in source.splitlines() if "unsigned long namespaces =" in line]
     names = {"USER": "user", "NET": "net", "NS": "mnt", "PID": "pid", "IPC": "ipc"}
     made = [names[word.strip(" ;").removeprefix("CLONE_NEW")] for word in line.partition("=")[2].split("|")]

@@ -16,7 +16,7 @@ from netsandbox.errors import UsageError
 from netsandbox.policy.ip import Address
 from netsandbox.policy.names import canonical
 from netsandbox.policy.policy import Policy
-from netsandbox.variables import VariableRules
+from netsandbox.policy.variables import VariableRules
 
 
 def run(capsys: pytest.CaptureFixture[str], line: str) -> tuple[int, str]:

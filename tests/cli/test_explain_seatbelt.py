@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from netsandbox.backends.seatbelt.model.evaluator import allowed_under_all, denied_under_all
+from netsandbox.backends.seatbelt.model.models import all_models
+from netsandbox.backends.seatbelt.model.profile import load
+from netsandbox.backends.seatbelt.model.request import connect, file
 from netsandbox.cli import explain, run
 from netsandbox.cli.explain_seatbelt import DISPUTED, SYSTEM, UNPROVEN, explained, questions, why
 from netsandbox.errors import UsageError
 from netsandbox.policy.policy import Policy
-from netsandbox.seatbelt.evaluator import allowed_under_all, denied_under_all
-from netsandbox.seatbelt.models import all_models
-from netsandbox.seatbelt.profile import load
-from netsandbox.seatbelt.request import connect, file
 
 SEATBELT = "--backend seatbelt"
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from netsandbox.cli import config, explain, init, learn, profile, run, trust
-from netsandbox.learning.project_text import ProjectText
-from netsandbox.learning.proposed import Proposed
+from netsandbox.learn.project_text import ProjectText
+from netsandbox.learn.proposed import Proposed
 
 EVIL = "sh\x1b]0;owned\x07\u202eop\n[y]"
 OPENS = """\

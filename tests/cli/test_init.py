@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from netsandbox.cli import init
-from netsandbox.configuration.document import layer_of
+from netsandbox.config.document import layer_of
 from netsandbox.errors import UsageError
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from netsandbox.cli import learn
 from netsandbox.errors import UsageError
-from netsandbox.learning.folding import Proposal
-from netsandbox.learning.project_text import ProjectText
-from netsandbox.learning.proposed import Proposed
+from netsandbox.learn.folding import Proposal
+from netsandbox.learn.project_text import ProjectText
+from netsandbox.learn.proposed import Proposed
 
 FOUND = Proposed((Proposal("a.test"), Proposal("b.test:8443")), ("192.0.2.7:22",))
 

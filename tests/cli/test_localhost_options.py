@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from netsandbox_portmap.localhost_settings import ENGINES, STRATEGIES, LocalhostSettings
 
 from netsandbox.cli.localhost_options import LOCALHOST_OPTIONS, localhost_of
 from netsandbox.cli.options import VALUE, parse
 from netsandbox.cli.run import OPTIONS
-from netsandbox.configuration.settings import Settings
+from netsandbox.config.settings import Settings
 from netsandbox.errors import UsageError
-from netsandbox.localhost.settings import ENGINES, STRATEGIES, LocalhostSettings
 
 
 def read(*words: str, **file: Any) -> LocalhostSettings:

@@ -8,13 +8,13 @@ from threading import Thread
 
 import pytest
 
+from netsandbox.backends.seatbelt.model.evaluator import allowed_under_all, denied_under_all
+from netsandbox.backends.seatbelt.model.profile import load
+from netsandbox.backends.seatbelt.model.request import file, lookup
 from netsandbox.cli import explain, run
 from netsandbox.cli.options import parse
 from netsandbox.cli.policy_options import mode_of, policy_of, read_config, settings_of
 from netsandbox.errors import UsageError
-from netsandbox.seatbelt.evaluator import allowed_under_all, denied_under_all
-from netsandbox.seatbelt.profile import load
-from netsandbox.seatbelt.request import file, lookup
 
 DRY = ["--backend", "seatbelt", "--dry-run"]
 TRUSTD = lookup("com.apple.trustd.agent")

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from netsandbox.backends.seatbelt.signing import Parts
 from netsandbox.cli.options import parse
 from netsandbox.cli.policy_options import policy_of, read_config, settings_of
 from netsandbox.cli.run import GROUPS, OPTIONS, _introduce, main
 from netsandbox.errors import UsageError
-from netsandbox.macos.signed import Parts
 from netsandbox.policy.policy import Policy
 from netsandbox.settings import RunSettings
 
@@ -168,7 +168,7 @@ def test_verbose_names_the_session_that_was_named_and_no_ports_where_none_are_sh
 def test_verbose_says_on_a_mac_why_it_did_not_sign(
     why: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("netsandbox.macos.signed.signed_parts", lambda: Parts(unsigned=why))
+    monkeypatch.setattr("netsandbox.backends.seatbelt.signing.signed_parts", lambda: Parts(unsigned=why))
     monkeypatch.setattr("sys.platform", "darwin")
     _introduce(Policy(), RunSettings())
     told = capsys.readouterr().err

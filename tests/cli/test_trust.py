@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.audit.places import session_state_home
 from netsandbox.cli import trust as command
-from netsandbox.configuration.trust import is_trusted
+from netsandbox.config.trust import is_trusted
 from netsandbox.errors import UsageError
+from netsandbox.paths import session_state_home
 
 OPENS = b"[network]\nallow_domains = ['a.test']\ndeny_domains = ['b.test']\n"
 

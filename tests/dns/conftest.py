@@ -12,12 +12,12 @@ import dnslib
 import pytest
 from netsandbox_dns import upstream as upstream_module
 from netsandbox_dns.contract import Judgement
-from netsandbox_dns.guard import TunnelGuard
 from netsandbox_dns.pool import SyntheticPool
 from netsandbox_dns.resolver import Resolver
+from netsandbox_dns.tunnel_guard import TunnelGuard
 from netsandbox_dns.upstream import Failed, Found, Upstream
 
-from netsandbox.loop import Loop
+from netsandbox.runtime.loop import Loop
 from tests.rig.threaded_server import read_exactly
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from netsandbox.backends.seatbelt.mac_system import System
 from netsandbox.doctor import mac_machine as machine
 from netsandbox.doctor.check import MISSING, NOTE, OK, UNTRIED, Check
-from netsandbox.loop import Loop
-from netsandbox.macos.system import System
+from netsandbox.runtime.loop import Loop
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from netsandbox.doctor.attendant import Attendant
+from netsandbox.doctor.attendant import ProbeResponder
 from netsandbox.doctor.inside.prevented import Prevented
 from netsandbox.doctor.inside.questions import ask
 from netsandbox.doctor.name_server import NameServer
@@ -14,7 +14,7 @@ from netsandbox.doctor.name_server import NameServer
 
 @pytest.fixture
 def server():
-    made, attendant = NameServer(["known.test"]), Attendant()
+    made, attendant = NameServer(["known.test"]), ProbeResponder()
     attendant.watch(made.datagrams, made.serve_datagram)
     attendant.watch(made.stream, made.serve_stream)
     attendant.start()

@@ -298,7 +298,7 @@ print("still here")
 
 PLANTED = """
 import sys
-from netsandbox.localhost import reservation
+from netsandbox_portmap import reservation
 reservation.HOST_LOCKS = sys.argv.pop(1)
 from netsandbox.cli.main import main
 main()

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from netsandbox.control_socket import EARLY_NAME
+from netsandbox.runtime.control_socket import EARLY_NAME
 from tests.rig import processes
 from tests.rig.leftovers import what_stays
 from tests.rig.localhost import eventually

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from netsandbox_portmap.ranges import RangeLock
+from netsandbox_portmap.reservation import HOST_LOCKS
 
-from netsandbox.localhost.reservation import HOST_LOCKS
 from tests.rig import clients, ports
 from tests.rig.command import CommandLine
 from tests.rig.leftovers import Leftovers, what_stays

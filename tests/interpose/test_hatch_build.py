@@ -159,8 +159,8 @@ def test_a_wheel_carries_programs_as_programs_and_what_man_and_editors_read(tmp_
     scripts = {name for name in programs if name.endswith(".data/scripts/netsandbox")}
     assert schema == (ROOT / "netsandbox" / "configuration" / "netsandbox.schema.json").read_bytes()
     assert manual == (ROOT / "docs" / "netsandbox.1").read_bytes()
-    assert "netsandbox/native/netsandbox-init" in programs
-    assert len(scripts) == 1, "netsandbox/native/netsandbox.py must be executable in the repository"
+    assert "netsandbox/backends/namespaces/native/netsandbox-init" in programs
+    assert len(scripts) == 1, "netsandbox/backends/namespaces/native/netsandbox.py must be executable in the repository"
     assert {Path(name).name for name in carried} == {
         "__init__.py",
         "library.py",

@@ -129,9 +129,8 @@ def test_an_install_has_the_parts_where_the_program_looks_for_them(installed: Pa
 
 def test_its_python_runs_here_as_far_as_another_system_can(installed: Path, tmp_path: Path) -> None:
     """Everything but the compiled module is imported; the profile is printed by what was installed."""
-    names = (
-        "netsandbox.macos.session netsandbox.macos.supervisor netsandbox_interpose.library netsandbox_portmap.port_map"
-    )
+    seatbelt = "netsandbox.backends.seatbelt"
+    names = f"{seatbelt}.session {seatbelt}.supervisor netsandbox_interpose.library netsandbox_portmap.port_map"
     check = f"import sys, {', '.join(names.split())}; print(netsandbox.__file__)"
     environment = {**os.environ, "PYTHONPATH": str(installed), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-c", check]
@@ -148,7 +147,9 @@ def test_another_folder_gives_the_same_bytes_and_the_products_for_linux_in_it_st
     mac_sources: Path, mac_wheel: Path, tmp_path: Path
 ) -> None:
     sources = wheels.copy_sources(tmp_path / "another folder", mac_sources)
-    others = [sources / place for place in ("netsandbox/native/netsandbox-init", f"interpose/{MODULE}")]
+    others = [
+        sources / place for place in ("netsandbox/backends/namespaces/native/netsandbox-init", f"interpose/{MODULE}")
+    ]
     for other in others:
         other.write_bytes(ELF)
     second = wheels.build(sources, tmp_path / "dist")
@@ -159,7 +160,7 @@ def test_another_folder_gives_the_same_bytes_and_the_products_for_linux_in_it_st
 def test_the_compilers_cache_has_no_part_in_that(content: dict[str, bytes], mac_sources: Path, tmp_path: Path) -> None:
     """The comment makes every source one that the cache has never met."""
     sources = wheels.copy_sources(tmp_path / "sources", mac_sources)
-    for folder in ("interpose/src", "netsandbox/native_macos"):
+    for folder in ("interpose/src", "netsandbox/backends/seatbelt/native"):
         for source in (sources / folder).glob("*.c"):
             source.write_text(f"{source.read_text()}/* {time.time_ns()} */\n")
     with zipfile.ZipFile(wheels.build(sources, tmp_path / "dist")) as archive:

@@ -36,7 +36,7 @@ def imported(statement: str) -> set[str]:
     [
         "import netsandbox.policy.policy",
         "from netsandbox.policy.policy import Policy; Policy(['*.example.com:443'], ['a.example.com'], ['10.0.0.0/8'])",
-        "import netsandbox.configuration.document",
+        "import netsandbox.config.document",
         "import netsandbox.cli.main, netsandbox.cli.run, netsandbox.policy.policy, netsandbox.audit.log",
     ],
 )
@@ -49,25 +49,27 @@ def test_nothing_heavy_is_loaded_before_exec(statement):
 
 # Packages of which a launch needs nothing, or only what is named, once the folder's configuration is remembered.
 COLD: dict[str, tuple[str, ...]] = {
-    "netsandbox.approvals": (),
-    "netsandbox.bundling": (),
-    "netsandbox.configuration": ("places", "memory", "settings"),
+    "netsandbox.session.approvals": (),
+    "netsandbox.runtime.bundle_writer": (),
+    "netsandbox.config": ("paths", "answer_cache", "settings"),
     "netsandbox.doctor": (),
-    "netsandbox.learning": (),
-    "netsandbox.links": (),
-    "netsandbox.macos": (),
-    "netsandbox.profiles": (),
-    "netsandbox.registries": (),
-    "netsandbox.seatbelt": ("moved_places",),
+    "netsandbox.learn": (),
+    "netsandbox.runtime.links": (),
+    "netsandbox.backends.seatbelt": (),
+    "netsandbox.config.profiles": (),
+    "netsandbox.config.registries": (),
+    "netsandbox.backends.seatbelt.profile": (),
     "netsandbox.shells": (),
 }
-OF_FILES = {"netsandbox.configuration.settings", "netsandbox.cli.file_options"}  # where one of them said something
+OF_FILES = {"netsandbox.config.settings", "netsandbox.cli.file_options"}  # where one of them said something
 
 
 def is_cold(name: str) -> bool:
-    top, _, rest = name.removeprefix("netsandbox.").partition(".")
-    needed = COLD.get(f"netsandbox.{top}")
-    return needed is not None and not (rest in needed or (needed and not rest))
+    cold = max((package for package in COLD if f"{name}.".startswith(f"{package}.")), key=len, default=None)
+    if cold is None:
+        return False
+    needed, rest = COLD[cold], name[len(cold) + 1 :]
+    return not (rest in needed or (needed and not rest))
 
 
 def loaded_by_launch(netsandbox: Any) -> set[str]:
@@ -89,7 +91,7 @@ def test_a_launch_that_remembers_its_configuration_loads_nothing_to_read_one(
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "config.toml").write_text(settings)
     first, second = loaded_by_launch(netsandbox), loaded_by_launch(netsandbox)
-    assert {"tomllib", "netsandbox.configuration.effective"} & first  # it did read something
+    assert {"tomllib", "netsandbox.config.effective"} & first  # it did read something
     assert not second & HEAVY
     assert [name for name in sorted(second) if is_cold(name)] == []
     assert bool(second & OF_FILES) == (settings is not None)

@@ -14,16 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from netsandbox_portmap import fixed_ports
 from netsandbox_portmap.assignment import Assignment
 from netsandbox_portmap.by_name import ByName
+from netsandbox_portmap.forwarding import Forwarding
 from netsandbox_portmap.published import Wanted
-from netsandbox_portmap.publisher import Publisher, reserve
+from netsandbox_portmap.publisher import Publisher
 from netsandbox_portmap.ranges import RangeLock
 from netsandbox_portmap.window import HeldWindow, take_window
 
-from netsandbox.forwarding import Forwarding
-from netsandbox.loop import Loop
-from tests.rig import ports
+from netsandbox.runtime.loop import Loop
+from tests.rig import localhost_scene, ports
 from tests.rig.by_name import Book, Pages
 from tests.rig.loop_thread import LoopThread
 from tests.rig.processes import own_descriptors
@@ -172,7 +173,7 @@ def make(rig: Any, speak: Any) -> Any:
             "shop",
             wanted,
             by_name,
-            reserved=reserve(fixed, strategy, place, device_given="device_given" in more),
+            reserved=fixed_ports.reserve(fixed, strategy, place, device_given="device_given" in more),
             **options,
         )
         rig.keep(made)
@@ -202,3 +203,12 @@ def pages(door: Any) -> Iterator[int]:
     server.shutdown()
     server.server_close()
     thread.join()
+
+
+# The fixtures of a session's localhost.
+free_range = localhost_scene.free_range
+log = localhost_scene.log
+reserve = localhost_scene.reserve
+serve = localhost_scene.serve
+server = localhost_scene.server
+state = localhost_scene.state

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from netsandbox_portmap import by_name as module
-from netsandbox_portmap import reach
+from netsandbox_portmap import inside_dial
 from netsandbox_portmap.by_name import ByName
 
 from tests.rig.by_name import NAME, Book, ask
@@ -136,7 +136,7 @@ def test_one_that_cannot_be_watched_ends_and_the_door_stays(
 def test_a_listener_that_does_not_answer_is_502(
     rig: Any, door: Any, speak: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reach.Reach.__init__, "__defaults__", (0.1,))
+    monkeypatch.setattr(inside_dial.InsideDial.__init__, "__defaults__", (0.1,))
     rig.inside.waiting = []
     door.book.entries[None] = [("127.0.0.1", 9)]
     answer = ask(rig, speak, door.port, f"GET / HTTP/1.1\r\nHost: {NAME}\r\n\r\n".encode())

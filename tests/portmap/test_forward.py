@@ -10,7 +10,7 @@ from netsandbox_portmap.acceptor import Acceptor, bind
 from netsandbox_portmap.forward import Forward
 
 
-class Way:
+class LaunchMethod:
     """A host port whose connections are forwarded to *addresses*."""
 
     def __init__(self, rig: Any) -> None:
@@ -44,7 +44,7 @@ class Way:
 
 @pytest.fixture
 def way(rig: Any) -> Any:
-    return rig.keep(Way(rig))
+    return rig.keep(LaunchMethod(rig))
 
 
 @pytest.mark.parametrize("later", [False, True])

@@ -52,7 +52,7 @@ def seen(path):
 
 
 def test_the_largest_window_fills_the_map():
-    assert window.MOST_PORTS == lib.NS_MAP_SLOTS
+    assert window.MAX_PORTS == lib.NS_MAP_SLOTS
 
 
 def test_the_header_says_what_it_was_given(ports, path):

@@ -9,7 +9,8 @@ import threading
 from typing import Any
 
 import pytest
-from netsandbox_proxy import lane
+
+from netsandbox.runtime import pump
 
 SIZE = 20_000_000
 
@@ -27,7 +28,7 @@ def pour(client: socket.socket, data: bytes) -> threading.Thread:
 @pytest.mark.parametrize("spliced", [True, False])
 def test_many_megabytes_echo_unchanged(rig: Any, speak: Any, monkeypatch: pytest.MonkeyPatch, *, spliced: bool) -> None:
     if not spliced:
-        monkeypatch.setattr(lane, "_splice", None)
+        monkeypatch.setattr(pump, "_splice", None)
     rig.canary()
     client = rig.tunnel(rig.mixed())
     data = b"\0" + os.urandom(1_000_000) * (SIZE // 1_000_000)
@@ -43,7 +44,7 @@ def test_many_megabytes_echo_unchanged(rig: Any, speak: Any, monkeypatch: pytest
 def test_without_a_descriptor_for_a_pipe_bytes_are_copied(
     rig: Any, speak: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from netsandbox_proxy.pipes import PipePool
+    from netsandbox.runtime.pipes import PipePool
 
     monkeypatch.setattr(PipePool, "take", lambda self: None)
     rig.canary()

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from netsandbox_proxy import forward_http, preamble, socks5
+from netsandbox_proxy import forward_proxy, preamble, socks5
 
 from tests.rig.threaded_server import read_exactly
 
@@ -168,7 +168,7 @@ def test_ten_thousand_guesses_open_nothing() -> None:
 
 
 @pytest.mark.attack(53)
-@pytest.mark.parametrize("module", [forward_http, socks5, preamble])
+@pytest.mark.parametrize("module", [forward_proxy, socks5, preamble])
 def test_tokens_are_compared_in_constant_time(
     rig: Any, speak: Any, monkeypatch: pytest.MonkeyPatch, module: Any
 ) -> None:
@@ -181,7 +181,7 @@ def test_tokens_are_compared_in_constant_time(
 
     monkeypatch.setattr(module, "compare_digest", compare)
     requests = {
-        forward_http: connect(basic(TOKEN)),
+        forward_proxy: connect(basic(TOKEN)),
         socks5: login(TOKEN) + NAME,
         preamble: b"\1\4" + bytes(18) + bytes.fromhex(TOKEN.decode()),
     }

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from netsandbox_portmap import asking
-from netsandbox_portmap.asking import AskingDoor
+from netsandbox_portmap import bind_requests
+from netsandbox_portmap.bind_requests import BindRequestDoor
 
-from netsandbox.loop import Loop
+from netsandbox.runtime.loop import Loop
 
 TOKEN = bytes(range(100, 116))
 PATIENCE = 20.0
@@ -24,7 +24,7 @@ def request(
     address: str = "127.0.0.1",
     protocol: int = 6,
     operation: int = 1,
-    magic: int = asking.MAGIC,
+    magic: int = bind_requests.MAGIC,
     token: bytes = TOKEN,
 ) -> bytes:
     return struct.pack("=IHH4sI16s", magic, operation, port, socket.inet_aton(address), protocol, token)
@@ -32,7 +32,7 @@ def request(
 
 GOOD = request()
 WRONG = {
-    "magic": request(magic=asking.MAGIC ^ 1),
+    "magic": request(magic=bind_requests.MAGIC ^ 1),
     "token": request(token=TOKEN[:-1] + b"\0"),
     "operation": request(operation=2),
     "protocol": request(protocol=1),
@@ -53,7 +53,7 @@ class Scene:
         self.address = self.sock.getsockname()
         self.answer = answer or (lambda address, port, protocol: (0, 20000 + port % 100))
         self.served = sock(self.sock) if sock else self.sock
-        self.door = AskingDoor(self.loop, self.served, TOKEN, self.note, self.failures.append)
+        self.door = BindRequestDoor(self.loop, self.served, TOKEN, self.note, self.failures.append)
         self.clients: list[socket.socket] = []
 
     def note(self, *asked: Any) -> Any:

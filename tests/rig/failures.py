@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-MOST_TESTS, MOST_LINES = 20, 15
+MAX_TESTS, MAX_LINES = 20, 15
 
 
 def _lines(report: pytest.TestReport) -> Iterator[str]:
@@ -14,10 +14,10 @@ def _lines(report: pytest.TestReport) -> Iterator[str]:
     crash = getattr(report.longrepr, "reprcrash", None)
     if crash is None:
         yield f"{report.nodeid} ({report.when})"
-        said = str(report.longrepr).splitlines()[-MOST_LINES:]
+        said = str(report.longrepr).splitlines()[-MAX_LINES:]
     else:
         yield f"{report.nodeid} ({report.when}), {crash.path}:{crash.lineno}"
-        said = crash.message.splitlines()[:MOST_LINES]
+        said = crash.message.splitlines()[:MAX_LINES]
     yield from (f"    {line}" for line in said)
 
 
@@ -27,7 +27,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterat
     failed = [report for kind in ("error", "failed") for report in terminalreporter.stats.get(kind, [])]
     if failed:
         terminalreporter.section("failed tests and why")
-        for report in failed[-MOST_TESTS:]:
+        for report in failed[-MAX_TESTS:]:
             for line in _lines(report):
                 terminalreporter.line(line)
     return result

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from socket import AF_INET, AF_INET6
 from typing import Any
 
-from netsandbox_dns.guard import TunnelGuard
 from netsandbox_dns.pool import SyntheticPool
+from netsandbox_dns.tunnel_guard import TunnelGuard
 from netsandbox_dns.upstream import Failed, Found
 from netsandbox_proxy.contract import Attempt
 
-from netsandbox.gate import Gate
 from netsandbox.policy.ip import Address
 from netsandbox.policy.policy import Policy
+from netsandbox.session.gate import Gate
 
 SOURCE = ("127.0.0.1", 40000)
 

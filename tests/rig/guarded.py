@@ -7,9 +7,10 @@ import struct
 from socket import socket as Socket
 from typing import Any
 
-from netsandbox.linux.bind_guard import BindGuard
-from netsandbox.linux.broker import Broker
-from netsandbox.localhost.bind_rule import BindRule
+from netsandbox_portmap.bind_rule import BindRule
+
+from netsandbox.backends.namespaces.bind_guard import BindGuard
+from netsandbox.backends.namespaces.syscall_broker import Broker
 
 V4, V6 = socket.AF_INET, socket.AF_INET6
 ANY = "0.0.0.0"

@@ -7,8 +7,8 @@ from typing import Any
 
 from netsandbox_proxy.contract import Attempt
 
-from netsandbox.approvals.inbox import Inbox
-from netsandbox.approvals.reply import APPROVE, DENY, SESSION, Reply, written
+from netsandbox.session.approvals.inbox import Inbox
+from netsandbox.session.approvals.reply import APPROVE, DENY, SESSION, Reply, written
 from tests.rig.gate_bench import SOURCE, Log
 
 

@@ -11,15 +11,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from netsandbox.audit.places import new_session_id, session_dir
-from netsandbox.control import Control
-from netsandbox.control_socket import CONTROL_NAME
-from netsandbox.loop import IN, Loop
+from netsandbox.paths import new_session_id, session_dir
+from netsandbox.runtime.control_socket import CONTROL_NAME
+from netsandbox.runtime.loop import IN, Loop
+from netsandbox.session.control import Control
 
 DYING = """\
 import sys
-from netsandbox.control import Control
-from netsandbox.loop import Loop
+from netsandbox.session.control import Control
+from netsandbox.runtime.loop import Loop
 loop = Loop()
 control = Control(loop, sys.argv[1], dict, lambda: None)
 print("up", flush=True)

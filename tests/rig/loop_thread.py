@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from netsandbox.loop import IN, Loop
+from netsandbox.runtime.loop import IN, Loop
 from tests.rig.waiting import PATIENCE
 
 

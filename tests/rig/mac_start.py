@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from netsandbox.macos.applied import Applied
+from netsandbox.backends.seatbelt.helper_process import HelperProcess
 
 PROFILE = "(version 1)\n(deny default)\n"
 ENVIRONMENT = {b"PATH": b"/usr/bin:/bin"}
 Start = Callable[..., Any]
 
 
-def starting(kind: type[Applied], program: str, folder: Path, closed_port: int) -> Start:
+def starting(kind: type[HelperProcess], program: str, folder: Path, closed_port: int) -> Start:
     """start(*command, profile=, environment=, program=); what it writes is in `out` and `err` of *folder*."""
 
     def start(
@@ -23,7 +23,7 @@ def starting(kind: type[Applied], program: str, folder: Path, closed_port: int) 
         profile: str = PROFILE,
         environment: dict[bytes, bytes] = ENVIRONMENT,
         program: str = program,
-    ) -> Applied:
+    ) -> HelperProcess:
         with open(os.devnull) as nothing, open(folder / "out", "wb") as out, open(folder / "err", "wb") as err:
             stdio = (nothing.fileno(), out.fileno(), err.fileno())
             return kind(program, command, profile, environment, stdio, closed_port=closed_port)
@@ -31,7 +31,7 @@ def starting(kind: type[Applied], program: str, folder: Path, closed_port: int) 
     return start
 
 
-def supervising(kind: type[Applied], program: str, command: Sequence[str]) -> dict[str, Any]:
+def supervising(kind: type[HelperProcess], program: str, command: Sequence[str]) -> dict[str, Any]:
     """For subprocess: a Python that starts *command* in this way, with its own standard descriptors, and waits."""
     text = f"""
 import socket

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-HELPER = "netsandbox/native_macos/netsandbox-apply"
+HELPER = "netsandbox/backends/seatbelt/native/netsandbox-apply"
 LIBRARY = "netsandbox_interpose/libnetsandbox_interpose.dylib"
 MODULE = "netsandbox_interpose/_native.abi3.so"
 BUILD = "import sys; from hatchling.build import build_wheel; print(build_wheel(sys.argv[1]))"

@@ -24,10 +24,10 @@ HEAP, HEAP_BYTES = 0x3_0000_0000, 0x100000
 STACK, STACK_BYTES = 0x4_0000_0000, 0x40000
 FILES = 0x5_0000_0000
 PAGE = 0x4000
-MOST_INSTRUCTIONS = 20_000_000
+MAX_INSTRUCTIONS = 20_000_000
 CANARY = 0x0BADC0DE_5EED_0A00
 VARIABLES = {"___stack_chk_guard": CANARY, "_h_errno": 0}
-LONGEST_STRING = 4096
+MAX_STRING = 4096
 INT = 0xFFFF_FFFF
 
 Answers = dict[str, tuple[str, Callable[..., int]]]
@@ -141,7 +141,7 @@ class MachO:
 
     def call_for_pointer(self, name: str, *arguments: int, named: int = 8) -> int:
         self._processor.enter(arguments, named, STOPS)
-        self.uc.emu_start(self.replacements[name], STOPS, count=MOST_INSTRUCTIONS)
+        self.uc.emu_start(self.replacements[name], STOPS, count=MAX_INSTRUCTIONS)
         return int(self.uc.reg_read(self._processor.result))
 
     def put(self, data: bytes) -> int:
@@ -170,7 +170,7 @@ class MachO:
 
     def string(self, place: int) -> bytes:
         found = bytearray()
-        while len(found) < LONGEST_STRING and (byte := self.read(place + len(found), 1)) != b"\0":
+        while len(found) < MAX_STRING and (byte := self.read(place + len(found), 1)) != b"\0":
             found += byte
         return bytes(found)
 

@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from netsandbox.linux import launch, plan, seccomp
-from netsandbox.linux.syscalls import abi_of
+from netsandbox.backends.namespaces import launch, plan, seccomp
+from netsandbox.backends.namespaces.syscalls import abi_of
 
 Start = Callable[..., launch.Helper]
 

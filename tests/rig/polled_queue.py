@@ -7,8 +7,8 @@ import select
 from collections.abc import Iterable
 from typing import Any
 
-from netsandbox.kqueue_loop import AT_END, DELETE, READ, WRITE, KqueuePoll
-from netsandbox.loop import Loop
+from netsandbox.runtime.kqueue_loop import AT_END, DELETE, READ, WRITE, KqueuePoll
+from netsandbox.runtime.loop import Loop
 
 
 class Event:

@@ -8,7 +8,7 @@ from typing import Any
 
 from netsandbox_proxy.contract import Attempt, Grant, Parent, Refusal
 
-from netsandbox.loop import Loop
+from netsandbox.runtime.loop import Loop
 
 Call = tuple[Any, ...]
 

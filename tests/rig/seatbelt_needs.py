@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netsandbox.seatbelt.request import Request, file, lookup
+from netsandbox.backends.seatbelt.model.request import Request, file, lookup
 from tests.rig.seatbelt_promises import APP, HOME, Promise, named, target
 
 _PTY = {"extension": "com.apple.sandbox.pty"}

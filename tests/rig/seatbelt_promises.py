@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from netsandbox_portmap.strategies import REWIRE_PORT
 
-from netsandbox.seatbelt.profile_settings import DOORS, NetworkSettings, OwnPlaces, ProfileSettings
-from netsandbox.seatbelt.request import UDP, Request, bind, connect, connect_unix, file, listen, lookup
-from netsandbox.seatbelt.session_profile import session_profile
+from netsandbox.backends.seatbelt.model.request import UDP, Request, bind, connect, connect_unix, file, listen, lookup
+from netsandbox.backends.seatbelt.profile.profile_settings import DOORS, NetworkSettings, OwnPaths, ProfileSettings
+from netsandbox.backends.seatbelt.profile.session_profile import session_profile
 
 HOME, APP, STATE = "/Users/me", "/Users/me/src/app", "/Users/me/.local/state/netsandbox"
 MAP, SOCKET, CODE = f"{STATE}/sessions/1/ports", f"{HOME}/run/engine.sock", f"{HOME}/src/app/.venv/netsandbox"
@@ -24,7 +24,7 @@ SETTINGS = ProfileSettings(  # with about as much opened as a user can open: den
     read=(HOME, "/System"),
     temporary=("/private/var/folders/ab/cd/T",),
     terminal=TERMINAL,
-    own=OwnPlaces(hidden=(STATE,), sealed=(CODE,), port_map=MAP),
+    own=OwnPaths(hidden=(STATE,), sealed=(CODE,), port_map=MAP),
     network=NetworkSettings(DOORS, HTTP, DNS, ASKING, REWIRE_PORT, WINDOW, 2, (HOST,), (SOCKET,)),
 )
 TEXT = session_profile(SETTINGS)

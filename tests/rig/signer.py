@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.macos.signed import Parts
+from netsandbox.backends.seatbelt.signing import Parts
 
 SIGNED = b" signed here"
 SIGNER = """#!/bin/sh

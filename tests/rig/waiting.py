@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from netsandbox.loop import Loop
+from netsandbox.runtime.loop import Loop
 
 PATIENCE = 20.0
 

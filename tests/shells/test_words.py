@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netsandbox.audit.log import AuditLog
-from netsandbox.audit.places import LOG_NAME, list_sessions, new_session_id, session_dir
 from netsandbox.errors import UsageError
+from netsandbox.paths import LOG_NAME, list_sessions, new_session_id, session_dir
 from netsandbox.shells.words import MOST, NEWEST_LOGS, TAIL, look_up, plain
 from tests.rig.completing import HOSTILE
 from tests.rig.live import question, sessions

@@ -1,0 +1,37 @@
+"""Replies to forwarded questions, rebuilt with dnslib from what was understood: no byte is passed through unread.
+
+Imported only when a question of an allowed type has actually been answered: dnslib takes 23 ms.
+"""
+
+from __future__ import annotations
+
+import dnslib
+
+from netsandbox_dns.message import CNAME, Reply, follow
+from netsandbox_dns.wire import Query
+
+TTL_MAX = 300
+
+
+def rebuilt(query: Query, reply: Reply) -> bytes | None:
+    """The records that answer *query*, or hang on it by CNAME; None: the reply cannot be understood."""
+    try:
+        parsed = dnslib.DNSRecord.parse(reply.data)
+        answer = dnslib.DNSRecord(
+            dnslib.DNSHeader(id=query.id, qr=1, ra=1, rd=int(query.rd), rcode=reply.rcode),
+            q=dnslib.DNSQuestion(dnslib.DNSLabel(list(query.labels)), query.qtype),
+        )
+        path = follow(reply, tuple(label.lower() for label in query.labels), query.qtype)
+        if path is None:
+            return None
+        owners = {query.name.lower().decode("ascii"), *path.chain}
+        for record in parsed.rr:
+            name = str(record.rname).rstrip(".").lower()
+            if record.rclass == 1 and record.rtype in (query.qtype, CNAME) and name in owners:
+                record.ttl = min(record.ttl, TTL_MAX)
+                answer.add_answer(record)
+        if query.edns:
+            answer.add_ar(dnslib.EDNS0(udp_len=query.udp_size))
+        return bytes(answer.pack())
+    except Exception:  # dnslib raises many kinds on hostile bytes; all mean the same: no answer (INV-1)
+        return None

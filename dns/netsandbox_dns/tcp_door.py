@@ -1,0 +1,153 @@
+"""The TCP door of the resolver: the same questions behind two bytes of length (RFC 7766), several to a connection.
+
+Rules kept here:
+
+1. A connection that has not completed a question for `DEADLINE` seconds is closed, however busily it trickles.
+2. At most `CONNECTIONS_MAX` at once; more are accepted and closed, so the backlog never hides them.
+3. A client that does not read its answers is not read from: at most `UNSENT_MAX` bytes wait for it.
+"""
+
+from __future__ import annotations
+
+from _socket import socket as Socket
+
+from netsandbox_dns.contract import IN, OUT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from netsandbox_dns.contract import Loop, Timer
+    from netsandbox_dns.resolver import Resolver
+
+CONNECTIONS_MAX = 64
+DEADLINE = 10.0
+UNSENT_MAX = 65536
+_ACCEPTS, _CHUNK, _PAUSE = 16, 16384, 0.1
+
+
+class TcpDoor:
+    """Accepts on *listener*, which it owns from now on."""
+
+    def __init__(self, loop: Loop, listener: Socket, resolver: Resolver) -> None:
+        listener.settimeout(0)
+        self.loop = loop
+        self.resolver = resolver
+        self.connections: set[Connection] = set()
+        self._listener = listener
+        self._fd = listener.fileno()
+        loop.watch(self._fd, IN, self._ready)
+
+    def close(self) -> None:
+        for connection in list(self.connections):
+            connection.close()
+        if self._fd >= 0:
+            self.loop.unwatch(self._fd)
+            self._fd = -1
+            self._listener.close()
+
+    def _ready(self, _events: int) -> None:
+        for _ in range(_ACCEPTS):
+            try:
+                fd, _peer = self._listener._accept()  # type: ignore[attr-defined]  # socket.socket.accept without `socket`
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError:  # out of descriptors: the queue stays full, so asking again at once would spin
+                self._rest()
+                return
+            sock = Socket(fileno=fd)
+            if len(self.connections) >= CONNECTIONS_MAX:
+                sock.close()
+                continue
+            self.connections.add(Connection(self, sock))
+
+    def _rest(self) -> None:
+        self.loop.unwatch(self._fd)
+        self.loop.call_later(_PAUSE, self._resume)
+
+    def _resume(self) -> None:
+        if self._fd >= 0:
+            self.loop.watch(self._fd, IN, self._ready)
+
+
+class Connection:
+    """One client: bytes in until a question is whole, answers out in the order they are known."""
+
+    __slots__ = ("_door", "_events", "_fd", "_sock", "_timer", "_unread", "_unsent")
+
+    def __init__(self, door: TcpDoor, sock: Socket) -> None:
+        sock.settimeout(0)
+        self._door = door
+        self._sock = sock
+        self._fd = sock.fileno()
+        self._unread = bytearray()
+        self._unsent = bytearray()
+        self._events = IN
+        self._timer: Timer = door.loop.call_later(DEADLINE, self.close)
+        door.loop.watch(self._fd, self._events, self._ready)
+
+    def close(self) -> None:
+        if self._fd < 0:
+            return
+        self._timer.cancel()
+        self._door.loop.unwatch(self._fd)
+        self._fd = -1
+        self._sock.close()
+        self._door.connections.discard(self)
+
+    def _ready(self, events: int) -> None:
+        try:
+            if events & OUT:
+                self._push()
+            if events & ~OUT and len(self._unsent) < UNSENT_MAX:
+                data = self._sock.recv(_CHUNK)
+                if not data:
+                    self.close()
+                    return
+                self._unread += data
+            self._serve()
+        except BlockingIOError:
+            return
+        except OSError:
+            self.close()
+
+    def _serve(self) -> None:
+        """Answer the whole questions at hand, as far as the client takes the answers."""
+        answered = False
+        while self._fd >= 0 and len(self._unsent) < UNSENT_MAX and len(self._unread) >= 2:
+            end = 2 + int.from_bytes(self._unread[:2], "big")
+            if len(self._unread) < end:
+                break
+            data = bytes(self._unread[2:end])
+            del self._unread[:end]
+            answered = True
+            reply = self._door.resolver.answer(data, "tcp", self, None, _respond)
+            if reply is not None:
+                self._unsent += len(reply).to_bytes(2, "big") + reply
+        if answered and self._fd >= 0:
+            self._timer.cancel()
+            self._timer = self._door.loop.call_later(DEADLINE, self.close)
+        self._push()
+
+    def say(self, reply: bytes) -> None:
+        if self._fd >= 0:
+            self._unsent += len(reply).to_bytes(2, "big") + reply
+            self._push()
+
+    def _push(self) -> None:
+        if self._fd < 0:
+            return
+        try:
+            if self._unsent:
+                del self._unsent[: self._sock.send(self._unsent)]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.close()
+            return
+        wanted = (OUT if self._unsent else 0) | (IN if len(self._unsent) < UNSENT_MAX else 0)
+        if wanted != self._events:
+            self._events = wanted
+            self._door.loop.rewatch(self._fd, wanted)
+
+
+def _respond(reply: bytes, connection: Connection, _destination: object) -> None:
+    connection.say(reply)

@@ -1,0 +1,98 @@
+"""Guard against data smuggled out in the labels of names under an allowed wildcard.
+
+A rule for one exact host leaves nothing to choose, so only names matched by a wildcard are judged. Three limits, each
+above what real content networks, object stores and package hosts use (tests/dns/test_guard.py keeps a list of such
+forms), and together a ceiling on what one parent can carry: 100 new names a minute.
+
+Memory is bounded: at most *parents* parents, and per parent the names of its window, at most *names*. No parent is
+forgotten while its names count: in a session that asks, a command may name as many parents as it likes, and what could
+be pushed out would be counted anew.
+"""
+
+from __future__ import annotations
+
+from netsandbox_dns.contract import TUNNEL_LABEL, TUNNEL_RATE
+
+LABEL_MAX = 52
+SUBDOMAIN_MAX = 80
+ENTROPY_FROM = 24
+ENTROPY_MAX = 4.0
+
+
+class TunnelGuard:
+    """One per session: `admit` says None or why not."""
+
+    def __init__(self, *, names: int = 100, window: float = 60.0, parents: int = 512) -> None:
+        self._names = names
+        self._window = window
+        self._parents = parents
+        self._seen: dict[str, dict[str, float]] = {}  # parent: name, stalest first -> when it was admitted
+        self._weights: dict[int, float] = {}
+
+    def admit(self, name: str, parent: str | None, now: float) -> str | None:
+        if parent is None:
+            return None
+        parent = parent.lstrip("*").lstrip(".")
+        below = name[: -len(parent) - 1] if name.endswith("." + parent) else name
+        if self._smells(below):
+            return TUNNEL_LABEL
+        return None if self._afford(name, parent, now) else TUNNEL_RATE
+
+    def _smells(self, below: str) -> bool:
+        if len(below) > SUBDOMAIN_MAX:
+            return True
+        for label in below.split("."):
+            if len(label) > LABEL_MAX:
+                return True
+            # Word by word: load balancers and buckets chain readable words and short hashes with hyphens, and such a
+            # chain is as varied as noise. One long word as varied as that is not a word.
+            for word in label.split("-"):
+                if len(word) >= ENTROPY_FROM and self.entropy(word) > ENTROPY_MAX:
+                    return True
+        return False
+
+    def entropy(self, text: str) -> float:
+        """Bits per character of the text's own letter frequencies."""
+        size, weight = len(text), self._weight
+        return (weight(size) - sum(weight(text.count(letter)) for letter in set(text))) / size
+
+    def _weight(self, count: int) -> float:
+        known = self._weights.get(count)
+        if known is None:
+            known = self._weights[count] = count * _log2(count)
+        return known
+
+    def _afford(self, name: str, parent: str, now: float) -> bool:
+        horizon = now - self._window
+        seen = self._seen.get(parent)
+        if seen is None:
+            if len(self._seen) >= self._parents and not self._make_room(horizon):
+                return False
+            seen = self._seen[parent] = {}
+        while seen and seen[stalest := next(iter(seen))] <= horizon:
+            del seen[stalest]
+        if name in seen:
+            return True
+        if len(seen) >= self._names:
+            return False
+        seen[name] = now
+        return True
+
+    def _make_room(self, horizon: float) -> bool:
+        """Forget the parents whose names are all older than the window; whether there are any."""
+        young = {parent: seen for parent, seen in self._seen.items() if seen and seen[next(reversed(seen))] > horizon}
+        self._seen = young
+        return len(young) < self._parents
+
+
+def _log2(number: int) -> float:
+    """Bit by bit. `math` may be a file, and none is loaded once the command runs."""
+    whole = number.bit_length() - 1
+    rest, step, bits = number / (1 << whole), 0.5, float(whole)
+    for _ in range(30):
+        rest *= rest
+        if rest >= 2:
+            rest /= 2
+            bits += step
+        step /= 2
+    return bits

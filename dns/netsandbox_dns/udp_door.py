@@ -1,0 +1,98 @@
+"""The UDP door of the resolver, for a socket on every address of a session's namespace, or on one address of the host.
+
+Rules kept here:
+
+1. A reply leaves from the address the query was sent to, so a client that asked 203.0.113.53 hears 203.0.113.53.
+2. At most `BATCH` datagrams are served before the loop gets its turn back, so a flood slows the flooder only.
+3. Nothing is queued for a client: what the kernel does not take at once is lost, as DNS over UDP may be.
+"""
+
+from __future__ import annotations
+
+from _socket import AF_INET6, IPPROTO_IP, IPPROTO_IPV6
+
+from netsandbox_dns.contract import IN
+from netsandbox_dns.tcp_door import TcpDoor
+from netsandbox_dns.udp_recorder import UdpRecorder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _socket import socket as Socket
+    from typing import Any
+
+    from netsandbox_dns.contract import Loop
+    from netsandbox_dns.resolver import Resolver
+
+    Ancillary = list[tuple[int, int, bytes]]
+
+__all__ = ["TcpDoor", "UdpDoor", "UdpRecorder"]
+
+BATCH = 128
+DATAGRAM_MAX = 1232  # a longer query than this is cut and then malformed
+_IP_PKTINFO, _IPV6_RECVPKTINFO, _IPV6_PKTINFO = 8, 49, 50  # ip(7), ipv6(7); `_socket` has no names for all of them
+_ROOM = 64  # for control messages; IPV6_PKTINFO takes 40
+_TURNS = range(BATCH)
+_LOOPBACK = b"\x7f\0\0\1"
+
+
+class UdpDoor:
+    """Answers queries on *sock*, which it owns from now on. *bound*: to one address, from which it answers."""
+
+    def __init__(self, loop: Loop, sock: Socket, resolver: Resolver, *, bound: bool = False) -> None:
+        sock.settimeout(0)
+        if not bound:
+            level, told = (IPPROTO_IPV6, _IPV6_RECVPKTINFO) if sock.family == AF_INET6 else (IPPROTO_IP, _IP_PKTINFO)
+            sock.setsockopt(level, told, 1)
+        self._loop = loop
+        self._sock = sock
+        self._resolver = resolver
+        self._fd = sock.fileno()
+        loop.watch(self._fd, IN, self._ready)
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            self._loop.unwatch(self._fd)
+            self._fd = -1
+            self._sock.close()
+
+    def _ready(self, _events: int) -> None:
+        # Five microseconds a question, four of them the kernel's: names are bound here and the cache is read in place.
+        receive, direct, known = self._sock.recvmsg, self._sock.sendto, self._resolver.replies.get
+        answer, send = self._resolver.answer, self._send
+        for _ in _TURNS:
+            try:
+                data, ancillary, _flags, source = receive(DATAGRAM_MAX, _ROOM)
+                if (kept := known(data[2:])) is not None:
+                    kept[1].count += 1
+                    reply: bytes | None = data[:2] + kept[0]
+                else:
+                    reply = answer(data, "udp", source, ancillary, send)
+                if reply is None:
+                    continue
+                # Between 127.0.0.1 and itself the kernel can pick no other source; a plain send is a microsecond less.
+                if source[0] == "127.0.0.1" and ancillary and ancillary[0][2][8:] == _LOOPBACK:
+                    direct(reply, source)
+                else:
+                    send(reply, source, ancillary)
+            except BlockingIOError:
+                return
+            except OSError:  # the ICMP error of an earlier reply, or a client that is gone: the next one is its own
+                continue
+
+    def _send(self, reply: bytes, source: Any, ancillary: Ancillary) -> None:
+        if self._fd < 0:  # a forwarded answer that came after the end
+            return
+        try:
+            self._sock.sendmsg((reply,), _from_where_it_came(ancillary), 0, source)
+        except OSError:
+            return
+
+
+def _from_where_it_came(ancillary: Ancillary) -> Ancillary:
+    """The control message that makes the kernel use the query's destination as the reply's source."""
+    for level, kind, data in ancillary:
+        if level == IPPROTO_IP and kind == _IP_PKTINFO:
+            return [(level, kind, b"\0\0\0\0" + data[8:12] + b"\0\0\0\0")]
+        if level == IPPROTO_IPV6 and kind == _IPV6_PKTINFO:
+            return [(level, kind, data)]
+    return []

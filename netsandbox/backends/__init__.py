@@ -1,0 +1,1 @@
+"""What confines a session: one folder for each mechanism of a system."""

@@ -1,0 +1,140 @@
+"""Judges bind and listen of internet sockets by the session's window (INV-7).
+
+Whatever made the call, a static binary, a raw system call or the preloaded library, this is what counts. Each verdict
+is recorded before the call is made (INV-5); a refusal is also told once on stderr, with what would be allowed. A port
+is never left to the kernel's choice: port 0, and listening without a bind, get a free port of the window.
+"""
+
+from __future__ import annotations
+
+import _socket
+import errno
+
+from netsandbox.backends.namespaces import procfs, remote_process, sockaddr
+from netsandbox.backends.namespaces.syscall_outcome import Refusal, Task
+from netsandbox.policy import reasons
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from netsandbox_portmap.bind_rule import BindRule
+
+    from netsandbox.audit.folding import FoldedRecords
+    from netsandbox.backends.namespaces.seccomp_notify import Call, Listener
+
+    Heard = Callable[[str, int, int, str], None]
+PROTOCOLS = {1: "tcp", 2: "udp"}
+ANYWHERE = {_socket.AF_INET: "0.0.0.0", _socket.AF_INET6: "::"}  # noqa: S104 (inside the session)
+
+
+class BindGuard:
+    """One per session. `heard(address, port, pid, exe)` learns of each socket that listens; *refused(address, port)* of
+    each refusal, to tell the user."""
+
+    def __init__(
+        self,
+        listener: Listener,
+        repeats: FoldedRecords,
+        rule: BindRule,
+        heard: Heard,
+        refused: Callable[[str, int], None],
+    ) -> None:
+        self._listener = listener
+        self._repeats = repeats
+        self._rule = rule
+        self._heard = heard
+        self._refused = refused
+        self._next = 0  # where in the window the search for a free port goes on
+
+    def __call__(self, call: Call, name: str, sock: _socket.socket, address: bytes) -> Task | Refusal:
+        return self._bind(call, sock, address) if name == "bind" else self._listen(call, sock)
+
+    def _bind(self, call: Call, sock: _socket.socket, address: bytes) -> Task | Refusal:
+        wanted = sockaddr.read_endpoint(sock.family, address)
+        if wanted is None:
+            return Refusal(errno.EINVAL)
+        refusal = self._judge(call, "bind", sock, wanted)
+        if refusal is not None:
+            return refusal
+        if wanted[1] == 0 and self._rule.window is not None:
+            return Task(call, "bind", sock, act=lambda: self._bind_any(sock, address))
+        return Task(call, "bind", sock, address)
+
+    def _listen(self, call: Call, sock: _socket.socket) -> Task | Refusal:
+        if sock.type & 0xF != _socket.SOCK_STREAM:
+            return Task(call, "listen", sock)  # the kernel has a word for that
+        here = self._here(sock)
+        refusal = self._judge(call, "listen" if here[1] else "bind", sock, here)
+        if refusal is not None:
+            return refusal
+        pid, exe = procfs.process_of(call.pid), self._listener.exe_of(call)
+        return Task(call, "listen", sock, act=lambda: self._start(call, sock, pid, exe))
+
+    def _start(self, call: Call, sock: _socket.socket, pid: int, exe: str) -> int:
+        number = self._hold(sock) or remote_process.listen(sock.fileno(), call.arguments[1] & 0xFFFFFFFF)
+        if number:
+            return number
+        if self._rule.judge(*self._here(sock)) is not None:  # another thread let go of the port between our two calls
+            sock.shutdown(2)
+            return errno.EACCES
+        address, port = sock.getsockname()[:2]
+        self._heard(address, port, pid, exe)
+        return 0
+
+    def _hold(self, sock: _socket.socket) -> int:
+        """Bind what is not bound. A socket whose connection ended still shows its old port, and the kernel has taken it
+        back all the same: listening would give it another one."""
+        address, port = sock.getsockname()[:2]
+        if not port:
+            return self._bind_somewhere(sock)
+        number = remote_process.bind(sock.fileno(), sockaddr.written(sock.family, address, port))
+        return 0 if number == errno.EINVAL else number  # EINVAL: it is bound
+
+    def _judge(self, call: Call, name: str, sock: _socket.socket, wanted: tuple[str, int]) -> Refusal | None:
+        """None when it may go on, and that is in the log."""
+        address, port = wanted
+        fields: dict[str, object] = {
+            "address": address,
+            "port": port,
+            "protocol": PROTOCOLS.get(sock.type & 0xF, "?"),
+        }
+        refused = self._rule.judge(address, port)
+        if refused is not None:
+            number, reason = refused
+            self._refused(address, port)
+            return Refusal(number, {**fields, "reason": reason}, event=name)
+        if name == "listen":  # recorded by whoever hears of it, with what became of it
+            return None
+        exe = self._listener.exe_of(call)
+        allowed = {"verdict": "allow", "reason": reasons.LOOPBACK, "door": "seccomp", "exe": exe, **fields}
+        if self._repeats.note(call.pid, event=name, **allowed):
+            return None
+        return Refusal(errno.EACCES, {**fields, "reason": reasons.AUDIT_UNWRITABLE}, event=name)
+
+    @staticmethod
+    def _here(sock: _socket.socket) -> tuple[str, int]:
+        """The socket's own address, in the rule's spelling."""
+        address, port = sock.getsockname()[:2]
+        if sock.family == _socket.AF_INET:
+            return address, port
+        return sockaddr.as_ipv4(_socket.inet_pton(_socket.AF_INET6, address)), port
+
+    def _bind_somewhere(self, sock: _socket.socket) -> int:
+        """For a socket that listens without having been bound; that it may have any address was judged."""
+        if self._rule.window is None:
+            return errno.EACCES
+        return self._bind_any(sock, sockaddr.written(sock.family, ANYWHERE[sock.family], 0))
+
+    def _bind_any(self, sock: _socket.socket, address: bytes) -> int:
+        """Any free port of the window; EADDRINUSE when there is none."""
+        window = self._rule.window
+        assert window is not None
+        number = errno.EADDRINUSE
+        for step in range(window.count):
+            place = (self._next + step) % window.count
+            number = remote_process.bind(sock.fileno(), sockaddr.with_port(address, window.base + place))
+            if number != errno.EADDRINUSE:
+                self._next = place + 1
+                return number
+        return number

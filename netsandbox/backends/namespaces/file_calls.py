@@ -1,0 +1,115 @@
+"""System calls that open or change files by a path: their numbers, and where their paths stand (pure; syscalls(2)).
+
+For `netsandbox learn` alone: an ordinary run knows none of them. What is changed by a descriptor was opened before.
+"""
+
+from __future__ import annotations
+
+import os
+
+from netsandbox.frozen import frozen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    Row = tuple[tuple[int | None, int | None], tuple["Named", ...]]
+
+# What a call does with a path.
+OPEN = "open"  # its flags say
+CHANGE = "change"  # what is there, in its place
+MAKE = "make"  # a name in the folder above: made, removed or given to something else
+FOLDER = "folder"  # a folder is made
+READ = "read"
+AT_FDCWD = 0xFFFFFF9C
+AT_SYMLINK_NOFOLLOW = 0x100
+CREATED = os.O_CREAT | os.O_WRONLY | os.O_TRUNC  # creat(2)
+
+
+@frozen
+class Named:
+    """One path of a call: the numbers of its arguments. `folder`: of the descriptor that it begins at, None: where the
+    caller works. `flags`: of flags with AT_SYMLINK_NOFOLLOW, or of those of open. `follows`: a link at the end."""
+
+    path: int
+    does: str
+    folder: int | None = None
+    flags: int | None = None
+    follows: bool = True
+
+
+@frozen
+class FileCall:
+    name: str
+    paths: tuple[Named, ...]
+
+
+def _name(path: int, folder: int | None = None, does: str = MAKE) -> Named:
+    return Named(path, does, folder, follows=False)
+
+
+def _at(does: str, flags: int | None = None) -> Named:
+    return Named(1, does, 0, flags)
+
+
+# name: ((x86_64, aarch64), paths); those that are called most stand first
+_ROWS: dict[str, Row] = {
+    "openat": ((257, 56), (_at(OPEN, 2),)),
+    "open": ((2, None), (Named(0, OPEN, flags=1),)),
+    "openat2": ((437, 437), (_at(OPEN, 2),)),  # its flags lie in memory
+    "creat": ((85, None), (Named(0, OPEN),)),
+    "mkdir": ((83, None), (_name(0, does=FOLDER),)),
+    "mkdirat": ((258, 34), (_name(1, 0, FOLDER),)),
+    "rename": ((82, None), (_name(0), _name(1))),
+    "renameat": ((264, 38), (_name(1, 0), _name(3, 2))),
+    "renameat2": ((316, 276), (_name(1, 0), _name(3, 2))),
+    "link": ((86, None), (_name(1),)),
+    "linkat": ((265, 37), (_name(3, 2),)),
+    "symlink": ((88, None), (_name(1),)),
+    "symlinkat": ((266, 36), (_name(2, 1),)),
+    "unlink": ((87, None), (_name(0),)),
+    "unlinkat": ((263, 35), (_name(1, 0),)),
+    "rmdir": ((84, None), (_name(0),)),
+    "mknod": ((133, None), (_name(0),)),
+    "mknodat": ((259, 33), (_name(1, 0),)),
+    "truncate": ((76, 45), (Named(0, CHANGE),)),
+    "chmod": ((90, None), (Named(0, CHANGE),)),
+    "fchmodat": ((268, 53), (_at(CHANGE),)),
+    "fchmodat2": ((452, 452), (_at(CHANGE, 3),)),
+    "chown": ((92, None), (Named(0, CHANGE),)),
+    "lchown": ((94, None), (_name(0, does=CHANGE),)),
+    "fchownat": ((260, 54), (_at(CHANGE, 4),)),
+    "utime": ((132, None), (Named(0, CHANGE),)),
+    "utimes": ((235, None), (Named(0, CHANGE),)),
+    "futimesat": ((261, None), (_at(CHANGE),)),
+    "utimensat": ((280, 88), (_at(CHANGE, 3),)),
+    "setxattr": ((188, 5), (Named(0, CHANGE),)),
+    "lsetxattr": ((189, 6), (_name(0, does=CHANGE),)),
+    "removexattr": ((197, 14), (Named(0, CHANGE),)),
+    "lremovexattr": ((198, 15), (_name(0, does=CHANGE),)),
+}
+_COLUMNS = {"x86_64": 0, "aarch64": 1}
+
+
+def file_calls(machine: str) -> dict[int, FileCall]:
+    """By number, for `uname -m`."""
+    column = _COLUMNS[machine]
+    numbers = ((row[0][column], FileCall(name, row[1])) for name, row in _ROWS.items())
+    return {number: call for number, call in numbers if number is not None}
+
+
+def opened(flags: int, *, exists: bool, is_folder: bool) -> str | None:
+    """What an open does, by its flags and by what is there; None: nothing that counts."""
+    if flags & os.O_PATH:
+        return None
+    if flags & os.O_TMPFILE == os.O_TMPFILE:
+        return FOLDER if is_folder else None  # a file without a name, in this folder
+    if flags & os.O_CREAT and (not exists or flags & os.O_EXCL):
+        return MAKE
+    if not exists:
+        return READ
+    writes = flags & os.O_ACCMODE != os.O_RDONLY or flags & os.O_TRUNC
+    return CHANGE if writes and not is_folder else READ
+
+
+def follows(flags: int) -> bool:
+    """Whether an open follows a link at the end of its path."""
+    return not (flags & os.O_NOFOLLOW or (flags & os.O_CREAT and flags & os.O_EXCL))

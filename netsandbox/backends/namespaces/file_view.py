@@ -1,0 +1,265 @@
+"""The file rules of a session, as paths of this host: what is hidden, and where writing is confined to.
+
+Everything is looked at before the command runs: one `stat` for each place of secrets that its folder lists, links
+followed once. What cannot be looked at is an error (INV-1).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+from netsandbox.errors import HostError, UsageError
+from netsandbox.frozen import frozen
+from netsandbox.paths import home
+from netsandbox.policy import secret_paths
+from netsandbox.policy.file_rules import (
+    Place,
+    check_few,
+    check_hidden,
+    check_no_link,
+    check_open,
+    check_shown,
+    check_straight,
+    check_writable,
+    hidden,
+    is_within,
+    outermost,
+)
+from netsandbox.policy.moved_paths import moved, moves
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from netsandbox.policy.file_rules import FileRules, PathRule
+
+TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 (the user's, for the session to use)
+KEPT = ("/dev", "/proc")  # devices and the session's own processes; what is mounted in them keeps its own rules
+MOUNTS = "/proc/self/mountinfo"
+NOWHERE = (errno.ELOOP, errno.ENAMETOOLONG)  # links that a command may leave: in a circle, or to what cannot be
+
+
+@frozen
+class FileView:
+    """`writable` is None where writing stays open. `missing`: rules of files about paths that are not there."""
+
+    folders: tuple[str, ...] = ()  # that appear empty
+    files: tuple[str, ...] = ()  # that appear empty
+    writable: tuple[str, ...] | None = None
+    missing: tuple[PathRule, ...] = ()
+    disks: tuple[str, ...] = ()  # devices that are not to be reached
+    links: tuple[str, ...] = ()  # that lead to what is hidden
+
+
+def file_view(rules: FileRules, environment: Mapping[bytes, bytes]) -> FileView:
+    """*environment* is the command's. Where secrets are kept is asked of our own."""
+    check_few(rules.deny_read)
+    working = _working()
+    missing: list[PathRule] = []
+    allowed = [(rule, place) for rule in rules.allow_read if (place := _place(rule, missing))]
+    endless: list[str] = []
+    denied = [place for rule in rules.deny_read if (place := _place(rule, missing, endless))]
+    shown = [place for _, place in allowed]
+    secrets = list(_secrets(working, endless))
+    closed = check_hidden(hidden(secrets, shown, denied))
+    for rule, place in allowed:
+        check_shown(rule, place, closed, denied)
+    folders, files = _sorted(_everywhere(closed))
+    if working is not None:
+        check_open(working, "the working folder", closed)
+    said = rules.allow_write
+    writable = None if said is None else check_writable(_writable(said, working, environment, missing, closed))
+    links = tuple(dict.fromkeys((*_loops(endless), *(link for place in (*secrets, *denied) for link in _links(place)))))
+    return FileView(folders, files, writable, tuple(missing), _disks(), links)
+
+
+def always_writable(environment: Mapping[bytes, bytes]) -> tuple[str, ...]:
+    """Where a session writes beside what `allow_write` names, once that is said; *environment* is the command's."""
+    return _writable((), _working(), environment, [], ())
+
+
+def _secrets(working: str | None, endless: list[str]) -> Iterator[Place]:
+    """Those that are there; *endless* gets those that are links to nowhere."""
+    own = home()
+    pairs = moves(dict(os.environ), own, working or own)
+    names = [f"{own}/{name}" for name in _listed(own, secret_paths.OF_LINUX)]
+    for name in (*names, *secret_paths.LINUX_SYSTEM, *moved(secret_paths.OF_LINUX, pairs)):
+        if _mode(name, endless) is not None:
+            yield Place(name, os.path.realpath(name))
+
+
+def _listed(own: str, names: Sequence[str]) -> Sequence[str]:
+    """Those of *names* that may be there. Most are not, and the two folders where they would be tell it at once."""
+    for folder in ("", ".config/"):
+        try:
+            there = {_plainly(name) for name in os.listdir(f"{own}/{folder}")}
+        except OSError:  # each is looked at by itself, which says what is wrong
+            continue
+        names = [
+            name
+            for name in names
+            if not name.startswith(folder) or name[len(folder) :].partition("/")[0].casefold() in there
+        ]
+    return names
+
+
+def _plainly(name: str) -> str:
+    """On some disks capitals do not matter, nor characters that are not seen (ext4 with casefold)."""
+    folded = name.casefold()
+    return folded if folded.isascii() else "".join(filter(str.isascii, folded))
+
+
+def _place(rule: PathRule, missing: list[PathRule], endless: list[str] | None = None) -> Place | None:
+    if not rule.path.startswith("/"):
+        raise UsageError(f"{rule.origin}: {rule.path!a} is not absolute; write it from / on")
+    if _mode(rule.path, endless) is None:
+        missing.append(rule)
+        return None
+    return _settled(rule.path)
+
+
+def _settled(path: str) -> Place:
+    """*path* without `..` where no link stands before it."""
+    real = os.path.realpath(path)
+    plain = os.path.normpath(path)
+    return Place(plain if os.path.realpath(plain) == real else path, real)
+
+
+def _links(place: Place) -> tuple[str, ...]:
+    if place.name == place.real:
+        return ()
+    from netsandbox.runtime.links import links_to
+
+    return links_to(place.name, place.real)
+
+
+def _loops(endless: list[str]) -> tuple[str, ...]:
+    """The links that lead from these places nowhere: held, so that they do not lead to a secret later."""
+    if not endless:
+        return ()
+    from netsandbox.runtime.links import links_of_loop
+
+    return tuple(link for path in endless for link in links_of_loop(path))
+
+
+def _mode(path: str, endless: list[str] | None = None) -> int | None:
+    """None: there is nothing, or nothing that the command could come to."""
+    try:
+        return os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError) as error:
+        if isinstance(error, PermissionError) and not _could_be_opened(path):
+            return None
+        if isinstance(error, OSError) and error.errno in NOWHERE:
+            if endless is not None:
+                endless.append(path)
+            return None
+        reason = getattr(error, "strerror", None) or str(error)
+        raise HostError(
+            f"cannot look at {path}: {reason}; it could not be hidden. Give yourself the right to, or move it"
+        ) from None
+
+
+def _could_be_opened(path: str) -> bool:
+    """Whether the folder that keeps us out is our own: the command could change its mode."""
+    while path != "/":
+        path = os.path.dirname(path)
+        try:
+            return os.stat(path).st_uid == os.geteuid()
+        except OSError:
+            continue
+    return False
+
+
+def _everywhere(closed: tuple[str, ...]) -> tuple[str, ...]:
+    """*closed* by every name that it has in this mount namespace."""
+    if not closed:
+        return closed
+    from netsandbox.backends.namespaces.mounts import other_names, read_mounts
+
+    try:
+        with open(MOUNTS, "rb") as file:
+            mounts = read_mounts(file.read())
+    except OSError as error:
+        raise HostError(f"cannot read {MOUNTS}: {error.strerror}; secrets could be seen by a second name") from None
+    names = [name for path in closed for name, known in other_names(path, mounts) if _is_same(name, known)]
+    return outermost((*closed, *names))
+
+
+def _is_same(name: str, known: str) -> bool:
+    try:
+        return os.path.samefile(name, known)
+    except OSError:  # nothing is there, or nothing that the command could come to
+        return False
+
+
+def _sorted(paths: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    folders: list[str] = []
+    files: list[str] = []
+    for path in paths:
+        mode = _mode(path)
+        if mode is not None:
+            (folders if stat.S_ISDIR(mode) else files).append(path)
+    return tuple(folders), tuple(files)
+
+
+def _writable(
+    said: tuple[PathRule, ...],
+    working: str | None,
+    environment: Mapping[bytes, bytes],
+    missing: list[PathRule],
+    closed: tuple[str, ...],
+) -> tuple[str, ...]:
+    usual = [path for path in (working, *KEPT, *TEMPORARY) if path is not None and _mode(path) is not None]
+    found = [os.path.realpath(path) for path in usual]
+    named = os.fsdecode(environment.get(b"TMPDIR", b""))
+    wanted = [("TMPDIR:", _settled(named))] if named.startswith("/") and _mode(named) is not None else []
+    for rule in said:
+        if rule.folder:
+            _make(rule.path)
+        place = _place(rule, missing)
+        if place is not None:
+            check_open(place.real, f"{rule.origin}:", closed)
+            check_no_link(place, f"{rule.origin}:", _made_later(rule, place))
+            wanted.append((f"{rule.origin}:", place))
+    straight = (*found, *(place.real for _, place in wanted if place.name == place.real))
+    for origin, place in wanted:
+        check_straight(place, origin, _links(place), straight)
+        found.append(place.real)
+    return outermost(path for path in found if not any(is_within(path, other) for other in closed))
+
+
+def _made_later(rule: PathRule, place: Place) -> tuple[str, ...]:
+    """The links on the way that an earlier session may have left, in another project for instance."""
+    links = _links(place)
+    if not links:
+        return ()
+    from netsandbox.runtime.links import made_later
+
+    return made_later(rule.origin, links)
+
+
+def _disks() -> tuple[str, ...]:
+    if os.geteuid() != 0:
+        return ()
+    from netsandbox.backends.namespaces.disks import disks
+
+    return tuple(disks())
+
+
+def _make(path: str) -> None:
+    """A cache that no tool has made yet; in a session nobody could, since what is above it is read-only."""
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError:  # then it is missing, or no folder, which shows where it is used
+        pass
+
+
+def _working() -> str | None:
+    try:
+        return os.getcwd()
+    except OSError:  # it was removed, or lies where we may not look
+        return None

@@ -1,0 +1,89 @@
+"""Sockets that were made inside the session, for reaching what listens there.
+
+PID 1 makes them on request and sends them out. A few are kept ready, so that a connection from the host does not wait
+for the round trip.
+"""
+
+from __future__ import annotations
+
+import _socket
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from netsandbox.backends.namespaces.launch import Helper, Message
+
+READY = 4  # TCP sockets of each family, once one was wanted
+# Asked for and not yet answered. The channel holds some hundred records in each direction: with more, PID 1 would wait
+# for us to read while we wait for it, for ever.
+MAX_ASKED = 64
+
+
+class InsideSockets:
+    """`take` gives one, now or when it comes; None when the session has no more to give."""
+
+    def __init__(self, helper: Helper) -> None:
+        self._helper = helper
+        self._ready: dict[int, list[_socket.socket]] = {}
+        self._asked: list[int] = []  # families, in the order in which answers will come
+        self._waiting: dict[int, list[Callable[[_socket.socket | None], None]]] = {}
+        self._closed = False
+
+    def take(self, family: int, done: Callable[[_socket.socket | None], None]) -> None:
+        if self._closed:
+            done(None)
+            return
+        ready = self._ready.setdefault(family, [])
+        found = ready.pop() if ready else None
+        if found is None:
+            self._waiting.setdefault(family, []).append(done)
+        self._order(family)
+        if found is not None:
+            done(found)
+
+    def arrived(self, message: Message) -> None:
+        """PID 1 answered: with a socket, or with an error number."""
+        if not self._asked:
+            for descriptor in message.descriptors:
+                os.close(descriptor)
+            raise OSError("the helper sent a socket that was not asked for")
+        family = self._asked.pop(0)
+        made = _socket.socket(fileno=message.descriptors[0]) if message.descriptors else None
+        if self._closed:
+            if made is not None:
+                made.close()
+            return
+        waiting = self._waiting.get(family)
+        done = waiting.pop(0) if waiting else None
+        if done is None and made is not None:
+            self._ready[family].append(made)
+        for wanted, unserved in tuple(self._waiting.items()):
+            if unserved:
+                self._order(wanted)
+        if done is not None:
+            done(made)
+
+    def close(self) -> None:
+        """Whoever still waits gets nothing."""
+        self._closed = True
+        for ready in self._ready.values():
+            for sock in ready:
+                sock.close()
+        for waiting in self._waiting.values():
+            while waiting:
+                waiting.pop(0)(None)
+        self._ready.clear()
+
+    def _order(self, family: int) -> None:
+        """Ask for as many as are waited for, and a few more; what is too much now is asked when answers have come."""
+        spare = 0 if family == _socket.AF_NETLINK else READY
+        wanted = len(self._waiting.get(family, ())) + spare - len(self._ready[family]) - self._asked.count(family)
+        for _ in range(min(wanted, MAX_ASKED - len(self._asked))):
+            try:
+                self._helper.ask_socket(family)
+            except OSError:  # the session has ended
+                self.close()
+                return
+            self._asked.append(family)

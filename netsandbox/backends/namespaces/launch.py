@@ -1,0 +1,179 @@
+"""Starts the helper and speaks with it over the channel (native/channel.h); the plan is built elsewhere."""
+
+from __future__ import annotations
+
+import _socket
+import errno
+import fcntl
+import os
+import sys
+
+from netsandbox.backends.namespaces import plan
+from netsandbox.errors import CommandError, HostError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+HELPER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "native", "netsandbox-init")
+CHANNEL = 3
+SIGPIPE, SIGXFSZ = 13, 25  # CPython ignores these two; the command must not inherit that
+RECORD_LIMIT = 512
+MAX_DESCRIPTORS = 64
+
+
+class Message:
+    """One record from the helper."""
+
+    __slots__ = ("descriptors", "kind", "number", "text")
+
+    def __init__(self, data: bytes, descriptors: list[int]) -> None:
+        self.kind = data[:1].decode("ascii", "replace")
+        self.number = int.from_bytes(data[1:5], sys.byteorder, signed=True)
+        self.text = data[5:].decode("utf-8", "replace")
+        self.descriptors = descriptors
+
+
+class Helper:
+    """The session's first process, until the command has ended. `pid` is that of PID 1 as the host sees it."""
+
+    def __init__(self, command: Sequence[str], environment: Mapping[bytes, bytes], stdio: tuple[int, int, int]) -> None:
+        ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0)
+        # Copies out of the way first: a source that is itself one of 0 to 3 would be overwritten before its turn.
+        sources = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, CHANNEL + 1) for fd in (*stdio, theirs.fileno())]
+        actions = [(os.POSIX_SPAWN_DUP2, source, number) for number, source in enumerate(sources)]
+        try:
+            self._spawned = os.posix_spawn(
+                HELPER,
+                [HELPER, *command],
+                environment,
+                file_actions=actions,
+                setsigmask=[],
+                setsigdef=[SIGPIPE, SIGXFSZ],
+            )
+        except OSError as error:
+            ours.close()
+            raise _cannot_start(error) from None
+        finally:
+            theirs.close()
+            for source in sources:
+                os.close(source)
+        self.channel = ours
+        self.pid = 0
+
+    def send_plan(self, plan_bytes: bytes) -> None:
+        """Let the helper begin; `doors` waits for what it made."""
+        try:
+            self.channel.send(plan_bytes)
+        except ConnectionError:  # it has failed already, and `doors` hears why
+            pass
+        except OSError as error:  # too long for one message
+            self.close()
+            raise HostError(
+                f"cannot tell the helper what to make: {error.strerror}; hide or protect fewer paths"
+            ) from None
+
+    def doors(self, expected: Sequence[plan.Door]) -> dict[str, _socket.socket]:
+        """Wait until the session stands: its doors by name, as the plan has them."""
+        descriptors: list[int] = []
+        while not (self.pid and descriptors):
+            message = self.receive()
+            if message.kind == "P":
+                self.pid = message.number
+                os.waitpid(self._spawned, 0)
+            elif message.kind == "D" and len(message.descriptors) == len(expected):
+                descriptors = message.descriptors
+            else:
+                raise set_up_failure(message.text, message.number)
+        return {
+            door.name: _socket.socket(door.family, door.kind, 0, descriptor)
+            for door, descriptor in zip(expected, descriptors, strict=True)
+        }
+
+    def go(self) -> None:
+        """Start the command. Until now nothing of it has run."""
+        self.channel.send(b"G")
+
+    def signal(self, number: int) -> None:
+        """Pass a signal on to the command, unless PID 1 saw it come to the whole process group."""
+        try:
+            self.channel.send(b"K" + number.to_bytes(4, sys.byteorder))
+        except OSError:  # the session has ended
+            pass
+
+    def ask_socket(self, family: int) -> None:
+        """Have a socket made inside the session; it comes as a message of kind N."""
+        self.channel.send(b"N" + family.to_bytes(4, sys.byteorder))
+
+    def receive(self) -> Message:
+        """The next record; an empty kind means that the helper is gone."""
+        try:
+            data, ancillary = self._receive()
+        except ConnectionResetError:  # said once when the helper left without reading; its last words come behind it
+            data, ancillary = self._receive()
+        descriptors = [
+            int.from_bytes(payload[start : start + 4], sys.byteorder)
+            for level, kind, payload in ancillary
+            if (level, kind) == (_socket.SOL_SOCKET, _socket.SCM_RIGHTS)
+            for start in range(0, len(payload) - 3, 4)
+        ]
+        return Message(data, descriptors)
+
+    def _receive(self) -> tuple[bytes, list[tuple[int, int, bytes]]]:
+        size = _socket.CMSG_SPACE(4 * MAX_DESCRIPTORS)
+        return self.channel.recvmsg(RECORD_LIMIT, size, _socket.MSG_CMSG_CLOEXEC)[:2]
+
+    def close(self) -> None:
+        """End the session, if it still runs, and reap it. PID 1 leaves when the channel closes."""
+        if not self.pid:
+            self._learn_pid()
+        self.channel.close()
+        if self.pid:
+            _reap(self.pid)
+
+    def _learn_pid(self) -> None:
+        """We stop before the doors stood: PID 1 may be there, and its number may still be in the channel."""
+        _reap(self._spawned)
+        self.channel.settimeout(0)
+        try:
+            while (message := self.receive()).kind:
+                if message.kind == "P":
+                    self.pid = message.number
+                for descriptor in message.descriptors:
+                    os.close(descriptor)
+        except OSError:  # nothing more has been said
+            pass
+
+
+def _cannot_start(error: OSError) -> HostError:
+    if error.errno == errno.ENOENT:
+        return HostError("the native helper is missing; reinstall netsandbox with a C compiler at hand")
+    if error.errno == errno.E2BIG:
+        return HostError("the command's arguments and environment are too long for this system; shorten them")
+    return HostError(f"cannot start the native helper: {error.strerror}; see `netsandbox doctor`")
+
+
+def _reap(pid: int) -> None:
+    try:
+        os.waitpid(pid, 0)
+    except ChildProcessError:
+        pass
+
+
+def set_up_failure(step: str, number: int) -> HostError:
+    from netsandbox.backends.namespaces.diagnosis import explain_failure
+
+    return HostError(explain_failure(step, number))
+
+
+def exec_failure(command: str, number: int, path: str) -> CommandError:
+    """What the shells say, and their exit statuses: 127 not found, 126 found but not executable.
+
+    execvp(3) says EACCES too when a folder of *path* cannot be entered; that is no command that was found.
+    """
+    missing = number in (errno.ENOENT, errno.ENOTDIR)
+    if number == errno.EACCES and "/" not in command:
+        missing = not any(os.path.exists(os.path.join(folder, command)) for folder in path.split(":"))
+    if missing:
+        return CommandError(f"{command}: command not found; check the spelling and $PATH", 127)
+    return CommandError(f"{command}: {os.strerror(number)}; is it an executable file?", 126)

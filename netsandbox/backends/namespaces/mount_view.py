@@ -1,0 +1,110 @@
+"""What a session sees of this host's files: the paths for `plan.View`, found on the disk."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from netsandbox.backends.namespaces.plan import View
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from netsandbox.backends.namespaces.file_view import FileView
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+FILES = os.path.join(PACKAGE, "backends", "namespaces", "files")
+COMPONENTS = ("proxy", "dns", "portmap", "interpose")
+
+
+def session_view(
+    state: str,
+    *protected: str | None,
+    logs: str | None = None,
+    unused: str | None = None,
+    covers: tuple[tuple[str, str], ...] = (),
+    rules: FileView | None = None,
+) -> View:
+    """*state*, *unused*, which is another one, and *logs*, a folder of logs, are hidden; our own code and what is
+    *protected* (a log, a configuration) cannot be written; the second file of each pair in *covers* is the first one
+    inside (INV-8). *rules* are the user's.
+
+    Nor can the folders on the way be moved, or the links on it be exchanged: a forged log could be put where the true
+    one is looked for (attack 149).
+    """
+    kept = [path for path in protected if path is not None]
+    read_only = packages() + kept
+    hidden = [path for path in (state, unused, logs) if path is not None and os.path.isdir(path)]
+    files = rules.files if rules else ()
+    links = _links(rules.links if rules else (), *hidden, *kept)
+    hidden += rules.folders if rules else ()
+    return View(
+        uid=os.geteuid(),
+        gid=os.getegid(),
+        files=(
+            (os.path.join(FILES, "resolv.conf"), "/etc/resolv.conf"),
+            (os.path.join(FILES, "hosts"), "/etc/hosts"),
+            *covers,
+            *(("/dev/null", path) for path in (rules.disks if rules else ())),
+        ),
+        hidden=tuple(hidden),
+        read_only=tuple(read_only),
+        pinned=_folders_above(*hidden, *files, *kept, links=links),
+        links=links,
+        covered=tuple((os.path.join(FILES, "nothing"), path) for path in files),
+        writable=rules.writable if rules else None,
+    )
+
+
+def _links(known: tuple[str, ...], *paths: str) -> tuple[str, ...]:
+    """*known* ones and those on the way to *paths*, as far as the user could exchange them."""
+    found = dict.fromkeys(known)
+    for path in map(os.path.abspath, paths):
+        if os.path.realpath(path) != path:
+            from netsandbox.runtime.links import links_on
+
+            found.update(dict.fromkeys(links_on(path)))
+    return tuple(link for link in found if is_ours(os.path.dirname(link)))
+
+
+def _folders_above(*paths: str, links: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Folders over *paths* and *links* that the user could move, a folder before those in it: were one moved, the next
+    session would not find what it has to hide or protect."""
+    movable: dict[str, bool] = {}
+    for lowest in (*(os.path.dirname(os.path.realpath(path)) for path in paths), *map(os.path.dirname, links)):
+        folder = lowest
+        while folder != "/" and folder not in movable:
+            above = os.path.dirname(folder)
+            movable[folder] = is_ours(above)
+            folder = above
+    return tuple(sorted((folder for folder, moves in movable.items() if moves), key=len))
+
+
+def is_ours(folder: str) -> bool:
+    """Whether a command of this user can exchange what lies in *folder*; in one of the user's own it takes a chmod."""
+    if os.access(folder, os.W_OK):
+        return True
+    try:
+        return os.stat(folder).st_uid == os.geteuid()
+    except OSError:
+        return True
+
+
+def bytecode_folders() -> tuple[str, ...]:
+    """Where the interpreter looks for the bytecode of all that it can import, ours too, if that does not lie beside the
+    sources (PYTHONPYCACHEPREFIX): a command that could write there would run in the next launch (INV-8)."""
+    if sys.pycache_prefix is None:
+        return ()
+    prefix = os.path.abspath(sys.pycache_prefix)
+    return tuple(dict.fromkeys(prefix + os.path.abspath(folder) for folder in sys.path if os.path.isdir(folder)))
+
+
+def packages() -> list[str]:
+    """The launcher and its components: side by side when installed, in their folders in a checkout."""
+    root = os.path.dirname(PACKAGE)
+    found = [PACKAGE]
+    for name in COMPONENTS:
+        for path in (os.path.join(root, f"netsandbox_{name}"), os.path.join(root, name, f"netsandbox_{name}")):
+            if os.path.isdir(path):
+                found.append(path)
+                break
+    return found

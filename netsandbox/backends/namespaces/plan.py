@@ -1,0 +1,173 @@
+"""The plan that the helper carries out, built as bytes (pure). The format is in native/plan.h.
+
+What the plan promises: a private /proc, /dev/shm and resolver configuration; the kernel's switches read-only; our own
+code, logs and state out of the workload's reach (INV-8); secrets hidden, and writing confined where it is to be;
+loopback configured and every other destination captured; the doors, made inside the namespace.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from netsandbox.backends.namespaces import door_ports, nft_bytes
+from netsandbox.frozen import frozen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    Option = tuple[tuple[int, int], bytes]
+
+BIND, READ_ONLY, OPTIONAL = 1, 2, 4
+AF_INET, AF_INET6 = 2, 10
+SOCK_STREAM, SOCK_DGRAM = 1, 2
+NETLINK_ROUTE, NETLINK_NETFILTER = 0, 12
+BACKLOG = 4096
+
+# (level, option) of ip(7), ipv6(7) and socket(7)
+REUSE_ADDRESS = (1, 2)
+RECEIVE_BUFFER = (1, 8)
+IP_TRANSPARENT, IPV6_TRANSPARENT = (0, 19), (41, 75)
+IP_ORIGINAL_DESTINATION, IPV6_ORIGINAL_DESTINATION = (0, 20), (41, 74)
+IP_PACKET_INFO, IPV6_PACKET_INFO = (0, 8), (41, 49)
+IPV6_ONLY = (41, 26)
+IPV6_FREE_BIND = (41, 78)  # lets an answer leave from the address that was asked, which is routed to us, not assigned
+IP_ADD_MEMBERSHIP, IPV6_ADD_MEMBERSHIP = (0, 35), (41, 20)
+ON = (1).to_bytes(4, sys.byteorder)
+BIG_BUFFER = (1 << 20).to_bytes(4, sys.byteorder)
+LOOPBACK_ADDRESS, LOOPBACK_INDEX = bytes([127, 0, 0, 1]), (1).to_bytes(4, sys.byteorder)
+# Multicast reaches a transparent socket only if it joined the group: mDNS, LLMNR and SSDP, so that they are recorded.
+MULTICAST_GROUPS = (bytes([224, 0, 0, 251]), bytes([224, 0, 0, 252]), bytes([239, 255, 255, 250]))
+MULTICAST_GROUPS6 = (
+    "ff0200000000000000000000000000fb",
+    "ff020000000000000000000000010003",
+    "ff02000000000000000000000000000c",
+)
+
+
+@frozen
+class Door:
+    """A socket made inside the namespace and served from outside."""
+
+    name: str
+    family: int
+    kind: int
+    port: int
+    loopback: bool
+    options: tuple[Option, ...]
+
+
+def doors() -> tuple[Door, ...]:
+    """In the order in which their descriptors arrive at the supervisor."""
+    reuse, v6, big = (REUSE_ADDRESS, ON), (IPV6_ONLY, ON), (RECEIVE_BUFFER, BIG_BUFFER)
+    return (
+        _stream("mixed", AF_INET, door_ports.MIXED, reuse, loopback=True),
+        _stream("mixed6", AF_INET6, door_ports.MIXED, reuse, v6, loopback=True),
+        _stream("transparent", AF_INET, door_ports.TRANSPARENT, reuse, (IP_TRANSPARENT, ON)),
+        _stream("transparent6", AF_INET6, door_ports.TRANSPARENT, reuse, v6, (IPV6_TRANSPARENT, ON)),
+        _datagram("dns", AF_INET, door_ports.DNS, big, (IP_PACKET_INFO, ON)),
+        _datagram("dns6", AF_INET6, door_ports.DNS, big, v6, (IPV6_PACKET_INFO, ON), (IPV6_FREE_BIND, ON)),
+        _stream("dns-tcp", AF_INET, door_ports.DNS, reuse),
+        _stream("dns-tcp6", AF_INET6, door_ports.DNS, reuse, v6),
+        _datagram("udp", AF_INET, door_ports.DATAGRAM, (IP_TRANSPARENT, ON), (IP_ORIGINAL_DESTINATION, ON), *_groups()),
+        _datagram(
+            "udp6",
+            AF_INET6,
+            door_ports.DATAGRAM,
+            v6,
+            (IPV6_TRANSPARENT, ON),
+            (IPV6_ORIGINAL_DESTINATION, ON),
+            *_groups6(),
+        ),
+    )
+
+
+def localhost_doors(host_ports: Iterable[int], *, asking: bool) -> tuple[Door, ...]:
+    """Those of the session's localhost: ports of the host, and where the preloaded library asks."""
+    reuse, v6 = (REUSE_ADDRESS, ON), (IPV6_ONLY, ON)
+    found = [_stream("asking", AF_INET, door_ports.ASKING, reuse, loopback=True)] if asking else []
+    for port in host_ports:
+        found.append(_stream(f"host-{port}", AF_INET, port, reuse, loopback=True))
+        found.append(_stream(f"host6-{port}", AF_INET6, port, reuse, v6, loopback=True))
+    return tuple(found)
+
+
+def _stream(name: str, family: int, port: int, *options: Option, loopback: bool = False) -> Door:
+    return Door(name, family, SOCK_STREAM, port, loopback, options)
+
+
+def _datagram(name: str, family: int, port: int, *options: Option) -> Door:
+    return Door(name, family, SOCK_DGRAM, port, False, options)  # noqa: FBT003 (a record is made by position)
+
+
+def _groups() -> list[Option]:
+    return [(IP_ADD_MEMBERSHIP, group + LOOPBACK_ADDRESS) for group in MULTICAST_GROUPS]
+
+
+def _groups6() -> list[Option]:
+    return [(IPV6_ADD_MEMBERSHIP, bytes.fromhex(group) + LOOPBACK_INDEX) for group in MULTICAST_GROUPS6]
+
+
+@frozen
+class View:
+    """What the session sees differently from the host."""
+
+    uid: int
+    gid: int
+    files: tuple[tuple[str, str], ...]  # (ours, the host's path it covers)
+    hidden: tuple[str, ...]  # folders that appear empty
+    read_only: tuple[str, ...]  # paths that cannot be written
+    pinned: tuple[str, ...] = ()  # folders that cannot be moved or removed, a folder before those that it holds
+    covered: tuple[tuple[str, str], ...] = ()  # (an empty file of ours, the file that appears so)
+    writable: tuple[str, ...] | None = None  # where alone may be written; None: writing is as open as outside
+    links: tuple[str, ...] = ()  # symbolic links that cannot be exchanged
+
+
+def build(view: View, filter_program: bytes, extra: tuple[Door, ...] = ()) -> bytes:
+    """The whole plan; *extra* doors come behind those of `doors()`."""
+    steps = [_step(b"I", _numbers(view.uid, view.gid))]
+    # A mount point cannot be renamed. First, so that what follows lies on the mount that is seen.
+    steps += [_mount(BIND, path, path) for path in view.pinned]
+    steps += [_step(b"L", _texts(path)) for path in view.links]
+    steps.append(_mount(0, "proc", "/proc", "proc"))
+    for path in ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"):
+        steps.append(_mount(BIND | READ_ONLY | OPTIONAL, path, path))
+    steps.append(_mount(BIND | READ_ONLY | OPTIONAL, "/sys", "/sys"))
+    steps.append(_mount(OPTIONAL, "tmpfs", "/dev/mqueue", "tmpfs", "mode=1777"))
+    steps.append(_mount(OPTIONAL, "tmpfs", "/dev/shm", "tmpfs", "mode=1777"))  # noqa: S108
+    steps += [_mount(BIND | READ_ONLY | OPTIONAL, ours, theirs) for ours, theirs in view.files]
+    steps += [_mount(BIND | READ_ONLY, path, path) for path in view.read_only]
+    steps += [_mount(READ_ONLY, "tmpfs", path, "tmpfs", "mode=0555,size=4k") for path in view.hidden]
+    steps += [_mount(BIND | READ_ONLY, ours, theirs) for ours, theirs in view.covered]
+    if view.writable is not None:  # last: what was mounted until now stays as it is
+        steps.append(_step(b"W", _texts(*view.writable)))
+    steps.append(_step(b"K", _numbers(NETLINK_ROUTE, nft_bytes.ROUTE_ACKNOWLEDGEMENTS) + nft_bytes.ROUTE))
+    steps.append(_step(b"K", _numbers(NETLINK_NETFILTER, nft_bytes.FILTER_ACKNOWLEDGEMENTS) + nft_bytes.FILTER))
+    for door in doors() + extra:
+        steps += _door(door)
+    steps.append(_step(b"F", filter_program))
+    return b"".join(steps)
+
+
+def _door(door: Door) -> Iterable[bytes]:
+    backlog = BACKLOG if door.kind == SOCK_STREAM else 0
+    yield _step(b"D", _numbers(door.family, door.kind, door.port, int(door.loopback), backlog))
+    for (level, name), value in door.options:
+        yield _step(b"O", _numbers(level, name) + value)
+    yield _step(b"B", b"")
+
+
+def _mount(flags: int, source: str, target: str, kind: str = "", data: str = "") -> bytes:
+    return _step(b"M", _numbers(flags) + _texts(source, target, kind, data))
+
+
+def _texts(*texts: str) -> bytes:
+    return b"".join(text.encode("utf-8", "surrogateescape") + b"\0" for text in texts)
+
+
+def _step(operation: bytes, payload: bytes) -> bytes:
+    return operation + _numbers(len(payload)) + payload
+
+
+def _numbers(*values: int) -> bytes:
+    return b"".join(value.to_bytes(4, sys.byteorder) for value in values)

@@ -1,0 +1,138 @@
+"""What the supervisor takes from the process whose system call it holds: a copy of a descriptor, bytes, an opened path.
+
+Every function may find another process under the same number when the caller died, and memory that another thread is
+changing. So each thing is taken once, the owner asks afterwards whether the call still waits (NOTIF_ID_VALID), and acts
+on what was taken, never on the caller's own copy (seccomp_unotify(2), attacks 115, 116 and 118). Everything raises
+OSError when it cannot be had.
+"""
+
+from __future__ import annotations
+
+import _socket
+import ctypes
+import errno
+import fcntl
+import os
+
+from netsandbox.backends.namespaces.procfs import process_of
+
+SYS_OPENAT2, SYS_PIDFD_GETFD = 437, 438  # the same on every architecture
+PIDFD_THREAD = os.O_EXCL  # Linux 6.9; before that a thread is reached through its process
+RESOLVE_NO_MAGICLINKS, RESOLVE_IN_ROOT = 0x02, 0x10
+SIOCGSKNS = 0x894C
+PATH_MAX = 4096  # with the zero at its end
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_syscall = _libc.syscall
+_syscall.restype = ctypes.c_long
+
+
+class _OpenHow(ctypes.Structure):
+    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+
+def _checked(result: int) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return result
+
+
+def copy_socket(pid: int, number: int) -> _socket.socket:
+    """Our own descriptor of the caller's socket. ENOTSOCK, EBADF: what the kernel would have said."""
+    pidfd = _pidfd(pid)
+    try:
+        fd = _checked(_syscall(SYS_PIDFD_GETFD, ctypes.c_int(pidfd), ctypes.c_int(number), ctypes.c_uint(0)))
+    finally:
+        os.close(pidfd)
+    try:
+        return _socket.socket(fileno=fd)
+    except BaseException:
+        os.close(fd)
+        raise
+
+
+def _pidfd(pid: int) -> int:
+    try:
+        return os.pidfd_open(pid, PIDFD_THREAD)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+    return os.pidfd_open(process_of(pid))
+
+
+def in_network_of(pid: int, sock: _socket.socket) -> bool:
+    """Whether the socket was made in the caller's network: one that came in from outside must not be aimed anew."""
+    fd = fcntl.ioctl(sock, SIOCGSKNS)
+    try:
+        theirs, its = os.stat(f"/proc/{pid}/ns/net"), os.fstat(fd)
+    finally:
+        os.close(fd)
+    return (theirs.st_dev, theirs.st_ino) == (its.st_dev, its.st_ino)
+
+
+def memory(pid: int, address: int, length: int) -> bytes:
+    """*length* bytes of the caller's memory, all or EFAULT."""
+    data = _memory_up_to(pid, address, length)
+    if len(data) != length:
+        raise OSError(errno.EFAULT, os.strerror(errno.EFAULT))
+    return data
+
+
+def path_text(pid: int, address: int) -> bytes:
+    """The path at *address* in the caller's memory. EFAULT, ENAMETOOLONG: what the kernel will say of it too."""
+    data = _memory_up_to(pid, address, PATH_MAX)
+    text, end, _ = data.partition(b"\0")
+    if not end:
+        number = errno.ENAMETOOLONG if len(data) == PATH_MAX else errno.EFAULT
+        raise OSError(number, os.strerror(number))
+    return text
+
+
+def _memory_up_to(pid: int, address: int, length: int) -> bytes:
+    """Less where the memory ends earlier, nothing where there is none."""
+    fd = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.pread(fd, length, address)
+    except (OSError, OverflowError):
+        return b""
+    finally:
+        os.close(fd)
+
+
+def open_path(pid: int, path: bytes) -> int:
+    """An O_PATH descriptor of what *path* is for the caller, links followed: from then on this very inode."""
+    if not path.startswith(b"/"):
+        path = os.readlink(f"/proc/{pid}/cwd".encode()) + b"/" + path
+    root = open_root(pid)
+    try:
+        return open_in(root, path)
+    finally:
+        os.close(root)
+
+
+def open_root(pid: int) -> int:
+    """The root of the caller, which it cannot have changed; its mounts differ from ours."""
+    return os.open(f"/proc/{pid}/root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+def open_in(root: int, path: bytes, flags: int = 0) -> int:
+    """An O_PATH descriptor of *path* below *root*, where absolute links are resolved too."""
+    how = _OpenHow(os.O_PATH | os.O_CLOEXEC | flags, 0, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS)
+    size = ctypes.c_size_t(ctypes.sizeof(how))
+    return _checked(_syscall(SYS_OPENAT2, ctypes.c_int(root), ctypes.c_char_p(path), ctypes.byref(how), size))
+
+
+def connect(fd: int, address: bytes) -> int:
+    """connect(2) with these very bytes; 0 or the error number. May wait as long as the socket does."""
+    return 0 if _libc.connect(fd, address, len(address)) == 0 else ctypes.get_errno()
+
+
+def bind(fd: int, address: bytes) -> int:
+    """bind(2) with these very bytes; 0 or the error number."""
+    return 0 if _libc.bind(fd, address, len(address)) == 0 else ctypes.get_errno()
+
+
+def listen(fd: int, backlog: int) -> int:
+    """listen(2); 0 or the error number."""
+    return 0 if _libc.listen(fd, ctypes.c_int(backlog)) == 0 else ctypes.get_errno()

@@ -1,0 +1,186 @@
+"""The seccomp filter, built as bytes (pure).
+
+What it refuses and why, in the order of the kernel's questions:
+
+- another ABI (i386, x32): its system call numbers would walk past the rest of the filter;
+- new namespaces and everything that mounts: a fresh user namespace would hand capabilities back;
+- `clone3`: its flags lie in memory that the filter cannot read; ENOSYS makes libc fall back to `clone`;
+- io_uring: it opens and connects sockets without system calls;
+- sockets by an allow list of family, type and protocol. TCP and UDP over IPv4 and IPv6, rtnetlink (read-only without
+  capabilities; interface lists need it) and stream socket pairs are let through; every other wish goes to the
+  supervisor, who writes the audit record and says no;
+- AF_UNIX: a pathname socket is reached through the file system, so no namespace hides one that is created later.
+  Without the socket there is nothing to connect with. Datagram socket pairs go too: `sendto` can aim one end anywhere;
+- TIOCSTI and TIOCLINUX: they type into the user's terminal;
+- priorities of a process group: the command shares that of its caller.
+
+A filter is a list of `Step`s with labels; `assemble` turns it into `struct sock_filter[]`.
+"""
+
+from __future__ import annotations
+
+from netsandbox.backends.namespaces.syscalls import Abi
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    Step = tuple[str | int | None, ...]
+
+# bpf(2), linux/bpf_common.h
+LOAD_WORD, JUMP_EQUAL, JUMP_GREATER_EQUAL, JUMP_SET, AND, RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
+# struct seccomp_data; the low word of an argument on a little-endian machine
+NUMBER, ARCHITECTURE, ARGUMENTS = 0, 4, 16
+
+ALLOW = 0x7FFF0000
+NOTIFY = 0x7FC00000
+ERRNO = 0x00050000
+KILL_PROCESS = 0x80000000
+EPERM, ENOSYS, EPROTONOSUPPORT = 1, 38, 93
+
+X32_BIT = 0x40000000
+NEW_NAMESPACES = 0x7E020000
+CLONE_NEWTIME = 0x80
+TYPE_MASK = 0xF
+AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
+SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET = 1, 2, 5
+IPPROTO_TCP, IPPROTO_UDP, NETLINK_ROUTE = 6, 17, 0
+TIOCSTI, TIOCLINUX = 0x5412, 0x541C
+PRIO_PGRP, IOPRIO_WHO_PGRP = 1, 2
+# Calls whose arguments decide.
+JUDGED = ("socket", "socketpair", "clone", "unshare", "ioctl", "setpriority", "ioprio_set")
+
+
+def build(abi: Abi, *, unix_sockets: bool = False, asked: tuple[str, ...] = (), watched: tuple[int, ...] = ()) -> bytes:
+    """The whole filter. With *unix_sockets* stream ones may be made, and every connect and bind asks the supervisor;
+    so do the calls named in *asked*, and those with the numbers *watched*.
+    """
+    calls = abi.calls
+    steps: list[Step] = [("load", ARCHITECTURE), ("equal", abi.audit_architecture, None, "kill"), ("load", NUMBER)]
+    if abi.has_x32:
+        steps.append(("at-least", X32_BIT, "nosys", None))
+    steps += [("equal", calls[name], "perm", None) for name in abi.refused]
+    steps += [("equal", calls[name], "nosys", None) for name in abi.absent]
+    steps += [("equal", calls[name], name, None) for name in JUDGED]
+    steps += [("equal", calls[name], "notify", None) for name in trapped(unix_sockets=unix_sockets, asked=asked)]
+    steps += [("equal", number, "notify", None) for number in watched]
+    steps.append(("return", ALLOW))
+    steps += _socket(unix_sockets=unix_sockets) + _socketpair() + _clone() + _unshare() + _ioctl() + _priorities()
+    steps += [
+        ("label", "allow"),
+        ("return", ALLOW),
+        ("label", "notify"),
+        ("return", NOTIFY),
+        ("label", "perm"),
+        ("return", ERRNO | EPERM),
+        ("label", "nosys"),
+        ("return", ERRNO | ENOSYS),
+        ("label", "protocol"),
+        ("return", ERRNO | EPROTONOSUPPORT),
+        ("label", "kill"),
+        ("return", KILL_PROCESS),
+    ]
+    return assemble(steps)
+
+
+def trapped(*, unix_sockets: bool, asked: tuple[str, ...]) -> tuple[str, ...]:
+    """The calls that go to the supervisor whatever their arguments are."""
+    names = ("connect", "bind", "listen")
+    return tuple(name for name in names if name in asked or (unix_sockets and name != "listen"))
+
+
+def _argument(index: int) -> Step:
+    return ("load", ARGUMENTS + 8 * index)
+
+
+def _socket(*, unix_sockets: bool) -> list[Step]:
+    return [
+        ("label", "socket"),
+        _argument(0),
+        ("equal", AF_INET, "internet", None),
+        ("equal", AF_INET6, "internet", None),
+        ("equal", AF_NETLINK, "netlink", None),
+        ("equal", AF_UNIX, "stream-only" if unix_sockets else "notify", "notify"),
+        ("label", "netlink"),
+        _argument(2),
+        ("equal", NETLINK_ROUTE, "allow", "notify"),
+        ("label", "internet"),
+        _argument(1),
+        ("and", TYPE_MASK),
+        ("equal", SOCK_STREAM, "tcp", None),
+        ("equal", SOCK_DGRAM, "udp", "notify"),
+        ("label", "tcp"),
+        _argument(2),
+        ("equal", 0, "allow", None),
+        ("equal", IPPROTO_TCP, "allow", "protocol"),
+        ("label", "udp"),
+        _argument(2),
+        ("equal", 0, "allow", None),
+        ("equal", IPPROTO_UDP, "allow", "notify"),
+    ]
+
+
+def _socketpair() -> list[Step]:
+    return [
+        ("label", "socketpair"),
+        _argument(0),
+        ("equal", AF_UNIX, "stream-only", "notify"),
+        ("label", "stream-only"),
+        _argument(1),
+        ("and", TYPE_MASK),
+        ("equal", SOCK_STREAM, "allow", None),
+        ("equal", SOCK_SEQPACKET, "allow", "notify"),
+    ]
+
+
+def _clone() -> list[Step]:
+    return [("label", "clone"), _argument(0), ("any-bit", NEW_NAMESPACES, "perm", "allow")]
+
+
+def _unshare() -> list[Step]:
+    return [("label", "unshare"), _argument(0), ("any-bit", NEW_NAMESPACES | CLONE_NEWTIME, "perm", "allow")]
+
+
+def _ioctl() -> list[Step]:
+    return [("label", "ioctl"), _argument(1), ("equal", TIOCSTI, "perm", None), ("equal", TIOCLINUX, "perm", "allow")]
+
+
+def _priorities() -> list[Step]:
+    return [
+        ("label", "setpriority"),
+        _argument(0),
+        ("equal", PRIO_PGRP, "perm", "allow"),
+        ("label", "ioprio_set"),
+        _argument(0),
+        ("equal", IOPRIO_WHO_PGRP, "perm", "allow"),
+    ]
+
+
+_JUMPS = {"equal": JUMP_EQUAL, "at-least": JUMP_GREATER_EQUAL, "any-bit": JUMP_SET}
+_PLAIN = {"load": LOAD_WORD, "and": AND, "return": RETURN}
+
+
+def assemble(steps: list[Step]) -> bytes:
+    """Resolve the labels. A jump to None falls through."""
+    places: dict[str | int | None, int] = {}
+    position = 0
+    for step in steps:
+        if step[0] == "label":
+            places[step[1]] = position
+        else:
+            position += 1
+    program = bytearray()
+    position = 0
+    for step in steps:
+        if step[0] == "label":
+            continue
+        program += _instruction(step, position, places)
+        position += 1
+    return bytes(program)
+
+
+def _instruction(step: Step, position: int, places: dict[str | int | None, int]) -> bytes:
+    """struct sock_filter: u16 code, u8 jump if true, u8 jump if false, u32 constant."""
+    name, constant = str(step[0]), int(step[1] or 0)
+    if name in _PLAIN:
+        return _PLAIN[name].to_bytes(2, "little") + bytes(2) + constant.to_bytes(4, "little")
+    jumps = bytes(0 if target is None else places[target] - position - 1 for target in step[2:4])
+    return _JUMPS[name].to_bytes(2, "little") + jumps + constant.to_bytes(4, "little")

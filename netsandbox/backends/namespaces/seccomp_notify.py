@@ -1,0 +1,173 @@
+"""Answers the system calls that the seccomp filter will not let pass by itself (seccomp_unotify(2)).
+
+A call that wants a socket of a family outside the allow list is denied and recorded; its arguments are plain numbers,
+so nothing can change between our look and the answer. Calls that must be judged by what they point at go to the broker,
+`listen` where it is free to `listening`, what `learn` wants to know of files to `file_watch`. Of these two alone the
+kernel hears CONTINUE, since they decide nothing. When we die the calls fail with ENOSYS.
+"""
+
+from __future__ import annotations
+
+import _struct
+import errno
+import fcntl
+import os
+
+from netsandbox.backends.namespaces.seccomp import AF_UNIX
+from netsandbox.policy import reasons
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    from netsandbox.audit.folding import FoldedRecords
+    from netsandbox.runtime.loop import Loop
+
+    class Taker(Protocol):
+        """Answers the calls it takes."""
+
+        def takes(self, call: Call) -> bool: ...
+
+        def serve(self, call: Call) -> None: ...
+
+        def close(self) -> None: ...
+
+
+# linux/seccomp.h
+NOTIF_RECV, NOTIF_SEND, NOTIF_ID_VALID = 0xC0502100, 0xC0182101, 0x40082102
+NOTIFICATION = _struct.Struct("=QIIiIQ6Q")
+RESPONSE = _struct.Struct("=QqiI")
+CONTINUE = 1  # SECCOMP_USER_NOTIF_FLAG_CONTINUE
+IN = 1  # EPOLLIN
+
+FAMILIES = {
+    0: "unspec",
+    1: "unix",
+    2: "inet",
+    10: "inet6",
+    16: "netlink",
+    17: "packet",
+    21: "rds",
+    29: "can",
+    30: "tipc",
+    31: "bluetooth",
+    38: "alg",
+    40: "vsock",
+    41: "kcm",
+    42: "qipcrtr",
+    43: "smc",
+    44: "xdp",
+}
+TYPES = {1: "stream", 2: "dgram", 3: "raw", 4: "rdm", 5: "seqpacket", 6: "dccp", 10: "packet"}
+
+
+class Call:
+    """One trapped system call. `pid` is the caller's, as this process sees it."""
+
+    __slots__ = ("arguments", "id", "number", "pid")
+
+    def __init__(self, data: bytes) -> None:
+        self.id, self.pid, _, self.number, _, _, *self.arguments = NOTIFICATION.unpack(data)
+
+
+class Listener:
+    """Serves the listener's descriptor until the session ends. *takers* are asked in turn; what nobody takes is a wish
+    for a socket that is denied."""
+
+    def __init__(self, loop: Loop, fd: int, repeats: FoldedRecords) -> None:
+        self._loop = loop
+        self._fd = fd
+        self._repeats = repeats
+        self.takers: list[Taker] = []
+        loop.watch(fd, IN, self.serve)
+
+    def serve(self, events: int) -> None:
+        if not events & IN:  # the last process under the filter is gone; asking for its calls would wait for ever
+            return self._loop.unwatch(self._fd)
+        call = self._receive()
+        if call is None:
+            return None
+        try:
+            for taker in self.takers:
+                if taker.takes(call):
+                    return taker.serve(call)
+            number = self._refuse_socket(call)
+        except Exception as error:  # whatever goes wrong here, the answer is no
+            number = errno.EPERM
+            self._confess(call, error)
+        self.answer(call, error=number)
+        return None
+
+    def _confess(self, call: Call, error: Exception) -> None:
+        try:
+            self._repeats.note(
+                call.pid, verdict="deny", reason=reasons.INTERNAL, door="seccomp", detail=repr(error), call=call.number
+            )
+        except Exception:  # the log itself may be what failed
+            return
+
+    def answer(self, call: Call, *, value: int = 0, error: int = 0) -> bool:
+        """Let the call return *value*, or fail with *error*. False: the caller was killed or interrupted meanwhile."""
+        try:
+            fcntl.ioctl(self._fd, NOTIF_SEND, RESPONSE.pack(call.id, value, -error, 0))
+        except (OSError, ValueError):  # ValueError: a thread of the broker answers after `close`
+            return False
+        return True
+
+    def let_go_on(self, call: Call) -> None:
+        """The kernel carries the call out itself. Only for calls about which nothing is decided."""
+        try:
+            fcntl.ioctl(self._fd, NOTIF_SEND, RESPONSE.pack(call.id, 0, 0, CONTINUE))
+        except OSError:  # the caller is gone
+            pass
+
+    def is_valid(self, call: Call) -> bool:
+        """Whether the caller still waits: what was read from its process is its own only then."""
+        try:
+            fcntl.ioctl(self._fd, NOTIF_ID_VALID, _struct.pack("=Q", call.id))
+        except OSError:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Write what was folded; without us every further call fails."""
+        for taker in self.takers:
+            taker.close()
+        self._repeats.flush()
+        self._loop.unwatch(self._fd)
+        os.close(self._fd)
+        self._fd = -1
+
+    def _receive(self) -> Call | None:
+        buffer = bytearray(NOTIFICATION.size)
+        try:
+            fcntl.ioctl(self._fd, NOTIF_RECV, buffer)
+        except OSError as error:
+            if error.errno != errno.ENOENT:  # ENOENT: the caller died before we looked
+                self._loop.unwatch(self._fd)
+            return None
+        return Call(bytes(buffer))
+
+    def _refuse_socket(self, call: Call) -> int:
+        """Record and deny."""
+        family, kind, protocol = (argument & 0xFFFFFFFF for argument in call.arguments[:3])
+        self._repeats.note(
+            call.pid,
+            verdict="deny",
+            reason=reasons.UNIX_SOCKET if family == AF_UNIX else reasons.SOCKET_FAMILY,
+            door="seccomp",
+            exe=self.exe_of(call),
+            family=FAMILIES.get(family, str(family)),
+            type=TYPES.get(kind & 0xF, str(kind & 0xF)),
+            protocol=protocol,
+        )
+        # Programs that probe for unix sockets (nscd, resolvers) expect this errno where there are none, and stay quiet.
+        return errno.EAFNOSUPPORT if family == AF_UNIX else errno.EPERM
+
+    def exe_of(self, call: Call) -> str:
+        """The program that calls, as this host names it."""
+        try:
+            exe = os.readlink(f"/proc/{call.pid}/exe")
+        except OSError:
+            return "?"
+        return exe if self.is_valid(call) else "?"

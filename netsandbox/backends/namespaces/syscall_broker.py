@@ -1,0 +1,210 @@
+"""Carries out connect, bind and listen for a session in which some of them must be judged.
+
+That is a session that may use Unix sockets (`--allow-unix-socket`), or one whose ports are limited to its window:
+
+1. The kernel never hears CONTINUE from here: it would read the address and look the descriptor up again, after our
+   check (attacks 115 and 116). We take a copy of both, have the copy judged and make the call ourselves on the copy.
+2. Unix sockets are judged by `unix_judge`, internet sockets that bind or listen by `bind_guard`, where there is one.
+3. The other internet and netlink sockets are let through to the session's own network, which the doors guard. We act
+   with more rights than the caller there, so ports that need a capability are refused here, and so are sockets that
+   were made in another network and inherited: aimed anew they would bypass the doors (attack 132).
+4. Whatever cannot be found out is a no (INV-1).
+
+A connect may wait as long as its socket does, so it is made by a thread that touches nothing but its own descriptors;
+closing a copy may wait too, and is the reaper's work.
+"""
+
+from __future__ import annotations
+
+import _socket
+import _thread
+import errno
+import os
+import signal
+
+from netsandbox.backends.namespaces import remote_process
+from netsandbox.backends.namespaces.close_later import CloseLater
+from netsandbox.backends.namespaces.sockaddr import needs_capability
+from netsandbox.backends.namespaces.syscall_outcome import Refusal, Task
+from netsandbox.backends.namespaces.syscalls import abi_of
+from netsandbox.policy import reasons
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from netsandbox.audit.folding import FoldedRecords
+    from netsandbox.backends.namespaces.seccomp_notify import Call, Listener
+
+    Judge = Callable[[Call, str, _socket.socket, bytes], Task | Refusal]
+
+MAX_ADDRESS = 128  # sizeof(struct sockaddr_storage)
+MAX_WAITING = 256
+MAX_UNHEARD = 1024
+INTERNET = (_socket.AF_INET, _socket.AF_INET6)
+OWN_MISTAKES = (errno.EBADF, errno.ENOTSOCK)  # the kernel would have said the same without looking at any address
+DONE_ALREADY = {"connect": errno.EISCONN, "bind": errno.EINVAL}
+
+
+class Broker:
+    """One per session. *unix* judges Unix sockets, *guard* internet sockets that bind or listen; without a guard any
+    port will do, without a judge no Unix socket has been made.
+
+    Threads that still wait at the end of a session end with the process; their callers are gone.
+    """
+
+    def __init__(self, listener: Listener, repeats: FoldedRecords, *, unix: Judge | None, guard: Judge | None) -> None:
+        self._listener = listener
+        self._repeats = repeats
+        self._unix = unix
+        self._guard = guard
+        calls = abi_of(os.uname().machine).calls
+        names = ("connect", "bind") if guard is None else ("connect", "bind", "listen")
+        self._names = {calls[name]: name for name in names}
+        self._reaper = CloseLater()
+        self._waiting: set[Task] = set()
+        self._unheard: set[tuple[str, int, bytes]] = set()  # made, but the caller was interrupted before it knew
+
+    def takes(self, call: Call) -> bool:
+        return call.number in self._names
+
+    def close(self) -> None:
+        self._reaper.close()
+
+    def serve(self, call: Call) -> None:
+        sock: _socket.socket | None = None
+        try:
+            if self._reaper.full:
+                decided: Task | Refusal = _too_many()
+            else:
+                sock = remote_process.copy_socket(call.pid, call.arguments[0] & 0xFFFFFFFF)
+                decided = self._decide(call, sock)
+        except OSError as error:
+            decided = _failure(error)
+        except Exception as error:
+            decided = Refusal(errno.EACCES, {"reason": reasons.INTERNAL, "detail": repr(error)})
+        if isinstance(decided, Refusal):
+            self._refuse(call, decided, sock)
+            return
+        refusal = self._start(decided)
+        if refusal is not None:
+            self._refuse(call, refusal, decided)
+
+    def _decide(self, call: Call, sock: _socket.socket) -> Task | Refusal:
+        _, pointer, length = call.arguments[:3]
+        length &= 0xFFFFFFFF
+        if self._names[call.number] == "listen":
+            return self._judge(call, sock, b"")
+        if length > MAX_ADDRESS:
+            return Refusal(errno.EINVAL)
+        return self._judge(call, sock, remote_process.memory(call.pid, pointer, length))
+
+    def _judge(self, call: Call, sock: _socket.socket, address: bytes) -> Task | Refusal:
+        name = self._names[call.number]
+        if not remote_process.in_network_of(call.pid, sock):
+            detail = "the socket belongs to another network"
+            return Refusal(errno.EPERM, {"reason": reasons.SOCKET_FAMILY, "detail": detail})
+        if not self._listener.is_valid(call):
+            return Refusal(errno.EACCES)
+        if sock.family == _socket.AF_UNIX:
+            return self._unix(call, name, sock, address) if self._unix is not None else Refusal(errno.EACCES)
+        if self._guard is not None and name != "connect" and sock.family in INTERNET:
+            return self._guard(call, name, sock, address)
+        if name == "bind" and _needs_capability(sock, address):
+            return Refusal(errno.EACCES)
+        return Task(call, name, sock, address)
+
+    def _start(self, task: Task) -> Refusal | None:
+        """Carry it out, at once or in a thread; or say why not."""
+        if task.name != "connect":  # never waits
+            self._carry_out(task)
+            return None
+        if len(self._waiting) >= MAX_WAITING:
+            return _too_many()
+        self._waiting.add(task)
+        try:
+            _thread.start_new_thread(self._wait_for, (task,))
+        except RuntimeError as error:
+            self._waiting.discard(task)
+            return Refusal(errno.EACCES, {"reason": reasons.INTERNAL, "detail": repr(error)})
+        return None
+
+    def _wait_for(self, task: Task) -> None:
+        """In a thread of its own. The process's signals are the main thread's."""
+        try:
+            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+            self._carry_out(task)
+        finally:
+            self._waiting.discard(task)
+
+    def _carry_out(self, task: Task) -> None:
+        key = _key(task)
+        try:
+            number = self._make(task)
+        except Exception as error:
+            number = errno.EACCES
+            self._note(task.call, Refusal(number, {"reason": reasons.INTERNAL, "detail": repr(error)}))
+        self._reaper.bury(task, lambda: self._answer(task.call, number, key))
+
+    def _answer(self, call: Call, number: int, key: tuple[str, int, bytes]) -> None:
+        if not self._listener.answer(call, error=number) and number == 0:
+            self._remember(key)
+
+    def _make(self, task: Task) -> int:
+        """A caller that was interrupted asks again for what we have done already: it hears of the success then."""
+        number = task.act() if task.act is not None else _act(task)
+        if number == DONE_ALREADY.get(task.name) and _key(task) in self._unheard:
+            self._unheard.discard(_key(task))
+            return 0
+        return number
+
+    def _remember(self, key: tuple[str, int, bytes]) -> None:
+        if len(self._unheard) >= MAX_UNHEARD:
+            self._unheard.clear()
+        self._unheard.add(key)
+
+    def _refuse(self, call: Call, refusal: Refusal, copy: _socket.socket | Task | None) -> None:
+        try:
+            self._note(call, refusal)
+        finally:
+            if copy is None:
+                self._listener.answer(call, error=refusal.number)
+            else:
+                self._reaper.bury(copy, lambda: self._listener.answer(call, error=refusal.number))
+
+    def _note(self, call: Call, refusal: Refusal) -> None:
+        if refusal.record is not None:
+            exe, name = self._listener.exe_of(call), self._names[call.number]
+            fields = {"door": "seccomp", "exe": exe, "call": name, "verdict": "deny", **refusal.record}
+            self._repeats.note(call.pid, event=refusal.event, **fields)
+
+
+def _too_many() -> Refusal:
+    return Refusal(errno.EAGAIN, {"reason": reasons.LIMIT, "detail": "too many calls wait at once"})
+
+
+def _act(task: Task) -> int:
+    fd = task.sock.fileno()
+    if task.name == "listen":
+        return remote_process.listen(fd, task.call.arguments[1] & 0xFFFFFFFF)
+    return (remote_process.connect if task.name == "connect" else remote_process.bind)(fd, task.address)
+
+
+def _needs_capability(sock: _socket.socket, address: bytes) -> bool:
+    return sock.family in INTERNET and needs_capability(int.from_bytes(address[2:4], "big"))
+
+
+def _key(task: Task) -> tuple[str, int, bytes]:
+    address = b"" if task.target >= 0 else task.address  # the address of a target names our descriptor
+    return task.name, os.fstat(task.sock.fileno()).st_ino, address
+
+
+def _failure(error: OSError) -> Refusal:
+    """The socket, the memory or the process could not be looked at."""
+    if error.errno in OWN_MISTAKES:
+        return Refusal(error.errno)
+    if error.errno == errno.EFAULT:
+        return Refusal(errno.EFAULT, {"reason": reasons.MALFORMED, "detail": "the address cannot be read"})
+    reason = reasons.LIMIT if error.errno in (errno.EMFILE, errno.ENFILE) else reasons.INTERNAL
+    detail = f"cannot look into the calling process: {error.strerror}"
+    return Refusal(errno.EACCES, {"reason": reason, "detail": detail})

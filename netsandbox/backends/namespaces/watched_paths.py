@@ -1,0 +1,42 @@
+"""What the places of this host are to `netsandbox learn`: looked up before the command runs."""
+
+from __future__ import annotations
+
+import os
+
+from netsandbox.backends.namespaces.file_view import always_writable
+from netsandbox.backends.namespaces.mount_view import packages
+from netsandbox.config.paths import config_folders
+from netsandbox.frozen import frozen
+from netsandbox.learn.path_folding import Ground
+from netsandbox.paths import home, state_home
+from netsandbox.policy import secret_paths
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from netsandbox.backends.namespaces.file_view import FileView
+
+
+@frozen
+class WatchedPaths:
+    """Real paths: where every session may write, what this one does not see, and where rules may stand."""
+
+    writable: tuple[str, ...]
+    hidden: tuple[str, ...]
+    ground: Ground
+
+
+def watched_places(view: FileView, environment: Mapping[bytes, bytes]) -> WatchedPaths:
+    """*environment* is the command's."""
+    hidden = (*view.folders, *view.files)
+    return WatchedPaths(always_writable(environment), hidden, ground(hidden))
+
+
+def ground(hidden: tuple[str, ...] = ()) -> Ground:
+    """Closed to rules: places of secrets, whether they are there or not, and what is ours."""
+    own = os.path.realpath(home())
+    secrets = (*(f"{own}/{name}" for name in secret_paths.OF_LINUX), *secret_paths.LINUX_SYSTEM)
+    ours = (state_home(), *config_folders(), *packages())
+    return Ground(own, tuple(dict.fromkeys((*hidden, *secrets, *map(os.path.realpath, ours)))))

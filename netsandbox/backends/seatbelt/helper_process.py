@@ -1,0 +1,193 @@
+"""Starts netsandbox-apply (netsandbox/backends/seatbelt/native), which confines itself and becomes the command.
+
+`sandbox_exec` does the same by other means; what both have in common, the plan, the report and the command's life as
+our child, is here.
+"""
+
+from __future__ import annotations
+
+import _signal
+import errno
+import os
+import time
+
+from netsandbox.backends.seatbelt.launch_failure import failure
+from netsandbox.backends.seatbelt.spawn import spawn
+from netsandbox.errors import HostError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from netsandbox.errors import NetsandboxError
+
+MAX_REPORT = 4096
+CONFINED = b"+"  # and nothing after it: the helper has become the command
+PATIENCE, PAUSE = 1.0, 0.005  # seconds for the watcher to do its work, and between two looks
+TYPED = (_signal.SIGINT, _signal.SIGQUIT)
+
+
+class HelperProcess:
+    """The command as our child. Nothing of it has run when the constructor raises."""
+
+    def __init__(
+        self,
+        helper: str,
+        command: Sequence[str],
+        profile: str,
+        environment: Mapping[bytes, bytes],
+        stdio: tuple[int, int, int],
+        *,
+        closed_port: int,
+    ) -> None:
+        """*closed_port* of localhost is bound by us and listened on by nobody: the profile must forbid it."""
+        wanted = plan_bytes(profile, environment)
+        plan, to_plan = os.pipe()
+        from_report, report = os.pipe()
+        life, self._life = os.pipe()
+        self.pid = 0
+        self._ended = False
+        try:
+            self.pid = self._start(helper, [str(closed_port), *command], profile, stdio, (plan, report, life))
+        finally:
+            for fd in (plan, report, life):
+                os.close(fd)
+            if not self.pid:
+                for fd in (to_plan, from_report, self._life):
+                    os.close(fd)
+        _write_all(to_plan, wanted)
+        told, words = _read_all(from_report), self._last_words()
+        if told != CONFINED:
+            self.send(_signal.SIGKILL)  # it has left, unless it is not what we take it for
+            self._reap()
+            path = os.fsdecode(environment.get(b"PATH", b""))
+            raise failure(told.removeprefix(CONFINED), command[0], path, words)
+
+    def _start(
+        self, helper: str, words: list[str], profile: str, stdio: tuple[int, int, int], ours: tuple[int, int, int]
+    ) -> int:
+        """The process that becomes the command; *ours* are the ends of the plan, the report and the pipe of our life.
+
+        It waits for the plan, which has the profile too.
+        """
+        try:
+            return spawn(helper, words, (*stdio, *ours))
+        except OSError as error:
+            raise _cannot_start(error) from None
+
+    def _last_words(self) -> str:
+        """What was said besides the report: our helper says nothing."""
+        return ""
+
+    def signal(self, number: int) -> None:
+        """Pass a signal on, unless the terminal sent it to the command as well: both are of one process group."""
+        if not (number in TYPED and _in_foreground()):
+            self.send(number)
+
+    def send(self, number: int) -> None:
+        if not self._ended:
+            try:
+                os.kill(self.pid, number)
+            except ProcessLookupError:
+                pass
+
+    def wait(self) -> int:
+        """The command's wait status, once it has ended."""
+        _, status = os.waitpid(self.pid, 0)
+        self._dismiss()
+        return status
+
+    def status(self) -> int | None:
+        """The same now; None while it runs."""
+        pid, status = os.waitpid(self.pid, os.WNOHANG)
+        if not pid:
+            return None
+        self._dismiss()
+        return status
+
+    def end(self) -> None:
+        """End the command and its descendants: the watcher does, while it can still tell whose they are."""
+        if self._life >= 0:
+            os.close(self._life)
+            self._life = -1
+
+    def close(self) -> None:
+        """The same, and wait for it."""
+        if self._ended:
+            return
+        self.end()
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until:
+            if self.status() is not None:
+                return
+            time.sleep(PAUSE)
+        self.send(_signal.SIGKILL)
+        self._reap()
+
+    def _reap(self) -> None:
+        try:
+            os.waitpid(self.pid, 0)
+        except ChildProcessError:
+            pass
+        self._dismiss()
+
+    def _dismiss(self) -> None:
+        """The number may be another's from now on: the watcher is told so, and leaves."""
+        self._ended = True
+        if self._life >= 0:
+            try:
+                os.write(self._life, b".")
+            except BrokenPipeError:  # it never came so far
+                pass
+            os.close(self._life)
+            self._life = -1
+
+
+def plan_bytes(profile: str, environment: Mapping[bytes, bytes]) -> bytes:
+    """The profile, then each variable, all ended by NUL."""
+    strings = [profile.encode(), *(b"%s=%s" % pair for pair in environment.items())]
+    if any(b"\0" in string for string in strings):
+        raise HostError("a NUL byte in the profile or the environment; leave it out")
+    return b"".join(string + b"\0" for string in strings)
+
+
+def _cannot_start(error: OSError) -> NetsandboxError:
+    if error.errno == errno.ENOENT:
+        return HostError("the helper netsandbox-apply is missing, and nothing is run without it; reinstall netsandbox")
+    if error.errno == errno.E2BIG:
+        return HostError("the command's arguments are too long for this system; shorten them")
+    return HostError(f"cannot start the helper netsandbox-apply: {error.strerror}; reinstall netsandbox")
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    try:
+        while data:
+            data = data[os.write(fd, data) :]
+    except BrokenPipeError:  # the helper has left, and its report says why
+        pass
+    finally:
+        os.close(fd)
+
+
+def _read_all(fd: int) -> bytes:
+    """Until the helper has become the command, which closes its end, or has left."""
+    told = b""
+    try:
+        while len(told) < MAX_REPORT and (data := os.read(fd, MAX_REPORT)):
+            told += data
+    finally:
+        os.close(fd)
+    return told
+
+
+def _in_foreground() -> bool:
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)

@@ -1,0 +1,1 @@
+"""The SBPL interpreter, its models and linter."""

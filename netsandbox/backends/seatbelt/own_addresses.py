@@ -1,0 +1,56 @@
+"""The Mac's own addresses, for the address guard: what `ifconfig` lists. Asked again when older than five seconds."""
+
+from __future__ import annotations
+
+import subprocess
+
+from netsandbox.backends.namespaces.own_addresses import FRESH_SECONDS
+from netsandbox.errors import HostError
+from netsandbox.policy.ip import Address, parse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+IFCONFIG = "/sbin/ifconfig"
+PATIENCE = 2.0
+
+
+def parse_ifconfig(text: str) -> frozenset[Address]:
+    """The word behind each `inet` and `inet6`; an IPv6 address is named with its interface, `fe80::1%lo0`."""
+    found = set()
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) > 1 and words[0] in ("inet", "inet6"):
+            address = parse(words[1].partition("%")[0])
+            if address is not None:
+                found.add(address)
+    return frozenset(found)
+
+
+class InterfaceAddresses:
+    """Called before the command runs, then by the gate; the same object as long as nothing changed."""
+
+    def __init__(self, clock: Callable[[], float], program: str = IFCONFIG) -> None:
+        self._clock = clock
+        self._program = program
+        self._read_at = float("-inf")
+        self._known: frozenset[Address] = frozenset()
+
+    def __call__(self) -> frozenset[Address]:
+        now = self._clock()
+        if now - self._read_at > FRESH_SECONDS:
+            found = parse_ifconfig(self._ask())
+            if found and found != self._known:  # nothing is no answer: every Mac has 127.0.0.1
+                self._known = found
+            if not self._known:  # a command that leaves no process to start must not be what keeps it so
+                raise HostError(f"{self._program} does not say which addresses this Mac has; nothing is let through")
+            self._read_at = now
+        return self._known
+
+    def _ask(self) -> str:
+        try:
+            done = subprocess.run([self._program, "-a"], capture_output=True, timeout=PATIENCE, check=False, env={})
+        except (OSError, subprocess.TimeoutExpired):  # what was known stays; the guard's ranges hold in any case
+            return ""
+        return done.stdout.decode("ascii", "replace")

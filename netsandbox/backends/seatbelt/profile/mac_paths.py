@@ -1,0 +1,123 @@
+"""Which files of a Mac belong to whom: toolchains, caches, what the host runs later. Pure.
+
+Folders of the home directory are named relative to it. Nothing here is looked up: a place that does not exist costs a
+line of the profile and nothing else, and one that is made later is already covered.
+"""
+
+from __future__ import annotations
+
+from netsandbox.backends.seatbelt.profile.sbpl_string import quoted
+from netsandbox.errors import UsageError
+from netsandbox.policy.file_rules import is_within
+from netsandbox.policy.secret_paths import MAC_SYSTEM, OF_MAC
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+ALIASES = ("/etc", "/tmp", "/var")  # noqa: S108 (links into /private on every Mac; Seatbelt matches what they lead to)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+# Installed by the user for the user: read and run, never written.
+TOOLCHAINS = _names(
+    ".asdf .bun .cabal .cargo .composer/vendor .conda .config/nvm .deno .dotnet .elan .fnm .gem .ghcup .goenv .jabba"
+    " .jdks .jenv .julia .local/bin .local/lib .local/pipx .local/share/fnm .local/share/mise .local/share/nvm"
+    " .local/share/pipx .local/share/pnpm .local/share/pypoetry .local/share/rtx .local/share/swiftly .local/share/uv"
+    " .local/share/virtualenvs .local/state/nix .n .nimble .nix-profile .nodenv .npm-global .npm-packages .nvm .nvs"
+    " .opam .pixi .poetry .proto .pub-cache .pyenv .rbenv .rustup .rvm .sdkman .stack .swiftly .swiftpm .virtualenvs"
+    " .volta .yarn .zvm Library/Developer/Toolchains Library/Java Library/Python Library/pnpm anaconda3 bin flutter go"
+    " micromamba miniconda3 miniforge3"
+)
+ALL_TOOLCHAINS = (
+    *TOOLCHAINS,
+    *("Library/Application Support/fnm", "Library/Application Support/pypoetry/venv"),
+)
+
+# Read by git, bundler, shells and Foundation. `.gitconfig` and `.bundle/config` may hold a token, and without them git
+# and bundler do nothing: see the page.
+SETTINGS = _names(".CFUserTextEncoding .bundle/config .config/git .gitconfig .gitignore_global .stCommitMsg")
+
+# Filled by package managers while they work. What is fetched once is built and run by later projects, so a session that
+# writes here can reach them; see the page for the switch.
+CACHES = _names(
+    ".bun/install/cache .bundle/cache .cache .cargo/.global-cache .cargo/.package-cache .cargo/.package-cache-mutate"
+    " .cargo/git .cargo/registry .gem/specs .gradle/.tmp .gradle/caches .gradle/daemon .gradle/native"
+    " .gradle/notifications .gradle/workers .gradle/wrapper .ivy2/cache .local/share/pnpm/store .m2/repository"
+    " .m2/wrapper .node-gyp .npm .nuget/packages .pub-cache/git .pub-cache/hosted .yarn/berry/cache"
+    " Library/Caches/CocoaPods Library/Caches/Coursier Library/Caches/Cypress Library/Caches/Yarn"
+    " Library/Caches/composer Library/Caches/deno Library/Caches/electron Library/Caches/go-build"
+    " Library/Caches/ms-playwright Library/Caches/node-gyp Library/Caches/org.swift.swiftpm Library/Caches/pip"
+    " Library/Caches/pnpm Library/Caches/pypoetry Library/Caches/typescript Library/pnpm/store go/pkg/mod go/pkg/sumdb"
+)
+
+# Read and run by the host when the user next opens a shell, logs in or starts a program (attack 150).
+RUN_AT_HOME = _names(
+    ".Rprofile .bash_login .bash_logout .bash_profile .bashrc .bundle/config .claude/settings.json .codex/config.toml"
+    " .config/direnv .config/fish .config/git .config/nushell .config/nvim .config/opencode .config/pip"
+    " .config/powershell .config/tmux .config/zsh .curlrc .cursor .direnvrc .emacs .emacs.d .gdbinit"
+    " .gemini/settings.json .gemrc .gitconfig .gitignore_global .hammerspoon .hgrc .irbrc .lldbinit .local/bin"
+    " .oh-my-zsh .pip .profile .pryrc .tmux.conf .vim .vimrc .vscode .wgetrc .zlogin .zlogout .zprofile .zsh .zshenv"
+    " .zshrc Library/LaunchAgents Library/QuickLook Library/Scripts Library/Services bin"
+)
+# The same in the working directory: git's hooks and settings, editors' tasks, direnv, agents' settings, our own file.
+RUN_IN_PROJECT = _names(
+    ".agent-os/sandbox-config.json .claude-sandbox.json .claude/settings.json .claude/settings.local.json .codex"
+    " .cursor .devcontainer .envrc .gemini/settings.json .git/config .git/config.worktree .git/hooks .idea .mcp.json"
+    " .netsandbox.toml .sandbox .sandbox.toml .vscode .zed"
+)
+
+
+def toolchains(home: str) -> tuple[str, ...]:
+    return below(home, ALL_TOOLCHAINS)
+
+
+def below(folder: str, names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(f"{folder}/{name}" for name in names)
+
+
+def home_secrets(home: str) -> tuple[str, ...]:
+    """Closed unless the user says otherwise."""
+    return below(home, OF_MAC)
+
+
+def secrets(home: str) -> tuple[str, ...]:
+    """Those of the system, too, which nothing opens."""
+    return (*home_secrets(home), *MAC_SYSTEM)
+
+
+def ancestors(path: str) -> Iterator[str]:
+    """The folders above *path*, the nearest first, without `/`."""
+    while (cut := path.rfind("/")) > 0:
+        path = path[:cut]
+        yield path
+
+
+def above(paths: Iterable[str]) -> list[str]:
+    """All folders above any of *paths*, sorted, each once."""
+    return sorted({folder for path in paths for folder in ancestors(path)})
+
+
+def checked(path: str, what: str) -> str:
+    """*path*, if Seatbelt would meet it spelled so: absolute, plain and with every link followed."""
+    quoted(path, what)
+    if not path.startswith("/"):
+        raise UsageError(f"the {what} {path!a} is not absolute; write it from / on")
+    if path != resolved(path):
+        raise UsageError(f"the {what} {path!a} is not resolved, so no rule would match it; give {resolved(path)!a}")
+    return path
+
+
+def resolved(path: str) -> str:
+    """Absolute, without `.`, `..`, doubled slashes and the links of every Mac; other links need the file system."""
+    parts: list[str] = []
+    for part in path.split("/"):
+        if part == "..":
+            del parts[-1:]
+        elif part not in ("", "."):
+            parts.append(part)
+    clean = "/" + "/".join(parts)
+    return f"/private{clean}" if any(is_within(clean, alias) for alias in ALIASES) else clean

@@ -1,0 +1,86 @@
+"""The Seatbelt profile of one session. Pure: settings in, text out, the same text for the same settings.
+
+Fixed parts are `.sbpl` files beside this one, each allowance with its reason. Paths and ports are written into the text
+as literals, not passed as parameters: the text alone then says what is enforced, so that what `--dry-run` prints, what
+the evaluator judges and what the kernel gets are the same; lists have any length; and no rule hangs on a parameter that
+somebody forgot. What parameters would save, the escaping, is one function with its own tests (`escape`).
+"""
+
+from __future__ import annotations
+
+import os
+
+from netsandbox.backends.seatbelt.profile.file_rules import allowed_files, check_files, denied_files
+from netsandbox.backends.seatbelt.profile.network_rules import check_network, network_rules
+from netsandbox.backends.seatbelt.profile.switches import SWITCHES
+from netsandbox.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from netsandbox.backends.seatbelt.profile.profile_settings import ProfileSettings
+
+_FOLDER = os.path.dirname(os.path.abspath(__file__))
+MAX_BYTES = 12 << 20  # the helper takes 16 MiB, with the environment
+_WITHOUT_TEXT = ("debug", "tool-caches")  # the one has a text for off too, the other is in `file_rules.written`
+
+
+def session_profile(settings: ProfileSettings) -> str:
+    """The profile, or a `UsageError`; there is no profile that keeps less than was asked for (INV-1)."""
+    check_files(settings)
+    check_network(settings.network, settings.own)
+    others, sockets = _raw(settings)
+    parts = (
+        _fixed("header"),
+        _fixed("process"),
+        _fixed("debug" if "debug" in settings.switches else "no-debug"),
+        _fixed("facts"),
+        _fixed("services"),
+        *_switches(settings),
+        _fixed("refused-services"),
+        _fixed("devices"),
+        _fixed("system"),
+        allowed_files(settings),
+        _fixed("handover"),
+        *((others, _fixed("refused-services")) if others else ()),
+        denied_files(settings),
+        _fixed("resolver"),
+        sockets,
+        network_rules(settings.network, settings.own),
+    )
+    text = _spaced("\n".join(parts))
+    if settings.raw:
+        from netsandbox.backends.seatbelt.profile.raw_rules import check_whole
+
+        check_whole(text)
+    if len(text.encode("utf-8")) > MAX_BYTES:
+        raise UsageError(f"the profile is longer than {MAX_BYTES >> 20} MiB; name fewer paths, or folders above them")
+    return text
+
+
+def _raw(settings: ProfileSettings) -> tuple[str, str]:
+    """The user's own rules: those about Unix sockets come after the others."""
+    if not settings.raw:
+        return "", ""
+    from netsandbox.backends.seatbelt.profile.raw_rules import raw_rules
+
+    raw = raw_rules(settings.raw, {"home": settings.home, "working_dir": settings.working})
+    return raw.others, raw.sockets
+
+
+def _switches(settings: ProfileSettings) -> list[str]:
+    for name in settings.switches:
+        if name not in SWITCHES:
+            raise UsageError(f"unknown switch {name!a}; use {', '.join(SWITCHES)}")
+    return [_fixed(f"switches/{name}") for name in SWITCHES if name in settings.switches and name not in _WITHOUT_TEXT]
+
+
+def _fixed(name: str) -> str:
+    with open(f"{_FOLDER}/{name}.sbpl", encoding="utf-8") as file:
+        return file.read()
+
+
+def _spaced(text: str) -> str:
+    """One empty line between parts, also where an empty one was left out. No literal holds a line end."""
+    lines = text.split("\n")
+    kept = [line for at, line in enumerate(lines) if line or (at and lines[at - 1])]
+    return "\n".join(kept).strip("\n") + "\n"

@@ -1,0 +1,195 @@
+"""The profile of one session, from its policy, its places and its ports: those that it has, or stand-ins for them.
+
+There is one way to make it, so that `run --dry-run` prints what `run` applies.
+"""
+
+from __future__ import annotations
+
+import os
+
+from netsandbox_portmap.reservation import HOST_LOCKS
+
+from netsandbox.backends.namespaces.mount_view import packages
+from netsandbox.backends.seatbelt.case_paths import CasePaths, is_same_name
+from netsandbox.backends.seatbelt.profile.profile_settings import (
+    DOORS,
+    NOTHING,
+    NetworkSettings,
+    OwnPaths,
+    ProfileSettings,
+    resolve,
+)
+from netsandbox.backends.seatbelt.profile.session_profile import session_profile
+from netsandbox.backends.seatbelt.profile.switches import turned
+from netsandbox.backends.seatbelt.signing import signed_home
+from netsandbox.config.paths import config_folders
+from netsandbox.errors import UsageError
+from netsandbox.frozen import frozen
+from netsandbox.paths import state_home
+from netsandbox.policy.file_rules import PathRule, Place, check_no_link, check_straight, is_within
+from netsandbox.policy.moved_paths import moves
+from netsandbox.policy.policy import FILTERED, ONLINE
+from netsandbox.runtime.links import links_to, made_later
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from netsandbox.policy.file_rules import FileRules
+    from netsandbox.policy.policy import Policy
+    from netsandbox.settings import RunSettings
+
+ROTATED = 6  # logs beside the newest
+TERMINALS = "/dev/tty"
+
+
+@frozen
+class SessionPorts:
+    """The window and the doors, as numbers of localhost; 0 stands for none."""
+
+    strategy: str
+    base: int
+    count: int
+    http: int
+    dns: int
+    asking: int
+
+
+def has_door(policy: Policy) -> bool:
+    """Whether anything may leave: without that the profile opens no door at all."""
+    return policy.mode in (FILTERED, ONLINE)
+
+
+def profile_text(
+    policy: Policy,
+    settings: RunSettings,
+    environment: Mapping[bytes, bytes],
+    ports: SessionPorts,
+    command: str,
+    *,
+    log: str,
+    port_map: str,
+    stdin: int,
+    runs: tuple[str, ...] = (),
+) -> str:
+    """What the kernel is to enforce, or an error. *log* and *port_map* are paths; empty: there is no map."""
+    working, home = _working(), _text(environment, b"HOME")
+    files, known = settings.files, CasePaths()
+    _check_straight(files, _sockets(policy), (working, *_temporary(environment)), known)
+    planned = ProfileSettings(
+        working=working,
+        home=home,
+        temporary=_temporary(environment),
+        shown=_shown(files, known),
+        write=_paths(files.allow_write or ()),
+        deny=_paths(files.deny_read),
+        protect=config_folders(),
+        executables=(*programs(command, _text(environment, b"PATH")), *runs, *_paths(files.allow_execute)),
+        terminal=_terminal(stdin),
+        own=_own(settings, log, port_map),
+        network=_network(policy, settings, ports),
+        switches=turned(settings.switches),
+        raw=settings.raw,
+        moves=moves(_texts(environment), home, working),
+    )
+    return session_profile(resolve(planned, known, os.path.isdir))
+
+
+def _check_straight(
+    files: FileRules, sockets: Iterable[PathRule], usual: Iterable[str], known: Callable[[str], str]
+) -> None:
+    """Nothing is opened by a link that lies where the command writes, or that an earlier one may have left."""
+    written = [path for path in _paths(files.allow_write or ()) if known(path) == path]
+    writable = [*map(known, usual), *written]
+    for rule in (*files.allow_read, *(files.allow_write or ()), *files.allow_execute, *sockets):
+        place = Place(rule.path, known(rule.path))
+        if place.name != place.real:
+            links = links_to(place.name, place.real, is_same_name)
+            check_straight(place, f"{rule.origin}:", links, writable)
+            check_no_link(place, f"{rule.origin}:", made_later(rule.origin, links))
+
+
+def _paths(rules: Iterable[PathRule]) -> tuple[str, ...]:
+    return tuple(rule.path for rule in rules)
+
+
+def _sockets(policy: Policy) -> list[PathRule]:
+    return [PathRule(path, "--allow-unix-socket") for path in policy.allow_unix_sockets]
+
+
+def _shown(files: FileRules, known: Callable[[str], str]) -> tuple[str, ...]:
+    """Without what a deny closes, which wins."""
+    denied = [known(path) for path in _paths(files.deny_read)]
+    return tuple(
+        path for path in _paths(files.allow_read) if not any(is_within(known(path), other) for other in denied)
+    )
+
+
+def _network(policy: Policy, settings: RunSettings, ports: SessionPorts) -> NetworkSettings:
+    return NetworkSettings(
+        mode=DOORS if has_door(policy) else NOTHING,
+        http_door=ports.http,
+        dns_door=ports.dns,
+        asking_door=ports.asking,
+        strategy=ports.strategy,
+        base=ports.base,
+        count=ports.count,
+        connect_host=settings.localhost.connect_host,
+        unix_sockets=tuple(policy.allow_unix_sockets),
+    )
+
+
+def _own(settings: RunSettings, log: str, port_map: str) -> OwnPaths:
+    return OwnPaths(
+        hidden=(state_home(), HOST_LOCKS, *_logs(settings, log)),
+        sealed=(*packages(), signed_home(), *settings.configs, *filter(None, (settings.debug_log,))),
+        port_map=port_map,
+    )
+
+
+def _logs(settings: RunSettings, log: str) -> tuple[str, ...]:
+    """The state folder holds the log, unless the user placed it elsewhere: in a file, or in a folder of many logs."""
+    if not settings.audit_log:
+        return ()
+    if log != os.path.abspath(settings.audit_log):
+        return (os.path.dirname(log),)
+    return (log, *(f"{log}.{number}" for number in range(1, ROTATED + 1)))
+
+
+def _temporary(environment: Mapping[bytes, bytes]) -> tuple[str, ...]:
+    named = _text(environment, b"TMPDIR") or "/tmp"  # noqa: S108 (the user's, for the session to use)
+    return tuple(dict.fromkeys((named, "/tmp")))  # noqa: S108
+
+
+def programs(command: str, path: str) -> tuple[str, ...]:
+    """The command itself, wherever it is: that it may run was the user's word."""
+    if "/" in command:
+        return (os.path.abspath(command),) if os.path.isfile(command) else ()
+    for folder in path.split(":"):
+        found = os.path.join(folder, command)
+        if folder.startswith("/") and os.access(found, os.X_OK) and os.path.isfile(found):
+            return (found,)
+    return ()
+
+
+def _terminal(stdin: int) -> str:
+    try:
+        name = os.ttyname(stdin)
+    except OSError:
+        return ""
+    return name if name.startswith(TERMINALS) else ""
+
+
+def _texts(environment: Mapping[bytes, bytes]) -> dict[str, str]:
+    return {os.fsdecode(name): os.fsdecode(value) for name, value in environment.items()}
+
+
+def _text(environment: Mapping[bytes, bytes], name: bytes) -> str:
+    return os.fsdecode(environment.get(name, b""))
+
+
+def _working() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        raise UsageError("the working directory does not exist any more; change to one that does") from None

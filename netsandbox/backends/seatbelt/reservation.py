@@ -1,0 +1,110 @@
+"""What a session holds on a Mac before its command runs: beside window, name and map, the sockets of its doors.
+
+Everything is a lock or a socket of this process, so the kernel takes it back when we die (INV-10); the file of the port
+map is in the session's folder, which is swept with its log.
+"""
+
+from __future__ import annotations
+
+import os
+
+from netsandbox_interpose.library import LIBRARY, PORT_MAP_VARIABLE
+from netsandbox_portmap.reservation import MapDoors, Reservation
+from netsandbox_portmap.strategies import REWIRE_DEVICE
+
+from netsandbox.backends.seatbelt.door_sockets import DoorSockets
+from netsandbox.backends.seatbelt.loopback_alias import can_bind, check_device
+from netsandbox.backends.seatbelt.profile_inputs import SessionPorts
+from netsandbox.backends.seatbelt.token import new_token
+from netsandbox.errors import HostError
+from netsandbox.paths import session_dir
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from netsandbox_portmap.localhost_settings import LocalhostSettings
+
+MAP_NAME = "ports"
+
+
+def map_path(session: str) -> str:
+    return os.path.join(session_dir(session), MAP_NAME)
+
+
+class MacReservation(Reservation):
+    """*settings* are those of `mac_settings`: there is always a window. *opens*: whether anything may leave."""
+
+    def __init__(
+        self, settings: LocalhostSettings, state: str, session: str, *, opens: bool, library: str = LIBRARY
+    ) -> None:
+        self.library = library
+        self.token = new_token()  # one for all: the proxy's password, the preamble's and the map's
+        self.mixed: DoorSockets | None = None  # for connections
+        self.dns: DoorSockets | None = None  # for names
+        self.asking: DoorSockets | None = None  # where the library asks, in sessions that have it
+        self.session = session
+        self._opens = opens
+        self._doors: list[DoorSockets] = []
+        if settings.engine == "preload" and not os.path.exists(library):
+            advice = "reinstall netsandbox, or use --network-strategy fail, which needs none"
+            raise HostError(f"there is no preload library at {library}; {advice}")
+        if settings.device is not None:
+            check_device(settings.device, can_bind)
+        super().__init__(settings, state)
+
+    @property
+    def by_name_port(self) -> int | None:
+        """None: servers are where their programs put them."""
+        return None
+
+    def environment(self, inner: dict[bytes, bytes]) -> dict[bytes, bytes]:
+        """Nothing is mounted here, so the map is named by its own path."""
+        made = super().environment(inner)
+        if self.map is not None:
+            made[PORT_MAP_VARIABLE] = os.fsencode(self.map.path)
+        return made
+
+    def ports(self) -> SessionPorts:
+        """What the profile is to open."""
+        window = self.window
+        assert window is not None
+        doors = map(port_of, (self.mixed, self.dns, self.asking))
+        return SessionPorts(self.settings.strategy, window.base, window.count, *doors)
+
+    def close(self) -> None:
+        for door in self._doors:
+            door.close()
+        super().close()
+
+    def _take_doors(self) -> None:
+        if self.settings.strategy == REWIRE_DEVICE:
+            assert self.window is not None
+            check_device(self.window.device, can_bind)
+        if self._opens:
+            self.mixed = self._door(listens=True)
+            self.dns = self._door(listens=True, takes_datagrams=True)
+        if self.settings.engine == "preload":
+            self.asking = self._door(listens=True)
+        self.closed = self._door(listens=False)  # for the self-test: bound, so that nobody listens there
+
+    def _map_path(self, state: str) -> str:
+        path = map_path(self.session)
+        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+        return path
+
+    def _map_doors(self) -> MapDoors:
+        """Every door is passed to as it is: to a program it is a port of localhost like those that are rewritten."""
+        mixed, dns, asking = map(port_of, (self.mixed, self.dns, self.asking))
+        passing = tuple(port for port in (mixed, dns, asking) if port)
+        return MapDoors(asking, passing, egress=mixed, resolver=dns, token=self.token)
+
+    def _door(self, *, listens: bool, takes_datagrams: bool = False) -> DoorSockets:
+        window = self.window
+        assert window is not None
+        avoid = (*window.ports, *self.settings.connect_host)
+        made = DoorSockets(avoid, listens=listens, takes_datagrams=takes_datagrams)
+        self._doors.append(made)
+        return made
+
+
+def port_of(door: DoorSockets | None) -> int:
+    return door.port if door is not None else 0

@@ -1,0 +1,146 @@
+"""`netsandbox explain` without a host: everything that holds here, and where each word of it was said."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from netsandbox.cli.policy_options import MODES, withheld_names
+from netsandbox.cli.policy_text import (
+    labelled,
+    policy_json,
+    policy_lines,
+    profile_json,
+    profile_lines,
+    without_password,
+)
+from netsandbox.config.effective import effective_layers
+from netsandbox.config.merging import merge
+from netsandbox.config.paths import project_files, user_files
+from netsandbox.config.profiles.selection import Wanted, stacked
+from netsandbox.escape import safe
+from netsandbox.frozen import frozen
+from netsandbox.paths import LOG_NAME, sessions_dir
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from netsandbox_portmap.localhost_settings import LocalhostSettings
+
+    from netsandbox.cli.options import Parsed
+    from netsandbox.config.layer import Layer
+    from netsandbox.config.settings import Settings
+    from netsandbox.policy.policy import Policy
+    from netsandbox.settings import RunSettings
+
+# What `policy_lines` shows with its origin already, but for empty lists.
+SHOWN = (
+    *(("network", "allow_domains"), ("network", "deny_domains"), ("network", "allow_addresses")),
+    *(("filesystem", "allow_read"), ("filesystem", "allow_write"), ("filesystem", "deny_read")),
+)
+PROXY = ("network", "upstream_proxy")
+YOURS, PROJECTS, NAMED = "yours", "the project's", "named by --config"
+
+
+@frozen
+class FileRead:
+    """A configuration file that counts; `ignored`: what it says and is not trusted to say, each with its line."""
+
+    path: str
+    owner: str
+    trusted: bool
+    ignored: tuple[tuple[str, str], ...]
+
+
+@frozen
+class SourcedSetting:
+    """One value of a file or a profile, and where it stands."""
+
+    key: str
+    value: object
+    origin: str
+
+
+def whole_lines(parsed: Parsed, file: Settings | None, policy: Policy, settings: RunSettings) -> list[str]:
+    """For people."""
+    read, said = _files_and_sayings(parsed)
+    return [
+        *labelled("file", [line for each in read for line in _file_lines(each)] or ["there is no configuration file"]),
+        *profile_lines(file),
+        *policy_lines(policy, settings, withheld_names(settings)),
+        *labelled("localhost", _localhost(settings.localhost)),
+        *labelled("log", [settings.audit_log or os.path.join(sessions_dir(), "SESSION", LOG_NAME)]),
+        *labelled("said", [_saying_line(each) for each in said]),
+    ]
+
+
+def whole_json(parsed: Parsed, file: Settings | None, policy: Policy, settings: RunSettings) -> dict[str, object]:
+    """The same for programs."""
+    read, said = _files_and_sayings(parsed)
+    return {
+        **policy_json(policy, settings, withheld_names(settings)),
+        **profile_json(file),
+        "configuration": [{**vars(each), "ignored": [list(pair) for pair in each.ignored]} for each in read],
+        "localhost": {**vars(settings.localhost)},
+        "said": [vars(each) for each in said],
+    }
+
+
+def _files_and_sayings(parsed: Parsed) -> tuple[list[FileRead], list[SourcedSetting]]:
+    alone = "no-config" in parsed.flags
+    user, project = ((), ()) if alone else (user_files(), project_files())
+    layers = effective_layers(user, project, parsed.values.get("config"))
+    names = tuple(parsed.all("profile"))
+    mode = next((mode for mode in MODES if mode in parsed.flags), None)
+    wanted = Wanted(names, not alone and "no-detect" not in parsed.flags, mode, ask=False)
+    merged = merge(stacked(layers, wanted).layers)
+    said = [
+        SourcedSetting(".".join(place), without_password(str(item)) if place == PROXY else item, origin)
+        for place, value in merged.values.items()
+        for item, origin in value.sayings
+        if place not in SHOWN or item == []
+    ]
+    return [_file_read(layer, user, project) for layer in layers], said
+
+
+def _file_read(layer: Layer, user: Iterable[str], project: Iterable[str]) -> FileRead:
+    owner = YOURS if layer.path in user else PROJECTS if layer.path in project else NAMED
+    return FileRead(layer.path, owner, layer.trusted, tuple(_ignored(layer)))
+
+
+def _ignored(layer: Layer) -> list[tuple[str, str]]:
+    return [(".".join(place), said.origin) for place, said in merge([layer]).ignored]
+
+
+def _file_lines(read: FileRead) -> list[str]:
+    text = f"{safe(read.path)}: {read.owner}"
+    if read.owner != PROJECTS:
+        return [text]
+    if read.trusted:
+        return [f"{text}, trusted as it is now"]
+    if not read.ignored:
+        return [f"{text}; it opens nothing, so it needs no trust"]
+    ignored = [f"  ignored: {key}, line {origin.rpartition(':')[2]}" for key, origin in read.ignored]
+    return [f"{text}, not trusted; `netsandbox trust` lets it count", *ignored]
+
+
+def _saying_line(said: SourcedSetting) -> str:
+    written = f"{said.key} = {json.dumps(said.value, default=str)}"
+    return f"{safe(written):<48} {safe(said.origin)}"
+
+
+def _localhost(settings: LocalhostSettings) -> list[str]:
+    """The session's own; what of it was said by a file is among the sayings."""
+    lines = [
+        f"strategy {settings.strategy}, by {'the preload library' if settings.engine == 'preload' else 'the kernel'}"
+    ]
+    if settings.publish is None:
+        lines.append("whatever listens is shown on the host")
+    elif not settings.publish:
+        lines.append("nothing that listens is shown on the host")
+    else:
+        shown = [f"{inner} at {outer}" if outer else str(inner) for inner, outer in settings.publish]
+        lines.append(f"shown on the host: {', '.join(shown)}")
+    reached = ", ".join(map(str, settings.connect_host))
+    return [*lines, f"ports of the host's localhost that it reaches: {reached or 'none'}"]

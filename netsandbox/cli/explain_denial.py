@@ -1,0 +1,269 @@
+"""`netsandbox explain --last`: a denial of a past session, from its log: what, when, why, and the smallest change.
+
+The log names the rule that decided, not where it was written; that is asked of the policy as it is now, and said so.
+What the log holds was chosen by a command, so it is read strictly and shown tamed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from shlex import quote
+
+from netsandbox.audit.denial_text import wanted
+from netsandbox.audit.placed_log import newest
+from netsandbox.audit.reader import lines_of, log_files, open_log, read_records
+from netsandbox.audit.record_line import DENY
+from netsandbox.backends.namespaces.own_addresses import OwnAddresses
+from netsandbox.cli.audit import find_log
+from netsandbox.cli.output import put
+from netsandbox.errors import NetsandboxError, UsageError
+from netsandbox.escape import safe
+from netsandbox.frozen import frozen
+from netsandbox.learn.project_text import place_for_project_file
+from netsandbox.paths import LOG_NAME, list_sessions, session_dir
+from netsandbox.policy import reasons
+from netsandbox.policy.explain import Explanation, because, flag_for
+from netsandbox.policy.ip import parse as parse_address
+from netsandbox.policy.names import BadName, canonical, host_of
+from netsandbox.policy.reason_texts import TEXTS
+from netsandbox.policy.verdict import DNS, TCP, Request, verdict
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from netsandbox.audit.reader import Record
+    from netsandbox.policy.ip import Address
+    from netsandbox.policy.names import Host
+    from netsandbox.policy.patterns import AddressRule, DomainRule
+    from netsandbox.policy.policy import Policy
+    from netsandbox.policy.verdict import Verdict
+
+MAX_SESSIONS = 1000  # that are looked through for one of this folder
+KEYS = {
+    "--allow-domain": "allow_domains",
+    "--allow-address": "allow_addresses",
+    "--allow-unix-socket": "allow_unix_sockets",
+    "--allow-query-type": "allow_query_types",
+}
+
+
+@frozen
+class PastDenial:
+    """One record, explained."""
+
+    record: Mapping[str, object]
+    why: str
+    rule: str | None
+    origin: str | None  # of that rule, in the policy as it is now
+    change: tuple[str, str] | None  # the option that would have allowed it, and its value
+    advice: str
+    now: Explanation | None  # what the policy answers now
+
+    @property
+    def denied(self) -> bool:
+        return self.record.get("verdict") == DENY
+
+    @property
+    def option(self) -> str | None:
+        return None if self.change is None else f"{self.change[0]} {quote(self.change[1])}"
+
+
+def answer(words: list[str], event: str | None, policy: Policy, *, as_json: bool) -> int:
+    """Print it; the exit status: 1 for a denial, 0 for anything else."""
+    if len(words) > 1:
+        raise UsageError("explain --last reads one session; write `netsandbox explain --last SESSION`")
+    path, session = (find_log(words[0], "explain --last"), None) if words else newest_here()
+    records = (each for each in read_records(path) if session in (None, each["session"]))
+    found = _by_number(records, event) if event is not None else last_denial(records)
+    if found is None:
+        put(json.dumps({"v": 1, "denied": False}) if as_json else f"nothing was denied in the session of {safe(path)}")
+        return 0
+    past = explain_past(found, policy, OwnAddresses(lambda: 0.0)())
+    put(json.dumps(past_json(past), indent=2) if as_json else "\n".join(past_lines(past, place_for_project_file())))
+    return 1 if past.denied else 0
+
+
+def newest_here() -> tuple[str, str | None]:
+    """The log of the newest session that was started in this folder, and that session where the log may have others."""
+    try:
+        here = os.getcwd()
+    except OSError:
+        raise NetsandboxError("the working folder was removed; write `netsandbox explain --last SESSION`") from None
+    usual = list_sessions()
+    placed = newest()
+    if placed is not None and (not usual or usual[0] < placed[0]) and _began(*placed) == here:
+        return placed[1], placed[0]
+    for session in usual[:MAX_SESSIONS]:
+        path = os.path.join(session_dir(session), LOG_NAME)
+        if os.path.exists(path) and _folder(path) == here:
+            return path, None
+    raise NetsandboxError(
+        "no session of this folder has left a log; go to the folder where it ran, or write"
+        " `netsandbox explain --last SESSION` with an id or the path of a log"
+    )
+
+
+def _began(session: str, path: str) -> object:
+    """The folder that *session* was started in, by a log of several; None where that is not known."""
+    try:
+        starts = (each for each in read_records(path) if each["session"] == session)
+        return next((each.get("folder") for each in starts if each["event"] == "session.start"), None)
+    except (NetsandboxError, OSError):
+        return None
+
+
+def _folder(path: str) -> object:
+    with open_log(log_files(path)[0]) as stream:
+        for line in lines_of(stream, path):
+            return line.record.get("folder") if line.record else None
+    return None
+
+
+def last_denial(records: Iterable[Record]) -> Record | None:
+    """The last one that somebody may wonder about; most programs look for Unix sockets and do without."""
+    last = aside = None
+    for each in records:
+        if each.get("verdict") == DENY:
+            if each.get("reason") == reasons.UNIX_SOCKET and "path" not in each:
+                aside = each
+            else:
+                last = each
+    return last or aside
+
+
+def _by_number(records: Iterable[Record], text: str) -> Record:
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise UsageError(f"--event {text!a} is no number of a record; `netsandbox audit show --json` has them as seq")
+    for each in records:
+        if each["seq"] == int(text):
+            if "verdict" not in each:
+                kind = safe(each["event"])
+                raise UsageError(f"record {int(text)} is of the kind {kind}: nothing was decided; choose another")
+            return each
+    raise NetsandboxError(f"the log has no record {int(text)}; `netsandbox audit show --json` has them as seq")
+
+
+def explain_past(entry: Mapping[str, object], policy: Policy, own: Collection[Address] = ()) -> PastDenial:
+    """*policy* is that of now."""
+    reason, rule = str(entry.get("reason", "?")), entry.get("rule")
+    host, number = _host(entry.get("host")), entry.get("port")
+    port = number if type(number) is int and 0 < number < 65536 else 0
+    text = rule if isinstance(rule, str) else None
+    address = entry.get("address")
+    address = address if isinstance(address, str) and parse_address(address) is not None else None
+    origin = _origin(text, policy)
+    judged = verdict(
+        reason,
+        host.text if host else "",
+        port,
+        address=host.text if host and host.address else address if reason == reasons.ADDRESS_GUARD else None,
+    )
+    why, advice = TEXTS.get(reason) or (because(judged), "")
+    now = _now(entry, host, port, address, policy, own)
+    if reason == reasons.DENY_RULE and text is not None:
+        advice = f"remove {text} from the deny rules{f' ({origin})' if origin else ''}"
+    return PastDenial(entry, why, text, origin, _change_for(entry, judged, policy), advice, now)
+
+
+def _host(text: object) -> Host | None:
+    if not isinstance(text, str):
+        return None
+    address = parse_address(text)
+    try:
+        return canonical(text) if address is None else host_of(address)
+    except BadName:
+        return None
+
+
+def _origin(rule: str | None, policy: Policy) -> str | None:
+    """Where the rule stands now."""
+    rules: list[DomainRule | AddressRule] = [*policy.deny_domains, *policy.allow_domains, *policy.allow_addresses]
+    return next((each.origin for each in rules if each.text == rule), None)
+
+
+def _change_for(entry: Mapping[str, object], judged: Verdict, policy: Policy) -> tuple[str, str] | None:
+    """The smallest one; the log's own hint is not believed."""
+    path, qtype = str(entry.get("path", "")), str(entry.get("qtype", ""))
+    if judged.reason == reasons.UNIX_SOCKET and path.startswith("/") and path.isascii() and path.isprintable():
+        return "--allow-unix-socket", path
+    if judged.reason == reasons.QUERY_TYPE and qtype.isascii() and qtype.isalnum():
+        return "--allow-query-type", qtype
+    name, _, value = ((judged.host and flag_for(judged, policy.default_ports)) or "").partition(" ")
+    return (name, value) if value else None
+
+
+def _now(
+    entry: Mapping[str, object],
+    host: Host | None,
+    port: int,
+    address: str | None,
+    policy: Policy,
+    own: Collection[Address],
+) -> Explanation | None:
+    """The same question to the policy as it is now, where it was one for the policy."""
+    if host is None or entry.get("event") not in ("egress", "dns") or (entry["event"] == "egress" and not port):
+        return None
+    kind = DNS if entry["event"] == "dns" else TCP
+    explained = policy.explain(Request(host, port, kind))
+    found = parse_address(address) if address and entry.get("reason") == reasons.ADDRESS_GUARD else host.address
+    if kind == DNS or found is None or not explained.verdict.allowed:
+        return explained
+    checked = policy.check_address(host, found, port, own)
+    return Explanation(checked, because(checked), flag_for(checked, policy.default_ports))
+
+
+def past_lines(past: PastDenial, file: str) -> list[str]:
+    """For people; *file* is the project's, where the change would be written."""
+    entry = past.record
+    lines = [
+        f"{'denied' if past.denied else 'allowed':<10}{wanted(str(entry.get('event')), entry)}{_by(entry)}",
+        f"when      {safe(entry.get('ts'))}, record {safe(entry.get('seq'))} of session {safe(entry.get('session'))}",
+        f"why       {safe(entry.get('reason', '-'))}: {safe(past.why)}",
+    ]
+    if entry.get("detail"):
+        lines.append(f"detail    {safe(entry['detail'])}")
+    if past.rule is not None:
+        where = f"{safe(past.origin)}, in the policy as it is now" if past.origin else "not in the policy as it is now"
+        lines.append(f"rule      {safe(past.rule)} ({where})")
+    if past.denied:
+        lines += _change(past, file)
+    if past.now is not None:
+        answer = "allowed" if past.now.verdict.allowed else "denied"
+        lines.append(f"now       {answer} by the policy as it is now: {safe(past.now.because)}")
+    return lines
+
+
+def _by(entry: Mapping[str, object]) -> str:
+    exe, pid = entry.get("exe"), entry.get("pid")
+    return f", by {safe(exe)}{f' (pid {safe(pid)})' if pid else ''}" if exe else ""
+
+
+def _change(past: PastDenial, file: str) -> list[str]:
+    if past.change is not None:
+        name, value = past.change
+        line = f"{KEYS[name]} = [{json.dumps(value)}]"
+        return [
+            f"to allow  netsandbox run {past.option}",
+            f"or write  {line} below [network] in {safe(file)}, then `netsandbox trust`",
+        ]
+    return [f"to do     {safe(past.advice)}" if past.advice else "to allow  no option allows it"]
+
+
+def past_json(past: PastDenial) -> dict[str, object]:
+    option, value = past.change or (None, None)
+    now = past.now
+    return {
+        "v": 1,
+        "denied": past.denied,
+        "record": dict(past.record),
+        "because": past.why,
+        "rule": past.rule,
+        "origin_now": past.origin,
+        "option": past.option,
+        "key": None if option is None else f"network.{KEYS[option]}",
+        "value": value,
+        "advice": past.advice or None,
+        "now": now and {"allowed": now.verdict.allowed, "because": now.because, "change": now.change},
+    }

@@ -1,0 +1,148 @@
+"""Live sessions and their ports as people and programs read them. Pure: text and values out.
+
+Names, commands and addresses come from sessions: everything is shown as printable ASCII (attack 172).
+"""
+
+from __future__ import annotations
+
+import shlex
+
+from netsandbox_portmap.window import span
+
+from netsandbox.backends.namespaces.sockaddr import place
+from netsandbox.escape import safe
+from netsandbox.session.session_status import Status
+
+PS_TITLES = ("NAME", "SESSION", "AGE", "POLICY", "STRATEGY", "WINDOW", "ALLOWED", "DENIED", "PORTS", "COMMAND")
+PORTS_TITLES = ("NAME", "INSIDE", "HOST ADDRESS", "URL", "PID", "PROGRAM")
+PENDING_TITLES = ("ID", "ASKS FOR", "PROGRAM", "LEFT", "NAME", "SESSION")
+# Which columns give way on a narrow terminal, first to last, and to what width: at 0 they go, since a stub of an id or
+# an address is of no use. What is copied from the table stays whole the longest.
+PS_YIELDING = ((9, 24), (1, 0), (4, 0), (8, 0), (9, 8), (0, 8))
+PORTS_YIELDING = ((5, 0), (4, 0), (0, 8), (2, 0), (3, 8))
+PENDING_YIELDING = ((5, 0), (4, 8), (2, 8), (4, 0), (2, 0), (3, 0))
+SHOWN_PORTS = 4
+TIME_PART = 18  # of a session id; more is shown where that is not unique
+MAX_COMMAND = 500
+NOTHING = "-"
+
+Row = tuple[str, ...]
+
+
+def ps_rows(sessions: list[Status], now: float) -> list[Row]:
+    short = short_ids([status["session"] for status in sessions])
+    return [
+        (
+            safe(status["name"]),
+            safe(short[status["session"]]),
+            age(now - status["started"]),
+            _policy(status),
+            _shown(status["strategy"]),
+            window_text(status["window"]),
+            _shown(status["allowed"]),
+            _shown(status["denied"]),
+            _ports_text(status["ports"]),
+            safe(shlex.join(status["command"])[:MAX_COMMAND]),
+        )
+        for status in sessions
+    ]
+
+
+def _policy(status: Status) -> str:
+    """The mode, and how many questions wait for the user."""
+    waiting = len(status["pending"])
+    return f"{_shown(status['mode'])}, {waiting} asked" if waiting else _shown(status["mode"])
+
+
+def port_entries(sessions: list[Status]) -> list[Status]:
+    """Each published port with the session that it belongs to: what `ports --json` prints."""
+    return [
+        _entry(status, port) for status in sessions for port in sorted(status["ports"], key=lambda port: port["port"])
+    ]
+
+
+def first_entries(sessions: list[Status]) -> list[Status]:
+    """Of each session the port that NAME.localhost leads to: a session lists the one that was published first first."""
+    return [_entry(status, status["ports"][0]) for status in sessions if status["ports"]]
+
+
+def _entry(status: Status, port: Status) -> Status:
+    return {"session": status["session"], "name": status["name"], **port}
+
+
+def port_rows(entries: list[Status]) -> list[Row]:
+    return [
+        (
+            safe(entry["name"]),
+            str(entry["port"]) if entry["address"] is None else address_text(entry["address"], entry["port"]),
+            address_text(entry["host_address"], entry["host_port"]),
+            _shown(entry["url"]),
+            _shown(entry["pid"]),
+            _program(entry["exe"]),
+        )
+        for entry in entries
+    ]
+
+
+def pending_entries(sessions: list[Status]) -> list[Status]:
+    """Each question with the session that asks it: what `pending --json` prints. The first to be due comes first."""
+    entries = [
+        {"session": status["session"], "name": status["name"], "folder": status["folder"], **question}
+        for status in sessions
+        for question in status["pending"]
+    ]
+    return sorted(entries, key=lambda entry: (entry["until"], entry["id"]))
+
+
+def pending_rows(entries: list[Status], now: float) -> list[Row]:
+    short = short_ids(list({entry["session"] for entry in entries}))
+    return [
+        (
+            str(entry["id"]),
+            address_text(entry["host"], entry["port"]),
+            _program(entry["exe"]),
+            f"{max(0, int(entry['until'] - now))}s",
+            safe(entry["name"]),
+            safe(short[entry["session"]]),
+        )
+        for entry in entries
+    ]
+
+
+def _program(exe: str | None) -> str:
+    return _shown(exe and (exe.rstrip("/").rpartition("/")[2] or exe))
+
+
+def short_ids(sessions: list[str]) -> dict[str, str]:
+    """Each id by as much of its beginning as tells it from the others, which is what `stop` and `ports` take."""
+    length = TIME_PART
+    longest = max(map(len, sessions), default=0)
+    while length < longest and len({session[:length] for session in sessions}) < len(sessions):
+        length += 1
+    return {session: session[:length] for session in sessions}
+
+
+def age(seconds: float) -> str:
+    whole = max(0, int(seconds))
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+        if whole >= size:
+            return f"{whole // size}{unit}"
+    return f"{whole}s"
+
+
+def window_text(window: Status | None) -> str:
+    return NOTHING if window is None else span(window["base"], window["count"])
+
+
+def address_text(address: str, port: int) -> str:
+    return safe(place(address, port))
+
+
+def _shown(value: object) -> str:
+    return NOTHING if value is None else safe(value)
+
+
+def _ports_text(ports: list[Status]) -> str:
+    numbers = sorted({port["port"] for port in ports})
+    more = f"+{len(numbers) - SHOWN_PORTS}" if len(numbers) > SHOWN_PORTS else ""
+    return ",".join(map(str, numbers[:SHOWN_PORTS])) + more or NOTHING

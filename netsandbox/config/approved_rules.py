@@ -1,0 +1,48 @@
+"""An approval that outlives its session: one rule more in a file of the user's, everything else in it as it was.
+
+The files lie in the configuration home, which no session can write, so no command can approve itself there (INV-8).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from netsandbox.config.document import layer_of, read
+from netsandbox.config.toml_edit import missing, with_items
+from netsandbox.errors import HostError, UsageError
+from netsandbox.policy.names import printable
+from netsandbox.runtime.private_file import replace
+
+TABLE, KEY = "network", "allow_domains"
+
+
+def with_rule(path: str, rule: str) -> str:
+    """The text of the file at *path*, which need not be there, with *rule*; the same text if it has the rule."""
+    try:
+        text = read(path, regular=True).decode("utf-8") if os.path.lexists(path) else ""
+        items = missing(text, TABLE, KEY, [(rule, f"approved on {time.strftime('%Y-%m-%d')}")])
+    except ValueError:  # it is no TOML
+        raise _unfit(path, rule) from None
+    edited = with_items(text, TABLE, KEY, items)
+    if edited is None:
+        raise _unfit(path, rule)
+    layer_of(path, edited.encode("utf-8"))  # a file that cannot be used gets no more rules
+    return edited
+
+
+def add_rule(path: str, rule: str) -> None:
+    """Whole or not at all; a link leads to the file that is meant."""
+    text = with_rule(path, rule)
+    try:
+        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+        replace(os.path.realpath(path), text.encode("utf-8"))
+    except OSError as error:
+        raise HostError(f"cannot write {path}: {error.strerror}; write {KEY} = [{rule!a}] there yourself") from None
+
+
+def _unfit(path: str, rule: str) -> UsageError:
+    return UsageError(
+        f"{printable(path)[1:-1]} cannot be added to without changing more of it; write {rule} into its {KEY} yourself,"
+        " or leave --for out"
+    )

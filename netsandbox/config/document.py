@@ -1,0 +1,142 @@
+"""A TOML file, or a JSON file of other sandboxes, becomes a layer.
+
+Rules kept: a file that cannot be read, an unknown table or key, a value of the wrong type and a rule that is not
+plainly one are each an error that names file and line, and the command never starts; nothing is skipped, guessed or
+defaulted because it was misspelled.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from netsandbox.config.keys import KEYS
+from netsandbox.config.layer import Layer, Setting
+from netsandbox.config.located_value import Entry
+from netsandbox.config.source_lines import locate
+from netsandbox.errors import UsageError
+from netsandbox.policy.names import printable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from netsandbox.config.key import Key
+    from netsandbox.config.layer import Place
+
+    Lines = Mapping[tuple[str | int, ...], int]
+    Tables = Mapping[str, Mapping[str, Key]]
+
+JSON = ".json"
+SIZE_LIMIT = 64 * 1024 * 1024
+UNTRUSTED_LIMIT = 64 * 1024
+UNTRUSTED_DOTS = 4096  # a key of many parts takes the square of their number to read
+
+
+def read_layer(path: str) -> Layer:
+    """The layer in the file at *path*."""
+    return layer_of(path, read(path))
+
+
+def layer_of(path: str, data: bytes, *, trusted: bool = True) -> Layer:
+    """What *data*, the content of the file at *path*, says (pure)."""
+    document, lines = parsed(path, data)
+    return checked(path, document, lines, KEYS, trusted=trusted)
+
+
+def parsed(path: str, data: bytes) -> tuple[dict[str, Any], Lines]:
+    """The tables of a file and the line of each value: plain values, which can be kept and read again (pure)."""
+    text = _decode(path, data)
+    if path.endswith(JSON):
+        from netsandbox.config.json_document import parsed_json
+
+        return parsed_json(path, text)
+    document = _parse(path, text)
+    if not document:
+        raise UsageError(f"{path}: the file says nothing; write a [network] table, or remove the file")
+    return document, locate(text)
+
+
+def checked(path: str, document: dict[str, Any], lines: Lines, tables: Tables, *, trusted: bool = True) -> Layer:
+    """The layer that *document* makes, if every table and key of it is one of *tables* (pure)."""
+    values: dict[Place, Setting] = {}
+    for table, content in document.items():
+        place = f"{path}:{lines.get((table,), 1)}"
+        keys = tables.get(table)
+        if keys is None:
+            raise UsageError(f"{place}: {_unknown('table', table, tables)}")
+        if not isinstance(content, dict):
+            raise UsageError(f"{place}: {table} is not a table; write [{table}] on a line of its own")
+        for name, value in content.items():
+            entry = Entry(path, (table, name), value, lines)
+            if name not in keys:
+                raise UsageError(f"{entry.origin()}: {_unknown('key', name, keys)}")
+            meant = keys[name].means or (table, name)
+            if meant in values:
+                raise UsageError(
+                    f"{entry.origin()}: {table}.{name} is {'.'.join(meant)} said twice; leave one of them out"
+                )
+            values[meant] = Setting(keys[name].read(entry), _items(entry), (entry.origin(),) if value == [] else ())
+    return Layer(path, values, trusted)
+
+
+def _items(entry: Entry) -> tuple[tuple[object, str], ...]:
+    if isinstance(entry.value, list):
+        return tuple((item, entry.origin(index)) for index, item in enumerate(entry.value))
+    return ((entry.value, entry.origin()),)
+
+
+def read(path: str, *, regular: bool = False) -> bytes:
+    """The content of the file, of bounded size. *regular*: nothing but a file, since a pipe would keep us waiting."""
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | (os.O_NONBLOCK if regular else 0)), "rb") as file:
+            if regular and not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise UsageError(f"{path}: not a file; remove it, or leave configuration out with --no-config")
+            data = file.read(SIZE_LIMIT + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UsageError(
+            f"{path}: cannot read the configuration: {reason}; check the path, or who may read it"
+        ) from None
+    if len(data) > SIZE_LIMIT:
+        raise UsageError(f"{path}: larger than {SIZE_LIMIT} bytes; check the path")
+    return data
+
+
+def check_short(path: str, data: bytes) -> None:
+    """An error for a file that nobody trusts and that would keep every start waiting: a command may have written it."""
+    if len(data) > UNTRUSTED_LIMIT or data.count(b".") > UNTRUSTED_DOTS:
+        raise UsageError(
+            f"{path}: too long to be read before it is trusted; look at it, then run `netsandbox trust`, shorten or"
+            " remove it, or leave configuration out with --no-config"
+        )
+
+
+def _decode(path: str, data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise UsageError(f"{path}:{line}: not UTF-8 text; save the file as UTF-8") from None
+
+
+def _parse(path: str, text: str) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        what, _, place = str(error).partition(" (at line ")
+        line = f":{place.partition(',')[0]}" if place else ""
+        raise UsageError(f"{path}{line}: invalid TOML: {printable(what)[1:-1]}; correct the file") from None
+    except ValueError:  # Python reads no number of thousands of digits
+        raise UsageError(f"{path}: invalid TOML: a number without end; correct the file") from None
+
+
+def _unknown(kind: str, name: str, known: Mapping[str, object]) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, known, n=1, cutoff=0.5)
+    advice = f"did you mean {near[0]}?" if near else f"use one of {', '.join(known)}"
+    return f"unknown {kind} {printable(name)}; {advice}"

@@ -1,0 +1,374 @@
+"""Every key that a file may have: what reads it, how layers of it are joined, and who may say it.
+
+The one table behind reading, merging, trust, the JSON Schema and the tables of docs/configuration.md: `make docs`.
+"""
+
+from __future__ import annotations
+
+from netsandbox_portmap import localhost_settings as localhost
+from netsandbox_portmap.strategies import STRATEGIES, default_strategy
+
+from netsandbox.backends.seatbelt.profile import switches
+from netsandbox.config import readers
+from netsandbox.config.key import (
+    PORT,
+    PORTS,
+    TEXT,
+    TEXTS,
+    TRUTH,
+    Key,
+    always,
+    leaves_the_user_out,
+    names_opening,
+    never,
+    opens_the_network,
+)
+from netsandbox.policy.policy import MODES
+from netsandbox.settings import MAX_WAIT
+
+KEYS: dict[str, dict[str, Key]] = {
+    "sandbox": {
+        "network": Key(
+            "mode",
+            readers.mode,
+            "the same as `network.mode`",
+            {"enum": list(MODES)},
+            opens_the_network,
+            means=("network", "mode"),
+        ),
+        "default_network": Key(
+            "mode",
+            readers.mode,
+            "the same as `network.mode`",
+            {"enum": list(MODES)},
+            opens_the_network,
+            means=("network", "mode"),
+        ),
+        "inherit_global": Key(
+            "",
+            readers.truth,
+            "false in a project's file: leave your own file out",
+            TRUTH,
+            leaves_the_user_out,
+            unsaid="`true`",
+        ),
+        "profiles": Key(
+            "",
+            readers.profile_names,
+            "profiles that this file builds on",
+            TEXTS,
+            names_opening,
+            adds=True,
+            options=("profile",),
+        ),
+        "default_profiles": Key(
+            "",
+            readers.profile_names,
+            "the same as `sandbox.profiles`",
+            TEXTS,
+            names_opening,
+            adds=True,
+            means=("sandbox", "profiles"),
+        ),
+        "shell": Key("shell", readers.path, "what runs when no command is given", TEXT, always, unsaid="`$SHELL`"),
+        "prompt_indicator": Key(
+            "prompt_indicator", readers.truth, "whether the prompt of that shell shows the mode", TRUTH, never
+        ),
+        "log_file": Key("audit_log", readers.path, "the same as `audit.log`", TEXT, always, means=("audit", "log")),
+    },
+    "network": {
+        "mode": Key(
+            "mode",
+            readers.mode,
+            "what leaves when no rule says otherwise",
+            {"enum": list(MODES)},
+            opens_the_network,
+            options=("offline", "localhost", "online"),
+            unsaid='`"offline"`; `"filtered"` if any name or address is allowed',
+        ),
+        "allow_domains": Key(
+            "allow_domains",
+            readers.allow_domains,
+            "names let through",
+            TEXTS,
+            bool,
+            adds=True,
+            options=("allow-domain",),
+        ),
+        "deny_domains": Key(
+            "deny_domains",
+            readers.deny_domains,
+            "names never let through; wins over every allow",
+            TEXTS,
+            never,
+            adds=True,
+            options=("deny-domain",),
+        ),
+        "allow_addresses": Key(
+            "allow_addresses",
+            readers.allow_addresses,
+            "addresses let through, private ones included",
+            TEXTS,
+            bool,
+            adds=True,
+            options=("allow-address",),
+        ),
+        "default_ports": Key(
+            "default_ports", readers.default_ports, "the ports of a rule that names none", PORTS, always
+        ),
+        "allow_unix_sockets": Key(
+            "allow_unix_sockets",
+            readers.allow_unix_sockets,
+            "Unix sockets of the host that may be connected to",
+            TEXTS,
+            bool,
+            adds=True,
+            options=("allow-unix-socket",),
+        ),
+        "allow_query_types": Key(
+            "allow_query_types",
+            readers.allow_query_types,
+            "types of DNS questions that are forwarded for allowed names",
+            TEXTS,
+            bool,
+            adds=True,
+            options=("allow-query-type",),
+        ),
+        "upstream_dns": Key(
+            "upstream_dns",
+            readers.upstream_dns,
+            "who resolves allowed names",
+            TEXTS,
+            always,
+            options=("upstream-dns",),
+            unsaid="the host's resolv.conf",
+        ),
+        "upstream_proxy": Key(
+            "upstream_proxy",
+            readers.upstream_proxy,
+            "the HTTP proxy that everything is dialled through",
+            TEXT,
+            always,
+            options=("upstream-proxy",),
+        ),
+        "proxy_env": Key(
+            "proxy_env", readers.truth, "whether proxy variables are set", TRUTH, never, options=("no-proxy-env",)
+        ),
+    },
+    "filesystem": {
+        "allow_read": Key(
+            "allow_read",
+            readers.paths,
+            "paths at or below which secrets may be read",
+            TEXTS,
+            bool,
+            adds=True,
+            options=("allow-read",),
+        ),
+        "allow_write": Key(
+            "allow_write",
+            readers.paths,
+            "paths that may be written beside the working and temporary folders; `[]`: no others",
+            TEXTS,
+            bool,
+            adds=True,
+            options=("allow-write",),
+            unsaid="writing is not confined, but on a Mac by the profile",
+        ),
+        "deny_read": Key(
+            "deny_read",
+            readers.paths,
+            "paths that are hidden; wins over every allow",
+            TEXTS,
+            never,
+            adds=True,
+            options=("deny-read",),
+        ),
+        "allow_execute": Key(
+            "allow_execute",
+            readers.paths,
+            "on a Mac: programs, or folders of them, that may be run beside the usual ones",
+            TEXTS,
+            bool,
+            adds=True,
+        ),
+    },
+    "localhost": {
+        "network_strategy": Key(
+            "strategy",
+            readers.word(localhost.strategy, '"isolate"'),
+            "how ports of the session show on the host",
+            {"enum": list(STRATEGIES)},
+            always,
+            options=("network-strategy",),
+            unsaid=f'`"{default_strategy("linux")}"`, on a Mac `"{default_strategy("darwin")}"`',
+        ),
+        "rewrite_engine": Key(
+            "engine",
+            readers.word(localhost.engine, '"kernel"'),
+            "who rewires: the kernel's side, or a library in the command",
+            {"enum": list(localhost.ENGINES)},
+            never,
+            options=("rewrite-engine",),
+        ),
+        "listening_base_port": Key(
+            "base",
+            readers.number(localhost.base_port),
+            "first port of the session's window",
+            PORT,
+            always,
+            options=("listening-base-port",),
+            unsaid="the first that is free in `port_pool`",
+        ),
+        "listening_port_count": Key(
+            "count",
+            readers.number(localhost.port_count),
+            "how many ports the window has",
+            {"type": "integer", "minimum": 1, "maximum": localhost.MAX_PORTS},
+            never,
+            options=("listening-port-count",),
+            unsaid="`100`, or fewer where there is no room",
+        ),
+        "listening_loopback": Key(
+            "device",
+            readers.word(localhost.device, '"127.0.0.2"'),
+            "the session's loopback address",
+            TEXT,
+            always,
+            options=("listening-loopback",),
+        ),
+        "port_pool": Key("pool", readers.port_pool, "first and last port that windows are taken from", PORTS, always),
+        "publish": Key(
+            "publish",
+            readers.publish,
+            "ports shown on the host, and no others: `3000`, or `3000:8000` for port 8000 of the host",
+            TEXTS,
+            bool,
+            options=("publish", "no-publish"),
+            unsaid="whatever listens",
+        ),
+        "connect_host": Key(
+            "connect_host",
+            readers.connect_host,
+            "ports of the host's localhost that are reached",
+            PORTS,
+            bool,
+            adds=True,
+            options=("connect-host",),
+        ),
+    },
+    "shell": {
+        "pass_env": Key(
+            "pass_env",
+            readers.variables,
+            "variables that the command gets though they look like secrets",
+            TEXTS,
+            bool,
+            stacks=True,
+            options=("pass-env",),
+        ),
+        "deny_env": Key(
+            "deny_env", readers.variables, "variables that the command never gets", TEXTS, never, stacks=True
+        ),
+        "set_env": Key(
+            "set_env",
+            readers.set_env,
+            'variables set for the command: `{ NODE_ENV = "test" }`',
+            {"type": "object", "additionalProperties": {"type": "string"}},
+            bool,
+            adds=True,
+        ),
+    },
+    "seatbelt": {
+        "switches": Key(
+            "switches",
+            readers.switches,
+            "parts of a Mac that are opened, or with `no-` closed; the last word about a part counts",
+            {"type": "array", "items": {"enum": list(switches.WORDS)}},
+            switches.widens,
+            adds=True,
+            options=("seatbelt-switch",),
+        ),
+        "raw": Key(
+            "raw",
+            readers.raw,
+            "rules in Seatbelt's own words, for a Mac",
+            TEXT,
+            always,
+            adds=True,
+        ),
+    },
+    "profiles": {
+        "auto_detect": Key(
+            "",
+            readers.truth,
+            "whether profiles are chosen by the project's files",
+            TRUTH,
+            bool,
+            options=("no-detect",),
+            unsaid="`true`",
+        ),
+        "detect": Key(
+            "",
+            readers.detection,
+            'by which files a profile is chosen: `{ node = ["package.json"] }`; `[]`: by none',
+            {"type": "object", "additionalProperties": TEXTS},
+            bool,
+            adds=True,
+            unsaid="the profile's own `detect`",
+        ),
+    },
+    "approvals": {
+        "ask": Key(
+            "ask",
+            readers.truth,
+            "whether you are asked about names that no rule allows, instead of refusing them",
+            TRUTH,
+            bool,
+            options=("ask",),
+        ),
+        "wait": Key(
+            "ask_wait",
+            readers.number(readers.waiting),
+            "how many seconds a connection waits for your answer",
+            {"type": "integer", "minimum": 1, "maximum": MAX_WAIT},
+            always,
+            options=("ask-wait",),
+        ),
+    },
+    "limits": {
+        name: Key(
+            name, readers.bound(name), about, {"type": "integer", "minimum": 1, "maximum": readers.MOST[name]}, always
+        )
+        for name, about in (
+            ("connections", "connections at once, at each door"),
+            ("idle_seconds", "how long a connection may be silent"),
+            (
+                "log_megabytes",
+                "size of one file of the audit log, of which seven are kept; not of a log that you placed",
+            ),
+        )
+    },
+    "session": {
+        "name": Key(
+            "name",
+            readers.text("a name as a string"),
+            "the session's name",
+            TEXT,
+            never,
+            options=("name",),
+            unsaid="of the folder and its branch",
+        )
+    },
+    "audit": {
+        "log": Key(
+            "audit_log",
+            readers.path,
+            "where the audit log is written",
+            TEXT,
+            always,
+            options=("audit-log",),
+            unsaid="in the state folder",
+        )
+    },
+}

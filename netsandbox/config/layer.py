@@ -1,0 +1,40 @@
+"""What one file says, checked, each value with the lines it stands on."""
+
+from __future__ import annotations
+
+from netsandbox.frozen import frozen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Place = tuple[str, str]  # table and key
+
+
+@frozen
+class Setting:
+    """A checked value; `items` are its parts as they were written, with `FILE:LINE` each: one part if it is no list.
+    `empties`: where it was said as an empty list, which has no part and means something all the same."""
+
+    value: object
+    items: tuple[tuple[object, str], ...]
+    empties: tuple[str, ...] = ()
+
+    @property
+    def sayings(self) -> tuple[tuple[object, str], ...]:
+        """All that was written, each with its place."""
+        return (*self.items, *(([], place) for place in self.empties))
+
+    @property
+    def origin(self) -> str:
+        """Of what was written first."""
+        return self.sayings[0][1]
+
+
+@frozen
+class Layer:
+    """`trusted`: whether it may open anything (`Key.widens`)."""
+
+    path: str
+    values: Mapping[Place, Setting]
+    trusted: bool = True

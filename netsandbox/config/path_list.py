@@ -1,0 +1,77 @@
+"""The user's own list of what sessions in one folder may write: one path a line, `#` begins a comment (pure).
+
+It is kept in the configuration home, which no session can write, and named after the folder: so no command can give
+itself more, and no file lies in the project.
+"""
+
+from __future__ import annotations
+
+from netsandbox.config.layer import Layer, Setting
+from netsandbox.errors import UsageError
+from netsandbox.policy.file_rules import path_rule
+from netsandbox.runtime.digest import digest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from netsandbox.policy.file_rules import PathRule
+
+NAME_LENGTH = 16
+
+
+def list_name(folder: bytes) -> str:
+    """What the list of *folder*, a real path, is called."""
+    return digest(folder)[:NAME_LENGTH]
+
+
+def paths_of(path: str, data: bytes, home: Callable[[], str]) -> tuple[PathRule, ...]:
+    """Each path with the line that it stands on."""
+    found = []
+    for number, line in enumerate(data.split(b"\n"), 1):
+        text = _text(line)
+        if text is None or (text and not text.startswith(("/", "~"))):
+            raise _unreadable(path, number)
+        if text:
+            try:
+                found.append(path_rule(text, f"{path}:{number}", "/", home))
+            except UsageError:
+                raise _unreadable(path, number) from None
+    return tuple(found)
+
+
+def _text(line: bytes) -> str | None:
+    """What the line says; '' for nothing, None if it is no text."""
+    try:
+        text = line.decode("utf-8").strip()
+    except UnicodeDecodeError:
+        return None
+    return "" if text.startswith("#") else text
+
+
+def _unreadable(path: str, number: int) -> UsageError:
+    return UsageError(
+        f"Failed to parse config file. File: {path}. Line {number}: Invalid path format;"
+        " write a path that begins with / or ~"
+    )
+
+
+def list_layer(path: str, data: bytes, home: Callable[[], str]) -> Layer:
+    """It says `allow_write`; a list without a path says nothing."""
+    rules = paths_of(path, data, home)
+    if not rules:
+        return Layer(path, {})
+    said = Setting(rules, tuple((rule.path, rule.origin) for rule in rules))
+    return Layer(path, {("filesystem", "allow_write"): said})
+
+
+def added(data: bytes, path: str) -> bytes:
+    """The list with one more path, and everything else as it was."""
+    end = b"" if not data or data.endswith(b"\n") else b"\n"
+    return data + end + path.encode("utf-8", "surrogateescape") + b"\n"
+
+
+def removed(data: bytes, numbers: set[int]) -> bytes:
+    """The list without these lines."""
+    kept = [line for number, line in enumerate(data.split(b"\n"), 1) if number not in numbers]
+    return b"\n".join(kept)

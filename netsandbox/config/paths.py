@@ -1,0 +1,161 @@
+"""Where configuration is looked for: the user's own, that of a project, and what the user keeps about a project.
+
+On the path to exec, so nothing here reads a file: it only looks which ones there are.
+"""
+
+from __future__ import annotations
+
+import os
+
+from netsandbox.paths import home, state_home, unused
+
+USER_FILE = "config.toml"
+PROJECT_FILE = ".netsandbox.toml"
+AGENTS_FOLDER = ".agent-os"
+DESCRIPTORS = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
+# Of one folder all of these count, from the lowest to the highest: those of other sandboxes, then our own.
+PROJECT_FILES = (f"{AGENTS_FOLDER}/sandbox-config.json", ".claude-sandbox.json", ".sandbox.toml", PROJECT_FILE)
+REPOSITORY = ".git"
+PROFILES, LISTS = "profiles", "projects"  # folders in the configuration home
+RULES = ".toml"
+
+
+def config_home() -> str:
+    """`$XDG_CONFIG_HOME/netsandbox` or `~/.config/netsandbox`; XDG says to ignore a relative XDG_CONFIG_HOME."""
+    base = os.environ.get("XDG_CONFIG_HOME", "")
+    return os.path.join(base, "netsandbox") if base.startswith("/") else _usual_config_home()
+
+
+def _usual_config_home() -> str:
+    return os.path.join(home(), ".config", "netsandbox")
+
+
+def config_folders() -> tuple[str, ...]:
+    """The same, the usual one too where the variable names another, and the folders in them that are links: what a
+    command put there, or where they lead, would count the next time (INV-8)."""
+    usual = unused(_usual_config_home, config_home()) if os.environ.get("XDG_CONFIG_HOME") else None
+    homes = (config_home(),) if usual is None else (config_home(), usual)
+    inner = (os.path.join(folder, name) for folder in homes for name in (PROFILES, LISTS))
+    return (*homes, *(path for path in inner if os.path.islink(path)))
+
+
+def made_config_folders() -> tuple[str, ...]:
+    """The same, made if need be: where one is missing a command could make it, with a file that allows more the next
+    time (INV-8). Without those that cannot be made, by whoever runs as this user."""
+    return tuple(filter(is_made, config_folders()))
+
+
+def is_made(folder: str) -> bool:
+    """Whether *folder* is there, if need be from now on."""
+    try:
+        os.makedirs(os.path.realpath(folder), 0o700, exist_ok=True)
+    except OSError:
+        return False
+    return True
+
+
+def user_file() -> str | None:
+    """The user's configuration, if there is one."""
+    path = os.path.join(config_home(), USER_FILE)
+    return path if os.path.lexists(path) else None
+
+
+def user_files() -> tuple[str, ...]:
+    """That, and what the user keeps about the folder we are in: its list of paths, and its rules."""
+    found = (user_file(), *((list_file(), rules_file()) if os.path.isdir(_lists()) else ()))
+    return tuple(path for path in found if path is not None and os.path.lexists(path))
+
+
+def list_file(folder: str | None = None) -> str | None:
+    """Where the user's list of paths of *folder*, or of this one, is or would be; None: we are nowhere.
+
+    *folder* is taken as it is written: a session can move its own and leave a link to another one in its place."""
+    from netsandbox.config.path_list import list_name
+
+    try:
+        return os.path.join(_lists(), list_name(os.fsencode(folder or os.path.realpath(os.getcwd()))))
+    except OSError:  # it was removed
+        return None
+
+
+def rules_file(folder: str | None = None) -> str | None:
+    """Where the rules are, or would be, that the user approved for sessions in it."""
+    path = list_file(folder)
+    return None if path is None else path + RULES
+
+
+def is_about_folder(path: str) -> bool:
+    """Whether it is one of the two."""
+    return os.path.dirname(path) == _lists()
+
+
+def is_list(path: str) -> bool:
+    return is_about_folder(path) and not path.endswith(RULES)
+
+
+def _lists() -> str:
+    return os.path.join(config_home(), LISTS)
+
+
+def project_files() -> tuple[str, ...]:
+    """Those of the project we are in: of the nearest of its folders that has any."""
+    for folder in project_folders():
+        found = tuple(path for name in PROJECT_FILES if os.path.lexists(path := os.path.join(folder, name)))
+        if found:
+            return found
+    return ()
+
+
+def folder_of(path: str) -> str:
+    """Where relative paths in the file begin: its folder; of a file in a folder of agents, the project; of a shell's
+    pipe or another descriptor, the folder that we are in."""
+    if path.startswith(DESCRIPTORS):
+        return os.getcwd()
+    folder = os.path.dirname(os.path.abspath(path))
+    return os.path.dirname(folder) if os.path.basename(folder) == AGENTS_FOLDER else folder
+
+
+def project_folders() -> list[str]:
+    """The folder we are in and those above it, within the repository; outside of a repository, this folder alone."""
+    try:
+        here = os.getcwd()
+    except OSError:  # it was removed
+        return []
+    root = _repository(here)
+    folders = [here]
+    while folders[-1] != root:
+        folders.append(os.path.dirname(folders[-1]))
+    return folders
+
+
+def _repository(folder: str) -> str:
+    """The root of the repository that *folder* is in; *folder* itself where there is none."""
+    last = repository_marks(folder)[-1]
+    return os.path.dirname(last) if os.path.lexists(last) else folder
+
+
+def repository_marks(folder: str) -> list[str]:
+    """What tells where the repository begins that *folder* is in: upwards to the first that is there, or to the top."""
+    marks: list[str] = []
+    here, above = folder, ""
+    while here != above:
+        marks.append(os.path.join(here, REPOSITORY))
+        if os.path.lexists(marks[-1]):
+            break
+        here, above = os.path.dirname(here), here
+    return marks
+
+
+def profile_folder() -> str:
+    """Where the user keeps profiles."""
+    return os.path.join(config_home(), PROFILES)
+
+
+def is_profile_name(name: str) -> bool:
+    """Nothing that could be a path, an option or another file."""
+    return name.isascii() and name.replace("-", "").replace("_", "").isalnum() and name[0] not in "-_"
+
+
+def trust_folder() -> str:
+    """In the state home, which no session sees."""
+    return os.path.join(state_home(), "trust")

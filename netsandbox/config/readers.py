@@ -1,0 +1,221 @@
+"""Readers: one key's value in, the checked value out, or a `UsageError` with file, line and advice (pure)."""
+
+from __future__ import annotations
+
+import os
+
+from netsandbox_portmap import localhost_settings as localhost
+from netsandbox_portmap import window
+
+from netsandbox.backends.seatbelt.profile.switches import check_word
+from netsandbox.config.located_value import too_long
+from netsandbox.config.paths import folder_of, is_profile_name
+from netsandbox.errors import UsageError
+from netsandbox.paths import home
+from netsandbox.policy import rules
+from netsandbox.policy.file_rules import PathRule, path_rule
+from netsandbox.policy.names import BadName, canonical, printable
+from netsandbox.policy.patterns import AddressRule, DomainRule, parse_address, parse_domain, read_port
+from netsandbox.policy.policy import MODES
+from netsandbox.policy.variables import check_name, check_pattern
+from netsandbox.settings import MAX_WAIT, WAIT, Bounds
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from netsandbox.config.located_value import Entry
+
+MOST = {"connections": 16384, "idle_seconds": 7 * 86400, "log_megabytes": 4096}
+POOL = str(list(window.POOL))  # as it is written in the file
+
+
+def mode(entry: Entry) -> str:
+    word = entry.text(f"one of {', '.join(MODES)} as a string")
+    if word not in MODES:
+        raise UsageError(f"{entry.origin()}: mode {printable(word)} is unknown; write one of {', '.join(MODES)}")
+    return word
+
+
+def allow_domains(entry: Entry) -> tuple[DomainRule, ...]:
+    return tuple(parse_domain(text, origin) for text, origin in entry.items(str, '["example.com"]'))
+
+
+def deny_domains(entry: Entry) -> tuple[DomainRule, ...]:
+    return tuple(parse_domain(text, origin, deny=True) for text, origin in entry.items(str, '["example.com"]'))
+
+
+def allow_addresses(entry: Entry) -> tuple[AddressRule, ...]:
+    return tuple(parse_address(text, origin) for text, origin in entry.items(str, '["192.0.2.7:5432"]'))
+
+
+def default_ports(entry: Entry) -> tuple[int, ...]:
+    return rules.ports([port for port, _ in entry.items(int, "[80, 443]")], entry.origin())
+
+
+def allow_unix_sockets(entry: Entry) -> tuple[str, ...]:
+    """`~` is the user's home, `$XDG_RUNTIME_DIR` the folder of that variable, `$SSH_AUTH_SOCK` the socket of an agent;
+    without the variable there is no such socket."""
+    listed = [(_placed(text), origin) for text, origin in entry.items(str, '["/run/example.sock"]')]
+    return tuple(path for text, origin in listed if text for path in rules.unix_sockets([text], origin))
+
+
+def _placed(path: str) -> str:
+    variable, slash, rest = path.partition("/")
+    if not (path == "$SSH_AUTH_SOCK" or (variable == "$XDG_RUNTIME_DIR" and slash)):
+        return os.path.expanduser(path) or "."
+    place = os.environ.get(variable[1:], "")
+    return f"{place}{slash}{rest}" if place.startswith("/") else ""
+
+
+def allow_query_types(entry: Entry) -> tuple[str, ...]:
+    listed = entry.items(str, '["TXT"]')
+    return tuple(name for text, origin in listed for name in rules.query_types([text], origin))
+
+
+def upstream_dns(entry: Entry) -> tuple[str, ...]:
+    if not (servers := entry.items(str, '["192.0.2.53"]')):
+        raise UsageError(f"{entry.origin()}: the list is empty; write at least one server, or leave upstream_dns out")
+    return tuple(check_server(text, origin) for text, origin in servers)
+
+
+def upstream_proxy(entry: Entry) -> str:
+    return check_proxy(entry.text('"http://proxy.example.com:3128"'), entry.origin())
+
+
+def truth(entry: Entry) -> bool:
+    return entry.truth()
+
+
+def path(entry: Entry) -> str:
+    """`~` is the user's home; a relative path is one of the folder that the command is run in."""
+    return os.path.expanduser(entry.text("a path as a string"))
+
+
+def paths(entry: Entry) -> tuple[PathRule, ...]:
+    """`~` is the user's home; a relative path is one of the folder that the file is in."""
+    base = folder_of(entry.path)
+    return tuple(path_rule(text, origin, base, home) for text, origin in entry.items(str, '["~/.cache"]'))
+
+
+def text(wanted: str) -> Callable[[Entry], str]:
+    return lambda entry: entry.text(wanted)
+
+
+def word(read: Callable[[str, str], str], wanted: str) -> Callable[[Entry], str]:
+    return lambda entry: read(entry.text(wanted), entry.origin())
+
+
+def number(read: Callable[[str, str], int]) -> Callable[[Entry], int]:
+    def checked(entry: Entry) -> int:
+        if type(entry.value) is not int or too_long(entry.value):
+            raise entry.wrong("a number")
+        return read(str(entry.value), entry.origin())
+
+    return checked
+
+
+def port_pool(entry: Entry) -> tuple[int, int]:
+    ports = [port for port, _ in entry.items(int, POOL)]
+    if len(ports) != 2:
+        raise UsageError(f"{entry.origin()}: port_pool is a first and a last port; write {POOL}")
+    try:
+        window.check_pool(*ports)
+    except window.WindowError as error:
+        raise UsageError(f"{entry.origin()}: {error}, for instance {POOL}") from None
+    return ports[0], ports[1]
+
+
+def publish(entry: Entry) -> tuple[tuple[int, int | None], ...]:
+    return localhost.publications([port for port, _ in entry.items(str, '["3000", "8080:9000"]')], entry.origin())
+
+
+def connect_host(entry: Entry) -> tuple[int, ...]:
+    return localhost.host_ports([str(port) for port, _ in entry.items(int, "[5432]")], entry.origin())
+
+
+def bound(name: str) -> Callable[[Entry], int]:
+    most, usual = MOST[name], getattr(Bounds(), name)
+
+    def checked(text: str, origin: str) -> int:
+        if not (text.isdigit() and 1 <= int(text) <= most):
+            raise UsageError(f"{origin}: {name} is a number from 1 to {most}; write one, such as {usual}")
+        return int(text)
+
+    return number(checked)
+
+
+def waiting(text: str, origin: str) -> int:
+    """Seconds for which a question to the user stays."""
+    if not (text.isascii() and text.isdigit() and len(text) < 6 and 1 <= int(text) <= MAX_WAIT):
+        raise UsageError(f"{origin}: {printable(text)} is no number of seconds from 1 to {MAX_WAIT}; write {WAIT}")
+    return int(text)
+
+
+def variables(entry: Entry) -> tuple[str, ...]:
+    return tuple(check_pattern(name, origin) for name, origin in entry.items(str, '["GITHUB_TOKEN", "AWS_*"]'))
+
+
+def set_env(entry: Entry) -> tuple[tuple[str, str], ...]:
+    return tuple((check_name(name, origin), value) for name, value, origin in entry.pairs('{ NODE_ENV = "test" }'))
+
+
+def switches(entry: Entry) -> tuple[str, ...]:
+    return tuple(check_word(name, origin) for name, origin in entry.items(str, '["trustd", "no-debug"]'))
+
+
+def raw(entry: Entry) -> tuple[tuple[str, str], ...]:
+    """Judged where a Mac's profile is made, and by `netsandbox profile lint`: reading it takes long."""
+    return ((entry.text("rules as a string, such as '(deny file-read* (subpath \"/opt\"))'"), entry.origin()),)
+
+
+def check_server(server: str, origin: str) -> str:
+    """*server* if it is `ADDRESS[:PORT]` of one name server, IPv6 with a port in brackets."""
+    rule = parse_address(server, origin)
+    if not rule.exact or rule.ports == ():
+        raise UsageError(f"{origin}: {printable(server)} is not one server; write 192.0.2.53 or 192.0.2.53:5353")
+    return server
+
+
+def check_proxy(url: str, origin: str) -> str:
+    """*url* if it is `http://[USER:PASSWORD@]HOST:PORT`."""
+    scheme, _, rest = url.partition("://")
+    authority = rest.removesuffix("/")
+    host, _, port = authority.rpartition("@")[2].rpartition(":")
+    try:
+        canonical(host)
+    except BadName:
+        port = ""
+    if scheme.lower() != "http" or read_port(port) is None or any(char in authority for char in "/?#\\ "):
+        raise UsageError(f"{origin}: the upstream proxy is not a proxy's URL; write http://proxy.example.com:3128")
+    return url
+
+
+def profile_names(entry: Entry) -> tuple[tuple[str, str], ...]:
+    """Each with the line that names it."""
+    return tuple((check_profile(name, origin), origin) for name, origin in entry.items(str, '["node", "git"]'))
+
+
+def detection(entry: Entry) -> tuple[tuple[str, tuple[str, ...], str], ...]:
+    """Each profile with the files that it is detected by, and the line that says so."""
+    if not isinstance(entry.value, dict):
+        raise entry.wrong('{ node = ["package.json"] }')
+    return tuple(
+        (check_profile(name, origin), relative_files(entry.below(name)), origin)
+        for name in entry.value
+        if (origin := entry.origin(name))
+    )
+
+
+def relative_files(entry: Entry) -> tuple[str, ...]:
+    for path, origin in (files := entry.items(str, '["package.json"]')):
+        if not path or path.startswith("/") or "\0" in path or ".." in path.split("/") or "*" in path:
+            raise UsageError(f"{origin}: {printable(path)} is no file of a project; write one such as package.json")
+    return tuple(path for path, _ in files)
+
+
+def check_profile(name: str, origin: str) -> str:
+    """*name* if a profile can be called so."""
+    if not is_profile_name(name):
+        raise UsageError(f"{origin}: {printable(name)} is no profile's name; use letters, digits, - and _")
+    return name

@@ -1,0 +1,69 @@
+"""Names that were used become rules: each as it is, or a wildcard where many siblings were used. Pure.
+
+A wildcard never stands over a name under which strangers have names of their own, nor over a name that was denied.
+"""
+
+from __future__ import annotations
+
+from netsandbox.frozen import frozen
+from netsandbox.policy.suffixes import SHARED, is_shared
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+SIBLINGS = 4  # so many names below one parent are folded
+_SHOWN = 4
+
+
+@frozen
+class Proposal:
+    """A rule for `allow_domains`, and the names that it was folded from, if any."""
+
+    rule: str
+    folded: tuple[str, ...] = ()
+
+    @property
+    def comment(self) -> str:
+        if not self.folded:
+            return ""
+        more = f", and {len(self.folded) - _SHOWN} more" if len(self.folded) > _SHOWN else ""
+        return f"{len(self.folded)} names were used: {', '.join(self.folded[:_SHOWN])}{more}"
+
+
+def fold(used: Iterable[tuple[str, int]], default_ports: Collection[int], denied: Iterable[str] = ()) -> list[Proposal]:
+    """*used*: canonical names and ports. *denied*: names that no wildcard may cover."""
+    closed = tuple(denied)
+    by_port: dict[str, set[str]] = {}
+    for name, port in used:
+        by_port.setdefault("" if port in default_ports else f":{port}", set()).add(name)
+    found: list[Proposal] = []
+    for suffix, names in sorted(by_port.items()):
+        found += _folded(names, suffix, closed)
+    return sorted(found, key=lambda proposal: _order(proposal.rule))
+
+
+def may_stand_over(parent: str, denied: Iterable[str] = ()) -> bool:
+    """Whether `*.parent` covers nothing but names of one owner, as far as is known, and nothing that is denied."""
+    if is_shared(parent) or any(name.endswith(f".{parent}") for name in SHARED):
+        return False
+    return not any(name.endswith(f".{parent}") for name in denied)
+
+
+def _folded(names: set[str], suffix: str, denied: tuple[str, ...]) -> list[Proposal]:
+    families: dict[str, list[str]] = {}
+    for name in sorted(names):
+        families.setdefault(name.partition(".")[2], []).append(name)
+    found: list[Proposal] = []
+    for parent, children in families.items():
+        if len(children) >= SIBLINGS and may_stand_over(parent, denied):
+            found.append(Proposal(f"*.{parent}{suffix}", tuple(children)))
+        else:
+            found += [Proposal(f"{name}{suffix}") for name in children]
+    covered = tuple(each.rule.removeprefix("*").removesuffix(suffix) for each in found if each.folded)
+    return [each for each in found if each.folded or not each.rule.removesuffix(suffix).endswith(covered)]
+
+
+def _order(rule: str) -> list[str]:
+    """By domain, not by first letter."""
+    return rule.removeprefix("*.").split(".")[::-1]

@@ -1,0 +1,141 @@
+"""Paths that were written become entries of `allow_write`. Pure.
+
+A name is made in a folder, so it is the folder that must be writable; what only changed is named itself. Below the
+folder of caches the whole folder of a tool is taken; elsewhere four entries side by side become the folder above them.
+No entry is the disk, a folder directly below it, the home, anything above the home, or stands in or above a place of
+secrets or what is netsandbox's own: what cannot be had without that is left to the user.
+"""
+
+from __future__ import annotations
+
+from netsandbox.frozen import frozen
+from netsandbox.policy.file_rules import is_within, outermost
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+# What was done at a path; `linux/file_calls` has the same words.
+CHANGE, MAKE, FOLDER = "change", "make", "folder"
+MANY = "many"  # at more paths below it than are listed
+SIBLINGS = 4  # so many entries side by side are folded
+CACHES = ".cache"
+_SHOWN = 3
+# Programs and settings of the home that something outside of any session will start or read.
+STARTED = (
+    *(
+        ".bash_login",
+        ".bash_logout",
+        ".bash_profile",
+        ".bashrc",
+        ".profile",
+        ".zlogin",
+        ".zprofile",
+        ".zshenv",
+        ".zshrc",
+    ),
+    *(".config/autostart", ".config/environment.d", ".config/fish", ".config/git", ".config/systemd", ".gitconfig"),
+    *(".cargo/bin", ".local/bin", ".local/share/applications", ".pam_environment", ".vim", ".vimrc", "bin", "go/bin"),
+)
+RUNS = "what is written there runs, or decides what runs, outside of the sandbox"
+ONLY_CHANGED = "one file: it can be changed, not made anew or replaced"
+
+
+@frozen
+class Ground:
+    """Where entries may stand: by real paths, the user's home and what is closed."""
+
+    home: str
+    closed: tuple[str, ...] = ()
+
+    def bears(self, path: str) -> bool:
+        """Whether *path* may be an entry."""
+        if path.count("/") < 2 or is_within(self.home, path):
+            return False
+        return not any(is_within(path, place) or is_within(place, path) for place in self.closed)
+
+
+@frozen
+class PathProposal:
+    """An entry, as a real path, and what it was folded from, if from more than one. `made`: names in it are made."""
+
+    path: str
+    folder: bool
+    folded: tuple[str, ...] = ()
+    made: bool = False
+
+    def text(self, home: str, base: str) -> str:
+        """As it is written in the file of the folder *base*."""
+        end = "/" if self.folder else ""
+        if is_within(self.path, base):
+            rest = self.path[len(base) :].lstrip("/")
+            return f"./{rest}{end if rest else ''}" if not rest or rest.startswith("~") else f"{rest}{end}"
+        return f"~{self.path[len(home) :]}{end}" if is_within(self.path, home) else f"{self.path}{end}"
+
+    def comment(self, home: str) -> str:
+        started = any(
+            is_within(f"{home}/{name}", self.path) or is_within(self.path, f"{home}/{name}") for name in STARTED
+        )
+        said = [RUNS] if started else []
+        if self.made and not self.folder:
+            said.append(ONLY_CHANGED)
+        if self.folded:
+            names = ", ".join(path[len(self.path) + 1 :] for path in self.folded[:_SHOWN])
+            more = f", and {len(self.folded) - _SHOWN} more" if len(self.folded) > _SHOWN else ""
+            said.append(f"{len(self.folded)} places in it were written: {names}{more}")
+        return "; ".join(said)
+
+
+@frozen
+class Folded:
+    """Entries in order, and paths that no entry may cover."""
+
+    entries: tuple[PathProposal, ...] = ()
+    left: tuple[str, ...] = ()
+
+
+def fold(written: Iterable[tuple[str, str]], ground: Ground) -> Folded:
+    """*written*: real paths, each with what was done there."""
+    places: dict[str, bool] = {}  # each with whether it is a folder
+    made: set[str] = set()
+    left: set[str] = set()
+    for path, done in written:
+        above = path.rpartition("/")[0]
+        if done == MAKE and ground.bears(above):
+            places[above] = True
+        elif ground.bears(path):
+            places[path] = places.get(path, False) or done in (FOLDER, MANY)
+            made |= {path} if done == MAKE else set()
+        else:
+            left.add(path)
+    folders = _grown(places, ground)
+    entries = tuple(PathProposal(path, folders[path][0], folders[path][1], path in made) for path in sorted(folders))
+    # A folder that an entry lies in is made with it.
+    return Folded(entries, tuple(sorted(path for path in left if not any(is_within(each, path) for each in folders))))
+
+
+def _grown(places: dict[str, bool], ground: Ground) -> dict[str, tuple[bool, tuple[str, ...]]]:
+    """The outermost of *places* after folding: whether each is a folder, and what it stands for."""
+    kept = {path: places.get(path, True) for path in outermost(_tool(path, ground) for path in places)}
+    while True:
+        families: dict[str, list[str]] = {}
+        for path in kept:
+            families.setdefault(path.rpartition("/")[0], []).append(path)
+        parents = [above for above, below in families.items() if len(below) >= SIBLINGS and ground.bears(above)]
+        if not parents:
+            break
+        kept = {path: kept.get(path, True) for path in outermost((*kept, *parents))}
+    return {path: (folder, _folded(path, places)) for path, folder in kept.items()}
+
+
+def _folded(path: str, places: dict[str, bool]) -> tuple[str, ...]:
+    return () if path in places else tuple(sorted(place for place in places if is_within(place, path)))
+
+
+def _tool(path: str, ground: Ground) -> str:
+    """The folder of a tool among the caches, for what lies deeper in it."""
+    caches = f"{ground.home}/{CACHES}"
+    if not path.startswith(f"{caches}/"):
+        return path
+    tool = f"{caches}/{path[len(caches) + 1 :].partition('/')[0]}"
+    return tool if ground.bears(tool) else path

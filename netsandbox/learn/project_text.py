@@ -1,0 +1,95 @@
+"""The project's configuration file as it is written to, and no other file.
+
+A command that has run in the folder may have put a link in the file's place, or changed it: the folder is held by a
+descriptor from before, links are not followed, and a file that is not as it was is left alone.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from netsandbox.config.paths import PROJECT_FILE, PROJECT_FILES, project_folders
+from netsandbox.errors import HostError, NetsandboxError
+from netsandbox.paths import home
+
+MOST = 1024 * 1024
+UNFINISHED = f"{PROJECT_FILE}.new"
+
+
+class ProjectText:
+    """Hold it before the command runs. `text` is what the file says, "" where there is none; None: it is no text."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        folder, self._name = os.path.split(path)
+        try:
+            self._folder = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise HostError(f"cannot open {folder!a}: {error.strerror}; work in another folder") from None
+        self._before = self._read()
+        self.exists = self._before is not None
+
+    @property
+    def text(self) -> str | None:
+        try:
+            return (self._before or b"").decode("utf-8")
+        except UnicodeDecodeError:
+            return None
+
+    def write(self, text: str) -> None:
+        """Replace the file in one step, if it still is as it was."""
+        if self._read() != self._before:
+            raise NetsandboxError(f"{self.path!a} was changed meanwhile; look at it, and do this again")
+        mode = 0o644
+        try:
+            if self.exists:
+                mode = stat.S_IMODE(os.stat(self._name, dir_fd=self._folder, follow_symlinks=False).st_mode)
+            self._replace(text.encode("utf-8"), mode)
+        except OSError as error:
+            raise NetsandboxError(f"cannot write {self.path!a}: {error.strerror}; check the folder") from None
+
+    def close(self) -> None:
+        os.close(self._folder)
+
+    def _replace(self, data: bytes, mode: int) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            os.unlink(UNFINISHED, dir_fd=self._folder)
+        except FileNotFoundError:
+            pass
+        with open(os.open(UNFINISHED, flags, mode, dir_fd=self._folder), "wb") as file:
+            file.write(data)
+        os.rename(UNFINISHED, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+
+    def _read(self) -> bytes | None:
+        """None: there is no such file."""
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        try:
+            descriptor = os.open(self._name, flags, dir_fd=self._folder)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise NetsandboxError(
+                f"{self.path!a} is not a plain file ({error.strerror}); remove it, or write it by hand"
+            ) from None
+        with open(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise NetsandboxError(f"{self.path!a} is not a plain file; remove it, or write it by hand")
+            data = file.read(MOST + 1)
+        if len(data) > MOST:
+            raise NetsandboxError(f"{self.path!a} is larger than {MOST} bytes; write it by hand")
+        return data
+
+
+def place_for_project_file() -> str:
+    """Where this project's file is, or would be: beside others that count here, else at the top of the repository, but
+    not in the home folder unless we are there."""
+    folders = project_folders()
+    if not folders:
+        raise HostError("the working folder was removed; go to another one")
+    for folder in folders:
+        if any(os.path.lexists(os.path.join(folder, name)) for name in PROJECT_FILES):
+            return os.path.join(folder, PROJECT_FILE)
+    is_home = os.path.realpath(folders[-1]) == os.path.realpath(home())
+    return os.path.join(folders[0 if is_home else -1], PROJECT_FILE)

@@ -1,0 +1,146 @@
+"""What a run used, from the records of its log. Pure.
+
+Only what was let through becomes a proposal; what was refused, or only looked up, is told and left to the user.
+"""
+
+from __future__ import annotations
+
+from netsandbox.audit.denial_text import place
+from netsandbox.audit.record_line import ALLOW, DENY, MAX_TEXT
+from netsandbox.frozen import frozen
+from netsandbox.learn.path_folding import CHANGE, FOLDER, MAKE, MANY
+from netsandbox.policy import reasons
+from netsandbox.policy.address_guard import LOOPBACK, guarded
+from netsandbox.policy.decision import is_loopback_name
+from netsandbox.policy.ip import parse
+from netsandbox.policy.names import BadName, canonical
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+UNREACHED = (reasons.LOOKUP_FAILED, reasons.UNREACHABLE)
+MOST = 2000  # destinations that are kept; a command that goes to more is online
+
+
+@frozen
+class Usage:
+    """Each list without repeats, in the order of time; names are canonical."""
+
+    names: tuple[tuple[str, int], ...] = ()  # connected to, by name
+    addresses: tuple[tuple[str, int], ...] = ()  # dialled, whether by name or not
+    literals: tuple[tuple[str, int], ...] = ()  # connected to without a name
+    looked_up: tuple[str, ...] = ()  # and never connected to
+    denied_names: tuple[str, ...] = ()  # by the user's deny rules
+    host_ports: tuple[int, ...] = ()  # of the host's loopback, refused
+    unix_sockets: tuple[str, ...] = ()  # of the host, refused
+    unreached: tuple[str, ...] = ()  # let through, and not found or not answering
+    refused: tuple[str, ...] = ()  # the rest that was refused, in words
+    written: tuple[tuple[str, str], ...] = ()  # paths, each with what was done there, as far as the user may
+    secrets: tuple[str, ...] = ()  # hidden places that it tried to open
+    more: bool = False  # there was more than is kept
+    more_paths: bool = False  # and more that was written
+
+
+def usage(records: Iterable[Mapping[str, object]]) -> Usage:
+    """From the records of one session."""
+    found = _Found()
+    for entry in records:
+        found.take(entry)
+    return found.usage()
+
+
+class _Found:
+    def __init__(self) -> None:
+        self._lists: dict[str, dict[object, None]] = {name: {} for name, value in vars(Usage()).items() if value == ()}
+        self._unreached: set[str] = set()
+        self._more = self._more_paths = False
+
+    def take(self, entry: Mapping[str, object]) -> None:
+        event, verdict = entry.get("event"), entry.get("verdict")
+        if verdict == ALLOW and event == "egress":
+            self._connected(entry)
+        elif verdict == ALLOW and event == "dns":
+            name = _name(entry.get("host"))
+            if name is not None and not is_loopback_name(name):
+                self._add("looked_up", name)
+        elif event == "file":
+            self._file(entry)
+        elif verdict == DENY:
+            self._refused(entry)
+
+    def usage(self) -> Usage:
+        connected = {name for name, _ in self._lists["names"]}  # type: ignore[misc, has-type]
+        looked_up = [name for name in self._lists["looked_up"] if name not in connected | self._unreached]
+        lists = {name: tuple(found) for name, found in self._lists.items()}
+        return Usage(
+            **{**lists, "looked_up": tuple(looked_up)},  # type: ignore[arg-type]
+            more=self._more,
+            more_paths=self._more_paths,
+        )
+
+    def _add(self, name: str, item: object) -> None:
+        found = self._lists[name]
+        if len(found) < MOST:
+            found[item] = None
+        elif item not in found:
+            self._more = True
+
+    def _connected(self, entry: Mapping[str, object]) -> None:
+        port, address = entry.get("port"), entry.get("address")
+        if type(port) is not int:
+            return
+        name = _name(entry.get("host"))
+        if name is not None:
+            self._add("names", (name, port))
+        elif isinstance(entry.get("host"), str) and parse(str(entry["host"])) is not None:
+            self._add("literals", (str(entry["host"]), port))
+        if isinstance(address, str) and parse(address) is not None:
+            self._add("addresses", (address, port))
+
+    def _file(self, entry: Mapping[str, object]) -> None:
+        path, done, place = entry.get("path"), entry.get("operation"), entry.get("place")
+        if isinstance(place, str) and place.startswith("/"):
+            self._add("secrets", place)
+        elif entry.get("permitted", True) is not True:
+            return
+        elif not isinstance(path, str) or not path.startswith("/"):
+            self._more_paths = True
+        elif len(path) > MAX_TEXT:  # the log has cut it
+            self._add("written", (path[:MAX_TEXT].rpartition("/")[0] or "/", MANY))
+        elif done in (CHANGE, MAKE, FOLDER, MANY):
+            self._add("written", (path, done))
+
+    def _refused(self, entry: Mapping[str, object]) -> None:
+        reason, port, path = entry.get("reason"), entry.get("port"), entry.get("path")
+        name = _name(entry.get("host"))
+        if reason == reasons.UNIX_SOCKET:
+            if isinstance(path, str) and path.startswith("/"):
+                self._add("unix_sockets", path)
+        elif reason == reasons.DENY_RULE and name is not None:
+            self._add("denied_names", name)
+        elif type(port) is int and _is_loopback(entry):
+            self._add("host_ports", port)
+        elif entry.get("event") in ("egress", "dns", "udp"):
+            what = place(entry.get("host") or entry.get("address"), port)
+            self._add("unreached" if reason in UNREACHED else "refused", f"{what} ({reason})")
+            if reason in UNREACHED and name is not None:
+                self._unreached.add(name)
+
+
+def _name(host: object) -> str | None:
+    """*host* if it is a name."""
+    if not isinstance(host, str):
+        return None
+    try:
+        read = canonical(host)
+    except BadName:
+        return None
+    return read.text if read.address is None else None
+
+
+def _is_loopback(entry: Mapping[str, object]) -> bool:
+    if entry.get("event") != "egress" or entry.get("reason") != reasons.ADDRESS_GUARD:
+        return False
+    address = parse(str(entry.get("address")))
+    return address is not None and guarded(address) == LOOPBACK

@@ -1,0 +1,138 @@
+"""Where sessions and their logs live, and the ids that name them.
+
+    <state home>/netsandbox/sessions/<id>/audit.jsonl, .1 … .6
+
+An id is a sortable UTC time to the millisecond and 64 random bits; nothing else is ever joined to a path (attack 190).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from netsandbox.errors import HostError, NetsandboxError, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LOG_NAME = "audit.jsonl"
+FIRST_SESSION = "first-session"  # in the state home, see `first_session`
+_TIME_LENGTH, _RANDOM_LENGTH = 18, 16
+
+
+def state_home() -> str:
+    """`$XDG_STATE_HOME/netsandbox` or `~/.local/state/netsandbox`; XDG says to ignore a relative XDG_STATE_HOME."""
+    base = os.environ.get("XDG_STATE_HOME", "")
+    return os.path.join(base, "netsandbox") if base.startswith("/") else _usual_state_home()
+
+
+def _usual_state_home() -> str:
+    return os.path.join(home(), ".local", "state", "netsandbox")
+
+
+def unused_state_home() -> str | None:
+    """The usual one where the variable names another: what a command left there would count in the next session without
+    the variable (INV-8). None if it is not there, or one of the two lies within the other."""
+    if not os.environ.get("XDG_STATE_HOME", "").startswith("/"):
+        return None
+    return unused(_usual_state_home, state_home())
+
+
+def unused(usual: Callable[[], str], used: str) -> str | None:
+    """The *usual* folder, if it is there and neither holds the *used* one nor lies within it."""
+    try:
+        folder = usual()
+    except NetsandboxError:  # no home is known
+        return None
+    ours, its = f"{os.path.realpath(used)}/", f"{os.path.realpath(folder)}/"
+    return folder if os.path.isdir(folder) and not ours.startswith(its) and not its.startswith(ours) else None
+
+
+def made_state_home() -> str:
+    """The same, and it is there."""
+    state = state_home()
+    try:
+        os.makedirs(state, 0o700, exist_ok=True)
+    except OSError as error:
+        advice = "set XDG_STATE_HOME to a directory that can be written"
+        raise HostError(f"cannot make {state}: {error.strerror}; {advice}") from None
+    return state
+
+
+def session_state_home() -> str:
+    """The same for a session that is about to begin: from now on it is known that there was one."""
+    state = made_state_home()
+    if not os.path.lexists(os.path.join(state, FIRST_SESSION)):
+        from netsandbox.runtime.first_session import note
+
+        note(state)
+    return state
+
+
+def home() -> str:
+    """The user's home folder."""
+    named = os.environ.get("HOME", "")
+    if named.startswith("/"):
+        return named
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        raise NetsandboxError("no home directory is known; set HOME or XDG_STATE_HOME") from None
+
+
+def short(path: str) -> str:
+    """*path* with `~` for the user's home."""
+    own = home().rstrip("/")
+    return f"~{path[len(own) :]}" if own and f"{path}/".startswith(f"{own}/") else path
+
+
+def new_session_id() -> str:
+    now = time.time_ns() // 1_000_000
+    return f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime(now // 1000))}{now % 1000:03d}-{os.urandom(8).hex()}"
+
+
+def is_session_id(text: str) -> bool:
+    moment, dash, random = text[:_TIME_LENGTH], text[_TIME_LENGTH : _TIME_LENGTH + 1], text[_TIME_LENGTH + 1 :]
+    digits = moment[:8] + moment[9:]
+    return (
+        dash == "-"
+        and len(random) == _RANDOM_LENGTH
+        and moment[8:9] == "T"
+        and all(char in "0123456789" for char in digits)
+        and all(char in "0123456789abcdef" for char in random)
+    )
+
+
+def sessions_dir() -> str:
+    return os.path.join(state_home(), "sessions")
+
+
+def session_dir(session: str) -> str:
+    if not is_session_id(session):
+        raise UsageError(f"{session!a} is not a session id; `netsandbox audit summary` prints the newest")
+    return os.path.join(sessions_dir(), session)
+
+
+def log_path(session: str, override: str | None = None) -> str:
+    """The log of *session*: in its own directory, or where *override* (--audit-log, SANDBOX_AUDIT_LOG) says.
+
+    An override that is a directory, or ends in a slash, gets one file a session, so that several can run at once.
+    """
+    if not override:
+        return os.path.join(session_dir(session), LOG_NAME)
+    path = os.path.abspath(override)
+    if override.endswith("/") or os.path.isdir(path):
+        return os.path.join(path, f"{session}.jsonl")
+    return path
+
+
+def list_sessions() -> list[str]:
+    """Ids of the sessions that left a directory, newest first."""
+    try:
+        names = os.listdir(sessions_dir())
+    except FileNotFoundError:
+        return []
+    return sorted(filter(is_session_id, names), reverse=True)

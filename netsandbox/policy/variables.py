@@ -1,0 +1,131 @@
+"""Which variables of the user's environment the command gets (pure).
+
+Secrets are withheld: the command could send them to an allowed host. So is what tells a loader to load things, since it
+is meant for programs of the host. Patterns are names in which `*` stands for anything; capitals do not matter. The
+highest layer that says something about a name decides; within it a name written out beats a pattern, and a deny beats a
+pass of the same kind.
+"""
+
+from __future__ import annotations
+
+from netsandbox.errors import UsageError
+from netsandbox.frozen import frozen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+SECRETS = (
+    *("*_KEY", "*_KEY_ID", "*_TOKEN", "*_TOKEN_*", "*_SECRET*", "*_PASSWORD*", "*_PASSWD", "*_PASSPHRASE", "*_PASS"),
+    *("*_PAT", "*_CREDENTIAL*", "*_CREDS", "*_AUTH", "*_COOKIE", "*_DSN", "*_WEBHOOK*", "*APIKEY*", "TOKEN", "SECRET"),
+    *("PASSWORD", "AWS_*", "AZURE_*", "PGPASSWORD", "MYSQL_PWD", "*DATABASE_URL", "*_CONNECTION_STRING", "REDIS_URL"),
+    *("MONGODB_URI", "VAULT_*"),
+    *("SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "KUBECONFIG", "DOCKER_AUTH_CONFIG"),
+)
+LOADERS = ("LD_*", "DYLD_*")
+
+
+class Patterns:
+    """Which names are written out, and which patterns they fit; looked at by kind, which is quick."""
+
+    __slots__ = ("_infixes", "_names", "_others", "_prefixes", "_suffixes")
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        names: list[bytes] = []
+        prefixes: list[bytes] = []
+        suffixes: list[bytes] = []
+        infixes: list[bytes] = []
+        others: list[list[bytes]] = []
+        for pattern in patterns:
+            written = pattern.upper().encode("ascii")
+            plain = written.strip(b"*")
+            if b"*" in plain:
+                others.append(written.split(b"*"))
+            elif plain == written:
+                names.append(plain)
+            elif written.startswith(b"*"):
+                (infixes if written.endswith(b"*") else suffixes).append(plain)
+            else:
+                prefixes.append(plain)
+        self._names = frozenset(names)
+        self._prefixes, self._suffixes, self._infixes = tuple(prefixes), tuple(suffixes), tuple(infixes)
+        self._others = tuple(others)
+
+    def names(self, name: bytes) -> bool:
+        return name in self._names
+
+    def fits(self, name: bytes) -> bool:
+        if name.startswith(self._prefixes) or name.endswith(self._suffixes):
+            return True
+        for part in self._infixes:
+            if part in name:
+                return True
+        return any(_fits(parts, name) for parts in self._others) if self._others else False
+
+
+@frozen
+class Layer:
+    """What one place says: a file, a profile, the command line."""
+
+    passed: tuple[str, ...] = ()
+    denied: tuple[str, ...] = ()
+
+
+DEFAULTS = Layer(denied=(*SECRETS, *LOADERS))
+
+
+class VariableRules:
+    """*layers* from the lowest to the highest, above the defaults."""
+
+    __slots__ = ("_tests",)
+
+    def __init__(self, layers: Iterable[Layer] = ()) -> None:
+        self._tests: list[tuple[Callable[[bytes], bool], bool]] = []
+        for layer in reversed((DEFAULTS, *layers)):
+            said = [
+                (Patterns(patterns), passes)
+                for patterns, passes in ((layer.denied, False), (layer.passed, True))
+                if patterns
+            ]
+            self._tests += [(patterns.names, passes) for patterns, passes in said]
+            self._tests += [(patterns.fits, passes) for patterns, passes in said]
+
+    def passes(self, name: bytes) -> bool:
+        name = name.upper()
+        for applies, passes in self._tests:
+            if applies(name):
+                return passes
+        return True
+
+    def split(self, outer: Mapping[bytes, bytes]) -> tuple[dict[bytes, bytes], list[bytes]]:
+        """What the command gets, and the names that it does not."""
+        inner = {name: value for name, value in outer.items() if self.passes(name)}
+        return inner, sorted(name for name in outer if name not in inner)
+
+
+def check_name(text: str, origin: str) -> str:
+    """*text* if it can be the name of a variable."""
+    if not text.isascii() or not text.isidentifier():
+        raise UsageError(f"{origin}: {text!a} is no name of a variable; write one such as NODE_ENV")
+    return text
+
+
+def check_pattern(text: str, origin: str) -> str:
+    """*text* if it can be the name of a variable, or a pattern for some, and not for all."""
+    if not text.isascii() or not text.replace("*", "A").isidentifier() or not text.strip("*"):
+        raise UsageError(f"{origin}: {text!a} is no name of a variable; write GITHUB_TOKEN, or AWS_* for many")
+    return text
+
+
+def _fits(parts: list[bytes], name: bytes) -> bool:
+    """The pieces between the stars, in their order."""
+    first, *middle, last = parts
+    if not name.startswith(first) or not name.endswith(last) or len(name) < len(first) + len(last):
+        return False
+    at, end = len(first), len(name) - len(last)
+    for part in middle:
+        found = name.find(part, at, end)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return True

@@ -1,0 +1,89 @@
+"""Which symbolic links a path goes through: what leads to a place decides as much as the place itself.
+
+A link lies in a folder, and whoever may write there can let it lead elsewhere, for the next session too.
+"""
+
+from __future__ import annotations
+
+import os
+
+from netsandbox.errors import HostError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MOST = 40  # as many as the kernel follows
+
+
+class LinkLoop(HostError):
+    """A way that the kernel does not follow either. `links` are those on it, each once."""
+
+    def __init__(self, path: str, links: tuple[str, ...]) -> None:
+        super().__init__(f"{path!a} leads through more than {MOST} links; write where it leads to")
+        self.links = links
+
+
+def links_of_loop(path: str) -> tuple[str, ...]:
+    """The links on a way that has no end, or had none a moment ago."""
+    try:
+        return links_on(path)
+    except LinkLoop as error:
+        return error.links
+
+
+def links_to(path: str, real: str, is_same: Callable[[str, str], bool] = str.__eq__) -> tuple[str, ...]:
+    """The links on the way to *path*; an error if they do not lead to *real* any more: somebody exchanges them."""
+    links, found = followed(path)
+    if not is_same(found, real):
+        raise HostError(f"{path!a} leads elsewhere each time it is looked at; end what changes it, and do this again")
+    return links
+
+
+def links_on(path: str) -> tuple[str, ...]:
+    """Each link on the way to *path*, which is absolute, by the real path of its folder and its own name."""
+    return followed(path)[0]
+
+
+def made_later(origin: str, links: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of *links* that an earlier session may have made: where this user can change them, since the first session.
+    What a profile of ours names counts as old: nobody could write its path in another way."""
+    from netsandbox.backends.namespaces.mount_view import PACKAGE, is_ours
+    from netsandbox.runtime.first_session import first_session
+
+    since = first_session()
+    if since is None or origin.startswith(f"{PACKAGE}/"):
+        return ()
+    return tuple(link for link in links if is_ours(os.path.dirname(link)) and _changed(link) >= since)
+
+
+def _changed(link: str) -> int:
+    """When it was made or moved: no program can set that time."""
+    try:
+        return os.lstat(link).st_ctime_ns
+    except OSError as error:
+        raise HostError(f"cannot look at {link!a}: {error.strerror}; do this again") from None
+
+
+def followed(path: str) -> tuple[tuple[str, ...], str]:
+    """The links on the way to *path*, and where they lead."""
+    found: list[str] = []
+    here, rest = "/", path.split("/")[::-1]
+    while rest:
+        name = rest.pop()
+        if name in ("", "."):
+            continue
+        if name == "..":
+            here = os.path.dirname(here)
+            continue
+        here = os.path.join(here, name)
+        try:
+            target = os.readlink(here)
+        except OSError:  # no link, or nothing
+            continue
+        if len(found) == MOST:
+            raise LinkLoop(path, tuple(dict.fromkeys(found)))
+        found.append(here)
+        here = "/" if target.startswith("/") else os.path.dirname(here)
+        rest += target.split("/")[::-1]
+    return tuple(dict.fromkeys(found)), here

@@ -1,0 +1,134 @@
+"""One direction of a relay: bytes from a source to a sink, never more than one buffer held.
+
+The first 64 KiB go by recv and send, which is cheapest for small talk; a lane that moves more goes over to splice(2)
+through a borrowed pipe and the bytes never enter this process. Where splice is missing or refused it keeps copying.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from netsandbox_proxy.limits import BUFFER
+
+from netsandbox.runtime.pipes import PIPE_SIZE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from netsandbox.runtime.pipes import PipePool
+    from netsandbox.runtime.stream import Stream
+
+SPLICE_AFTER = 64 * 1024
+SPLICES = 8  # moves per turn, so that one fast tunnel does not starve the rest
+NO_END = 1 << 62
+SHORT = 64 * 1024  # less than this in one move: the source is nearly empty, do not ask again
+_splice = getattr(os, "splice", None)
+_FLAGS = getattr(os, "SPLICE_F_MOVE", 0) | getattr(os, "SPLICE_F_NONBLOCK", 0)
+
+
+class Pump:
+    """`blocked`: bytes wait for the sink. `eof`: the source has ended. `ended`: and the sink has been told."""
+
+    __slots__ = ("blocked", "copying", "ended", "eof", "held", "in_pipe", "moved", "pipe", "pipes", "sink", "source")
+
+    def __init__(self, source: Stream, sink: Stream, pipes: PipePool) -> None:
+        self.source = source
+        self.sink = sink
+        self.pipes = pipes
+        self.moved = 0
+        self.held = b""
+        self.pipe: tuple[int, int] | None = None
+        self.in_pipe = 0
+        self.blocked = False
+        self.eof = False
+        self.ended = False
+        self.copying = _splice is None
+
+    def pump(self) -> None:
+        """The source is readable."""
+        if self.moved > SPLICE_AFTER and not self.copying:
+            self.splice(NO_END)
+            return None
+        try:
+            data = self.source.recv(BUFFER)
+        except BlockingIOError:
+            return None
+        if data:
+            return self.push(data)
+        self.eof = True
+        return None
+
+    def push(self, data: bytes) -> None:
+        """Send *data*, hold what the sink does not take."""
+        try:
+            sent = self.sink.sock.send(data)
+        except BlockingIOError:
+            sent = 0
+        self.moved += sent
+        if sent < len(data):
+            self.held = data[sent:]
+            self.blocked = True
+
+    def flush(self) -> None:
+        """The sink is writable again."""
+        if self.held:
+            data, self.held, self.blocked = self.held, b"", False
+            self.push(data)
+        elif self.in_pipe:
+            self._empty_pipe()
+            if not self.blocked:
+                self._return_pipe()
+
+    def close(self) -> None:
+        pipe, self.pipe = self.pipe, None
+        if pipe is not None:
+            self.pipes.drop(pipe)
+
+    def splice(self, limit: int) -> int:
+        """Move what is there, at most *limit* bytes; how many were taken from the source."""
+        assert _splice is not None
+        taken: int = 0
+        pipe = self.pipe = self.pipes.take()
+        if pipe is None:
+            self.copying = True
+            return taken
+        for _ in range(SPLICES):
+            try:
+                count: int = _splice(self.source.fd, pipe[1], min(PIPE_SIZE, limit - taken), flags=_FLAGS)
+            except BlockingIOError:
+                break
+            except OSError as error:
+                if error.errno != errno.EINVAL:  # this kind of socket does not splice: copy
+                    raise
+                self.copying = True
+                break
+            if not count:
+                self.eof = True
+                break
+            taken += count
+            self.in_pipe = count
+            self._empty_pipe()
+            if self.blocked:
+                return taken
+            if count < SHORT or taken == limit:
+                break
+        self._return_pipe()
+        return taken
+
+    def _empty_pipe(self) -> None:
+        assert _splice is not None
+        assert self.pipe is not None
+        self.blocked = True
+        while self.in_pipe:
+            try:
+                count = _splice(self.pipe[0], self.sink.fd, self.in_pipe, flags=_FLAGS)
+            except BlockingIOError:
+                return
+            self.in_pipe -= count
+            self.moved += count
+        self.blocked = False
+
+    def _return_pipe(self) -> None:
+        pipe, self.pipe = self.pipe, None
+        if pipe is not None:
+            self.pipes.give(pipe)

@@ -1,0 +1,1 @@
+"""One session: the gate, its doors, approvals and the control protocol."""

@@ -1,0 +1,15 @@
+"""How long an approval holds, as people write it: 90s, 30m, 2h, 1d (pure)."""
+
+from __future__ import annotations
+
+from netsandbox.audit.filters import span_seconds
+from netsandbox.errors import UsageError
+from netsandbox.session.approvals.reply import MAX_SECONDS
+
+
+def read_duration(text: str, origin: str) -> int:
+    """Seconds, at least one."""
+    seconds = span_seconds(text)
+    if seconds is None or not 1 <= seconds <= MAX_SECONDS:
+        raise UsageError(f"{origin} {text[:80]!a} is no time up to a year; write for instance {origin} 30m, 2h or 1d")
+    return seconds

@@ -1,0 +1,63 @@
+"""What the user answers, as it travels to the session: one line, written in exactly one way. Pure.
+
+Rule kept: a line is an answer only if writing that answer again gives the same bytes, so there is no second spelling to
+be understood differently (attack 185).
+"""
+
+from __future__ import annotations
+
+from netsandbox.frozen import frozen
+
+APPROVE, DENY = "approve", "deny"
+ONCE, SESSION, PROJECT, USER = "once", "session", "project", "user"
+SCOPES = (ONCE, SESSION, PROJECT, USER)
+MAX_SECONDS = 366 * 86400
+_OPENINGS = {APPROVE: b'{"op":"approve","id":', DENY: b'{"op":"deny","id":'}
+_SCOPE, _TTL, _END = b',"scope":"', b'","ttl":', b"}"
+
+# What the session says to it.
+DONE = b'{"ok":true}\n'
+NOT_PENDING = b'{"error":"not pending"}\n'
+NOBODY_WAITS = b'{"error":"nobody waits"}\n'
+UNWRITABLE = b'{"error":"audit-unwritable"}\n'
+
+
+@frozen
+class Reply:
+    """To the question *number*. `ttl`: seconds for which it holds, 0 for the rest of the session."""
+
+    op: str
+    number: int
+    scope: str = SESSION
+    ttl: int = 0
+
+
+def written(reply: Reply) -> bytes:
+    """Without the newline."""
+    opening = _OPENINGS[reply.op] + b"%d" % reply.number
+    if reply.op == DENY:
+        return opening + _END
+    return opening + _SCOPE + reply.scope.encode("ascii") + _TTL + b"%d" % reply.ttl + _END
+
+
+def read(line: bytes) -> Reply | None:
+    """None: *line* is no reply."""
+    for op, opening in _OPENINGS.items():
+        if line.startswith(opening):
+            number, _, rest = line[len(opening) : -1].partition(_SCOPE)
+            scope, _, ttl = rest.partition(_TTL)
+            found = _checked(op, _count(number), scope.decode("ascii", "replace"), _count(ttl))
+            return found if found is not None and written(found) == line else None
+    return None
+
+
+def _checked(op: str, number: int | None, scope: str, ttl: int | None) -> Reply | None:
+    if number is None or op == DENY:
+        return None if number is None else Reply(op, number)
+    if scope not in SCOPES or ttl is None or ttl > MAX_SECONDS or (ttl and scope != SESSION):
+        return None
+    return Reply(op, number, scope, ttl)
+
+
+def _count(digits: bytes) -> int | None:
+    return int(digits) if digits.isdigit() and len(digits) < 10 else None

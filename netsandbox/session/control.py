@@ -1,0 +1,242 @@
+"""The session's control socket: `ps`, `ports`, `stop` and `open` ask here what it is doing, and ask it to end.
+
+Rules kept here:
+1. Only our own user and root are answered, by what the kernel says of the peer (attacks 171, 182); the socket is 0600
+   in a 0700 folder, which is hidden from every session.
+2. A request is one line out of a closed table, compared byte for byte: there is no parser to feed (attack 185). What
+   is not in it is heard by *hear*, if there is one: the answers to a session that asks, each spelled in one way too.
+   Anything else, too long or too slow is answered or not, and closed; the session goes on.
+3. Everything is bounded: clients, bytes of a request, seconds for it, bytes of a reply.
+4. The socket appears under its name only when it listens, so whoever is refused there may remove it as dead.
+"""
+
+from __future__ import annotations
+
+import _socket
+import errno
+import os
+
+from netsandbox.errors import HostError
+from netsandbox.runtime.control_socket import (
+    EARLY_NAME,
+    PATH_ONLY,
+    address,
+    is_trusted,
+    make_private,
+    open_folder,
+    peer_pid,
+    peer_uid,
+)
+from netsandbox.runtime.loop import IN, OUT
+from netsandbox.session.control_reply import VERSION, encode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from netsandbox.runtime.loop import Loop, Timer
+
+    Hear = Callable[[bytes, int, int], bytes | None]  # a line, the pid and the uid of whoever sent it
+
+STATUS, STOP = b'{"op":"status"}', b'{"op":"stop"}'
+STOPPING, UNKNOWN, INTERNAL = b'{"ok":true}\n', b'{"error":"unknown request"}\n', b'{"error":"internal"}\n'
+MAX_REQUEST = 4096
+DEADLINE = 2.0
+MAX_CLIENTS = 32
+PAUSE = 0.5  # without accepting, when this process has no descriptor left
+
+
+class Control:
+    """Listens until `close`. *status* says what the session is doing; *stop* begins its end and returns at once."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        path: str,
+        status: Callable[[], dict[str, object]],
+        stop: Callable[[], None],
+        hear: Hear | None = None,
+    ) -> None:
+        self.loop = loop
+        self.status = status
+        self.stop = stop
+        self.hear = hear
+        self._clients: set[_Client] = set()
+        self._closed = False
+        self._folder, self._name = os.path.split(path)
+        try:
+            self._listener = _listen(self._folder, self._name)
+        except OSError as error:
+            advice = "set XDG_STATE_HOME to a directory of your own that can be written"
+            raise HostError(f"cannot make the control socket {path!a}: {error.strerror}; {advice}") from None
+        self._accepting = False
+        self._accept_more()
+
+    def close(self) -> None:
+        """The session has ended: the name goes first, so that whoever waits for the end finds it gone."""
+        if self._closed:
+            return
+        self._closed = True
+        for act, path in ((os.unlink, os.path.join(self._folder, self._name)), (os.rmdir, self._folder)):
+            try:
+                act(path)
+            except OSError:  # another was faster, or the log is there, as it mostly is
+                pass
+        self._accept_no_more()
+        self._listener.close()
+        for client in list(self._clients):
+            client.close()
+
+    def gone(self, client: _Client) -> None:
+        self._clients.discard(client)
+        self._accept_more()
+
+    def _accept_more(self) -> None:
+        if not self._accepting and not self._closed and len(self._clients) < MAX_CLIENTS:
+            self._accepting = True
+            self.loop.watch(self._listener.fileno(), IN, self._on_client)
+
+    def _accept_no_more(self) -> None:
+        """Whoever comes now waits in the kernel's queue, which is bounded too."""
+        self._accepting = False
+        self.loop.unwatch(self._listener.fileno())
+
+    def _on_client(self, events: int) -> None:
+        try:
+            fd, _ = self._listener._accept()  # type: ignore[attr-defined]  # accept without `socket`
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+                self._accept_no_more()
+                self.loop.call_later(PAUSE, self._accept_more)
+            return
+        sock = _socket.socket(fileno=fd)
+        sock.setblocking(False)  # noqa: FBT003 (the standard library's own signature)
+        if not is_trusted(sock):
+            sock.close()
+            return
+        self._clients.add(_Client(self, sock))
+        if len(self._clients) >= MAX_CLIENTS:
+            self._accept_no_more()
+
+
+class _Client:
+    """One request and its reply; after a stop, whoever waits for the end."""
+
+    def __init__(self, control: Control, sock: _socket.socket) -> None:
+        self._control = control
+        self._sock = sock
+        self._request = b""
+        self._reply = b""
+        self._stays = False  # until the session has ended
+        self._timer: Timer | None = control.loop.call_later(DEADLINE, self.close)
+        control.loop.watch(sock.fileno(), IN, self._on_request)
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._sock.fileno() >= 0:
+            self._control.loop.unwatch(self._sock.fileno())
+            self._sock.close()
+        self._control.gone(self)
+
+    def _on_request(self, events: int) -> None:
+        try:
+            data = self._sock.recv(MAX_REQUEST + 1 - len(self._request))
+        except BlockingIOError:
+            return
+        except OSError:
+            self.close()
+            return
+        self._request += data
+        line, end, rest = self._request.partition(b"\n")
+        if end:
+            self._serve(line, rest)
+        elif not data or len(self._request) > MAX_REQUEST:
+            self._answer(UNKNOWN)
+
+    def _serve(self, line: bytes, rest: bytes) -> None:
+        if line == STATUS and not rest:
+            self._reply_with(lambda: encode({"v": VERSION, **self._control.status()}))
+        elif line == STOP and not rest:
+            self._stays = True
+            self._answer(STOPPING)
+            self._control.stop()
+        elif self._control.hear is not None and not rest:
+            hear, pid, uid = self._control.hear, peer_pid(self._sock), peer_uid(self._sock)
+            self._reply_with(lambda: hear(line, pid, uid) or UNKNOWN)
+        else:
+            self._answer(UNKNOWN)
+
+    def _reply_with(self, make: Callable[[], bytes]) -> None:
+        try:
+            reply = make()
+        except Exception:
+            self._answer(INTERNAL)
+            raise  # the loop records it
+        self._answer(reply)
+
+    def _answer(self, reply: bytes) -> None:
+        self._reply = reply
+        loop, fd = self._control.loop, self._sock.fileno()
+        loop.unwatch(fd)
+        loop.watch(fd, OUT, self._on_room)
+        self._on_room(OUT)
+
+    def _on_room(self, events: int) -> None:
+        try:
+            sent = self._sock.send(self._reply)
+        except BlockingIOError:
+            return
+        except OSError:  # the asker is gone
+            self.close()
+            return
+        self._reply = self._reply[sent:]
+        if self._reply:
+            return
+        if self._stays:
+            self._await_end()
+        else:
+            self.close()
+
+    def _await_end(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        loop, fd = self._control.loop, self._sock.fileno()
+        loop.unwatch(fd)
+        loop.watch(fd, IN, lambda events: self.close())  # nothing more is to be said: it left, or it babbles
+
+
+def _listen(folder: str, name: str) -> _socket.socket:
+    os.makedirs(folder, 0o700, exist_ok=True)
+    descriptor = open_folder(folder)
+    try:
+        _check_folder(descriptor)
+        return _bind(descriptor, folder, name)
+    finally:
+        os.close(descriptor)
+
+
+def _check_folder(descriptor: int) -> None:
+    info = os.fstat(descriptor)
+    if info.st_uid != os.geteuid():
+        raise PermissionError(errno.EPERM, "its folder belongs to another user")
+    if info.st_mode & 0o777 != 0o700:  # whatever the umask was
+        make_private(descriptor)
+
+
+def _bind(descriptor: int, folder: str, name: str) -> _socket.socket:
+    sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)  # noqa: FBT003 (the standard library's own signature)
+        if PATH_ONLY:  # Linux gives the name the socket's mode, less the umask; a Mac's sockets have none
+            os.fchmod(sock.fileno(), 0o600)
+        sock.bind(address(descriptor, os.path.join(folder, EARLY_NAME)))
+        os.chmod(EARLY_NAME, 0o600, dir_fd=descriptor)
+        sock.listen(MAX_CLIENTS)
+        os.rename(EARLY_NAME, name, src_dir_fd=descriptor, dst_dir_fd=descriptor)
+    except BaseException:
+        sock.close()
+        raise
+    return sock

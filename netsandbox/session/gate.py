@@ -1,0 +1,314 @@
+"""The gate: where names are judged, looked up, judged again and recorded, for every TCP door (INV-3).
+
+An attempt passes canonical name, policy, tunnel guard, lookup and address check, and the first no ends it; in a session
+that asks, the user may turn a no that is there only because no rule allows the name (`session.approvals`). Whatever
+raises on the way is a no with the reason `internal` (INV-1). A refusal is in the log before the door hears of it; a
+grant is in the log before the door dials (INV-5). Imported when the first connection arrives.
+"""
+
+from __future__ import annotations
+
+from _socket import AF_INET, AF_INET6
+
+from netsandbox_dns.contract import Judgement
+from netsandbox_dns.upstream import Failed
+from netsandbox_proxy.contract import Grant, Refusal
+
+from netsandbox.policy import reasons
+from netsandbox.policy.decision import bad_name, is_loopback_name
+from netsandbox.policy.explain import hint
+from netsandbox.policy.ip import parse
+from netsandbox.policy.names import BadName, canonical, host_of
+from netsandbox.policy.query_types import type_name
+from netsandbox.policy.verdict import DNS, TCP, Request, verdict
+from netsandbox.session.gate_records import GateRecords
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+    from typing import TypeAlias
+
+    from netsandbox_dns.pool import SyntheticPool
+    from netsandbox_dns.tunnel_guard import TunnelGuard
+    from netsandbox_dns.upstream import Found, Upstream
+    from netsandbox_proxy.contract import Attempt, Parent
+
+    from netsandbox.audit.log import AuditLog
+    from netsandbox.policy.ip import Address
+    from netsandbox.policy.names import Host
+    from netsandbox.policy.policy import Policy
+    from netsandbox.policy.verdict import Verdict
+    from netsandbox.session.approvals.inbox import Inbox
+
+    Done = Callable[[Grant | Refusal], None]
+    Outcome: TypeAlias = "Grant | Refusal | Pending | Unallowed"
+
+MAX_KNOWN = 1024
+LOOPBACK_ADDRESSES = ((AF_INET, "127.0.0.1"), (AF_INET6, "::1"))
+
+
+class Pending:
+    """A name that the policy allows and that has yet to be looked up."""
+
+    __slots__ = ("decided", "host")
+
+    def __init__(self, host: Host, decided: Verdict) -> None:
+        self.host = host
+        self.decided = decided
+
+
+class Unallowed:
+    """A name that no rule allows and that the user is to be asked about."""
+
+    __slots__ = ("host",)
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+
+
+class Gate:
+    """One per session; implements `netsandbox_proxy.contract.Gate`."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        log: AuditLog,
+        upstream: Upstream,
+        pool: SyntheticPool,
+        guard: TunnelGuard,
+        *,
+        own: Callable[[], Collection[Address]],
+        attribute: Callable[[tuple[str, int]], tuple[int, str] | None],
+        clock: Callable[[], float],
+        parent: Parent | None = None,
+        inbox: Inbox | None = None,
+    ) -> None:
+        self.policy = policy
+        self.records = GateRecords(log, pool, attribute, policy.default_ports)
+        self._upstream = upstream
+        self._pool = pool
+        self._guard = guard
+        self._own = own
+        self._attribute = attribute
+        self._clock = clock
+        self._parent = parent
+        self._inbox = inbox  # None: nobody is asked
+        self._types = frozenset(policy.allow_query_types)
+        # What was decided before: the policy does not change, so neither does the answer to the same spelling.
+        self._known: dict[tuple[bytes, int], tuple[Host, Verdict]] = {}
+        self._passed: dict[tuple[str, str, int], Verdict] = {}
+        self._passed_under: Collection[Address] | None = None
+
+    # For the TCP doors.
+
+    def admit(self, attempt: Attempt, done: Done) -> None:
+        """Calls *done* once; it is never called from inside a `try`, so a door's own mistake is not answered twice."""
+        self._settle(attempt, lambda: self._judge(attempt), done)
+
+    def _settle(self, attempt: Attempt, judge: Callable[[], Outcome], done: Done) -> None:
+        try:
+            outcome = judge()
+        except Exception as error:
+            outcome = self._refuse(attempt, self._internal(attempt, error))
+        if isinstance(outcome, Unallowed):
+            self._ask(attempt, outcome.host, done)
+        elif isinstance(outcome, Pending):
+            self._look_up(attempt, outcome, done)
+        else:
+            done(outcome)
+
+    def dialling(self, grant: Grant, address: str) -> bool:
+        return self.records.dialling(grant, address)
+
+    def refuse(self, grant: Grant, reason: str) -> Refusal:
+        return self._refuse(grant.attempt, verdict(reason, grant.host, grant.port))
+
+    def reject(self, door: str, reason: str, detail: str, source: tuple[str, int]) -> None:
+        self.records.rejected(door, reason, detail, source)
+
+    def ended(self, grant: Grant, address: str | None, up: int, down: int, milliseconds: int, outcome: str) -> None:
+        self.records.ended(grant, address, up, down, milliseconds, outcome)
+
+    # For the resolver.
+
+    def judge_question(self, name: bytes, qtype: int) -> Judgement:
+        try:
+            host = canonical(name)
+        except BadName:
+            decided = bad_name(name, 0)
+        else:
+            decided = self.policy.decide(Request(host, 0, DNS))
+            if self._may_ask(host, decided):
+                return self._unasked(host)
+        return Judgement(
+            allowed=decided.allowed,
+            reason=decided.reason,
+            host=decided.host,
+            rule=decided.rule,
+            loopback=decided.reason == reasons.LOOPBACK,
+            wildcard=decided.wildcard,
+            forward=bool(self._types) and type_name(qtype) in self._types,
+        )
+
+    # The way of one attempt.
+
+    def _judge(self, attempt: Attempt) -> Outcome:
+        port = attempt.port
+        known = self._known.get((attempt.host, port)) if attempt.address is None else None
+        if known is None:
+            try:
+                host = self._host(attempt)
+            except BadName:
+                return self._refuse(attempt, bad_name(attempt.host, port))
+            known = host, self.policy.decide(Request(host, port, TCP))
+            if attempt.address is None and len(self._known) < MAX_KNOWN:
+                self._known[attempt.host, port] = known
+        host, decided = known
+        if decided.allowed:
+            return self._allowed(attempt, host, decided)
+        return self._unallowed(attempt, host) if self._may_ask(host, decided) else self._refuse(attempt, decided)
+
+    def _allowed(self, attempt: Attempt, host: Host, decided: Verdict) -> Outcome:
+        port = attempt.port
+        tunnel = self._guard.admit(host.text, decided.wildcard, self._clock())
+        if tunnel is not None:
+            return self._refuse(attempt, verdict(tunnel, host.text, port, rule=decided.rule))
+        if host.address is not None:
+            family = AF_INET if host.address.version == 4 else AF_INET6
+            return self._checked(attempt, host, decided, [(family, host.address.text)])
+        if is_loopback_name(host.text):
+            return self._checked(attempt, host, decided, LOOPBACK_ADDRESSES)
+        if self._parent is not None:
+            return Grant(attempt, host.text, port, (), named=True, parent=self._parent, token=decided)
+        return Pending(host, decided)
+
+    def _look_up(self, attempt: Attempt, pending: Pending, done: Done) -> None:
+        """The question itself leaves the host, so it has a record of its own before it does (INV-5)."""
+        name = pending.host.text
+        answered = False
+
+        def found(result: Found | Failed) -> None:
+            nonlocal answered
+            answered = True
+            done(self._found(attempt, pending.host, pending.decided, result))
+
+        try:
+            if self._upstream.knows(name) or self.records.lookup(attempt, name, pending.decided):
+                self._upstream.lookup(name, found)
+                return
+            refusal = self._refuse(attempt, verdict(reasons.AUDIT_UNWRITABLE, name, attempt.port))
+        except Exception as error:
+            if answered:
+                raise
+            refusal = self._refuse(attempt, self._internal(attempt, error))
+        done(refusal)
+
+    def _host(self, attempt: Attempt) -> Host:
+        """What the attempt is for: the name that its synthetic address stands for, its address, or its spelling."""
+        if attempt.address is None:
+            return canonical(attempt.host)
+        name = self._pool.name_of(attempt.address)
+        if name is not None:
+            return canonical(name)
+        address = parse(attempt.address)
+        if address is None:
+            raise BadName(attempt.address)
+        return host_of(address)
+
+    def _found(self, attempt: Attempt, host: Host, decided: Verdict, found: Found | Failed) -> Grant | Refusal:
+        try:
+            if isinstance(found, Failed):
+                return self._refuse(attempt, verdict(reasons.LOOKUP_FAILED, host.text, attempt.port), found.reason)
+            for alias in found.chain:
+                denied = self.policy.denies_name(canonical(alias), attempt.port)
+                if denied is not None:
+                    return self._refuse(attempt, denied)
+            return self._checked(attempt, host, decided, found.addresses)
+        except Exception as error:
+            return self._refuse(attempt, self._internal(attempt, error))
+
+    def _checked(
+        self, attempt: Attempt, host: Host, decided: Verdict, addresses: Collection[tuple[int, str]]
+    ) -> Grant | Refusal:
+        """Keep the addresses that pass (INV-4); the first that does not is the reason when none does."""
+        passed: list[tuple[int, str]] = []
+        failed: Verdict | None = None
+        for family, text in addresses:
+            checked = self._check(host, text, attempt.port)
+            if checked.allowed:
+                passed.append((family, text))
+            else:
+                failed = failed or checked
+        if not passed:
+            return self._refuse(attempt, failed or verdict(reasons.LOOKUP_FAILED, host.text, attempt.port))
+        parent = self._parent if host.address is None and not is_loopback_name(host.text) else None
+        return Grant(attempt, host.text, attempt.port, passed, named=host.address is None, parent=parent, token=decided)
+
+    def _check(self, host: Host, text: str, port: int) -> Verdict:
+        """`Policy.check_address`, remembered while the host's own addresses stay the same."""
+        own = self._own()
+        if own is not self._passed_under or len(self._passed) >= MAX_KNOWN:
+            self._passed, self._passed_under = {}, own
+        key = (host.text, text, port)
+        checked = self._passed.get(key)
+        if checked is None:
+            address = parse(text)
+            if address is None:
+                return verdict(reasons.LOOKUP_FAILED, host.text, port)
+            checked = self._passed[key] = self.policy.check_address(host, address, port, own)
+        return checked
+
+    # A session that asks.
+
+    def _may_ask(self, host: Host, decided: Verdict) -> bool:
+        inbox = self._inbox
+        return inbox is not None and not decided.allowed and inbox.is_askable(host, decided)
+
+    def _unasked(self, host: Host) -> Judgement:
+        """The program gets an address of ours and comes as far as connecting, which is what waits; nobody outside is
+        asked for the name before the user said yes."""
+        assert self._inbox is not None
+        return Judgement(allowed=True, reason=reasons.ASK, host=host.text, wildcard=self._inbox.owner_of(host.text))
+
+    def _unallowed(self, attempt: Attempt, host: Host) -> Outcome:
+        assert self._inbox is not None
+        name, port = host.text, attempt.port
+        tunnel = self._guard.admit(name, self._inbox.owner_of(name), self._clock())
+        if tunnel is not None:
+            return self._refuse(attempt, verdict(tunnel, name, port))
+        said = self._inbox.said(name, port)
+        if said is None:
+            return Unallowed(host)
+        if said == reasons.APPROVED:
+            return self._allowed(attempt, host, verdict(said, name, port, allowed=True))
+        return self._refuse(attempt, verdict(said, name, port))
+
+    def _ask(self, attempt: Attempt, host: Host, done: Done) -> None:
+        name, port = host.text, attempt.port
+
+        def answered(reason: str, detail: str | None) -> None:
+            if reason == reasons.APPROVED:
+                approved = verdict(reason, name, port, allowed=True)
+                self._settle(attempt, lambda: self._allowed(attempt, host, approved), done)
+            else:
+                done(self._refuse(attempt, verdict(reason, name, port), detail))
+
+        try:
+            assert self._inbox is not None
+            reason = self._inbox.ask((name, port), attempt, self._attribute(attempt.source), answered)
+            if reason is None:
+                return
+            refusal = self._refuse(attempt, verdict(reason, name, port))
+        except Exception as error:
+            refusal = self._refuse(attempt, self._internal(attempt, error))
+        done(refusal)
+
+    # Every no.
+
+    def _refuse(self, attempt: Attempt, decided: Verdict, detail: str | None = None) -> Refusal:
+        self.records.refused(attempt, decided, detail)
+        return Refusal(decided.host, attempt.port, decided.reason, hint(decided, self.policy.default_ports))
+
+    def _internal(self, attempt: Attempt, error: Exception) -> Verdict:
+        self.records.fault(error)
+        return verdict(reasons.INTERNAL, attempt.host.decode("ascii", "backslashreplace"), attempt.port)

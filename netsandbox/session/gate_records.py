@@ -1,0 +1,127 @@
+"""What the gate writes down: attempts, their ends, questions and datagrams, each with the program that made it.
+
+Nothing is decided here. `False` from a method means that the log could not be written; what it was to precede must not
+happen then (INV-5).
+"""
+
+from __future__ import annotations
+
+from netsandbox.policy import reasons
+from netsandbox.policy.explain import flag_for
+from netsandbox.policy.query_types import type_name
+from netsandbox.policy.verdict import verdict
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from netsandbox_dns.pool import SyntheticPool
+    from netsandbox_proxy.contract import Attempt, Grant
+
+    from netsandbox.audit.log import AuditLog
+    from netsandbox.policy.verdict import Verdict
+
+    Attribute = Callable[[tuple[str, int]], tuple[int, str] | None]
+
+
+class GateRecords:
+    """One per session. *attribute* tells whose connection it is; *ports* are those of a rule that names none."""
+
+    def __init__(self, log: AuditLog, pool: SyntheticPool, attribute: Attribute, ports: Collection[int]) -> None:
+        self._log = log
+        self._pool = pool
+        self._attribute = attribute
+        self._ports = ports
+
+    # Connections.
+
+    def lookup(self, attempt: Attempt, host: str, decided: Verdict) -> bool:
+        """That *host* is asked for, outside."""
+        return self._log.write(
+            "dns", verdict="allow", reason=decided.reason, rule=decided.rule, door=attempt.door, host=host
+        )
+
+    def dialling(self, grant: Grant, address: str) -> bool:
+        decided: Verdict = grant.token  # type: ignore[assignment]  # the component keeps it as an object
+        pid, exe = self._attribute(grant.attempt.source) or (None, None)
+        return self._log.write(
+            "egress",
+            verdict="allow",
+            reason=decided.reason,
+            rule=decided.rule,
+            door=grant.attempt.door,
+            host=grant.host,
+            port=grant.port,
+            address=address,
+            pid=pid,
+            exe=exe,
+        )
+
+    def ended(self, grant: Grant, address: str | None, up: int, down: int, milliseconds: int, outcome: str) -> None:
+        self._log.write(
+            "egress.end",
+            door=grant.attempt.door,
+            host=grant.host,
+            port=grant.port,
+            address=address,
+            bytes_up=up,
+            bytes_down=down,
+            ms=milliseconds,
+            outcome=outcome,
+        )
+
+    def refused(self, attempt: Attempt, decided: Verdict, detail: str | None) -> None:
+        pid, exe = self._attribute(attempt.source) or (None, None)
+        self._log.write(
+            "egress",
+            verdict="deny",
+            reason=decided.reason,
+            rule=decided.rule,
+            door=attempt.door,
+            host=decided.host,
+            port=attempt.port,
+            address=decided.address or attempt.address,
+            pid=pid,
+            exe=exe,
+            hint=flag_for(decided, self._ports),
+            detail=detail,
+        )
+
+    def rejected(self, door: str, reason: str, detail: str, source: tuple[str, int]) -> None:
+        pid, exe = self._attribute(source) or (None, None)
+        self._log.write("egress", verdict="deny", reason=reason, door=door, detail=detail, pid=pid, exe=exe)
+
+    def fault(self, error: Exception) -> None:
+        """A mistake of ours, for which an attempt is refused."""
+        self._log.write("policy", verdict="deny", reason=reasons.INTERNAL, detail=repr(error))
+
+    # Questions of the session, and what else came by UDP.
+
+    def question(self, host: str, qtype: int, *, allowed: bool, reason: str, rule: str | None, count: int) -> bool:
+        extra: dict[str, object] = {"count": count} if count > 1 else {}
+        if not allowed:
+            extra["hint"] = flag_for(verdict(reason, host, 0))
+        return self._log.write(
+            "dns",
+            verdict="allow" if allowed else "deny",
+            reason=reason,
+            rule=rule,
+            door="dns",
+            host=host,
+            qtype=type_name(qtype),
+            **extra,
+        )
+
+    def datagrams(self, address: str, port: int, length: int, count: int) -> bool:
+        extra: dict[str, object] = {"count": count} if count > 1 else {}
+        return self._log.write(
+            "udp",
+            verdict="deny",
+            reason=reasons.UDP,
+            door="udp",
+            host=self._pool.name_of(address),
+            port=port,
+            address=address,
+            bytes_up=length,
+            **extra,
+        )

@@ -1,0 +1,114 @@
+"""What the preloaded library is told when it asks for a port before it binds.
+
+The answer is an error number, or a port that the guard will let it bind. What is rewritten is recorded before it is
+answered and before it is in the map (INV-5); a refusal is recorded and told. The library is convenience: the guard
+judges its bind like any other (INV-7).
+"""
+
+from __future__ import annotations
+
+import errno
+
+from netsandbox.backends.namespaces.sockaddr import place
+from netsandbox.policy import reasons
+from netsandbox_portmap.bind_rule import WILDCARD
+from netsandbox_portmap.strategies import FAIL, REWIRE_DEVICE
+from netsandbox_portmap.window import LOCALHOST_IPV4
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from netsandbox.audit.folding import FoldedRecords
+    from netsandbox_portmap.assignment import Assignment
+    from netsandbox_portmap.bind_rule import BindRule
+    from netsandbox_portmap.notices import Notices
+    from netsandbox_portmap.port_map import PortMap
+
+PROTOCOLS = {6: "tcp", 17: "udp"}
+REWRITTEN = (LOCALHOST_IPV4, WILDCARD)  # what the library changes; other addresses it leaves to the kernel's word
+
+
+class BindResponder:
+    """Called by the asking door. *look* is told to find out which ports are in use; *make_room* to free what is not."""
+
+    def __init__(
+        self,
+        strategy: str,
+        rule: BindRule,
+        assignment: Assignment,
+        table: PortMap,
+        repeats: FoldedRecords,
+        notices: Notices,
+        *,
+        look: Callable[[], None],
+        make_room: Callable[[], None],
+    ) -> None:
+        self._strategy = strategy
+        self._rule = rule
+        self._assignment = assignment
+        self._table = table
+        self._repeats = repeats
+        self._notices = notices
+        self._look = look
+        self._make_room = make_room
+
+    def __call__(self, address: str, port: int, protocol: int) -> tuple[int, int]:
+        """The error number, and the port to bind."""
+        if self._strategy == REWIRE_DEVICE:
+            return self._device(address, port, protocol)
+        refusal = self._rule.judge(address, port if self._strategy == FAIL else 0)
+        if refusal is not None:
+            return self._refuse(*refusal, address, port, protocol)
+        if self._strategy == FAIL and port:
+            return 0, port
+        return self._window(address, port, protocol)
+
+    def _device(self, address: str, port: int, protocol: int) -> tuple[int, int]:
+        device = self._rule.devices[0]
+        refusal = self._rule.judge(device if address in REWRITTEN else address, port)
+        if refusal is not None:
+            return self._refuse(*refusal, address, port, protocol)
+        if address == device:
+            return 0, port
+        return (0 if self._rewritten(address, port, device, port) else errno.EACCES), port
+
+    def _window(self, address: str, port: int, protocol: int) -> tuple[int, int]:
+        given = self._give(port)
+        if given is None:
+            self._make_room()
+            given = self._give(port)
+        if given is None:
+            return self._refuse(errno.EADDRINUSE, reasons.WINDOW_FULL, address, port, protocol)
+        if port != given and not self._rewritten(address, port, LOCALHOST_IPV4, given):
+            return errno.EACCES, 0
+        self._table.set(given, port or given)
+        return 0, given
+
+    def _give(self, port: int) -> int | None:
+        """The port for *port*, or for 0 any free one; what was given before is not looked for again."""
+        known = self._assignment.port_of(port) if port else None
+        if known is not None:
+            return known
+        self._look()
+        return self._assignment.assign(port) if port else self._assignment.any_port()
+
+    def _rewritten(self, address: str, port: int, to: str, to_port: int) -> bool:
+        return self._repeats.note(
+            None, event="rewrite", door="preload", **{"from": place(address, port), "to": place(to, to_port)}
+        )
+
+    def _refuse(self, number: int, reason: str, address: str, port: int, protocol: int) -> tuple[int, int]:
+        """Recorded and told; the answer to whoever asked."""
+        self._repeats.note(
+            None,
+            event="bind",
+            verdict="deny",
+            reason=reason,
+            door="preload",
+            address=address,
+            port=port,
+            protocol=PROTOCOLS.get(protocol, "?"),
+        )
+        self._notices.refused(self._rule, address, port)
+        return number, 0

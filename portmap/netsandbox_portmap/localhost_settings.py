@@ -1,0 +1,164 @@
+"""What the user wants of the session's localhost, checked (pure). Three lists: what may be bound (the window), which
+ports of the host are reached (`connect_host`), and what is published."""
+
+from __future__ import annotations
+
+import sys
+
+from netsandbox.backends.namespaces import door_ports
+from netsandbox.errors import UsageError
+from netsandbox.frozen import frozen
+from netsandbox_portmap import window
+from netsandbox_portmap.strategies import FAIL, ISOLATE, REWIRE_PORT, STRATEGIES, default_strategy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+ENGINES = ("kernel", "preload")
+MAX_PORTS = window.MAX_PORTS
+MAX_HOST_PORTS = 24  # each takes two descriptors of the helper's message
+
+
+@frozen
+class LocalhostSettings:
+    """`publish` None: whatever listens; a tuple: only these, each with a port of the host or None."""
+
+    strategy: str = default_strategy(sys.platform)
+    chosen: bool = False  # whether the strategy is the user's word, which is kept or refused and never replaced
+    engine: str = "kernel"
+    base: int | None = None
+    count: int | None = None
+    device: str | None = None
+    pool: tuple[int, int] = window.POOL
+    publish: tuple[tuple[int, int | None], ...] | None = None
+    connect_host: tuple[int, ...] = ()
+
+    @property
+    def publishes(self) -> bool:
+        return self.publish is None or bool(self.publish)
+
+    @property
+    def guarded(self) -> bool:
+        """Whether bind and listen are judged by the kernel's side: always, where a window is a promise."""
+        return self.strategy == FAIL or self.engine == "preload"
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The calls that the seccomp filter brings to the supervisor."""
+        if self.guarded:
+            return ("bind", "listen")
+        return ("listen",) if self.publishes else ()
+
+    @property
+    def has_window(self) -> bool:
+        return self.strategy != ISOLATE or self.publishes
+
+
+def check(settings: LocalhostSettings) -> LocalhostSettings:
+    """*settings*, if each part is one of those that there are, and they go together.
+
+    A strategy that nobody knows would be one without a guard (INV-1).
+    """
+    _check_values(settings)
+    if settings.strategy == ISOLATE and settings.engine == "preload":
+        raise UsageError("isolate needs no rewriting; leave out --rewrite-engine, or choose another --network-strategy")
+    if settings.device is not None and settings.strategy == REWIRE_PORT:
+        raise UsageError("rewire-port changes ports, not devices; leave out --listening-loopback, or use rewire-device")
+    if settings.device == window.LOCALHOST_IPV4 and settings.strategy != FAIL:
+        raise UsageError(f"{settings.device} is the host's own; give --listening-loopback another, as 127.0.0.2")
+    if not settings.has_window and (settings.base, settings.count, settings.device) != (None, None, None):
+        raise UsageError("isolate without publishing has no window; leave out --listening-…, or --no-publish")
+    _check_window(settings)
+    _no_twice([outer for _, outer in settings.publish or () if outer is not None], "--publish")
+    for port in settings.connect_host:
+        if port in door_ports.ALL:
+            raise UsageError(f"--connect-host {port}: that port is a door of ours inside a session; choose another")
+    if len(settings.connect_host) > MAX_HOST_PORTS:
+        raise UsageError(f"--connect-host takes at most {MAX_HOST_PORTS} ports; leave some out")
+    return settings
+
+
+def _check_values(settings: LocalhostSettings) -> None:
+    """Values that Python was given are read as words of the command line are; `repr` tells 3000 from "3000"."""
+    strategy(settings.strategy, "strategy")
+    engine(settings.engine, "engine")
+    if settings.device is not None:
+        device(settings.device, "device")
+    if settings.base is not None:
+        base_port(repr(settings.base), "base")
+    if settings.count is not None:
+        port_count(repr(settings.count), "count")
+    for port in settings.connect_host:
+        number(repr(port), "connect_host")
+    for inner, outer in settings.publish or ():
+        number(repr(inner), "publish")
+        if outer is not None:
+            number(repr(outer), "publish")
+
+
+def _check_window(settings: LocalhostSettings) -> None:
+    try:
+        window.check_pool(*settings.pool)
+        if settings.base is not None:
+            window.check_window(settings.base, settings.count or window.SIZES[0])
+    except window.WindowError as error:
+        raise UsageError(str(error)) from None
+
+
+def strategy(text: str, origin: str) -> str:
+    return _one_of(STRATEGIES, text, origin)
+
+
+def engine(text: str, origin: str) -> str:
+    return _one_of(ENGINES, text, origin)
+
+
+def _one_of(known: tuple[str, ...], text: str, origin: str) -> str:
+    if text not in known:
+        raise UsageError(f"{origin}: {text!a} is unknown; use one of {', '.join(known)}")
+    return text
+
+
+def number(text: str, origin: str, low: int = 1, high: int = window.LAST_PORT, *, example: int = 3000) -> int:
+    """A plain decimal number between *low* and *high*."""
+    if not (text.isascii() and text.isdigit() and len(text) < 6 and low <= int(text) <= high):
+        raise UsageError(f"{origin}: {text!a} is no number from {low} to {high}; write one, such as {example}")
+    return int(text)
+
+
+def base_port(text: str, origin: str) -> int:
+    return number(text, origin, window.FIRST_PORT, example=window.POOL[0])
+
+
+def port_count(text: str, origin: str) -> int:
+    return number(text, origin, high=MAX_PORTS, example=window.SIZES[0])
+
+
+def device(text: str, origin: str) -> str:
+    try:
+        window.check_device(text)
+    except window.WindowError as error:
+        raise UsageError(f"{origin}: {error}") from None
+    return text
+
+
+def publications(texts: Iterable[str], origin: str) -> tuple[tuple[int, int | None], ...]:
+    """Each `PORT` or `PORT:HOSTPORT`; a port twice, inside or outside, is a mistake."""
+    found: list[tuple[int, int | None]] = []
+    for text in texts:
+        inner, colon, outer = text.partition(":")
+        found.append((number(inner, origin), number(outer, origin) if colon else None))
+    _no_twice([inner for inner, _ in found], origin)
+    _no_twice([outer for _, outer in found if outer is not None], origin)
+    return tuple(found)
+
+
+def host_ports(texts: Iterable[str], origin: str) -> tuple[int, ...]:
+    return tuple(sorted({number(text, origin) for text in texts}))
+
+
+def _no_twice(ports: list[int], origin: str) -> None:
+    for port in ports:
+        if ports.count(port) > 1:
+            raise UsageError(f"{origin}: port {port} is named twice; leave one out")

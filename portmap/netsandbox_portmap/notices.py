@@ -1,0 +1,37 @@
+"""The few lines that a session's localhost has for the user: a bind that was refused, a port that cannot be shown."""
+
+from __future__ import annotations
+
+from netsandbox.backends.namespaces.sockaddr import needs_capability, place
+from netsandbox.runtime import stderr_notice
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from netsandbox_portmap.bind_rule import BindRule
+
+MAX_LINES = 64
+
+
+class Notices:
+    """Each thing is said once."""
+
+    def __init__(self, stderr: int) -> None:
+        self._stderr = stderr
+        self._said: set[str] = set()
+
+    def refused(self, rule: BindRule, address: str, port: int) -> None:
+        allowed = f"this session may listen {rule.text()}"
+        if rule.window is None and needs_capability(port):
+            allowed = "ports below 1024 are for administrators, and no session is one; take a higher port"
+        self.say(f"bind to {place(address, port)} refused: {allowed}")
+
+    def hidden(self, port: object, why: str) -> None:
+        """*port* listens inside and is not published."""
+        advice = "stop what is in the way, or choose with --publish PORT:HOSTPORT"
+        self.say(f"port {port} listens, but the host cannot show it: {why}; {advice}")
+
+    def say(self, text: str) -> None:
+        if text in self._said or len(self._said) >= MAX_LINES:
+            return
+        self._said.add(text)
+        stderr_notice.say(self._stderr, text)

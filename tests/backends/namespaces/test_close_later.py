@@ -1,0 +1,117 @@
+"""Whatever a copy of the command's socket does when it is closed, nobody waits for it but the reaper."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+
+import pytest
+
+from netsandbox.backends.namespaces import close_later
+from netsandbox.backends.namespaces.close_later import MOST, CloseLater
+
+
+class Slow:
+    """Its end waits for a word."""
+
+    def __init__(self, *, released: bool = False) -> None:
+        self.word, self.over = threading.Event(), threading.Event()
+        if released:
+            self.word.set()
+
+    def close(self) -> None:
+        self.word.wait(20)
+        self.over.set()
+
+
+def nothing() -> None:
+    """Said by nobody who waits."""
+
+
+def test_who_buries_does_not_wait_and_the_answer_comes_behind_the_end() -> None:
+    grave, slow, answered = CloseLater(), Slow(), threading.Event()
+    order: list[bool] = []
+
+    def answer() -> None:
+        order.append(slow.over.is_set())
+        answered.set()
+
+    grave.bury(slow, answer)
+    assert not slow.over.is_set()
+    assert not answered.is_set()
+    slow.word.set()
+    assert answered.wait(20)
+    assert order == [True]
+    grave.close()
+
+
+def test_one_that_fails_is_answered_and_keeps_nobody_alive() -> None:
+    class Failing:
+        def close(self) -> None:
+            raise OSError("Input/output error")
+
+    grave, last, answered = CloseLater(), Slow(released=True), threading.Event()
+    grave.bury(Failing(), answered.set)
+    grave.bury(last, nothing)
+    assert last.over.wait(20)
+    assert answered.is_set()
+    grave.close()
+
+
+def test_without_a_burial_there_is_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[object] = []
+    monkeypatch.setattr(close_later._thread, "start_new_thread", lambda *words: started.append(words))
+    grave = CloseLater()
+    grave.close()
+    assert started == []
+    CloseLater().bury(Slow(released=True), nothing)
+    assert len(started) == 1
+
+
+def test_where_no_thread_can_be_had_it_is_closed_and_answered_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(close_later._thread, "start_new_thread", fail)
+    dead, answered = Slow(released=True), threading.Event()
+    CloseLater().bury(dead, answered.set)
+    assert dead.over.is_set()
+    assert answered.is_set()
+
+
+def test_what_is_waited_for_is_bounded() -> None:
+    grave, stuck = CloseLater(), Slow()
+    grave.bury(stuck, nothing)
+    for _ in range(MOST + 1):  # the first may be under way already
+        assert not grave.full or _ >= MOST - 1
+        grave.bury(Slow(released=True), nothing)
+    assert grave.full
+    stuck.word.set()
+    last = Slow(released=True)
+    grave.bury(last, nothing)
+    assert last.over.wait(20)
+    assert not grave.full
+    grave.close()
+
+
+def test_a_connection_that_lingers_is_the_reapers_own_trouble() -> None:
+    """The attack: SO_LINGER, a full buffer, and a peer that does not read."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        sock = socket.create_connection(server.getsockname())
+        peer, _ = server.accept()
+        sock.setblocking(False)
+        try:
+            while True:
+                sock.send(b"x" * 65536)
+        except BlockingIOError:
+            pass
+        sock.setblocking(True)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 600))
+        grave, after = CloseLater(), Slow(released=True)
+        grave.bury(sock, nothing)
+        grave.bury(after, nothing)
+        assert not after.over.wait(0.2)  # it waits its turn behind the connection
+        peer.close()  # which this ends
+        assert after.over.wait(20)
+        grave.close()

@@ -1,0 +1,69 @@
+"""The table of calls about files, against the kernel's own headers, and what an open does by its flags."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from netsandbox.backends.namespaces.file_calls import CHANGE, FOLDER, MAKE, READ, file_calls, follows, opened
+from netsandbox.backends.namespaces.syscalls import abi_of
+from tests.backends.namespaces.test_syscalls import HEADERS, numbers_of
+
+NEWER_THAN_SOME_HEADERS = {"fchmodat2"}
+CREATE, WRITE = os.O_CREAT, os.O_WRONLY
+
+
+@pytest.mark.parametrize("machine", sorted(HEADERS))
+def test_every_number_is_the_kernels(machine: str) -> None:
+    header, ours = numbers_of(machine), {call.name: number for number, call in file_calls(machine).items()}
+    known = {name: number for name, number in ours.items() if name not in NEWER_THAN_SOME_HEADERS or name in header}
+    assert known == {name: header.get(name) for name in known}
+
+
+@pytest.mark.parametrize("machine", sorted(HEADERS))
+def test_no_call_is_left_out_that_this_machine_has(machine: str) -> None:
+    """What x86_64 has twice, by a path and by a descriptor and a path, aarch64 has once."""
+    names = {call.name for call in file_calls(machine).values()}
+    every = {call.name for call in file_calls("x86_64").values()}
+    assert every - names == {name for name in every if name not in numbers_of(machine)} - NEWER_THAN_SOME_HEADERS
+
+
+@pytest.mark.parametrize("machine", sorted(HEADERS))
+def test_no_call_is_watched_that_is_judged_otherwise(machine: str) -> None:
+    assert not set(file_calls(machine)) & set(abi_of(machine).calls.values())
+
+
+@pytest.mark.parametrize(
+    ("flags", "there", "missing", "folder"),
+    [
+        (os.O_RDONLY, READ, READ, READ),
+        (os.O_RDONLY | os.O_CLOEXEC, READ, READ, READ),
+        (WRITE, CHANGE, READ, READ),
+        (os.O_RDWR, CHANGE, READ, READ),
+        (os.O_RDONLY | os.O_TRUNC, CHANGE, READ, READ),
+        (CREATE, READ, MAKE, READ),
+        (CREATE | WRITE, CHANGE, MAKE, READ),
+        (CREATE | WRITE | os.O_EXCL, MAKE, MAKE, MAKE),
+        (os.O_TMPFILE | WRITE, None, None, FOLDER),
+        (os.O_DIRECTORY, READ, READ, READ),
+        (os.O_PATH, None, None, None),
+        (os.O_PATH | WRITE, None, None, None),
+    ],
+)
+def test_an_open_does_what_its_flags_and_the_disk_say(
+    flags: int, there: str | None, missing: str | None, folder: str | None
+) -> None:
+    assert opened(flags, exists=True, is_folder=False) == there
+    assert opened(flags, exists=False, is_folder=False) == missing
+    assert opened(flags, exists=True, is_folder=True) == folder
+
+
+def test_links_are_followed_as_the_kernel_does() -> None:
+    assert [follows(flags) for flags in (0, CREATE, os.O_NOFOLLOW, CREATE | os.O_EXCL, os.O_EXCL)] == [
+        True,
+        True,
+        False,
+        False,
+        True,
+    ]

@@ -1,0 +1,147 @@
+"""The native helper, driven by hand: without its doors, its filter and a go nothing runs."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import struct
+import time
+from pathlib import Path
+
+import pytest
+
+from netsandbox.backends.namespaces import launch, plan
+from netsandbox.errors import CommandError, HostError
+from tests.rig.planned import Start, planned, view
+
+pytestmark = pytest.mark.usefixtures("user_namespaces")
+
+
+@pytest.mark.attack(119)
+def test_without_a_filter_the_command_never_runs(start: Start, tmp_path: Path) -> None:
+    """119: no filter installed, no command: the missing step is reported instead."""
+    for program in (b"", b"\xff" * 8, struct.pack("<HBBI", 0x15, 200, 200, 0)):
+        helper = start("touch", str(tmp_path / "ran"))
+        helper.send_plan(plan.build(view(), program))
+        for sock in helper.doors(plan.doors()).values():
+            sock.close()
+        helper.go()
+        message = helper.receive()
+        assert (message.kind, message.text) == ("E", "installing the seccomp filter")
+        helper.close()
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.attack(119)
+@pytest.mark.parametrize("answer", [None, b"", b"N", b"\0"])
+def test_no_go_no_command(start: Start, tmp_path: Path, answer: bytes | None) -> None:
+    """119: never acknowledged, closed, or answered with something else."""
+    helper = start("touch", str(tmp_path / "ran"))
+    helper.send_plan(planned())
+    for sock in helper.doors(plan.doors()).values():
+        sock.close()
+    if answer is not None:
+        helper.channel.send(answer)
+    helper.close()
+    assert not (tmp_path / "ran").exists()
+    with pytest.raises(ProcessLookupError):
+        os.kill(helper.pid, 0)
+
+
+def test_a_go_runs_it_and_its_status_comes_back(start: Start, tmp_path: Path) -> None:
+    """The twin of all the refusals above."""
+    helper = start("sh", "-c", f"touch {tmp_path}/ran; exit 7")
+    helper.send_plan(planned())
+    doors = helper.doors(plan.doors())
+    assert set(doors) == {door.name for door in plan.doors()}
+    helper.go()
+    kinds = []
+    while (message := helper.receive()).kind:
+        kinds.append(message.kind)
+        if message.kind == "S":
+            assert os.WEXITSTATUS(message.number) == 7
+        for fd in message.descriptors:
+            os.close(fd)
+    for sock in doors.values():
+        sock.close()
+    assert kinds == ["L", "S"]
+    assert (tmp_path / "ran").exists()
+
+
+def test_a_channel_that_closes_at_once_leaves_nothing(start: Start) -> None:
+    """The supervisor gave up before it sent a plan; the fixture looks for what is left."""
+    began = time.monotonic()
+    start("sleep", "60").close()
+    assert time.monotonic() - began < 30  # not the sixty of the command
+
+
+@pytest.mark.attack(203)
+def test_the_session_dies_with_the_channel(start: Start) -> None:
+    """INV-10: a command that ignores every signal ends when the supervisor's end of the channel closes."""
+    helper = start("sh", "-c", "trap '' TERM INT HUP; while :; do sleep 1; done")
+    helper.send_plan(planned())
+    doors = helper.doors(plan.doors())
+    helper.go()
+    for fd in helper.receive().descriptors:
+        os.close(fd)
+    os.kill(helper.pid, signal.SIGTERM)
+    began = time.monotonic()
+    helper.close()
+    assert time.monotonic() - began < 30
+    for sock in doors.values():
+        sock.close()
+
+
+def test_a_helper_that_is_missing_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(launch, "HELPER", str(tmp_path / "none"))
+    with pytest.raises(HostError, match="reinstall"):
+        launch.Helper(["true"], {}, (0, 1, 2))
+    (tmp_path / "none").write_text("")
+    with pytest.raises(HostError, match="doctor"):
+        launch.Helper(["true"], {}, (0, 1, 2))
+
+
+@pytest.mark.parametrize(("number", "status"), [(2, 127), (20, 127), (13, 126), (8, 126)])
+def test_exec_errors_have_the_shells_statuses(number: int, status: int) -> None:
+    error = launch.exec_failure("./cmd", number, "")
+    assert isinstance(error, CommandError)
+    assert error.status == status
+    assert "cmd" in str(error)
+
+
+def test_a_folder_of_the_path_that_cannot_be_entered_is_no_command(tmp_path: Path) -> None:
+    """execvp(3) says EACCES for both; shells tell them apart."""
+    assert launch.exec_failure("cmd", errno.EACCES, f"/nowhere:{tmp_path}").status == 127
+    (tmp_path / "cmd").write_text("no program")
+    assert launch.exec_failure("cmd", errno.EACCES, f"/nowhere:{tmp_path}").status == 126
+
+
+def test_a_door_is_bound_where_its_name_says(start: Start) -> None:
+    extra = plan.localhost_doors((2000, 2001), asking=True)
+    helper = start("true")
+    helper.send_plan(planned(extra=extra))
+    doors = helper.doors(plan.doors() + extra)
+    found = {name: sock.getsockname()[:2] for name, sock in doors.items()}
+    for sock in doors.values():
+        sock.close()
+    assert {name: found[name] for name in ("asking", "host-2000", "host6-2000", "host6-2001")} == {
+        "asking": ("127.0.0.1", 1011),
+        "host-2000": ("127.0.0.1", 2000),
+        "host6-2000": ("::1", 2000),
+        "host6-2001": ("::1", 2001),
+    }
+
+
+def test_too_few_doors_are_an_error(start: Start) -> None:
+    """INV-1: a session lacks none of the doors that it was promised."""
+    helper = start("true")
+    helper.send_plan(planned())
+    with pytest.raises(HostError):
+        helper.doors(plan.doors() + plan.localhost_doors((2000,), asking=False))
+
+
+def test_a_plan_that_is_too_long_for_one_message_is_an_error_and_leaves_nothing_behind(start: Start) -> None:
+    helper = start("true")
+    with pytest.raises(HostError, match="hide or protect fewer paths"):
+        helper.send_plan(bytes(64 << 20))

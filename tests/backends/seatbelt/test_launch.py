@@ -1,0 +1,82 @@
+"""Which way the command is started: by the helper, unless that cannot run at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from netsandbox.backends.seatbelt import launch
+from netsandbox.backends.seatbelt.helper_process import HelperProcess
+from netsandbox.backends.seatbelt.launch import LaunchMethod, helper_trouble, library_trouble, way_of
+from netsandbox.backends.seatbelt.mac_system import System
+from netsandbox.backends.seatbelt.sandbox_exec import SandboxExec, interpreter_places
+from netsandbox.errors import HostError
+from netsandbox.frozen import copy_with
+
+
+def variant(system: System, **changed: str) -> System:
+    return copy_with(system, **changed)
+
+
+def script(path: Path, text: str) -> str:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_a_helper_that_runs_is_the_way(system: System) -> None:
+    way = way_of(system)
+    assert way == LaunchMethod(system.helper, HelperProcess)
+    assert way.injects
+
+
+def test_without_it_sandbox_exec_is_the_way_and_the_reason_is_kept(system: System, tmp_path: Path) -> None:
+    way = way_of(variant(system, helper=str(tmp_path / "none"), sandbox_exec="/bin/true"))
+    assert way == LaunchMethod("/bin/true", SandboxExec, interpreter_places(), "the helper netsandbox-apply is missing")
+    assert not way.injects
+
+
+def test_a_library_comes_with_the_helper_if_it_is_there(system: System, tmp_path: Path) -> None:
+    there, none = tmp_path / "library", str(tmp_path / "none")
+    there.write_text("")
+    whole = variant(system, library=str(there))
+    assert library_trouble(whole, way_of(whole)) == ""
+    assert library_trouble(variant(system, library=none), way_of(whole)) == f"the preload library {none} is missing"
+    bare = variant(whole, helper=none, sandbox_exec="/bin/true")
+    assert library_trouble(bare, way_of(bare)) == "the helper netsandbox-apply is missing"
+
+
+def test_without_either_there_is_no_way(system: System, tmp_path: Path) -> None:
+    none = str(tmp_path / "none")
+    with pytest.raises(
+        HostError, match=r"netsandbox-apply is missing, and there is no .*/none in its place; reinstall"
+    ):
+        way_of(variant(system, helper=none, sandbox_exec=none))
+
+
+def test_what_keeps_a_helper_from_running_is_named(tmp_path: Path) -> None:
+    plain, other = tmp_path / "plain", tmp_path / "other"
+    plain.write_text("")
+    other.write_bytes(b"\xcf\xfa\xed\xfe")  # the first bytes of a program for some Mac
+    other.chmod(0o755)
+    assert helper_trouble(str(tmp_path / "none")).endswith("is missing")
+    assert helper_trouble(str(plain)).endswith("cannot be started (Permission denied)")
+    assert helper_trouble(script(tmp_path / "killed", "kill -9 $$")).startswith(f"{launch.NAME} was killed by signal 9")
+    assert helper_trouble(script(tmp_path / "false", "exit 0")).endswith("does not answer as ours does")
+    if sys.platform == "linux":
+        assert helper_trouble(str(other)).endswith("is built for another processor")
+
+
+@pytest.mark.parametrize("number", [errno.ENOEXEC, 86])
+def test_both_words_for_another_processor_are_known(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """86 is EBADARCH, which only Darwin has."""
+
+    def refuse(*_: object, **__: object) -> int:
+        raise OSError(number, "no")
+
+    monkeypatch.setattr(os, "posix_spawn", refuse)
+    assert helper_trouble("x") == "the helper netsandbox-apply is built for another processor"

@@ -1,0 +1,217 @@
+"""`netsandbox explain --last`: a past denial in words, with the smallest change; whatever stands in the log."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from netsandbox.audit import placed_log
+from netsandbox.audit.log import AuditLog
+from netsandbox.cli import explain
+from netsandbox.cli.explain_denial import explain_past, last_denial, past_json, past_lines
+from netsandbox.errors import NetsandboxError, UsageError
+from netsandbox.paths import list_sessions, log_path, new_session_id
+from netsandbox.policy import reasons
+from netsandbox.policy.policy import Policy
+
+ENVELOPE = {"v": 1, "ts": "2025-01-31T11:55:00.000000Z", "seq": 7, "session": "s", "prev": ""}
+DENIED = {**ENVELOPE, "event": "egress", "verdict": "deny", "host": "a.test", "port": 443, "reason": "not-allowed"}
+FILE = "/project/.netsandbox.toml"
+WHEN = "when      2025-01-31T11:55:00.000000Z, record 7 of session s"
+
+
+def lines(entry: dict[str, object], policy: Policy | None = None) -> list[str]:
+    return past_lines(explain_past(entry, policy or Policy()), FILE)
+
+
+def test_people_read_what_when_why_and_both_ways_to_change_it() -> None:
+    assert lines({**DENIED, "exe": "/bin/curl", "pid": 9}, Policy(["b.test"])) == [
+        "denied    a.test:443, by /bin/curl (pid 9)",
+        WHEN,
+        "why       not-allowed: no rule allows this host",
+        "to allow  netsandbox run --allow-domain a.test",
+        f'or write  allow_domains = ["a.test"] below [network] in {FILE}, then `netsandbox trust`',
+        "now       denied by the policy as it is now: no rule allows this host",
+    ]
+
+
+def test_the_rule_is_named_with_the_place_where_it_stands_now() -> None:
+    entry = {**DENIED, "reason": "deny-rule", "rule": "*.test"}
+    assert lines(entry, Policy(deny_domains=["*.test"]))[2:] == [
+        "why       deny-rule: a deny rule names it",
+        "rule      *.test (--deny-domain, in the policy as it is now)",
+        "to do     remove *.test from the deny rules (--deny-domain)",
+        "now       denied by the policy as it is now: a deny rule names it: *.test (--deny-domain)",
+    ]
+    assert "rule      *.test (not in the policy as it is now)" in lines(entry)
+
+
+def test_what_is_allowed_by_now_is_said_to_be() -> None:
+    assert lines(DENIED, Policy(["a.test"]))[-1] == (
+        "now       allowed by the policy as it is now: a rule allows it: a.test (--allow-domain)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("entry", "change"),
+    [
+        ({"reason": "port-not-allowed", "port": 8443}, ("--allow-domain a.test:8443", "allow_domains")),
+        (
+            {"reason": "address-literal", "host": "2001:db8::1"},
+            ("--allow-address '[2001:db8::1]:443'", "allow_addresses"),
+        ),
+        ({"reason": "address-guard", "address": "10.0.0.1"}, ("--allow-address 10.0.0.1:443", "allow_addresses")),
+        (
+            {"event": "socket", "reason": "unix-socket", "path": "/run/a b"},
+            ("--allow-unix-socket '/run/a b'", "allow_unix_sockets"),
+        ),
+        ({"event": "dns", "reason": "query-type", "qtype": "TXT"}, ("--allow-query-type TXT", "allow_query_types")),
+    ],
+)
+def test_the_smallest_change_fits_the_reason(entry: dict[str, object], change: tuple[str, str]) -> None:
+    shown = lines({**DENIED, **entry})
+    assert f"to allow  netsandbox run {change[0]}" in shown
+    assert any(line.startswith(f"or write  {change[1]} = [") for line in shown)
+
+
+@pytest.mark.parametrize("reason", sorted(reasons.ALL - reasons.ALLOWING))
+def test_every_reason_has_something_to_do_or_says_that_nothing_helps(reason: str) -> None:
+    shown = lines({**DENIED, "reason": reason})
+    assert any(line.startswith(("to allow  ", "to do     ")) for line in shown)
+
+
+def test_an_address_behind_an_allowed_name_is_judged_again() -> None:
+    entry = {**DENIED, "reason": "address-guard", "address": "10.0.0.1"}
+    assert "now       denied" in lines(entry, Policy(["a.test"]))[-1]
+    assert "now       allowed" in lines(entry, Policy(["a.test"], allow_addresses=["10.0.0.1:443"]))[-1]
+
+
+def test_the_last_denial_is_one_that_somebody_wonders_about() -> None:
+    noise = {**DENIED, "event": "socket", "reason": "unix-socket", "host": None}
+    assert last_denial([DENIED, noise]) == DENIED
+    assert last_denial([noise]) == noise
+    assert last_denial([{**DENIED, "verdict": "allow"}]) is None
+
+
+VALUES: Any = (
+    st.none() | st.integers() | st.text(max_size=12) | st.sampled_from(["a.test", "10.0.0.1", "--x", "\x1b[2J"])
+)
+NAMES = ("host", "port", "address", "reason", "rule", "hint", "exe", "pid", "path", "qtype", "detail", "verdict", "ts")
+
+
+@pytest.mark.attack(172)
+@pytest.mark.parametrize("path", ["/run/\x1b[2J", "/run/\u202e", "run", "@abstract"])
+def test_172_a_path_that_could_write_to_the_terminal_is_no_advice(path: str) -> None:
+    shown = lines({**DENIED, "event": "socket", "reason": "unix-socket", "path": path})
+    assert all(line.isascii() and line.isprintable() for line in shown)
+    assert not any(line.startswith(("to allow", "or write")) for line in shown)
+
+
+@pytest.mark.attack(172)
+@given(
+    st.dictionaries(st.sampled_from(NAMES), VALUES),
+    st.sampled_from(["egress", "dns", "udp", "socket", "seatbelt", "bind", "policy"]),
+    st.sampled_from(sorted(reasons.ALL)),
+)
+def test_172_no_log_can_write_to_the_terminal_or_suggest_what_is_no_rule(
+    fields: dict[str, object], event: str, reason: str
+) -> None:
+    past = explain_past({**DENIED, "event": event, "reason": reason, **fields}, Policy(["a.test"]))
+    for line in past_lines(past, FILE):
+        assert line.isascii()
+        assert line.isprintable()
+    json.dumps(past_json(past))
+    if past.change is not None:
+        option, value = past.change
+        field = {"--allow-domain": "allow_domains", "--allow-address": "allow_addresses"}.get(option)
+        if field is not None:
+            Policy(**{field: [value]})  # type: ignore[arg-type]  # raises if it is no rule
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    folder = tmp_path / "project"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def session(folder: Path, host: str) -> str:
+    name = new_session_id()
+    while any(name < older for older in list_sessions()):  # those of one millisecond are in no order
+        name = new_session_id()
+    log = AuditLog.open(log_path(name), name)
+    log.write("session.start", folder=str(folder))
+    log.write("egress", verdict="deny", reason="not-allowed", host=host, port=443)
+    log.write("session.end", status=0)
+    log.close()
+    return name
+
+
+def test_by_default_it_is_the_newest_session_of_this_folder(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    session(project, "old.test")
+    session(project, "new.test")
+    other = session(project.parent, "other.test")
+    assert explain.main(["--last"]) == 1
+    assert capsys.readouterr().out.startswith("denied    new.test:443\n")
+    assert explain.main(["--last", other]) == 1
+    assert capsys.readouterr().out.startswith("denied    other.test:443\n")
+    assert explain.main(["--event", "2", "--json", other]) == 1
+    assert json.loads(capsys.readouterr().out)["value"] == "other.test"
+
+
+def test_a_newer_session_that_placed_its_log_is_found_by_its_note(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    usual = session(project, "usual.test")
+    log = tmp_path / "placed.jsonl"
+    logs = [Path(log_path(session(project, host))) for host in ("first.test", "second.test")]
+    log.write_bytes(b"".join(each.read_bytes() for each in logs))
+    newest = list_sessions()[0]
+    for name in list_sessions():
+        if name != usual:
+            shutil.rmtree(Path(log_path(name)).parent)
+    placed_log.note(newest, str(log))
+    assert explain.main(["--last"]) == 1
+    assert capsys.readouterr().out.startswith("denied    second.test:443\n")
+    assert explain.main(["--event", "2"]) == 1
+    assert capsys.readouterr().out.startswith("denied    second.test:443\n")
+    for unfit in (tmp_path / "absent", tmp_path):
+        placed_log.note(newest, str(unfit))
+        assert explain.main(["--last"]) == 1
+        assert capsys.readouterr().out.startswith("denied    usual.test:443\n")
+    monkeypatch.chdir(tmp_path)
+    placed_log.note(newest, str(log))
+    with pytest.raises(NetsandboxError, match="no session of this folder"):
+        explain.main(["--last"])
+
+
+def test_what_cannot_be_found_is_said_with_what_to_do(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(NetsandboxError, match=r"no session of this folder has left a log; go to the folder"):
+        explain.main(["--last"])
+    session(project, "a.test")
+    with pytest.raises(NetsandboxError, match=r"no session is known as 'nosuch'; .*`netsandbox explain --last PATH`"):
+        explain.main(["--last", "nosuch"])
+    with pytest.raises(NetsandboxError, match="has no record 99"):
+        explain.main(["--event", "99"])
+    with pytest.raises(UsageError, match=r"is of the kind session\.start"):
+        explain.main(["--event", "1"])
+    with pytest.raises(UsageError, match="no number of a record"):
+        explain.main(["--event", "x"])
+
+
+def test_a_session_without_denials_says_so(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = new_session_id()
+    log = AuditLog.open(log_path(name), name)
+    log.write("session.start", folder=str(project))
+    log.close()
+    assert explain.main(["--last"]) == 0
+    assert capsys.readouterr().out.startswith("nothing was denied in the session of ")

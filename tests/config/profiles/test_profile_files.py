@@ -1,0 +1,58 @@
+"""Which profiles there are, and whose."""
+
+from __future__ import annotations
+
+import pytest
+
+from netsandbox.config.profiles.profile_files import BUILT_IN, PROJECTS, YOURS, everything, find, own
+from tests.config.profiles.conftest import Scene
+
+ANY = '[network]\nmode = "offline"\n'
+
+
+def owner(name: str) -> str | None:
+    found = find(name)
+    return None if found is None else found.owner
+
+
+def test_the_users_takes_the_place_of_ours_and_the_projects_of_nobodys(scene: Scene) -> None:
+    scene.of_project("node", ANY)
+    scene.of_project("shop", ANY)
+    assert (owner("node"), owner("shop"), owner("nobody")) == (BUILT_IN, PROJECTS, None)
+    mine = scene.profile("node", ANY)
+    assert owner("node") == YOURS
+    assert own()["node"].path == str(mine)
+    assert "shop" not in own()
+    assert everything()["shop"].owner == PROJECTS
+    scene.profile("shop", ANY)
+    assert everything()["shop"].owner == owner("shop") == YOURS
+
+
+def test_both_endings_are_one_profile(scene: Scene) -> None:
+    (scene.own / "shop.profile.toml").write_text(ANY)
+    assert owner("shop") == YOURS
+    assert [name for name in own() if name.startswith("shop")] == ["shop"]
+
+
+@pytest.mark.parametrize("place", [".sandbox/profiles", ".netsandbox/profiles"])
+def test_a_projects_profiles_are_found_from_below_within_the_repository(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    scene.profile("shop", ANY, scene.project / place)
+    deep = scene.project / "a" / "b"
+    deep.mkdir(parents=True)
+    monkeypatch.chdir(deep)
+    assert find("shop") is None
+    (scene.project / ".git").mkdir()
+    assert owner("shop") == PROJECTS
+
+
+def test_what_is_no_profile_is_not_listed(scene: Scene) -> None:
+    for name in ("notes.txt", ".toml", "-x.toml", "a b.toml", "shop.toml~", ".profile.toml"):
+        (scene.own / name).write_text(ANY)
+    assert not [each for each in own().values() if each.owner == YOURS]
+
+
+def test_without_folders_there_are_still_ours(scene: Scene) -> None:
+    scene.own.rmdir()
+    assert {each.owner for each in everything().values()} == {BUILT_IN}

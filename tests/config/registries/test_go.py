@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from netsandbox.config.registries.go import database
+from netsandbox.config.registries.setting import Setting
+from tests.config.registries.conftest import Scene
+from tests.config.registries.test_node import Files, Wanted, check
+
+ENV = "~/.config/go/env"
+DEFAULT = (
+    'case "$2 $GOENV" in "GOPROXY off") echo https://default.example,direct;; "GOSUMDB off") echo sum.example;; esac'
+)
+GO: list[tuple[Files, dict[str, str], Wanted]] = [
+    ({}, {}, {"default": False, "sum": False}),
+    ({}, {"GOPROXY": "https://a.example|https://b.example,direct"}, {"a": False, "b": False, "sum": False}),
+    ({}, {"GOPROXY": "off", "GOSUMDB": "off"}, {}),
+    ({}, {"GOPROXY": "direct"}, {"sum": False}),
+    ({}, {"GONOSUMDB": "a.example,*"}, {"default": False}),
+    ({}, {"GOPRIVATE": "*"}, {"default": False}),
+    ({}, {"GOPRIVATE": "*", "GONOSUMDB": "a.example"}, {"default": False, "sum": False}),
+    ({"own": "GONOSUMDB=*\n"}, {"GOENV": "own"}, {"default": False, "sum": False}),
+    ({}, {"GOSUMDB": "key.example+1234+abc="}, {"default": False, "key": False}),
+    ({}, {"GOSUMDB": "key.example+1234+abc= https://url.example/x"}, {"default": False, "url": False}),
+    ({ENV: "GOPROXY=https://user.example\nGOSUMDB=off\n"}, {}, {"user": False}),
+    ({ENV: "GOPROXY=https://user.example\n"}, {"GOPROXY": "https://env.example"}, {"env": False, "sum": False}),
+    ({ENV: "GOPROXY=https://user.example\n"}, {"GOENV": "off"}, {"default": False, "sum": False}),
+    ({"off": "GOPROXY=https://no.example\n"}, {"GOENV": "off"}, {"default": False, "sum": False}),
+    ({"~/own": "GOPROXY=https://own.example\n"}, {"GOENV": "~/own"}, {"own": False, "sum": False}),
+    ({"own": "GOPROXY=https://own.example\n"}, {"GOENV": "own"}, {"own": True, "default": False, "sum": False}),
+    ({}, {"GOPROXY": "file:///srv/go,https://a.example"}, {"a": False, "sum": False}),
+]
+
+
+@pytest.mark.parametrize(("files", "variables", "wanted"), GO)
+def test_go(scene: Scene, files: Files, variables: dict[str, str], wanted: Wanted) -> None:
+    scene.tool("go", DEFAULT)
+    check(scene, "go", files, {key: value.replace("~", str(scene.home)) for key, value in variables.items()}, wanted)
+
+
+def test_direct_is_a_note(scene: Scene) -> None:
+    scene.environment["GOPROXY"] = "https://a.example,direct"
+    assert any("own hosts" in note and "--allow-domain" in note for note in scene.ask("go").notes)
+    scene.environment["GOPROXY"] = "https://a.example"
+    assert not any("own hosts" in note for note in scene.ask("go").notes)
+    scene.environment["GOPRIVATE"] = "b.example"
+    assert any("own hosts" in note for note in scene.ask("go").notes)
+
+
+def test_a_database_by_name_or_url() -> None:
+    assert database(Setting("GOSUMDB", "a.example", "o", project=True)) == Setting(
+        "GOSUMDB", "https://a.example", "o", project=True
+    )
+
+
+def test_the_real_go_names_its_defaults(scene: Scene) -> None:
+    scene.real("go")
+    environment = {"PATH": scene.environment["PATH"], "HOME": str(scene.home), "GOENV": "off", "GOTOOLCHAIN": "local"}
+    run = subprocess.run(
+        ["go", "env", "GOPROXY", "GOSUMDB"], cwd="/", env=environment, capture_output=True, text=True, check=True
+    )
+    proxies, sums = run.stdout.split()
+    answer = scene.ask("go")
+    hosts = [pattern.removesuffix(":443") for pattern in answer.patterns()]
+    assert hosts == [*(each.removeprefix("https://") for each in proxies.split(",") if each != "direct"), sums]
+
+
+def test_what_the_real_go_writes_is_read(scene: Scene) -> None:
+    scene.real("go")
+    environment = {"PATH": scene.environment["PATH"], "HOME": str(scene.home), "GOTOOLCHAIN": "local"}
+    subprocess.run(
+        ["go", "env", "-w", "GOPROXY=https://a.example", "GOSUMDB=off"], cwd="/", env=environment, check=True
+    )
+    assert scene.said("go") == {"a.example:443": False}

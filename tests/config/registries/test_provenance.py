@@ -1,0 +1,191 @@
+"""What a session may have written is not the user's word: each way to bring a file into its place, and its twin."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from netsandbox import paths
+from netsandbox.config.registries.provenance import interpreter, interpreter_in, is_old_program, is_out_of_reach
+
+NOBODY = 65534
+
+
+class Scene:
+    """A home with settings, an old stranger's file beside them, and a first session when it is called for."""
+
+    def __init__(self, base: Path) -> None:
+        self.home = base / "home"
+        self.settings = self.home / ".config" / "pip" / "pip.conf"
+        self.strangers = self.home / "cloned" / "pip" / "pip.conf"
+        for file in (self.settings, self.strangers):
+            file.parent.mkdir(parents=True)
+            file.write_text("old")
+
+    def begin(self) -> None:
+        """The first session starts; the clock of files has gone on since."""
+        tick = self.home / "tick"
+        tick.touch()
+        while tick.stat().st_ctime_ns <= self.strangers.parent.stat().st_ctime_ns:
+            tick.touch()
+        paths.session_state_home()
+
+
+@pytest.fixture
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
+    made = Scene(tmp_path)
+    monkeypatch.setenv("HOME", str(made.home))
+    monkeypatch.setenv("XDG_STATE_HOME", str(made.home / ".local" / "state"))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    return made
+
+
+def test_before_the_first_session_every_file_is_the_users(scene: Scene) -> None:
+    assert is_out_of_reach(str(scene.settings))
+    assert is_old_program(str(scene.settings))
+
+
+def test_a_file_from_before_it_stays_the_users(scene: Scene) -> None:
+    scene.begin()
+    (scene.home / ".config" / "other").mkdir()  # no session can move this folder, so its time says nothing
+    assert is_out_of_reach(str(scene.settings))
+    assert is_old_program(str(scene.settings))
+
+
+def rewritten(scene: Scene) -> None:
+    scene.settings.write_text("new")
+    os.utime(scene.settings, ns=(1, 1))
+
+
+def replaced(scene: Scene) -> None:
+    scene.strangers.rename(scene.settings)
+
+
+def linked(scene: Scene) -> None:
+    scene.settings.unlink()
+    scene.settings.symlink_to(scene.strangers)
+
+
+def hard_linked(scene: Scene) -> None:
+    scene.settings.unlink()
+    scene.settings.hardlink_to(scene.strangers)
+
+
+@pytest.mark.parametrize("change", [rewritten, replaced, linked, hard_linked])
+def test_a_file_that_was_changed_later_is_not(scene: Scene, change: Callable[[Scene], None]) -> None:
+    scene.begin()
+    change(scene)
+    assert not is_out_of_reach(str(scene.settings))
+    assert not is_old_program(str(scene.settings))
+
+
+def moved_folder(scene: Scene) -> None:
+    scene.settings.parent.rename(scene.home / "away")
+    scene.strangers.parent.rename(scene.settings.parent)
+
+
+def linked_folder(scene: Scene) -> None:
+    scene.settings.parent.rename(scene.home / "away")
+    scene.settings.parent.symlink_to(scene.strangers.parent)
+
+
+@pytest.mark.parametrize("change", [moved_folder, linked_folder])
+def test_an_old_file_in_a_folder_that_was_moved_there_is_not(scene: Scene, change: Callable[[Scene], None]) -> None:
+    scene.begin()
+    before = scene.strangers.stat()
+    change(scene)
+    now = scene.settings.stat()
+    assert (now.st_ino, now.st_ctime_ns) == (before.st_ino, before.st_ctime_ns), "by its own time it would be old"
+    assert not is_out_of_reach(str(scene.settings))
+
+
+def test_a_link_from_before_to_a_file_from_before_is_the_users(scene: Scene) -> None:
+    link = scene.home / ".npmrc"
+    link.symlink_to("cloned/../cloned/./pip/pip.conf")
+    scene.begin()
+    assert is_out_of_reach(str(link))
+    scene.strangers.write_text("new")
+    assert not is_out_of_reach(str(link))
+
+
+def test_what_is_not_there_or_goes_round_in_circles_is_nobodys(scene: Scene) -> None:
+    link = scene.home / "circle"
+    link.symlink_to("circle")
+    for path in (str(link), str(scene.home / "none"), f"{scene.home}/a\0b"):
+        assert not is_out_of_reach(path)
+
+
+def as_nobody(call: Callable[[str], bool], path: str) -> bool:
+    """What *call* says in a process without rights."""
+    child = os.fork()
+    if child == 0:
+        status = 2
+        try:
+            if os.geteuid() == 0:
+                os.setgroups([])
+                os.setgid(NOBODY)
+                os.setuid(NOBODY)
+            status = int(call(path))
+        finally:
+            os._exit(status)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert status in (0, 1)
+    return status == 1
+
+
+def test_a_file_of_the_system_counts_however_new_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = tmp_path / "state"
+    monkeypatch.setenv("XDG_STATE_HOME", str(state))
+    (state / "netsandbox" / "sessions").mkdir(parents=True)  # at an unknown time: no file is old enough
+    assert as_nobody(is_out_of_reach, "/etc/passwd")
+    assert as_nobody(is_old_program, "/bin/sh")
+    if os.geteuid() == 0:
+        assert not is_out_of_reach("/etc/passwd"), "a session of root's can write it"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can make files of another user")
+@pytest.mark.parametrize("which", ["file", "folder", "above"])
+def test_a_file_of_the_system_that_anybody_may_change_does_not(
+    monkeypatch: pytest.MonkeyPatch, which: str, short_tmp: Path
+) -> None:
+    file = short_tmp / "above" / "folder" / "file"
+    file.parent.mkdir(parents=True)
+    file.write_text("")
+    short_tmp.chmod(0o755)
+    state = short_tmp / "state"
+    monkeypatch.setenv("XDG_STATE_HOME", str(state))
+    (state / "netsandbox" / "sessions").mkdir(parents=True)
+    wide = {"file": file, "folder": file.parent, "above": file.parent.parent}[which]
+    wide.chmod(stat.S_IMODE(wide.stat().st_mode) | 0o022)
+    assert not as_nobody(is_out_of_reach, str(file))
+
+
+@pytest.mark.parametrize(
+    ("head", "wanted"),
+    [
+        (b"\x7fELF", ""),
+        (b"", ""),
+        (b"#!/bin/sh\nnode", "/bin/sh"),
+        (b"#! /bin/sh -e\n", "/bin/sh"),
+        (b"#!/usr/bin/env node\n", "node"),
+        (b"#!/usr/bin/env -S A=1 node --flag\n", "node"),
+        (b"#!/usr/bin/env\n", ""),
+        (b"#!", ""),
+    ],
+)
+def test_what_starts_a_script(head: bytes, wanted: str, tmp_path: Path) -> None:
+    assert interpreter_in(head) == wanted
+    (tmp_path / "script").write_bytes(head)
+    assert interpreter(str(tmp_path / "script")) == wanted
+    assert interpreter(str(tmp_path / "none")) == ""
+
+
+@given(st.binary() | st.binary().map(lambda rest: b"#!" + rest))
+def test_whatever_a_script_begins_with(head: bytes) -> None:
+    assert os.fsencode(interpreter_in(head)) in head

@@ -1,0 +1,133 @@
+"""A tool that is asked is in a session, without home and network, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netsandbox import paths
+from netsandbox.audit.sweep import sweep
+from netsandbox.config.registries import query_sandbox
+from netsandbox.config.registries.query_sandbox import QuerySandbox
+from netsandbox.config.registries.tool_process import answer
+
+pytestmark = pytest.mark.usefixtures("user_namespaces", "private")
+PATIENCE = 30.0
+
+
+@pytest.fixture
+def private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    yield
+    assert list((tmp_path / "tmp").iterdir()) == []
+    assert paths.list_sessions() == []
+
+
+def shell(script: str, patience: float = PATIENCE, **variables: str) -> str | None:
+    environment = {"PATH": os.environ["PATH"], **variables}
+    said = query_sandbox.ask(["/bin/sh", "-c", script], environment, "/root", patience=patience)
+    return None if said is None else said.decode()
+
+
+def test_it_is_in_a_session_and_works_in_an_empty_folder() -> None:
+    said = shell('echo "$SANDBOX_MODE $HOME"; [ -n "$NETSANDBOX_SESSION" ] && ls -A && echo end')
+    assert said == "offline /sys/none\nend\n"
+
+
+def test_its_home_is_missing_and_cannot_be_made() -> None:
+    """Another session could leave settings in it. Tools take what is missing, and fail below what is no folder."""
+    assert shell('cat "$HOME/.rc" 2>&1; mkdir -p "$HOME/a" 2>/dev/null || echo none') == (
+        "cat: /sys/none/.rc: No such file or directory\nnone\n"
+    )
+
+
+def test_it_has_the_variables_that_it_is_given_and_nothing_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NPM_CONFIG_REGISTRY", "https://no.example")
+    assert shell('echo "$A $NPM_CONFIG_REGISTRY"; cat', A="x=y\nz") == "x=y\nz \n"
+
+
+def test_no_port_of_this_machine_is_reached_but_the_one_that_is_meant(canary: Any) -> None:
+    closed, meant = canary.tcp(), canary.tcp()
+    code = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1])), 10)"
+    environment = {"PATH": os.environ["PATH"]}
+    statuses = []
+    for server in (closed, meant):
+        with QuerySandbox(meant.port) as enclosed:
+            process = enclosed.start([sys.executable, "-I", "-c", code, str(server.port)], environment, "/root")
+            assert process is not None
+            statuses.append(answer(process, PATIENCE))
+    assert statuses == [None, b""]
+    assert (closed.accepts, meant.accepts) == (0, 1)
+
+
+def test_the_users_secrets_are_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "home" / ".ssh").mkdir(parents=True)
+    (tmp_path / "home" / ".ssh" / "key").write_text("secret")
+    (tmp_path / "home" / "open").write_text("open")
+    assert shell(f"cat {tmp_path}/home/open {tmp_path}/home/.ssh/key; echo") == "open\n"
+
+
+@pytest.mark.parametrize("script", ["echo x; exit 3", "kill -9 $$", "yes", "touch left; rm left; echo x"])
+def test_failure_floods_and_what_touches_the_folder_are_no_answer(script: str) -> None:
+    assert shell(script) is None
+
+
+def test_a_tool_that_takes_too_long_ends_with_all_that_it_started(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    script = f"trap '' TERM; exec 9> {tmp_path}/pipe; echo x >&9; sleep 1000 & wait; sleep 1000"
+    assert shell(script, patience=3.0) is None
+    try:
+        assert os.read(reader, 10) == b"x\n", "it ran"
+        waiting = select.poll()
+        waiting.register(reader, 0)
+        assert waiting.poll(20_000) == [(reader, select.POLLHUP)], "nobody holds the pipe any more"
+    finally:
+        os.close(reader)
+    sweep()  # as runs do now and then: a session that was killed could not tidy up
+
+
+@pytest.mark.parametrize("command", [["/nonexistent"], ["/"], ["a\0b"], [""]])
+def test_what_cannot_be_started_is_no_answer(command: list[str]) -> None:
+    assert query_sandbox.ask(command, {}, "/root") is None
+
+
+def test_variables_without_end_are_no_answer() -> None:
+    assert shell("echo x", A="x" * 100_000) is None
+
+
+def test_where_no_session_can_be_made_nothing_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = tmp_path / "trace"
+    script = f": > {trace}; echo x"
+    monkeypatch.setenv("NETSANDBOX_SESSION", "this")
+    assert shell(script) is None
+    assert not trace.exists()
+    monkeypatch.delenv("NETSANDBOX_SESSION")
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    assert shell(script) is None
+    assert not trace.exists()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    assert shell(script) == "x\n", "the twin"
+    assert trace.exists()
+
+
+def test_without_a_temporary_folder_nothing_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+        assert shell("echo x") is None
+
+
+def test_the_session_is_the_first_one_if_there_was_none(tmp_path: Path) -> None:
+    shell("true")
+    assert (tmp_path / "state" / "netsandbox" / paths.FIRST_SESSION).exists()

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from netsandbox.config.registries.tool_process import OUTPUT_LIMIT, ask, is_inside, safe_path, tool_environment
+from netsandbox.config.trust import trust
+from tests.config.registries.conftest import Scene
+from tests.rig.processes import is_gone
+from tests.rig.waiting import wait_for
+
+ENVIRONMENT = {"PATH": os.environ["PATH"]}
+
+
+def shell(script: str, patience: float = 20.0, question: bytes = b"") -> bytes | None:
+    return ask(["/bin/sh", "-c", script], ENVIRONMENT, question, patience=patience)
+
+
+def test_a_program_is_asked_in_the_root_and_says_what_it_says() -> None:
+    assert shell("pwd; cat", question=b"why?\n") == b"/\nwhy?\n"
+
+
+@pytest.mark.parametrize("script", ["echo x; exit 3", "kill -9 $$", f"head -c {OUTPUT_LIMIT + 1} /dev/zero", "yes"])
+def test_failure_and_floods_are_no_answer(script: str) -> None:
+    assert shell(script) is None
+
+
+def test_a_question_that_nobody_reads_does_no_harm() -> None:
+    assert shell("exec 0<&-; echo x", question=b"?" * 4096) == b"x\n"
+
+
+def test_what_cannot_be_started_is_no_answer(tmp_path: Path) -> None:
+    assert ask([str(tmp_path)], {}) is ask(["/nonexistent"], {}) is ask(["a\0b"], {}) is ask([""], {}) is None
+
+
+@pytest.mark.parametrize(
+    "script",
+    ["sleep 1000 & echo $! > {0}; wait", "sleep 1000 & echo $! > {0}", "exec >&-; sleep 1000 & echo $! > {0}; wait"],
+)
+def test_a_program_that_takes_too_long_ends_with_all_that_it_started(tmp_path: Path, script: str) -> None:
+    file = tmp_path / "pid"
+    said = shell(script.format(file), patience=2.0)
+    assert said is None
+    child = int(file.read_text())
+    wait_for(lambda: is_gone(child))
+
+
+def test_the_projects_directories_are_not_searched(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    (project / "node_modules" / ".bin").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(project / "node_modules")
+    path = f"bin:.::{project}/node_modules/.bin:{tmp_path}/link/.bin:/usr/bin:{project}-other"
+    assert safe_path(path, str(project)) == ["/usr/bin", f"{project}-other"]
+    assert is_inside(str(project), str(project))
+    assert not is_inside(str(tmp_path), str(project))
+    assert is_inside("/usr/bin", "/")
+
+
+def test_no_variable_tells_the_tool_what_to_answer(tmp_path: Path) -> None:
+    outer = {
+        "PATH": f"/usr/bin:{tmp_path}",
+        "HOME": "/home/me",
+        "PYENV_ROOT": "/opt/pyenv",
+        "npm_config_registry": "https://a.example",
+        "PIP_INDEX_URL": "https://a.example",
+        "GOPROXY": "https://a.example",
+        "NODE_OPTIONS": "--require ./evil.js",
+        "LD_PRELOAD": "evil.so",
+        "PYTHONPATH": ".",
+        "API_TOKEN": "hunter2",
+    }
+    (tmp_path / "home" / ".rustup").mkdir(parents=True)
+    seen = tool_environment(outer, str(tmp_path), str(tmp_path / "home"))
+    assert seen["PATH"] == "/usr/bin"
+    assert "HOME" not in seen, "its settings would answer in the tool's place"
+    assert seen["RUSTUP_HOME"] == f"{tmp_path}/home/.rustup", "the tools that lie in it are found"
+    assert "RBENV_ROOT" not in seen
+    assert seen["PYENV_ROOT"] == "/opt/pyenv"
+    assert not {
+        "npm_config_registry",
+        "PIP_INDEX_URL",
+        "GOPROXY",
+        "NODE_OPTIONS",
+        "LD_PRELOAD",
+        "PYTHONPATH",
+        "API_TOKEN",
+    } & set(seen)
+
+
+@pytest.mark.parametrize("tool", ["npm", "yarn", "pnpm", "pip", "uv", "cargo", "go", "gem", "mvn", "pdm"])
+def test_a_tool_of_the_project_is_never_run_and_its_twin_outside_is(scene: Scene, tool: str, tmp_path: Path) -> None:
+    inside = scene.tool(tool, f": > {tmp_path}/inside; echo https://inside.example", scene.project / "bin")
+    (scene.bin / "link").symlink_to(scene.project / "bin")
+    scene.environment["PATH"] = f"{scene.project}/bin:{scene.bin}/link:{scene.bin}"
+    assert scene.inquiry().program(tool) is None
+    scene.ask(tool)
+    assert not (tmp_path / "inside").exists()
+    outside = scene.tool(tool, f": > {tmp_path}/outside; pwd > {tmp_path}/where")
+    for path in (inside, outside):
+        trust(str(path), path.read_bytes())
+    scene.ask(tool)
+    if tool != "mvn":  # only its files are read
+        assert (tmp_path / "outside").exists()
+        where = (tmp_path / "where").read_text().strip()
+        assert where.endswith("/work")
+        assert not Path(where).exists()
+        assert not where.startswith(str(scene.project))
+
+
+def test_a_tool_that_is_a_link_into_the_project_is_not_run(scene: Scene) -> None:
+    inside = scene.tool("npm", "echo https://inside.example", scene.project)
+    (scene.bin / "npm").symlink_to(inside)
+    assert scene.inquiry().program("npm") is None

@@ -1,0 +1,83 @@
+"""What is said about the keys is so: defaults, trust, options."""
+
+from __future__ import annotations
+
+import pytest
+
+from netsandbox.cli import run
+from netsandbox.config.document import layer_of
+from netsandbox.config.key_docs import NO, YES, Row, default, rows
+from netsandbox.config.keys import KEYS
+from netsandbox.config.merging import merge, settings
+
+EVERY = [(table, name) for table, keys in KEYS.items() for name in keys]
+
+
+def row(table: str, name: str) -> Row:
+    return next(row for row in rows(table) if row.key == name)
+
+
+@pytest.mark.parametrize(("table", "name"), EVERY)
+def test_every_key_has_a_kind_of_value_words_and_a_word_on_trust(table: str, name: str) -> None:
+    found = row(table, name)
+    assert found.kind
+    assert found.about
+    assert found.trust
+    assert "|" not in "".join((found.kind, found.about, found.trust, found.default))
+
+
+def test_the_options_named_are_options_of_run() -> None:
+    known = {option.name for option in run.OPTIONS}
+    named = {option for keys in KEYS.values() for key in keys.values() for option in key.options}
+    assert named <= known
+    lists = {"allow-domain", "deny-domain", "allow-address", "allow-read", "allow-write", "deny-read", "connect-host"}
+    assert lists <= named
+
+
+@pytest.mark.parametrize(
+    ("table", "name", "words"),
+    [
+        ("network", "mode", '`"filtered"`, `"online"`'),
+        ("network", "deny_domains", NO),
+        ("network", "allow_domains", "unless empty"),
+        ("network", "upstream_proxy", YES),
+        ("sandbox", "inherit_global", "`false`"),
+        ("sandbox", "profiles", "for others than `base`, `offline`, `localhost`"),
+        ("profiles", "auto_detect", "`true`"),
+        ("localhost", "network_strategy", YES),
+        ("localhost", "rewrite_engine", NO),
+        ("seatbelt", "switches", "unless it begins with `no-`"),
+    ],
+)
+def test_it_says_which_values_need_trust(table: str, name: str, words: str) -> None:
+    assert row(table, name).trust == words
+
+
+@pytest.mark.parametrize(
+    ("text", "needs"),
+    [
+        ("[network]\nmode = 'filtered'\n", True),
+        ("[network]\nmode = 'localhost'\n", False),
+        ("[network]\nallow_domains = []\n", False),
+        ("[network]\nallow_domains = ['a.test']\n", True),
+        ("[sandbox]\nprofiles = ['base']\n", False),
+        ("[sandbox]\nprofiles = ['node']\n", True),
+        ("[seatbelt]\nswitches = ['no-debug']\n", False),
+        ("[seatbelt]\nswitches = ['debug']\n", True),
+    ],
+)
+def test_and_a_file_that_nobody_trusts_is_judged_so(text: str, needs: bool) -> None:
+    assert bool(merge([layer_of("f.toml", text.encode(), trusted=False)]).ignored) is needs
+
+
+def test_a_default_said_in_a_file_changes_nothing() -> None:
+    plain = settings(merge([]))
+    said = [(table, name, default(table, KEYS[table][name])) for table, name in EVERY]
+    named = [each for each in said if each[2] is not None]
+    assert {("network", "default_ports"), ("limits", "connections"), ("localhost", "port_pool")} <= {
+        (table, name) for table, name, _ in named
+    }
+    for table, name, value in named:
+        written = str(value).lower() if isinstance(value, bool) else repr(value)
+        layer = layer_of("f.toml", f"[{table}]\n{name} = {written}\n".encode())
+        assert settings(merge([layer])) == plain, (table, name)

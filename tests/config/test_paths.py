@@ -1,0 +1,163 @@
+"""Where configuration is looked for."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from netsandbox.config.paths import (
+    config_folders,
+    config_home,
+    folder_of,
+    is_about_folder,
+    is_list,
+    list_file,
+    made_config_folders,
+    project_files,
+    rules_file,
+    trust_folder,
+    user_file,
+    user_files,
+)
+
+
+def test_the_home_is_xdgs(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert config_home() == str(homes / "config" / "netsandbox")
+    for ignored in ("", "relative/folder"):
+        monkeypatch.setenv("XDG_CONFIG_HOME", ignored)
+        assert config_home() == str(homes / "home" / ".config" / "netsandbox")
+
+
+def test_the_home_is_made_for_the_user_alone(homes: Path) -> None:
+    made = made_config_folders()
+    assert made == (config_home(),)
+    assert os.stat(*made).st_mode & 0o777 == 0o700
+    assert made_config_folders() == made
+
+
+def test_a_home_that_cannot_be_made_is_left_out(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (homes / "taken").write_text("")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(homes / "taken"))
+    assert made_config_folders() == ()
+
+
+def test_folders_of_the_home_that_are_links_are_made_where_they_lead(homes: Path) -> None:
+    """INV-8: what a command put there would count."""
+    (home,) = made_config_folders()
+    Path(home, "projects").mkdir()
+    Path(home, "profiles").symlink_to(homes / "dotfiles")
+    assert made_config_folders() == config_folders() == (home, f"{home}/profiles")
+    assert (homes / "dotfiles").is_dir()
+    Path(home, "profiles").unlink()
+    Path(home, "profiles").symlink_to(Path(home, "profiles", "round"))
+    assert home in made_config_folders()
+
+
+def test_the_usual_home_is_kept_too_where_the_variable_names_another(
+    homes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """INV-8: the next session without the variable would believe what lies there."""
+    usual = homes / "home" / ".config" / "netsandbox"
+    assert made_config_folders() == (config_home(),)
+    assert not usual.exists(), "nothing is made for those who never use it"
+    usual.mkdir(parents=True)
+    (usual / "projects").symlink_to(homes / "lists")
+    assert made_config_folders() == (config_home(), str(usual), str(usual / "projects"))
+    for same in (homes / "home" / ".config", homes / "home" / ".config" / "netsandbox", homes / "home" / "link"):
+        if same.name == "link":
+            same.symlink_to(".config")
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(same))
+        assert str(usual) not in config_folders()[1:]
+
+
+def test_the_users_file_is_there_or_not(homes: Path) -> None:
+    assert user_file() is None
+    made_config_folders()
+    Path(config_home(), "config.toml").symlink_to("nowhere")
+    assert user_file() == str(Path(config_home(), "config.toml")), "a broken link is a mistake to be told, not nothing"
+
+
+def test_trust_is_kept_where_no_session_sees_it(homes: Path) -> None:
+    assert trust_folder() == str(homes / "state" / "netsandbox" / "trust")
+
+
+def test_a_project_is_found_from_its_folders_below(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (project / ".git").mkdir()
+    (project / "a" / "b").mkdir(parents=True)
+    (project / ".netsandbox.toml").write_text("")
+    monkeypatch.chdir(project / "a" / "b")
+    assert project_files() == (str(project / ".netsandbox.toml"),)
+    (project / "a" / ".netsandbox.toml").write_text("")
+    assert project_files() == (str(project / "a" / ".netsandbox.toml"),)
+
+
+def test_beyond_the_repository_nothing_is_looked_for(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (project / ".netsandbox.toml").write_text("")
+    (project / "inner" / ".git").mkdir(parents=True)
+    monkeypatch.chdir(project / "inner")
+    assert project_files() == ()
+
+
+def test_outside_of_a_repository_only_the_folder_itself_counts(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file in /tmp, say, is anybody's."""
+    (project / ".netsandbox.toml").write_text("")
+    assert project_files() == (str(project / ".netsandbox.toml"),)
+    (project / "below").mkdir()
+    monkeypatch.chdir(project / "below")
+    assert project_files() == ()
+
+
+def test_a_folder_that_is_gone_has_no_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (project / "gone").mkdir()
+    monkeypatch.chdir(project / "gone")
+    (project / "gone").rmdir()
+    assert project_files() == ()
+    assert list_file() is None
+
+
+def test_of_one_folder_the_files_of_other_sandboxes_count_too_below_our_own(project: Path) -> None:
+    (project / ".agent-os").mkdir()
+    names = (".agent-os/sandbox-config.json", ".claude-sandbox.json", ".sandbox.toml", ".netsandbox.toml")
+    for name in reversed(names):
+        (project / name).write_text("")
+    assert project_files() == tuple(str(project / name) for name in names)
+
+
+def test_relative_paths_begin_at_the_project(project: Path) -> None:
+    assert folder_of(str(project / ".netsandbox.toml")) == str(project)
+    assert folder_of(str(project / ".agent-os" / "sandbox-config.json")) == str(project)
+    assert folder_of(".claude-sandbox.json") == str(project)
+    assert folder_of("/dev/fd/63") == folder_of("/dev/stdin") == str(project)
+
+
+def test_the_users_list_is_named_after_the_real_folder(
+    homes: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `printf %s FOLDER | sha256sum | cut -c1-16` names it."""
+    wanted = hashlib.sha256(os.fsencode(project.resolve())).hexdigest()[:16]
+    path = Path(config_home(), "projects", wanted)
+    assert list_file() == str(path)
+    assert user_files() == ()
+    path.parent.mkdir(parents=True)
+    assert user_files() == ()
+    path.write_text("/srv\n")
+    Path(config_home(), "config.toml").write_text("")
+    assert user_files() == (user_file(), str(path))
+    assert [is_list(each) for each in user_files()] == [False, True]
+    (homes / "link").symlink_to(project)
+    monkeypatch.chdir(homes / "link")
+    assert list_file() == list_file(str(project)) == str(path)
+
+
+def test_rules_of_a_folder_lie_beside_its_list(homes: Path, project: Path) -> None:
+    path = Path(f"{list_file()}.toml")
+    assert rules_file() == rules_file(str(project)) == str(path)
+    assert rules_file(str(homes)) != str(path)
+    path.parent.mkdir(parents=True)
+    path.write_text("")
+    assert user_files() == (str(path),)
+    assert is_about_folder(str(path))
+    assert not is_list(str(path))

@@ -1,0 +1,96 @@
+"""What the environment moves is opened and closed where it is, as its place at home is; what names too much is not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from netsandbox.backends.seatbelt.model.evaluator import allowed_under_all, denied_under_all
+from netsandbox.backends.seatbelt.model.profile import Profile, load
+from netsandbox.backends.seatbelt.model.request import file
+from netsandbox.backends.seatbelt.profile.mac_paths import ALL_TOOLCHAINS, CACHES
+from netsandbox.backends.seatbelt.profile.profile_settings import ProfileSettings, resolve
+from netsandbox.backends.seatbelt.profile.session_profile import session_profile
+from netsandbox.policy.file_rules import is_within
+from netsandbox.policy.moved_paths import LISTS, VARIABLES, moved, moves
+from netsandbox.policy.secret_paths import OF_MAC as HOME_SECRETS
+
+HOME, APP = "/Users/me", "/Users/me/src/app"
+
+
+def profile(environment: dict[str, str], *switches: str) -> Profile:
+    planned = ProfileSettings(
+        APP, HOME, read=(HOME, "/opt/secret"), switches=switches, moves=moves(environment, HOME, APP)
+    )
+    return load(session_profile(resolve(planned, str, lambda path: True)))
+
+
+def test_a_moved_toolchain_is_run_its_cache_written_and_its_credentials_closed() -> None:
+    judged = profile({"CARGO_HOME": "/opt/cargo/"}, "tool-caches")
+    assert allowed_under_all(judged, file("process-exec*", "/opt/cargo/bin/cargo"))
+    assert allowed_under_all(judged, file("file-read-data", "/opt/cargo/config.toml"))
+    assert allowed_under_all(judged, file("file-write-create", "/opt/cargo/registry/x"))
+    assert denied_under_all(judged, file("file-write-create", "/opt/cargo/bin/x"))
+    assert denied_under_all(judged, file("file-read-data", "/opt/cargo/credentials.toml"))
+    assert denied_under_all(profile({"CARGO_HOME": "/opt/cargo"}), file("file-write-create", "/opt/cargo/registry/x"))
+    assert denied_under_all(profile({}), file("process-exec*", "/opt/cargo/bin/cargo"))
+
+
+@pytest.mark.parametrize(
+    ("variable", "path"),
+    [
+        ("GOCACHE", "/Volumes/fast/go"),
+        ("PIP_CACHE_DIR", "/opt/pip"),
+        ("XDG_CACHE_HOME", "/opt/cache"),
+        ("UV_CACHE_DIR", "/u"),
+    ],
+)
+def test_a_moved_cache_is_written(variable: str, path: str) -> None:
+    judged = profile({variable: path}, "tool-caches")
+    assert allowed_under_all(judged, file("file-write-create", f"{path}/x"))
+    assert denied_under_all(judged, file("file-write-unlink", path))
+
+
+@pytest.mark.parametrize(
+    ("variable", "path"),
+    [
+        ("KUBECONFIG", f"{HOME}/k8s.yaml"),
+        ("GNUPGHOME", f"{HOME}/keys"),
+        ("AWS_SHARED_CREDENTIALS_FILE", f"{HOME}/aws"),
+        ("HISTFILE", f"{HOME}/.local/share/zsh/history"),
+        ("GOOGLE_APPLICATION_CREDENTIALS", f"{APP}/key.json"),
+    ],
+)
+def test_a_moved_secret_is_closed_where_it_is(variable: str, path: str) -> None:
+    """INV-6."""
+    assert denied_under_all(profile({variable: path}), file("file-read-data", path))
+    assert allowed_under_all(profile({}), file("file-read-data", path))
+
+
+def test_a_list_is_followed_path_by_path() -> None:
+    assert moves({"KUBECONFIG": "/a/x::/b/y:c"}, HOME, APP) == ((".kube/config", "/a/x"), (".kube/config", "/b/y"))
+
+
+@pytest.mark.attack(151)
+@pytest.mark.parametrize(
+    "path", ["", "/", "//", HOME, "/Users", f"{HOME}/", "relative", "~/x", f"{HOME}/src", APP, "/dev/null"]
+)
+def test_what_holds_everything_or_is_no_path_is_not_followed(path: str) -> None:
+    for variable in VARIABLES:
+        assert moves({variable: path}, HOME, APP) == ()
+
+
+def test_every_variable_stands_for_a_place_that_has_rules() -> None:
+    places = (*ALL_TOOLCHAINS, *CACHES, *HOME_SECRETS)
+    for variable, place in VARIABLES.items():
+        assert any(is_within(each, place) or is_within(place, each) for each in places), variable
+    assert set(LISTS) <= set(VARIABLES)
+
+
+@given(st.dictionaries(st.sampled_from(sorted(VARIABLES)), st.text("/ab:.", max_size=8), max_size=4))
+def test_any_value_moves_to_absolute_paths_only(environment: dict[str, str]) -> None:
+    pairs = moves(environment, HOME, APP)
+    for path in moved((*ALL_TOOLCHAINS, *CACHES, *HOME_SECRETS), pairs):
+        assert path.startswith("/")
+        assert not is_within(HOME, path)

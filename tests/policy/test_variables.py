@@ -1,0 +1,108 @@
+"""Which variables reach the command: secrets do not, unless the user says so."""
+
+from __future__ import annotations
+
+import fnmatch
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from netsandbox.errors import UsageError
+from netsandbox.policy.variables import Layer, Patterns, VariableRules, check_pattern
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GITHUB_TOKEN", "NPM_TOKEN"),
+        *("MY_SECRET", "MY_SECRET_THING", "DB_PASSWORD", "DB_PASSWORD_FILE", "PGPASSWORD", "SSH_AUTH_SOCK", "TOKEN"),
+        *("github_token", "npm_config_auth", "LD_PRELOAD", "LD_LIBRARY_PATH", "DYLD_INSERT_LIBRARIES", "DATABASE_URL"),
+        *("DB_PASS", "SMTP_PASS", "GOOGLE_CREDS", "TEST_DATABASE_URL", "STORAGE_CONNECTION_STRING"),
+        *("GOOGLE_APPLICATION_CREDENTIALS", "SLACK_WEBHOOK_URL", "SENTRY_DSN", "GITLAB_PAT", "STRIPE_APIKEY"),
+    ],
+)
+def test_secrets_and_loaders_are_withheld(name: str) -> None:
+    assert not VariableRules().passes(name.encode())
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("PATH", "HOME", "USER", "SHELL", "TERM", "LANG", "LC_ALL", "EDITOR", "PAGER", "PWD", "TMPDIR", "COLORTERM"),
+        *(
+            "NODE_ENV",
+            "npm_config_registry",
+            "PIP_INDEX_URL",
+            "GOPROXY",
+            "VIRTUAL_ENV",
+            "KEYBOARD",
+            "TOKENIZERS_PARALLELISM",
+        ),
+        *("MONKEY", "SSH_TTY", "XDG_RUNTIME_DIR", "NETSANDBOX_X", "CARGO_HOME", "AUTHOR", "PATTERN", "LDFLAGS"),
+    ],
+)
+def test_everything_else_passes(name: str) -> None:
+    assert VariableRules().passes(name.encode())
+
+
+def test_a_name_that_was_written_out_passes_though_a_pattern_below_it_denies() -> None:
+    rules = VariableRules([Layer(denied=("*_API_KEY", "ANTHROPIC_API_KEY")), Layer(passed=("ANTHROPIC_API_KEY",))])
+    assert rules.passes(b"ANTHROPIC_API_KEY")
+    assert not rules.passes(b"OPENAI_API_KEY")
+
+
+@pytest.mark.parametrize(
+    ("passed", "denied", "passes"),
+    [
+        (("A_KEY",), (), True),
+        (("A_*",), (), True),
+        (("A_KEY",), ("A_KEY",), False),
+        (("A_KEY",), ("*_KEY",), True),
+        (("A_*",), ("*_KEY",), False),
+        (("A_*",), ("A_KEY",), False),
+        ((), (), False),
+    ],
+)
+def test_within_a_layer_names_beat_patterns_and_a_deny_beats_a_pass(
+    passed: tuple[str, ...], denied: tuple[str, ...], *, passes: bool
+) -> None:
+    assert VariableRules([Layer(passed, denied)]).passes(b"A_KEY") is passes
+
+
+def test_the_highest_layer_that_speaks_decides() -> None:
+    assert not VariableRules([Layer(passed=("X",)), Layer(denied=("X*",)), Layer(passed=("Y",))]).passes(b"X")
+    assert VariableRules([Layer(denied=("X",)), Layer(passed=("X*",)), Layer(denied=("Y",))]).passes(b"X")
+
+
+def test_the_split_names_what_is_withheld() -> None:
+    outer = {b"PATH": b"/bin", b"Z_TOKEN": b"1", b"A_KEY": b"2", b"\xff\xfe": b"odd"}
+    inner, withheld = VariableRules().split(outer)
+    assert inner == {b"PATH": b"/bin", b"\xff\xfe": b"odd"}
+    assert withheld == [b"A_KEY", b"Z_TOKEN"]
+
+
+NAMES = st.text("AB_*", min_size=1, max_size=8).filter(lambda text: text.strip("*"))
+
+
+@given(st.lists(NAMES, max_size=4), st.text("AB_", max_size=10))
+def test_patterns_fit_as_a_shells_do(patterns: list[str], name: str) -> None:
+    made = Patterns(patterns)
+    expected = any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+    assert (made.names(name.encode()) or made.fits(name.encode())) == expected
+
+
+@given(st.binary(max_size=20))
+def test_no_name_is_too_odd_to_be_judged(name: bytes) -> None:
+    assert VariableRules([Layer(("A*B",), ("*C*",))]).passes(name) in (True, False)
+
+
+@pytest.mark.parametrize("text", ["", "*", "**", "A=B", "A B", "A-B", "1A", "Ä", "A\n", "A\0"])
+def test_what_names_no_variable_or_all_of_them_is_an_error(text: str) -> None:
+    with pytest.raises(UsageError, match="is no name of a variable"):
+        check_pattern(text, "here")
+
+
+@pytest.mark.parametrize("text", ["A", "_", "AWS_*", "*_KEY", "*_SECRET_*", "npm_config_registry", "A*B", "*1"])
+def test_names_and_patterns_are_taken(text: str) -> None:
+    assert check_pattern(text, "here") == text

@@ -1,0 +1,99 @@
+"""The first bytes say what a connection is, and in doubt they say what is checked most strictly."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from netsandbox_proxy.protocol_guess import looks_like_http, looks_like_tls
+
+
+@pytest.mark.attack(51)
+@pytest.mark.attack(62)
+@pytest.mark.parametrize(
+    ("first", "tls"),
+    [
+        (b"", None),
+        (b"\x16", True),
+        (b"\x16\x03", True),
+        (b"\x16\x02", True),
+        (b"GET ", False),
+        (b"SSH-", False),
+        (b"\x00", False),
+        (b"\x05", False),
+        (b"\x15\x03", True),
+        (b"\x14\x03", True),
+        (b"\x18\x03", True),
+        (b"\x13\x03", False),
+        (b"\x80", None),
+        (b"\x80.", None),
+        (b"\x80.\x01", None),
+        (b"\x80.\x01\x03", True),
+        (b"\x80.\x01\x00\x02", True),
+        (b"\x80.\x02", False),
+        (b"\x80.\x01\x07", False),
+    ],
+)
+def test_whatever_a_server_could_take_for_tls_counts_as_tls(first: bytes, tls: bool | None) -> None:
+    """Attacks 51 and 62: an alert or an SSLv2 hello in front does not make the connection opaque."""
+    assert looks_like_tls(first) is tls
+
+
+@pytest.mark.attack(51)
+@pytest.mark.attack(62)
+@pytest.mark.parametrize(
+    ("first", "http"),
+    [
+        (b"", None),
+        (b"G", None),
+        (b"GET", None),
+        (b"GET /", True),
+        (b"PRI * HTTP/2.0\r\n", True),
+        (b"get /", True),
+        (b"GET\t/", True),
+        (b"X-1 ", None),
+        (b"X-1 / http/1.1", True),
+        (b"EHLO client.test\r\n", False),
+        (b"a1 LOGIN user secret\r\n", False),
+        (b"0032git-upload-pack /x.git\0host=allowed.test\0", False),
+        (b"get key\r\n", True),
+        (b"\r\nGET / ", True),
+        (b"\x1cGET / ", True),
+        (b"GET\x1c/ HTTP/1.1", True),
+        (b"GET\r/ HTTP/1.1", True),
+        (b"GET\xa0/ HTTP/1.1", True),
+        (b"PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n", True),
+        (b"ABC http://denied.test/x\r\n", True),
+        (b"\n", True),
+        (b" GET", True),
+        (b"A" * 1023, None),
+        (b"A" * 1024, True),
+        (b"A" * 30 + b" / HTTP/1.1", True),
+        (b"\x00", False),
+        (b"\x16\x03", False),
+        (b"\xff", False),
+        (b"PING\r\n", False),
+        (b"GET/", False),
+        (b"{", False),
+        (b"(", False),
+        (b"SSH-2.0-OpenSSH_9.6p1 Ubuntu-3\r\n", False),
+        (b"SSH-2.0-OpenSSH_9.6\r\n", False),
+        (b"SSH-2.0-OpenSSH_9.6p1 Ub", None),
+        (b"SSH-2.0-x / HTTP/1.1\r\n", True),
+        (b"SSH-2.0- " + b"a" * 300, None),
+        (b"SSH-2.0- " + b"a" * 1100, True),
+        (b"SSH- / HTTP/1.1", True),
+    ],
+)
+def test_whatever_a_server_could_take_for_http_counts_as_http(first: bytes, http: bool | None) -> None:
+    """Attacks 51 and 62: in doubt the strict parser sees it and refuses it."""
+    assert looks_like_http(first) is http
+
+
+@given(st.binary(max_size=300))
+def test_a_verdict_of_the_sniffers_does_not_change_with_more_bytes(data: bytes) -> None:
+    for sniff in (looks_like_tls, looks_like_http):
+        verdicts = [sniff(data[:end]) for end in range(len(data) + 1)]
+        known = [verdict for verdict in verdicts if verdict is not None]
+        assert verdicts == [None] * (len(verdicts) - len(known)) + known
+        assert len(set(known)) <= 1

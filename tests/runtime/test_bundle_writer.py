@@ -1,0 +1,90 @@
+"""The bundle is written before the command runs, once for what it lacks, and never by the command."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netsandbox.runtime.bundle_writer import complete
+from netsandbox.runtime.bytecode_bundle import read_bundle
+from tests.rig.account import PACKAGES
+from tests.rig.workshop import ROOT
+
+ATTEMPTS = """
+import os, sys
+def attempt(path, change):
+    try: change(path)
+    except OSError as error: return type(error).__name__
+    return "done"
+def overwrite(path): open(path, "r+b").close()
+def replace(path): open(path + ".new", "wb").close(); os.replace(path + ".new", path)
+for path in sys.argv[1:]:
+    print(attempt(path, overwrite), attempt(path, replace), attempt(path, os.unlink))
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> str:
+    return str(tmp_path / "bundle")
+
+
+def test_what_was_missed_is_in_the_next_one_beside_what_was_known(place: str) -> None:
+    first = read_bundle(place)
+    first.missed += ["netsandbox.runtime.private_file", "netsandbox_absent"]
+    complete(first)
+    second = read_bundle(place)
+    assert list(second.entries) == ["netsandbox.runtime.private_file"]
+    spec = second.find_spec("netsandbox.runtime.private_file")
+    assert spec is not None
+    assert spec.loader is not None
+    assert "content" in spec.loader.get_code("netsandbox.runtime.private_file").co_names  # type: ignore[attr-defined]
+    second.missed.append("netsandbox.runtime.bytecode_bundle")
+    complete(second)
+    third = read_bundle(place)
+    assert list(third.entries) == ["netsandbox.runtime.private_file", "netsandbox.runtime.bytecode_bundle"]
+    assert bytes(third.code(third.entries["netsandbox.runtime.private_file"])) == bytes(
+        second.code(second.entries["netsandbox.runtime.private_file"])
+    )
+
+
+@pytest.mark.attack(150)
+def test_a_module_of_our_name_from_elsewhere_is_not_kept(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command may have left it in a folder of the user's that Python searches; kept, it would be loaded for ever."""
+    (tmp_path / "netsandbox_left.py").write_text("")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setitem(sys.modules, "netsandbox_left", __import__("netsandbox_left"))
+    found = read_bundle(place)
+    found.missed += ["netsandbox_left", "netsandbox.runtime.private_file"]
+    complete(found)
+    assert list(read_bundle(place).entries) == ["netsandbox.runtime.private_file"]
+
+
+def test_a_module_that_cannot_be_added_changes_nothing(place: str) -> None:
+    found = read_bundle(place)
+    found.missed.append("netsandbox_absent")
+    complete(found)
+    assert not Path(place).exists()
+
+
+@pytest.mark.usefixtures("user_namespaces")
+def test_a_launch_writes_it_the_next_one_uses_it_and_no_session_changes_it(netsandbox: Any, short_tmp: Path) -> None:
+    site = short_tmp / "site"
+    for package in PACKAGES:
+        shutil.copytree(ROOT / package, site / Path(package).name, ignore=shutil.ignore_patterns("__pycache__"))
+    environment = {"PYTHONPATH": str(site), "PYTHONDONTWRITEBYTECODE": None}
+    assert netsandbox("run", "--", "true", env=environment).returncode == 0
+    (bundle,) = (site / "netsandbox" / "__pycache__").glob("launch.*.bundle")
+    netsandbox("run", "--", "true", env=environment)  # the first one had to read the configuration
+    whole, file = bundle.read_bytes(), bundle.stat().st_ino
+    assert b"netsandbox.session.session" in whole
+    other = site / "other"
+    other.write_bytes(b"")
+    run = netsandbox("run", "--", netsandbox.python, "-c", ATTEMPTS, str(bundle), str(other), env=environment)
+    assert run.stdout.splitlines() == ["OSError OSError OSError", "done done done"], run.stderr
+    assert (bundle.read_bytes(), bundle.stat().st_ino) == (whole, file)  # nor did the launch miss anything in it

@@ -1,0 +1,16 @@
+"""The chain's hash is SHA-256, whichever module computes it."""
+
+from __future__ import annotations
+
+import hashlib
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from netsandbox.runtime.digest import GENESIS, digest
+
+
+@given(st.binary(max_size=300))
+def test_it_is_sha256(data: bytes) -> None:
+    assert digest(data) == hashlib.sha256(data).hexdigest()
+    assert len(GENESIS) == len(digest(data))

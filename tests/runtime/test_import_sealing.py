@@ -1,0 +1,150 @@
+"""Nothing that the command wrote is ever imported by whoever watches over it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netsandbox.runtime.import_sealing import DOORS, NEEDED
+
+ROOT = Path(__file__).parent.parent
+PATHS = [str(ROOT), *(str(ROOT / part) for part in ("proxy", "dns", "portmap", "interpose"))]
+PLANTED = (*NEEDED, "netsandbox_proxy", "netsandbox_dns", "dnslib", "socket", "encodings", "re", "ctypes", "binascii")
+
+
+def plant(folder: Path, marker: Path) -> None:
+    for name in PLANTED:
+        folder.joinpath(f"{name}.py").write_text(f"open({str(marker)!r}, 'a').write({name + ' '!r})\n")
+
+
+def test_a_sealed_process_imports_our_packages_and_nothing_else(tmp_path: Path) -> None:
+    marker = tmp_path / "marker"
+    plant(tmp_path, marker)
+    script = f"""
+        import sys
+        sys.path[:0] = {PATHS!r}
+        from netsandbox.runtime.import_sealing import DOORS, seal
+        from netsandbox.backends.namespaces.mount_view import packages
+        seal(packages())
+        sys.path.insert(0, {str(tmp_path)!r})
+        for name in DOORS: __import__(name)
+        import netsandbox.session.doors, netsandbox_proxy.door
+        print(netsandbox_proxy.door.__file__.startswith("/proc/self/fd/"))
+        for name in ("re", "socket", "ctypes", "dnslib", "evil"):
+            try: __import__(name)
+            except ImportError: print(name, "refused")
+    """
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", textwrap.dedent(script)], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split("\n") == [
+        "True",
+        *(f"{name} refused" for name in ("re", "socket", "ctypes", "dnslib", "evil")),
+        "",
+    ], done.stderr
+    assert not marker.exists()
+
+
+def test_the_list_of_doors_is_whole() -> None:
+    """Loading the list leaves nothing of ours for later, but what a policy asks for and what speaks at the end."""
+    script = f"""
+        import sys
+        sys.path[:0] = {PATHS!r}
+        from netsandbox.runtime.import_sealing import load_everything
+        load_everything()
+        print(*sorted(name for name in sys.modules if name.startswith("netsandbox")))
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert set(DOORS) <= loaded
+    ours = {
+        f"netsandbox_{part}.{path.stem}"
+        for part in ("proxy", "dns")
+        for path in (ROOT / part / f"netsandbox_{part}").glob("*.py")
+        if path.stem not in ("__init__", "forwarding")
+    }
+    assert ours <= loaded, sorted(ours - loaded)
+
+
+@pytest.mark.ordinary_user
+def test_modules_planted_by_the_command_never_run_outside(netsandbox: Any) -> None:
+    """The working directory, the folders of a module path: the doors are loaded while the files are there already."""
+    work = netsandbox.home().work
+    marker = work / "ran-outside"
+    script = f"""
+        import os, socket, time
+        for name in {PLANTED!r}:
+            with open(name + ".py", "w") as file:
+                file.write("open({str(marker)!r}, 'a').write(__name__)")
+        time.sleep(0.05)
+        for address in ("192.0.2.1", "2001:db8::1"):
+            try: socket.create_connection((address, 80), 5).recv(1)
+            except OSError: pass
+        try: socket.getaddrinfo("denied.test", 80)
+        except OSError: pass
+    """
+    run = netsandbox("run", "--", netsandbox.python, "-I", "-c", textwrap.dedent(script), cwd=work)
+    assert run.returncode == 0, run.stderr
+    assert (work / "resource.py").exists()
+    assert len(run.events("egress", verdict="deny")) == 2  # the doors were opened, and did their work
+    assert run.events("dns", verdict="deny", host="denied.test")
+    assert not run.events("policy")
+    assert not marker.exists()
+
+
+BUSY = """
+import os, socket, time
+os.mkdir(os.environ["OUTSIDE"])
+for attempt in (lambda: socket.create_server(("127.0.0.1", 0)), lambda: socket.getaddrinfo("x.example", 80),
+                lambda: socket.create_connection(("x.example", 80), 9).recv(1),
+                lambda: socket.create_connection(("127.0.0.1", 5999), 1), lambda: socket.socket(socket.AF_PACKET),
+                lambda: socket.socket(socket.AF_UNIX).connect(os.environ["CANARY"])):
+    try: attempt()
+    except OSError: pass
+time.sleep(0.5)
+"""
+
+
+@pytest.mark.parametrize(
+    ("localhost", "policy", "more"),
+    [
+        ({}, {}, {}),
+        ({}, {}, {"watch_files": True}),
+        ({"strategy": "fail"}, {}, {}),
+        ({"strategy": "rewire-port", "engine": "preload"}, {}, {}),
+        ({"strategy": "rewire-device", "engine": "preload"}, {}, {}),
+        ({"connect_host": (5999,)}, {}, {}),
+        ({}, {"allow_unix_sockets": ("/run/canary.sock",)}, {}),
+        ({}, {"allow_domains": ("allowed.example",), "allow_query_types": ("TXT",)}, {}),
+        ({}, {"mode": "filtered"}, {"ask": 1}),
+    ],
+    ids=str,
+)
+def test_once_the_command_runs_nothing_of_ours_is_imported(
+    workshop: Path, tmp_path: Path, localhost: dict[str, Any], policy: dict[str, Any], more: dict[str, Any]
+) -> None:
+    """By the Python API imports are not sealed: what came late could have been written by the command."""
+    script = f"""
+        import os, sys
+        sys.path[:0] = {PATHS!r}
+        os.environ.update(XDG_STATE_HOME={str(tmp_path)!r}, CANARY="/run/canary.sock")
+        os.environ["OUTSIDE"] = {str(tmp_path / "made")!r}
+        from netsandbox import LocalhostSettings, Policy, RunSettings, Sandbox
+        from netsandbox.backends.namespaces import launch
+        go = launch.Helper.go
+        def watched(self):
+            global before
+            before = set(sys.modules)
+            go(self)
+        launch.Helper.go = watched
+        settings = RunSettings(localhost=LocalhostSettings(**{localhost!r}), **{more!r})
+        Sandbox(Policy(**{policy!r}), settings).run([sys.executable, "-c", {BUSY!r}])
+        print(sorted(set(sys.modules) - before))
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=False)
+    assert done.stdout == "[]\n", done.stderr

@@ -1,0 +1,304 @@
+"""Questions are few, shared and recorded; nothing but a recorded yes of the user lets anything through."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from netsandbox.session.approvals import inbox
+from netsandbox.session.approvals.reply import DONE, NOBODY_WAITS, NOT_PENDING, ONCE, PROJECT, SCOPES, UNWRITABLE, USER
+from tests.rig.inbox_bench import InboxBench
+
+ASKED = ("asked.test", 443)
+
+
+def test_a_question_is_recorded_then_said_once_and_shared() -> None:
+    bench = InboxBench(wait=30)
+    for _ in range(3):
+        bench.ask(by=(7, "/usr/bin/node"))
+    assert [record["outcome"] for record in bench.approvals] == ["asked"]
+    assert (
+        bench.approvals[0] | {"host": "asked.test", "port": 443, "pid": 7, "exe": "/usr/bin/node", "wait": 30}
+        == (bench.approvals[0])
+    )
+    number = bench.number
+    assert bench.lines == [
+        f"node asks for asked.test:443 and waits 30 s: netsandbox approve {number} (or: netsandbox deny {number})"
+    ]
+    (status,) = bench.inbox.status()
+    assert (status["host"], status["port"], status["waiting"], status["id"]) == (*ASKED, 3, number)
+    assert bench.answers == []
+
+
+def test_the_line_is_tame_whatever_the_program_is_called() -> None:
+    bench = InboxBench()
+    bench.ask(by=(7, "/tmp/\x1b[2J\nnetsandbox: " + "x" * 500))
+    assert bench.lines[0].isprintable()
+    assert len(bench.lines[0]) < 300
+    bench.ask("other.test")
+    assert bench.lines[1].startswith("a program asks for other.test:443")
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_a_yes_is_recorded_before_anybody_goes_on(scope: str) -> None:
+    bench = InboxBench()
+    bench.ask()
+    bench.ask()
+    assert bench.approve(scope=scope) == DONE
+    bench.pass_time()
+    assert [event for event, _ in bench.story] == ["approval", "approval", "answered", "answered"]
+    assert (
+        bench.approvals[1] | {"outcome": "approved", "scope": scope, "by_pid": 4711, "by_uid": 1000}
+        == (bench.approvals[1])
+    )
+    assert bench.answers == [("approved", None)] * 2
+    assert bench.inbox.said(*ASKED) == (None if scope == ONCE else "approved")
+    assert bench.inbox.status() == []
+
+
+def test_a_yes_is_for_one_host_and_one_port() -> None:
+    bench = InboxBench()
+    bench.ask()
+    bench.approve()
+    assert bench.inbox.said("asked.test", 80) is None
+    assert bench.inbox.said("www.asked.test", 443) is None
+
+
+def test_a_yes_with_an_end_ends() -> None:
+    bench = InboxBench()
+    bench.ask()
+    bench.approve(ttl=100)
+    assert bench.approvals[-1]["ttl"] == 100
+    bench.pass_time(99)
+    assert bench.inbox.said(*ASKED) == "approved"
+    bench.pass_time(1)
+    assert bench.inbox.said(*ASKED) is None
+    bench.ask()
+    assert len(bench.inbox.status()) == 1  # and it is asked again
+
+
+def test_a_no_holds_for_the_rest_of_the_session() -> None:
+    bench = InboxBench()
+    bench.ask()
+    assert bench.deny() == DONE
+    bench.pass_time(10_000)
+    assert bench.answers == [("denied-by-user", None)]
+    assert bench.inbox.said(*ASKED) == "denied-by-user"
+    assert [record["outcome"] for record in bench.approvals] == ["asked", "denied"]
+    assert bench.approvals[1]["by_uid"] == 1000
+
+
+def test_silence_is_a_no_and_is_asked_again_only_so_often() -> None:
+    bench = InboxBench(wait=60)
+    for _ in range(inbox.MAX_TIMES):
+        bench.ask()
+        bench.pass_time(59)
+        assert len(bench.inbox.status()) == 1
+        bench.pass_time(1)
+        assert bench.inbox.status() == []
+    assert bench.answers == [("unanswered", None)] * inbox.MAX_TIMES
+    bench.ask()
+    assert bench.answers[-1] == ("unanswered", "at once")
+    assert len(bench.lines) == inbox.MAX_TIMES
+    bench.ask("another.test")
+    assert len(bench.inbox.status()) == 1
+
+
+def test_an_answer_starts_the_count_anew() -> None:
+    bench = InboxBench(wait=60)
+    for _ in range(3 * inbox.MAX_TIMES):
+        bench.ask()
+        bench.pass_time(60)
+        bench.ask()
+        assert bench.approve(scope=ONCE) == DONE
+        bench.pass_time()
+    assert ("unanswered", "at once") not in bench.answers
+
+
+def test_an_answer_that_comes_too_late_meets_no_other_question() -> None:
+    bench = InboxBench(wait=60)
+    bench.ask()
+    number = bench.number
+    bench.pass_time(60)
+    bench.ask()
+    assert bench.number != number
+    assert bench.approve(number) == NOT_PENDING
+    assert bench.deny(number) == NOT_PENDING
+    assert bench.inbox.said(*ASKED) is None
+    assert [record["outcome"] for record in bench.approvals] == ["asked", "unanswered", "asked"]
+
+
+def test_numbers_are_never_used_twice() -> None:
+    bench = InboxBench(wait=1)
+    numbers = []
+    for turn in range(inbox.MAX_ASKED):
+        bench.ask(f"n{turn}.test")
+        numbers.append(bench.number)
+        bench.pass_time(1)
+    assert len(set(numbers)) == inbox.MAX_ASKED
+    assert all(number in inbox.NUMBERS for number in numbers)
+    bench.ask("one-more.test")
+    assert bench.answers[-1] == ("unanswered", "at once")
+    assert bench.inbox.status() == []
+
+
+class TestLogThatCannotBeWritten:
+    """INV-1, INV-5."""
+
+    def test_nothing_is_asked(self) -> None:
+        bench = InboxBench()
+        bench.log.writable = False
+        bench.ask()
+        assert bench.answers == [("audit-unwritable", "at once")]
+        assert bench.lines == []
+        assert bench.inbox.status() == []
+
+    def test_what_is_not_asked_uses_up_no_number(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(inbox, "NUMBERS", range(1000, 1002))
+        bench = InboxBench()
+        bench.log.writable = False
+        for _ in range(10):
+            bench.ask()
+        bench.log.writable = True
+        bench.ask()
+        assert len(bench.inbox.status()) == 1
+
+    @pytest.mark.parametrize("scope", SCOPES)
+    def test_a_yes_is_a_no(self, scope: str) -> None:
+        bench = InboxBench()
+        bench.ask()
+        bench.log.writable = False
+        assert bench.approve(scope=scope) == UNWRITABLE
+        bench.pass_time()
+        assert bench.answers == [("audit-unwritable", None)]
+        assert bench.inbox.said(*ASKED) is None
+
+    def test_a_no_is_a_no(self) -> None:
+        bench = InboxBench()
+        bench.ask()
+        bench.log.writable = False
+        assert bench.deny() == DONE
+        bench.pass_time()
+        assert bench.answers == [("denied-by-user", None)]
+
+
+class TestBounds:
+    def test_questions_at_once(self) -> None:
+        bench = InboxBench()
+        for turn in range(inbox.MAX_QUESTIONS + 1):
+            bench.ask(f"n{turn}.test")
+        assert bench.answers == [("limit", "at once")]
+        assert len(bench.inbox.status()) == len(bench.lines) == inbox.MAX_QUESTIONS
+        bench.ask("n0.test")  # joins one that stands
+        assert bench.answers == [("limit", "at once")]
+
+    def test_connections_that_wait(self) -> None:
+        bench = InboxBench()
+        attempts = [bench.ask() for _ in range(inbox.MAX_WAITING + 1)]
+        assert bench.answers == [("limit", "at once")]
+        for attempt in attempts[:2]:
+            attempt.abandoned = True
+        bench.ask()
+        assert bench.answers[1:] == [("unanswered", inbox.LEFT)] * 2
+        (status,) = bench.inbox.status()
+        assert status["waiting"] == inbox.MAX_WAITING - 1
+
+
+class TestClientsThatLeft:
+    def test_a_yes_sends_nobody_on_who_left_and_still_counts(self) -> None:
+        bench = InboxBench()
+        bench.ask().abandoned = True
+        (status,) = bench.inbox.status()
+        assert status["waiting"] == 0
+        assert bench.approve() == DONE
+        bench.pass_time()
+        assert bench.answers == [("unanswered", inbox.LEFT)]
+        assert bench.inbox.said(*ASKED) == "approved"
+
+    def test_once_is_for_somebody(self) -> None:
+        bench = InboxBench()
+        bench.ask().abandoned = True
+        assert bench.approve(scope=ONCE) == NOBODY_WAITS
+        assert len(bench.inbox.status()) == 1
+        bench.ask()
+        assert bench.approve(scope=ONCE) == DONE
+        bench.pass_time()
+        assert sorted(bench.answers, key=str) == [("approved", None), ("unanswered", inbox.LEFT)]
+
+
+def test_the_end_of_the_session_refuses_whatever_waits() -> None:
+    bench = InboxBench()
+    bench.ask()
+    bench.ask("other.test")
+    bench.inbox.close()
+    assert bench.answers == [("unanswered", inbox.ENDED)] * 2
+    assert [record["outcome"] for record in bench.approvals] == ["asked", "asked", "unanswered", "unanswered"]
+    assert bench.inbox.status() == []
+    bench.pass_time(100)  # no timer is left that would answer twice
+    assert len(bench.answers) == 2
+
+
+def test_a_yes_that_the_end_overtakes_is_a_no() -> None:
+    bench = InboxBench()
+    bench.ask()
+    assert bench.approve() == DONE
+    bench.inbox.close()
+    assert bench.answers == [("unanswered", inbox.ENDED)]
+    bench.pass_time()
+    assert len(bench.answers) == 1
+
+
+@pytest.mark.parametrize("line", [b"", b'{"op":"status"}', b'{"op":"stop"}', b'{"op":"approve","id":1}', b"\xff" * 99])
+def test_what_is_no_answer_is_not_heard(line: bytes) -> None:
+    bench = InboxBench()
+    bench.ask()
+    assert bench.inbox.hear(line, 1, 0) is None
+    assert len(bench.inbox.status()) == 1
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["ask", "leave", "once", "session", "ttl", "deny", "wait"]), st.integers(0, 3)),
+    max_size=40,
+)
+
+
+@given(STEPS)
+def test_whatever_happens_each_connection_is_answered_once_and_only_a_yes_lets_through(steps: list[Any]) -> None:
+    bench = InboxBench(wait=60)
+    attempts = []
+    granted: set[tuple[str, int]] = set()
+    for act, which in steps:
+        place = (f"n{which}.test", 443)
+        numbers = {(s["host"], s["port"]): s["id"] for s in bench.inbox.status()}
+        if act == "ask":
+            attempts.append(bench.ask(*place))
+        elif act == "leave" and which < len(attempts):
+            attempts[which].abandoned = True
+        elif act == "wait":
+            bench.pass_time(25)
+        elif place in numbers:
+            heard = bench.deny(numbers[place]) if act == "deny" else (  # type: ignore[arg-type]
+                bench.approve(numbers[place], ONCE if act == "once" else "session", 50 if act == "ttl" else 0)  # type: ignore[arg-type]
+            )  # fmt: skip
+            if heard == DONE and act != "deny":
+                granted.add(place)
+        said = bench.inbox.said(*place)
+        assert said != "approved" or place in granted
+    bench.inbox.close()
+    bench.pass_time(1000)
+    assert len(bench.answers) == len(attempts)
+    assert bench.inbox.status() == []
+    approvals = [record for record in bench.approvals if record["outcome"] == "approved"]
+    assert bool(approvals) == bool(granted)
+    assert ("approved", None) not in bench.answers or approvals
+
+
+def test_scopes_that_are_kept_hold_in_the_session_too() -> None:
+    for scope in (PROJECT, USER):
+        bench = InboxBench()
+        bench.ask()
+        bench.approve(scope=scope)
+        assert bench.inbox.said(*ASKED) == "approved"

@@ -1,0 +1,116 @@
+"""Ids sort by time, cannot leave the sessions' directory, and logs are where the documentation says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from netsandbox import paths
+from netsandbox.errors import NetsandboxError, UsageError
+
+SESSION = "20250131T120000000-0123456789abcdef"
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    return tmp_path
+
+
+def test_the_log_of_a_session_lies_in_its_own_directory(state: Path) -> None:
+    assert paths.log_path(SESSION) == f"{state}/netsandbox/sessions/{SESSION}/audit.jsonl"
+
+
+def test_without_xdg_the_home_directory_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/someone")
+    for value in ("", "relative/path"):
+        monkeypatch.setenv("XDG_STATE_HOME", value)
+        assert paths.state_home() == "/home/someone/.local/state/netsandbox"
+
+
+def test_the_usual_place_is_known_where_the_variable_names_another(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = state / "home" / ".local" / "state" / "netsandbox"
+    monkeypatch.setenv("HOME", str(state / "home"))
+    assert paths.unused_state_home() is None, "it is not there"
+    usual.mkdir(parents=True)
+    assert paths.unused_state_home() == str(usual)
+    (state / "link").symlink_to(usual.parent)
+    for same in ("", "relative", str(usual.parent), str(usual), str(state / "link")):
+        monkeypatch.setenv("XDG_STATE_HOME", same)
+        assert paths.unused_state_home() is None, same
+
+
+def test_no_usual_place_is_known_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(uid: int) -> None:
+        raise KeyError(uid)
+
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    assert paths.unused_state_home() is None
+
+
+def test_without_home_the_account_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_STATE_HOME")
+    monkeypatch.delenv("HOME", raising=False)
+    assert paths.state_home().endswith("/.local/state/netsandbox")
+
+    def unknown(uid: int) -> None:
+        raise KeyError(uid)
+
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    with pytest.raises(NetsandboxError, match="set HOME"):
+        paths.state_home()
+
+
+def test_an_override_is_a_file_or_a_directory_of_files(state: Path) -> None:
+    assert paths.log_path(SESSION, f"{state}/my.jsonl") == f"{state}/my.jsonl"
+    assert paths.log_path(SESSION, str(state)) == f"{state}/{SESSION}.jsonl"
+    assert paths.log_path(SESSION, f"{state}/new/") == f"{state}/new/{SESSION}.jsonl"
+
+
+def test_new_ids_are_valid_distinct_and_sortable() -> None:
+    ids = [paths.new_session_id() for _ in range(200)]
+    assert len(set(ids)) == 200
+    assert all(map(paths.is_session_id, ids))
+    assert ids[0][:18] <= ids[-1][:18]
+
+
+@pytest.mark.attack(190)
+@pytest.mark.parametrize(
+    "forged", ["../x", "..", "", "/etc", SESSION + "/..", SESSION[:-1] + "/", SESSION + "\n", "x" * 35]
+)
+def test_190_a_forged_name_never_becomes_a_path(forged: str) -> None:
+    with pytest.raises(UsageError):
+        paths.session_dir(forged)
+
+
+@pytest.mark.attack(190)
+@given(st.text(max_size=40))
+def test_190_what_is_an_id_has_only_harmless_characters(text: str) -> None:
+    if paths.is_session_id(text):
+        assert set(text) <= set("0123456789abcdefT-")
+
+
+def test_sessions_are_listed_newest_first_and_strangers_ignored(state: Path) -> None:
+    assert paths.list_sessions() == []
+    names = [f"2025013{day}T120000000-0123456789abcdef" for day in (0, 1)]
+    for name in [*names, "stranger", ".hidden"]:
+        (state / "netsandbox/sessions" / name).mkdir(parents=True)
+    assert paths.list_sessions() == names[::-1]
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [("/home/me/a", "~/a"), ("/home/me", "~"), ("/home/mean", "/home/mean"), ("a/home/me", "a/home/me"), ("", "")],
+)
+def test_the_home_is_written_shorter(monkeypatch: pytest.MonkeyPatch, path: str, shown: str) -> None:
+    for home in ("/home/me", "/home/me/"):
+        monkeypatch.setenv("HOME", home)
+        assert paths.short(path) == shown
+    monkeypatch.setenv("HOME", "/")
+    assert paths.short(path) == path
