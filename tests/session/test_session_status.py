@@ -18,8 +18,8 @@ from netsandbox.cli.session_table import PORTS_TITLES, PS_TITLES, PS_YIELDING, p
 from netsandbox.paths import new_session_id, session_dir
 from netsandbox.runtime.columns import columns
 from netsandbox.runtime.control_socket import CONTROL_NAME
-from netsandbox.session.control_reply import VERSION, encode
 from netsandbox.session import supervisor
+from netsandbox.session.control_reply import VERSION, encode
 from netsandbox.session.session import Session
 from netsandbox.session.session_status import read_status
 from netsandbox.settings import RunSettings
