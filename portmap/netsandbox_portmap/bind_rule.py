@@ -4,8 +4,8 @@ preloaded library does the rewriting (INV-7)."""
 from __future__ import annotations
 
 import errno
-import sys
 
+from netsandbox import system
 from netsandbox.backends.namespaces.sockaddr import needs_capability
 from netsandbox.frozen import frozen
 from netsandbox.policy import reasons
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from netsandbox_portmap.window import Window
 
 WILDCARD = "0.0.0.0"  # noqa: S104 (a name, not a bind)
-_OTHERWISE = f"or run with --network-strategy {default_strategy(sys.platform)}"
+_OTHERWISE = f"or run with --network-strategy {default_strategy(system.NAME)}"
 
 
 @frozen

@@ -3,9 +3,8 @@ ports of the host are reached (`connect_host`), and what is published."""
 
 from __future__ import annotations
 
-import sys
-
 from netsandbox.backends.namespaces import door_ports
+from netsandbox import system
 from netsandbox.errors import UsageError
 from netsandbox.frozen import frozen
 from netsandbox_portmap import window
@@ -24,7 +23,7 @@ MAX_HOST_PORTS = 24  # each takes two descriptors of the helper's message
 class LocalhostSettings:
     """`publish` None: whatever listens; a tuple: only these, each with a port of the host or None."""
 
-    strategy: str = default_strategy(sys.platform)
+    strategy: str = default_strategy(system.NAME)
     chosen: bool = False  # whether the strategy is the user's word, which is kept or refused and never replaced
     engine: str = "kernel"
     base: int | None = None

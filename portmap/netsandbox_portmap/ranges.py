@@ -15,13 +15,14 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import sys
 from _struct import Struct
 from stat import S_ISREG
 from time import sleep, time
 
+from netsandbox.system import IS_MACOS
+
 # struct flock and its commands, the only place that knows the platform. l_pid must be 0, l_whence is SEEK_SET.
-if sys.platform == "darwin":
+if IS_MACOS:
     _SET, _GET = 90, 92
     _FLOCK = Struct("qqihh")
 
