@@ -20,7 +20,7 @@ help:
 	@echo 'make soak    the promises of a session'\''s life, a thousand times each'
 	@echo 'make macos-library    the preload library for Macs, both architectures, into build/macos; on any system'
 	@echo 'make macos-wheel      the whole of netsandbox for Macs, as a wheel in dist; on any system'
-	@echo 'make docs    what is made from the code: tables of keys, their JSON Schema, and with `make man` the manual page'
+	@echo 'make docs    the generated pages: tables of keys, their JSON Schema, tests of attacks and invariants, the manual page'
 	@echo 'make venv    the environment in .venv, with the tools for tests'
 	@echo 'make clean   remove what the others made'
 
@@ -38,6 +38,7 @@ lint: $(VENV)/.test
 	$(BIN)/mypy -p tests.rig
 	$(BIN)/mypy scripts/demo
 	$(BIN)/mypy scripts/manual.py scripts/pages.py
+	$(BIN)/mypy scripts/attacks.py scripts/invariants.py
 	MYPYPATH=bench $(BIN)/mypy bench/main.py
 	$(BIN)/lint-imports
 
@@ -60,6 +61,8 @@ macos-wheel: $(VENV)/.test
 
 docs: man
 	$(BIN)/python scripts/pages.py docs/configuration.md netsandbox/config/netsandbox.schema.json
+	$(BIN)/python scripts/attacks.py docs/attacks.md
+	$(BIN)/python scripts/invariants.py docs/invariants.md
 
 man: $(VENV)/.product
 	$(BIN)/python scripts/manual.py docs/netsandbox.1

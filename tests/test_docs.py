@@ -193,45 +193,12 @@ def test_links_lead_somewhere(path: Path) -> None:
         assert not anchor or anchor in anchors(found), target
 
 
-def test_the_invariants_name_files_that_exist() -> None:
-    text = section(page("docs/invariants.md"), "Where each is kept, and what shows it")
-    short = {f"{name}/…/": f"{name}/netsandbox_{name}/" for name in ("proxy", "dns", "portmap")}
-    everywhere = {path.name for folder in (*SOURCES, "tests") for path in (ROOT / folder).rglob("*.*")}
-    for name in re.findall(r"`([\w/…]+\.(?:py|c))`", text):
-        for brief, full in short.items():
-            name = name.replace(brief, full)  # noqa: PLW2901 (the name, spelled out)
-        there = (ROOT / name).exists() or (ROOT / "netsandbox" / name).exists()
-        assert there or ("/" not in name and name in everywhere), name
-
-
-def test_the_invariants_name_attacks_that_those_tests_try() -> None:
-    for row in page("docs/invariants.md").splitlines():
-        folder = ""
-        for name, listed in re.findall(r"`([\w/]*test_\w+\.py)`(?: \(([\d, ]+)\))?", row):
-            folder = name.rpartition("/")[0] or folder
-            source = (ROOT / folder / Path(name).name).read_text("utf-8")
-            tried = set(re.findall(r"attack\((\d+)\)", source))
-            assert set(re.findall(r"\d+", listed)) <= tried, name
-
-
 def test_every_invariant_is_documented_and_every_tag_means_one() -> None:
-    listed = set(re.findall(r"^\| (INV-\d+) \|", page("docs/invariants.md"), re.MULTILINE))
+    listed = set(re.findall(r"^\| (INV-\d+) \| \*\*", page("docs/invariants.md"), re.MULTILINE))
     assert listed == {f"INV-{number}" for number in range(1, 12)}
     for folder in (*SOURCES, "tests"):
         for path in (ROOT / folder).rglob("*.py"):
             assert set(re.findall(r"INV-\d+", path.read_text("utf-8"))) <= listed, path
-
-
-def test_the_map_shows_every_module_of_the_launcher() -> None:
-    text = section(page("docs/architecture.md"), "The map")
-    for path in (ROOT / "netsandbox").iterdir():
-        if path.suffix == ".py" and not path.name.startswith("__"):
-            assert f"`{path.name}`" in text, path.name
-        elif path.is_dir() and path.name != "__pycache__":
-            assert f"`{path.name}/`" in text, path.name
-    for folder in ("netsandbox/linux", "netsandbox/localhost", "portmap/netsandbox_portmap"):
-        for path in (ROOT / folder).glob("[a-z]*.py"):
-            assert f"`{path.stem}`" in text, path.stem
 
 
 def own_files() -> Iterator[Path]:

@@ -1,4 +1,4 @@
-"""What `make docs` writes is up to date: the tables of keys and the JSON Schema that is shipped."""
+"""The pages that `make docs` writes are up to date, and each generator refuses a page that it cannot fill."""
 
 from __future__ import annotations
 
@@ -8,15 +8,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from netsandbox.config import schema
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "configuration.md"
+KEYS = ROOT / "docs" / "configuration.md"
+ATTACKS = ROOT / "docs" / "attacks.md"
+INVARIANTS = ROOT / "docs" / "invariants.md"
 
 
-def made(page: Path, shipped: Path) -> subprocess.CompletedProcess[str]:
+def generate(script: str, *files: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, ROOT / "scripts" / "pages.py", page, shipped],
+        [sys.executable, ROOT / "scripts" / script, *files],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
@@ -27,25 +31,62 @@ def made(page: Path, shipped: Path) -> subprocess.CompletedProcess[str]:
 
 def test_the_tables_of_keys_and_the_schema_are_up_to_date(tmp_path: Path) -> None:
     page, shipped = tmp_path / "page.md", tmp_path / "schema.json"
-    shutil.copy(PAGE, page)
-    assert made(page, shipped).returncode == 0
-    assert page.read_text("utf-8") == PAGE.read_text("utf-8"), "run `make docs`"
+    shutil.copy(KEYS, page)
+    assert generate("pages.py", page, shipped).returncode == 0
+    assert page.read_text("utf-8") == KEYS.read_text("utf-8"), "run `make docs`"
     assert shipped.read_text("utf-8") == Path(schema.FILE).read_text("utf-8"), "run `make docs`"
 
 
-def test_a_table_that_was_edited_is_written_anew(tmp_path: Path) -> None:
+def test_a_table_of_keys_that_was_edited_is_written_again(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text(PAGE.read_text("utf-8").replace("| `allow_domains` |", "| `allow_names` |"), "utf-8")
-    assert page.read_text("utf-8") != PAGE.read_text("utf-8")
-    assert made(page, tmp_path / "schema.json").returncode == 0
-    assert page.read_text("utf-8") == PAGE.read_text("utf-8")
+    page.write_text(KEYS.read_text("utf-8").replace("| `allow_domains` |", "| `allow_names` |"), "utf-8")
+    assert page.read_text("utf-8") != KEYS.read_text("utf-8")
+    assert generate("pages.py", page, tmp_path / "schema.json").returncode == 0
+    assert page.read_text("utf-8") == KEYS.read_text("utf-8")
 
 
-def test_a_page_without_its_marks_is_left_alone(tmp_path: Path) -> None:
+def test_a_page_of_keys_without_its_markers_is_not_changed(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("# Configuration\n", "utf-8")
-    ended = made(page, tmp_path / "schema.json")
+    ended = generate("pages.py", page, tmp_path / "schema.json")
     assert ended.returncode == 1
     assert "make docs" in ended.stderr
     assert page.read_text("utf-8") == "# Configuration\n"
     assert not (tmp_path / "schema.json").exists()
+
+
+@pytest.mark.attack(212)
+@pytest.mark.parametrize(("script", "source"), [("attacks.py", ATTACKS), ("invariants.py", INVARIANTS)])
+def test_the_lists_of_tests_are_up_to_date(script: str, source: Path, tmp_path: Path) -> None:
+    """A test that loses its mark, its tag or its file changes the page."""
+    page = tmp_path / "page.md"
+    shutil.copy(source, page)
+    ended = generate(script, page)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert page.read_text("utf-8") == source.read_text("utf-8"), "run `make docs`"
+
+
+def test_a_mark_without_a_row_is_an_error(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    without = "".join(line for line in ATTACKS.read_text("utf-8").splitlines(keepends=True) if "| 14 |" not in line)
+    page.write_text(without, "utf-8")
+    ended = generate("attacks.py", page)
+    assert ended.returncode == 1
+    assert f"no row for attack {14} (" in ended.stderr
+    assert page.read_text("utf-8") == without
+
+
+def test_an_attack_without_a_test_promises_none(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    row = "| 99999 | An attack that nobody tried. | Denied. | `test_promised.py` |\n"
+    page.write_text(ATTACKS.read_text("utf-8") + row, "utf-8")
+    assert generate("attacks.py", page).returncode == 0
+    assert page.read_text("utf-8").endswith("| 99999 | An attack that nobody tried. | Denied. | no test yet |\n")
+
+
+def test_a_tag_without_a_promise_is_an_error(tmp_path: Path) -> None:
+    page, tag = tmp_path / "page.md", f"INV-{4}"  # written so that this file does not carry the tag
+    page.write_text(INVARIANTS.read_text("utf-8").replace(f"| {tag} | **", "| (removed) | **"), "utf-8")
+    ended = generate("invariants.py", page)
+    assert ended.returncode == 1
+    assert f"{tag}: no such promise" in ended.stderr
