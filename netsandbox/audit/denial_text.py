@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netsandbox.escape import safe
+from netsandbox.text import join_host_port, printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ _UNREACHED = ("lookup-failed", "unreachable")
 def denial_text(event: str, fields: Mapping[str, object]) -> str:
     """What was denied, why, to whom, and the option that would allow it."""
     exe = fields.get("exe")
-    by = f" to {safe(exe).rpartition('/')[2]}" if exe else ""
-    reason = safe(fields.get("reason", "?"))
+    by = f" to {printable(exe).rpartition('/')[2]}" if exe else ""
+    reason = printable(fields.get("reason", "?"))
     text = f"denied {wanted(event, fields)} ({reason}){by}; {_advice(fields)}"
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
@@ -27,29 +27,29 @@ def wanted(event: str, fields: Mapping[str, object]) -> str:
     host, port = fields.get("host") or fields.get("address"), fields.get("port")
     if event == "seatbelt":
         on = fields.get("path") or fields.get("target") or host or (f"port {port}" if port else "")
-        return safe(f"{fields.get('operation') or fields.get('detail') or 'something'} {on}".rstrip())
+        return printable(f"{fields.get('operation') or fields.get('detail') or 'something'} {on}".rstrip())
     if event == "socket" and fields.get("path"):
-        return safe(f"the socket {fields['path']}")
+        return printable(f"the socket {fields['path']}")
     if event == "socket":
-        return safe(f"a socket of the kind {fields.get('family', '?')}/{fields.get('type', '?')}")
+        return printable(f"a socket of the kind {fields.get('family', '?')}/{fields.get('type', '?')}")
     if host is None and port is None:
-        return safe(fields.get("detail") or event)
+        return printable(fields.get("detail") or event)
     return _VERBS.get(event, "") + place(host, port)
 
 
 def place(host: object, port: object) -> str:
     """`HOST:PORT`, IPv6 in brackets."""
     if host is None:
-        return f"port {safe(port)}"
-    shown = safe(host)
+        return f"port {printable(port)}"
+    shown = printable(host)
     if not port:
         return shown
-    return f"[{shown}]:{safe(port)}" if ":" in shown else f"{shown}:{safe(port)}"
+    return join_host_port(shown, printable(port))
 
 
 def _advice(fields: Mapping[str, object]) -> str:
     if fields.get("hint"):
-        return f"allow it with {safe(fields['hint'])}"
+        return f"allow it with {printable(fields['hint'])}"
     if fields.get("reason") in _UNREACHED:
         return "it is allowed but was not reached; check the name and the host's own network"
     return "`netsandbox explain --last` says more"

@@ -12,8 +12,7 @@ from netsandbox.audit.reader import Record
 from netsandbox.audit.record_line import DENY
 from netsandbox.audit.summary import Denied, Summary
 from netsandbox.audit.verify import Report
-from netsandbox.escape import safe
-from netsandbox.runtime.columns import GAP, columns
+from netsandbox.text import GAP, columns, printable
 
 RED, GREEN, DIM, RESET = "\x1b[31m", "\x1b[32m", "\x1b[2m", "\x1b[0m"
 _SHOWN = (
@@ -44,15 +43,15 @@ def paint(text: str, colour: str, *, coloured: bool) -> str:
 
 def row(record: Record, *, coloured: bool) -> str:
     """One record on one line: time, verdict, event, destination, reason, the rest."""
-    verdict = safe(record.get("verdict", "-"))
+    verdict = printable(record.get("verdict", "-"))
     colour = RED if verdict == DENY else GREEN if verdict == "allow" else DIM
-    rest = " ".join(f"{name}={safe(record[name])}" for name in _SHOWN if name in record)
+    rest = " ".join(f"{name}={printable(record[name])}" for name in _SHOWN if name in record)
     columns = (
-        safe(record["ts"])[11:19],
+        printable(record["ts"])[11:19],
         paint(f"{verdict:<5}", colour, coloured=coloured),
-        f"{safe(record['event']):<13}",
+        f"{printable(record['event']):<13}",
         f"{destination(record.get('host'), record.get('port')):<32}",
-        f"{safe(record.get('reason', '-')):<16}",
+        f"{printable(record.get('reason', '-')):<16}",
         rest,
     )
     return " ".join(columns).rstrip()
@@ -60,8 +59,8 @@ def row(record: Record, *, coloured: bool) -> str:
 
 def destination(host: object, port: object) -> str:
     if host is None:
-        return "-" if port is None else f":{safe(port)}"
-    return safe(host) if port is None else f"{safe(host)}:{safe(port)}"
+        return "-" if port is None else f":{printable(port)}"
+    return printable(host) if port is None else f"{printable(host)}:{printable(port)}"
 
 
 def size(count: int) -> str:
@@ -89,7 +88,7 @@ def summary_text(summary: Summary, *, coloured: bool) -> str:
     )
     lines += aligned(
         (
-            f"{safe(item.host)}:{','.join(map(str, sorted(item.ports)))}".rstrip(":"),
+            f"{printable(item.host)}:{','.join(map(str, sorted(item.ports)))}".rstrip(":"),
             f"{item.connections}x",
             f"{size(item.bytes_up)} up",
             f"{size(item.bytes_down)} down",
@@ -99,7 +98,7 @@ def summary_text(summary: Summary, *, coloured: bool) -> str:
     if summary.written:
         lines.append(f"Written outside of the folders that are always open: {plural(summary.written, 'path')}")
     if summary.secrets:
-        lines.append(f"Secrets that were tried and stayed hidden: {', '.join(map(safe, summary.secrets))}")
+        lines.append(f"Secrets that were tried and stayed hidden: {', '.join(map(printable, summary.secrets))}")
     lines += _denials(summary, coloured=coloured)
     if summary.dropped:
         lines.append(f"{summary.dropped} older records were rotated away and are not counted here.")
@@ -107,7 +106,7 @@ def summary_text(summary: Summary, *, coloured: bool) -> str:
 
 
 def _heading(summary: Summary) -> str:
-    names = ", ".join(safe(name) for name in summary.sessions[-3:]) or "no session"
+    names = ", ".join(printable(name) for name in summary.sessions[-3:]) or "no session"
     more = f" and {len(summary.sessions) - 3} before" if len(summary.sessions) > 3 else ""
     end = "" if summary.status is None else f", exit status {summary.status}"
     state = "ended" if summary.ended else "no session.end"
@@ -130,22 +129,22 @@ def _denials(summary: Summary, *, coloured: bool) -> list[str]:
         found = summary.denied_by(event)
         if found:
             attempts = plural(sum(item.attempts for item in found), "attempt")
-            title = f"{titles.get(event, f'Denied: {safe(event)}')}: {attempts}"
+            title = f"{titles.get(event, f'Denied: {printable(event)}')}: {attempts}"
             lines += [paint(title, RED, coloured=coloured), *aligned(map(_denial_row, found))]
     return lines
 
 
 def _denial_row(item: Denied) -> tuple[str, ...]:
-    return destination(item.host, item.port), f"{item.attempts}x", safe(item.reason), safe(item.hint or "")
+    return destination(item.host, item.port), f"{item.attempts}x", printable(item.reason), printable(item.hint or "")
 
 
 def report_text(report: Report) -> str:
-    lines = [f"{safe(item.file)}:{item.line}: {item.text}" for item in report.problems[:10]]
+    lines = [f"{printable(item.file)}:{item.line}: {item.text}" for item in report.problems[:10]]
     if len(report.problems) > 10:
         lines.append(f"... and {len(report.problems) - 10} more")
-    lines += [f"note: {safe(note)}" for note in report.notes]
+    lines += [f"note: {printable(note)}" for note in report.notes]
     if report.problems:
-        verdict = f"BROKEN, first at line {report.problems[0].line} of {safe(report.problems[0].file)}"
+        verdict = f"BROKEN, first at line {report.problems[0].line} of {printable(report.problems[0].file)}"
     else:
         verdict = "ok" if report.ok else "INCOMPLETE"
     lines.append(f"{verdict}: {plural(report.records, 'record')} in {plural(report.files, 'file')}, head {report.head}")

@@ -6,9 +6,9 @@ from netsandbox.audit.denial_text import place
 from netsandbox.cli.explain import read_target
 from netsandbox.cli.session_table import pending_entries
 from netsandbox.errors import HostError, NetsandboxError, UsageError
-from netsandbox.escape import safe
 from netsandbox.session.approvals import reply as replies
 from netsandbox.session.sessions_client import find, nothing_runs, put_to, survey
+from netsandbox.text import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def _meant(word: str, entries: list[Status]) -> Status:
 
 
 def listed(entries: list[Status]) -> str:
-    names = [f"{entry['id']} {where(entry)} of {safe(entry['name'])}" for entry in entries[:LISTED]]
+    names = [f"{entry['id']} {where(entry)} of {printable(entry['name'])}" for entry in entries[:LISTED]]
     return ", ".join([*names, "..."] if len(entries) > LISTED else names)
 
 
@@ -57,11 +57,11 @@ def bring(entry: Status, reply: Reply) -> None:
     said = put_to(entry["session"], replies.written(reply), PATIENCE)
     if said == replies.DONE:
         return
-    about = f"{where(entry)} of {safe(entry['name'])}"
+    about = f"{where(entry)} of {printable(entry['name'])}"
     if said == replies.NOT_PENDING:
         raise NetsandboxError(f"{about} waits no longer: it was answered, or its time is over; it may ask again")
     if said == replies.NOBODY_WAITS:
         raise NetsandboxError(f"no connection to {about} waits any more; approve it without --for once")
     if said == replies.UNWRITABLE:
         raise HostError(f"{about} stays closed: the session's audit log cannot be written; free space on the disk")
-    raise HostError(f"the session {safe(entry['name'])} did not take the answer; look at `netsandbox ps`")
+    raise HostError(f"the session {printable(entry['name'])} did not take the answer; look at `netsandbox ps`")

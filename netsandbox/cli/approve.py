@@ -11,9 +11,9 @@ from netsandbox.cli.output import put
 from netsandbox.config.approved_rules import add_rule, with_rule
 from netsandbox.config.paths import USER_FILE, config_home, rules_file
 from netsandbox.errors import UsageError
-from netsandbox.escape import safe
 from netsandbox.session.approvals.duration import read_duration
 from netsandbox.session.approvals.reply import APPROVE, ONCE, PROJECT, SCOPES, SESSION, USER, Reply
+from netsandbox.text import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _approve(entry: Status, reply: Reply, term: str | None) -> None:
     bring(entry, reply)
     if file is not None:
         add_rule(file, _rule(entry))
-    put(f"{safe(entry['name'])}: {where(entry)} is let through {_extent(reply.scope, term, file)}")
+    put(f"{printable(entry['name'])}: {where(entry)} is let through {_extent(reply.scope, term, file)}")
 
 
 def _file(entry: Status, scope: str) -> str | None:
@@ -76,7 +76,7 @@ def _file(entry: Status, scope: str) -> str | None:
         return None
     folder = entry["folder"]
     if folder is None or not os.path.isdir(folder):
-        raise UsageError(f"the folder of {safe(entry['name'])} is not there; approve it with --for session")
+        raise UsageError(f"the folder of {printable(entry['name'])} is not there; approve it with --for session")
     return rules_file(folder)
 
 
@@ -89,5 +89,5 @@ def _extent(scope: str, term: str | None, file: str | None) -> str:
     if scope == ONCE:
         return "for the connections that wait now"
     if file is not None:
-        return f"for this session, and for later ones by {safe(file)}"
+        return f"for this session, and for later ones by {printable(file)}"
     return f"for {term}" if term else "until the session ends"

@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from shlex import quote
 
 from netsandbox.audit import table
 from netsandbox.audit.filters import Filter, parse_since
@@ -24,8 +23,8 @@ from netsandbox.cli.help import print_help
 from netsandbox.cli.options import DOMAINS, FLAG, LOGS, VALUE, Option, Parsed, parse
 from netsandbox.cli.output import coloured, fall_silent
 from netsandbox.errors import NetsandboxError, UsageError
-from netsandbox.escape import one_line
 from netsandbox.paths import LOG_NAME, list_sessions, session_dir
+from netsandbox.text import shell_quoted, single_line
 
 ACTIONS = ("tail", "show", "summary", "verify")
 EVENTS = (
@@ -155,7 +154,9 @@ def _check_newest(found: list[str], verb: str) -> None:
     """*found* are the sessions whose logs are where they usually are; a newer one may have placed its own."""
     placed = newest()
     if placed is not None and not (found and found[0] > placed[0]):
-        told = one_line(f"the newest session wrote its log elsewhere: `netsandbox {verb} {quote(placed[1])}` reads it")
+        told = single_line(
+            f"the newest session wrote its log elsewhere: `netsandbox {verb} {shell_quoted(placed[1])}` reads it"
+        )
         if not found:
             raise NetsandboxError(told)
         print(f"netsandbox: {told}; this is the newest of the others", file=sys.stderr)

@@ -16,9 +16,8 @@ from netsandbox.config.paths import project_files, user_files
 from netsandbox.config.profiles.selection import Wanted, stacked
 from netsandbox.config.schema import FILE, text
 from netsandbox.errors import UsageError
-from netsandbox.escape import one_line
 from netsandbox.paths import short
-from netsandbox.policy.names import printable
+from netsandbox.text import quoted, single_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ def main(arguments: list[str]) -> int:
 
         return act(verb, words)
     if verb and verb not in WORDS:
-        raise UsageError(f"config takes a verb, and {printable(verb)} is none; use one of {', '.join(WORDS)}")
+        raise UsageError(f"config takes a verb, and {quoted(verb)} is none; use one of {', '.join(WORDS)}")
     if parsed.command is not None or not verb or len(words) > (verb == "validate"):
         raise UsageError(f"config takes a verb; write `netsandbox config` and one of {', '.join(WORDS)}")
     if verb == "schema":
@@ -69,11 +68,11 @@ def main(arguments: list[str]) -> int:
         return 0
     if words:
         read_layer(words[0])
-        put(f"{one_line(words[0])}: can be used")
+        put(f"{single_line(words[0])}: can be used")
         return 0
     layers = effective_layers(user_files(), project_files(), parsed.values.get("config"))
     if verb == "validate":
-        put("\n".join(f"{one_line(layer.path)}: can be used" for layer in layers) or "there is no configuration")
+        put("\n".join(f"{single_line(layer.path)}: can be used" for layer in layers) or "there is no configuration")
         return 0
     stack = stacked(layers, Wanted())
     merged, profiles = merge(stack.layers), [(each.profile.name, each.why) for each in stack.used]
@@ -81,7 +80,7 @@ def main(arguments: list[str]) -> int:
         named = [{"name": name, "why": why} for name, why in profiles]
         put(json.dumps({**as_json(merged, stack.untrusted), "profiles": named}, indent=2))
     else:
-        told = [one_line(f"# profile {name}: {why}") for name, why in profiles]
+        told = [single_line(f"# profile {name}: {why}") for name, why in profiles]
         put("\n".join([*told, *lines(merged, stack.untrusted)]))
     return 0
 
@@ -101,7 +100,7 @@ def lines(merged: Merged, untrusted: Iterable[tuple[str, str]] = ()) -> list[str
     for name, origin in untrusted:
         word = shell_word(origin.rpartition(":")[0])
         shown.append(f"# ignored until you run `netsandbox trust {word}`: {name}  # {short(origin)}")
-    return [*map(one_line, shown)] or ["# no file says anything; the defaults hold: nothing leaves"]
+    return [*map(single_line, shown)] or ["# no file says anything; the defaults hold: nothing leaves"]
 
 
 def _written(name: str, is_list: bool, said: Setting) -> list[str]:  # noqa: FBT001 (a kind)

@@ -11,11 +11,10 @@ from netsandbox.config.effective import effective_layers
 from netsandbox.config.path_list import added, paths_of, removed
 from netsandbox.config.paths import config_home, is_list, list_file, project_files, user_file, user_files
 from netsandbox.errors import HostError, UsageError
-from netsandbox.escape import one_line
 from netsandbox.paths import home
 from netsandbox.policy.file_rules import is_within, path_rule
-from netsandbox.policy.names import printable
 from netsandbox.runtime.private_file import replace
+from netsandbox.text import quoted, single_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ def act(verb: str, words: list[str]) -> int:
     if file is None:
         raise UsageError("the working folder does not exist any more; change to one that does")
     if verb == "list-paths":
-        put("\n".join(map(one_line, _listed(here, file))))
+        put("\n".join(map(single_line, _listed(here, file))))
         return 0
     if verb == "edit":
         return _edit(file, here)
@@ -63,7 +62,7 @@ def _normal(text: str) -> str:
     """Absolute, without a slash at the end; where links lead is asked at the time of a run."""
     path = os.path.normpath(path_rule(text, "PATH", os.getcwd(), home).path)
     if "\n" in path or path != path.strip() or not path.isprintable():
-        raise UsageError(f"PATH: {printable(path)} cannot stand on a line of its own; rename it")
+        raise UsageError(f"PATH: {quoted(path)} cannot stand on a line of its own; rename it")
     return path
 
 
@@ -101,9 +100,9 @@ def _edit(file: str, here: str) -> int:
     try:
         status = subprocess.call([*shlex.split(editor), file])
     except (OSError, ValueError) as error:
-        raise HostError(f"cannot start the editor {printable(editor)}: {error}; set EDITOR") from None
+        raise HostError(f"cannot start the editor {quoted(editor)}: {error}; set EDITOR") from None
     if status:
-        raise HostError(f"the editor {printable(editor)} ended with status {status}; look at {file}")
+        raise HostError(f"the editor {quoted(editor)} ended with status {status}; look at {file}")
     paths_of(file, read(file, regular=True), home)
     put(f"Config file: {file}")
     return 0
@@ -112,7 +111,7 @@ def _edit(file: str, here: str) -> int:
 def _content(file: str, here: str) -> bytes:
     if os.path.lexists(file):
         return read(file, regular=True)
-    return f"# What sessions in {one_line(here)} may write besides it, one path a line.\n".encode()
+    return f"# What sessions in {single_line(here)} may write besides it, one path a line.\n".encode()
 
 
 def _write(file: str, data: bytes) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from netsandbox.policy import reasons
+from netsandbox.text import join_host_port
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ def _only_port(denial: Denial) -> str | None:
 
 
 def _line(denial: Denial) -> str:
-    host = f"[{denial.host}]" if denial.host and ":" in denial.host else denial.host
-    where = _only_port(denial) if host is None else f"{host}:{denial.port}" if denial.port else f"{denial.host}"
+    host = denial.host
+    where = _only_port(denial) if host is None else join_host_port(host, denial.port) if denial.port else host
     if denial.reason == reasons.SEATBELT:
         return f"denied {where} ({denial.reason}); {PROFILE}"
     if denial.reason in UNREACHED:

@@ -7,8 +7,8 @@ from netsandbox.cli.help import print_help
 from netsandbox.cli.options import FLAG, PENDING, SESSIONS, VALUE, Option, parse
 from netsandbox.cli.output import put
 from netsandbox.errors import UsageError
-from netsandbox.escape import safe
 from netsandbox.session.approvals.reply import DENY, Reply
+from netsandbox.text import printable
 
 OPTIONS = (
     Option("session", VALUE, "", "NAME", "the session that asks, where several ask for the same", SESSIONS),
@@ -31,5 +31,5 @@ def main(arguments: list[str]) -> int:
         raise UsageError("deny takes what is to be refused; `netsandbox pending` lists what asks")
     for entry in chosen(parsed.words, parsed.values.get("session")):
         bring(entry, Reply(DENY, entry["id"]))
-        put(f"{safe(entry['name'])}: {where(entry)} is refused until the session ends")
+        put(f"{printable(entry['name'])}: {where(entry)} is refused until the session ends")
     return 0

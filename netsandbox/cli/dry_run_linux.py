@@ -18,10 +18,10 @@ from netsandbox.backends.namespaces.syscalls import abi_of
 from netsandbox.cli.policy_options import withheld_names
 from netsandbox.cli.policy_text import labelled, policy_lines
 from netsandbox.config.paths import config_folders
-from netsandbox.escape import one_line, safe
 from netsandbox.frozen import copy_with, frozen
 from netsandbox.paths import log_path, sessions_dir, state_home, unused_state_home
 from netsandbox.session.environment import session_environment
+from netsandbox.text import printable, single_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -106,12 +106,12 @@ def _added(settings: RunSettings, outer: Mapping[bytes, bytes]) -> list[str]:
     names = {name for name, value in inner.items() if os.environb.get(name) != value}
     if settings.localhost.has_window:
         names |= {b"LISTENING_BASE_PORT", b"LISTENING_PORT_COUNT"}
-    return sorted(safe(os.fsdecode(name)) for name in names)
+    return sorted(printable(os.fsdecode(name)) for name in names)
 
 
 def plan_lines(planned: Planned, policy: Policy, settings: RunSettings) -> list[str]:
     """The plan, readable (pure)."""
-    words = " ".join(map(safe, planned.command)) or "your shell"
+    words = " ".join(map(printable, planned.command)) or "your shell"
     return [
         "# What `netsandbox run` would set up. Nothing was started.",
         "",
@@ -124,10 +124,10 @@ def plan_lines(planned: Planned, policy: Policy, settings: RunSettings) -> list[
         *labelled("mounts", _mounts(planned.view)),
         *labelled("variables", _variables(planned)),
         *labelled("limits", [_limits(settings.bounds)]),
-        *labelled("log", [safe(planned.log)]),
+        *labelled("log", [printable(planned.log)]),
         "",
         "# The policy:",
-        *map(one_line, policy_lines(policy, settings, planned.withheld)),
+        *map(single_line, policy_lines(policy, settings, planned.withheld)),
     ]
 
 
@@ -163,12 +163,12 @@ def _mounts(view: View) -> list[str]:
     """In the order of the plan."""
     return [
         "own /proc, /dev/shm and /dev/mqueue; /sys and the kernel's switches read-only",
-        *(f"{_kind(ours)} {safe(theirs)}" for ours, theirs in view.files),
+        *(f"{_kind(ours)} {printable(theirs)}" for ours, theirs in view.files),
         f"covered    {HOST_LOCKS}, where it is",
-        *(f"kept       {safe(path)} (cannot be moved)" for path in (*view.pinned, *view.links)),
-        *(f"read-only  {safe(path)}" for path in view.read_only),
-        *(f"hidden     {safe(path)}" for path in view.hidden),
-        *(f"empty      {safe(path)}" for _, path in view.covered),
+        *(f"kept       {printable(path)} (cannot be moved)" for path in (*view.pinned, *view.links)),
+        *(f"read-only  {printable(path)}" for path in view.read_only),
+        *(f"hidden     {printable(path)}" for path in view.hidden),
+        *(f"empty      {printable(path)}" for _, path in view.covered),
         *_writable(view),
     ]
 
@@ -181,7 +181,7 @@ def _kind(ours: str) -> str:
 def _writable(view: View) -> list[str]:
     if view.writable is None:
         return ["the rest can be written as you can"]
-    return ["the rest is read-only but for:", *(f"writable   {safe(path)}" for path in view.writable)]
+    return ["the rest is read-only but for:", *(f"writable   {printable(path)}" for path in view.writable)]
 
 
 def _variables(planned: Planned) -> list[str]:

@@ -15,13 +15,13 @@ from netsandbox.cli.options import DOMAINS, FLAG, VALUE, Option, parse
 from netsandbox.cli.output import put
 from netsandbox.cli.policy_options import POLICY_OPTIONS, policy_of, read_config, settings_of
 from netsandbox.errors import UsageError
-from netsandbox.escape import one_line
 from netsandbox.policy import reasons
 from netsandbox.policy.explain import Explanation, because
 from netsandbox.policy.ip import parse6
-from netsandbox.policy.names import BadName, Host, canonical, printable
+from netsandbox.policy.names import BadName, Host, canonical
 from netsandbox.policy.patterns import read_port
 from netsandbox.policy.verdict import DNS, TCP, Request
+from netsandbox.text import join_host_port, quoted, single_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def main(arguments: list[str]) -> int:
     if as_json:
         put(json.dumps(whole_json(parsed, file, policy, settings), indent=2))
     else:
-        put("\n".join(map(one_line, whole_lines(parsed, file, policy, settings))))
+        put("\n".join(map(single_line, whole_lines(parsed, file, policy, settings))))
     return 0
 
 
@@ -111,7 +111,7 @@ def _answer(policy: Policy, word: str, ask: int | None, *, as_json: bool) -> int
         put(json.dumps(target_json(host, port, explained, notes, allowed=allowed), indent=2))
     else:
         shown = [host.bracketed, *verdict_lines(explained), *(f"  note: {note}" for note in notes)]
-        put("\n".join(map(one_line, shown)))
+        put("\n".join(map(single_line, shown)))
     return 0 if allowed else 1
 
 
@@ -122,13 +122,13 @@ def read_target(text: str) -> tuple[Host, int | None]:
         scheme, _, rest = text.partition("://")
         port = SCHEMES.get(scheme.lower())
         if port is None or "\\" in text:
-            raise UsageError(f"{printable(text)} is not an http or https URL; write the host, such as example.com:443")
+            raise UsageError(f"{quoted(text)} is not an http or https URL; write the host, such as example.com:443")
         authority = rest.partition("#")[0].partition("?")[0].partition("/")[0]
     name, colon, number = _split(authority)
     if colon:
         port = read_port(number) if number else None
         if port is None:
-            raise UsageError(f"{printable(text)} has a bad port; write a port from 1 to 65535")
+            raise UsageError(f"{quoted(text)} has a bad port; write a port from 1 to 65535")
     try:
         return canonical(name), port
     except BadName as error:
@@ -143,7 +143,7 @@ def _split(authority: str) -> tuple[str, str, str]:
         return authority.partition(":")
     front, _, back = authority.rpartition(":")
     if read_port(back) is not None and parse6(front) is not None:
-        shown = printable(authority)
+        shown = quoted(authority)
         raise UsageError(f"{shown} may or may not end in a port; write [{front}]:{back} or [{authority}]")
     return f"[{authority}]", "", ""
 
@@ -167,7 +167,7 @@ def _reach(policy: Policy, host: Host, port: int, own: Collection[Address]) -> E
     checked = policy.check_address(host, host.address, port, own)
     if checked.allowed:
         return explained
-    return Explanation(checked, because(checked), f"--allow-address {host.bracketed}:{port}")
+    return Explanation(checked, because(checked), f"--allow-address {join_host_port(host.text, port)}")
 
 
 def notes_on(explained: Sequence[tuple[str, Explanation]], *, allowed: bool) -> list[str]:

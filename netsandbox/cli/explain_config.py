@@ -18,9 +18,9 @@ from netsandbox.config.effective import effective_layers
 from netsandbox.config.merging import merge
 from netsandbox.config.paths import project_files, user_files
 from netsandbox.config.profiles.selection import Wanted, stacked
-from netsandbox.escape import safe
 from netsandbox.frozen import frozen
 from netsandbox.paths import LOG_NAME, sessions_dir
+from netsandbox.text import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _ignored(layer: Layer) -> list[tuple[str, str]]:
 
 
 def _file_lines(read: FileRead) -> list[str]:
-    text = f"{safe(read.path)}: {read.owner}"
+    text = f"{printable(read.path)}: {read.owner}"
     if read.owner != PROJECTS:
         return [text]
     if read.trusted:
@@ -127,7 +127,7 @@ def _file_lines(read: FileRead) -> list[str]:
 
 def _saying_line(said: SourcedSetting) -> str:
     written = f"{said.key} = {json.dumps(said.value, default=str)}"
-    return f"{safe(written):<48} {safe(said.origin)}"
+    return f"{printable(written):<48} {printable(said.origin)}"
 
 
 def _localhost(settings: LocalhostSettings) -> list[str]:

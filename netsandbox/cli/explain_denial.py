@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-from shlex import quote
 
 from netsandbox.audit.denial_text import wanted
 from netsandbox.audit.placed_log import newest
@@ -18,7 +17,6 @@ from netsandbox.backends.namespaces.own_addresses import OwnAddresses
 from netsandbox.cli.audit import find_log
 from netsandbox.cli.output import put
 from netsandbox.errors import NetsandboxError, UsageError
-from netsandbox.escape import safe
 from netsandbox.frozen import frozen
 from netsandbox.learn.project_text import place_for_project_file
 from netsandbox.paths import LOG_NAME, list_sessions, session_dir
@@ -28,6 +26,7 @@ from netsandbox.policy.ip import parse as parse_address
 from netsandbox.policy.names import BadName, canonical, host_of
 from netsandbox.policy.reason_texts import TEXTS
 from netsandbox.policy.verdict import DNS, TCP, Request, verdict
+from netsandbox.text import printable, shell_quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ class PastDenial:
 
     @property
     def option(self) -> str | None:
-        return None if self.change is None else f"{self.change[0]} {quote(self.change[1])}"
+        return None if self.change is None else f"{self.change[0]} {shell_quoted(self.change[1])}"
 
 
 def answer(words: list[str], event: str | None, policy: Policy, *, as_json: bool) -> int:
@@ -78,7 +77,11 @@ def answer(words: list[str], event: str | None, policy: Policy, *, as_json: bool
     records = (each for each in read_records(path) if session in (None, each["session"]))
     found = _by_number(records, event) if event is not None else last_denial(records)
     if found is None:
-        put(json.dumps({"v": 1, "denied": False}) if as_json else f"nothing was denied in the session of {safe(path)}")
+        put(
+            json.dumps({"v": 1, "denied": False})
+            if as_json
+            else f"nothing was denied in the session of {printable(path)}"
+        )
         return 0
     past = explain_past(found, policy, OwnAddresses(lambda: 0.0)())
     put(json.dumps(past_json(past), indent=2) if as_json else "\n".join(past_lines(past, place_for_project_file())))
@@ -139,7 +142,7 @@ def _by_number(records: Iterable[Record], text: str) -> Record:
     for each in records:
         if each["seq"] == int(text):
             if "verdict" not in each:
-                kind = safe(each["event"])
+                kind = printable(each["event"])
                 raise UsageError(f"record {int(text)} is of the kind {kind}: nothing was decided; choose another")
             return each
     raise NetsandboxError(f"the log has no record {int(text)}; `netsandbox audit show --json` has them as seq")
@@ -219,25 +222,27 @@ def past_lines(past: PastDenial, file: str) -> list[str]:
     entry = past.record
     lines = [
         f"{'denied' if past.denied else 'allowed':<10}{wanted(str(entry.get('event')), entry)}{_by(entry)}",
-        f"when      {safe(entry.get('ts'))}, record {safe(entry.get('seq'))} of session {safe(entry.get('session'))}",
-        f"why       {safe(entry.get('reason', '-'))}: {safe(past.why)}",
+        printable(f"when      {entry.get('ts')}, record {entry.get('seq')} of session {entry.get('session')}"),
+        f"why       {printable(entry.get('reason', '-'))}: {printable(past.why)}",
     ]
     if entry.get("detail"):
-        lines.append(f"detail    {safe(entry['detail'])}")
+        lines.append(f"detail    {printable(entry['detail'])}")
     if past.rule is not None:
-        where = f"{safe(past.origin)}, in the policy as it is now" if past.origin else "not in the policy as it is now"
-        lines.append(f"rule      {safe(past.rule)} ({where})")
+        where = (
+            f"{printable(past.origin)}, in the policy as it is now" if past.origin else "not in the policy as it is now"
+        )
+        lines.append(f"rule      {printable(past.rule)} ({where})")
     if past.denied:
         lines += _change(past, file)
     if past.now is not None:
         answer = "allowed" if past.now.verdict.allowed else "denied"
-        lines.append(f"now       {answer} by the policy as it is now: {safe(past.now.because)}")
+        lines.append(f"now       {answer} by the policy as it is now: {printable(past.now.because)}")
     return lines
 
 
 def _by(entry: Mapping[str, object]) -> str:
     exe, pid = entry.get("exe"), entry.get("pid")
-    return f", by {safe(exe)}{f' (pid {safe(pid)})' if pid else ''}" if exe else ""
+    return f", by {printable(exe)}{f' (pid {printable(pid)})' if pid else ''}" if exe else ""
 
 
 def _change(past: PastDenial, file: str) -> list[str]:
@@ -246,9 +251,9 @@ def _change(past: PastDenial, file: str) -> list[str]:
         line = f"{KEYS[name]} = [{json.dumps(value)}]"
         return [
             f"to allow  netsandbox run {past.option}",
-            f"or write  {line} below [network] in {safe(file)}, then `netsandbox trust`",
+            f"or write  {line} below [network] in {printable(file)}, then `netsandbox trust`",
         ]
-    return [f"to do     {safe(past.advice)}" if past.advice else "to allow  no option allows it"]
+    return [f"to do     {printable(past.advice)}" if past.advice else "to allow  no option allows it"]
 
 
 def past_json(past: PastDenial) -> dict[str, object]:

@@ -86,6 +86,6 @@ def _missing(rules: list[PathRule]) -> list[str]:
 
 def shown(path: str) -> str:
     """*path* for a terminal: `~` for the home, nothing that the terminal would obey."""
-    from netsandbox.escape import one_line
+    from netsandbox.text import single_line
 
-    return one_line(short(path))
+    return single_line(short(path))

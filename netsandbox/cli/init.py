@@ -8,8 +8,8 @@ from netsandbox.cli.output import put
 from netsandbox.config.document import layer_of
 from netsandbox.config.profiles.detection import detected_here
 from netsandbox.errors import UsageError
-from netsandbox.escape import one_line
 from netsandbox.learn.project_text import ProjectText, place_for_project_file
+from netsandbox.text import single_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def main(arguments: list[str]) -> int:
         project.write(text)
     finally:
         project.close()
-    put(NEXT.format(path=one_line(project.path)))
+    put(NEXT.format(path=single_line(project.path)))
     return 0
 
 

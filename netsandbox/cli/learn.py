@@ -26,13 +26,13 @@ from netsandbox.cli.policy_options import MODES, policy_of, read_config, setting
 from netsandbox.config.document import layer_of
 from netsandbox.config.toml_edit import missing, with_items, written
 from netsandbox.errors import UsageError
-from netsandbox.escape import one_line, safe
 from netsandbox.frozen import copy_with
 from netsandbox.learn.project_text import ProjectText, place_for_project_file
 from netsandbox.learn.proposed import proposed, rule_lists
 from netsandbox.learn.proposed_paths import PresentFiles
 from netsandbox.learn.usage import usage
 from netsandbox.policy.policy import FILTERED, ONLINE, Policy
+from netsandbox.text import printable, single_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def _pasted(found: Proposed) -> str:
 def _difference(before: str, after: str, path: str, *, colours: bool) -> str:
     name = os.path.basename(path)
     lines = unified_diff(before.splitlines(), after.splitlines(), name, name, lineterm="")
-    return "".join(f"{_painted(safe(line), colours=colours)}\n" for line in lines)
+    return "".join(f"{_painted(printable(line), colours=colours)}\n" for line in lines)
 
 
 def _painted(line: str, *, colours: bool) -> str:
@@ -203,7 +203,7 @@ def _agreed() -> bool:
 
 
 def _say(text: str) -> None:
-    print(f"netsandbox: {one_line(text)}", file=sys.stderr)
+    print(f"netsandbox: {single_line(text)}", file=sys.stderr)
 
 
 def _show(text: str) -> None:

@@ -96,8 +96,9 @@ def leave(status: int) -> NoReturn:
 
 def _say(text: str) -> None:
     """One line, whatever words of the user are in it."""
-    tame = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+    from netsandbox.text import single_line
+
     try:
-        sys.stderr.write(f"netsandbox: {tame}\n")
+        sys.stderr.write(f"netsandbox: {single_line(text)}\n")
     except OSError:
         pass

@@ -13,9 +13,9 @@ from netsandbox.cli.options import FLAG, SESSIONS, Option, parse
 from netsandbox.cli.output import put
 from netsandbox.cli.session_table import first_entries, port_entries
 from netsandbox.errors import NetsandboxError, UsageError
-from netsandbox.escape import safe
 from netsandbox.session.session_status import Status
 from netsandbox.session.sessions_client import find, live_sessions, nothing_runs
+from netsandbox.text import printable
 
 XDG_OPEN = "xdg-open"
 OPTIONS = (
@@ -84,7 +84,7 @@ def choose(sessions: list[Status], name: str | None, port: int | None) -> Status
 
 
 def _listed(entries: list[Status]) -> str:
-    ways = [f"`netsandbox open {safe(entry['name'])} {entry['port']}`" for entry in entries[:LISTED]]
+    ways = [f"`netsandbox open {printable(entry['name'])} {entry['port']}`" for entry in entries[:LISTED]]
     return ", ".join(ways) + (", …" if len(entries) > LISTED else "")
 
 

@@ -13,9 +13,9 @@ from netsandbox.cli.output import put, terminal_width
 from netsandbox.cli.session_table import PENDING_TITLES, PENDING_YIELDING, Row, pending_entries, pending_rows
 from netsandbox.cli.watch import json_line, watch
 from netsandbox.errors import UsageError
-from netsandbox.runtime.columns import GAP, columns
 from netsandbox.session.session_status import Status
 from netsandbox.session.sessions_client import live_sessions, nothing_runs
+from netsandbox.text import GAP, columns
 
 OPTIONS = (
     Option("json", FLAG, "", "", "for programs"),

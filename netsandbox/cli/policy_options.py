@@ -252,10 +252,10 @@ def _switches(parsed: Parsed, file: Settings | None) -> tuple[str, ...]:
 
 def withheld_names(settings: RunSettings) -> list[str]:
     """The variables that are here and that the command would not get."""
-    from netsandbox.escape import safe
+    from netsandbox.text import printable
 
     _, names = VariableRules(settings.variables).split(os.environb)
-    return [safe(os.fsdecode(name)) for name in names]
+    return [printable(os.fsdecode(name)) for name in names]
 
 
 def _name(parsed: Parsed, file: Settings | None) -> str | None:

@@ -12,9 +12,9 @@ from netsandbox.cli.output import put, terminal_width
 from netsandbox.cli.session_table import PORTS_TITLES, PORTS_YIELDING, port_entries, port_rows
 from netsandbox.cli.watch import json_line, watch
 from netsandbox.errors import UsageError
-from netsandbox.runtime.columns import columns
 from netsandbox.session.session_status import Status
 from netsandbox.session.sessions_client import find, live_sessions, nothing_runs
+from netsandbox.text import columns
 
 OPTIONS = (
     Option("json", FLAG, "", "", "for programs"),

@@ -16,9 +16,8 @@ from netsandbox.config.profiles.profile_files import PROJECTS, everything, find,
 from netsandbox.config.profiles.selection import Wanted, detection_rules, stacked
 from netsandbox.config.profiles.unknown_name import unknown
 from netsandbox.errors import UsageError
-from netsandbox.escape import one_line
 from netsandbox.frozen import frozen
-from netsandbox.runtime.columns import columns
+from netsandbox.text import columns, single_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ def show_list(*, for_programs: bool) -> int:
 
 def table(rows: Sequence[Row]) -> list[str]:
     """One line a profile, in columns."""
-    cells = [(row.name, row.owner, row.here or "-", one_line(row.about)) for row in rows]
+    cells = [(row.name, row.owner, row.here or "-", single_line(row.about)) for row in rows]
     return columns([("NAME", "FROM", "DETECTED BY", "ABOUT"), *cells])
 
 
@@ -71,12 +70,12 @@ def show_one(name: str, *, for_programs: bool) -> int:
 
 def _text(used: Used, stack: Selection) -> list[str]:
     profile, here = used.profile, _found_here().get(used.profile.name)
-    shown = [f"# {profile.name}: {one_line(profile.about)}", f"# {used.owner}: {one_line(profile.path)}"]
+    shown = [f"# {profile.name}: {single_line(profile.about)}", f"# {used.owner}: {single_line(profile.path)}"]
     if profile.detect:
         shown.append(f"# detected by {', '.join(profile.detect)}" + (f"; {here} is here" if here else ""))
     if profile.registries:
         shown.append(f"# registries of {', '.join(profile.registries)}, asked for in this folder")
-    shown += [f"# note: {one_line(note)}" for note in stack.notes]
+    shown += [f"# note: {single_line(note)}" for note in stack.notes]
     merged = merge(stack.layers)
     return (
         [*shown, "", *lines(merged, stack.untrusted)] if merged.values or merged.ignored or stack.untrusted else shown

@@ -13,8 +13,8 @@ from netsandbox.cli.output import put, terminal_width
 from netsandbox.cli.session_table import PS_TITLES, PS_YIELDING, ps_rows
 from netsandbox.cli.watch import json_line, watch
 from netsandbox.errors import UsageError
-from netsandbox.runtime.columns import columns
 from netsandbox.session.sessions_client import live_sessions, nothing_runs, survey
+from netsandbox.text import columns
 
 OPTIONS = (
     Option("json", FLAG, "", "", "for programs"),

@@ -208,9 +208,9 @@ def _tell_found(file: Settings, *, verbose: bool) -> None:
 
 def _say(text: str) -> None:
     """One line, whatever folders' names are in it."""
-    from netsandbox.escape import one_line
+    from netsandbox.text import single_line
 
-    print(f"netsandbox: {one_line(text)}", file=sys.stderr)
+    print(f"netsandbox: {single_line(text)}", file=sys.stderr)
 
 
 def _farewell(result: Result, flags: set[str]) -> None:

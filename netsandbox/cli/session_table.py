@@ -9,9 +9,8 @@ import shlex
 
 from netsandbox_portmap.window import span
 
-from netsandbox.backends.namespaces.sockaddr import place
-from netsandbox.escape import safe
 from netsandbox.session.session_status import Status
+from netsandbox.text import join_host_port, printable
 
 PS_TITLES = ("NAME", "SESSION", "AGE", "POLICY", "STRATEGY", "WINDOW", "ALLOWED", "DENIED", "PORTS", "COMMAND")
 PORTS_TITLES = ("NAME", "INSIDE", "HOST ADDRESS", "URL", "PID", "PROGRAM")
@@ -33,8 +32,8 @@ def ps_rows(sessions: list[Status], now: float) -> list[Row]:
     short = short_ids([status["session"] for status in sessions])
     return [
         (
-            safe(status["name"]),
-            safe(short[status["session"]]),
+            printable(status["name"]),
+            printable(short[status["session"]]),
             age(now - status["started"]),
             _policy(status),
             _shown(status["strategy"]),
@@ -42,7 +41,7 @@ def ps_rows(sessions: list[Status], now: float) -> list[Row]:
             _shown(status["allowed"]),
             _shown(status["denied"]),
             _ports_text(status["ports"]),
-            safe(shlex.join(status["command"])[:MAX_COMMAND]),
+            printable(shlex.join(status["command"])[:MAX_COMMAND]),
         )
         for status in sessions
     ]
@@ -73,7 +72,7 @@ def _entry(status: Status, port: Status) -> Status:
 def port_rows(entries: list[Status]) -> list[Row]:
     return [
         (
-            safe(entry["name"]),
+            printable(entry["name"]),
             str(entry["port"]) if entry["address"] is None else address_text(entry["address"], entry["port"]),
             address_text(entry["host_address"], entry["host_port"]),
             _shown(entry["url"]),
@@ -102,8 +101,8 @@ def pending_rows(entries: list[Status], now: float) -> list[Row]:
             address_text(entry["host"], entry["port"]),
             _program(entry["exe"]),
             f"{max(0, int(entry['until'] - now))}s",
-            safe(entry["name"]),
-            safe(short[entry["session"]]),
+            printable(entry["name"]),
+            printable(short[entry["session"]]),
         )
         for entry in entries
     ]
@@ -135,11 +134,11 @@ def window_text(window: Status | None) -> str:
 
 
 def address_text(address: str, port: int) -> str:
-    return safe(place(address, port))
+    return printable(join_host_port(address, port))
 
 
 def _shown(value: object) -> str:
-    return NOTHING if value is None else safe(value)
+    return NOTHING if value is None else printable(value)
 
 
 def _ports_text(ports: list[Status]) -> str:

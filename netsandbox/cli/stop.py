@@ -7,9 +7,9 @@ import sys
 from netsandbox.cli.help import print_help
 from netsandbox.cli.options import FLAG, SESSIONS, VALUE, Option, parse
 from netsandbox.errors import UsageError
-from netsandbox.escape import safe
 from netsandbox.session.session_status import Status
 from netsandbox.session.sessions_client import find, pid_of, stop_sessions, survey
+from netsandbox.text import printable
 
 TIMEOUT = 10.0
 LONGEST = 86400.0
@@ -54,7 +54,9 @@ def _still_there(session: str, status: Status | None, seconds: float) -> str:
         pid = pid_of(session)
         way = f"`kill -9 {pid}` ends it" if pid else "end its `netsandbox run` with kill -9"
         return f"session {session} does not answer; {way}"
-    return f"{safe(status['name'])} is still running after {seconds:g} s; `kill -9 {status['pid']}` ends it at once"
+    return (
+        f"{printable(status['name'])} is still running after {seconds:g} s; `kill -9 {status['pid']}` ends it at once"
+    )
 
 
 def read_seconds(text: str | None) -> float:

@@ -21,9 +21,9 @@ from netsandbox.config.profiles.project_choice import (
 )
 from netsandbox.config.trust import distrust, is_trusted, trust, trusted_paths
 from netsandbox.errors import UsageError
-from netsandbox.escape import one_line
 from netsandbox.paths import short
 from netsandbox.runtime.fingerprint import stamp
+from netsandbox.text import single_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _forget(path: str) -> int:
 
 def _shown(text: str) -> str:
     """A path, or a line that begins with one."""
-    return one_line(short(text))
+    return single_line(short(text))
 
 
 def _decide(path: str, *, asking: bool) -> int:

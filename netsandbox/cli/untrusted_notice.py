@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from netsandbox.config.paths import PROJECT_FILES
-from netsandbox.escape import one_line
 from netsandbox.paths import short
+from netsandbox.text import shell_quoted, single_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,12 +23,10 @@ def ignored_lines(ignored: Iterable[tuple[str, str]]) -> list[str]:
 
 def _line(file: str, names: list[str]) -> str:
     word = "" if any(os.path.abspath(file).endswith(f"/{name}") for name in PROJECT_FILES) else f" {shell_word(file)}"
-    return f"{one_line(short(file))} would open {', '.join(names)}; ignored until you run `netsandbox trust{word}`"
+    return f"{single_line(short(file))} would open {', '.join(names)}; ignored until you run `netsandbox trust{word}`"
 
 
 def shell_word(path: str) -> str:
     """*path* as it can be pasted into a shell, whatever its folders are called."""
-    from shlex import quote
-
-    quoted = quote(path)
-    return short(path) if quoted == path else one_line(quoted)
+    quoted = shell_quoted(path)
+    return short(path) if quoted == path else single_line(quoted)

@@ -11,8 +11,8 @@ import time
 from netsandbox.config.document import layer_of, read
 from netsandbox.config.toml_edit import missing, with_items
 from netsandbox.errors import HostError, UsageError
-from netsandbox.policy.names import printable
 from netsandbox.runtime.private_file import replace
+from netsandbox.text import quoted
 
 TABLE, KEY = "network", "allow_domains"
 
@@ -43,6 +43,6 @@ def add_rule(path: str, rule: str) -> None:
 
 def _unfit(path: str, rule: str) -> UsageError:
     return UsageError(
-        f"{printable(path)[1:-1]} cannot be added to without changing more of it; write {rule} into its {KEY} yourself,"
+        f"{quoted(path)[1:-1]} cannot be added to without changing more of it; write {rule} into its {KEY} yourself,"
         " or leave --for out"
     )

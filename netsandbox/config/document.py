@@ -15,7 +15,7 @@ from netsandbox.config.layer import Layer, Setting
 from netsandbox.config.located_value import Entry
 from netsandbox.config.source_lines import locate
 from netsandbox.errors import UsageError
-from netsandbox.policy.names import printable
+from netsandbox.text import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def _parse(path: str, text: str) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         what, _, place = str(error).partition(" (at line ")
         line = f":{place.partition(',')[0]}" if place else ""
-        raise UsageError(f"{path}{line}: invalid TOML: {printable(what)[1:-1]}; correct the file") from None
+        raise UsageError(f"{path}{line}: invalid TOML: {quoted(what)[1:-1]}; correct the file") from None
     except ValueError:  # Python reads no number of thousands of digits
         raise UsageError(f"{path}: invalid TOML: a number without end; correct the file") from None
 
@@ -139,4 +139,4 @@ def _unknown(kind: str, name: str, known: Mapping[str, object]) -> str:
 
     near = get_close_matches(name, known, n=1, cutoff=0.5)
     advice = f"did you mean {near[0]}?" if near else f"use one of {', '.join(known)}"
-    return f"unknown {kind} {printable(name)}; {advice}"
+    return f"unknown {kind} {quoted(name)}; {advice}"

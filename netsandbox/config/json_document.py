@@ -10,7 +10,7 @@ from json import JSONDecodeError, JSONDecoder
 
 from netsandbox.config.located_value import too_long
 from netsandbox.errors import UsageError
-from netsandbox.policy.names import printable
+from netsandbox.text import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def parsed_json(path: str, text: str) -> tuple[dict[str, Any], Mapping[Path, int
 
 def _check_version(path: str, line: int, value: object) -> None:
     if value not in KNOWN_VERSIONS:
-        raise UsageError(f'{path}:{line}: version {printable(str(value))} is not known; write "version": "1.0"')
+        raise UsageError(f'{path}:{line}: version {quoted(str(value))} is not known; write "version": "1.0"')
 
 
 def _check(place: str, value: object, kind: type, wanted: str) -> None:
@@ -78,7 +78,7 @@ def _unknown(name: str) -> str:
     known = (VERSION, *NAMES)
     near = get_close_matches(name, known, n=1, cutoff=0.5)
     advice = f"did you mean {near[0]}?" if near else f"use one of {', '.join(known)}"
-    return f"unknown name {printable(name)}; {advice}"
+    return f"unknown name {quoted(name)}; {advice}"
 
 
 class _Walk:
@@ -126,7 +126,7 @@ class _Walk:
             line = self.line()
             name = self.string()
             if name in found:
-                raise self.wrong(f"{printable(name)} is said twice")
+                raise self.wrong(f"{quoted(name)} is said twice")
             self.expect(":")
             found[name] = self.value((*place, name), depth + 1)
             self.lines[*place, name] = line

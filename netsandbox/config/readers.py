@@ -14,11 +14,12 @@ from netsandbox.errors import UsageError
 from netsandbox.paths import home
 from netsandbox.policy import rules
 from netsandbox.policy.file_rules import PathRule, path_rule
-from netsandbox.policy.names import BadName, canonical, printable
+from netsandbox.policy.names import BadName, canonical
 from netsandbox.policy.patterns import AddressRule, DomainRule, parse_address, parse_domain, read_port
 from netsandbox.policy.policy import MODES
 from netsandbox.policy.variables import check_name, check_pattern
 from netsandbox.settings import MAX_WAIT, WAIT, Bounds
+from netsandbox.text import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ POOL = str(list(window.POOL))  # as it is written in the file
 def mode(entry: Entry) -> str:
     word = entry.text(f"one of {', '.join(MODES)} as a string")
     if word not in MODES:
-        raise UsageError(f"{entry.origin()}: mode {printable(word)} is unknown; write one of {', '.join(MODES)}")
+        raise UsageError(f"{entry.origin()}: mode {quoted(word)} is unknown; write one of {', '.join(MODES)}")
     return word
 
 
@@ -148,7 +149,7 @@ def bound(name: str) -> Callable[[Entry], int]:
 def waiting(text: str, origin: str) -> int:
     """Seconds for which a question to the user stays."""
     if not (text.isascii() and text.isdigit() and len(text) < 6 and 1 <= int(text) <= MAX_WAIT):
-        raise UsageError(f"{origin}: {printable(text)} is no number of seconds from 1 to {MAX_WAIT}; write {WAIT}")
+        raise UsageError(f"{origin}: {quoted(text)} is no number of seconds from 1 to {MAX_WAIT}; write {WAIT}")
     return int(text)
 
 
@@ -173,7 +174,7 @@ def check_server(server: str, origin: str) -> str:
     """*server* if it is `ADDRESS[:PORT]` of one name server, IPv6 with a port in brackets."""
     rule = parse_address(server, origin)
     if not rule.exact or rule.ports == ():
-        raise UsageError(f"{origin}: {printable(server)} is not one server; write 192.0.2.53 or 192.0.2.53:5353")
+        raise UsageError(f"{origin}: {quoted(server)} is not one server; write 192.0.2.53 or 192.0.2.53:5353")
     return server
 
 
@@ -210,12 +211,12 @@ def detection(entry: Entry) -> tuple[tuple[str, tuple[str, ...], str], ...]:
 def relative_files(entry: Entry) -> tuple[str, ...]:
     for path, origin in (files := entry.items(str, '["package.json"]')):
         if not path or path.startswith("/") or "\0" in path or ".." in path.split("/") or "*" in path:
-            raise UsageError(f"{origin}: {printable(path)} is no file of a project; write one such as package.json")
+            raise UsageError(f"{origin}: {quoted(path)} is no file of a project; write one such as package.json")
     return tuple(path for path, _ in files)
 
 
 def check_profile(name: str, origin: str) -> str:
     """*name* if a profile can be called so."""
     if not is_profile_name(name):
-        raise UsageError(f"{origin}: {printable(name)} is no profile's name; use letters, digits, - and _")
+        raise UsageError(f"{origin}: {quoted(name)} is no profile's name; use letters, digits, - and _")
     return name

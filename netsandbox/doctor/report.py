@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from netsandbox.doctor import judgement
 from netsandbox.doctor.check import MISSING, OK, Check
 from netsandbox.doctor.jail import Finding
-from netsandbox.escape import safe
+from netsandbox.text import printable
 
 HEADINGS = ("probe", "expected", "what happened", "")
 
@@ -45,16 +45,16 @@ def lines(report: Report) -> list[str]:
 def _machine_lines(checks: list[Check]) -> list[str]:
     rows = []
     for check in checks:
-        rows.append(f"  {check.name:<20} {safe(check.found)}  {check.status}")
+        rows.append(f"  {check.name:<20} {printable(check.found)}  {check.status}")
         if check.status != OK and check.remedy:
-            rows.append(f"  {'':<20} {safe(check.remedy)}")
+            rows.append(f"  {'':<20} {printable(check.remedy)}")
     return rows
 
 
 def _jail_lines(report: Report) -> list[str]:
     if report.unproven is not None:
-        return [f"The jail was not proven: {safe(report.unproven)}"]
-    rows = [HEADINGS, *((each.probe, each.expected, safe(each.happened), each.status) for each in report.jail)]
+        return [f"The jail was not proven: {printable(report.unproven)}"]
+    rows = [HEADINGS, *((each.probe, each.expected, printable(each.happened), each.status) for each in report.jail)]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     title = "The jail, tried from inside and judged by what was heard outside"
     return [title, *(f"  {'  '.join(_padded(row, widths))}".rstrip() for row in rows)]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from netsandbox.escape import safe
 from netsandbox.frozen import frozen
 from netsandbox.learn.folding import Proposal, fold
 from netsandbox.learn.proposed_paths import ProposedPaths, proposed_paths
 from netsandbox.policy.ip import parse
 from netsandbox.policy.names import canonical, host_of
 from netsandbox.policy.verdict import TCP, Request
+from netsandbox.text import join_host_port, printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def proposed(
     names = [pair for pair in names if policy.denies_name(canonical(pair[0]), pair[1]) is None]
     denied = [*used.denied_names, *(f"x.{rule.name}" if rule.below else rule.name for rule in policy.deny_domains)]
     wanted = [*used.literals, *(used.addresses if dialled else ())]
-    addresses = [_written(text, port) for text, port in wanted if _needs_rule(policy, used, text, port, own)]
+    addresses = [join_host_port(text, port) for text, port in wanted if _needs_rule(policy, used, text, port, own)]
     domains = fold(names, policy.default_ports, denied)
     paths = ProposedPaths() if files is None else proposed_paths(used, files)
     return Proposed(
@@ -90,10 +90,6 @@ def _needs_rule(policy: Policy, used: Usage, text: str, port: int, own: Collecti
     return not policy.check_address(host_of(address), address, port, own).allowed
 
 
-def _written(text: str, port: int) -> str:
-    return f"[{text}]:{port}" if ":" in text else f"{text}:{port}"
-
-
 def _remarks(used: Usage, *, cut: bool) -> list[str]:
     lines: list[str] = []
     if cut:
@@ -111,7 +107,7 @@ def _listed(title: str, items: Sequence[object]) -> list[str]:
     if not items:
         return []
     more = [f"  and {len(items) - _LISTED} more"] if len(items) > _LISTED else []
-    return [f"{title}:", *(f"  {safe(item)}" for item in items[:_LISTED]), *more]
+    return [f"{title}:", *(f"  {printable(item)}" for item in items[:_LISTED]), *more]
 
 
 def rule_lists(found: Proposed) -> list[tuple[str, str, list[tuple[str, str]]]]:

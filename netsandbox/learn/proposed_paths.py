@@ -5,10 +5,10 @@ A secret is never proposed as a change: whoever wants the command to have one sa
 
 from __future__ import annotations
 
-from netsandbox.escape import safe
 from netsandbox.frozen import frozen
 from netsandbox.learn.path_folding import MAKE, PathProposal, fold
 from netsandbox.policy.file_rules import is_within
+from netsandbox.text import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def proposed_paths(used: Usage, present: PresentFiles) -> ProposedPaths:
     folded = fold(_missing(used.written, present.allowed or ()), present.ground)
     texts = [(each, each.text(home, base)) for each in folded.entries]
     kept = [(each, text) for each, text in texts if _is_writable(text) and not _is_gone(each, present)]
-    rules = [(text, safe(each.comment(home))) for each, text in kept]
+    rules = [(text, printable(each.comment(home))) for each, text in kept]
     left = (*folded.left, *(each.path for each, text in texts if (each, text) not in kept))
     secrets = [place for place in used.secrets if not any(is_within(place, denied) for denied in present.denied)]
     groups = [

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from netsandbox.policy import address_guard, doh, reasons
 from netsandbox.policy.ip import Address, unmapped
-from netsandbox.policy.names import Host, printable
+from netsandbox.policy.names import Host
 from netsandbox.policy.policy import LOCALHOST, OFFLINE, ONLINE, Policy
 from netsandbox.policy.trie import EVERY_PORT, SOME_PORT, AddressTable, NameTrie
 from netsandbox.policy.verdict import DNS, TCP, UDP, Request, Verdict, verdict
+from netsandbox.text import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -167,4 +168,4 @@ def is_loopback_name(name: str) -> bool:
 
 def bad_name(raw: bytes | str, port: int) -> Verdict:
     """The verdict on bytes that are no host; its host is printable."""
-    return verdict(reasons.BAD_NAME, printable(raw), port)
+    return verdict(reasons.BAD_NAME, quoted(raw), port)

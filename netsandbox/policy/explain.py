@@ -11,6 +11,7 @@ from netsandbox.policy import doh, reasons
 from netsandbox.policy.ip import parse
 from netsandbox.policy.policy import DEFAULT_PORTS, LOCALHOST, OFFLINE
 from netsandbox.policy.reason_texts import TEXTS
+from netsandbox.text import join_host_port
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,16 +75,15 @@ def flag_for(verdict: Verdict, default_ports: Collection[int] = DEFAULT_PORTS) -
     """The option that would allow what *verdict* denies; None where no option does."""
     if verdict.allowed:
         return None
-    port = f":{verdict.port}" if verdict.port else ""
     if verdict.address is not None:
         address = parse(verdict.address)
-        if address is None or not port or verdict.reason not in _ADDRESS_REASONS:
+        if address is None or not verdict.port or verdict.reason not in _ADDRESS_REASONS:
             return None
-        text = f"[{address.text}]" if address.version == 6 else address.text
-        return f"--allow-address {text}{port}"
+        return f"--allow-address {join_host_port(address.text, verdict.port)}"
     if verdict.reason not in _NAME_REASONS or doh.is_resolver(verdict.host):
         return None
-    return f"--allow-domain {verdict.host}{'' if verdict.port in default_ports else port}"
+    written = verdict.port and verdict.port not in default_ports
+    return f"--allow-domain {join_host_port(verdict.host, verdict.port) if written else verdict.host}"
 
 
 def hint(verdict: Verdict, default_ports: Collection[int] = DEFAULT_PORTS) -> str:

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from netsandbox.frozen import frozen
 from netsandbox.policy.ip import Address, parse4, parse6, unmapped
+from netsandbox.text import quoted
 
 NAME_LIMIT = 253
 LABEL_LIMIT = 63
 _LETTERS = b"abcdefghijklmnopqrstuvwxyz0123456789-_."
 _HEX = "0123456789abcdef"
-_SHOWN = 100
 
 
 class BadName(ValueError):
@@ -55,7 +55,7 @@ def canonical(raw: bytes | str) -> Host:
     if last[0] in "0123456789" and (last.isdigit() or (last[:2] == "0x" and not last[2:].strip(_HEX))):
         value = None if dotted else parse4(name)
         if value is None:
-            raise BadName(f"host {printable(raw)} is not a canonical IPv4 address")
+            raise BadName(f"host {quoted(raw)} is not a canonical IPv4 address")
         return Host(name, Address(4, value))
     return Host(name, None)
 
@@ -80,33 +80,26 @@ def host_of(address: Address) -> Host:
     return Host(plain.text, plain)
 
 
-def printable(raw: bytes | str) -> str:
-    """*raw* for messages and logs: quoted, printable ASCII, cut short."""
-    text = raw.decode("latin-1") if isinstance(raw, bytes) else raw
-    shown = ascii(text[:_SHOWN])
-    return shown if len(text) <= _SHOWN else shown + "..."
-
-
 def _bracketed(data: bytes, raw: bytes | str) -> Host:
     if data[:1] == b"[" and data[-1:] == b"]" and data.isascii():
         value = parse6(data[1:-1].decode("ascii"))
         if value is not None:
             return host_of(Address(6, value))
-    raise BadName(f"host {printable(raw)} has characters that no name has")
+    raise BadName(f"host {quoted(raw)} has characters that no name has")
 
 
 def _check_labels(name: str, raw: bytes | str) -> None:
     if not name or name[0] == "." or name[-1] == "." or ".." in name:
-        raise BadName(f"host {printable(raw)} has an empty label")
+        raise BadName(f"host {quoted(raw)} has an empty label")
     if len(name) > NAME_LIMIT:
         raise BadName(f"host of {len(name)} bytes is longer than {NAME_LIMIT}")
     if len(name) > LABEL_LIMIT and max(map(len, name.split("."))) > LABEL_LIMIT:
-        raise BadName(f"host {printable(raw)} has a label longer than {LABEL_LIMIT}")
+        raise BadName(f"host {quoted(raw)} has a label longer than {LABEL_LIMIT}")
     if "xn--" in name:
         from netsandbox.policy.idn import valid_alabel
 
         if not all(valid_alabel(label) for label in name.split(".") if label.startswith("xn--")):
-            raise BadName(f"host {printable(raw)} has a label with invalid punycode")
+            raise BadName(f"host {quoted(raw)} has a label with invalid punycode")
 
 
 def _ascii(text: str) -> bytes:
@@ -116,5 +109,5 @@ def _ascii(text: str) -> bytes:
 
     mapped = to_alabels(text)
     if mapped is None:
-        raise BadName(f"host {printable(text)} has letters with no single ASCII form; write its xn-- form")
+        raise BadName(f"host {quoted(text)} has letters with no single ASCII form; write its xn-- form")
     return mapped.encode("ascii")

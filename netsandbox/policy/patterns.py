@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from netsandbox.errors import UsageError
 from netsandbox.policy.ip import BITS, Address, parse, parse6, unmapped
-from netsandbox.policy.names import BadName, canonical, is_plain, printable
+from netsandbox.policy.names import BadName, canonical, is_plain
+from netsandbox.text import join_host_port, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def parse_address(text: str, origin: str) -> AddressRule:
     bits = BITS[address.version]
     length = _number(length_text, 0, bits) if slash else bits
     if length is None:
-        _refuse(origin, text, f"has a bad prefix length {printable(length_text)}", f"write /0 to /{bits}")
+        _refuse(origin, text, f"has a bad prefix length {quoted(length_text)}", f"write /0 to /{bits}")
     if address.value & ((1 << (bits - length)) - 1):
         base = Address(address.version, address.value >> (bits - length) << (bits - length))
         _refuse(origin, text, f"has host bits set below /{length}", f"write {base.text}/{length} or {address.text}")
@@ -117,7 +118,7 @@ def _ports(port: str, text: str, origin: str) -> tuple[int, ...]:
         return ports
     number = read_port(port)
     if number is None:
-        _refuse(origin, text, f"has a bad port {printable(port)}", "write a port from 1 to 65535, or * for every port")
+        _refuse(origin, text, f"has a bad port {quoted(port)}", "write a port from 1 to 65535, or * for every port")
     return _ports_read.setdefault(port, (number,))
 
 
@@ -187,14 +188,13 @@ def _split_address(text: str, origin: str) -> tuple[str, tuple[int, ...] | None]
 
 
 def _authority(address: Address, ports: tuple[int, ...] | None) -> str:
-    host = f"[{address.text}]" if address.version == 6 else address.text
     if ports is None:
-        return host
-    return f"{host}:{ports[0] if ports else '*'}"
+        return f"[{address.text}]" if address.version == 6 else address.text
+    return join_host_port(address.text, ports[0] if ports else "*")
 
 
 def _refuse(origin: str, text: str, what: str, instead: str) -> NoReturn:
-    raise UsageError(f"{origin}: {printable(text)} {what}; {instead}")
+    raise UsageError(f"{origin}: {quoted(text)} {what}; {instead}")
 
 
 def _is_shared(name: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from netsandbox.errors import UsageError
 from netsandbox.policy import rules
-from netsandbox.policy.names import printable
+from netsandbox.text import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Policy:
         if mode is None:
             mode = FILTERED if self.allow_domains or self.allow_addresses else OFFLINE
         if mode not in MODES:
-            raise UsageError(f"mode {printable(str(mode))} is unknown; use one of {', '.join(MODES)}")
+            raise UsageError(f"mode {quoted(str(mode))} is unknown; use one of {', '.join(MODES)}")
         self.mode = mode
         self._decision: Decision | None = None
 

@@ -7,8 +7,8 @@ deny what was wanted or, worse, allow what was not. None is the empty list, whic
 from __future__ import annotations
 
 from netsandbox.errors import UsageError
-from netsandbox.policy.names import printable
 from netsandbox.policy.patterns import AddressRule, DomainRule, parse_address, parse_domain
+from netsandbox.text import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def domains(given: Iterable[str | DomainRule] | None, origin: str, *, deny: bool
         if isinstance(item, str):
             item = parse_domain(item, origin, deny=deny)  # noqa: PLW2901 (the loop narrows its own variable)
         elif not isinstance(item, DomainRule):
-            raise UsageError(f"{origin}: {printable(repr(item))} is not a rule; give a string such as 'example.com'")
+            raise UsageError(f"{origin}: {quoted(repr(item))} is not a rule; give a string such as 'example.com'")
         rules.append(item)
     return tuple(rules)
 
@@ -40,7 +40,7 @@ def addresses(given: Iterable[str | AddressRule] | None) -> tuple[AddressRule, .
         if isinstance(item, str):
             item = parse_address(item, origin)  # noqa: PLW2901 (the loop narrows its own variable)
         elif not isinstance(item, AddressRule):
-            raise UsageError(f"{origin}: {printable(repr(item))} is not a rule; give a string such as '192.0.2.7:443'")
+            raise UsageError(f"{origin}: {quoted(repr(item))} is not a rule; give a string such as '192.0.2.7:443'")
         rules.append(item)
     return tuple(rules)
 
@@ -50,7 +50,7 @@ def ports(given: Iterable[int] | None, origin: str = "default_ports") -> tuple[i
     numbers = tuple(_items(given, origin))
     for number in numbers:
         if type(number) is not int or not 0 < number < 65536:
-            raise UsageError(f"{origin}: {printable(repr(number))} is not a port; write numbers from 1 to 65535")
+            raise UsageError(f"{origin}: {quoted(repr(number))} is not a port; write numbers from 1 to 65535")
     if not numbers:
         raise UsageError(f"{origin}: the list is empty; write at least one port, such as 443")
     return numbers
@@ -61,7 +61,7 @@ def unix_sockets(given: Iterable[str] | None, origin: str = "--allow-unix-socket
     paths = tuple(_items(given, origin))
     for path in paths:
         if not isinstance(path, str) or not path.startswith("/") or "\0" in path or "/../" in path + "/":
-            raise UsageError(f"{origin}: {printable(str(path))} is not an absolute path; write it in full, without ..")
+            raise UsageError(f"{origin}: {quoted(str(path))} is not an absolute path; write it in full, without ..")
     return paths
 
 
@@ -73,7 +73,7 @@ def query_types(given: Iterable[str] | None, origin: str = "allow_query_types") 
 
         name = canonical_type(item) if isinstance(item, str) else None
         if name is None:
-            raise UsageError(f"{origin}: {printable(str(item))} is no record type; write one such as TXT, MX or TYPE99")
+            raise UsageError(f"{origin}: {quoted(str(item))} is no record type; write one such as TXT, MX or TYPE99")
         if name in _ANSWERED:
             raise UsageError(f"{origin}: {name} is answered by the session's own resolver in any case; leave it out")
         types.append(name)
@@ -84,5 +84,5 @@ def _items(given: Iterable[T] | None, origin: str) -> Iterable[T]:
     if given is None:
         return ()
     if isinstance(given, (str, bytes, dict)) or not hasattr(given, "__iter__"):
-        raise UsageError(f"{origin}: {printable(repr(given))} is not a list; write it as a list of rules")
+        raise UsageError(f"{origin}: {quoted(repr(given))} is not a list; write it as a list of rules")
     return given

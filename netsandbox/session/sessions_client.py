@@ -17,12 +17,12 @@ from typing import NamedTuple
 
 from netsandbox.audit.sweep import forget_dead_control
 from netsandbox.errors import NetsandboxError, UsageError
-from netsandbox.escape import safe
 from netsandbox.paths import list_sessions, session_dir, sessions_dir
 from netsandbox.runtime.control_socket import connect, is_trusted, peer_pid
 from netsandbox.session.control import STATUS, STOP
 from netsandbox.session.control_reply import MAX_REPLY
 from netsandbox.session.session_status import Status, read_status
+from netsandbox.text import printable
 
 PATIENCE = 1.0
 PAUSE = 0.05  # before somebody who was busy, or left without a word, is asked again
@@ -96,7 +96,7 @@ def _begins(status: Status, word: str) -> bool:
 
 
 def _listed(sessions: list[Status], key: str) -> str:
-    names = [safe(status[key]) for status in sessions[:NAMED]]
+    names = [printable(status[key]) for status in sessions[:NAMED]]
     return ", ".join([*names, "…"] if len(sessions) > NAMED else names)
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import errno
 
-from netsandbox.backends.namespaces.sockaddr import place
 from netsandbox.policy import reasons
+from netsandbox.text import join_host_port
 from netsandbox_portmap.bind_rule import WILDCARD
 from netsandbox_portmap.strategies import FAIL, REWIRE_DEVICE
 from netsandbox_portmap.window import LOCALHOST_IPV4
@@ -95,7 +95,10 @@ class BindResponder:
 
     def _rewritten(self, address: str, port: int, to: str, to_port: int) -> bool:
         return self._repeats.note(
-            None, event="rewrite", door="preload", **{"from": place(address, port), "to": place(to, to_port)}
+            None,
+            event="rewrite",
+            door="preload",
+            **{"from": join_host_port(address, port), "to": join_host_port(to, to_port)},
         )
 
     def _refuse(self, number: int, reason: str, address: str, port: int, protocol: int) -> tuple[int, int]:

@@ -10,9 +10,9 @@ from netsandbox.audit.folding import FoldedRecords
 from netsandbox.backends.namespaces import door_ports
 from netsandbox.backends.namespaces.inside_sockets import InsideSockets
 from netsandbox.backends.namespaces.session_sockets import SessionSockets
-from netsandbox.backends.namespaces.sockaddr import place
 from netsandbox.policy import reasons
 from netsandbox.runtime.descriptor_limit import raise_descriptor_limit
+from netsandbox.text import join_host_port
 from netsandbox_portmap.assignment import Assignment
 from netsandbox_portmap.bind_rule import rule_for
 from netsandbox_portmap.by_name import ByName
@@ -232,8 +232,8 @@ class LocalhostService:
         """The kernel engine: the program's port is its own, and the host sees another device or port."""
         if self._reservation.settings.strategy not in (REWIRE_DEVICE, REWIRE_PORT):
             return
-        to = place(published.host_address, published.host_port)
-        fields: dict[str, object] = {"from": place(address, published.port), "to": to, "exe": published.exe}
+        to = join_host_port(published.host_address, published.host_port)
+        fields: dict[str, object] = {"from": join_host_port(address, published.port), "to": to, "exe": published.exe}
         self._repeats.note(published.pid, event="rewrite", **fields)
 
     def _look(self) -> None:

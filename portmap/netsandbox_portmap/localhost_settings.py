@@ -3,8 +3,8 @@ ports of the host are reached (`connect_host`), and what is published."""
 
 from __future__ import annotations
 
-from netsandbox.backends.namespaces import door_ports
 from netsandbox import system
+from netsandbox.backends.namespaces import door_ports
 from netsandbox.errors import UsageError
 from netsandbox.frozen import frozen
 from netsandbox_portmap import window

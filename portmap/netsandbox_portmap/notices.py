@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from netsandbox.backends.namespaces.sockaddr import needs_capability, place
+from netsandbox.backends.namespaces.sockaddr import needs_capability
 from netsandbox.runtime import stderr_notice
+from netsandbox.text import join_host_port
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ class Notices:
         allowed = f"this session may listen {rule.text()}"
         if rule.window is None and needs_capability(port):
             allowed = "ports below 1024 are for administrators, and no session is one; take a higher port"
-        self.say(f"bind to {place(address, port)} refused: {allowed}")
+        self.say(f"bind to {join_host_port(address, port)} refused: {allowed}")
 
     def hidden(self, port: object, why: str) -> None:
         """*port* listens inside and is not published."""

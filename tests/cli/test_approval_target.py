@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from netsandbox.cli.approval_target import bring, chosen, listed
 from netsandbox.cli.session_table import pending_entries
 from netsandbox.errors import NetsandboxError, UsageError
-from netsandbox.escape import safe
 from netsandbox.session.approvals import reply as replies
 from netsandbox.session.approvals.reply import DENY, Reply
+from netsandbox.text import printable
 from tests.rig.live import question, sessions, status_of
 
 
@@ -107,4 +107,4 @@ def test_a_session_that_ended_meanwhile_is_an_error() -> None:
 @given(st.text(), st.text())
 def test_hostile_names_are_listed_tamely(host: str, name: str) -> None:
     text = listed(pending_entries([status_of("x", name=name, pending=[question(1001, host)])]))
-    assert text == safe(text)
+    assert text == printable(text)

@@ -21,7 +21,7 @@ from netsandbox.cli.session_table import (
     short_ids,
     window_text,
 )
-from netsandbox.runtime.columns import columns
+from netsandbox.text import columns
 from tests.rig.live import port, question, status_of
 
 ID = "20250101T000000000-00000000000000aa"

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from netsandbox.policy.ip import Address
-from netsandbox.policy.names import BadName, Host, canonical, host_of, is_plain, printable
+from netsandbox.policy.names import BadName, Host, canonical, host_of, is_plain
 
 
 @pytest.mark.parametrize(
@@ -277,11 +277,3 @@ def test_an_address_from_the_kernel_is_a_host():
     assert host_of(Address(6, 1)) == Host("::1", Address(6, 1))
     assert host_of(Address(6, 0xFFFF << 32 | 0x7F000001)) == Host("127.0.0.1", Address(4, 0x7F000001))
     assert host_of(Address(6, 1)).bracketed == "[::1]"
-
-
-@given(st.one_of(st.binary(max_size=300), st.text(max_size=300)))
-def test_printable_is_printable_and_short(raw):
-    shown = printable(raw)
-    assert shown.isascii()
-    assert shown.isprintable()
-    assert len(shown) < 1300

@@ -16,13 +16,13 @@ from netsandbox_portmap.localhost_settings import LocalhostSettings
 from netsandbox import Policy
 from netsandbox.cli.session_table import PORTS_TITLES, PS_TITLES, PS_YIELDING, port_entries, port_rows, ps_rows
 from netsandbox.paths import new_session_id, session_dir
-from netsandbox.runtime.columns import columns
 from netsandbox.runtime.control_socket import CONTROL_NAME
 from netsandbox.session import supervisor
 from netsandbox.session.control_reply import VERSION, encode
 from netsandbox.session.session import Session
 from netsandbox.session.session_status import read_status
 from netsandbox.settings import RunSettings
+from netsandbox.text import columns
 from tests.rig.live import port, question, status_of
 
 ID = new_session_id()

@@ -53,7 +53,3 @@ def with_port(data: bytes, port: int) -> bytes:
 def needs_capability(port: int) -> bool:
     """Whether only CAP_NET_BIND_SERVICE may bind it: we have that in the session's network, the workload has not."""
     return 0 < port < UNPRIVILEGED_PORT
-
-
-def place(address: str, port: int) -> str:
-    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"

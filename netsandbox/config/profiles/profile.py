@@ -10,7 +10,7 @@ from netsandbox.config.readers import relative_files, text
 from netsandbox.config.registries.lookup import TOOLS
 from netsandbox.errors import UsageError
 from netsandbox.frozen import frozen
-from netsandbox.policy.names import printable
+from netsandbox.text import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def _tools(entry: Entry) -> tuple[str, ...]:
     tools = entry.items(str, '["npm"]')
     for tool, origin in tools:
         if tool not in TOOLS:
-            raise UsageError(f"{origin}: no registry is known for {printable(tool)}; use one of {', '.join(TOOLS)}")
+            raise UsageError(f"{origin}: no registry is known for {quoted(tool)}; use one of {', '.join(TOOLS)}")
     return tuple(tool for tool, _ in tools)
 
 

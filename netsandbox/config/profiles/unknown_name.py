@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from netsandbox.config.profiles.profile_files import everything
 from netsandbox.errors import UsageError
-from netsandbox.policy.names import printable
+from netsandbox.text import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ def unknown(name: str, origin: str = "") -> UsageError:
     """*origin* is the file and line that names it; empty for the command line."""
     near = nearest(name)
     advice = f"did you mean {near}?" if near else "see `netsandbox profile list`"
-    return UsageError(f"{origin + ': ' if origin else ''}unknown profile {printable(name)}; {advice}")
+    return UsageError(f"{origin + ': ' if origin else ''}unknown profile {quoted(name)}; {advice}")
 
 
 def unknown_word(words: Sequence[str], at: int) -> UsageError:
@@ -27,10 +27,10 @@ def unknown_word(words: Sequence[str], at: int) -> UsageError:
         if nearest(words[at]) is not None:
             return unknown(words[at])
         start = next((place for place in range(at - 1, -1, -1) if shutil.which(words[place])), at)
-    command = " ".join(printable(word)[1:-1] for word in words[start : start + 4])
+    command = " ".join(quoted(word)[1:-1] for word in words[start : start + 4])
     more = " …" if len(words) > start + 4 or len(words) == start + 1 else ""
     return UsageError(
-        f"unknown profile {printable(words[at])}; to run a command write `netsandbox run [OPTIONS] -- {command}{more}`"
+        f"unknown profile {quoted(words[at])}; to run a command write `netsandbox run [OPTIONS] -- {command}{more}`"
     )
 
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 from netsandbox.errors import UsageError
 from netsandbox.policy.address_guard import guarded
 from netsandbox.policy.decision import is_loopback_name
-from netsandbox.policy.names import BadName, canonical, printable
+from netsandbox.policy.names import BadName, canonical
 from netsandbox.policy.patterns import parse_domain, read_port
+from netsandbox.text import join_host_port, quoted
 
 _PORTS = {"http": "80", "https": "443"}
 _WRAPPERS = ("sparse+", "registry+", "git+")
@@ -19,14 +20,14 @@ _LIMIT = 4096
 
 
 class Skipped(ValueError):
-    """No rule follows. The message is one printable line without secrets; empty where nothing needs to be said."""
+    """No rule follows. The message is one quoted line without secrets; empty where nothing needs to be said."""
 
 
 def pattern_of(text: str) -> str:
     """`NAME:PORT` of an http(s) URL; `Skipped` for everything else."""
     scheme, authority = _divide(text)
     host, port = _host_and_port(authority, _PORTS[scheme])
-    shown = "its host" if "@" in text else f"the host {printable(host)}"  # misread, a host may be half a password
+    shown = "its host" if "@" in text else f"the host {quoted(host)}"  # misread, a host may be half a password
     try:
         name = canonical(host)
     except BadName:
@@ -34,7 +35,9 @@ def pattern_of(text: str) -> str:
     if name.address is not None:
         if guarded(name.address) == "loopback":
             raise Skipped(_own_machine(port))
-        raise Skipped(f"{name.bracketed} is an address; if it is wanted, use --allow-address {name.bracketed}:{port}")
+        raise Skipped(
+            f"{name.bracketed} is an address; if it is wanted, use --allow-address {join_host_port(name.text, port)}"
+        )
     if is_loopback_name(name.text):
         raise Skipped(_own_machine(port))
     rule = f"{name.text}:{port}"
@@ -58,7 +61,7 @@ def _divide(text: str) -> tuple[str, str]:
     if not separator or not scheme.isascii() or not scheme.isalpha():
         raise Skipped("the value is no URL; write https:// and a host")
     if scheme not in _PORTS:
-        raise Skipped(f"{printable(scheme[:20])} is not http or https; allow its host and port with --allow-domain")
+        raise Skipped(f"{quoted(scheme[:20])} is not http or https; allow its host and port with --allow-domain")
     if "\\" in text or not text.isprintable() or " " in text:
         raise Skipped("the URL has characters that no URL has; correct it")
     return scheme, rest[: _authority_end(rest)].rpartition("@")[2]

@@ -12,9 +12,9 @@ from netsandbox.config.registries.setting import Setting
 from netsandbox.config.registries.toml import BadToml, document
 from netsandbox.config.trust import is_trusted
 from netsandbox.errors import NetsandboxError
-from netsandbox.escape import one_line
 from netsandbox.frozen import frozen
 from netsandbox.runtime.fingerprint import stamp, with_prefix
+from netsandbox.text import single_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _PAGE_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "ssl_ce
 
 def shown(path: str) -> str:
     """*path* in one printable line; whole, since its end is what tells files apart."""
-    return one_line(path)
+    return single_line(path)
 
 
 @frozen

@@ -13,10 +13,10 @@ from __future__ import annotations
 import os
 import time
 
-from netsandbox.escape import safe
 from netsandbox.policy import reasons
 from netsandbox.session.approvals import reply as replies
 from netsandbox.session.approvals.askable import is_askable, owner_of
+from netsandbox.text import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -250,7 +250,7 @@ class Inbox:
 
 def _line(question: Question, wait: int) -> str:
     host, port = question.place
-    program = safe((question.exe or "").rpartition("/")[2])[:MAX_NAME] or "a program"
+    program = printable((question.exe or "").rpartition("/")[2])[:MAX_NAME] or "a program"
     number = question.number
     answers = f"netsandbox approve {number} (or: netsandbox deny {number})"
-    return f"{program} asks for {safe(host)}:{port} and waits {wait} s: {answers}"
+    return f"{program} asks for {printable(host)}:{port} and waits {wait} s: {answers}"

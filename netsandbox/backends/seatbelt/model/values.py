@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from netsandbox.escape import one_line
+from netsandbox.text import single_line
 
 
 class ProfileError(Exception):
@@ -105,4 +105,4 @@ def written(value: object) -> str:
 
 def printable(text: str, limit: int = 80) -> str:
     """One line of it, whatever is in it, and not too much."""
-    return one_line(text, limit)
+    return single_line(text, limit)

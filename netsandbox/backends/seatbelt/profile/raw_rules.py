@@ -23,7 +23,7 @@ from netsandbox.backends.seatbelt.model.reader import read, read_noting
 from netsandbox.backends.seatbelt.model.values import Datum, Form, ProfileError, Symbol
 from netsandbox.backends.seatbelt.profile.sbpl_string import quoted
 from netsandbox.errors import UsageError
-from netsandbox.escape import safe
+from netsandbox.text import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def raw_rules(said: Iterable[tuple[str, str]], places: Mapping[str, str]) -> Raw
         for finding in findings:
             if finding.severity == ERROR:
                 raise UsageError(f"{origin}: raw, line {finding.line}: {finding.text}")
-        note = f"; Raw rules of {safe(origin)}"
+        note = f"; Raw rules of {printable(origin)}"
         sockets += [note, *(each for _, each in forms if _is_about_network(each))]
         others += [note, *(each for _, each in forms if not _is_about_network(each))]
     return RawRules("\n".join(sockets), "\n".join(others))
