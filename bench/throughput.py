@@ -12,7 +12,7 @@ from servers import BIG, ORIGIN
 DIRECT, DIRECT_TLS, SQUID = "direct", "direct, TLS", "squid, CONNECT to an address"
 GIGABYTE = 1e9
 CURL = "curl -sS -f -k -o /dev/null --max-time 60 -w %{speed_download}"
-DOOR = "http://127.0.0.1:1008"  # netsandbox/backends/namespaces/door_ports.py
+DOOR = "http://127.0.0.1:1008"  # portmap/netsandbox_portmap/door_ports.py
 
 
 def measure(rig: Rig, rounds: int) -> Result:

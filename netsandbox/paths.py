@@ -1,4 +1,4 @@
-"""Where sessions and their logs live, and the ids that name them.
+"""The folders of this user that netsandbox keeps, our own packages, and the ids of sessions.
 
     <state home>/netsandbox/sessions/<id>/audit.jsonl, .1 … .6
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LOG_NAME = "audit.jsonl"
+PACKAGE = os.path.dirname(os.path.abspath(__file__))
+COMPONENTS = ("proxy", "dns", "portmap", "interpose")
+PROFILES, LISTS = "profiles", "projects"  # folders in the configuration home
 FIRST_SESSION = "first-session"  # in the state home, see `first_session`
 _TIME_LENGTH, _RANDOM_LENGTH = 18, 16
 
@@ -136,3 +139,50 @@ def list_sessions() -> list[str]:
     except FileNotFoundError:
         return []
     return sorted(filter(is_session_id, names), reverse=True)
+
+
+def config_home() -> str:
+    """`$XDG_CONFIG_HOME/netsandbox` or `~/.config/netsandbox`; XDG says to ignore a relative XDG_CONFIG_HOME."""
+    base = os.environ.get("XDG_CONFIG_HOME", "")
+    return os.path.join(base, "netsandbox") if base.startswith("/") else _usual_config_home()
+
+
+def _usual_config_home() -> str:
+    return os.path.join(home(), ".config", "netsandbox")
+
+
+def config_folders() -> tuple[str, ...]:
+    """Every folder that configuration is read from: the configuration home, the usual one too where the variable names
+    another, and the folders in them that are links. A command must not write there, since what it put there, or where
+    a link leads, would count in the next session (INV-8)."""
+    usual = unused(_usual_config_home, config_home()) if os.environ.get("XDG_CONFIG_HOME") else None
+    homes = (config_home(),) if usual is None else (config_home(), usual)
+    inner = (os.path.join(folder, name) for folder in homes for name in (PROFILES, LISTS))
+    return (*homes, *(path for path in inner if os.path.islink(path)))
+
+
+def made_config_folders() -> tuple[str, ...]:
+    """The same, created where missing: otherwise a command could create one, with a file that allows more in the next
+    session (INV-8). Folders that this user cannot create are left out."""
+    return tuple(filter(is_made, config_folders()))
+
+
+def is_made(folder: str) -> bool:
+    """Whether *folder* exists; it is created if it does not."""
+    try:
+        os.makedirs(os.path.realpath(folder), 0o700, exist_ok=True)
+    except OSError:
+        return False
+    return True
+
+
+def packages() -> list[str]:
+    """The launcher and its components: side by side when installed, in their folders in a checkout."""
+    root = os.path.dirname(PACKAGE)
+    found = [PACKAGE]
+    for name in COMPONENTS:
+        for path in (os.path.join(root, f"netsandbox_{name}"), os.path.join(root, name, f"netsandbox_{name}")):
+            if os.path.isdir(path):
+                found.append(path)
+                break
+    return found

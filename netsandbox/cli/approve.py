@@ -9,8 +9,9 @@ from netsandbox.cli.help import print_help
 from netsandbox.cli.options import FLAG, PENDING, SESSIONS, VALUE, Option, parse
 from netsandbox.cli.output import put
 from netsandbox.config.approved_rules import add_rule, with_rule
-from netsandbox.config.paths import USER_FILE, config_home, rules_file
+from netsandbox.config.paths import USER_FILE, rules_file
 from netsandbox.errors import UsageError
+from netsandbox.paths import config_home
 from netsandbox.session.approvals.duration import read_duration
 from netsandbox.session.approvals.reply import APPROVE, ONCE, PROJECT, SCOPES, SESSION, USER, Reply
 from netsandbox.text import printable

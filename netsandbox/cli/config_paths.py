@@ -9,9 +9,9 @@ from netsandbox.cli.output import put
 from netsandbox.config.document import read
 from netsandbox.config.effective import effective_layers
 from netsandbox.config.path_list import added, paths_of, removed
-from netsandbox.config.paths import config_home, is_list, list_file, project_files, user_file, user_files
+from netsandbox.config.paths import is_list, list_file, project_files, user_file, user_files
 from netsandbox.errors import HostError, UsageError
-from netsandbox.paths import home
+from netsandbox.paths import config_home, home
 from netsandbox.policy.file_rules import is_within, path_rule
 from netsandbox.runtime.private_file import replace
 from netsandbox.text import quoted, single_line

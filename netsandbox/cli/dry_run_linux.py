@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import os
 
+from netsandbox_portmap import door_ports
 from netsandbox_portmap.reservation import HOST_LOCKS
 
 from netsandbox.api import inherited
-from netsandbox.backends.namespaces import door_ports, plan, seccomp
+from netsandbox.backends.environment import session_environment
+from netsandbox.backends.namespaces import plan, seccomp
 from netsandbox.backends.namespaces.file_view import file_view
 from netsandbox.backends.namespaces.mount_view import FILES, bytecode_folders, session_view
 from netsandbox.backends.namespaces.syscalls import abi_of
 from netsandbox.cli.policy_options import withheld_names
 from netsandbox.cli.policy_text import labelled, policy_lines
-from netsandbox.config.paths import config_folders
 from netsandbox.frozen import copy_with, frozen
-from netsandbox.paths import log_path, sessions_dir, state_home, unused_state_home
-from netsandbox.session.environment import session_environment
+from netsandbox.paths import config_folders, log_path, sessions_dir, state_home, unused_state_home
 from netsandbox.text import printable, single_line
 
 TYPE_CHECKING = False
@@ -102,7 +102,13 @@ def _view(settings: RunSettings, log: str, outer: Mapping[bytes, bytes]) -> View
 
 
 def _added(settings: RunSettings, outer: Mapping[bytes, bytes]) -> list[str]:
-    inner = session_environment(outer, SESSION, mode=settings.mode, name=settings.name, proxy_env=settings.proxy_env)
+    inner = session_environment(
+        outer,
+        SESSION,
+        mode=settings.mode,
+        name=settings.name,
+        proxy=door_ports.PROXY_URL if settings.proxy_env else None,
+    )
     names = {name for name, value in inner.items() if os.environb.get(name) != value}
     if settings.localhost.has_window:
         names |= {b"LISTENING_BASE_PORT", b"LISTENING_PORT_COUNT"}

@@ -7,9 +7,9 @@ import sys
 
 from netsandbox.cli.localhost_options import localhost_of
 from netsandbox.cli.options import DOMAINS, FLAG, LIST, PROFILES, SWITCHES, VALUE, VARIABLES, Option
-from netsandbox.config.paths import DESCRIPTORS, config_home, project_files, user_files
+from netsandbox.config.paths import DESCRIPTORS, project_files, user_files
 from netsandbox.errors import UsageError
-from netsandbox.paths import home
+from netsandbox.paths import config_home, home
 from netsandbox.policy.file_rules import FileRules
 from netsandbox.policy.variables import Layer, VariableRules, check_pattern
 from netsandbox.settings import WAIT, Bounds, RunSettings
@@ -261,7 +261,7 @@ def withheld_names(settings: RunSettings) -> list[str]:
 def _name(parsed: Parsed, file: Settings | None) -> str | None:
     name = parsed.values.get("name", file.name if file else None)
     if name is not None:
-        from netsandbox.session.session_name import check_name
+        from netsandbox_portmap.session_name import check_name
 
         check_name(name)
     return name

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from netsandbox.paths import home, state_home, unused
+from netsandbox.paths import LISTS, PROFILES, config_home, state_home
 
 USER_FILE = "config.toml"
 PROJECT_FILE = ".netsandbox.toml"
@@ -16,42 +16,7 @@ DESCRIPTORS = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 # Of one folder all of these count, from the lowest to the highest: those of other sandboxes, then our own.
 PROJECT_FILES = (f"{AGENTS_FOLDER}/sandbox-config.json", ".claude-sandbox.json", ".sandbox.toml", PROJECT_FILE)
 REPOSITORY = ".git"
-PROFILES, LISTS = "profiles", "projects"  # folders in the configuration home
 RULES = ".toml"
-
-
-def config_home() -> str:
-    """`$XDG_CONFIG_HOME/netsandbox` or `~/.config/netsandbox`; XDG says to ignore a relative XDG_CONFIG_HOME."""
-    base = os.environ.get("XDG_CONFIG_HOME", "")
-    return os.path.join(base, "netsandbox") if base.startswith("/") else _usual_config_home()
-
-
-def _usual_config_home() -> str:
-    return os.path.join(home(), ".config", "netsandbox")
-
-
-def config_folders() -> tuple[str, ...]:
-    """The same, the usual one too where the variable names another, and the folders in them that are links: what a
-    command put there, or where they lead, would count the next time (INV-8)."""
-    usual = unused(_usual_config_home, config_home()) if os.environ.get("XDG_CONFIG_HOME") else None
-    homes = (config_home(),) if usual is None else (config_home(), usual)
-    inner = (os.path.join(folder, name) for folder in homes for name in (PROFILES, LISTS))
-    return (*homes, *(path for path in inner if os.path.islink(path)))
-
-
-def made_config_folders() -> tuple[str, ...]:
-    """The same, made if need be: where one is missing a command could make it, with a file that allows more the next
-    time (INV-8). Without those that cannot be made, by whoever runs as this user."""
-    return tuple(filter(is_made, config_folders()))
-
-
-def is_made(folder: str) -> bool:
-    """Whether *folder* is there, if need be from now on."""
-    try:
-        os.makedirs(os.path.realpath(folder), 0o700, exist_ok=True)
-    except OSError:
-        return False
-    return True
 
 
 def user_file() -> str | None:

@@ -10,7 +10,8 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from netsandbox.backends.namespaces import door_ports
+from netsandbox_portmap import door_ports
+
 from netsandbox.doctor import judgement
 from netsandbox.doctor.judgement import Judgement
 from netsandbox.doctor.probe import REACHED, SILENCE, Absent, Evidence, Probe, heard, logged

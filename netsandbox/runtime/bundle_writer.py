@@ -7,7 +7,7 @@ import os
 import sys
 from _frozen_importlib_external import SourceFileLoader
 
-from netsandbox.backends.namespaces.mount_view import packages
+from netsandbox.paths import packages
 from netsandbox.runtime.bytecode_bundle import LENGTH, MARK
 from netsandbox.runtime.private_file import replace
 

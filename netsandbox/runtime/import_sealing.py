@@ -51,7 +51,7 @@ DOORS = (
     "netsandbox.backends.namespaces.seccomp_notify",
     "netsandbox.backends.namespaces.listen_watch",
     "netsandbox.session.control",
-    "netsandbox.session.session_name",
+    "netsandbox_portmap.session_name",
     "netsandbox_portmap.localhost_service",
     "netsandbox_portmap.bind_responder",
     "netsandbox_portmap.bind_requests",

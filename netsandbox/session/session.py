@@ -11,16 +11,25 @@ import os
 import sys
 import time
 
+from netsandbox_portmap.door_ports import PROXY_URL
 from netsandbox_portmap.reservation import Reservation
 
+from netsandbox.backends.environment import session_environment
 from netsandbox.backends.namespaces import launch, plan, seccomp
-from netsandbox.backends.namespaces.mount_view import bytecode_folders, packages, session_view
+from netsandbox.backends.namespaces.mount_view import bytecode_folders, session_view
 from netsandbox.backends.namespaces.syscalls import abi_of
-from netsandbox.config.paths import is_made, made_config_folders
 from netsandbox.errors import HostError, UsageError
-from netsandbox.paths import log_path, new_session_id, session_dir, session_state_home, unused_state_home
+from netsandbox.paths import (
+    is_made,
+    log_path,
+    made_config_folders,
+    new_session_id,
+    packages,
+    session_dir,
+    session_state_home,
+    unused_state_home,
+)
 from netsandbox.runtime.stdio import check_stdio
-from netsandbox.session.environment import session_environment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -130,7 +139,11 @@ class Session:
         )
         wanted = self.settings
         inside = session_environment(
-            command.environment, self.id, mode=wanted.mode, name=wanted.name, proxy_env=wanted.proxy_env
+            command.environment,
+            self.id,
+            mode=wanted.mode,
+            name=wanted.name,
+            proxy=PROXY_URL if wanted.proxy_env else None,
         )
         helper = launch.Helper(command.words, reservation.environment(inside), command.stdio)
         view = session_view(

@@ -6,7 +6,6 @@ from __future__ import annotations
 import errno
 
 from netsandbox import system
-from netsandbox.backends.namespaces.sockaddr import needs_capability
 from netsandbox.frozen import frozen
 from netsandbox.policy import reasons
 from netsandbox_portmap.strategies import FAIL, REWIRE_DEVICE, default_strategy
@@ -16,8 +15,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from netsandbox_portmap.window import Window
 
+UNPRIVILEGED_PORT = 1024
 WILDCARD = "0.0.0.0"  # noqa: S104 (a name, not a bind)
 _OTHERWISE = f"or run with --network-strategy {default_strategy(system.NAME)}"
+
+
+def needs_capability(port: int) -> bool:
+    """Whether a bind needs CAP_NET_BIND_SERVICE: in the session's network we have it, and the workload has not."""
+    return 0 < port < UNPRIVILEGED_PORT
 
 
 @frozen

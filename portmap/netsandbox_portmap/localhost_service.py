@@ -7,12 +7,12 @@ publishes nothing and gives out nothing (INV-1).
 from __future__ import annotations
 
 from netsandbox.audit.folding import FoldedRecords
-from netsandbox.backends.namespaces import door_ports
 from netsandbox.backends.namespaces.inside_sockets import InsideSockets
 from netsandbox.backends.namespaces.session_sockets import SessionSockets
 from netsandbox.policy import reasons
 from netsandbox.runtime.descriptor_limit import raise_descriptor_limit
 from netsandbox.text import join_host_port
+from netsandbox_portmap import door_ports
 from netsandbox_portmap.assignment import Assignment
 from netsandbox_portmap.bind_rule import rule_for
 from netsandbox_portmap.by_name import ByName

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from netsandbox.backends.namespaces.sockaddr import needs_capability
 from netsandbox.runtime import stderr_notice
 from netsandbox.text import join_host_port
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from netsandbox_portmap.bind_rule import BindRule
+from netsandbox_portmap.bind_rule import BindRule, needs_capability
 
 MAX_LINES = 64
 

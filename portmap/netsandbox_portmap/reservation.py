@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 
-from netsandbox.backends.namespaces import door_ports, plan
+from netsandbox.backends.namespaces import plan
 from netsandbox.backends.namespaces.mount_view import FILES
 from netsandbox.errors import HostError, UsageError
 from netsandbox.frozen import frozen
+from netsandbox_portmap import door_ports
 from netsandbox_portmap.ranges import RangeLock
 from netsandbox_portmap.strategies import FAIL, REWIRE_DEVICE, REWIRE_PORT
 from netsandbox_portmap.window import WindowError, take_window
@@ -20,10 +21,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import _socket
 
-    from netsandbox.session.session_name import HeldName
     from netsandbox_portmap.contract import Native
     from netsandbox_portmap.localhost_settings import LocalhostSettings
     from netsandbox_portmap.port_map import PortMap
+    from netsandbox_portmap.session_name import HeldName
     from netsandbox_portmap.window import HeldWindow, Window
 
 HOST_LOCKS = "/tmp/netsandbox-ports"  # noqa: S108 (one file for all users; opened without following links)
@@ -67,7 +68,7 @@ class Reservation:
 
     def take_name(self, name: str) -> None:
         """The name that the user gave, or an error: another session has it, or it is none."""
-        from netsandbox.session.session_name import check_name, hold_name
+        from netsandbox_portmap.session_name import check_name, hold_name
 
         self._name = hold_name(check_name(name), explicit=True)
 
@@ -75,7 +76,7 @@ class Reservation:
     def name(self) -> str:
         """The session's name; where none was given, from the working folder and its branch when it is first wanted."""
         if self._name is None:
-            from netsandbox.session.session_name import branch_of, default_name, hold_name
+            from netsandbox_portmap.session_name import branch_of, default_name, hold_name
 
             self._name = hold_name(default_name(os.curdir, branch_of(os.curdir)), explicit=False)
         return self._name.name

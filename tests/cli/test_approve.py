@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from netsandbox.cli.main import dispatch
-from netsandbox.config.paths import config_home, rules_file
+from netsandbox.config.paths import rules_file
 from netsandbox.errors import NetsandboxError, UsageError
+from netsandbox.paths import config_home
 from netsandbox.session.approvals.reply import DONE, NOT_PENDING
 from tests.rig.live import question, sessions
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from netsandbox.cli import config
-from netsandbox.config.paths import config_home, list_file
+from netsandbox.config.paths import list_file
 from netsandbox.errors import HostError, UsageError
+from netsandbox.paths import config_home
 
 
 @pytest.fixture(autouse=True)

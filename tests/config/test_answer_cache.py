@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from netsandbox.config import answer_cache, answer_inputs
 from netsandbox.config.answer_cache import Question, decode, encode, holds, recall
 from netsandbox.config.answer_inputs import remembered
-from netsandbox.config.paths import config_home, project_files, user_files
+from netsandbox.config.paths import project_files, user_files
 from netsandbox.config.settings import Settings
 from netsandbox.config.trust import distrust, trust
-from netsandbox.paths import home
+from netsandbox.paths import config_home, home
 
 USER = (
     "[network]\nallow_domains = ['u.test:8443']\ndeny_domains = ['*.bad.test']\nallow_addresses = ['192.0.2.0/24:53']\n"

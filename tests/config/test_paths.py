@@ -9,19 +9,17 @@ from pathlib import Path
 import pytest
 
 from netsandbox.config.paths import (
-    config_folders,
-    config_home,
     folder_of,
     is_about_folder,
     is_list,
     list_file,
-    made_config_folders,
     project_files,
     rules_file,
     trust_folder,
     user_file,
     user_files,
 )
+from netsandbox.paths import config_folders, config_home, made_config_folders
 
 
 def test_the_home_is_xdgs(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import errno
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from netsandbox_portmap.bind_rule import BindRule, rule_for
+from netsandbox_portmap.bind_rule import BindRule, needs_capability, rule_for
 from netsandbox_portmap.localhost_settings import STRATEGIES
 from netsandbox_portmap.window import Window
 
@@ -78,3 +78,7 @@ def test_the_sentence_names_what_would_be_allowed() -> None:
     for device_given, device in ((False, "localhost"), (True, OURS)):
         assert f"ports 30000-30009 of {device} only; " in rule_for("fail", WINDOW, device_given=device_given).text()
     assert f"on {OURS} only; " in rule_for("rewire-device", WINDOW, device_given=False).text()
+
+
+def test_ports_that_need_a_capability() -> None:
+    assert [port for port in range(65536) if needs_capability(port)] == list(range(1, 1024))

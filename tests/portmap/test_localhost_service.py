@@ -9,10 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from netsandbox_portmap import door_ports
 from netsandbox_portmap.bind_requests import ASK_BIND, MAGIC, REQUEST, reply
 from netsandbox_portmap.bind_responder import BindResponder
-
-from netsandbox.backends.namespaces import door_ports
 
 PATIENCE = 10.0
 

@@ -29,7 +29,7 @@ def test_a_sealed_process_imports_our_packages_and_nothing_else(tmp_path: Path) 
         import sys
         sys.path[:0] = {PATHS!r}
         from netsandbox.runtime.import_sealing import DOORS, seal
-        from netsandbox.backends.namespaces.mount_view import packages
+        from netsandbox.paths import packages
         seal(packages())
         sys.path.insert(0, {str(tmp_path)!r})
         for name in DOORS: __import__(name)

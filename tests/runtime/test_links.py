@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.backends.namespaces.mount_view import PACKAGE
 from netsandbox.errors import HostError
+from netsandbox.paths import PACKAGE
 from netsandbox.runtime.links import MOST, links_of_loop, links_on, links_to, made_later
 from tests.rig.waiting import wait_for
 
@@ -95,5 +95,5 @@ def _is_later(new: Path, old: Path) -> bool:
 
 def test_a_link_where_the_user_changes_nothing_is_old(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("netsandbox.runtime.first_session.first_session", lambda: 0)
-    monkeypatch.setattr("netsandbox.backends.namespaces.mount_view.is_ours", lambda folder: folder != "/")
+    monkeypatch.setattr("netsandbox.runtime.links.is_ours", lambda folder: folder != "/")
     assert made_later("x:1", ("/tmp", "/tmp/x")[:1]) == ()

@@ -6,14 +6,14 @@ import os
 import sys
 
 from netsandbox.backends.namespaces.plan import View
+from netsandbox.paths import packages
+from netsandbox.runtime.links import is_ours, links_on
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from netsandbox.backends.namespaces.file_view import FileView
 
-PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-FILES = os.path.join(PACKAGE, "backends", "namespaces", "files")
-COMPONENTS = ("proxy", "dns", "portmap", "interpose")
+FILES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "files")
 
 
 def session_view(
@@ -60,8 +60,6 @@ def _links(known: tuple[str, ...], *paths: str) -> tuple[str, ...]:
     found = dict.fromkeys(known)
     for path in map(os.path.abspath, paths):
         if os.path.realpath(path) != path:
-            from netsandbox.runtime.links import links_on
-
             found.update(dict.fromkeys(links_on(path)))
     return tuple(link for link in found if is_ours(os.path.dirname(link)))
 
@@ -79,16 +77,6 @@ def _folders_above(*paths: str, links: tuple[str, ...] = ()) -> tuple[str, ...]:
     return tuple(sorted((folder for folder, moves in movable.items() if moves), key=len))
 
 
-def is_ours(folder: str) -> bool:
-    """Whether a command of this user can exchange what lies in *folder*; in one of the user's own it takes a chmod."""
-    if os.access(folder, os.W_OK):
-        return True
-    try:
-        return os.stat(folder).st_uid == os.geteuid()
-    except OSError:
-        return True
-
-
 def bytecode_folders() -> tuple[str, ...]:
     """Where the interpreter looks for the bytecode of all that it can import, ours too, if that does not lie beside the
     sources (PYTHONPYCACHEPREFIX): a command that could write there would run in the next launch (INV-8)."""
@@ -96,15 +84,3 @@ def bytecode_folders() -> tuple[str, ...]:
         return ()
     prefix = os.path.abspath(sys.pycache_prefix)
     return tuple(dict.fromkeys(prefix + os.path.abspath(folder) for folder in sys.path if os.path.isdir(folder)))
-
-
-def packages() -> list[str]:
-    """The launcher and its components: side by side when installed, in their folders in a checkout."""
-    root = os.path.dirname(PACKAGE)
-    found = [PACKAGE]
-    for name in COMPONENTS:
-        for path in (os.path.join(root, f"netsandbox_{name}"), os.path.join(root, name, f"netsandbox_{name}")):
-            if os.path.isdir(path):
-                found.append(path)
-                break
-    return found

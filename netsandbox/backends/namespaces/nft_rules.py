@@ -14,6 +14,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from netsandbox_portmap import door_ports
 from pyroute2.netlink import NLM_F_ACK, NLM_F_APPEND, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST
 from pyroute2.netlink.nfnetlink import nfgen_msg
 from pyroute2.netlink.nfnetlink.nftsocket import (
@@ -27,8 +28,6 @@ from pyroute2.netlink.nfnetlink.nftsocket import (
 from pyroute2.netlink.rtnl import RTM_NEWLINK, RTM_NEWROUTE
 from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
 from pyroute2.netlink.rtnl.rtmsg import rtmsg
-
-from netsandbox.backends.namespaces import door_ports
 
 AF_INET, AF_INET6 = 2, 10
 NFPROTO_INET = 1

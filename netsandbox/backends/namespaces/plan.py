@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import sys
 
-from netsandbox.backends.namespaces import door_ports, nft_bytes
+from netsandbox_portmap import door_ports
+
+from netsandbox.backends.namespaces import nft_bytes
 from netsandbox.frozen import frozen
 
 TYPE_CHECKING = False

@@ -1,5 +1,4 @@
-"""Addresses with ports: the bytes that a program gave to the kernel, read and written, and the text for people (pure;
-ip(7), ipv6(7))."""
+"""Socket addresses as the kernel takes them, read from bytes and written to bytes (pure; ip(7), ipv6(7))."""
 
 from __future__ import annotations
 
@@ -9,7 +8,6 @@ from _socket import AF_INET, AF_INET6, inet_ntop, inet_pton
 AF_UNSPEC = 0  # bind(2) of an IPv4 socket takes it for AF_INET, an old courtesy of Linux
 MAPPED = bytes(10) + b"\xff\xff"
 SHORTEST = {AF_INET: 16, AF_INET6: 24}
-UNPRIVILEGED_PORT = 1024
 
 
 def read_endpoint(family: int, data: bytes) -> tuple[str, int] | None:
@@ -19,11 +17,11 @@ def read_endpoint(family: int, data: bytes) -> tuple[str, int] | None:
     """
     if len(data) < SHORTEST[family]:
         return None
-    said = int.from_bytes(data[:2], sys.byteorder)
+    family_there = int.from_bytes(data[:2], sys.byteorder)
     port = int.from_bytes(data[2:4], "big")
-    if family == AF_INET and said in (AF_INET, AF_UNSPEC):
+    if family == AF_INET and family_there in (AF_INET, AF_UNSPEC):
         return inet_ntop(AF_INET, data[4:8]), port
-    if family == AF_INET6 and said == AF_INET6:
+    if family == AF_INET6 and family_there == AF_INET6:
         return as_ipv4(data[8:24]), port
     return None
 
@@ -48,8 +46,3 @@ def written(family: int, address: str, port: int) -> bytes:
 def with_port(data: bytes, port: int) -> bytes:
     """The same address with another port."""
     return data[:2] + port.to_bytes(2, "big") + data[4:]
-
-
-def needs_capability(port: int) -> bool:
-    """Whether only CAP_NET_BIND_SERVICE may bind it: we have that in the session's network, the workload has not."""
-    return 0 < port < UNPRIVILEGED_PORT

@@ -22,9 +22,10 @@ import errno
 import os
 import signal
 
+from netsandbox_portmap.bind_rule import needs_capability
+
 from netsandbox.backends.namespaces import remote_process
 from netsandbox.backends.namespaces.close_later import CloseLater
-from netsandbox.backends.namespaces.sockaddr import needs_capability
 from netsandbox.backends.namespaces.syscall_outcome import Refusal, Task
 from netsandbox.backends.namespaces.syscalls import abi_of
 from netsandbox.policy import reasons

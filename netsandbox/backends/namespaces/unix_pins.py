@@ -13,11 +13,10 @@ from __future__ import annotations
 import os
 import stat
 
-from netsandbox.backends.namespaces.mount_view import is_ours
 from netsandbox.backends.namespaces.unix_names import bound_names, server_at
 from netsandbox.errors import UsageError
 from netsandbox.policy.file_rules import normal
-from netsandbox.runtime.links import followed, links_to
+from netsandbox.runtime.links import followed, is_ours, links_to
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 
 from netsandbox.backends.namespaces.file_view import always_writable
-from netsandbox.backends.namespaces.mount_view import packages
-from netsandbox.config.paths import config_folders
 from netsandbox.frozen import frozen
 from netsandbox.learn.path_folding import Ground
-from netsandbox.paths import home, state_home
+from netsandbox.paths import config_folders, home, packages, state_home
 from netsandbox.policy import secret_paths
 
 TYPE_CHECKING = False

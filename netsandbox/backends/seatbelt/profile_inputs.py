@@ -9,7 +9,6 @@ import os
 
 from netsandbox_portmap.reservation import HOST_LOCKS
 
-from netsandbox.backends.namespaces.mount_view import packages
 from netsandbox.backends.seatbelt.case_paths import CasePaths, is_same_name
 from netsandbox.backends.seatbelt.profile.profile_settings import (
     DOORS,
@@ -22,10 +21,9 @@ from netsandbox.backends.seatbelt.profile.profile_settings import (
 from netsandbox.backends.seatbelt.profile.session_profile import session_profile
 from netsandbox.backends.seatbelt.profile.switches import turned
 from netsandbox.backends.seatbelt.signing import signed_home
-from netsandbox.config.paths import config_folders
 from netsandbox.errors import UsageError
 from netsandbox.frozen import frozen
-from netsandbox.paths import state_home
+from netsandbox.paths import config_folders, packages, state_home
 from netsandbox.policy.file_rules import PathRule, Place, check_no_link, check_straight, is_within
 from netsandbox.policy.moved_paths import moves
 from netsandbox.policy.policy import FILTERED, ONLINE

@@ -11,6 +11,7 @@ import time
 
 from netsandbox_portmap.notices import Notices
 
+from netsandbox.backends.environment import session_environment
 from netsandbox.backends.seatbelt.launch import check_places, library_trouble, way_of
 from netsandbox.backends.seatbelt.library_fallback import notice, stricter
 from netsandbox.backends.seatbelt.localhost_settings import check_for_mac, mac_settings
@@ -20,12 +21,10 @@ from netsandbox.backends.seatbelt.profile_inputs import has_door, profile_text, 
 from netsandbox.backends.seatbelt.reservation import MacReservation
 from netsandbox.backends.seatbelt.token import with_proxy
 from netsandbox.backends.seatbelt.verbose_notice import introduction
-from netsandbox.config.paths import made_config_folders
 from netsandbox.errors import NetsandboxError
 from netsandbox.frozen import copy_with
-from netsandbox.paths import session_state_home
+from netsandbox.paths import made_config_folders, session_state_home
 from netsandbox.runtime.stdio import check_stdio
-from netsandbox.session.environment import session_environment
 from netsandbox.session.session import exit_status
 
 TYPE_CHECKING = False
@@ -174,7 +173,7 @@ class MacSession:
         return self._system
 
     def _environment(self, reservation: MacReservation, outer: Mapping[bytes, bytes], mode: str) -> dict[bytes, bytes]:
-        inner = session_environment(outer, self._owner.id, mode=mode, name=reservation.name, proxy_env=False)
+        inner = session_environment(outer, self._owner.id, mode=mode, name=reservation.name, proxy=None)
         inner = {name: value for name, value in inner.items() if not name.startswith(b"DYLD_")}
         if self._owner.settings.proxy_env and reservation.mixed is not None:
             inner = with_proxy(inner, reservation.mixed.port, reservation.token)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from netsandbox.session.environment import LOOPBACK, PROXY_NAMES
+from netsandbox.backends.environment import LOOPBACK, PROXY_NAMES
 
 TOKEN_BYTES = 16  # 128 bits
 USER = b"netsandbox"  # proxies want a name before the password; which one does not matter

@@ -15,8 +15,7 @@ from __future__ import annotations
 import os
 import stat
 
-from netsandbox.config.paths import config_home
-from netsandbox.paths import state_home
+from netsandbox.paths import config_home, state_home
 from netsandbox.runtime.first_session import first_session
 
 TYPE_CHECKING = False

@@ -64,7 +64,7 @@ class QuerySandbox:
         self, command: Sequence[str], environment: Mapping[str, str], home: str
     ) -> subprocess.Popen[bytes] | None:
         """The session around *command*, whose variables are *environment*; ours are those of any session."""
-        from netsandbox.backends.namespaces.mount_view import packages
+        from netsandbox.paths import packages
 
         folders = ":".join(dict.fromkeys(os.path.dirname(path) for path in packages()))
         log = os.path.join(self._base, "audit.jsonl")

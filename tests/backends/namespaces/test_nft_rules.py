@@ -7,8 +7,9 @@ import warnings
 from pathlib import Path
 
 import pytest
+from netsandbox_portmap import door_ports
 
-from netsandbox.backends.namespaces import door_ports, nft_bytes
+from netsandbox.backends.namespaces import nft_bytes
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # what pyroute2 deprecates is not ours to mend

@@ -8,8 +8,9 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from netsandbox_portmap import door_ports
 
-from netsandbox.backends.namespaces import door_ports, nft_bytes, plan
+from netsandbox.backends.namespaces import nft_bytes, plan
 
 BIND, READ_ONLY, OPTIONAL = 1, 2, 4
 paths = st.lists(

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netsandbox.backends.namespaces import remote_process
-from netsandbox.backends.namespaces.sockaddr import as_ipv4, needs_capability, read_endpoint, with_port, written
+from netsandbox.backends.namespaces.sockaddr import as_ipv4, read_endpoint, with_port, written
 
 V4, V6 = socket.AF_INET, socket.AF_INET6
 ports = st.integers(0, 65535)
@@ -136,7 +136,3 @@ def test_what_is_written_can_be_bound(family, address):
     with socket.socket(family) as sock:
         assert remote_process.bind(sock.fileno(), written(family, address, 0)) == 0
         assert sock.getsockname()[0] == address
-
-
-def test_ports_that_need_a_capability():
-    assert [port for port in range(65536) if needs_capability(port)] == list(range(1, 1024))

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.session.environment import DOOR, EVERY_NAME, session_environment
+from netsandbox.backends.environment import EVERY_NAME, session_environment
 
 names = st.binary(min_size=1, max_size=20).filter(lambda name: b"\0" not in name and b"=" not in name)
+DOOR = b"http://127.0.0.1:1008"
 OWN = {b"NETSANDBOX_SESSION", b"NETSANDBOX_NAME", b"SANDBOX_MODE"}
 values = st.binary(max_size=50).filter(lambda value: b"\0" not in value)
 
@@ -16,7 +17,7 @@ values = st.binary(max_size=50).filter(lambda value: b"\0" not in value)
 @pytest.mark.attack(160)
 @given(st.dictionaries(names, values))
 def test_everything_else_arrives_byte_for_byte(outer: dict[bytes, bytes]) -> None:
-    inner = session_environment(outer, "session-1", mode="filtered", name=None, proxy_env=True)
+    inner = session_environment(outer, "session-1", mode="filtered", name=None, proxy=DOOR)
     for name, value in outer.items():
         if name.lower() not in EVERY_NAME and name not in OWN:
             assert inner[name] == value
@@ -30,7 +31,7 @@ def test_no_spelling_of_a_proxy_variable_is_inherited(name: bytes, data: st.Data
         letter - 32 if up and 97 <= letter <= 122 else letter for letter, up in zip(name, upper, strict=True)
     )
     inner = session_environment(
-        {spelled: b"http://192.0.2.1:3128"}, "s", mode="filtered", name=None, proxy_env=proxy_env
+        {spelled: b"http://192.0.2.1:3128"}, "s", mode="filtered", name=None, proxy=DOOR if proxy_env else None
     )
     assert b"http://192.0.2.1:3128" not in inner.values()
 
@@ -38,13 +39,13 @@ def test_no_spelling_of_a_proxy_variable_is_inherited(name: bytes, data: st.Data
 @pytest.mark.attack(160)
 def test_a_variable_without_a_name_is_left_out() -> None:
     """`=x` in an environment: no function of Python takes it, so the session could not be started."""
-    inner = session_environment({b"": b"x", b"A": b"1"}, "s", mode="filtered", name=None, proxy_env=False)
+    inner = session_environment({b"": b"x", b"A": b"1"}, "s", mode="filtered", name=None, proxy=None)
     assert b"" not in inner
     assert inner[b"A"] == b"1"
 
 
 def test_programs_that_look_for_a_proxy_find_the_door_and_leave_loopback_alone() -> None:
-    inner = session_environment({}, "s", mode="filtered", name=None, proxy_env=True)
+    inner = session_environment({}, "s", mode="filtered", name=None, proxy=DOOR)
     for name in (b"http_proxy", b"https_proxy", b"all_proxy"):
         assert inner[name] == inner[name.upper()] == DOOR
     assert inner[b"no_proxy"] == inner[b"NO_PROXY"]
@@ -53,7 +54,7 @@ def test_programs_that_look_for_a_proxy_find_the_door_and_leave_loopback_alone()
 
 def test_without_proxy_variables_there_are_none() -> None:
     assert session_environment(
-        {b"HTTPS_PROXY": b"x", b"PATH": b"/bin"}, "s", mode="filtered", name=None, proxy_env=False
+        {b"HTTPS_PROXY": b"x", b"PATH": b"/bin"}, "s", mode="filtered", name=None, proxy=None
     ) == {
         b"PATH": b"/bin",
         b"NETSANDBOX_SESSION": b"s",
@@ -62,12 +63,12 @@ def test_without_proxy_variables_there_are_none() -> None:
 
 
 def test_a_session_cannot_be_named_by_the_caller() -> None:
-    inner = session_environment({b"NETSANDBOX_SESSION": b"forged"}, "true", mode="offline", name=None, proxy_env=True)
+    inner = session_environment({b"NETSANDBOX_SESSION": b"forged"}, "true", mode="offline", name=None, proxy=DOOR)
     assert inner[b"NETSANDBOX_SESSION"] == b"true"
 
 
 def test_the_command_can_tell_its_mode_and_its_name_and_the_caller_can_forge_neither() -> None:
     forged = {b"SANDBOX_MODE": b"online", b"NETSANDBOX_NAME": b"forged"}
-    inner = session_environment(forged, "s", mode="offline", name="shop", proxy_env=True)
+    inner = session_environment(forged, "s", mode="offline", name="shop", proxy=DOOR)
     assert (inner[b"SANDBOX_MODE"], inner[b"NETSANDBOX_NAME"]) == (b"offline", b"shop")
-    assert b"NETSANDBOX_NAME" not in session_environment(forged, "s", mode="offline", name=None, proxy_env=True)
+    assert b"NETSANDBOX_NAME" not in session_environment(forged, "s", mode="offline", name=None, proxy=DOOR)

@@ -1,7 +1,7 @@
-"""Where the doors stand inside a session's network namespace.
+"""The ports of the supervisor's doors inside a session's network namespace.
 
 The namespace is private, so the ports are constants. All are below 1024: the workload holds no capability, so it can
-neither bind them nor be handed one as an ephemeral port.
+neither bind them nor receive one as an ephemeral port.
 """
 
 from __future__ import annotations
@@ -10,5 +10,6 @@ DNS = 53
 MIXED = 1008
 TRANSPARENT = 1009
 DATAGRAM = 1010
-ASKING = 1011  # where the preloaded library asks for ports, in sessions that have one
+ASKING = 1011  # where the preload library requests ports, in sessions that have it
 ALL = (DNS, MIXED, TRANSPARENT, DATAGRAM, ASKING)
+PROXY_URL = b"http://127.0.0.1:%d" % MIXED

@@ -125,9 +125,8 @@ class HeldName:
 
 def hold_name(name: str, *, explicit: bool) -> HeldName:
     """Hold *name*; if it is taken, an *explicit* one is an error and a default one gets a number: name-2, name-3, …"""
-    from netsandbox_portmap.ranges import RangeLock
-
     from netsandbox.paths import state_home
+    from netsandbox_portmap.ranges import RangeLock
 
     state = state_home()
     lock: RangeLock | None = None

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from netsandbox_portmap.session_name import branch_of, check_name, default_name, hold_name, is_name, numbered, slug
 
 from netsandbox import paths
 from netsandbox.errors import HostError, UsageError
-from netsandbox.session.session_name import branch_of, check_name, default_name, hold_name, is_name, numbered, slug
 
 
 @given(st.text(max_size=200))
@@ -180,7 +180,7 @@ def test_a_taken_explicit_name_is_an_error_that_says_what_to_do(state: Path) -> 
 
 def test_a_name_is_free_when_its_holder_was_killed(state: Path) -> None:
     """INV-10."""
-    code = "from netsandbox.session.session_name import *; h = hold_name('shop', explicit=1); print(flush=1); input()"
+    code = "from netsandbox_portmap.session_name import *; h = hold_name('shop', explicit=1); print(flush=1); input()"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen([sys.executable, "-c", code], env=environment, **pipes) as holder:  # type: ignore[call-overload]
@@ -203,7 +203,7 @@ def test_a_state_folder_that_will_not_do_is_an_error_for_people(
 
 def test_it_costs_no_import_that_the_path_to_exec_cannot_afford() -> None:
     code = (
-        "import sys; before = set(sys.modules); import netsandbox.session.session_name;"
+        "import sys; before = set(sys.modules); import netsandbox_portmap.session_name;"
         "print(*sorted(n for n in set(sys.modules) - before if not n.startswith('netsandbox')))"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
