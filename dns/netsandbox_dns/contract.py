@@ -10,12 +10,9 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Protocol
 else:
     Protocol = object
-
-IN, OUT = 1, 4  # as in epoll(7); the loop of another system translates
 
 # The reasons of the launcher's closed list that this component itself gives (INV-11).
 RULE = "rule"
@@ -54,22 +51,6 @@ class Judgement:
         self.loopback = loopback  # a name of the session's own loopback
         self.wildcard = wildcard  # the parent ("example.com" of *.example.com) when a wildcard matched, else None
         self.forward = forward  # this question's type may go upstream although it is not an address type
-
-
-class Timer(Protocol):
-    def cancel(self) -> None: ...
-
-
-class Loop(Protocol):
-    """The launcher's event loop: level-triggered epoll plus timers, all callbacks on one thread."""
-
-    def watch(self, fd: int, events: int, handler: Callable[[int], None]) -> None: ...
-
-    def rewatch(self, fd: int, events: int) -> None: ...
-
-    def unwatch(self, fd: int) -> None: ...
-
-    def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer: ...
 
 
 class Note(Protocol):

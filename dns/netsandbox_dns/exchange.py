@@ -16,7 +16,7 @@ import os
 from _socket import AF_INET, AF_INET6, SO_ERROR, SOCK_DGRAM, SOCK_STREAM, SOL_SOCKET
 from _socket import socket as Socket
 
-from netsandbox_dns.contract import IN, OUT
+from netsandbox.runtime.loop import IN, OUT
 from netsandbox_dns.message import parse_reply
 from netsandbox_dns.wire import EDNS_SIZE, NOERROR, NXDOMAIN, encode_name
 
@@ -24,7 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from netsandbox_dns.contract import Loop, Timer
+    from netsandbox.runtime.loop import Loop, Timer
     from netsandbox_dns.message import Reply
 
     Done = Callable[[Reply | str], None]

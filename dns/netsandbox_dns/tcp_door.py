@@ -9,63 +9,41 @@ Rules kept here:
 
 from __future__ import annotations
 
-from _socket import socket as Socket
-
-from netsandbox_dns.contract import IN, OUT
+from netsandbox.runtime.listener import Listener
+from netsandbox.runtime.loop import IN, OUT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from netsandbox_dns.contract import Loop, Timer
+    from _socket import socket as Socket
+
+    from netsandbox.runtime.loop import Loop, Timer
     from netsandbox_dns.resolver import Resolver
 
 CONNECTIONS_MAX = 64
 DEADLINE = 10.0
 UNSENT_MAX = 65536
-_ACCEPTS, _CHUNK, _PAUSE = 16, 16384, 0.1
+_CHUNK = 16384
 
 
 class TcpDoor:
     """Accepts on *listener*, which it owns from now on."""
 
     def __init__(self, loop: Loop, listener: Socket, resolver: Resolver) -> None:
-        listener.settimeout(0)
         self.loop = loop
         self.resolver = resolver
         self.connections: set[Connection] = set()
-        self._listener = listener
-        self._fd = listener.fileno()
-        loop.watch(self._fd, IN, self._ready)
+        self._listener = Listener(loop, listener, self._receive)
 
     def close(self) -> None:
         for connection in list(self.connections):
             connection.close()
-        if self._fd >= 0:
-            self.loop.unwatch(self._fd)
-            self._fd = -1
-            self._listener.close()
+        self._listener.close()
 
-    def _ready(self, _events: int) -> None:
-        for _ in range(_ACCEPTS):
-            try:
-                fd, _peer = self._listener._accept()  # type: ignore[attr-defined]  # socket.socket.accept without `socket`
-            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-                return
-            except OSError:  # out of descriptors: the queue stays full, so asking again at once would spin
-                self._rest()
-                return
-            sock = Socket(fileno=fd)
-            if len(self.connections) >= CONNECTIONS_MAX:
-                sock.close()
-                continue
+    def _receive(self, sock: Socket, _source: object) -> None:
+        if len(self.connections) >= CONNECTIONS_MAX:
+            sock.close()
+        else:
             self.connections.add(Connection(self, sock))
-
-    def _rest(self) -> None:
-        self.loop.unwatch(self._fd)
-        self.loop.call_later(_PAUSE, self._resume)
-
-    def _resume(self) -> None:
-        if self._fd >= 0:
-            self.loop.watch(self._fd, IN, self._ready)
 
 
 class Connection:
@@ -74,7 +52,6 @@ class Connection:
     __slots__ = ("_door", "_events", "_fd", "_sock", "_timer", "_unread", "_unsent")
 
     def __init__(self, door: TcpDoor, sock: Socket) -> None:
-        sock.settimeout(0)
         self._door = door
         self._sock = sock
         self._fd = sock.fileno()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from _socket import AF_INET6, IPPROTO_IP, IPPROTO_IPV6
 
-from netsandbox_dns.contract import IN
+from netsandbox.runtime.loop import IN
 from netsandbox_dns.tcp_door import TcpDoor
 from netsandbox_dns.udp_recorder import UdpRecorder
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from _socket import socket as Socket
     from typing import Any
 
-    from netsandbox_dns.contract import Loop
+    from netsandbox.runtime.loop import Loop
     from netsandbox_dns.resolver import Resolver
 
     Ancillary = list[tuple[int, int, bytes]]

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from _socket import AF_INET, AF_INET6, IPPROTO_IP, IPPROTO_IPV6, inet_ntop
 
-from netsandbox_dns.contract import IN
+from netsandbox.runtime.loop import IN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _socket import socket as Socket
 
-    from netsandbox_dns.contract import Loop, NoteUdp
+    from netsandbox.runtime.loop import Loop
+    from netsandbox_dns.contract import NoteUdp
 
 BATCH = 128
 DESTINATIONS_MAX = 1024

@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from netsandbox_dns.contract import Loop, Timer
+    from netsandbox.runtime.loop import Loop, Timer
     from netsandbox_dns.message import Reply
     from netsandbox_dns.wire import Query
 

@@ -1,29 +1,75 @@
-"""One direction of a relay: bytes from a source to a sink, never more than one buffer held.
+"""One direction of a relay: bytes go from a source to a sink, and never more than one buffer is held.
 
-The first 64 KiB go by recv and send, which is cheapest for small talk; a lane that moves more goes over to splice(2)
-through a borrowed pipe and the bytes never enter this process. Where splice is missing or refused it keeps copying.
+The first 64 KiB go by recv and send, which is cheapest for short messages. A pump that moves more uses splice(2) with a
+borrowed pipe, so that the bytes never enter this process. Where splice is missing or refused it keeps copying.
+
+Pipes are pooled, non-blocking and as large as the kernel allows. A pump borrows one only while bytes are in it, so a
+thousand idle tunnels hold none. An unprivileged user may own 64 MiB of pipe buffers (pipe(7), pipe-user-pages-soft);
+past that F_SETPIPE_SZ fails and the pipe keeps its 64 KiB.
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 
-from netsandbox_proxy.limits import BUFFER
-
-from netsandbox.runtime.pipes import PIPE_SIZE
+from netsandbox.runtime.stream import MAX_BUFFER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from netsandbox.runtime.pipes import PipePool
     from netsandbox.runtime.stream import Stream
 
+PIPE_SIZE = 1 << 20
+MAX_IDLE_PIPES = 16
+F_SETPIPE_SZ = getattr(fcntl, "F_SETPIPE_SZ", 1031)
+
 SPLICE_AFTER = 64 * 1024
-SPLICES = 8  # moves per turn, so that one fast tunnel does not starve the rest
-NO_END = 1 << 62
-SHORT = 64 * 1024  # less than this in one move: the source is nearly empty, do not ask again
+MAX_SPLICES = 8  # moves per turn, so that one fast tunnel does not starve the rest
+UNLIMITED = 1 << 62
+SHORT_MOVE = 64 * 1024  # after less than this in one move the source is nearly empty: wait for its next event
 _splice = getattr(os, "splice", None)
 _FLAGS = getattr(os, "SPLICE_F_MOVE", 0) | getattr(os, "SPLICE_F_NONBLOCK", 0)
+
+
+class PipePool:
+    """Lends (read end, write end) pairs that are empty."""
+
+    __slots__ = ("_idle",)
+
+    def __init__(self) -> None:
+        self._idle: list[tuple[int, int]] = []
+
+    def take(self) -> tuple[int, int] | None:
+        """None when descriptors have run out: the caller copies instead."""
+        if self._idle:
+            return self._idle.pop()
+        try:
+            pipe = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            return None
+        try:
+            fcntl.fcntl(pipe[1], F_SETPIPE_SZ, PIPE_SIZE)
+        except OSError:
+            pass
+        return pipe
+
+    def give(self, pipe: tuple[int, int]) -> None:
+        """Take back an empty pipe."""
+        if len(self._idle) < MAX_IDLE_PIPES:
+            self._idle.append(pipe)
+        else:
+            self.drop(pipe)
+
+    @staticmethod
+    def drop(pipe: tuple[int, int]) -> None:
+        """Close a pipe; bytes in it are gone."""
+        os.close(pipe[0])
+        os.close(pipe[1])
+
+    def close(self) -> None:
+        while self._idle:
+            self.drop(self._idle.pop())
 
 
 class Pump:
@@ -47,10 +93,10 @@ class Pump:
     def pump(self) -> None:
         """The source is readable."""
         if self.moved > SPLICE_AFTER and not self.copying:
-            self.splice(NO_END)
+            self.splice(UNLIMITED)
             return None
         try:
-            data = self.source.recv(BUFFER)
+            data = self.source.recv(MAX_BUFFER)
         except BlockingIOError:
             return None
         if data:
@@ -92,7 +138,7 @@ class Pump:
         if pipe is None:
             self.copying = True
             return taken
-        for _ in range(SPLICES):
+        for _ in range(MAX_SPLICES):
             try:
                 count: int = _splice(self.source.fd, pipe[1], min(PIPE_SIZE, limit - taken), flags=_FLAGS)
             except BlockingIOError:
@@ -110,7 +156,7 @@ class Pump:
             self._empty_pipe()
             if self.blocked:
                 return taken
-            if count < SHORT or taken == limit:
+            if count < SHORT_MOVE or taken == limit:
                 break
         self._return_pipe()
         return taken

@@ -1,48 +1,54 @@
-"""Two lanes between a client and a server, until both have ended.
+"""Two pumps between a client and a server, until both directions have ended.
 
-Back-pressure is the loop's: a lane whose sink is full stops asking for its source. Half-close passes through in both
-directions. While `judge` is set the client's bytes go to it and not to the server, though the server may speak
-already.
+Back-pressure is the loop's: a pump whose sink is full stops waiting for its source. Half-close passes through in both
+directions. While `inspect` is set, the client's bytes go to it and not to the server, though the server may already
+send.
 """
 
 from __future__ import annotations
 
-from netsandbox_proxy.limits import BUFFER
-
-from netsandbox.runtime.pump import Pump
-from netsandbox.runtime.stream import IN, OUT
+from netsandbox.runtime.loop import IN, OUT
+from netsandbox.runtime.pump import PipePool, Pump
+from netsandbox.runtime.stream import MAX_BUFFER, Stream, ignore_events
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import _socket
     from collections.abc import Callable
 
-    from netsandbox.runtime.pipes import PipePool
-    from netsandbox.runtime.stream import Stream
+    from netsandbox.runtime.loop import Loop
+
+    Done = Callable[[int, int], None]  # bytes up, bytes down
 
 
 class Relay:
-    """`over()` is called once, when both directions have ended in peace; failures go to the ends' `on_failure`."""
+    """`on_end()` is called once, when both directions have ended normally; failures go to the streams' `on_failure`."""
 
-    __slots__ = ("client", "deaf", "down", "judge", "over", "server", "up")
+    __slots__ = ("client", "client_muted", "down", "inspect", "on_end", "server", "up")
 
     def __init__(
-        self, client: Stream, server: Stream, pipes: PipePool, judge: Callable[[bytes], None] | None = None
+        self, client: Stream, server: Stream, pipes: PipePool, inspect: Callable[[bytes], None] | None = None
     ) -> None:
         self.client = client
         self.server = server
         self.up = Pump(client, server, pipes)
         self.down = Pump(server, client, pipes)
-        self.judge = judge
-        self.deaf = False  # the client has ended but its flight is not judged yet
-        self.over: Callable[[], None] = _unheard
+        self.inspect = inspect
+        self.client_muted = False  # the client has ended, but its first bytes have no verdict yet
+        self.on_end: Callable[[], None] = _no_owner
         client.on_ready = self._on_client
         server.on_ready = self._on_server
 
+    @property
+    def moved(self) -> int:
+        """Bytes that have passed, in both directions."""
+        return self.up.moved + self.down.moved
+
     def start(
-        self, up: bytes = b"", down: bytes = b"", *, client_ended: bool = False, client_deaf: bool = False
+        self, up: bytes = b"", down: bytes = b"", *, client_ended: bool = False, client_muted: bool = False
     ) -> None:
         """Send what was held for either side, then go on by events."""
-        self.deaf = client_deaf
+        self.client_muted = client_muted
         if up:
             self.up.push(up)
         if down:
@@ -52,8 +58,8 @@ class Relay:
         self._settle()
 
     def release(self, held: bytes, *, client_ended: bool) -> None:
-        """The first flight was judged and may pass."""
-        self.judge = None
+        """The client's first bytes have been inspected and may pass."""
+        self.inspect = None
         if held:
             self.up.push(held)
         if client_ended:
@@ -62,8 +68,8 @@ class Relay:
             self._settle()
 
     def close(self) -> None:
-        self.over = _unheard  # no cycle is left behind
-        self.judge = None
+        self.on_end = _no_owner  # no reference cycle is left behind
+        self.inspect = None
         self.up.close()
         self.down.close()
 
@@ -73,8 +79,9 @@ class Relay:
             down.flush()
             self._settle()
         if events & ~OUT and not up.blocked and not up.eof and self.client.fd >= 0:
-            if self.judge is not None:
-                return self._hear()
+            if self.inspect is not None:
+                data = self.client.read(MAX_BUFFER)
+                return None if data is None else self.inspect(data)
             up.pump()
             if up.blocked or up.eof:
                 self._settle()
@@ -90,31 +97,110 @@ class Relay:
             if down.blocked or down.eof:
                 self._settle()
 
-    def _hear(self) -> None:
-        data = self.client.read(BUFFER)
-        if data is None:
-            return
-        assert self.judge is not None
-        self.judge(data)
-
     def _settle(self) -> None:
-        """Ask the loop for exactly what each lane can use."""
+        """Wait for exactly those events that a pump can use."""
         up, down = self.up, self.down
         up_over = up.eof and not up.blocked
         down_over = down.eof and not down.blocked
         if up_over and down_over:
-            return self.over()
+            return self.on_end()
         if up_over and not up.ended:
             up.ended = True
             self.server.shut()
         if down_over and not down.ended:
             down.ended = True
             self.client.shut()
-        deaf = up.eof or up.blocked or self.deaf
-        self.client.want((0 if deaf else IN) | (OUT if down.blocked else 0))
+        muted = up.eof or up.blocked or self.client_muted
+        self.client.want((0 if muted else IN) | (OUT if down.blocked else 0))
         self.server.want((0 if down.eof or down.blocked else IN) | (OUT if up.blocked else 0))
         return None
 
 
-def _unheard() -> None:
-    """Replaced by whoever takes the relay over."""
+def _no_owner() -> None:
+    """Replaced by the owner of a relay."""
+
+
+class RelayPool:
+    """Relays that nobody inspects or times: published ports, whose hot-reload sockets are silent for hours."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+        self._pipes = PipePool()
+        self._open: set[PooledRelay] = set()
+        self.up = 0  # bytes of all relays that have ended
+        self.down = 0
+
+    def join(self, client: _socket.socket, server: _socket.socket, held: bytes, done: Done) -> PooledRelay:
+        """Relay between two connected sockets and own them; *held* goes to the server first.
+
+        `done(bytes up, bytes down)` is called once at the end, also after `close` of the result.
+        """
+        streams = (Stream(self._loop, client, ignore_events), Stream(self._loop, server, ignore_events))
+        relay = PooledRelay(self, Relay(*streams, self._pipes), done)
+        self._open.add(relay)
+        relay.start(held)
+        return relay
+
+    @property
+    def connections(self) -> int:
+        return len(self._open)
+
+    @property
+    def moved(self) -> int:
+        """Bytes in both directions, of all connections."""
+        return self.up + self.down + sum(relay.moved for relay in self._open)
+
+    def ended(self, relay: PooledRelay, up: int, down: int) -> None:
+        self._open.discard(relay)
+        self.up += up
+        self.down += down
+
+    def close(self) -> None:
+        """End all relays with a reset."""
+        for relay in tuple(self._open):
+            relay.close()
+        self._pipes.close()
+
+
+class PooledRelay:
+    """One relay of a pool, from the first byte to the last."""
+
+    __slots__ = ("_done", "_pool", "_relay")
+
+    def __init__(self, pool: RelayPool, relay: Relay, done: Done) -> None:
+        self._pool = pool
+        self._relay = relay
+        self._done: Done | None = done
+        relay.on_end = self._ended
+        relay.client.on_failure = relay.server.on_failure = self.close
+
+    @property
+    def moved(self) -> int:
+        return self._relay.moved
+
+    def start(self, held: bytes) -> None:
+        try:
+            self._relay.start(held)
+        except OSError:  # the server left at once
+            self.close()
+        except Exception:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """End it with a reset, so that neither side takes a part for the whole."""
+        self._finish(Stream.abort)
+
+    def _ended(self) -> None:
+        self._finish(Stream.close)
+
+    def _finish(self, close: Callable[[Stream], None]) -> None:
+        done, self._done = self._done, None
+        if done is None:
+            return
+        relay = self._relay
+        relay.close()
+        close(relay.client)
+        close(relay.server)
+        self._pool.ended(self, relay.up.moved, relay.down.moved)
+        done(relay.up.moved, relay.down.moved)

@@ -1,7 +1,8 @@
-"""One socket of a flow, with what it waits for and whom it tells.
+"""A connected, non-blocking socket, the events it waits for and its handlers.
 
-Rules: the descriptor leaves the loop before it is closed; interest in nothing is no registration at all (a half-closed
-socket reports HUP for ever otherwise, epoll_ctl(2)); an exception in a handler closes the whole flow (INV-1).
+Rules: the descriptor leaves the loop before it is closed; a stream that waits for no event is not registered at all (a
+half-closed socket reports HUP for ever otherwise, epoll_ctl(2)); an exception in a handler closes everything that
+belongs to the stream (INV-1).
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from netsandbox_proxy.contract import Loop
+    from netsandbox.runtime.loop import Loop
 
-IN, OUT = 1, 4  # as in epoll(7); the loop of another system translates
+MAX_BUFFER = 64 * 1024  # bytes of one direction that are held in memory
 RESET_ON_CLOSE = (1).to_bytes(4, sys.byteorder) + bytes(4)  # struct linger {1, 0}
 
 
 class Stream:
-    """Owns the socket. `on_ready(events)` changes with the stage; `on_failure()` closes the flow."""
+    """Owns the socket. `on_ready(events)` may be replaced at any time; `on_failure()` closes the owner."""
 
     __slots__ = ("events", "fd", "loop", "on_failure", "on_ready", "recv", "sock")
 
@@ -36,9 +37,9 @@ class Stream:
     def ready(self, events: int) -> None:
         try:
             self.on_ready(events)
-        except OSError:  # the peer is gone: everyday
+        except OSError:  # the peer is gone, as happens every day
             self._fail()
-        except Exception:  # a fault of ours: close, then let the loop report it
+        except Exception:  # our own fault: close, then let the loop report it
             self._fail()
             raise
 
@@ -68,7 +69,7 @@ class Stream:
             return 0
 
     def shut(self) -> None:
-        """Say that no more bytes follow."""
+        """Half-close: no more bytes follow."""
         self.sock.shutdown(_socket.SHUT_WR)
 
     @property
@@ -82,19 +83,15 @@ class Stream:
             self.loop.unwatch(self.fd)
         self.events = 0
         self.fd = -1
-        self.on_ready = _nobody  # and the cycle through the bound method is broken
+        self.on_ready = ignore_events  # which breaks the cycle through the bound method
         self.on_failure = None
         self.sock.close()
 
     def abort(self) -> None:
-        """Close with a reset: the peer must not take what it got for the whole."""
-        if self.fd < 0:
-            return
-        try:
-            self.sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_LINGER, RESET_ON_CLOSE)
-        except OSError:
-            pass
-        self.close()
+        """Close with a reset, so that the peer does not take what it got for the whole."""
+        if self.fd >= 0:
+            reset_on_close(self.sock)
+            self.close()
 
     def _fail(self) -> None:
         failed = self.on_failure
@@ -104,5 +101,13 @@ class Stream:
             failed()
 
 
-def _nobody(events: int) -> None:
-    """Handler of a closed end."""
+def ignore_events(events: int) -> None:
+    """The handler of a stream that is closed, or not watched yet."""
+
+
+def reset_on_close(sock: _socket.socket) -> None:
+    """Make the next close() of *sock* a reset (socket(7), SO_LINGER with a time of zero)."""
+    try:
+        sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_LINGER, RESET_ON_CLOSE)
+    except OSError:
+        pass

@@ -27,6 +27,7 @@ from netsandbox.runtime.control_socket import (
     peer_pid,
     peer_uid,
 )
+from netsandbox.runtime.listener import Listener
 from netsandbox.runtime.loop import IN, OUT
 from netsandbox.session.control_reply import VERSION, encode
 
@@ -43,7 +44,6 @@ STOPPING, UNKNOWN, INTERNAL = b'{"ok":true}\n', b'{"error":"unknown request"}\n'
 MAX_REQUEST = 4096
 DEADLINE = 2.0
 MAX_CLIENTS = 32
-PAUSE = 0.5  # without accepting, when this process has no descriptor left
 
 
 class Control:
@@ -65,12 +65,11 @@ class Control:
         self._closed = False
         self._folder, self._name = os.path.split(path)
         try:
-            self._listener = _listen(self._folder, self._name)
+            sock = _listen(self._folder, self._name)
         except OSError as error:
             advice = "set XDG_STATE_HOME to a directory of your own that can be written"
             raise HostError(f"cannot make the control socket {path!a}: {error.strerror}; {advice}") from None
-        self._accepting = False
-        self._accept_more()
+        self._listener = Listener(loop, sock, self._on_client)
 
     def close(self) -> None:
         """The session has ended: the name goes first, so that whoever waits for the end finds it gone."""
@@ -82,41 +81,21 @@ class Control:
                 act(path)
             except OSError:  # another was faster, or the log is there, as it mostly is
                 pass
-        self._accept_no_more()
         self._listener.close()
         for client in list(self._clients):
             client.close()
 
     def gone(self, client: _Client) -> None:
         self._clients.discard(client)
-        self._accept_more()
+        self._listener.resume()
 
-    def _accept_more(self) -> None:
-        if not self._accepting and not self._closed and len(self._clients) < MAX_CLIENTS:
-            self._accepting = True
-            self.loop.watch(self._listener.fileno(), IN, self._on_client)
-
-    def _accept_no_more(self) -> None:
-        """Whoever comes now waits in the kernel's queue, which is bounded too."""
-        self._accepting = False
-        self.loop.unwatch(self._listener.fileno())
-
-    def _on_client(self, events: int) -> None:
-        try:
-            fd, _ = self._listener._accept()  # type: ignore[attr-defined]  # accept without `socket`
-        except OSError as error:
-            if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
-                self._accept_no_more()
-                self.loop.call_later(PAUSE, self._accept_more)
-            return
-        sock = _socket.socket(fileno=fd)
-        sock.setblocking(False)  # noqa: FBT003 (the standard library's own signature)
+    def _on_client(self, sock: _socket.socket, _source: object) -> None:
         if not is_trusted(sock):
             sock.close()
             return
         self._clients.add(_Client(self, sock))
-        if len(self._clients) >= MAX_CLIENTS:
-            self._accept_no_more()
+        if len(self._clients) >= MAX_CLIENTS:  # newcomers wait in the kernel's queue, which is bounded too
+            self._listener.stop()
 
 
 class _Client:

@@ -13,13 +13,14 @@ import _struct
 import errno
 from _operator import _compare_digest as compare_digest
 
-from netsandbox_portmap.acceptor import IN, Acceptor
+from netsandbox.runtime.loop import IN
+from netsandbox_portmap.acceptor import Acceptor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from netsandbox_portmap.contract import Loop, Timer
+    from netsandbox.runtime.loop import Loop, Timer
 
     Answer = Callable[[str, int, int], tuple[int, int]]
 

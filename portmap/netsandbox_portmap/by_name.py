@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import _socket
 
-from netsandbox_portmap.acceptor import IN, bind_all, listen_all
-from netsandbox_portmap.forward import CONNECTIONS, hang_up
-from netsandbox_portmap.inside_dial import REFUSED, InsideDial
+from netsandbox.runtime.loop import IN
+from netsandbox_portmap.acceptor import bind_all, listen_all
+from netsandbox_portmap.forward import CONNECTIONS, REFUSED, InsideDial, hang_up
 from netsandbox_portmap.publish_addresses import LOCALHOST
 from netsandbox_portmap.request_host import HeadError, RequestHost, route
 
@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Protocol
 
+    from netsandbox.runtime.loop import Loop, Timer
+    from netsandbox.runtime.relay import PooledRelay, RelayPool
     from netsandbox_portmap.acceptor import Acceptor
-    from netsandbox_portmap.contract import Closeable, Inside, Loop, Splice, Timer
+    from netsandbox_portmap.contract import Inside
 else:
     Protocol = object
 
@@ -64,14 +66,14 @@ class ByName:
         name: str,
         directory: Directory,
         inside: Inside,
-        splice: Splice,
+        relays: RelayPool,
     ) -> None:
         self.loop = loop
         self.port = port
         self.name = name
         self.directory = directory
         self.inside = inside
-        self.splice = splice
+        self.relays = relays
         self._visits: set[Visit] = set()
         self._heads = 0
         self._acceptors: list[Acceptor] = []
@@ -134,7 +136,7 @@ class Visit:
         self._client: _socket.socket | None = client
         self._head = RequestHost()
         self._reach: InsideDial | None = None
-        self._relay: Closeable | None = None
+        self._relay: PooledRelay | None = None
         self._timer: Timer | None = None
         self._watched = False
         self._routed = False
@@ -214,7 +216,7 @@ class Visit:
             return
         self._client = None
         self._leave_heads()
-        relay = self._house.splice(client, server, bytes(self._head.held), self._over)
+        relay = self._house.relays.join(client, server, bytes(self._head.held), self._over)
         if not self._ended:  # or it is over already
             self._relay = relay
 

@@ -8,56 +8,154 @@ the bytes up and down, or None when no listener was reached.
 from __future__ import annotations
 
 import _socket
-import sys
+import errno
 
-from netsandbox_portmap.inside_dial import REFUSED, InsideDial
+from netsandbox.runtime.loop import OUT
+from netsandbox.runtime.stream import reset_on_close
+from netsandbox_portmap.acceptor import tune
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from netsandbox_portmap.contract import Closeable, Inside, Loop, Splice
+    from netsandbox.runtime.loop import Loop, Timer
+    from netsandbox.runtime.relay import PooledRelay, RelayPool
+    from netsandbox_portmap.contract import Inside
 
     Moved = tuple[int, int]
 
 CONNECTIONS = 4096  # at once, through one door of the host
-RESET_ON_CLOSE = (1).to_bytes(4, sys.byteorder) + bytes(4)  # struct linger {1, 0}
+DEADLINE = 10.0
+REFUSED, LATE, UNABLE = "refused", "late", "unable"
+
+_CONNECTED = (0, errno.EISCONN)
+_UNDERWAY = (errno.EINPROGRESS, errno.EALREADY)
+
+
+class InsideDial:
+    """Connects to a listener inside the session, with a socket that was made there.
+
+    `done` is called once, with the connected socket or with the reason why there is none, and not after `close`. The
+    deadline covers both the wait for a socket and the connect. Addresses are tried in order, because a program may
+    listen on IPv4 and IPv6.
+    """
+
+    __slots__ = ("_addresses", "_done", "_index", "_inside", "_loop", "_sock", "_timer")
+
+    def __init__(
+        self,
+        loop: Loop,
+        inside: Inside,
+        addresses: Sequence[tuple[str, int]],
+        done: Callable[[_socket.socket | None, str], None],
+        deadline: float = DEADLINE,
+    ) -> None:
+        self._loop = loop
+        self._inside = inside
+        self._addresses = addresses
+        self._done: Callable[[_socket.socket | None, str], None] | None = done
+        self._index = 0
+        self._sock: _socket.socket | None = None
+        self._timer: Timer = loop.call_later(deadline, self._late)
+
+    def start(self) -> None:
+        """Try the next address."""
+        if self._index >= len(self._addresses):
+            return self._end(None, REFUSED)
+        address = self._addresses[self._index][0]
+        self._index += 1
+        return self._inside.take(_socket.AF_INET6 if ":" in address else _socket.AF_INET, self._taken)
+
+    def close(self) -> None:
+        self._done = None
+        self._timer.cancel()
+        self._drop()
+
+    def _taken(self, sock: _socket.socket | None) -> None:
+        if self._done is None:  # too late
+            if sock is not None:
+                sock.close()
+            return None
+        if sock is None:
+            return self._end(None, UNABLE)
+        self._sock = sock
+        try:
+            tune(sock)
+            code = sock.connect_ex(self._addresses[self._index - 1])
+            if code in _UNDERWAY:
+                return self._loop.watch(sock.fileno(), OUT, self._on_connect)
+        except OSError:
+            code = errno.ECONNREFUSED
+        return self._judge(sock, code)
+
+    def _on_connect(self, events: int) -> None:
+        sock = self._sock
+        assert sock is not None
+        # Asking again tells success, failure and "not yet" apart, where SO_ERROR is 0 for both the first and the last.
+        code = sock.connect_ex(self._addresses[self._index - 1])
+        if code in _UNDERWAY:
+            return None
+        self._loop.unwatch(sock.fileno())
+        return self._judge(sock, code)
+
+    def _judge(self, sock: _socket.socket, code: int) -> None:
+        self._sock = None
+        if code in _CONNECTED:
+            return self._end(sock, "")
+        sock.close()
+        return self.start()
+
+    def _late(self) -> None:
+        self._drop()
+        self._end(None, LATE)
+
+    def _drop(self) -> None:
+        sock, self._sock = self._sock, None
+        if sock is not None:
+            self._loop.unwatch(sock.fileno())
+            sock.close()
+
+    def _end(self, sock: _socket.socket | None, reason: str) -> None:
+        done, self._done = self._done, None
+        self._timer.cancel()
+        assert done is not None
+        done(sock, reason)
 
 
 class Forward:
     """Owns the client until the relay does. `refused()` is told when nothing listens inside any more."""
 
-    __slots__ = ("_client", "_done", "_reach", "_refused", "_relay", "_splice")
+    __slots__ = ("_client", "_dial", "_done", "_refused", "_relay", "_relays")
 
     def __init__(
         self,
         client: _socket.socket,
-        splice: Splice,
+        relays: RelayPool,
         done: Callable[[Forward, Moved | None], None],
         refused: Callable[[], None],
     ) -> None:
         self._client: _socket.socket | None = client
-        self._splice = splice
+        self._relays = relays
         self._done: Callable[[Forward, Moved | None], None] | None = done
         self._refused = refused
-        self._reach: InsideDial | None = None
-        self._relay: Closeable | None = None
+        self._dial: InsideDial | None = None
+        self._relay: PooledRelay | None = None
 
     def start(self, loop: Loop, inside: Inside, addresses: Sequence[tuple[str, int]]) -> None:
-        self._reach = InsideDial(loop, inside, addresses, self._reached)
-        self._reach.start()
+        self._dial = InsideDial(loop, inside, addresses, self._reached)
+        self._dial.start()
 
     def close(self) -> None:
         """End it now, with a reset on either side that still waits for something."""
-        if self._reach is not None:
-            self._reach.close()
-            self._reach = None
+        if self._dial is not None:
+            self._dial.close()
+            self._dial = None
         if self._relay is not None:
             self._relay.close()  # tells `_over`
         self._end()
 
     def _reached(self, server: _socket.socket | None, reason: str) -> None:
-        self._reach = None
+        self._dial = None
         client = self._client
         assert client is not None
         if server is None:
@@ -66,7 +164,7 @@ class Forward:
                 self._refused()
             return
         self._client = None
-        relay = self._splice(client, server, b"", self._over)
+        relay = self._relays.join(client, server, b"", self._over)
         if self._done is not None:  # it may be over already
             self._relay = relay
 
@@ -85,8 +183,5 @@ class Forward:
 
 def hang_up(sock: _socket.socket) -> None:
     """Close with a reset: the peer must not take silence for an answer."""
-    try:
-        sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_LINGER, RESET_ON_CLOSE)
-    except OSError:
-        pass
+    reset_on_close(sock)
     sock.close()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from netsandbox.audit.log import AuditLog
     from netsandbox.runtime.loop import Loop
-    from netsandbox_portmap.contract import Splice
+    from netsandbox.runtime.relay import RelayPool
 
 
 class HostSockets:
@@ -38,11 +38,11 @@ class HostSockets:
 class HostDoor:
     """Serves one listening socket of the session until it is closed."""
 
-    def __init__(self, loop: Loop, sock: _socket.socket, port: int, log: AuditLog, splice: Splice) -> None:
+    def __init__(self, loop: Loop, sock: _socket.socket, port: int, log: AuditLog, relays: RelayPool) -> None:
         self._loop = loop
         self._port = port
         self._log = log
-        self._splice = splice
+        self._relays = relays
         self._open: set[Forward] = set()
         self._acceptor = Acceptor(loop, sock, self._receive)
 
@@ -65,7 +65,7 @@ class HostDoor:
             self._open.discard(forward)
             self._ended(began, moved)
 
-        forward = Forward(client, self._splice, over, _nothing)
+        forward = Forward(client, self._relays, over, _nothing)
         self._open.add(forward)
         forward.start(self._loop, HostSockets, [(address, self._port) for address in LOCALHOST])
 

@@ -11,12 +11,12 @@ from netsandbox.backends.namespaces.inside_sockets import InsideSockets
 from netsandbox.backends.namespaces.session_sockets import SessionSockets
 from netsandbox.policy import reasons
 from netsandbox.runtime.descriptor_limit import raise_descriptor_limit
+from netsandbox.runtime.relay import RelayPool
 from netsandbox.text import join_host_port
 from netsandbox_portmap import door_ports
 from netsandbox_portmap.assignment import Assignment
 from netsandbox_portmap.bind_rule import rule_for
 from netsandbox_portmap.by_name import ByName
-from netsandbox_portmap.forwarding import Forwarding
 from netsandbox_portmap.host_door import HostDoor
 from netsandbox_portmap.host_ports import is_free_on_host
 from netsandbox_portmap.notices import Notices
@@ -59,7 +59,7 @@ class LocalhostService:
         self._reservation = reservation
         self._repeats = FoldedRecords(log)
         self._notices = Notices(stderr)
-        self._forwarding = Forwarding(loop)
+        self._forwarding = RelayPool(loop)
         self.inner = InsideSockets(helper)
         self.sockets = SessionSockets(helper.pid, self.inner)
         self._doors = [

@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     import _socket
     from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
+    from netsandbox.runtime.loop import Loop
+    from netsandbox.runtime.relay import RelayPool
     from netsandbox_portmap.acceptor import Acceptor
     from netsandbox_portmap.assignment import Assignment
-    from netsandbox_portmap.contract import Inside, Loop, Splice
+    from netsandbox_portmap.contract import Inside
     from netsandbox_portmap.publish_addresses import Face, Place
     from netsandbox_portmap.published import Wanted
 
@@ -64,7 +66,7 @@ class Publisher:
         window: Place,
         assignment: Assignment,
         inside: Inside,
-        splice: Splice,
+        relays: RelayPool,
         note: Callable[..., object],
         name: str,
         wanted: Wanted,
@@ -80,7 +82,7 @@ class Publisher:
         self._assignment = assignment
         self._gone: dict[int, None] = {}  # asked ports that nobody listens on any more, the longest gone first
         self._inside = inside
-        self._splice = splice
+        self._relays = relays
         self._note = note
         self._name = name
         self._wanted = wanted
@@ -242,7 +244,7 @@ class Publisher:
         if len(self._forwards) >= CONNECTIONS:
             return hang_up(client)
         inside_port = entry.targets[0][1]
-        forward = Forward(client, self._splice, self._over, lambda: self.on_refused(inside_port))
+        forward = Forward(client, self._relays, self._over, lambda: self.on_refused(inside_port))
         self._forwards.add(forward)
         return forward.start(self._loop, self._inside, self.targets(entry.port))
 

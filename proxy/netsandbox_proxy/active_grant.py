@@ -4,7 +4,8 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from netsandbox_proxy.contract import Gate, Grant, Loop
+    from netsandbox.runtime.loop import Loop
+    from netsandbox_proxy.contract import Gate, Grant
 
 # How a granted attempt ended; the last word of its audit record.
 TLS = "tls"  # relayed, the SNI was the decided name

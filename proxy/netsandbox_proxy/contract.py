@@ -100,23 +100,3 @@ class Gate(Protocol):
 
     def ended(self, grant: Grant, address: str | None, up: int, down: int, milliseconds: int, outcome: str) -> None:
         """Record the end of a granted attempt."""
-
-
-class Timer(Protocol):
-    def cancel(self) -> None: ...
-
-
-class Loop(Protocol):
-    """The launcher's event loop: level-triggered epoll plus timers, all callbacks on one thread."""
-
-    def watch(self, fd: int, events: int, handler: Callable[[int], None]) -> None:
-        """Call handler(events) whenever fd is ready for one of *events* (EPOLLIN, EPOLLOUT; HUP and ERR always)."""
-
-    def rewatch(self, fd: int, events: int) -> None: ...
-
-    def unwatch(self, fd: int) -> None: ...
-
-    def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer: ...
-
-    def now(self) -> float:
-        """Monotonic seconds."""

@@ -10,14 +10,16 @@ from __future__ import annotations
 import _socket
 import errno
 
-from netsandbox.runtime.stream import IN, OUT, Stream
+from netsandbox.runtime.loop import IN, OUT
+from netsandbox.runtime.stream import Stream
 from netsandbox_proxy.limits import PARENT_HEAD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from netsandbox_proxy.contract import Gate, Grant, Loop
+    from netsandbox.runtime.loop import Loop
+    from netsandbox_proxy.contract import Gate, Grant
 
 UNREACHABLE = "unreachable"
 AUDIT_UNWRITABLE = "audit-unwritable"

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import _socket
 
-from netsandbox.runtime.pipes import PipePool
-from netsandbox.runtime.stream import IN, Stream
+from netsandbox.runtime.listener import Listener
+from netsandbox.runtime.loop import IN
+from netsandbox.runtime.pump import PipePool
+from netsandbox.runtime.stream import MAX_BUFFER, Stream, ignore_events
 from netsandbox_proxy.connect_head_cache import ConnectHeadCache
 from netsandbox_proxy.flow import Flow
-from netsandbox_proxy.limits import BUFFER
 from netsandbox_proxy.replies import refusal_response
 from netsandbox_proxy.reply_style import CONNECT, TRANSPARENT
 from netsandbox_proxy.tunnel import Tunnel
@@ -22,11 +23,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from netsandbox_proxy.contract import Gate, Loop, Timer
+    from netsandbox.runtime.loop import Loop, Timer
+    from netsandbox_proxy.contract import Gate
     from netsandbox_proxy.limits import Limits
 
-ACCEPTS = 64  # per round, so that established flows get their turn
-PAUSE = 0.1  # seconds without accepting after the kernel ran out of something
 SWEEP = 1.0
 SOCKS_VERSION = 5
 PREAMBLE_VERSION = 1
@@ -44,17 +44,13 @@ class Door:
         self.token: bytes | None = None
         self.pipes = PipePool()
         self.known = ConnectHeadCache()
-        self._listener = listener
-        self._fd = listener.fileno()
         self._flows: set[Flow] = set()
         self._sweeper: Timer | None = None
-        self._pause: Timer | None = None
         self._turned_away = 0
         self._closed = False
-        listener.setblocking(False)  # noqa: FBT003 (the C method takes no keyword)
         if listener.family != _socket.AF_UNIX:
             listener.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)  # accepted sockets inherit it
-        loop.watch(self._fd, IN, self._on_listener)
+        self._listener = Listener(loop, listener, self._receive)
 
     @property
     def flows(self) -> int:
@@ -68,10 +64,8 @@ class Door:
         if self._closed:
             return
         self._closed = True
-        for timer in (self._sweeper, self._pause):
-            if timer is not None:
-                timer.cancel()
-        self.loop.unwatch(self._fd)
+        if self._sweeper is not None:
+            self._sweeper.cancel()
         self._listener.close()
         for flow in tuple(self._flows):
             flow.fail("closed")
@@ -85,30 +79,11 @@ class Door:
         """For a client that comes when the door is full."""
         return b""
 
-    def _on_listener(self, events: int) -> None:
-        accept = self._listener._accept  # type: ignore[attr-defined]  # socket.socket.accept without `socket`
-        family, proto = self._listener.family, self._listener.proto
-        deadline = self.loop.now() + self.limits.head
-        for _ in range(ACCEPTS):
-            try:
-                fd, source = accept()
-            except BlockingIOError:
-                return None
-            except ConnectionError:  # it left while it was queued
-                continue
-            except OSError:
-                return self._rest()
-            sock = _socket.socket(family, _socket.SOCK_STREAM, proto, fd)
-            sock.setblocking(False)  # noqa: FBT003 (the C method takes no keyword)
-            if len(self._flows) >= self.limits.flows:
-                self._turn_away(sock, source)
-            else:
-                self._admit(sock, source, deadline)
-        return None
-
-    def _admit(self, sock: _socket.socket, source: tuple[str, int], deadline: float) -> None:
-        client = Stream(self.loop, sock, _unready)
-        flow = Flow(self, client, source[:2], deadline)
+    def _receive(self, sock: _socket.socket, source: tuple[str, int]) -> None:
+        if len(self._flows) >= self.limits.flows:
+            return self._turn_away(sock, source)
+        client = Stream(self.loop, sock, ignore_events)
+        flow = Flow(self, client, source[:2], self.loop.now() + self.limits.head)
         self._flows.add(flow)
         if self._sweeper is None:
             self._sweeper = self.loop.call_later(SWEEP, self._sweep)
@@ -119,16 +94,7 @@ class Door:
         except Exception:
             flow.fail()
             raise
-
-    def _rest(self) -> None:
-        """Stop accepting for a moment: the queue of the kernel holds the newcomers."""
-        self.loop.unwatch(self._fd)
-        self._pause = self.loop.call_later(PAUSE, self._resume)
-
-    def _resume(self) -> None:
-        self._pause = None
-        if not self._closed:
-            self.loop.watch(self._fd, IN, self._on_listener)
+        return None
 
     def _turn_away(self, sock: _socket.socket, source: tuple[str, int]) -> None:
         """Recorded once between two sweeps, with the number of those that went unrecorded at the next."""
@@ -188,7 +154,7 @@ class DetectProtocol:
 
     def on_client(self, events: int) -> None:
         flow = self._flow
-        data = flow.client.read(BUFFER)
+        data = flow.client.read(MAX_BUFFER)
         if data is None:
             return None
         if not data:
@@ -247,7 +213,3 @@ class TransparentDoor(Door):
     def welcome(self, flow: Flow) -> None:
         address, port = self._destination(flow.client.sock)
         Tunnel(flow, TRANSPARENT).begin(address.encode("ascii"), port, address)
-
-
-def _unready(events: int) -> None:
-    """Replaced before the end is watched."""

@@ -7,20 +7,20 @@ answer before the body is through; then the rest of the body is read and dropped
 
 from __future__ import annotations
 
+from netsandbox.runtime.loop import IN, OUT
 from netsandbox.runtime.pump import Pump
-from netsandbox.runtime.stream import IN, OUT
+from netsandbox.runtime.stream import MAX_BUFFER
 from netsandbox_proxy.body import BodyReader
 from netsandbox_proxy.errors import ProtocolError
-from netsandbox_proxy.limits import BUFFER
 from netsandbox_proxy.response import ResponseReader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from netsandbox.runtime.pipes import PipePool
+    from netsandbox.runtime.pump import PipePool
     from netsandbox.runtime.stream import Stream
     from netsandbox_proxy.request_rewrite import ForwardRequest
 
-BULK = 4 * BUFFER  # so much of an answer still to come is worth a pipe
+BULK = 4 * MAX_BUFFER  # so much of an answer still to come is worth a pipe
 
 
 class Exchange:
@@ -111,7 +111,7 @@ class Exchange:
         if unread >= BULK and not self.lane.copying:
             return self._splice(unread)
         try:
-            data = self.server.read(BUFFER)
+            data = self.server.read(MAX_BUFFER)
         except OSError:
             return self._broken_off()
         if data is None:

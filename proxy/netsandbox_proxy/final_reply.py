@@ -6,14 +6,14 @@ it, half-close, read and throw away until the client closes, within bounds.
 
 from __future__ import annotations
 
-from netsandbox.runtime.stream import IN, OUT
-from netsandbox_proxy.limits import BUFFER
+from netsandbox.runtime.loop import IN, OUT
+from netsandbox.runtime.stream import MAX_BUFFER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from netsandbox_proxy.flow import Flow
 
-DRAIN_BYTES = 16 * BUFFER  # a client that sends more after a refusal is not listening
+DRAIN_BYTES = 16 * MAX_BUFFER  # a client that sends more after a refusal is not listening
 
 
 class FinalReply:
@@ -55,7 +55,7 @@ class FinalReply:
         return client.want(IN)
 
     def _drain(self) -> None:
-        data = self._flow.client.read(BUFFER)
+        data = self._flow.client.read(MAX_BUFFER)
         if data is None:
             return
         self._drained += len(data)

@@ -14,10 +14,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
 
-    from netsandbox.runtime.pipes import PipePool
+    from netsandbox.runtime.loop import Loop
+    from netsandbox.runtime.pump import PipePool
     from netsandbox.runtime.stream import Stream
     from netsandbox_proxy.connect_head_cache import ConnectHeadCache
-    from netsandbox_proxy.contract import Gate, Grant, Loop
+    from netsandbox_proxy.contract import Gate, Grant
     from netsandbox_proxy.limits import Limits
 else:
     Protocol = object

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from netsandbox.runtime.stream import IN
-from netsandbox_proxy.limits import BUFFER
+from netsandbox.runtime.loop import IN
+from netsandbox.runtime.stream import MAX_BUFFER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Handshake:
         """Nothing is held but the client."""
 
     def _on_client(self, events: int) -> None:
-        data = self._flow.client.read(BUFFER)
+        data = self._flow.client.read(MAX_BUFFER)
         if data is None:
             return None
         if not data:

@@ -7,15 +7,15 @@ bounds; after a refusal the connection ends, so nothing unread can be taken for 
 
 from __future__ import annotations
 
+from netsandbox.runtime.loop import IN, OUT
 from netsandbox.runtime.relay import Relay
-from netsandbox.runtime.stream import IN, OUT
+from netsandbox.runtime.stream import MAX_BUFFER
 from netsandbox_proxy import active_grant as outcomes
 from netsandbox_proxy.errors import ProtocolError
 from netsandbox_proxy.exchange import Exchange
 from netsandbox_proxy.final_reply import FinalReply
 from netsandbox_proxy.flow import NEVER
 from netsandbox_proxy.head import HeadReader
-from netsandbox_proxy.limits import BUFFER
 from netsandbox_proxy.relay_stage import CHECKS, Idle, RelayStage
 from netsandbox_proxy.replies import refusal_response
 
@@ -118,7 +118,7 @@ class HttpFlow:
             self._read_client()
 
     def _read_client(self) -> None:
-        data = self._flow.client.read(BUFFER)
+        data = self._flow.client.read(MAX_BUFFER)
         if data is None:
             return None
         if not data:
@@ -241,7 +241,7 @@ class HttpFlow:
         return (exchange.up, exchange.down) if exchange is not None else (0, 0)
 
     def _settle(self) -> None:
-        reading = not self._ended and len(self._buffer) < BUFFER
+        reading = not self._ended and len(self._buffer) < MAX_BUFFER
         if self._exchange is not None:
             self._exchange.settle(reading=reading)
         else:

@@ -6,7 +6,6 @@ within a second. A bound that is reached closes (INV-1); none of them lets anyth
 
 from __future__ import annotations
 
-BUFFER = 64 * 1024  # bytes of one direction that we hold in memory
 PARENT_HEAD = 16 * 1024  # the longest answer of a parent proxy to our CONNECT
 
 

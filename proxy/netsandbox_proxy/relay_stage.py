@@ -42,7 +42,7 @@ class RelayStage:
         self._relay = relay
         self._word = word
         self._idle: Idle | None = None
-        relay.over = self._over
+        relay.on_end = self._over
         flow.stage = self
         flow.deadline = flow.door.loop.now() + flow.door.limits.handshake
 

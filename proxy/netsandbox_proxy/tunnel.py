@@ -7,13 +7,13 @@ early is held, in bounds, and goes nowhere before the grant, the connection and 
 
 from __future__ import annotations
 
+from netsandbox.runtime.loop import IN
 from netsandbox.runtime.relay import Relay
-from netsandbox.runtime.stream import IN
+from netsandbox.runtime.stream import MAX_BUFFER
 from netsandbox_proxy import active_grant as outcomes
 from netsandbox_proxy.contract import Refusal
 from netsandbox_proxy.dial import Dial
 from netsandbox_proxy.final_reply import FinalReply
-from netsandbox_proxy.limits import BUFFER
 from netsandbox_proxy.relay_stage import Idle, RelayStage
 from netsandbox_proxy.sniff import HTTP, PASSING, FirstFlight
 
@@ -98,11 +98,11 @@ class Tunnel:
     def _on_early(self, events: int) -> None:
         """The client speaks, or leaves, before it was answered."""
         client = self._flow.client
-        data = client.read(BUFFER)
+        data = client.read(MAX_BUFFER)
         if data is None:
             return
         self._early += data
-        if data and len(self._early) < BUFFER:
+        if data and len(self._early) < MAX_BUFFER:
             return
         client.want(0)
         self._ended = not data
@@ -133,7 +133,7 @@ class Tunnel:
         self._flight = FirstFlight(passage.grant.host)
         self._relay = Relay(flow.client, server, flow.door.pipes, self._judge)
         early, self._early = self._early, b""
-        self._relay.start(down=leftover, client_deaf=self._ended)
+        self._relay.start(down=leftover, client_muted=self._ended)
         if early:
             self._judge(early)
         if self._ended and self._flight is not None and not flow.closed:

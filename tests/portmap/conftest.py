@@ -17,13 +17,13 @@ import pytest
 from netsandbox_portmap import fixed_ports
 from netsandbox_portmap.assignment import Assignment
 from netsandbox_portmap.by_name import ByName
-from netsandbox_portmap.forwarding import Forwarding
 from netsandbox_portmap.published import Wanted
 from netsandbox_portmap.publisher import Publisher
 from netsandbox_portmap.ranges import RangeLock
 from netsandbox_portmap.window import HeldWindow, take_window
 
 from netsandbox.runtime.loop import Loop
+from netsandbox.runtime.relay import RelayPool
 from tests.rig import localhost_scene, ports
 from tests.rig.by_name import Book, Pages
 from tests.rig.loop_thread import LoopThread
@@ -67,7 +67,7 @@ class Rig(LoopThread):
         super().__init__()
         self.notes: list[dict[str, Any]] = []
         self.inside = PlainInside(self.loop)
-        self.forwarding = Forwarding(self.loop)
+        self.relays = RelayPool(self.loop)
         self._kept: list[Any] = []
         self._servers: list[ThreadedServer] = []
         self._clients: list[socket.socket] = []
@@ -97,7 +97,7 @@ class Rig(LoopThread):
             client.close()
         for thing in reversed(self._kept):
             self.run(thing.close)
-        self.run(self.forwarding.close)
+        self.run(self.relays.close)
         self.end()
         for server in self._servers:
             server.close()
@@ -168,7 +168,7 @@ def make(rig: Any, speak: Any) -> Any:
             place,
             assignment,
             rig.inside,
-            rig.forwarding,
+            rig.relays,
             note,
             "shop",
             wanted,
@@ -187,7 +187,7 @@ def door(rig: Any, speak: Any) -> Any:
     """The door of a session named shop; `book` says what it publishes."""
     port = speak.free_range(1)
     book = Book(port)
-    made = rig.keep(rig.run(lambda: ByName(rig.loop, port, "shop", book, rig.inside, rig.forwarding)))
+    made = rig.keep(rig.run(lambda: ByName(rig.loop, port, "shop", book, rig.inside, rig.relays)))
     made.book = book
     return made
 

@@ -10,9 +10,10 @@ import threading
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from netsandbox_portmap import acceptor, bind_requests
+from netsandbox_portmap import bind_requests
 from netsandbox_portmap.bind_requests import reply
 
+from netsandbox.runtime import listener
 from tests.rig.asking import GOOD, PATIENCE, WRONG, open_scene, request
 from tests.rig.threaded_server import read_exactly
 
@@ -217,7 +218,7 @@ def test_without_descriptors_the_door_rests_and_recovers():
             scene.turn()
         assert scene.served.tries == 1
         scene.served.error = None
-        scene.skipped += acceptor.PAUSE
+        scene.skipped += listener.PAUSE
         assert scene.heard(client) == reply(0, 20000)
 
 
@@ -225,7 +226,7 @@ def test_a_caller_that_left_while_it_was_queued_is_passed_over():
     with open_scene(sock=Short) as scene:
         scene.served.error = errno.ECONNABORTED
         client = scene.client(GOOD)
-        scene.until(lambda: scene.served.tries >= acceptor.ACCEPTS)
+        scene.until(lambda: scene.served.tries >= listener.MAX_ACCEPTS)
         scene.served.error = None
         assert scene.heard(client) == reply(0, 20000)
 
@@ -257,7 +258,7 @@ def test_a_door_that_rests_can_be_closed():
         scene.client(GOOD)
         scene.until(lambda: scene.served.tries)
         scene.door.close()
-        scene.skipped += acceptor.PAUSE * 2
+        scene.skipped += listener.PAUSE * 2
         scene.turn()
         assert scene.loop._handlers == {}
 
@@ -266,7 +267,7 @@ def test_the_door_may_be_closed_by_the_answer():
     with open_scene() as scene:
         scene.answer = lambda *asked: (scene.door.close(), (0, 20000))[1]
         assert scene.ask() == reply(0, 20000)
-        scene.skipped += acceptor.PAUSE * 2
+        scene.skipped += listener.PAUSE * 2
         scene.turn()
         assert scene.loop._handlers == {}
 

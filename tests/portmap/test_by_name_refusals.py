@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from netsandbox_portmap import by_name as module
-from netsandbox_portmap import inside_dial
+from netsandbox_portmap import forward
 from netsandbox_portmap.by_name import ByName
 
 from tests.rig.by_name import NAME, Book, ask
@@ -136,7 +136,7 @@ def test_one_that_cannot_be_watched_ends_and_the_door_stays(
 def test_a_listener_that_does_not_answer_is_502(
     rig: Any, door: Any, speak: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inside_dial.InsideDial.__init__, "__defaults__", (0.1,))
+    monkeypatch.setattr(forward.InsideDial.__init__, "__defaults__", (0.1,))
     rig.inside.waiting = []
     door.book.entries[None] = [("127.0.0.1", 9)]
     answer = ask(rig, speak, door.port, f"GET / HTTP/1.1\r\nHost: {NAME}\r\n\r\n".encode())
@@ -147,7 +147,7 @@ def test_a_listener_that_does_not_answer_is_502(
 def test_when_the_port_is_taken_there_are_no_names(rig: Any) -> None:
     taken = rig.server()
     book = Book(taken.port)
-    rig.keep(rig.run(lambda: ByName(rig.loop, taken.port, "shop", book, rig.inside, rig.forwarding)))
+    rig.keep(rig.run(lambda: ByName(rig.loop, taken.port, "shop", book, rig.inside, rig.relays)))
     assert book.by_name_port is None
 
 
@@ -161,6 +161,6 @@ def test_close_hangs_up_on_everybody(rig: Any, door: Any, speak: Any) -> None:
     speak.wait_for(lambda: rig.run(lambda: door.connections) == 3)
     rig.run(door.close)
     assert rig.run(lambda: door.connections) == 0
-    assert rig.forwarding.connections == 0
+    assert rig.relays.connections == 0
     for client in (talking, waiting, answered):
         speak.read_all(client)

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 from netsandbox_portmap import host_door
-from netsandbox_portmap.forwarding import Forwarding
 from netsandbox_portmap.host_door import HostDoor, HostSockets
 
 from netsandbox.runtime.loop import Loop
+from netsandbox.runtime.relay import RelayPool
 from tests.rig import ports
 from tests.rig.counting_listener import CountingListener
 from tests.rig.waiting import turn_until
@@ -30,11 +30,11 @@ class Scene:
         self.log = log
         self.errors: list[BaseException] = []
         self.loop = Loop(self.errors.append)
-        self.forwarding = Forwarding(self.loop)
+        self.relays = RelayPool(self.loop)
         self.inside = CountingListener(_socket.AF_INET, _socket.SOCK_STREAM)
         self.inside.bind(("127.0.0.1", 0))
         self.place = self.inside.getsockname()
-        self.door = HostDoor(self.loop, self.inside, port, log, self.forwarding)
+        self.door = HostDoor(self.loop, self.inside, port, log, self.relays)
 
     def until(self, condition: Callable[[], bool]) -> None:
         turn_until(self.loop, condition)
@@ -48,7 +48,7 @@ class Scene:
 
     def close(self) -> None:
         self.door.close()
-        self.forwarding.close()
+        self.relays.close()
         self.loop.close()
         assert self.errors == []
 
@@ -81,7 +81,7 @@ def test_bytes_go_both_ways_and_are_counted(make: Callable[[int], Scene], server
     port = server.getsockname()[1]
     scene = make(port)
     with scene.client() as client:
-        scene.until(lambda: scene.forwarding.connections == 1)
+        scene.until(lambda: scene.relays.connections == 1)
         (egress,) = log.of("egress")
         assert (egress["verdict"], egress["rule"], egress["door"]) == ("allow", f"--connect-host {port}", "host")
         assert (egress["host"], egress["port"]) == ("localhost", port)
@@ -145,7 +145,7 @@ def test_a_server_on_ipv6_alone_is_reached(make: Callable[[int], Scene], log: An
     with socket.create_server(("::1", 0), family=socket.AF_INET6) as server:
         scene = make(server.getsockname()[1])
         with scene.client():
-            scene.until(lambda: scene.forwarding.connections == 1)
+            scene.until(lambda: scene.relays.connections == 1)
             server.accept()[0].close()
 
 
@@ -181,7 +181,7 @@ def test_closing_the_door_ends_what_is_open_and_says_so_once(
 ) -> None:
     scene = make(server.getsockname()[1])
     with scene.client() as client:
-        scene.until(lambda: scene.forwarding.connections == 1)
+        scene.until(lambda: scene.relays.connections == 1)
         scene.door.close()
         assert scene.door.flows == 0
         assert was_reset(client)
@@ -211,7 +211,7 @@ def test_a_log_that_fails_later_does_not_keep_a_connection_alive(
 ) -> None:
     scene = make(server.getsockname()[1])
     with scene.client():
-        scene.until(lambda: scene.forwarding.connections == 1)
+        scene.until(lambda: scene.relays.connections == 1)
         log.failed = "disk full"
         server.accept()[0].close()
     scene.until(lambda: scene.door.flows == 0)

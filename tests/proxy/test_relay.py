@@ -44,7 +44,7 @@ def test_many_megabytes_echo_unchanged(rig: Any, speak: Any, monkeypatch: pytest
 def test_without_a_descriptor_for_a_pipe_bytes_are_copied(
     rig: Any, speak: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from netsandbox.runtime.pipes import PipePool
+    from netsandbox.runtime.pump import PipePool
 
     monkeypatch.setattr(PipePool, "take", lambda self: None)
     rig.canary()

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from netsandbox.runtime.stream import IN, OUT, Stream
+from netsandbox.runtime.loop import IN, OUT
+from netsandbox.runtime.stream import Stream
 
 
 class Notes:

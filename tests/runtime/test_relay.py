@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from netsandbox_portmap.forwarding import Forwarding
 
+from netsandbox.runtime.relay import RelayPool
 from tests.rig.loop_thread import LoopThread
 from tests.rig.waiting import PATIENCE, wait_for
 
@@ -31,21 +31,21 @@ def pair() -> tuple[socket.socket, _socket.socket]:
 class Scene(LoopThread):
     def __init__(self) -> None:
         super().__init__()
-        self.forwarding = Forwarding(self.loop)
+        self.relays = RelayPool(self.loop)
         self.done: list[tuple[int, int]] = []
         self.ends: list[socket.socket] = []
 
     def connect(self, held: bytes = b"") -> tuple[socket.socket, socket.socket, Any]:
         (client, one), (server, two) = pair(), pair()
         self.ends += [client, server]
-        relay = self.run(lambda: self.forwarding(one, two, held, lambda *counts: self.done.append(counts)))
+        relay = self.run(lambda: self.relays.join(one, two, held, lambda *counts: self.done.append(counts)))
         return client, server, relay
 
     def wait_for(self, condition: Callable[[], bool]) -> None:
         wait_for(lambda: self.run(condition))
 
     def close(self) -> None:
-        self.run(self.forwarding.close)
+        self.run(self.relays.close)
         self.end()
         for end in self.ends:
             end.close()
@@ -85,8 +85,8 @@ def test_many_megabytes_pass_unchanged_and_are_counted(scene: Scene) -> None:
     server.close()
     assert read_all(client) == b"thanks"
     scene.wait_for(lambda: scene.done == [(len(data), 6)])
-    assert (scene.forwarding.up, scene.forwarding.down) == (len(data), 6)
-    assert scene.forwarding.connections == 0
+    assert (scene.relays.up, scene.relays.down) == (len(data), 6)
+    assert scene.relays.connections == 0
 
 
 def test_what_was_held_goes_first(scene: Scene) -> None:
@@ -131,7 +131,7 @@ def test_a_server_that_left_before_the_first_byte(scene: Scene) -> None:
     scene.ends += [client, server]
     server.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
     server.close()
-    scene.run(lambda: scene.forwarding(one, two, b"held", lambda *counts: scene.done.append(counts)))
+    scene.run(lambda: scene.relays.join(one, two, b"held", lambda *counts: scene.done.append(counts)))
     with pytest.raises(ConnectionResetError):
         client.recv(1)
     assert scene.run(lambda: scene.done) == [(0, 0)]
@@ -148,9 +148,9 @@ def test_close_ends_it_once(scene: Scene) -> None:
 
 def test_closing_all_ends_all(scene: Scene) -> None:
     ends = [scene.connect() for _ in range(5)]
-    assert scene.forwarding.connections == 5
-    scene.run(scene.forwarding.close)
-    assert scene.forwarding.connections == 0
+    assert scene.relays.connections == 5
+    scene.run(scene.relays.close)
+    assert scene.relays.connections == 0
     assert len(scene.done) == 5
     for client, _, _ in ends:
         with pytest.raises(ConnectionResetError):

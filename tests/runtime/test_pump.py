@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from netsandbox.runtime.pipes import IDLE_PIPES, PipePool
+from netsandbox.runtime.pump import MAX_IDLE_PIPES, PipePool
 
 
 def is_open(fd: int) -> bool:
@@ -30,12 +30,12 @@ def test_a_returned_pipe_is_lent_again_and_nothing_blocks() -> None:
 
 def test_the_pool_keeps_a_few_and_closes_the_rest() -> None:
     pool = PipePool()
-    lent = [pool.take() for _ in range(IDLE_PIPES + 3)]
+    lent = [pool.take() for _ in range(MAX_IDLE_PIPES + 3)]
     for pipe in lent:
         assert pipe is not None
         pool.give(pipe)
     ends = [end for pipe in lent if pipe is not None for end in pipe]
-    assert [is_open(end) for end in ends] == [True] * 2 * IDLE_PIPES + [False] * 6
+    assert [is_open(end) for end in ends] == [True] * 2 * MAX_IDLE_PIPES + [False] * 6
     pool.close()
     assert not any(is_open(end) for end in ends)
 
