@@ -4,7 +4,6 @@ ports of the host are reached (`connect_host`), and what is published."""
 from __future__ import annotations
 
 from netsandbox import system
-from netsandbox.backends.namespaces import door_ports
 from netsandbox.errors import UsageError
 from netsandbox.frozen import frozen
 from netsandbox_portmap import door_ports, window
