@@ -2,6 +2,9 @@
 
     <state home>/netsandbox/sessions/<id>/audit.jsonl, .1 … .6
 
+    <state home>/netsandbox/first-session    nanoseconds, written once before the first command runs: no session can
+                                             have written an older file. No session sees it (INV-8).
+
 An id is a sortable UTC time to the millisecond and 64 random bits; nothing else is ever joined to a path (attack 190).
 """
 
@@ -21,6 +24,8 @@ PACKAGE = os.path.dirname(os.path.abspath(__file__))
 COMPONENTS = ("proxy", "dns", "portmap", "interpose")
 PROFILES, LISTS = "profiles", "projects"  # folders in the configuration home
 FIRST_SESSION = "first-session"  # in the state home, see `first_session`
+UNKNOWN = 0  # a time of the first session before which no file is old
+_MAX_DIGITS = 20
 _TIME_LENGTH, _RANDOM_LENGTH = 18, 16
 
 
@@ -67,10 +72,73 @@ def session_state_home() -> str:
     """The same for a session that is about to begin: from now on it is known that there was one."""
     state = made_state_home()
     if not os.path.lexists(os.path.join(state, FIRST_SESSION)):
-        from netsandbox.runtime.first_session import note
-
-        note(state)
+        note_first_session(state)
     return state
+
+
+def note_first_session(state: str) -> None:
+    """Write the time, unless another session was faster. The file's own time counts too: files are compared with it."""
+    known = _oldest_session()
+    try:
+        place = os.open(os.path.join(state, FIRST_SESSION), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        return
+    except OSError as error:
+        advice = "set XDG_STATE_HOME to a directory that can be written"
+        raise HostError(f"cannot note the first session in {state}: {error.strerror}; {advice}") from None
+    try:
+        moment = min(time.time_ns(), os.fstat(place).st_ctime_ns) if known is None else known
+        os.write(place, str(moment).encode("ascii"))
+    except OSError:
+        pass  # an empty file is an unknown time
+    finally:
+        os.close(place)
+
+
+def first_session() -> int | None:
+    """The time of the user's first session in nanoseconds; None as long as there was none. Where sessions are older
+    than the file, the oldest that left a directory counts; where that is unknown too, no file is old enough (INV-1)."""
+    try:
+        descriptor = os.open(os.path.join(state_home(), FIRST_SESSION), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            return int(os.read(descriptor, _MAX_DIGITS))
+        finally:
+            os.close(descriptor)
+    except FileNotFoundError:
+        return _oldest_session()
+    except (OSError, ValueError, NetsandboxError):
+        return UNKNOWN
+
+
+def _oldest_session() -> int | None:
+    """The time in the oldest session's id; None where no session was ever kept."""
+    try:
+        if not os.path.lexists(sessions_dir()):
+            return None
+        found = list_sessions()
+    except OSError:
+        return UNKNOWN
+    return _time_of(found[-1]) if found else UNKNOWN
+
+
+def _time_of(session: str) -> int:
+    from calendar import timegm
+
+    try:
+        seconds = timegm(time.strptime(session[:15], "%Y%m%dT%H%M%S"))
+    except ValueError:
+        return UNKNOWN
+    return (seconds * 1000 + int(session[15:18])) * 1_000_000
+
+
+def user_can_change(folder: str) -> bool:
+    """Whether a command of this user can replace what lies in *folder*; the user's own folder takes only a chmod."""
+    if os.access(folder, os.W_OK):
+        return True
+    try:
+        return os.stat(folder).st_uid == os.geteuid()
+    except OSError:
+        return True
 
 
 def home() -> str:

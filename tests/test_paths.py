@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netsandbox import paths
-from netsandbox.errors import NetsandboxError, UsageError
+from netsandbox.errors import HostError, NetsandboxError, UsageError
 
 SESSION = "20250131T120000000-0123456789abcdef"
 
@@ -114,3 +116,105 @@ def test_the_home_is_written_shorter(monkeypatch: pytest.MonkeyPatch, path: str,
         assert paths.short(path) == shown
     monkeypatch.setenv("HOME", "/")
     assert paths.short(path) == path
+
+
+OLD, NEW = "20250102T030405678-0123456789abcdef", "20260102T030405678-0123456789abcdef"
+OLD_MOMENT = 1735787045_678_000_000
+
+
+@pytest.fixture
+def kept_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path / "state" / "netsandbox"
+
+
+def test_before_it_there_is_none(kept_state: Path) -> None:
+    assert paths.first_session() is None
+    paths.made_state_home()
+    assert paths.first_session() is None, "reading and remembering is no session"
+
+
+def test_it_is_noted_once(kept_state: Path) -> None:
+    before = time.time_ns()
+    paths.session_state_home()
+    first = paths.first_session()
+    assert first is not None
+    assert abs(first - before) < 60 * 10**9
+    kept = (kept_state / paths.FIRST_SESSION).stat()
+    paths.session_state_home()
+    paths.note_first_session(str(kept_state))
+    assert paths.first_session() == first
+    assert (kept_state / paths.FIRST_SESSION).stat() == kept
+
+
+def test_what_is_written_after_it_is_not_older(kept_state: Path, tmp_path: Path) -> None:
+    early = tmp_path / "early"
+    early.touch()
+    while True:  # the clock of files ticks
+        late = tmp_path / "tick"
+        late.unlink(missing_ok=True)
+        late.touch()
+        if late.stat().st_ctime_ns > early.stat().st_ctime_ns:
+            break
+    paths.session_state_home()
+    first = paths.first_session()
+    late.write_text("x")
+    assert first is not None
+    assert early.stat().st_ctime_ns < first <= late.stat().st_ctime_ns
+
+
+def test_sessions_from_before_there_was_a_note_count_by_the_oldest(kept_state: Path) -> None:
+    for name in (NEW, OLD, "stranger"):
+        (kept_state / "sessions" / name).mkdir(parents=True)
+    assert paths.first_session() == OLD_MOMENT
+    paths.session_state_home()
+    assert paths.first_session() == OLD_MOMENT
+    assert (kept_state / paths.FIRST_SESSION).read_text() == str(OLD_MOMENT)
+
+
+def test_sessions_that_left_nothing_were_at_an_unknown_time(kept_state: Path) -> None:
+    (kept_state / "sessions").mkdir(parents=True)
+    assert paths.first_session() == paths.UNKNOWN
+    paths.session_state_home()
+    assert paths.first_session() == paths.UNKNOWN
+
+
+def test_a_session_of_a_day_that_is_none_was_at_an_unknown_time(kept_state: Path) -> None:
+    (kept_state / "sessions" / "20259999T030405678-0123456789abcdef").mkdir(parents=True)
+    assert paths.first_session() == paths.UNKNOWN
+
+
+@pytest.mark.parametrize("content", [b"", b"soon", b"\xff"])
+def test_a_damaged_note_is_an_unknown_time(kept_state: Path, content: bytes) -> None:
+    kept_state.mkdir(parents=True)
+    (kept_state / paths.FIRST_SESSION).write_bytes(content)
+    assert paths.first_session() == paths.UNKNOWN
+
+
+def test_a_note_that_cannot_be_read_is_an_unknown_time(kept_state: Path) -> None:
+    kept_state.mkdir(parents=True)
+    (kept_state / paths.FIRST_SESSION).mkdir()
+    assert paths.first_session() == paths.UNKNOWN
+
+
+def test_sessions_that_cannot_be_listed_were_at_an_unknown_time(kept_state: Path) -> None:
+    kept_state.mkdir(parents=True)
+    (kept_state / "sessions").write_text("")
+    assert paths.first_session() == paths.UNKNOWN
+
+
+def test_a_note_that_cannot_be_written_is_an_error(kept_state: Path) -> None:
+    with pytest.raises(HostError, match="cannot note the first session"):
+        paths.note_first_session(str(kept_state / "nowhere"))
+
+
+def test_a_disk_that_is_full_leaves_an_unknown_time(kept_state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise OSError(28, os.strerror(28))
+
+    kept_state.mkdir(parents=True)
+    monkeypatch.setattr(os, "write", full)
+    paths.note_first_session(str(kept_state))
+    monkeypatch.undo()
+    monkeypatch.setenv("XDG_STATE_HOME", str(kept_state.parent))
+    assert paths.first_session() == paths.UNKNOWN

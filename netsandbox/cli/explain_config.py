@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from netsandbox_portmap.localhost_settings import LocalhostSettings
 
     from netsandbox.cli.options import Parsed
+    from netsandbox.config.file_settings import FileSettings
     from netsandbox.config.layer import Layer
-    from netsandbox.config.settings import Settings
     from netsandbox.policy.policy import Policy
     from netsandbox.settings import RunSettings
 
@@ -62,7 +62,7 @@ class SourcedSetting:
     origin: str
 
 
-def whole_lines(parsed: Parsed, file: Settings | None, policy: Policy, settings: RunSettings) -> list[str]:
+def whole_lines(parsed: Parsed, file: FileSettings | None, policy: Policy, settings: RunSettings) -> list[str]:
     """For people."""
     read, said = _files_and_sayings(parsed)
     return [
@@ -75,7 +75,7 @@ def whole_lines(parsed: Parsed, file: Settings | None, policy: Policy, settings:
     ]
 
 
-def whole_json(parsed: Parsed, file: Settings | None, policy: Policy, settings: RunSettings) -> dict[str, object]:
+def whole_json(parsed: Parsed, file: FileSettings | None, policy: Policy, settings: RunSettings) -> dict[str, object]:
     """The same for programs."""
     read, said = _files_and_sayings(parsed)
     return {

@@ -12,11 +12,11 @@ from netsandbox.policy.file_rules import FileRules, Place, is_lifted, path_rule
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from netsandbox.cli.options import Parsed
-    from netsandbox.config.settings import Settings
+    from netsandbox.config.file_settings import FileSettings
     from netsandbox.policy.file_rules import PathRule
 
 
-def file_rules(parsed: Parsed, file: Settings | None) -> FileRules:
+def file_rules(parsed: Parsed, file: FileSettings | None) -> FileRules:
     """Lists add up."""
     read, write, deny = (_said(parsed, name) for name in ("allow-read", "allow-write", "deny-read"))
     for rule in (*read, *(rule for rule in write if not rule.folder)):

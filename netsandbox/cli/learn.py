@@ -38,7 +38,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from netsandbox.api import Result
     from netsandbox.cli.options import Parsed
-    from netsandbox.config.settings import Settings
+    from netsandbox.config.file_settings import FileSettings
     from netsandbox.learn.proposed import Proposed
     from netsandbox.settings import RunSettings
 
@@ -88,14 +88,14 @@ def main(arguments: list[str]) -> int:
     return result.returncode
 
 
-def _watched(parsed: Parsed, file: Settings | None, settings: RunSettings) -> Result:
+def _watched(parsed: Parsed, file: FileSettings | None, settings: RunSettings) -> Result:
     policy = policy_of(parsed, file)
     run.hold_standard_descriptors()
     with Sandbox.deferred(lambda: policy, settings) as box:
         return box.run(parsed.command or [])
 
 
-def _present(parsed: Parsed, file: Settings | None) -> Policy:
+def _present(parsed: Parsed, file: FileSettings | None) -> Policy:
     """What the files and profiles allow by themselves. What this command line adds may have to be learned; what it
     denies is not to be proposed."""
     deny = parsed.all("deny-domain")
@@ -110,7 +110,7 @@ def _present(parsed: Parsed, file: Settings | None) -> Policy:
     )
 
 
-def _present_files(settings: RunSettings, file: Settings | None, path: str) -> PresentFiles | None:
+def _present_files(settings: RunSettings, file: FileSettings | None, path: str) -> PresentFiles | None:
     """What the files and profiles say about writing; None where nothing can be learned about it: on a Mac, and at the
     top of the disk, where writing cannot be confined."""
     if sys.platform != "linux" or os.path.realpath(os.curdir) == "/":
@@ -127,7 +127,7 @@ def _present_files(settings: RunSettings, file: Settings | None, path: str) -> P
     )
 
 
-def _tell(found: Proposed, result: Result, file: Settings | None) -> None:
+def _tell(found: Proposed, result: Result, file: FileSettings | None) -> None:
     if result.returncode:
         _say(f"the command ended with status {result.returncode}; what it would have reached after that is not known")
     if file is not None and file.mode not in (None, FILTERED):

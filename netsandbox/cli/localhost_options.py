@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from netsandbox_portmap.localhost_settings import LocalhostSettings
 
     from netsandbox.cli.options import Parsed
-    from netsandbox.config.settings import Settings
+    from netsandbox.config.file_settings import FileSettings
 
 _DEFAULT = default_strategy(sys.platform)
 _STRATEGIES = ", ".join(f"{name} (default)" if name == _DEFAULT else name for name in STRATEGIES)
@@ -39,7 +39,7 @@ LOCALHOST_OPTIONS = (
 NAMES = frozenset(option.name for option in LOCALHOST_OPTIONS)
 
 
-def localhost_of(parsed: Parsed, file: Settings | None) -> LocalhostSettings:
+def localhost_of(parsed: Parsed, file: FileSettings | None) -> LocalhostSettings:
     """The command line's word wins over the file's; lists add up."""
     given = parsed.values.keys() | parsed.lists.keys() | parsed.flags
     base = file.localhost if file is not None else localhost.LocalhostSettings()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from netsandbox.cli.options import Parsed
-    from netsandbox.config.settings import Settings
+    from netsandbox.config.file_settings import FileSettings
     from netsandbox.policy.policy import Policy
 
 POLICY_OPTIONS = (
@@ -69,7 +69,7 @@ CLOSED = ("offline", "localhost")
 FILTERED = "filtered"  # as `policy.FILTERED`, which is loaded later than the command's environment is made
 
 
-def read_config(parsed: Parsed) -> Settings | None:
+def read_config(parsed: Parsed) -> FileSettings | None:
     """What the user's file, the project's, that of --config and profiles say together; None when there is nothing."""
     user: tuple[str, ...] = ()
     project: tuple[str, ...] = ()
@@ -112,7 +112,7 @@ def _mode(parsed: Parsed, names: Sequence[str]) -> str | None:
     return mode
 
 
-def policy_of(parsed: Parsed, file: Settings | None) -> Policy:
+def policy_of(parsed: Parsed, file: FileSettings | None) -> Policy:
     """What the options and the file make together: lists add up, the command line's mode wins."""
     from netsandbox.policy.policy import Policy
 
@@ -142,7 +142,7 @@ def policy_of(parsed: Parsed, file: Settings | None) -> Policy:
     )
 
 
-def mode_of(parsed: Parsed, file: Settings | None) -> str:
+def mode_of(parsed: Parsed, file: FileSettings | None) -> str:
     """The mode of `policy_of`, which is made later than the command's environment."""
     if asks(parsed, file):
         return FILTERED
@@ -153,11 +153,11 @@ def mode_of(parsed: Parsed, file: Settings | None) -> str:
     return FILTERED if opened or (file and (file.allow_domains or file.allow_addresses)) else "offline"
 
 
-def _said_mode(parsed: Parsed, file: Settings | None) -> str | None:
+def _said_mode(parsed: Parsed, file: FileSettings | None) -> str | None:
     return _mode(parsed, parsed.all("profile")) or (file.mode if file else None)
 
 
-def asks(parsed: Parsed, file: Settings | None) -> bool:
+def asks(parsed: Parsed, file: FileSettings | None) -> bool:
     """Whether the user is asked about names that no rule allows. Who says --ask is asked in a closed mode too; a file
     that says it opens no mode that somebody closed."""
     mode = _said_mode(parsed, file)
@@ -171,7 +171,7 @@ def asks(parsed: Parsed, file: Settings | None) -> bool:
     return wanted
 
 
-def _ask(parsed: Parsed, file: Settings | None) -> int | None:
+def _ask(parsed: Parsed, file: FileSettings | None) -> int | None:
     """For how many seconds a question stays; None: nobody is asked."""
     if not asks(parsed, file):
         return None
@@ -182,7 +182,7 @@ def _ask(parsed: Parsed, file: Settings | None) -> int | None:
     return file.ask_wait if file else WAIT
 
 
-def settings_of(parsed: Parsed, file: Settings | None) -> RunSettings:
+def settings_of(parsed: Parsed, file: FileSettings | None) -> RunSettings:
     """The rest: where names are resolved, where the log goes."""
     servers = parsed.all("upstream-dns") or (list(file.upstream_dns) if file else [])
     proxy = parsed.values.get("upstream-proxy")
@@ -222,13 +222,13 @@ def _configs(kept: Sequence[str]) -> tuple[str, ...]:
     return tuple(path for path in named if path in paths or os.path.isfile(path))
 
 
-def _variables(parsed: Parsed, file: Settings | None) -> tuple[Layer, ...]:
+def _variables(parsed: Parsed, file: FileSettings | None) -> tuple[Layer, ...]:
     layers = file.variables if file else ()
     passed = tuple(check_pattern(text, "--pass-env") for text in parsed.all("pass-env"))
     return (*layers, Layer(passed=passed)) if passed else layers
 
 
-def _files(parsed: Parsed, file: Settings | None) -> FileRules:
+def _files(parsed: Parsed, file: FileSettings | None) -> FileRules:
     if file is None and parsed.lists.keys().isdisjoint(("allow-read", "allow-write", "deny-read")):
         return FileRules()
     from netsandbox.cli.file_options import file_rules
@@ -236,7 +236,7 @@ def _files(parsed: Parsed, file: Settings | None) -> FileRules:
     return file_rules(parsed, file)
 
 
-def _switches(parsed: Parsed, file: Settings | None) -> tuple[str, ...]:
+def _switches(parsed: Parsed, file: FileSettings | None) -> tuple[str, ...]:
     said = file.switches if file else ()
     words = parsed.all("seatbelt-switch")
     if not words:
@@ -258,7 +258,7 @@ def withheld_names(settings: RunSettings) -> list[str]:
     return [printable(os.fsdecode(name)) for name in names]
 
 
-def _name(parsed: Parsed, file: Settings | None) -> str | None:
+def _name(parsed: Parsed, file: FileSettings | None) -> str | None:
     name = parsed.values.get("name", file.name if file else None)
     if name is not None:
         from netsandbox_portmap.session_name import check_name

@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from netsandbox.config.settings import Settings
+    from netsandbox.config.file_settings import FileSettings
     from netsandbox.policy.file_rules import FileRules
     from netsandbox.policy.patterns import AddressRule, DomainRule
     from netsandbox.policy.policy import Policy
@@ -53,12 +53,12 @@ def policy_lines(policy: Policy, settings: RunSettings, withheld: Sequence[str])
     return lines + labelled("always", [f"denied: {what}" for what in ALWAYS_DENIED])
 
 
-def profile_lines(file: Settings | None) -> list[str]:
+def profile_lines(file: FileSettings | None) -> list[str]:
     """The profiles in force, each with why it counts."""
     return labelled("profile", [f"{name}: {why}" for name, why in file.profiles] if file else [])
 
 
-def profile_json(file: Settings | None) -> dict[str, object]:
+def profile_json(file: FileSettings | None) -> dict[str, object]:
     return {"profiles": [{"name": name, "why": why} for name, why in file.profiles] if file else []}
 
 

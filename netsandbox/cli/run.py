@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from netsandbox.api import Result
     from netsandbox.cli.options import Parsed
-    from netsandbox.config.settings import Settings
+    from netsandbox.config.file_settings import FileSettings
     from netsandbox.policy.policy import Policy
     from netsandbox.settings import RunSettings
 
@@ -114,7 +114,7 @@ def main(arguments: list[str]) -> int:
     return result.returncode
 
 
-def _shell(file: Settings | None, settings: RunSettings) -> tuple[list[str], RunSettings]:
+def _shell(file: FileSettings | None, settings: RunSettings) -> tuple[list[str], RunSettings]:
     """The user's shell; on a terminal with the mode in its prompt."""
     shell = (file and file.shell) or os.environ.get("SHELL") or "/bin/sh"
     if not (os.isatty(0) and os.isatty(1)) or (file is not None and not file.prompt_indicator):
@@ -192,7 +192,7 @@ def _tell_unsigned() -> None:
         _say(f"helper and library are {told}")
 
 
-def _tell_found(file: Settings, *, verbose: bool) -> None:
+def _tell_found(file: FileSettings, *, verbose: bool) -> None:
     """What is ignored is always said: silence would let the user look for a mistake where there is none."""
     if verbose:
         for name, why in file.profiles:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from netsandbox.config.settings import Settings
+    from netsandbox.config.file_settings import FileSettings
 
 MARK = (f"netsandbox configuration {__version__}", sys.hexversion)
 SIZE_LIMIT = 4 * 1024 * 1024
@@ -67,7 +67,7 @@ class Question:
 class CachedAnswer:
     """`settings` is None where no file and no profile said anything."""
 
-    settings: Settings | None
+    settings: FileSettings | None
 
 
 def memory_folder() -> str:
@@ -114,7 +114,7 @@ def content_digest(path: str) -> str:
     return digest(data) if len(data) == state.st_size else GONE
 
 
-def encode(settings: Settings) -> dict[str, Any]:
+def encode(settings: FileSettings) -> dict[str, Any]:
     """As values that can be written."""
     fields: dict[str, Any] = dict(vars(settings))
     for name in ("allow_domains", "deny_domains"):
@@ -128,11 +128,11 @@ def encode(settings: Settings) -> dict[str, Any]:
     return fields
 
 
-def decode(fields: dict[str, Any]) -> Settings:
+def decode(fields: dict[str, Any]) -> FileSettings:
     """What has no settings needs none of these, and starts the session before it loads them."""
     from netsandbox_portmap.localhost_settings import LocalhostSettings
 
-    from netsandbox.config.settings import Settings
+    from netsandbox.config.file_settings import FileSettings
     from netsandbox.policy.file_rules import PathRule
     from netsandbox.policy.patterns import DomainRule, parse_address
     from netsandbox.policy.variables import Layer as VariableLayer
@@ -149,7 +149,7 @@ def decode(fields: dict[str, Any]) -> Settings:
     fields["variables"] = tuple(VariableLayer(*values) for values in fields["variables"])
     fields["localhost"] = LocalhostSettings(**fields["localhost"])
     fields["bounds"] = Bounds(**fields["bounds"])
-    return Settings(**fields)
+    return FileSettings(**fields)
 
 
 _OF_DOMAIN = ("text", "origin", "name", "ports", "apex", "below")

@@ -37,15 +37,15 @@ if TYPE_CHECKING:
     from typing import Any
 
     from netsandbox.config.answer_cache import Basis, Question
+    from netsandbox.config.file_settings import FileSettings
     from netsandbox.config.layer import Layer
-    from netsandbox.config.settings import Settings
 
 LASTS = 86400  # seconds: what tools say by themselves can change without a trace
 MAX_FILES = 256
 SOCKETS = ("$XDG_RUNTIME_DIR", "$SSH_AUTH_SOCK")  # which places of sockets may begin with
 
 
-def remembered(question: Question) -> Settings | None:
+def remembered(question: Question) -> FileSettings | None:
     """The answer, kept for the next time."""
     before = tuple(_contents(question))
     layers = effective_layers(question.user, question.project, question.named)
@@ -57,7 +57,7 @@ def remembered(question: Question) -> Settings | None:
     return found
 
 
-def _answer(question: Question, layers: Sequence[Layer]) -> Settings | None:
+def _answer(question: Question, layers: Sequence[Layer]) -> FileSettings | None:
     if not layers and not question.names and not (question.detect and anything_here()):
         return None
     return settled(layers, (*question.user, question.named), Wanted(question.names, question.detect, question.mode))
@@ -101,7 +101,7 @@ def _consulted(question: Question, tools: Sequence[str]) -> Basis | None:
     return tuple((STAMP, name, then) for name, then in found.items())
 
 
-def _keep(question: Question, basis: Basis, found: Settings | None) -> None:
+def _keep(question: Question, basis: Basis, found: FileSettings | None) -> None:
     """In one step; where that is not possible, the files are read again."""
     try:
         kept: Any = (MARK, time.time() + LASTS, basis, None if found is None else encode(found))

@@ -24,18 +24,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from netsandbox.config.file_settings import FileSettings
     from netsandbox.config.layer import Layer
-    from netsandbox.config.settings import Settings
 
 ALONE = Wanted(detect=False)
 _PIPES: dict[tuple[str, int], Layer] = {}  # what was read from each
 
 
-def effective(user: Sequence[str], project: Sequence[str], named: str | None, wanted: Wanted = ALONE) -> Settings:
+def effective(user: Sequence[str], project: Sequence[str], named: str | None, wanted: Wanted = ALONE) -> FileSettings:
     return settled(effective_layers(user, project, named), (*user, named), wanted)
 
 
-def settled(files: Sequence[Layer], kept: Iterable[str | None], wanted: Wanted) -> Settings:
+def settled(files: Sequence[Layer], kept: Iterable[str | None], wanted: Wanted) -> FileSettings:
     """*kept* are the files that no command may write. A project's may be: changed, it is not trusted any more."""
     stack = stacked(files, wanted)
     found = settings(merge(stack.layers), filter(None, (*kept, *stack.kept)))

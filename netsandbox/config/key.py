@@ -30,10 +30,13 @@ def never(value: object) -> bool:
 
 @frozen
 class Key:
-    """`widens(value)`: a project's own file may say so only after the user trusted it; an empty list opens nothing.
-    `adds`: lists of several files are joined; otherwise the highest one's value is taken. `stacks`: each file's value
-    is kept, with its rank. `field` is that of `Settings`; '' where the value is used up before. `options` of `run` say
-    the same. `unsaid`: what holds where nobody says it, in words, if the field's default does not tell."""
+    """One key of a file.
+
+    `field`: the field of `FileSettings`; '' where the value is used up before. `widens(value)`: whether a project's
+    file needs the user's trust to set it; an empty list opens nothing. `adds`: the lists of several files are joined;
+    otherwise the highest file's value is taken. `stacks`: each file's value is kept, with its rank. `options`: those of
+    `run` that set the same. `unsaid`: the default in words, where the field's own default does not tell it.
+    """
 
     field: str
     read: Callable[[Entry], object]

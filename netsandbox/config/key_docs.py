@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 from netsandbox.backends.seatbelt.profile import switches
+from netsandbox.config.file_settings import FileSettings
 from netsandbox.config.key import HARMLESS_PROFILES, always, names_opening, never
 from netsandbox.config.keys import KEYS
-from netsandbox.config.settings import Settings
 from netsandbox.frozen import frozen
 
 TYPE_CHECKING = False
@@ -48,7 +48,7 @@ def default(table: str, key: Key) -> object:
     """The value that holds where nobody says the key; None: there is none, or `Key.unsaid` tells."""
     if key.unsaid or not key.field or key.means:
         return None
-    usual = Settings()
+    usual = FileSettings()
     home = {"localhost": usual.localhost, "limits": usual.bounds}.get(table, usual)
     value: object = getattr(home, key.field, None)
     if isinstance(value, tuple):

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from netsandbox_portmap.localhost_settings import LocalhostSettings
 
+from netsandbox.config.file_settings import FileSettings
 from netsandbox.config.keys import KEYS
 from netsandbox.config.layer import Setting
-from netsandbox.config.settings import Settings
 from netsandbox.frozen import frozen
 from netsandbox.policy.variables import Layer as VariableLayer
 from netsandbox.settings import Bounds
@@ -47,7 +47,7 @@ def merge(layers: Iterable[Layer]) -> Merged:
     return Merged(values, tuple(ignored))
 
 
-def settings(merged: Merged, kept: Iterable[str] = ()) -> Settings:
+def settings(merged: Merged, kept: Iterable[str] = ()) -> FileSettings:
     ignored = tuple((".".join(place), said.origin) for place, said in merged.ignored)
     fields: dict[str, Any] = {"kept": tuple(kept), "ignored": ignored}
     own: dict[str, Any] = {}  # of the [localhost] table
@@ -58,7 +58,7 @@ def settings(merged: Merged, kept: Iterable[str] = ()) -> Settings:
     fields["variables"] = _variables(dict(fields.pop("pass_env", ())), dict(fields.pop("deny_env", ())))
     if "connect_host" in own:
         own["connect_host"] = tuple(sorted(set(own["connect_host"])))
-    return Settings(**fields, bounds=Bounds(**bounds), localhost=LocalhostSettings(**own, chosen="strategy" in own))
+    return FileSettings(**fields, bounds=Bounds(**bounds), localhost=LocalhostSettings(**own, chosen="strategy" in own))
 
 
 def _variables(passed: dict[int, tuple[str, ...]], denied: dict[int, tuple[str, ...]]) -> tuple[VariableLayer, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from netsandbox.errors import HostError
+from netsandbox.paths import PACKAGE, first_session, user_can_change
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,13 +49,10 @@ def links_on(path: str) -> tuple[str, ...]:
 def made_later(origin: str, links: tuple[str, ...]) -> tuple[str, ...]:
     """Those of *links* that an earlier session may have made: where this user can change them, since the first session.
     What a profile of ours names counts as old: nobody could write its path in another way."""
-    from netsandbox.paths import PACKAGE
-    from netsandbox.runtime.first_session import first_session
-
     since = first_session()
     if since is None or origin.startswith(f"{PACKAGE}/"):
         return ()
-    return tuple(link for link in links if is_ours(os.path.dirname(link)) and _changed(link) >= since)
+    return tuple(link for link in links if user_can_change(os.path.dirname(link)) and _changed(link) >= since)
 
 
 def _changed(link: str) -> int:
@@ -87,13 +85,3 @@ def followed(path: str) -> tuple[tuple[str, ...], str]:
         here = "/" if target.startswith("/") else os.path.dirname(here)
         rest += target.split("/")[::-1]
     return tuple(dict.fromkeys(found)), here
-
-
-def is_ours(folder: str) -> bool:
-    """Whether a command of this user can exchange what lies in *folder*; in one of the user's own it takes a chmod."""
-    if os.access(folder, os.W_OK):
-        return True
-    try:
-        return os.stat(folder).st_uid == os.geteuid()
-    except OSError:
-        return True

@@ -12,19 +12,19 @@ from netsandbox_portmap.localhost_settings import ENGINES, STRATEGIES, Localhost
 from netsandbox.cli.localhost_options import LOCALHOST_OPTIONS, localhost_of
 from netsandbox.cli.options import VALUE, parse
 from netsandbox.cli.run import OPTIONS
-from netsandbox.config.settings import Settings
+from netsandbox.config.file_settings import FileSettings
 from netsandbox.errors import UsageError
 
 
 def read(*words: str, **file: Any) -> LocalhostSettings:
     """What these options become, with what the file says about localhost."""
-    settings = Settings(localhost=LocalhostSettings(**file)) if file else None
+    settings = FileSettings(localhost=LocalhostSettings(**file)) if file else None
     return localhost_of(parse(words, LOCALHOST_OPTIONS, "netsandbox run"), settings)
 
 
 def test_nothing_said_is_the_default() -> None:
     assert read() == LocalhostSettings()
-    assert localhost_of(parse([], OPTIONS, "x"), Settings()) == LocalhostSettings()
+    assert localhost_of(parse([], OPTIONS, "x"), FileSettings()) == LocalhostSettings()
 
 
 def test_everything_that_can_be_said() -> None:

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from netsandbox.config import answer_cache, answer_inputs
 from netsandbox.config.answer_cache import Question, decode, encode, holds, recall
 from netsandbox.config.answer_inputs import remembered
+from netsandbox.config.file_settings import FileSettings
 from netsandbox.config.paths import project_files, user_files
-from netsandbox.config.settings import Settings
 from netsandbox.config.trust import distrust, trust
 from netsandbox.paths import config_home, home
 
@@ -32,19 +32,19 @@ def question(*names: str, named: str | None = None, detect: bool = True) -> Ques
 
 
 @pytest.fixture
-def known(says: Callable[..., None]) -> Settings:
+def known(says: Callable[..., None]) -> FileSettings:
     says(user=USER, project_file=PROJECT)
     found = remembered(question())
     assert found is not None
     return found
 
 
-def told(settings: Settings | None) -> object:
+def told(settings: FileSettings | None) -> object:
     """What can be compared: rules are bare objects."""
     return None if settings is None else encode(settings)
 
 
-def test_the_same_question_is_answered_from_memory(known: Settings) -> None:
+def test_the_same_question_is_answered_from_memory(known: FileSettings) -> None:
     answer = recall(question())
     assert answer is not None
     assert told(answer.settings) == told(known)
@@ -61,7 +61,7 @@ def test_nothing_said_is_remembered_too(project: Path) -> None:
 
 
 @pytest.mark.parametrize("other", [{"named": "x.toml"}, {"detect": False}, {}])
-def test_another_question_has_no_answer(known: Settings, other: dict[str, object]) -> None:
+def test_another_question_has_no_answer(known: FileSettings, other: dict[str, object]) -> None:
     names = () if other else ("online",)
     assert recall(question(*names, **other)) is None  # type: ignore[arg-type]
 
@@ -88,7 +88,7 @@ def _write(path: Path, text: str) -> None:
 
 @pytest.mark.parametrize("what", CHANGES)
 def test_a_change_of_anything_it_rests_on_ends_it(
-    known: Settings, homes: Path, project: Path, monkeypatch: pytest.MonkeyPatch, what: str
+    known: FileSettings, homes: Path, project: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     for variable in ("XDG_RUNTIME_DIR", "SSH_AUTH_SOCK"):
         monkeypatch.setenv(variable, os.environ.get(variable, ""))  # put back afterwards
@@ -98,7 +98,7 @@ def test_a_change_of_anything_it_rests_on_ends_it(
     assert recall(asked) is None
 
 
-def test_a_project_file_with_its_old_times_is_still_another_one(known: Settings, project: Path) -> None:
+def test_a_project_file_with_its_old_times_is_still_another_one(known: FileSettings, project: Path) -> None:
     path, asked = project / ".netsandbox.toml", question()
     before = path.stat()
     path.write_text(PROJECT.replace("p.test", "q.test"))
@@ -120,7 +120,7 @@ def test_trust_that_is_taken_back_is_not_remembered(says: Callable[..., None], p
 
 @pytest.mark.parametrize("damage", ["cut", "noise", "version", "old", "writable", "link", "folder", "unknown field"])
 def test_what_is_not_just_as_we_wrote_it_is_no_answer(
-    known: Settings, monkeypatch: pytest.MonkeyPatch, damage: str
+    known: FileSettings, monkeypatch: pytest.MonkeyPatch, damage: str
 ) -> None:
     place = Path(question().place)
     data = place.read_bytes()
@@ -181,14 +181,14 @@ def test_a_state_home_that_cannot_be_written_only_costs_time(
     assert recall(question()) is None
 
 
-def test_there_is_never_much_of_it(known: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_there_is_never_much_of_it(known: FileSettings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answer_inputs, "MAX_FILES", 3)
     for name in ("offline", "localhost", "online"):
         remembered(question(name))
     assert len(os.listdir(answer_cache.memory_folder())) <= 3
 
 
-def test_memory_is_the_users_alone(known: Settings) -> None:
+def test_memory_is_the_users_alone(known: FileSettings) -> None:
     place = Path(question().place)
     assert (place.stat().st_mode & 0o777, place.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 
@@ -198,7 +198,7 @@ TEXT = st.text(max_size=8)
 
 @given(st.lists(st.tuples(TEXT, TEXT)), TEXT, st.booleans())
 def test_settings_survive_being_written(pairs: list[tuple[str, str]], name: str, indicator: object) -> None:
-    made = Settings(set_env=tuple(pairs), name=name, prompt_indicator=bool(indicator), allow_write=())
+    made = FileSettings(set_env=tuple(pairs), name=name, prompt_indicator=bool(indicator), allow_write=())
     assert decode(marshal.loads(marshal.dumps(encode(made)))) == made
 
 
@@ -210,7 +210,7 @@ def test_a_basis_holds_only_if_every_part_does(tmp_path: Path) -> None:
     assert not holds((there, (answer_cache.THERE, str(tmp_path / "b"), True)))
 
 
-def test_a_remembered_answer_is_had_without_reading_toml(known: Settings, project: Path) -> None:
+def test_a_remembered_answer_is_had_without_reading_toml(known: FileSettings, project: Path) -> None:
     code = (
         "import os, sys\n"
         "from netsandbox.cli.policy_options import POLICY_OPTIONS, read_config\n"

@@ -9,11 +9,11 @@ from netsandbox_portmap.localhost_settings import LocalhostSettings
 
 from netsandbox.config import document
 from netsandbox.config.document import read_layer
+from netsandbox.config.file_settings import FileSettings
 from netsandbox.config.keys import KEYS
 from netsandbox.config.merging import merge
 from netsandbox.config.merging import settings as settings_of
 from netsandbox.config.readers import check_proxy, check_server
-from netsandbox.config.settings import Settings
 from netsandbox.errors import UsageError
 from netsandbox.policy.names import canonical
 from netsandbox.policy.policy import Policy
@@ -21,7 +21,7 @@ from netsandbox.policy.verdict import Request
 from netsandbox.settings import Bounds
 
 
-def load(path: str) -> Settings:
+def load(path: str) -> FileSettings:
     return settings_of(merge([read_layer(path)]), [path])
 
 
@@ -107,11 +107,11 @@ def test_everything_that_a_file_may_say(written):
 
 
 def test_no_file_is_the_default():
-    assert Settings().allow_domains == ()
-    assert Settings().default_ports == (80, 443)
-    assert Settings().proxy_env is True
-    assert Settings().localhost == LocalhostSettings()
-    assert Settings().name is None
+    assert FileSettings().allow_domains == ()
+    assert FileSettings().default_ports == (80, 443)
+    assert FileSettings().proxy_env is True
+    assert FileSettings().localhost == LocalhostSettings()
+    assert FileSettings().name is None
 
 
 def test_an_empty_list_of_ports_to_publish_publishes_none(written):
@@ -300,7 +300,7 @@ def test_every_setting_has_a_key():
     fields["sandbox"].discard("")
     assert fields.pop("profiles") == {""}
     shell = {"variables" if field.endswith("s_env") or field == "deny_env" else field for field in fields.pop("shell")}
-    assert set().union(shell, *fields.values()) | {*MADE_OTHERWISE} == set(Settings.__annotations__)
+    assert set().union(shell, *fields.values()) | {*MADE_OTHERWISE} == set(FileSettings.__annotations__)
 
 
 @pytest.mark.parametrize(

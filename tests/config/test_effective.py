@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 
 from netsandbox.config.effective import effective
+from netsandbox.config.file_settings import FileSettings
 from netsandbox.config.paths import list_file, project_files, rules_file, user_file, user_files
-from netsandbox.config.settings import Settings
 from netsandbox.config.trust import trust
 from netsandbox.errors import UsageError
 
 
-def found(named: str | None = None) -> Settings:
+def found(named: str | None = None) -> FileSettings:
     return effective(user_files(), project_files(), named)
 
 
-def allowed(settings: Settings) -> list[str]:
+def allowed(settings: FileSettings) -> list[str]:
     return [rule.text for rule in settings.allow_domains]
 
 
@@ -89,7 +89,7 @@ def test_a_trusted_project_may_leave_the_users_rules_out(says: Callable[..., Non
     assert [rule.text for rule in found().deny_domains] == ["u.test"]
     assert found().ignored == (("sandbox.inherit_global", f"{path}:2"),)
     trust(str(path), path.read_bytes())
-    assert found() == Settings(kept=(user_file() or "",))
+    assert found() == FileSettings(kept=(user_file() or "",))
     says(project_file="[sandbox]\ninherit_global = true\n")
     assert [rule.text for rule in found().deny_domains] == ["u.test"]
 

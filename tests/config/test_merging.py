@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netsandbox.config.document import layer_of
+from netsandbox.config.file_settings import FileSettings
 from netsandbox.config.keys import KEYS
 from netsandbox.config.layer import Layer
 from netsandbox.config.merging import merge, settings
-from netsandbox.config.settings import Settings
 from netsandbox.policy.names import canonical
 from netsandbox.policy.policy import Policy
 from netsandbox.policy.variables import Layer as VariableLayer
@@ -23,7 +23,7 @@ def layer(text: str, path: str = "f", *, trusted: bool = True) -> Layer:
     return layer_of(path, text.encode(), trusted=trusted)
 
 
-def joined(*layers: Layer) -> Settings:
+def joined(*layers: Layer) -> FileSettings:
     return settings(merge(layers))
 
 
@@ -46,7 +46,7 @@ def test_of_other_values_the_highest_is_taken() -> None:
 
 
 def test_no_layer_is_the_default() -> None:
-    assert joined() == Settings()
+    assert joined() == FileSettings()
 
 
 OPENING = """\
@@ -70,7 +70,7 @@ name = "shop"
 
 def test_an_untrusted_layer_narrows_and_opens_nothing() -> None:
     found = joined(layer(OPENING, "p", trusted=False))
-    assert found == Settings(deny_domains=found.deny_domains, name="shop", ignored=found.ignored)
+    assert found == FileSettings(deny_domains=found.deny_domains, name="shop", ignored=found.ignored)
     assert [rule.text for rule in found.deny_domains] == ["b.test"]
     assert found.ignored == (
         ("network.mode", "p:2"),
@@ -113,7 +113,7 @@ switches = []
 def test_an_empty_list_opens_nothing_so_it_needs_no_trust() -> None:
     found = joined(layer("[localhost]\npublish = ['3000']\n"), layer(EMPTY, "p", trusted=False))
     assert found.ignored == ()
-    assert found == Settings(localhost=found.localhost, variables=(VariableLayer((), ()),))
+    assert found == FileSettings(localhost=found.localhost, variables=(VariableLayer((), ()),))
     assert found.localhost.publish == ()
 
 

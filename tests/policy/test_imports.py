@@ -51,7 +51,7 @@ def test_nothing_heavy_is_loaded_before_exec(statement):
 COLD: dict[str, tuple[str, ...]] = {
     "netsandbox.session.approvals": (),
     "netsandbox.runtime.bundle_writer": (),
-    "netsandbox.config": ("paths", "answer_cache", "settings"),
+    "netsandbox.config": ("paths", "answer_cache", "file_settings"),
     "netsandbox.doctor": (),
     "netsandbox.learn": (),
     "netsandbox.runtime.links": (),
@@ -61,7 +61,7 @@ COLD: dict[str, tuple[str, ...]] = {
     "netsandbox.backends.seatbelt.profile": (),
     "netsandbox.shells": (),
 }
-OF_FILES = {"netsandbox.config.settings", "netsandbox.cli.file_options"}  # where one of them said something
+OF_FILES = {"netsandbox.config.file_settings", "netsandbox.cli.file_options"}  # where one of them said something
 
 
 def is_cold(name: str) -> bool:

@@ -94,6 +94,6 @@ def _is_later(new: Path, old: Path) -> bool:
 
 
 def test_a_link_where_the_user_changes_nothing_is_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("netsandbox.runtime.first_session.first_session", lambda: 0)
-    monkeypatch.setattr("netsandbox.runtime.links.is_ours", lambda folder: folder != "/")
+    monkeypatch.setattr("netsandbox.runtime.links.first_session", lambda: 0)
+    monkeypatch.setattr("netsandbox.runtime.links.user_can_change", lambda folder: folder != "/")
     assert made_later("x:1", ("/tmp", "/tmp/x")[:1]) == ()

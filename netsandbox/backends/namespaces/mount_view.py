@@ -6,8 +6,7 @@ import os
 import sys
 
 from netsandbox.backends.namespaces.plan import View
-from netsandbox.paths import packages
-from netsandbox.runtime.links import is_ours, links_on
+from netsandbox.paths import packages, user_can_change
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,8 +59,10 @@ def _links(known: tuple[str, ...], *paths: str) -> tuple[str, ...]:
     found = dict.fromkeys(known)
     for path in map(os.path.abspath, paths):
         if os.path.realpath(path) != path:
+            from netsandbox.runtime.links import links_on  # most launches have no link
+
             found.update(dict.fromkeys(links_on(path)))
-    return tuple(link for link in found if is_ours(os.path.dirname(link)))
+    return tuple(link for link in found if user_can_change(os.path.dirname(link)))
 
 
 def _folders_above(*paths: str, links: tuple[str, ...] = ()) -> tuple[str, ...]:
@@ -72,7 +73,7 @@ def _folders_above(*paths: str, links: tuple[str, ...] = ()) -> tuple[str, ...]:
         folder = lowest
         while folder != "/" and folder not in movable:
             above = os.path.dirname(folder)
-            movable[folder] = is_ours(above)
+            movable[folder] = user_can_change(above)
             folder = above
     return tuple(sorted((folder for folder, moves in movable.items() if moves), key=len))
 

@@ -15,8 +15,9 @@ import stat
 
 from netsandbox.backends.namespaces.unix_names import bound_names, server_at
 from netsandbox.errors import UsageError
+from netsandbox.paths import user_can_change
 from netsandbox.policy.file_rules import normal
-from netsandbox.runtime.links import followed, is_ours, links_to
+from netsandbox.runtime.links import followed, links_to
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Pin:
     def _take(self) -> None:
         real = os.path.realpath(self.path) if self._fd < 0 else os.readlink(f"/proc/self/fd/{self._fd}")
         links = links_to(self.path, real)
-        self._firm = not any(is_ours(os.path.dirname(link)) for link in links)
+        self._firm = not any(user_can_change(os.path.dirname(link)) for link in links)
         self._names = {normal(self.path), real} if self._firm else {normal(self.path)}
         if self._fd < 0:
             return
@@ -109,7 +110,7 @@ def _firmly(name: str) -> str | None:
     if not name.startswith("/"):
         return None
     links, real = followed(name)
-    return None if any(is_ours(os.path.dirname(link)) for link in links) else real
+    return None if any(user_can_change(os.path.dirname(link)) for link in links) else real
 
 
 def _is_out_of_reach(real: str, links: tuple[str, ...]) -> bool:
@@ -120,7 +121,7 @@ def _is_out_of_reach(real: str, links: tuple[str, ...]) -> bool:
         while folder not in folders:
             folders.add(folder)
             folder = os.path.dirname(folder)
-    return not any(map(is_ours, folders))
+    return not any(map(user_can_change, folders))
 
 
 def _identity(info: os.stat_result) -> tuple[int, int]:

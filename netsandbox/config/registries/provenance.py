@@ -15,8 +15,7 @@ from __future__ import annotations
 import os
 import stat
 
-from netsandbox.paths import config_home, state_home
-from netsandbox.runtime.first_session import first_session
+from netsandbox.paths import config_home, first_session, state_home
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

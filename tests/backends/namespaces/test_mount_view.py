@@ -117,12 +117,12 @@ def test_149_what_the_user_could_make_writable_is_held_too(tmp_path: Path, monke
 def test_a_folder_is_ours_if_it_can_be_written_or_made_so(tmp_path: Path) -> None:
     own = tmp_path / "own"
     own.mkdir()
-    assert mount_view.is_ours(str(own))
+    assert mount_view.user_can_change(str(own))
     own.chmod(0o500)
-    assert mount_view.is_ours(str(own))
-    assert mount_view.is_ours(str(tmp_path / "nowhere"))  # who cannot tell believes nothing
-    assert not _as_another_account(lambda: mount_view.is_ours("/"))
-    assert _as_another_account(lambda: mount_view.is_ours("/tmp"))
+    assert mount_view.user_can_change(str(own))
+    assert mount_view.user_can_change(str(tmp_path / "nowhere"))  # who cannot tell believes nothing
+    assert not _as_another_account(lambda: mount_view.user_can_change("/"))
+    assert _as_another_account(lambda: mount_view.user_can_change("/tmp"))
 
 
 def _as_another_account(question: Callable[[], bool]) -> bool:

@@ -54,7 +54,7 @@ def theirs(monkeypatch: pytest.MonkeyPatch, short_tmp: Path) -> Path:
     """A folder in which no command of this user can change anything."""
     folder = short_tmp / "theirs"
     folder.mkdir()
-    monkeypatch.setattr(unix_pins, "is_ours", lambda path: path != str(folder))
+    monkeypatch.setattr(unix_pins, "user_can_change", lambda path: path != str(folder))
     return folder
 
 
@@ -163,10 +163,10 @@ def test_where_no_command_can_put_anything_the_socket_is_meant_whoever_listens(
     path = short_tmp / "a.sock"
     listen(short_tmp / "other.sock")
     (short_tmp / "other.sock").rename(path)
-    monkeypatch.setattr(unix_pins, "is_ours", lambda folder: False)
+    monkeypatch.setattr(unix_pins, "user_can_change", lambda folder: False)
     assert admits(Pin(str(path)), path)
     for ours in (str(short_tmp), os.path.dirname(short_tmp)):  # a folder above is as good
-        monkeypatch.setattr(unix_pins, "is_ours", lambda folder, ours=ours: folder == ours)
+        monkeypatch.setattr(unix_pins, "user_can_change", lambda folder, ours=ours: folder == ours)
         with pytest.raises(UsageError):
             Pin(str(path))
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 @frozen
-class Settings:
-    """What the files say together; `Settings()` is what no file says."""
+class FileSettings:
+    """What the files say together; `FileSettings()` is what no file says."""
 
     kept: tuple[str, ...] = ()  # the files that no command may write: the user's own
     ignored: tuple[tuple[str, str], ...] = ()  # `TABLE.KEY` and `FILE:LINE` of what an untrusted file would open
