@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from _json import encode_basestring_ascii as quote
 
+from netsandbox.runtime.json_writer import JsonWriter
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,26 +43,97 @@ FIELDS = (
     "bytes_down",
     "ms",
 )
-_BIG = 1 << 63
+MAX_CACHED = 512  # values of one field
+_MAX_CACHED_NUMBER = 1 << 22  # every port and process id
+MAX_SHAPES = 256  # our own code has fewer; the bound is for callers who invent names
 
-# Which keys a set of names prints, in order: (name, text before the value, whether the value is a host). There are as
-# many entries as kinds of call in our own code; the bound is for callers who invent names.
-_SHAPES: dict[tuple[str, ...], tuple[tuple[str, str, bool], ...]] = {}
-_MAX_SHAPES = 256
 
-# Short texts as they are printed: verdicts, reasons, hosts and programs come again and again.
-_QUOTED: dict[str, str] = {}
-_MAX_QUOTED = 1024
+class RecordJson(JsonWriter):
+    """Values as records show them: URLs without secrets, every cut marked, and a text for whatever is no JSON value."""
+
+    MARKS_CUTS = True
+
+    def text(self, value: str) -> str:
+        shown = without_secrets(value) if "://" in value else value
+        if len(shown) > self.max_text:
+            shown = f"{shown[: self.max_text]}…[+{len(shown) - self.max_text}]"
+        return quote(shown)
+
+    def big_number(self, value: int) -> str:
+        return quote(hex(value)[: self.max_text])  # past 4300 digits str() raises
+
+    def other(self, value: object) -> str:
+        if isinstance(value, (bytes, bytearray)):
+            return self.text(value.decode("utf-8", "surrogateescape"))
+        return self.text(str(value))
+
+
+class _Field(dict[object, str]):
+    """One field as it is printed, `,"name":value`, for the values it held lately: most of them come again."""
+
+    __slots__ = ("_is_host", "_key")
+
+    def __init__(self, name: str) -> None:
+        self._key = f",{quote(name[:MAX_NAME])}:"
+        self._is_host = name == "host"
+
+    def __missing__(self, value: object) -> str:
+        if type(value) is int and 1 < value < _MAX_CACHED_NUMBER:  # not 0 and 1, which False and True are equal to
+            printed = f"{self._key}{value}"
+        elif type(value) is str and len(value) <= MAX_NAME:
+            printed = self.print(value)
+        else:
+            return self.print(value)
+        if len(self) >= MAX_CACHED:
+            self.clear()
+        self[value] = printed
+        return printed
+
+    def print(self, value: object) -> str:
+        if value is None:
+            return ""
+        if type(value) is str:
+            value = _without_userinfo(value) if self._is_host and ("@" in value or "?" in value) else value
+            return self._key + _JSON.text(value)
+        if type(value) is float and 1 < value < _MAX_CACHED_NUMBER and value.is_integer():
+            # Printed as the integer, which it is equal to and which may be cached.
+            value = int(value)
+        return self._key + _JSON.write(value)
+
+
+class _Shape:
+    """What the records of one event with the same names of fields have in common."""
+
+    __slots__ = ("fields", "opening", "order")
+
+    def __init__(self, session: str, event: str, names: list[str]) -> None:
+        order = [name for name in FIELDS if name in names]
+        order += [name for name in names if name not in FIELDS and name not in ENVELOPE]
+        self.opening = f',"session":{_JSON.text(session)},"event":{_JSON.text(event)}'
+        self.fields = [_FIELDS.get(name) or _FIELDS.setdefault(name, _Field(name)) for name in order]
+        self.order = None if order == names else order  # None: the caller gave them in the order of printing
+
+
+_JSON = RecordJson(MAX_TEXT, MAX_ITEMS, MAX_DEPTH)
+_FIELDS: dict[str, _Field] = {}
+_SHAPES: dict[tuple[str, ...], _Shape] = {}
+_printed = dict.__getitem__  # of a `_Field`: what is cached costs no call of a Python function
 
 
 def line(stamp: str, seq: int, session: str, event: str, *, fields: Mapping[str, object], prev: str) -> bytes:
     """The record as bytes, without the newline; envelope names in *fields* are ignored."""
-    whole = _build(f'{{"v":{VERSION},"ts":"{stamp}","seq":{seq}', session, event, fields, prev)
+    names = (session, event, *fields)
+    shape = _SHAPES.get(names) or _shape(names)
+    values = fields.values() if shape.order is None else [fields[name] for name in shape.order]
+    try:
+        body = "".join(map(_printed, shape.fields, values))
+    except TypeError:  # a list or table, which no dictionary takes as a key
+        body = "".join(map(_Field.print, shape.fields, values))
+    whole = f'{{"v":{VERSION},"ts":"{stamp}","seq":{seq}{shape.opening}{body},"prev":"{prev}"}}'.encode("ascii")
     if len(whole) <= MAX_LINE:
         return whole
     core = {name: _short(fields[name]) for name in FIELDS if name in fields}
-    core["cut"] = True
-    return _build(f'{{"v":{VERSION},"ts":"{stamp}","seq":{seq}', session, event, core, prev)
+    return line(stamp, seq, session, event, fields={**core, "cut": True}, prev=prev)
 
 
 def _short(value: object) -> object:
@@ -69,46 +142,13 @@ def _short(value: object) -> object:
     return value if isinstance(value, int) else None
 
 
-def _build(opening: str, session: str, event: str, fields: Mapping[str, object], prev: str) -> bytes:
-    """The hot path: the common kinds of value are told apart here, the rest in `_json`."""
-    known = _QUOTED.get
-    parts = [opening, ',"session":', known(session) or _text(session), ',"event":', known(event) or _text(event)]
-    add = parts.append
-    names = tuple(fields)
-    for name, key, is_host in _SHAPES.get(names) or _shape(names):
-        value = fields[name]
-        if type(value) is str:
-            if is_host and ("@" in value or "?" in value):
-                value = _without_userinfo(value)
-            add(key)
-            add(known(value) or _text(value))
-        elif value is not None:
-            add(key)
-            add(_json(value, MAX_DEPTH))
-    add(f',"prev":"{prev}"}}')
-    return "".join(parts).encode("ascii")
-
-
-def _shape(names: tuple[str, ...]) -> tuple[tuple[str, str, bool], ...]:
-    extras = [name for name in names if name not in FIELDS and name not in ENVELOPE]
-    ordered = [name for name in FIELDS if name in names] + extras
-    shape = tuple((name, f",{quote(name[:MAX_NAME])}:", name == "host") for name in ordered)
-    if len(_SHAPES) >= _MAX_SHAPES:
+def _shape(names: tuple[str, ...]) -> _Shape:
+    if len(_SHAPES) >= MAX_SHAPES:
         _SHAPES.clear()
-    _SHAPES[names] = shape
+        _FIELDS.clear()
+    session, event, *fields = names
+    shape = _SHAPES[names] = _Shape(session, event, fields)
     return shape
-
-
-def _text(value: str) -> str:
-    tame = without_secrets(value) if "://" in value else value
-    if len(tame) > MAX_TEXT:
-        tame = f"{tame[:MAX_TEXT]}…[+{len(tame) - MAX_TEXT}]"
-    quoted = quote(tame)
-    if len(value) <= MAX_NAME:
-        if len(_QUOTED) >= _MAX_QUOTED:
-            _QUOTED.clear()
-        _QUOTED[value] = quoted
-    return quoted
 
 
 def _without_userinfo(host: str) -> str:
@@ -132,40 +172,3 @@ def _bare(after_scheme: str) -> str:
     if "@" in authority:
         authority = "***@" + authority[authority.rindex("@") + 1 :]
     return authority + slash + path + after
-
-
-def _json(value: object, depth: int) -> str:
-    if type(value) is int and -_BIG < value < _BIG:
-        return str(value)
-    if value is None:
-        return "null"
-    if isinstance(value, str):
-        return _text(value)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        # Past 64 bits readers lose digits, and past 4300 digits str() raises.
-        return int.__repr__(value) if -_BIG < value < _BIG else quote(hex(value)[:MAX_TEXT])
-    if isinstance(value, float):
-        return float.__repr__(value) if value - value == 0 else "null"
-    if isinstance(value, (bytes, bytearray)):
-        return _text(value.decode("utf-8", "surrogateescape"))
-    return _nested(value, depth)
-
-
-def _nested(value: object, depth: int) -> str:
-    if depth == 0:
-        return '"\\u2026"'
-    if isinstance(value, dict):
-        items = list(value.items())
-        pairs = [f"{_text(str(key))}:{_json(item, depth - 1)}" for key, item in items[:MAX_ITEMS]]
-        if len(items) > MAX_ITEMS:
-            pairs.append(f'"\\u2026":{len(items) - MAX_ITEMS}')
-        return "{" + ",".join(pairs) + "}"
-    if isinstance(value, (list, tuple, set, frozenset)):
-        members = list(value)
-        texts = [_json(item, depth - 1) for item in members[:MAX_ITEMS]]
-        if len(members) > MAX_ITEMS:
-            texts.append(f'"\\u2026[+{len(members) - MAX_ITEMS}]"')
-        return "[" + ",".join(texts) + "]"
-    return _text(str(value))

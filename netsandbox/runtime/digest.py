@@ -16,6 +16,8 @@ else:
     except ImportError:
         from hashlib import sha256  # an interpreter built without its own
 
+__all__ = ["GENESIS", "digest", "sha256"]
+
 # What the first line of a log names as its predecessor.
 GENESIS = "0" * 64
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,40 @@ def test_denials_are_collected_with_their_counts_and_bounded(path: Path) -> None
     assert len(log.denied) == MAX_DENIED
     assert log.denied_others == 12
     log.close()
+
+
+def stamps(path: Path) -> list[str]:
+    return [record["ts"] for record in read_records(str(path))]
+
+
+def test_a_stamp_is_now(path: Path) -> None:
+    log = AuditLog.open(str(path), "s")
+    log.write("session.start")
+    log.close()
+    stamp = stamps(path)[0]
+    assert (len(stamp), stamp[-1]) == (27, "Z")
+    assert abs(datetime.now(UTC) - datetime.fromisoformat(stamp)) < timedelta(seconds=5)
+
+
+@pytest.mark.parametrize(
+    ("nanoseconds", "stamp"),
+    [
+        (0, "1970-01-01T00:00:00.000000Z"),
+        (-1, "1969-12-31T23:59:59.999999Z"),
+        (1_738_324_800_000_001_999, "2025-01-31T12:00:00.000001Z"),
+        (1_738_324_799_999_999_999, "2025-01-31T11:59:59.999999Z"),
+        (7_258_118_400_000_001_000, "2200-01-01T00:00:00.000001Z"),
+    ],
+)
+def test_the_stamp_follows_the_clock_in_both_directions(
+    path: Path, monkeypatch: pytest.MonkeyPatch, nanoseconds: int, stamp: str
+) -> None:
+    log = AuditLog.open(str(path), "s")
+    log.write("session.start")
+    monkeypatch.setattr(log_module.time, "time_ns", lambda: nanoseconds)
+    log.write("session.end")
+    log.close()
+    assert stamps(path)[1] == stamp
 
 
 @pytest.mark.attack(176)
@@ -195,7 +230,7 @@ def test_176_a_log_that_was_deleted_or_changed_is_noticed_within_a_second(
         with path.open("ab") as stream:
             stream.write(b"forged\n")
     later = time.time_ns() + 2_000_000_000
-    monkeypatch.setattr("netsandbox.audit.clock.time.time_ns", lambda: later)
+    monkeypatch.setattr("netsandbox.audit.log.time.time_ns", lambda: later)
     assert log.write("egress", verdict="allow") is False
     assert log.failed
     log.close()

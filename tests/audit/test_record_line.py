@@ -80,6 +80,34 @@ values = st.recursive(
 )
 
 
+plain = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**62), 2**62)
+    | st.floats(allow_nan=False, allow_infinity=False).filter(lambda number: not number.is_integer())
+    | st.text(max_size=20).filter(lambda text: not set("@?:") & set(text)),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("abc", max_size=5), inner, max_size=4),
+    max_leaves=record_line.MAX_DEPTH,
+)
+
+
+@given(st.lists(st.dictionaries(st.sampled_from([*record_line.FIELDS, "count", "qtype"]), plain), max_size=6))
+def test_a_record_has_the_bytes_that_the_standard_library_writes(records: list[dict[str, object]]) -> None:
+    """Several in a row, since values are kept in their printed form; `1` and `True` are equal and printed apart."""
+    for fields in [*records, {"count": True}, {"count": 1}, {"count": 2}, {"count": True}]:
+        ordered = sorted(fields, key=[*record_line.FIELDS, *fields].index)
+        record = {"v": 1, "ts": STAMP, "seq": 1, "session": "s", "event": "egress"}
+        record |= {name: fields[name] for name in ordered if fields[name] is not None}
+        expected = json.dumps(record | {"prev": GENESIS}, separators=(",", ":"))
+        if _depth(fields) <= record_line.MAX_DEPTH + 1:
+            assert build(fields) == expected.encode()
+
+
+def _depth(value: object) -> int:
+    members = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return 0 if members is None else 1 + max(map(_depth, members), default=0)
+
+
 @given(st.dictionaries(st.text(max_size=10), values, max_size=6))
 def test_no_value_and_no_name_can_stop_a_record_or_split_it(fields: dict[str, object]) -> None:
     raw = build(fields)
@@ -151,5 +179,12 @@ def test_179_secrets_in_urls_are_not_written(name: str, text: str, expected: str
 def test_many_kinds_of_record_do_not_grow_memory() -> None:
     for number in range(3000):
         build({f"name{number}": f"value{number}"})
-    assert len(record_line._SHAPES) <= record_line._MAX_SHAPES
-    assert len(record_line._QUOTED) <= record_line._MAX_QUOTED
+    assert len(record_line._SHAPES) <= record_line.MAX_SHAPES
+    assert len(record_line._FIELDS) <= record_line.MAX_SHAPES
+
+
+def test_many_values_do_not_grow_memory() -> None:
+    for number in range(3000):
+        build({"host": f"h{number}.test", "port": number})
+    assert len(record_line._FIELDS["host"]) <= record_line.MAX_CACHED
+    assert len(record_line._FIELDS["port"]) <= record_line.MAX_CACHED
