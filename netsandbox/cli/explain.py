@@ -10,7 +10,6 @@ import json
 
 from netsandbox.backends.namespaces.own_addresses import OwnAddresses
 from netsandbox.cli.help import print_help
-from netsandbox.cli.localhost_options import LOCALHOST_OPTIONS
 from netsandbox.cli.options import DOMAINS, FLAG, VALUE, Option, parse
 from netsandbox.cli.output import put
 from netsandbox.cli.policy_options import POLICY_OPTIONS, policy_of, read_config, settings_of
@@ -27,22 +26,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from netsandbox.cli.options import Parsed
     from netsandbox.policy.ip import Address
     from netsandbox.policy.policy import Policy
 
-OF_PROFILE = ("connect-host", "network-strategy", "listening-base-port", "listening-port-count")
 OPTIONS = (
     *POLICY_OPTIONS,
-    *(option for option in LOCALHOST_OPTIONS if option.name in OF_PROFILE),
-    Option(
-        "backend",
-        VALUE,
-        "",
-        "NAME",
-        "seatbelt: ask the profile that a Mac would enforce",
-        ("namespaces", "seatbelt"),
-    ),
     Option("last", FLAG, "l", "", "explain the last denial of this folder's newest session, or of SESSION"),
     Option("event", VALUE, "e", "SEQ", "with --last: that record of the log, whatever it is"),
     Option("json", FLAG, "", "", "for programs"),
@@ -52,7 +40,6 @@ WORDS = DOMAINS
 USAGE = """\
 usage: netsandbox explain [HOST[:PORT] | URL] [OPTIONS]
        netsandbox explain --last [--event SEQ] [SESSION]
-       netsandbox explain --backend seatbelt HOST[:PORT] | PATH | mach:SERVICE [OPTIONS]
 
 Say whether a host would be let through under these options, which rule decides and what would change it.
 Without HOST: show everything that holds here, and where it was said. Exit status: 0 allowed, 1 denied, 2 not a host."""
@@ -70,10 +57,6 @@ def main(arguments: list[str]) -> int:
         raise UsageError("explain takes one host; write `netsandbox explain example.com:443`")
     file = read_config(parsed)
     policy, settings = policy_of(parsed, file), settings_of(parsed, file)
-    if _is_seatbelt(parsed):
-        from netsandbox.cli.explain_seatbelt import answer
-
-        return answer(parsed, policy, settings)
     as_json = "json" in parsed.flags
     if "last" in parsed.flags or "event" in parsed.values:
         from netsandbox.cli.explain_denial import answer as answer_past
@@ -88,16 +71,6 @@ def main(arguments: list[str]) -> int:
     else:
         put("\n".join(map(single_line, whole_lines(parsed, file, policy, settings))))
     return 0
-
-
-def _is_seatbelt(parsed: Parsed) -> bool:
-    backend = parsed.values.get("backend", "namespaces")
-    if backend not in ("namespaces", "seatbelt"):
-        raise UsageError(f"unknown backend {backend!a}; use --backend seatbelt, or leave it out")
-    given = [name for name in OF_PROFILE if name in parsed.values or name in parsed.lists]
-    if given and backend != "seatbelt":
-        raise UsageError(f"--{given[0]} changes nothing in a policy; leave it out, or add --backend seatbelt")
-    return backend == "seatbelt"
 
 
 def _answer(policy: Policy, word: str, ask: int | None, *, as_json: bool) -> int:

@@ -57,15 +57,20 @@ def table(rows: Sequence[Row]) -> list[str]:
 
 def show_one(name: str, *, for_programs: bool) -> int:
     """Print what the profile comes to here; the exit status."""
-    if not is_profile_name(name) or find(name) is None:
-        raise unknown(name)
-    stack = stacked([], Wanted((name,), detect=False))
+    stack = stacked([], Wanted((known(name),), detect=False))
     used = next(each for each in stack.used if each.profile.name == name)
     if for_programs:
         put(json.dumps(_json(used, stack), indent=2))
     else:
         put("\n".join(_text(used, stack)))
     return 0
+
+
+def known(name: str) -> str:
+    """*name*, if it is a profile's; otherwise an error that suggests one."""
+    if not is_profile_name(name) or find(name) is None:
+        raise unknown(name)
+    return name
 
 
 def _text(used: Used, stack: Selection) -> list[str]:

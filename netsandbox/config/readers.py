@@ -166,7 +166,7 @@ def switches(entry: Entry) -> tuple[str, ...]:
 
 
 def raw(entry: Entry) -> tuple[tuple[str, str], ...]:
-    """Judged where a Mac's profile is made, and by `netsandbox profile lint`: reading it takes long."""
+    """Checked where a Mac's profile is made, and by `netsandbox profile lint`."""
     return ((entry.text("rules as a string, such as '(deny file-read* (subpath \"/opt\"))'"), entry.origin()),)
 
 

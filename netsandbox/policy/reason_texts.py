@@ -67,7 +67,7 @@ TEXTS: dict[str, tuple[str, str]] = {
     ),
     reasons.SEATBELT: (
         "the session's Seatbelt profile does not allow it",
-        "`netsandbox explain --backend seatbelt` says which rule",
+        "`netsandbox run --dry-run --backend seatbelt` prints its rules",
     ),
     reasons.AUDIT_UNWRITABLE: ("the record could not be written, so nothing was dialled", "free space on the disk"),
     reasons.INTERNAL: (

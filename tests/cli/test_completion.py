@@ -20,7 +20,7 @@ import sys
 from netsandbox.cli.completion import main
 main(["--words", sys.argv[1]])
 heavy = {"subprocess", "asyncio", "tomllib",
-         "netsandbox.backends.seatbelt.model.lint", "netsandbox.cli.run", "netsandbox.cli.grammar"}
+         "netsandbox.backends.seatbelt.profile.raw_rules", "netsandbox.cli.run", "netsandbox.cli.grammar"}
 print(*sorted(heavy & set(sys.modules)), file=sys.stderr)
 """
 

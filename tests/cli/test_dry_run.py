@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.backends.seatbelt.model.evaluator import allowed_under_all, denied_under_all
-from netsandbox.backends.seatbelt.model.profile import load
-from netsandbox.backends.seatbelt.model.request import bind, connect, file
 from netsandbox.cli.run import main
 from netsandbox.errors import UsageError
+from tests.seatbelt_model.evaluator import allowed_under_all, denied_under_all
+from tests.seatbelt_model.profile import load
+from tests.seatbelt_model.request import UDP, Request, bind, connect, connect_unix, file, listen, lookup
 
 DRY = ["--dry-run", "--backend", "seatbelt"]
 
@@ -37,6 +37,59 @@ def test_it_prints_a_profile_and_runs_nothing(capsys: pytest.CaptureFixture[str]
     assert denied_under_all(judged, file("file-read-data", "/Users/me/.local/state/netsandbox/x"))
     assert allowed_under_all(judged, connect("127.0.0.1", 20100))
     assert denied_under_all(judged, connect("203.0.113.7", 443))
+
+
+OPTIONS = "--allow-domain example.com --connect-host 5432 --listening-base-port 30000 --listening-port-count 3"
+
+
+@pytest.mark.parametrize(
+    ("request_", "verdict"),
+    [
+        (connect("127.0.0.1", 5432), "allowed"),
+        (bind("127.0.0.1", 5432), "denied"),
+        (connect("127.0.0.1", 5432, UDP), "denied"),
+        (connect("::1", 30002), "allowed"),
+        (bind("::1", 30002), "allowed"),
+        (listen("::1", 30002), "allowed"),
+        (connect("127.0.0.1", 30003), "allowed"),
+        (connect("127.0.0.1", 30003, UDP), "denied"),
+        (bind("127.0.0.1", 30003), "denied"),
+        (connect("127.0.0.1", 30004), "allowed"),
+        (connect("127.0.0.1", 30004, UDP), "allowed"),
+        (connect("127.0.0.1", 30006), "denied"),
+        (listen("127.0.0.1", 30006), "denied"),
+        (connect("203.0.113.7", 80), "denied"),
+        (connect("203.0.113.7", 443, UDP), "denied"),
+        (connect("2001:db8::7", 443), "denied"),
+        (connect("::ffff:127.0.0.1", 5432), "disputed"),
+        (connect("127.0.0.2", 5432), "disputed"),
+        (lookup("com.apple.dnssd.service"), "denied"),
+        (lookup("com.apple.logd"), "allowed"),
+        (file("file-read-data", "/Users/me/.ssh/id_ed25519"), "denied"),
+        (file("file-write-data", "/Users/me/.ssh/id_ed25519"), "denied"),
+        (file("process-exec", "/Users/me/.ssh/id_ed25519"), "denied"),
+        (file("file-read-data", "/usr/lib/dyld"), "allowed"),
+        (file("file-write-data", "/usr/lib/dyld"), "denied"),
+        (connect_unix("/var/run/mDNSResponder"), "denied"),
+    ],
+)
+def test_the_profile_of_the_options_is_judged_by_every_model(
+    capsys: pytest.CaptureFixture[str], request_: Request, verdict: str
+) -> None:
+    judged = load(printed(capsys, *OPTIONS.split()))
+    found = ("allowed" if allowed_under_all(judged, request_) else
+             "denied" if denied_under_all(judged, request_) else "disputed")  # fmt: skip
+    assert found == verdict
+
+
+def test_the_working_folder_is_open_but_for_what_the_host_runs(
+    capsys: pytest.CaptureFixture[str], project: Path
+) -> None:
+    judged = load(printed(capsys))
+    for operation in ("file-read-data", "file-write-data", "file-write-create", "process-exec"):
+        assert allowed_under_all(judged, file(operation, str(project / "new")))
+    assert allowed_under_all(judged, file("file-read-data", str(project / ".git/hooks/pre-commit")))
+    assert denied_under_all(judged, file("file-write-create", str(project / ".git/hooks/pre-commit")))
 
 
 def test_nothing_allowed_is_no_way_out(capsys: pytest.CaptureFixture[str]) -> None:

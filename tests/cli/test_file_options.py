@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.backends.seatbelt.model.evaluator import allowed_under_all, denied_under_all
-from netsandbox.backends.seatbelt.model.profile import Profile, load
-from netsandbox.backends.seatbelt.model.request import file
 from netsandbox.cli import explain, run
 from netsandbox.cli.file_options import shown, told_files, told_wide
 from netsandbox.cli.options import parse
 from netsandbox.cli.policy_options import read_config, settings_of
 from netsandbox.errors import UsageError
 from netsandbox.policy.file_rules import FileRules, PathRule
+from tests.seatbelt_model.evaluator import allowed_under_all, denied_under_all
+from tests.seatbelt_model.profile import Profile, load
+from tests.seatbelt_model.request import file
 
 
 @pytest.fixture(autouse=True)

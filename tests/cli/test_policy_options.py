@@ -8,13 +8,13 @@ from threading import Thread
 
 import pytest
 
-from netsandbox.backends.seatbelt.model.evaluator import allowed_under_all, denied_under_all
-from netsandbox.backends.seatbelt.model.profile import load
-from netsandbox.backends.seatbelt.model.request import file, lookup
 from netsandbox.cli import explain, run
 from netsandbox.cli.options import parse
 from netsandbox.cli.policy_options import mode_of, policy_of, read_config, settings_of
 from netsandbox.errors import UsageError
+from tests.seatbelt_model.evaluator import allowed_under_all, denied_under_all
+from tests.seatbelt_model.profile import load
+from tests.seatbelt_model.request import file, lookup
 
 DRY = ["--backend", "seatbelt", "--dry-run"]
 TRUSTD = lookup("com.apple.trustd.agent")
@@ -47,12 +47,6 @@ def test_a_switch_is_in_the_profile_that_is_printed_and_asked(capsys: pytest.Cap
     judged = load(capsys.readouterr().out)
     assert denied_under_all(judged, TRUSTD)
     assert allowed_under_all(judged, file("file-write-create", "/Users/me/.npm/x"))
-
-
-def test_explain_asks_the_profile_with_the_switch() -> None:
-    asked = ["--backend", "seatbelt", "mach:com.apple.trustd.agent"]
-    assert explain.main(asked) == 1
-    assert explain.main([*asked, "--seatbelt-switch", "trustd"]) == 0
 
 
 @pytest.mark.parametrize("main", [run.main, explain.main])

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.backends.seatbelt.model.evaluator import allowed_under_all, denied_under_all
-from netsandbox.backends.seatbelt.model.profile import Profile, load
-from netsandbox.backends.seatbelt.model.request import file
 from netsandbox.backends.seatbelt.profile.mac_paths import ALL_TOOLCHAINS, CACHES
 from netsandbox.backends.seatbelt.profile.profile_settings import ProfileSettings, resolve
 from netsandbox.backends.seatbelt.profile.session_profile import session_profile
 from netsandbox.policy.file_rules import is_within
 from netsandbox.policy.moved_paths import LISTS, VARIABLES, moved, moves
 from netsandbox.policy.secret_paths import OF_MAC as HOME_SECRETS
+from tests.seatbelt_model.evaluator import allowed_under_all, denied_under_all
+from tests.seatbelt_model.profile import Profile, load
+from tests.seatbelt_model.request import file
 
 HOME, APP = "/Users/me", "/Users/me/src/app"
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from netsandbox.backends.seatbelt.model.models import Model, all_models
-from netsandbox.backends.seatbelt.model.request import Request, bind, connect, file, listen
+from tests.seatbelt_model.models import Model, all_models
+from tests.seatbelt_model.request import Request, bind, connect, file, listen
 
 ALLOWED, DENIED = "allowed", "denied"
 OPEN, SHUT = 24001, 24002  # ports that the rules name, and do not name
@@ -153,7 +153,7 @@ OTHERS = {
     "true-path": "Does F_GETPATH tell a path as Seatbelt compares it, on disks that ignore case?",
     "utf-8": "Are letters beyond ASCII read as UTF-8 in literals?",
     "tiocsti": "Is typing into the terminal refused by a deny of file-ioctl?",
-    "operations": "Which operations of netsandbox/backends/seatbelt/model/operations.py does this macOS not know?",
+    "operations": "Which operations of netsandbox/backends/seatbelt/profile/operations.py does this macOS not know?",
     "session-profile": "Does Seatbelt take the profile of a session, with every switch?",
     "profile-length": "How long a profile does Seatbelt take?",
     "resolver": "Does getaddrinfo fail where the resolver is closed?",

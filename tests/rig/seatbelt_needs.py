@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from netsandbox.backends.seatbelt.model.request import Request, file, lookup
 from tests.rig.seatbelt_promises import APP, HOME, Promise, named, target
+from tests.seatbelt_model.request import Request, file, lookup
 
 _PTY = {"extension": "com.apple.sandbox.pty"}
 _STRANGER = {"extension": None}

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from netsandbox_portmap.strategies import REWIRE_PORT
 
-from netsandbox.backends.seatbelt.model.request import UDP, Request, bind, connect, connect_unix, file, listen, lookup
 from netsandbox.backends.seatbelt.profile.profile_settings import DOORS, NetworkSettings, OwnPaths, ProfileSettings
 from netsandbox.backends.seatbelt.profile.session_profile import session_profile
+from tests.seatbelt_model.request import UDP, Request, bind, connect, connect_unix, file, listen, lookup
 
 HOME, APP, STATE = "/Users/me", "/Users/me/src/app", "/Users/me/.local/state/netsandbox"
 MAP, SOCKET, CODE = f"{STATE}/sessions/1/ports", f"{HOME}/run/engine.sock", f"{HOME}/src/app/.venv/netsandbox"

@@ -13,9 +13,6 @@ from typing import Any
 import pytest
 
 from netsandbox.backends.seatbelt.mac_system import System
-from netsandbox.backends.seatbelt.model.evaluator import allowed_under_all, denied_under_all
-from netsandbox.backends.seatbelt.model.profile import load
-from netsandbox.backends.seatbelt.model.request import file
 from netsandbox.backends.seatbelt.profile_inputs import SessionPorts, profile_text
 from netsandbox.backends.seatbelt.session import MacSession
 from netsandbox.cli import doctor as command
@@ -29,6 +26,9 @@ from netsandbox.frozen import copy_with
 from netsandbox.policy.policy import Policy
 from netsandbox.session.session import Session
 from netsandbox.settings import Command
+from tests.seatbelt_model.evaluator import allowed_under_all, denied_under_all
+from tests.seatbelt_model.profile import load
+from tests.seatbelt_model.request import file
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="plays a Mac on Linux; test_on_a_mac.py needs no play"),

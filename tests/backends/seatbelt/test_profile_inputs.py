@@ -15,10 +15,6 @@ from netsandbox_portmap.localhost_settings import LocalhostSettings
 
 from netsandbox.backends.seatbelt.case_paths import true_path
 from netsandbox.backends.seatbelt.localhost_settings import mac_settings
-from netsandbox.backends.seatbelt.model.evaluator import allowed_under_all, denied_under_all
-from netsandbox.backends.seatbelt.model.lint import lint
-from netsandbox.backends.seatbelt.model.profile import load
-from netsandbox.backends.seatbelt.model.request import Endpoint, Request
 from netsandbox.backends.seatbelt.profile import mac_paths
 from netsandbox.backends.seatbelt.profile_inputs import SessionPorts, has_door, profile_text
 from netsandbox.backends.seatbelt.reservation import MacReservation
@@ -29,6 +25,10 @@ from netsandbox.paths import log_path, new_session_id
 from netsandbox.policy.file_rules import FileRules, PathRule
 from netsandbox.policy.policy import Policy
 from netsandbox.settings import RunSettings
+from tests.seatbelt_model.evaluator import allowed_under_all, denied_under_all
+from tests.seatbelt_model.lint import lint
+from tests.seatbelt_model.profile import load
+from tests.seatbelt_model.request import Endpoint, Request
 
 ALLOWING = Policy(allow_domains=["example.com"])
 

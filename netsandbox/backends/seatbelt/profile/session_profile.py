@@ -48,10 +48,6 @@ def session_profile(settings: ProfileSettings) -> str:
         network_rules(settings.network, settings.own),
     )
     text = _spaced("\n".join(parts))
-    if settings.raw:
-        from netsandbox.backends.seatbelt.profile.raw_rules import check_whole
-
-        check_whole(text)
     if len(text.encode("utf-8")) > MAX_BYTES:
         raise UsageError(f"the profile is longer than {MAX_BYTES >> 20} MiB; name fewer paths, or folders above them")
     return text

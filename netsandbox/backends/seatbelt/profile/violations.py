@@ -16,8 +16,8 @@ project has not seen them on a Mac. Rules kept here:
 
 from __future__ import annotations
 
-from netsandbox.backends.seatbelt.model.operations import DEFAULT, KNOWN
 from netsandbox.backends.seatbelt.profile.log_record import MAX_BYTES, members
+from netsandbox.backends.seatbelt.profile.operations import DEFAULT, KNOWN
 from netsandbox.errors import UsageError
 from netsandbox.frozen import frozen
 from netsandbox.policy.ip import parse

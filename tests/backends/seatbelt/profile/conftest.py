@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from netsandbox.backends.seatbelt.model.profile import Profile, load
+from tests.seatbelt_model.profile import Profile, load
 
 Closed = Callable[..., Profile]
 

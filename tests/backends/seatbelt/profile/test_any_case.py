@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.backends.seatbelt.model.expressions import checked_regex
-from netsandbox.backends.seatbelt.model.profile import load
 from netsandbox.backends.seatbelt.profile.any_case import ITSELF, WITHIN, filters, in_any_case
 from netsandbox.errors import UsageError
+from tests.seatbelt_model.expressions import checked_regex
+from tests.seatbelt_model.profile import load
 
 
 @pytest.mark.attack(141)

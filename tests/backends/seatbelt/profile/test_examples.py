@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from netsandbox.backends.seatbelt.model.evaluator import allowed_under_all, denied_under_all
-from netsandbox.backends.seatbelt.model.lint import lint
-from netsandbox.backends.seatbelt.model.profile import load
-from netsandbox.backends.seatbelt.model.request import bind, connect, connect_unix, file, lookup
-from netsandbox.backends.seatbelt.model.values import ProfileError
+from tests.seatbelt_model.evaluator import allowed_under_all, denied_under_all
+from tests.seatbelt_model.lint import lint
+from tests.seatbelt_model.profile import load
+from tests.seatbelt_model.request import bind, connect, connect_unix, file, lookup
+from tests.seatbelt_model.values import ProfileError
 
 # For a coding agent: secrets inside a readable workspace, name servers and web servers by port, servers of its own.
 AGENT = """(version 1)

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from netsandbox.backends.seatbelt.model.evaluator import allowed_under_all, denied_under_all
-from netsandbox.backends.seatbelt.model.operations import lineage
-from netsandbox.backends.seatbelt.model.profile import Profile, load
-from netsandbox.backends.seatbelt.model.request import Request, connect_unix, file, lookup
 from netsandbox.backends.seatbelt.profile import mac_paths
+from netsandbox.backends.seatbelt.profile.operations import lineage
 from netsandbox.backends.seatbelt.profile.profile_settings import NetworkSettings, OwnPaths, ProfileSettings
 from netsandbox.backends.seatbelt.profile.session_profile import session_profile
 from netsandbox.errors import UsageError
+from tests.seatbelt_model.evaluator import allowed_under_all, denied_under_all
+from tests.seatbelt_model.profile import Profile, load
+from tests.seatbelt_model.request import Request, connect_unix, file, lookup
 
 HOME, APP = "/Users/me", "/Users/me/src/app"
 STATE, MAP = f"{HOME}/.local/state/netsandbox", f"{HOME}/.local/state/netsandbox/sessions/1/ports"

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.backends.seatbelt.model.request import file
 from netsandbox.backends.seatbelt.profile import mac_paths
 from netsandbox.errors import UsageError
+from tests.seatbelt_model.request import file
 
 PATHS = st.lists(st.sampled_from(["a", "b", "tmp", "var", "etc", "private", "..", ".", ""])).map("/".join)
 

@@ -13,13 +13,13 @@ from functools import cache
 
 import pytest
 
-from netsandbox.backends.seatbelt.model.evaluator import allowed_under_all, denied_under_all
-from netsandbox.backends.seatbelt.model.models import all_matchings
-from netsandbox.backends.seatbelt.model.operations import DEFAULT, PARENTS, lineage
-from netsandbox.backends.seatbelt.model.profile import ALLOW, DENY, Profile, Rule, load
-from netsandbox.backends.seatbelt.model.request import Request, connect, connect_unix, lookup
+from netsandbox.backends.seatbelt.profile.operations import DEFAULT, PARENTS, lineage
 from tests.rig.seatbelt_needs import NEEDS
 from tests.rig.seatbelt_promises import PROMISES, STATE, TEXT, named
+from tests.seatbelt_model.evaluator import allowed_under_all, denied_under_all
+from tests.seatbelt_model.models import all_matchings
+from tests.seatbelt_model.profile import ALLOW, DENY, Profile, Rule, load
+from tests.seatbelt_model.request import Request, connect, connect_unix, lookup
 
 WHOLE = load(TEXT)
 # The same names again, in any case. Either rule holds without the other, so each is tried without it.

@@ -13,11 +13,6 @@ from typing import Any
 import pytest
 from netsandbox_portmap.strategies import FAIL, REWIRE_DEVICE, REWIRE_PORT
 
-from netsandbox.backends.seatbelt.model.evaluator import allowed_under_all, denied_under_all
-from netsandbox.backends.seatbelt.model.filters import ANY, LOCAL, End, Filter, Path, Some
-from netsandbox.backends.seatbelt.model.lint import lint
-from netsandbox.backends.seatbelt.model.profile import Profile, Rule, load
-from netsandbox.backends.seatbelt.model.request import UDP, Request, bind, connect, connect_unix, listen, lookup
 from netsandbox.backends.seatbelt.profile.profile_settings import (
     DOORS,
     NOTHING,
@@ -27,6 +22,11 @@ from netsandbox.backends.seatbelt.profile.profile_settings import (
 )
 from netsandbox.backends.seatbelt.profile.session_profile import session_profile
 from netsandbox.errors import UsageError
+from tests.seatbelt_model.evaluator import allowed_under_all, denied_under_all
+from tests.seatbelt_model.filters import ANY, LOCAL, End, Filter, Path, Some
+from tests.seatbelt_model.lint import lint
+from tests.seatbelt_model.profile import Profile, Rule, load
+from tests.seatbelt_model.request import UDP, Request, bind, connect, connect_unix, listen, lookup
 
 HTTP, DNS, ASKING, HOST = 21001, 21002, 21003, 5432
 WINDOW = (20000, 20001, 20002)

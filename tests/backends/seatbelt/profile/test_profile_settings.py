@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.backends.seatbelt.model.evaluator import allowed_under_all, denied_under_all
-from netsandbox.backends.seatbelt.model.profile import load
-from netsandbox.backends.seatbelt.model.request import file
 from netsandbox.backends.seatbelt.profile.profile_settings import NetworkSettings, OwnPaths, ProfileSettings, resolve
 from netsandbox.backends.seatbelt.profile.session_profile import session_profile
 from netsandbox.errors import UsageError
+from tests.seatbelt_model.evaluator import allowed_under_all, denied_under_all
+from tests.seatbelt_model.profile import load
+from tests.seatbelt_model.request import file
 
 HOME = "/Users/me"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from netsandbox.backends.seatbelt.model.evaluator import allowed_under_all, denied_under_all
-from netsandbox.backends.seatbelt.model.lint import lint
-from netsandbox.backends.seatbelt.model.profile import Profile, load
-from netsandbox.backends.seatbelt.model.request import Request, bind, connect, connect_unix, file, listen, lookup
+from tests.seatbelt_model.evaluator import allowed_under_all, denied_under_all
+from tests.seatbelt_model.lint import lint
+from tests.seatbelt_model.profile import Profile, load
+from tests.seatbelt_model.request import Request, bind, connect, connect_unix, file, listen, lookup
 
 HEADER = "(version 1)"
 RULES = [

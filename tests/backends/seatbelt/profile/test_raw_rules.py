@@ -9,14 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.backends.seatbelt.model.evaluator import allowed_under_all, denied_under_all
-from netsandbox.backends.seatbelt.model.profile import Profile, load
-from netsandbox.backends.seatbelt.model.request import UDP, Request, connect, connect_unix, file, lookup
-from netsandbox.backends.seatbelt.model.values import ProfileError
 from netsandbox.backends.seatbelt.profile.profile_settings import DOORS, NetworkSettings, OwnPaths, ProfileSettings
-from netsandbox.backends.seatbelt.profile.raw_rules import RawRules, raw_findings, raw_rules
+from netsandbox.backends.seatbelt.profile.raw_rules import check_raw, raw_rules
 from netsandbox.backends.seatbelt.profile.session_profile import session_profile
 from netsandbox.errors import UsageError
+from tests.seatbelt_model.evaluator import allowed_under_all, denied_under_all
+from tests.seatbelt_model.findings import ERROR
+from tests.seatbelt_model.lint import lint
+from tests.seatbelt_model.lint_network import network_findings
+from tests.seatbelt_model.profile import Profile, load
+from tests.seatbelt_model.request import UDP, Request, connect, connect_unix, file, lookup
 
 HOME, APP, STATE = "/Users/me", "/Users/me/src/app", "/Users/me/.local/state/netsandbox"
 PLACES = {"home": HOME, "working_dir": APP}
@@ -40,7 +42,20 @@ def profile(*texts: str) -> Profile:
         network=NetworkSettings(DOORS, 21001, 21002, 21003, base=20000, count=3),
         raw=tuple((text, f"f.toml:{number}") for number, text in enumerate(texts, 1)),
     )
-    return load(session_profile(settings))
+    judged = load(session_profile(settings))
+    if texts:
+        errors = [each.text for each in network_findings(judged.checked()) if each.severity == ERROR]
+        assert not errors, "the linter calls nothing about the network an error that the reader took"
+        for text in texts:
+            check_with_linter(text)
+    return judged
+
+
+def check_with_linter(text: str) -> None:
+    """The oracle: rules that the strict reader takes are no error to the full linter."""
+    rules = raw_rules([(text, "f")], PLACES)
+    both = "\n".join(("(version 1) (deny default)", rules.others, rules.sockets))
+    assert [each.text for each in lint(load(both)) if each.severity == ERROR] == []
 
 
 GPG = """
@@ -92,9 +107,7 @@ def test_a_profile_whose_backslashes_toml_has_halved_counts_with_a_warning() -> 
     assert '"^org.gpgtools..*"' in raw_rules([(text, "gpg.toml:7")], PLACES).others
     for request in OUT:
         assert denied_under_all(judged, request)
-    assert [(each.line, each.severity, each.text) for each in raw_findings(text, PLACES) if each.check == "escape"] == [
-        (2, "warning", 'in "…" \\. is . alone; write \\\\. to keep the backslash')
-    ]
+    assert check_raw(text, PLACES) == [(2, 'in "…" \\. is . alone; write \\\\. to keep the backslash')] * 2
 
 
 def test_a_users_deny_counts_too() -> None:
@@ -117,14 +130,6 @@ def test_services_that_act_for_others_stay_closed() -> None:
     judged = profile('(allow mach-lookup (global-name-regex "^com\\\\.apple\\\\.(Security|example).*"))')
     assert allowed_under_all(judged, lookup("com.apple.example")), "the twin"
     assert denied_under_all(judged, lookup("com.apple.SecurityServer"))
-
-
-def test_the_whole_profile_is_judged_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Should a rule slip through that is harmless only by itself."""
-    slipped = RawRules(sockets='(allow network-outbound (remote ip "*:443"))')
-    monkeypatch.setattr("netsandbox.backends.seatbelt.profile.raw_rules.raw_rules", lambda *_: slipped)
-    with pytest.raises(UsageError, match=r"with the raw rules of \[seatbelt\], "):
-        profile("(deny file-read*)")
 
 
 NETWORK = "raw rules open no network"
@@ -157,7 +162,7 @@ REFUSED = {
     "allow": "begin with (allow or (deny",
     '(import "system.sb")': "begin with (allow or (deny",
     '(allow file-read* (begin (define deny list) (subpath "/x")))': PROGRAM,
-    '(allow file-read* (if #t (subpath "/x")))': PROGRAM,
+    '(allow file-read* (if x (subpath "/x")))': PROGRAM,
     "(allow file-read* (lambda (x) x))": PROGRAM,
     '(allow file-read* (subpath (param "elsewhere")))': "there is no such parameter; use one of home, working_dir",
     '(allow file-read* (subpath (string-append "/" (list "x"))))': "make a text here",
@@ -165,6 +170,42 @@ REFUSED = {
     '(allow file-read* (subpath "/x")': "never closed",
     '(allow file-read* (subpath "/x\ny"))': "cannot stand in a Seatbelt profile",
     "(allow)": "names no operation",
+    "(allow ())": "names no operation",
+    "(deny network*)": NETWORK,
+    "(deny default)": NETWORK,
+    '(deny network-outbound (remote ip "*:443"))': NETWORK,
+    '(allow network-outbound (regex "^/opt/x"))': NETWORK,
+    '(allow network-outbound (to unix-socket "/x"))': NETWORK,
+    '(allow network-outbound (literal "/PRIVATE/var/run/MDNSRESPONDER"))': "DNS question",
+    '(allow network-outbound (subpath "/"))': "DNS question",
+    '(allow network-outbound (to unix-socket (subpath "/var/run/")))': "DNS question",
+    '(allow mach* (global-name "x"))': "reaches programs outside",
+    '(allow mach-per-user-lookup (global-name "x"))': "reaches programs outside",
+    '(allow mach-lookup (require-not (global-name "com.apple.dnssd.service")))': "com.apple.dnssd.service",
+    '(allow mach-lookup (global-name-regex "mDNS"))': "com.apple.mDNSResponder",
+    '(allow mach-lookup (global-name-prefix "com."))': "com.apple.dnssd.service",
+    '(allow mach-lookup (extension "x"))': "com.apple.dnssd.service",
+    '(allow file-read* (regex "(a+)+"))': "is not understood",
+    '(allow file-read* (regex "[a-"))': "is not understood",
+    '(allow file-read* (regex "[z-a]"))': "is wrong",
+    '(allow file-read* (subpath "x"))': "is no absolute path",
+    "(allow file-read* (subpath x))": "make a text here",
+    "(allow file-read* (subpath))": "takes strings, not nothing",
+    "(allow file-read* (require-any))": "takes filters and at least one",
+    '(allow file-read* (to ip "*:1"))': NETWORK,
+    '(allow file-read* "/x")': "stands in no rule by itself",
+    "(allow file-read* (with send-signal SIGKILL))": "this modifier is not taken",
+    '(deny file-read* (subpath "/tmp/x"))': "is not resolved and may match nothing",
+    '(deny file-read* (regex "^/tmp/x"))': "is a link, so this matches nothing",
+    '(deny file-read* (subpath "/a"))\n(allow file-read* (subpath "/a/b"))': "put the deny last",
+    '(allow file-read-data (subpath "/a"))\n(deny file-read* (subpath "/a/b"))': "deny file-read-data here",
+    "(allow file-read*))": "closes nothing",
+    "(allow file-read* '(a))": "is not understood",
+    "(allow file-read* #t)": "is not understood",
+    '(allow file-read* (literal "/a\\x41"))': "the escape",
+    '(allow file-read* (literal #"/a\\"))': "it is not known how",
+    f"{'(allow ' * 20}": "nested more than",
+    f'(allow file-read* (literal "/{"x" * 70000}"))': "more than 65536 characters",
 }
 
 
@@ -173,14 +214,15 @@ def test_what_is_refused_says_why_and_where(text: str) -> None:
     with pytest.raises(UsageError) as raised:
         profile(f"\n{text}")
     assert REFUSED[text] in str(raised.value)
-    assert str(raised.value).startswith(("f.toml:1: raw", "with the raw rules of [seatbelt], "))
+    assert str(raised.value).startswith("f.toml:1: raw, line ")
 
 
 def test_lines_are_those_of_the_text() -> None:
     with pytest.raises(UsageError, match=r"f\.toml:1: raw, line 3: raw rules open"):
         profile('(allow file-read* (subpath "/a"))\n\n(allow network*)')
-    findings = raw_findings('\n\n(allow file-read*\n (subpath "/tmp/x"))', PLACES)
-    assert {finding.line for finding in findings} <= {3, 4}
+    assert [
+        line for line, _ in check_raw('\n\n(allow file-read*\n (subpath "/opt/\\x\\y"))'.replace("x", "z"), PLACES)
+    ] == [4, 4]
 
 
 def test_comments_and_strings_hide_nothing() -> None:
@@ -223,12 +265,13 @@ def test_whatever_is_written_nothing_gets_out(rules: list[tuple[str, str, str]])
 @given(st.text(max_size=60))
 def test_any_text_is_rules_or_an_error(text: str) -> None:
     try:
-        raw_findings(text, PLACES)
-    except (ProfileError, UsageError):
-        pass
+        check_raw(text, PLACES)
+    except UsageError:
+        return
+    check_with_linter(text)
 
 
 def test_the_rules_that_the_documentation_shows_are_taken() -> None:
     page = (Path(__file__).resolve().parents[4] / "docs" / "profiles.md").read_text("utf-8")
     (shown,) = (block for block in page.split("```toml\n")[1:] if block.startswith("[seatbelt]"))
-    assert raw_findings(tomllib.loads(shown.partition("```")[0])["seatbelt"]["raw"], PLACES) == []
+    assert check_raw(tomllib.loads(shown.partition("```")[0])["seatbelt"]["raw"], PLACES) == []

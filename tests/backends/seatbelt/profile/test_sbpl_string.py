@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.backends.seatbelt.model.reader import read
-from netsandbox.backends.seatbelt.model.values import Form, Symbol
 from netsandbox.backends.seatbelt.profile.sbpl_string import MAX_BYTES, quoted
 from netsandbox.errors import UsageError
+from tests.seatbelt_model.reader import read
+from tests.seatbelt_model.values import Form, Symbol
 
 HOSTILE = "\"\\)(;#|\n\r\t\0 \x7f\u2028\u202eaé\U0001f600'`,"
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import pytest
 
-from netsandbox.backends.seatbelt.model.evaluator import allowed_under_all, denied_under_all
-from netsandbox.backends.seatbelt.model.profile import load
-from netsandbox.backends.seatbelt.model.request import Request, connect_unix, file, lookup
 from tests.rig.seatbelt_promises import APP, CODE, HOME, SOCKET, STATE, TEXT, named, target
+from tests.seatbelt_model.evaluator import allowed_under_all, denied_under_all
+from tests.seatbelt_model.profile import load
+from tests.seatbelt_model.request import Request, connect_unix, file, lookup
 
 PROFILE = load(TEXT)
 TEMPORARY = "/private/var/folders/ab/cd/T"

@@ -15,10 +15,6 @@ from typing import Any
 import pytest
 from netsandbox_portmap.strategies import FAIL, REWIRE_DEVICE, REWIRE_PORT
 
-from netsandbox.backends.seatbelt.model.evaluator import allowed_under_all, denied_under_all
-from netsandbox.backends.seatbelt.model.lint import lint
-from netsandbox.backends.seatbelt.model.profile import Profile, load
-from netsandbox.backends.seatbelt.model.request import Request, lookup
 from netsandbox.backends.seatbelt.profile import session_profile as module
 from netsandbox.backends.seatbelt.profile.profile_settings import (
     DOORS,
@@ -29,6 +25,10 @@ from netsandbox.backends.seatbelt.profile.profile_settings import (
 from netsandbox.backends.seatbelt.profile.session_profile import session_profile
 from netsandbox.backends.seatbelt.profile.switches import SWITCHES
 from netsandbox.errors import UsageError
+from tests.seatbelt_model.evaluator import allowed_under_all, denied_under_all
+from tests.seatbelt_model.lint import lint
+from tests.seatbelt_model.profile import Profile, load
+from tests.seatbelt_model.request import Request, lookup
 
 GOLDEN = Path(__file__).with_name("golden")
 HOME, APP, STATE = "/Users/me", "/Users/me/src/app", "/Users/me/.local/state/netsandbox"

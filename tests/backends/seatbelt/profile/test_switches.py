@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.backends.seatbelt.model.evaluator import allowed_under_all, denied_under_all
-from netsandbox.backends.seatbelt.model.profile import load
-from netsandbox.backends.seatbelt.model.request import Request, lookup
 from netsandbox.backends.seatbelt.profile.profile_settings import ProfileSettings
 from netsandbox.backends.seatbelt.profile.session_profile import session_profile
 from netsandbox.backends.seatbelt.profile.switches import ON, SWITCHES, WORDS, check_word, turned, widens
 from netsandbox.errors import UsageError
+from tests.seatbelt_model.evaluator import allowed_under_all, denied_under_all
+from tests.seatbelt_model.profile import load
+from tests.seatbelt_model.request import Request, lookup
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.backends.seatbelt.model.lint import lint
-from netsandbox.backends.seatbelt.model.profile import Modifier, load
 from netsandbox.backends.seatbelt.profile.tag import BYTES, new_tag, tagged
 from netsandbox.errors import UsageError
+from tests.seatbelt_model.lint import lint
+from tests.seatbelt_model.profile import Modifier, load
 
 GOLDEN = sorted(Path(__file__).with_name("golden").glob("*.sb"))
 TAG = "netsandbox-0123456789abcdef0123456789abcdef"

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.backends.seatbelt.model.evaluator import allowed_under_all, denied_under_all
-from netsandbox.backends.seatbelt.model.profile import Profile, load
-from netsandbox.backends.seatbelt.model.request import Request
 from tests.rig.seatbelt_promises import BY_NAME, PROMISES, TEXT, Promise
+from tests.seatbelt_model.evaluator import allowed_under_all, denied_under_all
+from tests.seatbelt_model.profile import Profile, load
+from tests.seatbelt_model.request import Request
 
 ROOT = Path(__file__).resolve().parents[4]
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from netsandbox.backends.seatbelt.model.models import all_models
 from tests.rig.mac_questions import ALLOWED, BY_KEY, DENIED, PROGRAMS, left_by
 from tests.rig.seatbelt_trial import on_a_mac, probe, verdict
+from tests.seatbelt_model.models import all_models
 
 pytestmark = on_a_mac
 Answer = Callable[[str, str], None]

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from netsandbox.backends.seatbelt.model.operations import KNOWN
+from netsandbox.backends.seatbelt.profile.operations import KNOWN
 from netsandbox.backends.seatbelt.profile.profile_settings import DOORS, NetworkSettings, ProfileSettings, resolve
 from netsandbox.backends.seatbelt.profile.session_profile import session_profile
 from netsandbox.backends.seatbelt.profile.switches import SWITCHES

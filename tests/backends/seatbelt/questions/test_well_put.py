@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.backends.seatbelt.model.evaluator import evaluate
-from netsandbox.backends.seatbelt.model.models import all_models
-from netsandbox.backends.seatbelt.model.profile import load
 from tests.rig.mac_questions import ALLOWED, BY_KEY, DENIED, OTHERS, QUESTIONS, Question, left_by
+from tests.seatbelt_model.evaluator import evaluate
+from tests.seatbelt_model.models import all_models
+from tests.seatbelt_model.profile import load
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[3]
