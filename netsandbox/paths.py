@@ -29,36 +29,68 @@ _MAX_DIGITS = 20
 _TIME_LENGTH, _RANDOM_LENGTH = 18, 16
 
 
+def home() -> str:
+    """The user's home folder."""
+    named = os.environ.get("HOME", "")
+    if named.startswith("/"):
+        return named
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        raise NetsandboxError("no home directory is known; set HOME or XDG_STATE_HOME") from None
+
+
+def short(path: str) -> str:
+    """*path* with `~` for the user's home."""
+    own = home().rstrip("/")
+    return f"~{path[len(own) :]}" if own and f"{path}/".startswith(f"{own}/") else path
+
+
 def state_home() -> str:
-    """`$XDG_STATE_HOME/netsandbox` or `~/.local/state/netsandbox`; XDG says to ignore a relative XDG_STATE_HOME."""
-    base = os.environ.get("XDG_STATE_HOME", "")
-    return os.path.join(base, "netsandbox") if base.startswith("/") else _usual_state_home()
+    """`$XDG_STATE_HOME/netsandbox` or `~/.local/state/netsandbox`."""
+    return _xdg("XDG_STATE_HOME", _default_state_home)
 
 
-def _usual_state_home() -> str:
+def config_home() -> str:
+    """`$XDG_CONFIG_HOME/netsandbox` or `~/.config/netsandbox`."""
+    return _xdg("XDG_CONFIG_HOME", _default_config_home)
+
+
+def _xdg(variable: str, default: Callable[[], str]) -> str:
+    """XDG demands that a relative path in *variable* is ignored."""
+    base = os.environ.get(variable, "")
+    return os.path.join(base, "netsandbox") if base.startswith("/") else default()
+
+
+def _default_state_home() -> str:
     return os.path.join(home(), ".local", "state", "netsandbox")
 
 
+def _default_config_home() -> str:
+    return os.path.join(home(), ".config", "netsandbox")
+
+
 def unused_state_home() -> str | None:
-    """The usual one where the variable names another: what a command left there would count in the next session without
-    the variable (INV-8). None if it is not there, or one of the two lies within the other."""
-    if not os.environ.get("XDG_STATE_HOME", "").startswith("/"):
+    """The default state home where the variable names another one: a file that a command left there would count in the
+    next session without the variable (INV-8). None if it does not exist, or one of the two lies within the other."""
+    return _unused("XDG_STATE_HOME", _default_state_home, state_home)
+
+
+def _unused(variable: str, default: Callable[[], str], used: Callable[[], str]) -> str | None:
+    if not os.environ.get(variable, "").startswith("/"):
         return None
-    return unused(_usual_state_home, state_home())
-
-
-def unused(usual: Callable[[], str], used: str) -> str | None:
-    """The *usual* folder, if it is there and neither holds the *used* one nor lies within it."""
     try:
-        folder = usual()
+        folder = default()
     except NetsandboxError:  # no home is known
         return None
-    ours, its = f"{os.path.realpath(used)}/", f"{os.path.realpath(folder)}/"
+    ours, its = f"{os.path.realpath(used())}/", f"{os.path.realpath(folder)}/"
     return folder if os.path.isdir(folder) and not ours.startswith(its) and not its.startswith(ours) else None
 
 
 def made_state_home() -> str:
-    """The same, and it is there."""
+    """The state home, created if need be."""
     state = state_home()
     try:
         os.makedirs(state, 0o700, exist_ok=True)
@@ -69,7 +101,7 @@ def made_state_home() -> str:
 
 
 def session_state_home() -> str:
-    """The same for a session that is about to begin: from now on it is known that there was one."""
+    """The state home for a session that is about to begin; the time of the first one is noted."""
     state = made_state_home()
     if not os.path.lexists(os.path.join(state, FIRST_SESSION)):
         note_first_session(state)
@@ -141,25 +173,6 @@ def user_can_change(folder: str) -> bool:
         return True
 
 
-def home() -> str:
-    """The user's home folder."""
-    named = os.environ.get("HOME", "")
-    if named.startswith("/"):
-        return named
-    import pwd
-
-    try:
-        return pwd.getpwuid(os.getuid()).pw_dir
-    except KeyError:
-        raise NetsandboxError("no home directory is known; set HOME or XDG_STATE_HOME") from None
-
-
-def short(path: str) -> str:
-    """*path* with `~` for the user's home."""
-    own = home().rstrip("/")
-    return f"~{path[len(own) :]}" if own and f"{path}/".startswith(f"{own}/") else path
-
-
 def new_session_id() -> str:
     now = time.time_ns() // 1_000_000
     return f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime(now // 1000))}{now % 1000:03d}-{os.urandom(8).hex()}"
@@ -209,22 +222,12 @@ def list_sessions() -> list[str]:
     return sorted(filter(is_session_id, names), reverse=True)
 
 
-def config_home() -> str:
-    """`$XDG_CONFIG_HOME/netsandbox` or `~/.config/netsandbox`; XDG says to ignore a relative XDG_CONFIG_HOME."""
-    base = os.environ.get("XDG_CONFIG_HOME", "")
-    return os.path.join(base, "netsandbox") if base.startswith("/") else _usual_config_home()
-
-
-def _usual_config_home() -> str:
-    return os.path.join(home(), ".config", "netsandbox")
-
-
 def config_folders() -> tuple[str, ...]:
-    """Every folder that configuration is read from: the configuration home, the usual one too where the variable names
+    """Every folder that configuration is read from: the configuration home, the default one too where the variable names
     another, and the folders in them that are links. A command must not write there, since what it put there, or where
     a link leads, would count in the next session (INV-8)."""
-    usual = unused(_usual_config_home, config_home()) if os.environ.get("XDG_CONFIG_HOME") else None
-    homes = (config_home(),) if usual is None else (config_home(), usual)
+    default = _unused("XDG_CONFIG_HOME", _default_config_home, config_home)
+    homes = (config_home(),) if default is None else (config_home(), default)
     inner = (os.path.join(folder, name) for folder in homes for name in (PROFILES, LISTS))
     return (*homes, *(path for path in inner if os.path.islink(path)))
 

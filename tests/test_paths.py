@@ -218,3 +218,60 @@ def test_a_disk_that_is_full_leaves_an_unknown_time(kept_state: Path, monkeypatc
     monkeypatch.undo()
     monkeypatch.setenv("XDG_STATE_HOME", str(kept_state.parent))
     assert paths.first_session() == paths.UNKNOWN
+
+
+@pytest.fixture
+def homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (tmp_path / "home").mkdir()
+    return tmp_path
+
+
+def test_the_configuration_home_is_xdgs(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert paths.config_home() == str(homes / "config" / "netsandbox")
+    for ignored in ("", "relative/folder"):
+        monkeypatch.setenv("XDG_CONFIG_HOME", ignored)
+        assert paths.config_home() == str(homes / "home" / ".config" / "netsandbox")
+
+
+def test_the_configuration_home_is_made_for_the_user_alone(homes: Path) -> None:
+    made = paths.made_config_folders()
+    assert made == (paths.config_home(),)
+    assert os.stat(*made).st_mode & 0o777 == 0o700
+    assert paths.made_config_folders() == made
+
+
+def test_a_configuration_home_that_cannot_be_made_is_left_out(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (homes / "taken").write_text("")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(homes / "taken"))
+    assert paths.made_config_folders() == ()
+
+
+def test_configuration_folders_that_are_links_are_made_where_they_lead(homes: Path) -> None:
+    """INV-8: what a command put there would count."""
+    (home,) = paths.made_config_folders()
+    Path(home, "projects").mkdir()
+    Path(home, "profiles").symlink_to(homes / "dotfiles")
+    assert paths.made_config_folders() == paths.config_folders() == (home, f"{home}/profiles")
+    assert (homes / "dotfiles").is_dir()
+    Path(home, "profiles").unlink()
+    Path(home, "profiles").symlink_to(Path(home, "profiles", "round"))
+    assert home in paths.made_config_folders()
+
+
+def test_the_default_configuration_home_is_kept_too_where_the_variable_names_another(
+    homes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """INV-8: the next session without the variable would trust what lies there."""
+    usual = homes / "home" / ".config" / "netsandbox"
+    assert paths.made_config_folders() == (paths.config_home(),)
+    assert not usual.exists(), "nothing is made for those who never use it"
+    usual.mkdir(parents=True)
+    (usual / "projects").symlink_to(homes / "lists")
+    assert paths.made_config_folders() == (paths.config_home(), str(usual), str(usual / "projects"))
+    for same in (homes / "home" / ".config", homes / "home" / ".config" / "netsandbox", homes / "home" / "link"):
+        if same.name == "link":
+            same.symlink_to(".config")
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(same))
+        assert str(usual) not in paths.config_folders()[1:]

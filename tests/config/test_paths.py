@@ -19,56 +19,7 @@ from netsandbox.config.paths import (
     user_file,
     user_files,
 )
-from netsandbox.paths import config_folders, config_home, made_config_folders
-
-
-def test_the_home_is_xdgs(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert config_home() == str(homes / "config" / "netsandbox")
-    for ignored in ("", "relative/folder"):
-        monkeypatch.setenv("XDG_CONFIG_HOME", ignored)
-        assert config_home() == str(homes / "home" / ".config" / "netsandbox")
-
-
-def test_the_home_is_made_for_the_user_alone(homes: Path) -> None:
-    made = made_config_folders()
-    assert made == (config_home(),)
-    assert os.stat(*made).st_mode & 0o777 == 0o700
-    assert made_config_folders() == made
-
-
-def test_a_home_that_cannot_be_made_is_left_out(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (homes / "taken").write_text("")
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(homes / "taken"))
-    assert made_config_folders() == ()
-
-
-def test_folders_of_the_home_that_are_links_are_made_where_they_lead(homes: Path) -> None:
-    """INV-8: what a command put there would count."""
-    (home,) = made_config_folders()
-    Path(home, "projects").mkdir()
-    Path(home, "profiles").symlink_to(homes / "dotfiles")
-    assert made_config_folders() == config_folders() == (home, f"{home}/profiles")
-    assert (homes / "dotfiles").is_dir()
-    Path(home, "profiles").unlink()
-    Path(home, "profiles").symlink_to(Path(home, "profiles", "round"))
-    assert home in made_config_folders()
-
-
-def test_the_usual_home_is_kept_too_where_the_variable_names_another(
-    homes: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """INV-8: the next session without the variable would believe what lies there."""
-    usual = homes / "home" / ".config" / "netsandbox"
-    assert made_config_folders() == (config_home(),)
-    assert not usual.exists(), "nothing is made for those who never use it"
-    usual.mkdir(parents=True)
-    (usual / "projects").symlink_to(homes / "lists")
-    assert made_config_folders() == (config_home(), str(usual), str(usual / "projects"))
-    for same in (homes / "home" / ".config", homes / "home" / ".config" / "netsandbox", homes / "home" / "link"):
-        if same.name == "link":
-            same.symlink_to(".config")
-        monkeypatch.setenv("XDG_CONFIG_HOME", str(same))
-        assert str(usual) not in config_folders()[1:]
+from netsandbox.paths import config_home, made_config_folders
 
 
 def test_the_users_file_is_there_or_not(homes: Path) -> None:
