@@ -10,8 +10,8 @@ import gc
 from netsandbox_dns.tcp_door import TcpDoor
 from netsandbox_dns.udp_door import UdpDoor
 from netsandbox_dns.udp_recorder import UdpRecorder
+from netsandbox_proxy.contract import Limits
 from netsandbox_proxy.door import Door, MixedDoor, TransparentDoor
-from netsandbox_proxy.limits import Limits
 
 from netsandbox.backends.namespaces.attribution import Attribution
 from netsandbox.backends.namespaces.own_addresses import OwnAddresses

@@ -83,6 +83,49 @@ class Refusal:
         self.hint = hint
 
 
+class Limits:
+    """Every bound that a door keeps; the defaults suit one workload.
+
+    Times are seconds on the monotonic clock and are checked once a second by the door's sweep, so a bound is kept to
+    within a second. A bound that is reached closes (INV-1); none of them lets anything through.
+    """
+
+    __slots__ = ("connect", "drain", "flows", "handshake", "head", "idle", "keep_alive")
+
+    def __init__(
+        self,
+        *,
+        head: float = 10.0,
+        handshake: float = 10.0,
+        connect: float = 10.0,
+        idle: float = 3600.0,
+        keep_alive: float = 75.0,
+        drain: float = 5.0,
+        flows: int = 4096,
+    ) -> None:
+        self.head = head  # from accept (or from the first byte of a later request) to the end of the request head
+        self.handshake = handshake  # from the grant to a first sniffer that can be judged
+        self.connect = connect  # per address
+        self.idle = idle  # without a byte in either direction
+        self.keep_alive = keep_alive  # between two requests of one client
+        self.drain = drain  # after our last answer, so that the client reads it rather than a reset
+        self.flows = flows  # client connections at once
+
+
+class Outcome:
+    """How a granted attempt ended; the `outcome` of its audit record."""
+
+    TLS = "tls"  # relayed, the SNI was the decided name
+    HTTP = "http"  # relayed request by request, every Host was the decided name
+    OPAQUE = "opaque"  # relayed, nothing in it could be compared with the name
+    UNREACHABLE = "unreachable"
+    UNRECORDED = "unrecorded"  # the audit record could not be written, so nothing was dialled
+    REFUSED = "refused"  # a denial found after the grant
+    DEADLINE = "deadline"
+    RESET = "reset"  # one side vanished
+    ABANDONED = "abandoned"  # the client left before the gate answered
+
+
 class Gate(Protocol):
     """Implemented by the launcher; the doors see nothing else of it."""
 

@@ -12,7 +12,6 @@ import errno
 
 from netsandbox.runtime.loop import IN, OUT
 from netsandbox.runtime.stream import Stream
-from netsandbox_proxy.limits import PARENT_HEAD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +22,8 @@ if TYPE_CHECKING:
 
 UNREACHABLE = "unreachable"
 AUDIT_UNWRITABLE = "audit-unwritable"
-ADDRESSES = 8  # of one name; the rest would only prolong the wait
+MAX_PARENT_HEAD = 16 * 1024  # the longest answer of a parent proxy to our CONNECT
+MAX_ADDRESSES = 8  # of one name; the rest would only prolong the wait
 
 _CONNECTED = (0, errno.EISCONN)
 _UNDERWAY = (errno.EINPROGRESS, errno.EALREADY)
@@ -58,7 +58,7 @@ class Dial:
 
     def start(self) -> None:
         """Dial the next address, or give up."""
-        while self._index < len(self._addresses) and self._index < ADDRESSES:
+        while self._index < len(self._addresses) and self._index < MAX_ADDRESSES:
             family, literal = self._addresses[self._index]
             self._index += 1
             if not self._gate.dialling(self._grant, literal):
@@ -128,12 +128,12 @@ class Dial:
     def _on_parent(self, events: int) -> None:
         end = self._end
         assert end is not None
-        data = end.read(PARENT_HEAD)
+        data = end.read(MAX_PARENT_HEAD)
         if data is None:
             return None
         self._answer += data
         head, blank, leftover = self._answer.partition(b"\r\n\r\n")
-        if not data or len(head) > PARENT_HEAD:
+        if not data or len(head) > MAX_PARENT_HEAD:
             return self.expired()
         if not blank:
             return None

@@ -13,10 +13,8 @@ from netsandbox.runtime.listener import Listener
 from netsandbox.runtime.loop import IN
 from netsandbox.runtime.pump import PipePool
 from netsandbox.runtime.stream import MAX_BUFFER, Stream, ignore_events
-from netsandbox_proxy.connect_head_cache import ConnectHeadCache
-from netsandbox_proxy.flow import Flow
-from netsandbox_proxy.replies import refusal_response
-from netsandbox_proxy.reply_style import CONNECT, TRANSPARENT
+from netsandbox_proxy.flow import ConnectHeadCache, Flow
+from netsandbox_proxy.replies import CONNECT, TRANSPARENT, refusal_response
 from netsandbox_proxy.tunnel import Tunnel
 
 TYPE_CHECKING = False
@@ -24,8 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from netsandbox.runtime.loop import Loop, Timer
-    from netsandbox_proxy.contract import Gate
-    from netsandbox_proxy.limits import Limits
+    from netsandbox_proxy.contract import Gate, Limits
 
 SWEEP = 1.0
 SOCKS_VERSION = 5
@@ -43,7 +40,7 @@ class Door:
         self.limits = limits
         self.token: bytes | None = None
         self.pipes = PipePool()
-        self.known = ConnectHeadCache()
+        self.connect_heads = ConnectHeadCache()
         self._flows: set[Flow] = set()
         self._sweeper: Timer | None = None
         self._turned_away = 0
@@ -71,11 +68,11 @@ class Door:
             flow.fail("closed")
         self.pipes.close()
 
-    def welcome(self, flow: Flow) -> None:
+    def start_stage(self, flow: Flow) -> None:
         """The first stage of a new flow."""
         raise NotImplementedError
 
-    def last_words(self) -> bytes:
+    def reply_when_full(self) -> bytes:
         """For a client that comes when the door is full."""
         return b""
 
@@ -88,7 +85,7 @@ class Door:
         if self._sweeper is None:
             self._sweeper = self.loop.call_later(SWEEP, self._sweep)
         try:
-            self.welcome(flow)
+            self.start_stage(flow)
         except OSError:
             flow.fail()
         except Exception:
@@ -102,7 +99,7 @@ class Door:
             self.gate.reject(self.name, "limit", f"more than {self.limits.flows} connections at once", source[:2])
         self._turned_away += 1
         try:
-            sock.send(self.last_words())
+            sock.send(self.reply_when_full())
         except OSError:
             pass
         sock.close()
@@ -134,13 +131,13 @@ class MixedDoor(Door):
         super().__init__(loop, gate, listener, limits)
         self.token = token
 
-    def welcome(self, flow: Flow) -> None:
+    def start_stage(self, flow: Flow) -> None:
         greeting = DetectProtocol(flow)
         flow.stage = greeting
         flow.client.on_ready = greeting.on_client
         flow.client.want(IN)
 
-    def last_words(self) -> bytes:
+    def reply_when_full(self) -> bytes:
         return refusal_response(503, "limit", "", 0, "too many connections at once; close some and try again")
 
 
@@ -159,22 +156,22 @@ class DetectProtocol:
             return None
         if not data:
             return flow.close("closed")
-        known = flow.door.known.recall(data)
-        if known is not None:
-            return Tunnel(flow, CONNECT).begin(*known)
+        destination = flow.door.connect_heads.get(data)
+        if destination is not None:
+            return Tunnel(flow, CONNECT).begin(*destination)
         first = data[0]
         if 65 <= first <= 90 or 97 <= first <= 122:
             from netsandbox_proxy.forward_proxy import ForwardProxy
 
             return ForwardProxy(flow).begin(data)
         if first == SOCKS_VERSION:
-            from netsandbox_proxy.socks_flow import SocksFlow
+            from netsandbox_proxy.handshakes import SocksHandshake
 
-            return SocksFlow(flow).begin(data)
+            return SocksHandshake(flow).begin(data)
         if first == PREAMBLE_VERSION and flow.door.token is not None:
-            from netsandbox_proxy.preamble_flow import PreambleFlow
+            from netsandbox_proxy.handshakes import PreambleHandshake
 
-            return PreambleFlow(flow).begin(data)
+            return PreambleHandshake(flow).begin(data)
         flow.door.gate.reject(
             "mixed", "unsupported", f"first byte 0x{first:02x} is neither HTTP nor SOCKS5", flow.source
         )
@@ -210,6 +207,6 @@ class TransparentDoor(Door):
         super().__init__(loop, gate, listener, limits)
         self._destination = destination
 
-    def welcome(self, flow: Flow) -> None:
+    def start_stage(self, flow: Flow) -> None:
         address, port = self._destination(flow.client.sock)
         Tunnel(flow, TRANSPARENT).begin(address.encode("ascii"), port, address)

@@ -10,17 +10,17 @@ from __future__ import annotations
 from netsandbox.runtime.loop import IN, OUT
 from netsandbox.runtime.pump import Pump
 from netsandbox.runtime.stream import MAX_BUFFER
-from netsandbox_proxy.body import BodyReader
-from netsandbox_proxy.errors import ProtocolError
-from netsandbox_proxy.response import ResponseReader
+from netsandbox_proxy.parsers.body import BodyReader
+from netsandbox_proxy.parsers.errors import ProtocolError
+from netsandbox_proxy.parsers.response import ResponseReader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from netsandbox.runtime.pump import PipePool
     from netsandbox.runtime.stream import Stream
-    from netsandbox_proxy.request_rewrite import ForwardRequest
+    from netsandbox_proxy.parsers.request_rewrite import ForwardRequest
 
-BULK = 4 * MAX_BUFFER  # so much of an answer still to come is worth a pipe
+MIN_SPLICE = 4 * MAX_BUFFER  # so much of an answer still to come is worth a pipe
 
 
 class Exchange:
@@ -31,11 +31,11 @@ class Exchange:
         "client",
         "down",
         "fault",
-        "lane",
+        "pump",
         "request",
         "response",
         "server",
-        "stray",
+        "tainted",
         "to_client",
         "to_server",
         "up",
@@ -47,12 +47,12 @@ class Exchange:
         self.request = request
         self.body = BodyReader(request.framing)
         self.response = ResponseReader(request.method, upgrade=request.upgrade)
-        self.lane = Pump(server, client, pipes)
+        self.pump = Pump(server, client, pipes)
         self.to_server = b""
         self.to_client = b""
         self.up = 0
         self.down = 0
-        self.stray = False  # bytes behind the response, or a server that stopped listening: not to be used again
+        self.tainted = False  # bytes behind the response, or a server that stopped listening: not to be used again
         self.fault: ProtocolError | None = None  # what went wrong on the server's side
 
     @property
@@ -62,7 +62,7 @@ class Exchange:
     @property
     def behind(self) -> bool:
         """Whether the client has yet to take what we hold for it."""
-        return bool(self.to_client) or self.lane.blocked
+        return bool(self.to_client) or self.pump.blocked
 
     @property
     def upgraded(self) -> bool:
@@ -76,7 +76,7 @@ class Exchange:
     @property
     def reusable(self) -> bool:
         """Whether both connections are clean and meant to be kept."""
-        return self.request.keep_alive and self.response.keep_alive and self.body.done and not self.stray
+        return self.request.keep_alive and self.response.keep_alive and self.body.done and not self.tainted
 
     def start(self, early: bytes) -> bytes:
         """Send the head with what there is of the body; what is behind the body comes back."""
@@ -100,20 +100,20 @@ class Exchange:
         data, self.to_client = self.to_client, b""
         if data:
             self._push_down(data)
-        elif self.lane.blocked:
-            before = self.lane.moved
-            self.lane.flush()
-            self.down += self.lane.moved - before
+        elif self.pump.blocked:
+            before = self.pump.moved
+            self.pump.flush()
+            self.down += self.pump.moved - before
 
     def read_answer(self) -> None:
         """The server is readable."""
         unread = self.response.unread
-        if unread >= BULK and not self.lane.copying:
+        if unread >= MIN_SPLICE and not self.pump.copying:
             return self._splice(unread)
         try:
             data = self.server.read(MAX_BUFFER)
         except OSError:
-            return self._broken_off()
+            return self._answer_cut()
         if data is None:
             return None
         if not data:
@@ -123,7 +123,7 @@ class Exchange:
         except ProtocolError as error:
             self.fault = error
             return None
-        self.stray = self.stray or bool(leftover)
+        self.tainted = self.tainted or bool(leftover)
         if forward:
             self._push_down(forward)
         return None
@@ -136,24 +136,24 @@ class Exchange:
         self.server.want((0 if behind else IN) | (OUT if self.to_server else 0))
 
     def close(self) -> None:
-        self.lane.close()
+        self.pump.close()
 
     def _splice(self, unread: int) -> None:
-        lane = self.lane
-        before = lane.moved
-        taken = lane.splice(unread)
-        self.down += lane.moved - before
+        pump = self.pump
+        before = pump.moved
+        taken = pump.splice(unread)
+        self.down += pump.moved - before
         self.response.passed(taken)
-        if lane.eof:
+        if pump.eof:
             self._ended()
 
     def _push_up(self, data: bytes) -> None:
-        if self.stray:
+        if self.tainted:
             return
         try:
             sent = self.server.send(data)
         except OSError:  # it closed its ear; its answer may still be on the way
-            self.stray = True
+            self.tainted = True
             return
         self.up += sent
         self.to_server = data[sent:]
@@ -165,11 +165,11 @@ class Exchange:
             self.to_client = data[sent:]
 
     def _ended(self) -> None:
-        self.stray = True
+        self.tainted = True
         if self.response.close_delimited:
             self.response.done = True
         else:
-            self._broken_off()
+            self._answer_cut()
 
-    def _broken_off(self) -> None:
+    def _answer_cut(self) -> None:
         self.fault = ProtocolError("unreachable", "origin: closed before the answer was complete", 502)

@@ -8,37 +8,35 @@ from __future__ import annotations
 
 from _operator import _compare_digest as compare_digest
 
-from netsandbox_proxy import active_grant as outcomes
+from netsandbox_proxy.contract import Outcome
 from netsandbox_proxy.dial import AUDIT_UNWRITABLE, Dial
-from netsandbox_proxy.errors import ProtocolError
-from netsandbox_proxy.final_reply import FinalReply
-from netsandbox_proxy.http_flow import HttpFlow
-from netsandbox_proxy.replies import basic_token, refusal_response
-from netsandbox_proxy.reply_style import CONNECT
-from netsandbox_proxy.request_rewrite import connect_request, forward_request
+from netsandbox_proxy.http_stage import HttpStage
+from netsandbox_proxy.parsers.errors import ProtocolError
+from netsandbox_proxy.parsers.head import basic_token
+from netsandbox_proxy.parsers.request_rewrite import connect_request, forward_request
+from netsandbox_proxy.replies import CONNECT, FinalReply, refusal_response
 from netsandbox_proxy.tunnel import HINTS, Tunnel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from netsandbox.runtime.stream import Stream
-    from netsandbox_proxy.active_grant import ActiveGrant
     from netsandbox_proxy.contract import Grant, Refusal
     from netsandbox_proxy.exchange import Exchange
-    from netsandbox_proxy.flow import Flow
-    from netsandbox_proxy.head import RequestHead
-    from netsandbox_proxy.request_rewrite import ForwardRequest
+    from netsandbox_proxy.flow import ActiveGrant, Flow
+    from netsandbox_proxy.parsers.head import RequestHead
+    from netsandbox_proxy.parsers.request_rewrite import ForwardRequest
 
 
-class ForwardProxy(HttpFlow):
-    """`_reached` is the destination that the open server connection leads to."""
+class ForwardProxy(HttpStage):
+    """`_server_key` is the destination that the open server connection leads to."""
 
-    __slots__ = ("_dial", "_pending", "_reached")
+    __slots__ = ("_dial", "_pending", "_server_key")
 
     def __init__(self, flow: Flow) -> None:
         super().__init__(flow, None, None)
         self._dial: Dial | None = None
         self._pending: ForwardRequest | None = None
-        self._reached: tuple[str, int, str, bool] | None = None
+        self._server_key: tuple[str, int, str, bool] | None = None
 
     def expired(self, now: float) -> None:
         if self._dial is None:
@@ -59,7 +57,7 @@ class ForwardProxy(HttpFlow):
             raise ProtocolError("not-allowed", "the session's token is missing or wrong", 407)
         if head.method == b"CONNECT":
             host, port = connect_request(head)
-            flow.door.known.learn(head.raw, host, port)
+            flow.door.connect_heads.add(head.raw, host, port)
             self._drop_server()
             return Tunnel(flow, CONNECT, self._buffer, client_ended=self._ended).begin(host, port)
         request = self._pending = forward_request(head)
@@ -72,29 +70,29 @@ class ForwardProxy(HttpFlow):
         self._drop_server()
         FinalReply(self._flow, CONNECT.refused(refusal)).start()
 
-    def granted(self, passage: ActiveGrant) -> None:
-        flow, door, grant = self._flow, self._flow.door, passage.grant
-        self._passage = passage
-        if self._server is not None and self._leads_to(grant):
-            return self._again(passage)
+    def granted(self, active: ActiveGrant) -> None:
+        flow, door, grant = self._flow, self._flow.door, active.grant
+        self._active = active
+        if self._server is not None and self._server_matches(grant):
+            return self._reuse_server(active)
         self._drop_server()
-        flow.deadline = passage.started + door.limits.connect
+        flow.deadline = active.started + door.limits.connect
         self._dial = Dial(door.loop, door.gate, grant, self._connected, self._unreachable)
         return self._dial.start()
 
-    def _again(self, passage: ActiveGrant) -> None:
-        assert self._reached is not None
+    def _reuse_server(self, active: ActiveGrant) -> None:
+        assert self._server_key is not None
         assert self._server is not None
         assert self._pending is not None
-        passage.address = self._reached[2]
-        if not self._flow.door.gate.dialling(passage.grant, self._reached[2]):
+        active.address = self._server_key[2]
+        if not self._flow.door.gate.dialling(active.grant, self._server_key[2]):
             return self._unreachable(AUDIT_UNWRITABLE)
         return self._start(self._pending, self._server)
 
-    def _leads_to(self, grant: Grant) -> bool:
-        if self._reached is None:
+    def _server_matches(self, grant: Grant) -> bool:
+        if self._server_key is None:
             return False
-        host, port, address, by_parent = self._reached
+        host, port, address, by_parent = self._server_key
         if (host, port, by_parent) != (grant.host, grant.port, grant.parent is not None):
             return False
         addresses = grant.addresses if grant.parent is None else grant.parent.addresses
@@ -102,43 +100,41 @@ class ForwardProxy(HttpFlow):
 
     def _connected(self, server: Stream, address: str, leftover: bytes) -> None:
         server.on_failure = self._flow.fail
-        passage, request = self._passage, self._pending
-        assert passage is not None
+        active, request = self._active, self._pending
+        assert active is not None
         assert request is not None
         self._dial = None
         self._server = server
-        passage.address = address
-        grant = passage.grant
-        self._reached = (grant.host, grant.port, address, grant.parent is not None)
+        active.address = address
+        grant = active.grant
+        self._server_key = (grant.host, grant.port, address, grant.parent is not None)
         if leftover:  # it answered before it was asked
-            return self._say(
-                passage, ProtocolError("malformed", "origin: spoke before the request", 502), outcomes.RESET
-            )
+            return self._say(active, ProtocolError("malformed", "origin: spoke before the request", 502), Outcome.RESET)
         return self._start(request, server)
 
     def _unreachable(self, reason: str) -> None:
-        passage = self._passage
-        assert passage is not None
+        active = self._active
+        assert active is not None
         self._dial = None
-        outcome = outcomes.UNREACHABLE if reason == outcomes.UNREACHABLE else outcomes.UNRECORDED
-        status = 502 if reason == outcomes.UNREACHABLE else 503
-        self._say(passage, ProtocolError(reason, HINTS[reason], status), outcome)
+        outcome = Outcome.UNREACHABLE if reason == Outcome.UNREACHABLE else Outcome.UNRECORDED
+        status = 502 if reason == Outcome.UNREACHABLE else 503
+        self._say(active, ProtocolError(reason, HINTS[reason], status), outcome)
 
     # Between requests
 
-    def _next(self, exchange: Exchange) -> None:
-        self._end_passage(outcomes.HTTP)
+    def _exchange_done(self, exchange: Exchange) -> None:
+        self._end_grant(Outcome.HTTP)
         self._await_request()
 
-    def _end_passage(self, outcome: str) -> None:
-        passage, self._passage = self._passage, None
-        if passage is not None:
-            passage.end(*self._totals(), outcome)
+    def _end_grant(self, outcome: str) -> None:
+        active, self._active = self._active, None
+        if active is not None:
+            active.end(*self._totals(), outcome)
 
     def _server_left(self) -> None:
         self._drop_server()
 
-    def _turn_down(self, error: ProtocolError) -> None:
+    def _refuse_request(self, error: ProtocolError) -> None:
         self._flow.door.gate.reject("http", error.reason, error.detail, self._flow.source)
-        self.close(outcomes.REFUSED)
+        self.close(Outcome.REFUSED)
         FinalReply(self._flow, refusal_response(error.status, error.reason, "", 0, error.detail)).start()

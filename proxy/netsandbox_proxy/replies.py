@@ -1,4 +1,4 @@
-"""What a client hears from us instead of from the origin.
+"""Our own replies to a client, in the style of its protocol, and the stage that sends the last one.
 
 A refusal is read by people and by agents: it names the host, the reason and what would change the answer, and it says
 that trying again will not. Hostile bytes never get into a header or onto a second line.
@@ -6,9 +6,14 @@ that trying again will not. Hostile bytes never get into a header or onto a seco
 
 from __future__ import annotations
 
+from netsandbox.runtime.loop import IN, OUT
+from netsandbox.runtime.stream import MAX_BUFFER
+from netsandbox_proxy.parsers import socks5
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from netsandbox_proxy.head import RequestHead
+    from netsandbox_proxy.contract import Refusal
+    from netsandbox_proxy.flow import Flow
 
 CONNECT_OK = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
@@ -38,6 +43,7 @@ STATUSES = {
     "internal": 500,
 }
 MAX_TEXT = 300
+MAX_DRAIN = 16 * MAX_BUFFER  # a client that sends more after a refusal does not read it
 
 
 def status_for(reason: str) -> int:
@@ -84,19 +90,96 @@ def printable(text: str) -> str:
     return safe if len(text) <= MAX_TEXT else safe + "..."
 
 
-def basic_token(head: RequestHead) -> bytes | None:
-    """The password of `Proxy-Authorization: Basic`, which is where a session's token travels; None if there is none."""
-    values = head.get_all(b"proxy-authorization")
-    if len(values) != 1:
-        return None
-    scheme, _, encoded = values[0].partition(b" ")
-    if scheme.lower() != b"basic":
-        return None
-    import binascii
+class ReplyStyle:
+    """`accepted` is sent when the way is open; `refused` gives the last words, or b"" for a reset."""
 
-    try:
-        pair = binascii.a2b_base64(encoded.strip(b" "), strict_mode=True)
-    except binascii.Error:
-        return None
-    _, colon, password = pair.partition(b":")
-    return password if colon else None
+    __slots__ = ()
+
+    door = ""
+    accepted = b""
+
+    def refused(self, refusal: Refusal) -> bytes:
+        return b""
+
+
+class Connect(ReplyStyle):
+    __slots__ = ()
+
+    door = "connect"
+    accepted = CONNECT_OK
+
+    def refused(self, refusal: Refusal) -> bytes:
+        status = status_for(refusal.reason)
+        return refusal_response(status, refusal.reason, refusal.host, refusal.port, refusal.hint)
+
+
+class Socks5(ReplyStyle):
+    __slots__ = ()
+
+    door = "socks5"
+    accepted = socks5.reply(socks5.SUCCEEDED)
+
+    def refused(self, refusal: Refusal) -> bytes:
+        return socks5.reply(socks5.code_for(refusal.reason))
+
+
+class Transparent(ReplyStyle):
+    __slots__ = ()
+
+    door = "transparent"
+
+
+CONNECT = Connect()
+SOCKS5 = Socks5()
+TRANSPARENT = Transparent()
+
+
+class FinalReply:
+    """A stage that sends the last reply and gives the client time to read it.
+
+    Closing a socket with unread bytes in it sends a reset, and the reset can overtake the reply (RFC 9112, 9.6). So the
+    stage sends, half-closes, and then reads and drops bytes until the client closes, within bounds.
+    """
+
+    __slots__ = ("_drained", "_flow", "_reply")
+
+    def __init__(self, flow: Flow, reply: bytes) -> None:
+        self._flow = flow
+        self._reply = reply
+        self._drained = 0
+
+    def start(self) -> None:
+        flow = self._flow
+        flow.stage = self
+        flow.deadline = flow.door.loop.now() + flow.door.limits.drain
+        flow.client.on_ready = self._on_client
+        self._send()
+
+    def expired(self, now: float) -> None:
+        self._flow.fail()
+
+    def close(self, outcome: str) -> None:
+        """Nothing is held but the client."""
+
+    def _on_client(self, events: int) -> None:
+        if events & OUT and self._reply:
+            self._send()
+        if events & ~OUT:
+            self._drain()
+
+    def _send(self) -> None:
+        client = self._flow.client
+        if self._reply:
+            self._reply = self._reply[client.send(self._reply) :]
+        if self._reply:
+            return client.want(IN | OUT)
+        client.shut()
+        return client.want(IN)
+
+    def _drain(self) -> None:
+        data = self._flow.client.read(MAX_BUFFER)
+        if data is None:
+            return
+        self._drained += len(data)
+        if not data or self._drained > MAX_DRAIN:
+            self._flow.close("refused")

@@ -1,7 +1,7 @@
-"""A stage that asks the gate, dials, answers the client and has its first flight judged.
+"""A stage that asks the gate, dials, answers the client and has its first sniffer judged.
 
 CONNECT, SOCKS5 and transparent connections all come here and differ only in their `ReplyStyle`. What the client sends
-early is held, in bounds, and goes nowhere before the grant, the connection and the judgement of the first flight
+early is held, in bounds, and goes nowhere before the grant, the connection and the judgement of the first sniffer
 (INV-5).
 """
 
@@ -10,20 +10,18 @@ from __future__ import annotations
 from netsandbox.runtime.loop import IN
 from netsandbox.runtime.relay import Relay
 from netsandbox.runtime.stream import MAX_BUFFER
-from netsandbox_proxy import active_grant as outcomes
-from netsandbox_proxy.contract import Refusal
+from netsandbox_proxy.contract import Outcome, Refusal
 from netsandbox_proxy.dial import Dial
-from netsandbox_proxy.final_reply import FinalReply
-from netsandbox_proxy.relay_stage import Idle, RelayStage
-from netsandbox_proxy.sniff import HTTP, PASSING, FirstFlight
+from netsandbox_proxy.parsers.sniff import HTTP, PASSING, Sniffer
+from netsandbox_proxy.replies import FinalReply
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from netsandbox.runtime.stream import Stream
-    from netsandbox_proxy.active_grant import ActiveGrant
-    from netsandbox_proxy.flow import Flow
-    from netsandbox_proxy.reply_style import ReplyStyle
+    from netsandbox_proxy.flow import ActiveGrant, Flow
+    from netsandbox_proxy.replies import ReplyStyle
 
+CHECKS = 4  # looks per idle time; the sweep compares byte counts, so a byte costs no clock
 HINTS = {
     "unreachable": "The destination did not answer.",
     "audit-unwritable": "The audit record could not be written, so nothing was dialled.",
@@ -33,32 +31,32 @@ HINTS = {
 class Tunnel:
     """`begin` starts it; from then on it answers to the flow."""
 
-    __slots__ = ("_dial", "_early", "_ended", "_flight", "_flow", "_idle", "_manner", "_passage", "_relay", "_server")
+    __slots__ = ("_active", "_dial", "_early", "_ended", "_flow", "_idle", "_relay", "_server", "_sniffer", "_style")
 
-    def __init__(self, flow: Flow, manner: ReplyStyle, early: bytes = b"", *, client_ended: bool = False) -> None:
+    def __init__(self, flow: Flow, style: ReplyStyle, early: bytes = b"", *, client_ended: bool = False) -> None:
         self._flow = flow
-        self._manner = manner
+        self._style = style
         self._early = early
         self._ended = client_ended  # it has said its last
-        self._passage: ActiveGrant | None = None
+        self._active: ActiveGrant | None = None
         self._dial: Dial | None = None
         self._server: Stream | None = None
         self._relay: Relay | None = None
-        self._flight: FirstFlight | None = None
-        self._idle: Idle | None = None
+        self._sniffer: Sniffer | None = None
+        self._idle: IdleCheck | None = None
 
     def begin(self, host: bytes, port: int, address: str | None = None) -> None:
         flow = self._flow
         flow.stage = self
         flow.client.on_ready = self._on_early
         flow.client.want(0 if self._ended else IN)
-        flow.ask(self, self._manner.door, host, port, address)
+        flow.ask(self, self._style.door, host, port, address)
 
     def expired(self, now: float) -> None:
         if self._dial is not None:
             self._flow.deadline = now + self._flow.door.limits.connect
             return self._dial.expired()
-        return self._late_flight(now)
+        return self._sniffing_late(now)
 
     def close(self, outcome: str) -> None:
         up = down = 0
@@ -69,31 +67,31 @@ class Tunnel:
             self._relay.close()
         if self._server is not None:
             self._server.abort()
-        if self._passage is not None:
-            self._passage.end(up, down, outcome)
+        if self._active is not None:
+            self._active.end(up, down, outcome)
 
     # Before the way is open
 
-    def granted(self, passage: ActiveGrant) -> None:
+    def granted(self, active: ActiveGrant) -> None:
         flow, door = self._flow, self._flow.door
-        self._passage = passage
-        flow.deadline = passage.started + door.limits.connect
-        self._dial = Dial(door.loop, door.gate, passage.grant, self._connected, self._unreachable)
+        self._active = active
+        flow.deadline = active.started + door.limits.connect
+        self._dial = Dial(door.loop, door.gate, active.grant, self._connected, self._unreachable)
         self._dial.start()
 
     def refused(self, refusal: Refusal) -> None:
-        words = self._manner.refused(refusal)
+        words = self._style.refused(refusal)
         if words:
             FinalReply(self._flow, words).start()
         else:
-            self._flow.fail(outcomes.REFUSED)
+            self._flow.fail(Outcome.REFUSED)
 
     def _unreachable(self, reason: str) -> None:
-        passage = self._passage
-        assert passage is not None
+        active = self._active
+        assert active is not None
         self._dial = None
-        passage.end(0, 0, outcomes.UNREACHABLE if reason == outcomes.UNREACHABLE else outcomes.UNRECORDED)
-        self.refused(Refusal(passage.grant.host, passage.grant.port, reason, HINTS[reason]))
+        active.end(0, 0, Outcome.UNREACHABLE if reason == Outcome.UNREACHABLE else Outcome.UNRECORDED)
+        self.refused(Refusal(active.grant.host, active.grant.port, reason, HINTS[reason]))
 
     def _on_early(self, events: int) -> None:
         """The client speaks, or leaves, before it was answered."""
@@ -106,86 +104,140 @@ class Tunnel:
             return
         client.want(0)
         self._ended = not data
-        if self._ended and not self._early and self._manner.accepted:
-            self._flow.close(outcomes.ABANDONED)  # it waited for our answer and waits no more
+        if self._ended and not self._early and self._style.accepted:
+            self._flow.close(Outcome.ABANDONED)  # it waited for our answer and waits no more
 
     # The way is open
 
     def _connected(self, server: Stream, address: str, leftover: bytes) -> None:
-        flow, passage = self._flow, self._passage
-        assert passage is not None
+        flow, active = self._flow, self._active
+        assert active is not None
         server.on_failure = flow.fail
         self._server = server
         self._dial = None
-        passage.address = address
-        accepted = self._manner.accepted
+        active.address = address
+        accepted = self._style.accepted
         if accepted and flow.client.send(accepted) != len(accepted):
             return flow.fail()
-        if passage.grant.named:
-            return self._await_flight(passage, server, leftover)
+        if active.grant.named:
+            return self._start_sniffing(active, server, leftover)
         relay = self._relay = Relay(flow.client, server, flow.door.pipes)
-        self._pass_through(relay, outcomes.OPAQUE)  # an address was allowed, so there is no name to compare
+        self._start_relay_stage(relay, Outcome.OPAQUE)  # an address was allowed, so there is no name to compare
         return relay.start(self._early, leftover, client_ended=self._ended)
 
-    def _await_flight(self, passage: ActiveGrant, server: Stream, leftover: bytes) -> None:
+    def _start_sniffing(self, active: ActiveGrant, server: Stream, leftover: bytes) -> None:
         flow = self._flow
         flow.deadline = flow.door.loop.now() + flow.door.limits.handshake
-        self._flight = FirstFlight(passage.grant.host)
+        self._sniffer = Sniffer(active.grant.host)
         self._relay = Relay(flow.client, server, flow.door.pipes, self._judge)
         early, self._early = self._early, b""
         self._relay.start(down=leftover, client_muted=self._ended)
         if early:
             self._judge(early)
-        if self._ended and self._flight is not None and not flow.closed:
+        if self._ended and self._sniffer is not None and not flow.closed:
             self._judge(b"")
 
     def _judge(self, data: bytes) -> None:
-        flight, relay = self._flight, self._relay
-        assert flight is not None
+        sniffer, relay = self._sniffer, self._relay
+        assert sniffer is not None
         assert relay is not None
-        word = flight.feed(data)
+        word = sniffer.feed(data)
         if word is None:
             return None
-        self._flight = None
+        self._sniffer = None
         if word not in PASSING:
             return self._deny(word)
         if word == HTTP:
             if not relay.down.moved and not relay.down.blocked:
-                return self._hand_over(flight.held)
-            word = outcomes.OPAQUE  # the server spoke first (SMTP, FTP, IMAP): a word and a space is no HTTP request
-        self._pass_through(relay, word)
-        return relay.release(flight.held, client_ended=self._ended or not data)
+                return self._start_http(sniffer.held)
+            word = Outcome.OPAQUE  # the server spoke first (SMTP, FTP, IMAP): a word and a space is no HTTP request
+        self._start_relay_stage(relay, word)
+        return relay.release(sniffer.held, client_ended=self._ended or not data)
 
-    def _pass_through(self, relay: Relay, word: str) -> None:
-        passage, server = self._passage, self._server
-        assert passage is not None
+    def _start_relay_stage(self, relay: Relay, word: str) -> None:
+        active, server = self._active, self._server
+        assert active is not None
         assert server is not None
-        RelayStage(self._flow, passage, server, relay, word)
+        RelayStage(self._flow, active, server, relay, word)
 
-    def _hand_over(self, held: bytes) -> None:
-        from netsandbox_proxy.pinned_http import PinnedHttp
+    def _start_http(self, held: bytes) -> None:
+        from netsandbox_proxy.http_stage import PinnedHttp
 
-        passage, server = self._passage, self._server
-        assert passage is not None
+        active, server = self._active, self._server
+        assert active is not None
         assert server is not None
-        PinnedHttp(self._flow, passage, server).begin(held, client_ended=self._ended)
+        PinnedHttp(self._flow, active, server).begin(held, client_ended=self._ended)
 
     def _deny(self, reason: str) -> None:
-        assert self._passage is not None
-        self._flow.door.gate.refuse(self._passage.grant, reason)
-        self._flow.fail(outcomes.REFUSED)
+        assert self._active is not None
+        self._flow.door.gate.refuse(self._active.grant, reason)
+        self._flow.fail(Outcome.REFUSED)
 
-    def _late_flight(self, now: float) -> None:
-        """Half a flight is a refusal; none at all is allowed while the server speaks."""
-        flow, relay, flight = self._flow, self._relay, self._flight
+    def _sniffing_late(self, now: float) -> None:
+        """Half a sniffer is a refusal; none at all is allowed while the server speaks."""
+        flow, relay, sniffer = self._flow, self._relay, self._sniffer
         assert relay is not None
-        assert flight is not None
-        if flight.held:
+        assert sniffer is not None
+        if sniffer.held:
             return self._deny("deadline")
         moved = relay.down.moved
         if self._idle is None:
-            self._idle = Idle(now, moved)
+            self._idle = IdleCheck(now, moved)
         if not moved or self._idle.over(now, moved, flow.door.limits.idle):
-            return flow.fail(outcomes.DEADLINE)
+            return flow.fail(Outcome.DEADLINE)
         flow.deadline = now + flow.door.limits.handshake
         return None
+
+
+class IdleCheck:
+    """Tells a silent connection from a slow one by its byte count."""
+
+    __slots__ = ("_moved", "_since")
+
+    def __init__(self, now: float, moved: int = 0) -> None:
+        self._moved = moved
+        self._since = now
+
+    def over(self, now: float, moved: int, patience: float) -> bool:
+        if moved != self._moved:
+            self._moved = moved
+            self._since = now
+        return now - self._since >= patience
+
+
+class RelayStage:
+    """Takes over a relay that is running. `word` is what its audit record will say."""
+
+    __slots__ = ("_active", "_flow", "_idle", "_relay", "_server", "_word")
+
+    def __init__(self, flow: Flow, active: ActiveGrant, server: Stream, relay: Relay, word: str) -> None:
+        self._flow = flow
+        self._active = active
+        self._server = server
+        self._relay = relay
+        self._word = word
+        self._idle: IdleCheck | None = None
+        relay.on_end = self._over
+        flow.stage = self
+        flow.deadline = flow.door.loop.now() + flow.door.limits.handshake
+
+    def expired(self, now: float) -> None:
+        flow, limits = self._flow, self._flow.door.limits
+        moved = self._relay.up.moved + self._relay.down.moved
+        if self._idle is None:
+            self._idle = IdleCheck(now, moved)
+        if not moved or self._idle.over(now, moved, limits.idle):
+            return flow.fail(Outcome.DEADLINE)
+        flow.deadline = now + limits.idle / CHECKS
+        return None
+
+    def close(self, outcome: str) -> None:
+        self._relay.close()
+        if outcome == self._word:
+            self._server.close()
+        else:
+            self._server.abort()
+        self._active.end(self._relay.up.moved, self._relay.down.moved, outcome)
+
+    def _over(self) -> None:
+        self._flow.close(self._word)

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from netsandbox_proxy.contract import Limits
 from netsandbox_proxy.door import MixedDoor, TransparentDoor
-from netsandbox_proxy.limits import Limits
 
 from tests.rig.counting_listener import CountingListener
 from tests.rig.loop_thread import LoopThread

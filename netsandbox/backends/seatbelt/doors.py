@@ -11,8 +11,8 @@ import gc
 
 from netsandbox_dns.tcp_door import TcpDoor
 from netsandbox_dns.udp_door import UdpDoor
+from netsandbox_proxy.contract import Limits
 from netsandbox_proxy.door import MixedDoor
-from netsandbox_proxy.limits import Limits
 
 from netsandbox.backends.seatbelt.token import TOKEN_BYTES, password
 from netsandbox.session.services import SessionServices

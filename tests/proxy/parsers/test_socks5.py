@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from netsandbox_proxy.socks5 import CODES, Socks5Reader, code_for, reply
+from netsandbox_proxy.parsers.socks5 import CODES, Socks5Reader, code_for, reply
 
 from netsandbox.policy import reasons
 

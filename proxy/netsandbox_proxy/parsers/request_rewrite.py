@@ -10,11 +10,11 @@ Rules kept here:
 
 from __future__ import annotations
 
-from netsandbox_proxy.authority import VISIBLE, fold_host, split_authority, split_url
-from netsandbox_proxy.body import NONE, Framing, framing
-from netsandbox_proxy.errors import ProtocolError, malformed
-from netsandbox_proxy.head import RequestHead, is_token
-from netsandbox_proxy.response import connection_options, wants_keep_alive
+from netsandbox_proxy.parsers.authority import VISIBLE, fold_host, split_authority, split_url
+from netsandbox_proxy.parsers.body import NONE, Framing, framing
+from netsandbox_proxy.parsers.errors import ProtocolError, malformed
+from netsandbox_proxy.parsers.head import RequestHead, is_token
+from netsandbox_proxy.parsers.response import connection_options, wants_keep_alive
 
 HTTP_PORT = 80
 DROPPED = frozenset({b"host", b"connection", b"keep-alive", b"te", b"upgrade", b"http2-settings", b"x-unix-socket"})

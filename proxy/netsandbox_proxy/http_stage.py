@@ -10,48 +10,47 @@ from __future__ import annotations
 from netsandbox.runtime.loop import IN, OUT
 from netsandbox.runtime.relay import Relay
 from netsandbox.runtime.stream import MAX_BUFFER
-from netsandbox_proxy import active_grant as outcomes
-from netsandbox_proxy.errors import ProtocolError
+from netsandbox_proxy.contract import Outcome
 from netsandbox_proxy.exchange import Exchange
-from netsandbox_proxy.final_reply import FinalReply
 from netsandbox_proxy.flow import NEVER
-from netsandbox_proxy.head import HeadReader
-from netsandbox_proxy.relay_stage import CHECKS, Idle, RelayStage
-from netsandbox_proxy.replies import refusal_response
+from netsandbox_proxy.parsers.errors import ProtocolError
+from netsandbox_proxy.parsers.head import HeadReader
+from netsandbox_proxy.parsers.request_rewrite import pinned_request
+from netsandbox_proxy.replies import FinalReply, refusal_response
+from netsandbox_proxy.tunnel import CHECKS, IdleCheck, RelayStage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from netsandbox.runtime.stream import Stream
-    from netsandbox_proxy.active_grant import ActiveGrant
-    from netsandbox_proxy.flow import Flow
-    from netsandbox_proxy.head import RequestHead
-    from netsandbox_proxy.request_rewrite import ForwardRequest
+    from netsandbox_proxy.flow import ActiveGrant, Flow
+    from netsandbox_proxy.parsers.head import RequestHead
+    from netsandbox_proxy.parsers.request_rewrite import ForwardRequest
 
 
-class HttpFlow:
+class HttpStage:
     """`_busy` from the end of a head to the end of its answer; in between nothing of the next request is parsed."""
 
     __slots__ = (
+        "_active",
         "_buffer",
         "_busy",
         "_ended",
         "_exchange",
         "_flow",
         "_idle",
-        "_passage",
         "_reader",
         "_served",
         "_server",
     )
 
-    def __init__(self, flow: Flow, passage: ActiveGrant | None, server: Stream | None) -> None:
+    def __init__(self, flow: Flow, active: ActiveGrant | None, server: Stream | None) -> None:
         self._flow = flow
-        self._passage = passage
+        self._active = active
         self._server = server
         self._buffer = b""
         self._reader: HeadReader | None = None
         self._exchange: Exchange | None = None
-        self._idle: Idle | None = None
+        self._idle: IdleCheck | None = None
         self._busy = False
         self._ended = False
         self._served = 0
@@ -76,19 +75,19 @@ class HttpFlow:
             return self._late_head()
         moved = exchange.up + exchange.down
         if self._idle is None:
-            self._idle = Idle(now, moved)
+            self._idle = IdleCheck(now, moved)
         if self._idle.over(now, moved, limits.idle):
-            return flow.fail(outcomes.DEADLINE)
+            return flow.fail(Outcome.DEADLINE)
         flow.deadline = now + limits.idle / CHECKS
         return None
 
     def close(self, outcome: str) -> None:
         if self._exchange is not None:
             self._exchange.close()
-        if self._server is not None and outcome != outcomes.HTTP:
+        if self._server is not None and outcome != Outcome.HTTP:
             self._server.abort()  # it must not take what it got for the whole
         self._drop_server()
-        self._end_passage(outcome)
+        self._end_grant(outcome)
 
     # What the two kinds do differently
 
@@ -96,15 +95,15 @@ class HttpFlow:
         """Act on a head; raise ProtocolError if it cannot be."""
         raise NotImplementedError
 
-    def _turn_down(self, error: ProtocolError) -> None:
+    def _refuse_request(self, error: ProtocolError) -> None:
         """Record that the client broke the rules, and answer it."""
         raise NotImplementedError
 
-    def _next(self, exchange: Exchange) -> None:
+    def _exchange_done(self, exchange: Exchange) -> None:
         """An exchange is complete and both connections are clean."""
         raise NotImplementedError
 
-    def _end_passage(self, outcome: str) -> None:
+    def _end_grant(self, outcome: str) -> None:
         raise NotImplementedError
 
     # The client
@@ -148,20 +147,20 @@ class HttpFlow:
         try:
             got = self._reader.feed(data)
             if got is None:
-                return self._flow.close(outcomes.HTTP) if self._ended else None
+                return self._flow.close(Outcome.HTTP) if self._ended else None
             head, self._buffer = got
             self._reader = None
             self._busy = True
             self._flow.deadline = NEVER
             return self._request(head)
         except ProtocolError as error:
-            return self._turn_down(error)
+            return self._refuse_request(error)
 
     def _client_ended(self) -> None:
         self._ended = True
         exchange = self._exchange
         if not self._busy:
-            self._flow.close(outcomes.HTTP)
+            self._flow.close(Outcome.HTTP)
         elif exchange is not None and not exchange.body.done:
             self._flow.fail()
         else:
@@ -209,8 +208,8 @@ class HttpFlow:
     def _complete(self, exchange: Exchange) -> None:
         self._served += 1
         if exchange.reusable:
-            return self._next(exchange)
-        self.close(outcomes.HTTP)
+            return self._exchange_done(exchange)
+        self.close(Outcome.HTTP)
         return FinalReply(self._flow, b"").start()
 
     def _await_request(self) -> None:
@@ -220,7 +219,7 @@ class HttpFlow:
         if self._buffer:
             self._read_head()
         elif self._ended:
-            return flow.close(outcomes.HTTP)
+            return flow.close(Outcome.HTTP)
         else:
             flow.deadline = flow.door.loop.now() + flow.door.limits.keep_alive
         if not self._busy and flow.stage is self:
@@ -228,12 +227,12 @@ class HttpFlow:
         return None
 
     def _upgrade(self, exchange: Exchange) -> None:
-        flow, passage, server = self._flow, self._passage, self._server
-        assert passage is not None
+        flow, active, server = self._flow, self._active, self._server
+        assert active is not None
         assert server is not None
         relay = Relay(flow.client, server, flow.door.pipes)
         relay.up.moved, relay.down.moved = self._totals()
-        RelayStage(flow, passage, server, relay, outcomes.HTTP)
+        RelayStage(flow, active, server, relay, Outcome.HTTP)
         relay.start(exchange.to_server + self._buffer, exchange.to_client, client_ended=self._ended)
 
     def _totals(self) -> tuple[int, int]:
@@ -250,35 +249,35 @@ class HttpFlow:
     # What goes wrong
 
     def _bad_body(self, error: ProtocolError) -> None:
-        passage, exchange = self._passage, self._exchange
-        assert passage is not None
-        self._flow.door.gate.refuse(passage.grant, error.reason)
+        active, exchange = self._active, self._exchange
+        assert active is not None
+        self._flow.door.gate.refuse(active.grant, error.reason)
         if exchange is not None and exchange.answered:
-            return self._flow.fail(outcomes.REFUSED)
-        return self._say(passage, error, outcomes.REFUSED)
+            return self._flow.fail(Outcome.REFUSED)
+        return self._say(active, error, Outcome.REFUSED)
 
     def _bad_gateway(self, exchange: Exchange, fault: ProtocolError) -> None:
         """Before a byte of the answer: 502. Behind one, or where the client can tell a race from a fault: hang up."""
-        passage = self._passage
-        assert passage is not None
+        active = self._active
+        assert active is not None
         if exchange.answered:
             return self._flow.fail()
         if self._served and fault.reason == "unreachable":
-            return self._flow.close(outcomes.RESET)
-        return self._say(passage, fault, outcomes.UNREACHABLE)
+            return self._flow.close(Outcome.RESET)
+        return self._say(active, fault, Outcome.UNREACHABLE)
 
-    def _say(self, passage: ActiveGrant, error: ProtocolError, outcome: str) -> None:
+    def _say(self, active: ActiveGrant, error: ProtocolError, outcome: str) -> None:
         """Our answer in place of the origin's, and the end."""
-        grant = passage.grant
+        grant = active.grant
         words = refusal_response(error.status, error.reason, grant.host, grant.port, error.detail)
         self.close(outcome)
         FinalReply(self._flow, words).start()
 
     def _late_head(self) -> None:
         if self._reader is None:
-            self._flow.close(outcomes.HTTP)
+            self._flow.close(Outcome.HTTP)
         else:
-            self._turn_down(ProtocolError("deadline", "request head not finished in time", 408))
+            self._refuse_request(ProtocolError("deadline", "request head not finished in time", 408))
 
     def _server_left(self) -> None:
         raise NotImplementedError
@@ -287,3 +286,47 @@ class HttpFlow:
         server, self._server = self._server, None
         if server is not None:
             server.close()
+
+
+class PinnedHttp(HttpStage):
+    """HTTP in a tunnel or on a transparent connection: the destination is decided, and requests may only repeat it.
+
+    The Host of each request of the connection is compared with the decided name, not only of the first (attack 25);
+    another one gets 421 and is recorded as a denial. The grant lasts as long as the connection, and the bytes of all
+    exchanges are counted for its one record at the end.
+    """
+
+    __slots__ = ("_down", "_host", "_up")
+
+    def __init__(self, flow: Flow, active: ActiveGrant, server: Stream) -> None:
+        super().__init__(flow, active, server)
+        self._host = active.grant.host.encode("ascii")
+        self._up = 0
+        self._down = 0
+
+    def _request(self, head: RequestHead) -> None:
+        active, server = self._active, self._server
+        assert active is not None
+        assert server is not None
+        self._start(pinned_request(head, self._host, active.grant.port), server)
+
+    def _exchange_done(self, exchange: Exchange) -> None:
+        self._up, self._down = self._totals()
+        self._await_request()
+
+    def _end_grant(self, outcome: str) -> None:
+        if self._active is not None:
+            self._active.end(*self._totals(), outcome)
+
+    def _totals(self) -> tuple[int, int]:
+        up, down = super()._totals()
+        return self._up + up, self._down + down
+
+    def _server_left(self) -> None:
+        self._flow.close(Outcome.HTTP)
+
+    def _refuse_request(self, error: ProtocolError) -> None:
+        active = self._active
+        assert active is not None
+        self._flow.door.gate.refuse(active.grant, error.reason)
+        self._say(active, error, Outcome.REFUSED)

@@ -6,10 +6,10 @@ import h11
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from netsandbox_proxy.body import CHUNKED, LENGTH, NONE
-from netsandbox_proxy.errors import ProtocolError
-from netsandbox_proxy.head import HeadReader, RequestHead
-from netsandbox_proxy.request_rewrite import connect_request, forward_request, pinned_request
+from netsandbox_proxy.parsers.body import CHUNKED, LENGTH, NONE
+from netsandbox_proxy.parsers.errors import ProtocolError
+from netsandbox_proxy.parsers.head import HeadReader, RequestHead
+from netsandbox_proxy.parsers.request_rewrite import connect_request, forward_request, pinned_request
 
 
 def head_of(line: bytes, *headers: bytes) -> RequestHead:

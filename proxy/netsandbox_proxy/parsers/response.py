@@ -9,13 +9,13 @@ Rules kept here:
 
 from __future__ import annotations
 
-from netsandbox_proxy.authority import DIGITS
-from netsandbox_proxy.body import CLOSE, NONE, BodyReader, Framing, header_framing
-from netsandbox_proxy.errors import ProtocolError, malformed
-from netsandbox_proxy.head import CONTROLS, HEAD_LIMIT, LineBlock, parse_header
+from netsandbox_proxy.parsers.authority import DIGITS
+from netsandbox_proxy.parsers.body import CLOSE, NONE, BodyReader, Framing, header_framing
+from netsandbox_proxy.parsers.errors import ProtocolError, malformed
+from netsandbox_proxy.parsers.head import CONTROLS, MAX_HEAD, LineBlock, parse_header
 
-INTERIM_LIMIT = 16
-HEADER_LIMIT = 500
+MAX_INTERIM = 16
+MAX_HEADERS = 500
 BODILESS = frozenset({204, 304})
 
 
@@ -111,7 +111,7 @@ class ResponseReader:
             self.upgraded = True
         elif head.status < 200:
             self._interim += 1
-            if self._interim > INTERIM_LIMIT:
+            if self._interim > MAX_INTERIM:
                 raise ProtocolError("limit", "too many interim responses")
         else:
             self._final(head, found)
@@ -128,7 +128,7 @@ class ResponseReader:
 
 
 def _new_block() -> LineBlock:
-    return LineBlock(HEAD_LIMIT, HEAD_LIMIT, HEADER_LIMIT + 1)
+    return LineBlock(MAX_HEAD, MAX_HEAD, MAX_HEADERS + 1)
 
 
 def parse_response(lines: list[bytes]) -> ResponseHead:

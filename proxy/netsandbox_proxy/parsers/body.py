@@ -9,15 +9,15 @@ Rules kept here:
 
 from __future__ import annotations
 
-from netsandbox_proxy.authority import DIGITS
-from netsandbox_proxy.errors import ProtocolError, malformed
-from netsandbox_proxy.head import CONTROLS, LineBlock, RequestHead, parse_header
+from netsandbox_proxy.parsers.authority import DIGITS
+from netsandbox_proxy.parsers.errors import ProtocolError, malformed
+from netsandbox_proxy.parsers.head import CONTROLS, LineBlock, RequestHead, parse_header
 
 NONE, LENGTH, CHUNKED, CLOSE = "none", "length", "chunked", "close"
 MAX_LENGTH = 2**63 - 1
-SIZE_LINE_LIMIT = 256
-TRAILER_LIMIT = 8192
-TRAILER_LINES = 50
+MAX_SIZE_LINE = 256
+MAX_TRAILER = 8192
+MAX_TRAILER_LINES = 50
 HEX = DIGITS + b"abcdefABCDEF"
 # A trailer that could re-route or re-frame the message for a reader that merges trailers into the head.
 FORBIDDEN_TRAILERS = frozenset({b"host", b"content-length", b"transfer-encoding", b"connection", b"upgrade", b"te"})
@@ -80,7 +80,7 @@ class BodyReader:
         self._extensions = extensions
         self._remaining = framing.length
         self._line = bytearray()
-        self._trailers = LineBlock(TRAILER_LIMIT, TRAILER_LIMIT, TRAILER_LINES)
+        self._trailers = LineBlock(MAX_TRAILER, MAX_TRAILER, MAX_TRAILER_LINES)
         self._held = bytearray()  # bytes of earlier calls that wait for the rest of their line or section
         self._clean = 0  # how far into this call's bytes everything has been understood
         self.done = framing.kind == NONE or (framing.kind == LENGTH and framing.length == 0)
@@ -139,9 +139,9 @@ class BodyReader:
         return self._clean
 
     def _size(self, data: bytes, at: int) -> int:
-        found = data.find(b"\n", at, at + SIZE_LINE_LIMIT + 1)
+        found = data.find(b"\n", at, at + MAX_SIZE_LINE + 1)
         end = found + 1 if found >= 0 else len(data)
-        if len(self._line) + end - at > SIZE_LINE_LIMIT:
+        if len(self._line) + end - at > MAX_SIZE_LINE:
             raise ProtocolError("limit", "a chunk-size line that is too long")
         self._line += data[at:end]
         if found < 0:

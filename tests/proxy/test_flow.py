@@ -1,11 +1,42 @@
-"""Remembered CONNECT heads save reading, never asking."""
+"""The end of a grant is recorded exactly once."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from netsandbox_proxy.connect_head_cache import ENTRIES, LONGEST, ConnectHeadCache
+from netsandbox_proxy.contract import Attempt, Grant
+from netsandbox_proxy.flow import MAX_CACHED_HEAD, MAX_CACHED_HEADS, ActiveGrant, ConnectHeadCache
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.time = 100.0
+
+    def now(self) -> float:
+        return self.time
+
+
+class FoldedQueries:
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+
+    def ended(self, *call: Any) -> None:
+        self.calls.append(call)
+
+
+def test_the_first_end_counts_and_carries_bytes_and_milliseconds() -> None:
+    clock, ledger = Clock(), FoldedQueries()
+    grant = Grant(Attempt("connect", b"a.test", 443, ("127.0.0.1", 1)), "a.test", 443, [], named=True)
+    active = ActiveGrant(clock, ledger, grant)  # type: ignore[arg-type]
+    active.address = "192.0.2.1"
+    clock.time += 1.5
+    active.end(1, 2, "tls")
+    active.end(3, 4, "reset")
+    assert ledger.calls == [(grant, "192.0.2.1", 1, 2, 1500, "tls")]
+
+
+# Remembered CONNECT heads save reading, never asking.
 
 CONNECT = b"CONNECT allowed.test:443 HTTP/1.1\r\nHost: allowed.test:443\r\n%s\r\n"
 
@@ -56,9 +87,9 @@ def test_a_remembered_head_with_bytes_behind_it_is_read_as_ever(rig: Any, speak:
 @pytest.mark.attack(197)
 def test_memory_is_bounded_and_the_oldest_goes_first() -> None:
     heads = ConnectHeadCache()
-    for number in range(ENTRIES + 1):
-        heads.learn(b"%d" % number, b"host", number)
-    assert heads.recall(b"0") is None
-    assert heads.recall(b"1") == (b"host", 1)
-    heads.learn(b"x" * (LONGEST + 1), b"host", 1)
-    assert heads.recall(b"x" * (LONGEST + 1)) is None
+    for number in range(MAX_CACHED_HEADS + 1):
+        heads.add(b"%d" % number, b"host", number)
+    assert heads.get(b"0") is None
+    assert heads.get(b"1") == (b"host", 1)
+    heads.add(b"x" * (MAX_CACHED_HEAD + 1), b"host", 1)
+    assert heads.get(b"x" * (MAX_CACHED_HEAD + 1)) is None

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from netsandbox_interpose import _native
-from netsandbox_proxy import door, preamble
-from netsandbox_proxy.preamble import PreambleReader
+from netsandbox_proxy import door
+from netsandbox_proxy.parsers import preamble
+from netsandbox_proxy.parsers.preamble import PreambleReader
 
 from netsandbox.policy import reasons
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import time
 
 import h11
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from netsandbox_proxy.body import framing
-from netsandbox_proxy.errors import ProtocolError
-from netsandbox_proxy.head import HeadReader, RequestHead
+from netsandbox_proxy.parsers.body import framing
+from netsandbox_proxy.parsers.errors import ProtocolError
+from netsandbox_proxy.parsers.head import HeadReader, RequestHead, basic_token
 
 GET = b"GET / HTTP/1.1\r\nHost: a.test\r\n"
 
@@ -240,3 +241,34 @@ def test_what_we_accept_h11_reads_the_same_way(data: bytes) -> None:
     assert list(event.headers) == [
         (name.lower(), value.lower() if name.lower() == b"transfer-encoding" else value) for name, value in head.headers
     ]
+
+
+def head_with(*lines: bytes) -> RequestHead:
+    result = HeadReader().feed(b"\r\n".join((b"GET / HTTP/1.1", b"Host: a.test", *lines)) + b"\r\n\r\n")
+    assert result is not None
+    return result[0]
+
+
+def test_the_token_is_the_password_of_basic() -> None:
+    for scheme in (b"Basic ", b"basic  "):
+        encoded = base64.b64encode(b"netsandbox:to:ken")
+        assert basic_token(head_with(b"Proxy-Authorization: " + scheme + encoded)) == b"to:ken"
+
+
+@pytest.mark.attack(182)
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [],
+        [b"Proxy-Authorization: Basic"],
+        [b"Proxy-Authorization: Bearer dTp0"],
+        [b"Proxy-Authorization: Basic ***"],
+        [b"Proxy-Authorization: Basic dTp"],
+        [b"Proxy-Authorization: Basic dXNlcg=="],
+        [b"Authorization: Basic dTp0"],
+        [b"Proxy-Authorization: Basic dTp0"] * 2,
+    ],
+)
+def test_no_token_can_be_read(lines: list[bytes]) -> None:
+    """Attack 182: absent, doubled, of another scheme, or not base64."""
+    assert basic_token(head_with(*lines)) is None

@@ -7,9 +7,9 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from netsandbox_proxy.body import CHUNKED, CLOSE, LENGTH, NONE, BodyReader, Framing, framing
-from netsandbox_proxy.errors import ProtocolError
-from netsandbox_proxy.head import HeadReader
+from netsandbox_proxy.parsers.body import CHUNKED, CLOSE, LENGTH, NONE, BodyReader, Framing, framing
+from netsandbox_proxy.parsers.errors import ProtocolError
+from netsandbox_proxy.parsers.head import HeadReader
 
 
 def framing_of(lines: bytes, version: bytes = b"HTTP/1.1") -> Framing:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netsandbox_proxy.errors import ProtocolError, malformed
+from netsandbox_proxy.parsers.errors import ProtocolError, malformed
 
 from netsandbox.policy import reasons
 

@@ -10,12 +10,12 @@ Rules kept here:
 
 from __future__ import annotations
 
-from netsandbox_proxy.authority import ALPHA, DIGITS, VISIBLE, split_authority
-from netsandbox_proxy.errors import ProtocolError, malformed
+from netsandbox_proxy.parsers.authority import ALPHA, DIGITS, VISIBLE, split_authority
+from netsandbox_proxy.parsers.errors import ProtocolError, malformed
 
-LINE_LIMIT = 16384
-HEAD_LIMIT = 65536
-HEADER_LIMIT = 200
+MAX_LINE = 16384
+MAX_HEAD = 65536
+MAX_HEADERS = 200
 TOKEN = ALPHA + DIGITS + b"!#$%&'*+-.^_`|~"
 CONTROLS = bytes(byte for byte in range(0x20) if byte != 0x09) + b"\x7f"
 # Their value decides where a message ends or where it goes, so not even harmless padding is tolerated around it.
@@ -112,7 +112,7 @@ class HeadReader:
     __slots__ = ("_block",)
 
     def __init__(
-        self, limit_line: int = LINE_LIMIT, limit_head: int = HEAD_LIMIT, limit_headers: int = HEADER_LIMIT
+        self, limit_line: int = MAX_LINE, limit_head: int = MAX_HEAD, limit_headers: int = MAX_HEADERS
     ) -> None:
         self._block = LineBlock(limit_line, limit_head, limit_headers + 1)
 
@@ -165,3 +165,21 @@ def _check_host(head: RequestHead) -> None:
         split_authority(hosts[0], 80)
     elif head.version == b"HTTP/1.1":
         raise malformed("HTTP/1.1 without a Host header")
+
+
+def basic_token(head: RequestHead) -> bytes | None:
+    """The password of `Proxy-Authorization: Basic`, which is where a session's token travels; None if there is none."""
+    values = head.get_all(b"proxy-authorization")
+    if len(values) != 1:
+        return None
+    scheme, _, encoded = values[0].partition(b" ")
+    if scheme.lower() != b"basic":
+        return None
+    import binascii
+
+    try:
+        pair = binascii.a2b_base64(encoded.strip(b" "), strict_mode=True)
+    except binascii.Error:
+        return None
+    _, colon, password = pair.partition(b":")
+    return password if colon else None

@@ -8,14 +8,14 @@ Rules kept here:
 
 from __future__ import annotations
 
-from netsandbox_proxy.authority import ALPHA, DIGITS
-from netsandbox_proxy.errors import ProtocolError
+from netsandbox_proxy.parsers.authority import ALPHA, DIGITS
+from netsandbox_proxy.parsers.errors import ProtocolError
 
 HANDSHAKE = 22
 CLIENT_HELLO = 1
 MAX_FRAGMENT = 16384
 RECORD_HEADER = 5
-HELLO_LIMIT = 65536
+MAX_HELLO = 65536
 SERVER_NAME, ALPN = 0, 16
 # Encrypted Client Hello and the drafts of it that were deployed, and its forerunner ESNI.
 ECH = frozenset({0xFE08, 0xFE09, 0xFE0A, 0xFE0B, 0xFE0C, 0xFE0D, 0xFFCE})
@@ -40,7 +40,7 @@ class ClientHelloReader:
 
     __slots__ = ("_buffer", "_hello", "_limit", "_wire")
 
-    def __init__(self, limit: int = HELLO_LIMIT) -> None:
+    def __init__(self, limit: int = MAX_HELLO) -> None:
         self._limit = limit
         self._wire = 0  # bytes on the wire up to the end of the current record
         self._buffer = bytearray()

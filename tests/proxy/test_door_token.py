@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from netsandbox_proxy import forward_proxy, preamble, socks5
+from netsandbox_proxy import forward_proxy
+from netsandbox_proxy.parsers import preamble, socks5
 
 from tests.rig.threaded_server import read_exactly
 

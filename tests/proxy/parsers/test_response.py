@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from netsandbox_proxy.errors import ProtocolError
-from netsandbox_proxy.response import ResponseReader
+from netsandbox_proxy.parsers.errors import ProtocolError
+from netsandbox_proxy.parsers.response import ResponseReader
 
 OK = b"HTTP/1.1 200 OK\r\n"
 

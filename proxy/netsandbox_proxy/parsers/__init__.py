@@ -1,0 +1,1 @@
+"""Pure parsers: bytes in, values out; no sockets, no clock."""
