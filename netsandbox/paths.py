@@ -223,7 +223,7 @@ def list_sessions() -> list[str]:
 
 
 def config_folders() -> tuple[str, ...]:
-    """Every folder that configuration is read from: the configuration home, the default one too where the variable names
+    """Every folder that configuration is read from: the home, the default one too where the variable names
     another, and the folders in them that are links. A command must not write there, since what it put there, or where
     a link leads, would count in the next session (INV-8)."""
     default = _unused("XDG_CONFIG_HOME", _default_config_home, config_home)

@@ -18,7 +18,7 @@ from netsandbox.policy import reasons
 from netsandbox.policy.explain import Explanation, because
 from netsandbox.policy.ip import parse6
 from netsandbox.policy.names import BadName, Host, canonical
-from netsandbox.policy.patterns import read_port
+from netsandbox.policy.rules import read_port
 from netsandbox.policy.verdict import DNS, TCP, Request
 from netsandbox.text import join_host_port, quoted, single_line
 

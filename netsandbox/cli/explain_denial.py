@@ -21,10 +21,9 @@ from netsandbox.frozen import frozen
 from netsandbox.learn.project_text import place_for_project_file
 from netsandbox.paths import LOG_NAME, list_sessions, session_dir
 from netsandbox.policy import reasons
-from netsandbox.policy.explain import Explanation, because, flag_for
+from netsandbox.policy.explain import TEXTS, Explanation, because, flag_for
 from netsandbox.policy.ip import parse as parse_address
 from netsandbox.policy.names import BadName, canonical, host_of
-from netsandbox.policy.reason_texts import TEXTS
 from netsandbox.policy.verdict import DNS, TCP, Request, verdict
 from netsandbox.text import printable, shell_quoted
 
@@ -35,8 +34,8 @@ if TYPE_CHECKING:
     from netsandbox.audit.reader import Record
     from netsandbox.policy.ip import Address
     from netsandbox.policy.names import Host
-    from netsandbox.policy.patterns import AddressRule, DomainRule
     from netsandbox.policy.policy import Policy
+    from netsandbox.policy.rules import AddressRule, DomainRule
     from netsandbox.policy.verdict import Verdict
 
 MAX_SESSIONS = 1000  # that are looked through for one of this folder

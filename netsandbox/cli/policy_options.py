@@ -270,7 +270,7 @@ def _name(parsed: Parsed, file: FileSettings | None) -> str | None:
 def _server(text: str) -> tuple[str, int]:
     """ADDRESS or ADDRESS:PORT, IPv6 with a port in brackets."""
     from netsandbox.config.readers import check_server
-    from netsandbox.policy.patterns import parse_address
+    from netsandbox.policy.rules import parse_address
 
     rule = parse_address(check_server(text, "--upstream-dns"), "--upstream-dns")
     return rule.network.text, rule.ports[0] if rule.ports else 53

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
     from netsandbox.config.file_settings import FileSettings
     from netsandbox.policy.file_rules import FileRules
-    from netsandbox.policy.patterns import AddressRule, DomainRule
     from netsandbox.policy.policy import Policy
+    from netsandbox.policy.rules import AddressRule, DomainRule
     from netsandbox.settings import RunSettings
 
     Rule = DomainRule | AddressRule

@@ -134,7 +134,7 @@ def decode(fields: dict[str, Any]) -> FileSettings:
 
     from netsandbox.config.file_settings import FileSettings
     from netsandbox.policy.file_rules import PathRule
-    from netsandbox.policy.patterns import DomainRule, parse_address
+    from netsandbox.policy.rules import DomainRule, parse_address
     from netsandbox.policy.variables import Layer as VariableLayer
     from netsandbox.settings import Bounds
 

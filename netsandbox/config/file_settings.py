@@ -11,7 +11,7 @@ from netsandbox.settings import WAIT, Bounds
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from netsandbox.policy.file_rules import PathRule
-    from netsandbox.policy.patterns import AddressRule, DomainRule
+    from netsandbox.policy.rules import AddressRule, DomainRule
     from netsandbox.policy.variables import Layer as VariableLayer
 
 

@@ -6,7 +6,7 @@ A wildcard never stands over a name under which strangers have names of their ow
 from __future__ import annotations
 
 from netsandbox.frozen import frozen
-from netsandbox.policy.suffixes import SHARED, is_shared
+from netsandbox.policy.name_lists import SHARED_SUFFIXES, is_shared_suffix
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def fold(used: Iterable[tuple[str, int]], default_ports: Collection[int], denied
 
 def may_stand_over(parent: str, denied: Iterable[str] = ()) -> bool:
     """Whether `*.parent` covers nothing but names of one owner, as far as is known, and nothing that is denied."""
-    if is_shared(parent) or any(name.endswith(f".{parent}") for name in SHARED):
+    if is_shared_suffix(parent) or any(name.endswith(f".{parent}") for name in SHARED_SUFFIXES):
         return False
     return not any(name.endswith(f".{parent}") for name in denied)
 

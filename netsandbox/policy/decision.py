@@ -12,7 +12,7 @@ the tables of a hundred thousand rules take longer than a launch may. Rules kept
 
 from __future__ import annotations
 
-from netsandbox.policy import address_guard, doh, reasons
+from netsandbox.policy import address_guard, name_lists, reasons
 from netsandbox.policy.ip import Address, unmapped
 from netsandbox.policy.names import Host
 from netsandbox.policy.policy import LOCALHOST, OFFLINE, ONLINE, Policy
@@ -67,7 +67,7 @@ class Decision:
         address = unmapped(address)
         if self._closed:
             return verdict(reasons.OFFLINE, host.text, port, address=address.text)
-        if doh.is_resolver_address(address) and self._addresses.match(address, port) is None:
+        if name_lists.is_resolver_address(address) and self._addresses.match(address, port) is None:
             return verdict(reasons.DOH_ENDPOINT, host.text, port, address=address.text)
         return self._judge(host.text, address, port, own, reasons.ONLINE if self.mode == ONLINE else reasons.RULE)
 
@@ -77,7 +77,7 @@ class Decision:
         rule = self._deny.match(name, port)
         if rule is not None:
             return verdict(reasons.DENY_RULE, name, port, rule=rule.text, origin=rule.origin)
-        if doh.is_resolver(name):
+        if name_lists.is_resolver(name):
             return verdict(reasons.DOH_ENDPOINT, name, port)
         return None
 
@@ -116,7 +116,7 @@ class Decision:
 
     def _without_rule(self, name: str, port: int) -> Verdict:
         if self.mode == ONLINE:
-            if port == doh.DNS_OVER_TLS_PORT:
+            if port == name_lists.DNS_OVER_TLS_PORT:
                 return verdict(reasons.DOH_ENDPOINT, name, port)
             return verdict(reasons.ONLINE, name, port, allowed=True)
         near = self._allow.match(name, SOME_PORT)
@@ -138,7 +138,7 @@ class Decision:
         if self.mode != ONLINE:
             return self._judge(name, address, port, (), None)
         if self._addresses.match(address, port) is None and (
-            port == doh.DNS_OVER_TLS_PORT or doh.is_resolver_address(address)
+            port == name_lists.DNS_OVER_TLS_PORT or name_lists.is_resolver_address(address)
         ):
             return verdict(reasons.DOH_ENDPOINT, name, port, address=name)
         return self._judge(name, address, port, (), reasons.ONLINE)

@@ -1,16 +1,15 @@
-"""Saying why, and what would change the answer: for people, and for agents that read a refusal.
+"""Why a request was allowed or refused, and which change would turn the verdict: for people, and for agents that read a
+refusal. Pure.
 
-Imported by the gate and to explain. Rule kept: a change that is named here, once made, turns the verdict that it was
-named for.
+Rule kept: a change that is named here, once made, turns the verdict that it was named for.
 """
 
 from __future__ import annotations
 
 from netsandbox.frozen import frozen
-from netsandbox.policy import doh, reasons
+from netsandbox.policy import name_lists, reasons
 from netsandbox.policy.ip import parse
 from netsandbox.policy.policy import DEFAULT_PORTS, LOCALHOST, OFFLINE
-from netsandbox.policy.reason_texts import TEXTS
 from netsandbox.text import join_host_port
 
 TYPE_CHECKING = False
@@ -43,6 +42,75 @@ _BECAUSE = {
     reasons.UDP: "no door carries UDP",
     reasons.DENIED_BY_USER: "the user was asked and said no for the rest of the session",
     reasons.UNANSWERED: "the user was asked and nobody answered in time",
+}
+
+# Reasons of the doors and of the resolver: why, and what to do ("" where nothing helps).
+TEXTS: dict[str, tuple[str, str]] = {
+    reasons.QUERY_TYPE: (
+        "DNS questions of this type are not forwarded",
+        "forward them for allowed names with --allow-query-type TYPE",
+    ),
+    reasons.TUNNEL_LABEL: (
+        "a long or random-looking name below a wildcard could carry data out",
+        "allow this host exactly",
+    ),
+    reasons.TUNNEL_RATE: (
+        "too many new names below one wildcard in a minute could carry data out",
+        "allow the hosts exactly, or wait",
+    ),
+    reasons.LOOKUP_FAILED: (
+        "it is allowed, but the name has no address or nobody answered",
+        "check the name, the host's own network and --upstream-dns",
+    ),
+    reasons.UNREACHABLE: ("it is allowed and was tried, but no address answered", "check that the server runs"),
+    reasons.MALFORMED: ("the bytes are no HTTP, SOCKS5 or DNS, or could be read in two ways", "correct the client"),
+    reasons.UNSUPPORTED: (
+        "no door carries this protocol or feature",
+        "use another, such as HTTP CONNECT, SOCKS5 or HTTP/2 over TLS",
+    ),
+    reasons.HOST_MISMATCH: (
+        "the Host header names another host than the one that was decided on",
+        "let the client ask for the host that it connects to",
+    ),
+    reasons.SNI_MISMATCH: (
+        "the TLS client names another host than the one that was decided on",
+        "let the client name the host that it connects to",
+    ),
+    reasons.SNI_MISSING: ("the TLS client names no host", "let the client name the host that it connects to (SNI)"),
+    reasons.TLS_UNREADABLE: ("the beginning of the TLS connection cannot be read whole", "correct the client"),
+    reasons.ECH: ("Encrypted ClientHello hides which host is wanted", "turn it off in the client"),
+    reasons.DEADLINE: ("the client took too long to say what it wants", "try again"),
+    reasons.LIMIT: ("there were too many connections or questions at once", "let it make fewer at a time"),
+    reasons.SOCKET_FAMILY: ("raw, packet and other kinds of sockets could walk past the doors", ""),
+    reasons.UNIX_SOCKET: (
+        "a Unix socket of the host may lead to a program that is not confined",
+        "if it needs one, name it with --allow-unix-socket PATH; many programs only ask whether there is one",
+    ),
+    reasons.OUTSIDE_WINDOW: (
+        "the port is not of the session's window",
+        "take a port from LISTENING_BASE_PORT on, or use --network-strategy isolate",
+    ),
+    reasons.WRONG_DEVICE: (
+        "the address is not the session's",
+        "use localhost, or the address in LISTENING_LOOPBACK_DEVICE",
+    ),
+    reasons.WINDOW_FULL: (
+        "no port of the session's window is left",
+        "ask for more with --listening-port-count, or choose with --publish",
+    ),
+    reasons.PORT_TAKEN: (
+        "a program of the host has the one port that would do",
+        "stop that program, or choose with --publish PORT:HOSTPORT",
+    ),
+    reasons.SEATBELT: (
+        "the session's Seatbelt profile does not allow it",
+        "`netsandbox run --dry-run --backend seatbelt` prints its rules",
+    ),
+    reasons.AUDIT_UNWRITABLE: ("the record could not be written, so nothing was dialled", "free space on the disk"),
+    reasons.INTERNAL: (
+        "a fault of netsandbox; denied to be safe",
+        "report it, with the `policy` record beside it",
+    ),
 }
 
 
@@ -80,7 +148,7 @@ def flag_for(verdict: Verdict, default_ports: Collection[int] = DEFAULT_PORTS) -
         if address is None or not verdict.port or verdict.reason not in _ADDRESS_REASONS:
             return None
         return f"--allow-address {join_host_port(address.text, verdict.port)}"
-    if verdict.reason not in _NAME_REASONS or doh.is_resolver(verdict.host):
+    if verdict.reason not in _NAME_REASONS or name_lists.is_resolver(verdict.host):
         return None
     written = verdict.port and verdict.port not in default_ports
     return f"--allow-domain {join_host_port(verdict.host, verdict.port) if written else verdict.host}"

@@ -1,14 +1,12 @@
 """Names beyond ASCII: from a person's spelling to A-labels, and whether an A-label is well formed.
 
-Imported only when such a name is met. `to_alabels` is for what a person wrote and needs `encodings.idna`, which is
-heavy; `valid_alabel` is asked while a session runs and imports nothing. Rule kept: a character that some version of
-IDNA drops, turns into a dot or turns into ASCII is refused, so no spelling grows or loses a label or imitates an ASCII
-name.
+Imported only when such a name is met. `to_alabels` is for text that a person wrote and needs `encodings.idna`, which is
+heavy. `valid_alabel` also serves names from the wire, so `encodings.punycode` is loaded before imports are sealed (see
+`runtime.import_sealing`). Rule kept: a character that some version of IDNA drops, turns into a dot or turns into ASCII
+is refused, so no spelling gains or loses a label or imitates an ASCII name.
 """
 
 from __future__ import annotations
-
-from netsandbox.policy import punycode
 
 # IDNA 2003 and IDNA 2008 map these differently (sharp s, final sigma); the joiners are refused as format characters.
 _DEVIATIONS = "\u00df\u1e9e\u03c2"
@@ -39,9 +37,14 @@ def to_alabels(text: str) -> str | None:
 
 def valid_alabel(label: str) -> bool:
     """Whether an `xn--` label is punycode for something that needs it, in its only spelling."""
-    coded = label[4:]
-    decoded = punycode.decode(coded)
-    if decoded is None or decoded.isascii() or punycode.encode(decoded) != coded:
+    from encodings.punycode import punycode_decode, punycode_encode
+
+    try:
+        coded = label[4:].encode("ascii")
+        decoded: str = punycode_decode(coded, "strict")
+    except UnicodeError:
+        return False
+    if decoded.isascii() or punycode_encode(decoded) != coded:
         return False
     return all(char.isascii() or _plain(char) for char in decoded)
 

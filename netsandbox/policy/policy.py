@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from netsandbox.policy.explain import Explanation
     from netsandbox.policy.ip import Address
     from netsandbox.policy.names import Host
-    from netsandbox.policy.patterns import AddressRule, DomainRule
+    from netsandbox.policy.rules import AddressRule, DomainRule
     from netsandbox.policy.verdict import Request, Verdict
 
 OFFLINE = "offline"

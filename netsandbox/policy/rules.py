@@ -1,48 +1,99 @@
-"""From what a caller hands to `Policy` to the rules it keeps.
+"""Rules: what people write, and what a caller hands to `Policy`, checked and parsed. Pure.
 
-Rule kept: the wrong type is an error, never an empty list and never a list of letters, because a slip here would either
-deny what was wanted or, worse, allow what was not. None is the empty list, which allows nothing (INV-6).
+Rules kept:
+
+1. A text that is not plainly one rule is refused with a line that names what to write instead: a typing slip must
+   never open a door.
+2. The wrong type is an error, never an empty list and never a list of letters: such a slip would deny what was wanted
+   or allow what was not. None is the empty list, which allows nothing (INV-6).
+
+Ports of a rule: None is "the default ports", () is every port, else the ports themselves.
 """
 
 from __future__ import annotations
 
 from netsandbox.errors import UsageError
-from netsandbox.policy.patterns import AddressRule, DomainRule, parse_address, parse_domain
-from netsandbox.text import quoted
+from netsandbox.policy.ip import BITS, Address, parse, parse6, unmapped
+from netsandbox.policy.names import BadName, canonical, is_plain
+from netsandbox.text import join_host_port, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import TypeVar
+    from typing import NoReturn, TypeVar
 
     T = TypeVar("T")
 
+ANY_PORT: tuple[int, ...] = ()
+_ports_read = {"*": ANY_PORT}  # rules share their ports: a long list repeats a few
+_SCHEMES = {"http": 80, "https": 443}
+_SHORTEST_PREFIX = {4: 8, 6: 7}  # a shorter one is no network but a large part of the world
 _ANSWERED = ("A", "AAAA", "HTTPS", "SVCB")  # forwarding them would let a session learn real addresses, or keys for ECH
+
+
+class DomainRule:
+    """One domain rule. A policy may hold a hundred thousand, so it is a bare object with slots; nobody writes to it."""
+
+    __slots__ = ("apex", "below", "name", "origin", "ports", "text")
+
+    def __init__(
+        self, text: str, origin: str, name: str, ports: tuple[int, ...] | None, *, apex: bool, below: bool
+    ) -> None:
+        self.text = text  # as the user wrote it
+        self.origin = origin  # where: an option, or file:line
+        self.name = name  # canonical
+        self.ports = ports
+        self.apex = apex  # covers the name itself
+        self.below = below  # covers every name under it
+
+    def __repr__(self) -> str:
+        return f"DomainRule({self.text!r}, {self.origin!r})"
+
+
+class AddressRule:
+    """One address rule: a network and its ports."""
+
+    __slots__ = ("length", "network", "origin", "ports", "text")
+
+    def __init__(self, text: str, origin: str, network: Address, length: int, ports: tuple[int, ...] | None) -> None:
+        self.text = text
+        self.origin = origin
+        self.network = network
+        self.length = length  # of the prefix, in bits
+        self.ports = ports
+
+    @property
+    def exact(self) -> bool:
+        """Whether the rule names one single address."""
+        return self.length == BITS[self.network.version]
+
+    def __repr__(self) -> str:
+        return f"AddressRule({self.text!r}, {self.origin!r})"
 
 
 def domains(given: Iterable[str | DomainRule] | None, origin: str, *, deny: bool) -> tuple[DomainRule, ...]:
     """Domain rules, parsed where they were strings."""
-    rules = []
+    found = []
     for item in _items(given, origin):
         if isinstance(item, str):
             item = parse_domain(item, origin, deny=deny)  # noqa: PLW2901 (the loop narrows its own variable)
         elif not isinstance(item, DomainRule):
             raise UsageError(f"{origin}: {quoted(repr(item))} is not a rule; give a string such as 'example.com'")
-        rules.append(item)
-    return tuple(rules)
+        found.append(item)
+    return tuple(found)
 
 
 def addresses(given: Iterable[str | AddressRule] | None) -> tuple[AddressRule, ...]:
     """Address rules, parsed where they were strings."""
     origin = "--allow-address"
-    rules = []
+    found = []
     for item in _items(given, origin):
         if isinstance(item, str):
             item = parse_address(item, origin)  # noqa: PLW2901 (the loop narrows its own variable)
         elif not isinstance(item, AddressRule):
             raise UsageError(f"{origin}: {quoted(repr(item))} is not a rule; give a string such as '192.0.2.7:443'")
-        rules.append(item)
-    return tuple(rules)
+        found.append(item)
+    return tuple(found)
 
 
 def ports(given: Iterable[int] | None, origin: str = "default_ports") -> tuple[int, ...]:
@@ -86,3 +137,145 @@ def _items(given: Iterable[T] | None, origin: str) -> Iterable[T]:
     if isinstance(given, (str, bytes, dict)) or not hasattr(given, "__iter__"):
         raise UsageError(f"{origin}: {quoted(repr(given))} is not a list; write it as a list of rules")
     return given
+
+
+def parse_domain(text: str, origin: str, *, deny: bool = False) -> DomainRule:
+    """Read `example.com`, `*.example.com`, `**.example.com`, any of them with `:PORT` or `:*`, or an http(s) URL.
+
+    With *deny*, wildcards may stand over a whole top-level domain: refusing too much opens nothing.
+    """
+    if is_plain(text):
+        return DomainRule(text, origin, text, None, apex=True, below=False)
+    pattern, ports = _split_url(text, origin) if ":/" in text else _split_port(text, origin)
+    wildcard = "*." if pattern[:2] == "*." else "**." if pattern[:3] == "**." else ""
+    name = pattern[len(wildcard) :]
+    if not is_plain(name):
+        _check_wildcards(pattern, name, text, origin, deny=deny)
+        name = _canonical_name(name, ports, text, origin)
+    if wildcard and not deny and _is_shared(name):
+        _refuse(origin, text, f"covers everybody's names under {name}", "name the domains one by one")
+    return DomainRule(text, origin, name, ports, apex=wildcard != "*.", below=bool(wildcard))
+
+
+def parse_address(text: str, origin: str) -> AddressRule:
+    """Read `ADDRESS[/LENGTH][:PORT]`, IPv6 with a port in brackets: `[2001:db8::/32]:443`."""
+    network, ports = _split_address(text, origin)
+    literal, slash, length_text = network.partition("/")
+    address = parse(literal)
+    if address is None:
+        _refuse(origin, text, "is not an address", "write 192.0.2.7, 192.0.2.0/24:5432 or [2001:db8::/32]:443")
+    bits = BITS[address.version]
+    length = _number(length_text, 0, bits) if slash else bits
+    if length is None:
+        _refuse(origin, text, f"has a bad prefix length {quoted(length_text)}", f"write /0 to /{bits}")
+    if address.value & ((1 << (bits - length)) - 1):
+        base = Address(address.version, address.value >> (bits - length) << (bits - length))
+        _refuse(origin, text, f"has host bits set below /{length}", f"write {base.text}/{length} or {address.text}")
+    if unmapped(address) is not address and length >= 96:
+        address, length = unmapped(address), length - 96
+    if length < _SHORTEST_PREFIX[address.version]:
+        _refuse(origin, text, "covers a large part of the internet", "use --online to allow everything")
+    return AddressRule(text, origin, address, length, ports)
+
+
+def read_port(text: str) -> int | None:
+    """A port in plain decimal, 1 to 65535 without sign, space or leading zero; else None."""
+    return _number(text, 1, 65535)
+
+
+def _number(text: str, least: int, most: int) -> int | None:
+    if not text.isascii() or not text.isdigit() or len(text) > 5 or (text[0] == "0" and text != "0"):
+        return None
+    value = int(text)
+    return value if least <= value <= most else None
+
+
+def _ports(port: str, text: str, origin: str) -> tuple[int, ...]:
+    ports = _ports_read.get(port)
+    if ports is not None:
+        return ports
+    number = read_port(port)
+    if number is None:
+        _refuse(origin, text, f"has a bad port {quoted(port)}", "write a port from 1 to 65535, or * for every port")
+    return _ports_read.setdefault(port, (number,))
+
+
+def _canonical_name(name: str, ports: tuple[int, ...] | None, text: str, origin: str) -> str:
+    try:
+        host = canonical(name)
+    except BadName as error:
+        _refuse(origin, text, f"names no host ({error})", "write a host name such as example.com or *.example.com")
+    if host.address is not None:
+        _refuse(origin, text, "is an address, not a name", f"use --allow-address {_authority(host.address, ports)}")
+    return host.text
+
+
+def _split_port(text: str, origin: str) -> tuple[str, tuple[int, ...] | None]:
+    """A domain pattern and its ports."""
+    if text.startswith("["):
+        inside, bracket, rest = text[1:].partition("]")
+        if bracket and "*" not in inside and (not rest or rest[0] == ":"):
+            return text[: len(inside) + 2], _ports(rest[1:], text, origin) if rest else None
+    name, colon, port = text.partition(":")
+    if ":" in port:
+        _refuse(origin, text, "is ambiguous", "for an IPv6 address use --allow-address, with brackets before a port")
+    return name, _ports(port, text, origin) if colon else None
+
+
+def _split_url(text: str, origin: str) -> tuple[str, tuple[int, ...] | None]:
+    """The host of an http(s) URL and its port; the path says nothing about the network and is dropped."""
+    scheme, separator, rest = text.partition("://")
+    port = _SCHEMES.get(scheme.lower())
+    if not separator or port is None:
+        _refuse(origin, text, "is not an http or https URL", "write the host, such as example.com:443")
+    if "\\" in text or not text.isprintable() or " " in text:
+        _refuse(origin, text, "has characters that no URL has", "write the host, such as example.com")
+    authority = rest.partition("#")[0].partition("?")[0].partition("/")[0]
+    if "@" in authority:
+        _refuse(origin, text, "carries a user name", "write only the host after the @")
+    if "*" in authority:
+        _refuse(origin, text, "has a wildcard inside a URL", "write the pattern alone, such as *.example.com:443")
+    host, ports = _split_port(authority, origin)
+    return host, (port,) if ports is None else ports
+
+
+def _check_wildcards(pattern: str, name: str, text: str, origin: str, *, deny: bool) -> None:
+    """Refuse a pattern for every name, and a *name* with a wildcard left in it."""
+    if pattern.strip("*.[]?") == "" and pattern.strip("."):
+        instead = "use --offline to deny everything" if deny else "use --online to allow everything"
+        _refuse(origin, text, "matches every name", instead)
+    if "*" in name or "?" in name:
+        what = "has a wildcard that is not its whole first label"
+        _refuse(origin, text, what, "write *.example.com or **.example.com")
+
+
+def _split_address(text: str, origin: str) -> tuple[str, tuple[int, ...] | None]:
+    """An address or CIDR and its ports."""
+    if text.startswith("["):
+        network, bracket, rest = text[1:].partition("]")
+        if not bracket or (rest and rest[0] != ":") or ":" not in network:
+            _refuse(origin, text, "has misplaced brackets", "write [2001:db8::/32]:443")
+        return network, _ports(rest[1:], text, origin) if rest else None
+    if text.count(":") > 1:
+        front, _, back = text.rpartition(":")
+        if "/" in front or (read_port(back) is not None and parse6(front) is not None):
+            _refuse(origin, text, "may or may not end in a port", f"write [{front}]:{back} or [{text}]")
+        return text, None
+    network, colon, port = text.partition(":")
+    return network, _ports(port, text, origin) if colon else None
+
+
+def _authority(address: Address, ports: tuple[int, ...] | None) -> str:
+    if ports is None:
+        return f"[{address.text}]" if address.version == 6 else address.text
+    return join_host_port(address.text, ports[0] if ports else "*")
+
+
+def _refuse(origin: str, text: str, what: str, instead: str) -> NoReturn:
+    raise UsageError(f"{origin}: {quoted(text)} {what}; {instead}")
+
+
+def _is_shared(name: str) -> bool:
+    from netsandbox.policy.name_lists import is_shared_suffix  # lists that most command lines never need
+
+    return is_shared_suffix(name)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from netsandbox.policy.ip import Address
-    from netsandbox.policy.patterns import AddressRule, DomainRule
+    from netsandbox.policy.rules import AddressRule, DomainRule
 
     Ports = tuple[int, ...] | None
     DomainBucket = DomainRule | dict[Ports, DomainRule]

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
 
 # Modules of the interpreter that the supervisor needs and that may be files: loaded while they can be trusted.
-NEEDED = ("_socket", "_struct", "_json", "_operator", "errno", "fcntl", "resource", "select", "_signal")
+NEEDED = (
+    *("_socket", "_struct", "_json", "_operator", "errno", "fcntl", "resource", "select", "_signal"),
+    "encodings.punycode",  # for names with xn-- labels
+)
 # Ours, in the order of dependence.
 DOORS = (
     "netsandbox.session.supervisor",

@@ -7,9 +7,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from netsandbox.learn.folding import SIBLINGS, Proposal, fold, may_stand_over
+from netsandbox.policy.name_lists import SHARED_SUFFIXES
 from netsandbox.policy.names import canonical
 from netsandbox.policy.policy import Policy
-from netsandbox.policy.suffixes import SHARED
 from netsandbox.policy.verdict import TCP, Request
 
 PORTS = (80, 443)
@@ -80,7 +80,7 @@ def test_whatever_was_used_is_allowed_and_neither_strangers_nor_denied_names_are
     for proposal in found:
         if proposal.folded:
             parent = proposal.rule.removeprefix("*.").partition(":")[0]
-            assert not any(suffix == parent or suffix.endswith(f".{parent}") for suffix in SHARED)
+            assert not any(suffix == parent or suffix.endswith(f".{parent}") for suffix in SHARED_SUFFIXES)
             assert may_stand_over(parent, denied)
         else:
             assert proposal.rule.partition(":")[0] in {name for name, _ in used}

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from netsandbox.policy import reasons
 from netsandbox.policy.decision import bad_name
-from netsandbox.policy.explain import flag_for, hint
+from netsandbox.policy.explain import TEXTS, because, flag_for, hint
 from netsandbox.policy.ip import parse
 from netsandbox.policy.names import canonical
-from netsandbox.policy.patterns import parse_domain
 from netsandbox.policy.policy import Policy
-from netsandbox.policy.verdict import Request
+from netsandbox.policy.rules import parse_domain
+from netsandbox.policy.verdict import Request, verdict
 
 RULES = {
     "allow_domains": ["example.test", "*.x.test:443"],
@@ -150,3 +150,10 @@ def test_a_hint_about_a_name_that_is_allowed_and_not_found_says_what_to_look_at(
         "It is allowed, but the name has no address or nobody answered; check the name, the host's own network and"
         " --upstream-dns."
     )
+
+
+@pytest.mark.parametrize("reason", sorted(reasons.ALL - reasons.ALLOWING))
+def test_every_denial_can_be_put_in_words(reason: str) -> None:
+    why = TEXTS[reason][0] if reason in TEXTS else because(verdict(reason, "a.test", 443))
+    assert why != reason
+    assert not why.endswith(".")

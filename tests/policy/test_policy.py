@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from netsandbox.errors import UsageError
-from netsandbox.policy.patterns import parse_domain
 from netsandbox.policy.policy import Policy
+from netsandbox.policy.rules import parse_domain
 
 
 def test_rules_keep_their_origins(ask):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from netsandbox.policy.ip import parse
-from netsandbox.policy.patterns import parse_address, parse_domain
+from netsandbox.policy.rules import parse_address, parse_domain
 from netsandbox.policy.trie import EVERY_PORT, SOME_PORT, AddressTable, NameTrie
 
 

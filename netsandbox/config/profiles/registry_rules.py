@@ -18,7 +18,7 @@ from netsandbox.errors import UsageError
 from netsandbox.frozen import frozen
 from netsandbox.paths import home, short
 from netsandbox.policy.file_rules import PathRule
-from netsandbox.policy.patterns import parse_domain
+from netsandbox.policy.rules import parse_domain
 from netsandbox.runtime.fingerprint import stamp
 
 TYPE_CHECKING = False
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from netsandbox.config.registries.answer import Answer, Registry
-    from netsandbox.policy.patterns import DomainRule
+    from netsandbox.policy.rules import DomainRule
 
 PLACE = ("network", "allow_domains")
 SHOWN = ("filesystem", "allow_read")

@@ -11,7 +11,7 @@ from netsandbox.errors import UsageError
 from netsandbox.policy.address_guard import guarded
 from netsandbox.policy.decision import is_loopback_name
 from netsandbox.policy.names import BadName, canonical
-from netsandbox.policy.patterns import parse_domain, read_port
+from netsandbox.policy.rules import parse_domain, read_port
 from netsandbox.text import join_host_port, quoted
 
 _PORTS = {"http": "80", "https": "443"}

@@ -8,7 +8,7 @@ bare address.
 from __future__ import annotations
 
 from netsandbox.policy import reasons
-from netsandbox.policy.suffixes import is_shared
+from netsandbox.policy.name_lists import is_shared_suffix
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +31,6 @@ def owner_of(name: str) -> str | None:
     labels = name.split(".")
     for count in range(2, len(labels)):
         parent = ".".join(labels[-count:])
-        if not is_shared(parent):
+        if not is_shared_suffix(parent):
             return parent
     return None

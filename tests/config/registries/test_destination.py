@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from netsandbox.config.registries.destination import Skipped, pattern_of
-from netsandbox.policy.patterns import parse_domain
+from netsandbox.policy.rules import parse_domain
 
 SECRET = "hunter2"
 
