@@ -1,12 +1,23 @@
-"""One client connection, from accept to close, as a row of stages.
+"""One client connection, from accept to close, as a sequence of stages.
 
-The flow owns the client's end, the deadline and its place in the door; a stage (greeting, SOCKS handshake, HTTP,
-tunnel, farewell) owns what happens now. Rules: `close` happens once and takes everything along; whatever fails, the
-flow fails closed (INV-1); a stage that is closed ends its own grant; a grant that comes too late is ended at once.
+Theory of operation
+===================
+
+A door accepts a connection and makes a `Flow` for it. The flow owns the client's socket, the deadline and its place in
+the door. Exactly one stage at a time owns everything else: it reads from the client, decides one thing, and then
+replaces itself by the next stage or closes the flow. `STAGES` below lists every stage, what it reads, what it decides
+and which stages can follow. A test compares the table with the code of the stage classes, and `stage_diagram` draws
+the documentation's picture from it.
+
+Rule 1: every stage can close the flow at any time; `close` happens once and takes everything along.
+Rule 2: whatever fails, the flow fails closed (INV-1): no stage passes bytes on because something went wrong.
+Rule 3: only `request_grant` leads to a destination. It belongs to the stages whose row says that the gate decides.
+Rule 4: a stage that is closed ends its own grant; a grant that arrives too late is ended at once.
 """
 
 from __future__ import annotations
 
+from netsandbox.frozen import frozen
 from netsandbox_proxy.contract import Attempt, Outcome, Refusal
 
 TYPE_CHECKING = False
@@ -20,6 +31,84 @@ if TYPE_CHECKING:
 else:
     Protocol = object
 
+
+@frozen
+class StageRow:
+    """One row of the table of stages."""
+
+    name: str  # the class
+    module: str
+    reads: str
+    decides: str
+    following: tuple[str, ...]  # the stages that can replace it
+
+
+STAGES = (
+    StageRow(
+        "DetectProtocol",
+        "door",
+        "the first bytes of a connection to the mixed door",
+        "which protocol the client speaks, by the first byte",
+        ("ForwardProxy", "SocksHandshake", "PreambleHandshake", "Tunnel"),  # Tunnel: a CONNECT head seen before
+    ),
+    StageRow(
+        "SocksHandshake",
+        "handshakes",
+        "a SOCKS5 handshake, with the session's token where there is one",
+        "the destination as the client spelled it",
+        ("Tunnel", "FinalReply"),
+    ),
+    StageRow(
+        "PreambleHandshake",
+        "handshakes",
+        "the 36 bytes that the preload library puts in front of a redirected connection",
+        "the address that the program meant to reach",
+        ("Tunnel",),
+    ),
+    StageRow(
+        "ForwardProxy",
+        "forward_proxy",
+        "CONNECT and absolute-form requests, one after another",
+        "the destination of each request; the gate decides on each of them",
+        ("Tunnel", "RelayStage", "FinalReply"),
+    ),
+    StageRow(
+        "Tunnel",
+        "tunnel",
+        "the client's first bytes to the destination, which are held",
+        "the gate decides on the destination, then the first bytes must name the same host (SNI or Host)",
+        ("RelayStage", "PinnedHttp", "FinalReply"),
+    ),
+    StageRow(
+        "PinnedHttp",
+        "http_stage",
+        "the HTTP requests of a connection whose destination is decided",
+        "whether each request names that destination",
+        ("RelayStage", "FinalReply"),  # RelayStage: a WebSocket
+    ),
+    StageRow("RelayStage", "tunnel", "nothing; bytes pass in both directions", "when both sides have ended", ()),
+    StageRow("FinalReply", "replies", "what the client still sends, which is dropped", "when it has our reply", ()),
+)
+FIRST_STAGES = {"MixedDoor": "DetectProtocol", "TransparentDoor": "Tunnel"}
+
+
+def stage_diagram() -> str:
+    """The table of stages as a Mermaid state diagram."""
+    lines = ["stateDiagram-v2"]
+    lines += [f"    [*] --> {stage}: {door}" for door, stage in FIRST_STAGES.items()]
+    lines += [f"    {row.name} --> {name}" for row in STAGES for name in row.following or ("[*]",)]
+    return "\n".join(lines) + "\n"
+
+
+def stage_table() -> str:
+    """The table of stages in Markdown."""
+    lines = ["| stage | module | reads | decides | next |", "|---|---|---|---|---|"]
+    for row in STAGES:
+        following = ", ".join(f"`{name}`" for name in row.following) or "end"
+        lines.append(f"| `{row.name}` | `{row.module}.py` | {row.reads} | {row.decides} | {following} |")
+    return "\n".join(lines) + "\n"
+
+
 NEVER = float("inf")
 MAX_CACHED_HEADS = 512
 MAX_CACHED_HEAD = 1024  # bytes
@@ -32,11 +121,11 @@ class Stage(Protocol):
         """The flow's deadline has passed."""
 
     def close(self, outcome: str) -> None:
-        """Let go of everything but the client's end; record the end of a grant that is still open."""
+        """Release everything but the client's socket; record the end of a grant that is still open."""
 
 
 class GateClient(Stage, Protocol):
-    """A stage that puts an attempt to the gate."""
+    """A stage that submits an attempt to the gate."""
 
     def granted(self, active: ActiveGrant) -> None: ...
 
@@ -87,7 +176,7 @@ class ActiveGrant:
         self.loop = loop
         self.gate = gate
         self.grant = grant
-        self.address: str | None = None  # the one that answered
+        self.address: str | None = None  # the one that accepted the connection
         self.started = loop.now()
         self.open = True
 
@@ -102,7 +191,7 @@ class ActiveGrant:
 class Flow:
     """`closed` is final. `stage` is None until the door has chosen the first one."""
 
-    __slots__ = ("_attempt", "_client_stage", "client", "closed", "deadline", "door", "source", "stage")
+    __slots__ = ("_attempt", "_waiting", "client", "closed", "deadline", "door", "source", "stage")
 
     def __init__(self, door: DoorContext, client: Stream, source: tuple[str, int], deadline: float) -> None:
         self.door = door
@@ -110,38 +199,38 @@ class Flow:
         self.source = source
         self.deadline = deadline
         self.stage: Stage | None = None
-        self._client_stage: GateClient | None = None
+        self._waiting: GateClient | None = None
         self._attempt: Attempt | None = None
         self.closed = False
         client.on_failure = self.fail
 
-    def ask(self, client_stage: GateClient, kind: str, host: bytes, port: int, address: str | None = None) -> None:
-        """Put the attempt to the gate; it keeps its own time, for a person may be asked."""
-        self._client_stage = client_stage
+    def request_grant(self, stage: GateClient, door: str, host: bytes, port: int, address: str | None = None) -> None:
+        """Submit an attempt to the gate, which keeps its own time, because it may wait for a user's approval."""
+        self._waiting = stage
         self.deadline = NEVER
-        attempt = self._attempt = Attempt(kind, host, port, self.source, address)
-        self.door.gate.admit(attempt, self._answered)
+        attempt = self._attempt = Attempt(door, host, port, self.source, address)
+        self.door.gate.admit(attempt, self._decided)
 
-    def _answered(self, answer: Grant | Refusal) -> None:
-        client_stage, self._client_stage = self._client_stage, None
-        if client_stage is None:  # the client left, or the gate answers twice
-            return self._too_late(answer)
+    def _decided(self, decision: Grant | Refusal) -> None:
+        stage, self._waiting = self._waiting, None
+        if stage is None:  # the client left, or the gate calls back twice
+            return self._too_late(decision)
         try:
-            if isinstance(answer, Refusal):
-                return client_stage.refused(answer)
-            return client_stage.granted(ActiveGrant(self.door.loop, self.door.gate, answer))
+            if isinstance(decision, Refusal):
+                return stage.refused(decision)
+            return stage.granted(ActiveGrant(self.door.loop, self.door.gate, decision))
         except OSError:
             return self.fail()
         except Exception:
             self.fail()
             raise
 
-    def _too_late(self, answer: Grant | Refusal) -> None:
-        if not isinstance(answer, Refusal):
-            ActiveGrant(self.door.loop, self.door.gate, answer).end(0, 0, Outcome.ABANDONED)
+    def _too_late(self, decision: Grant | Refusal) -> None:
+        if not isinstance(decision, Refusal):
+            ActiveGrant(self.door.loop, self.door.gate, decision).end(0, 0, Outcome.ABANDONED)
 
     def expire(self, now: float) -> None:
-        """Called by the sweep; a stage without an opinion is a flow without a future."""
+        """The deadline has passed; called by the door's sweep."""
         self.deadline = NEVER
         try:
             if self.stage is not None:
@@ -154,7 +243,7 @@ class Flow:
         return self.fail()
 
     def fail(self, outcome: str = Outcome.RESET) -> None:
-        """Hang up at once, so that nobody takes a part for the whole."""
+        """Close with a reset, so that the client does not take a part for the whole."""
         self._close(outcome)
         self.client.abort()
 
@@ -166,9 +255,9 @@ class Flow:
         if self.closed:
             return
         self.closed = True
-        if self._client_stage is not None and self._attempt is not None:
+        if self._waiting is not None and self._attempt is not None:
             self._attempt.abandoned = True
-        self._client_stage = None
+        self._waiting = None
         stage, self.stage = self.stage, None
         try:
             if stage is not None:

@@ -62,7 +62,7 @@ class ForwardProxy(HttpStage):
             return Tunnel(flow, CONNECT, self._buffer, client_ended=self._ended).begin(host, port)
         request = self._pending = forward_request(head)
         self._settle()
-        return flow.ask(self, "http", request.authority_host, request.port)
+        return flow.request_grant(self, "http", request.authority_host, request.port)
 
     # The gate's answer and the way there
 

@@ -50,7 +50,7 @@ class Tunnel:
         flow.stage = self
         flow.client.on_ready = self._on_early
         flow.client.want(0 if self._ended else IN)
-        flow.ask(self, self._style.door, host, port, address)
+        flow.request_grant(self, self._style.door, host, port, address)
 
     def expired(self, now: float) -> None:
         if self._dial is not None:

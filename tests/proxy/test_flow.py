@@ -1,12 +1,28 @@
-"""The end of a grant is recorded exactly once."""
+"""Flows: the end of a grant is recorded exactly once, CONNECT heads are cached, and the table of stages is true."""
 
 from __future__ import annotations
 
+import ast
+import importlib
+import inspect
+import pkgutil
+import textwrap
 from typing import Any
 
+import netsandbox_proxy
 import pytest
+from netsandbox_proxy import door
 from netsandbox_proxy.contract import Attempt, Grant
-from netsandbox_proxy.flow import MAX_CACHED_HEAD, MAX_CACHED_HEADS, ActiveGrant, ConnectHeadCache
+from netsandbox_proxy.flow import (
+    FIRST_STAGES,
+    MAX_CACHED_HEAD,
+    MAX_CACHED_HEADS,
+    STAGES,
+    ActiveGrant,
+    ConnectHeadCache,
+    stage_diagram,
+    stage_table,
+)
 
 
 class Clock:
@@ -93,3 +109,70 @@ def test_memory_is_bounded_and_the_oldest_goes_first() -> None:
     assert heads.get(b"1") == (b"host", 1)
     heads.add(b"x" * (MAX_CACHED_HEAD + 1), b"host", 1)
     assert heads.get(b"x" * (MAX_CACHED_HEAD + 1)) is None
+
+
+# The table of stages is the code's.
+
+
+def stage_classes() -> dict[str, type]:
+    """Every concrete stage of the package, by name."""
+    found = {}
+    for info in pkgutil.iter_modules(netsandbox_proxy.__path__, "netsandbox_proxy."):
+        module = importlib.import_module(info.name)
+        for name, value in vars(module).items():
+            own = isinstance(value, type) and value.__module__ == info.name
+            if (
+                own
+                and not name.startswith("_")
+                and callable(getattr(value, "expired", None))
+                and hasattr(value, "close")
+            ):
+                found[name] = value
+    abstract = {base.__name__ for value in found.values() for base in value.__mro__[1:]}
+    return {name: value for name, value in found.items() if name not in abstract | {"Dial", "Stage", "GateClient"}}
+
+
+def stages_made_by(cls: type, names: set[str]) -> set[str]:
+    """The stages that the methods of *cls*, inherited ones included, make."""
+    bases = [base for base in cls.__mro__ if base.__module__.startswith("netsandbox_proxy.")]
+    trees = [ast.parse(textwrap.dedent(inspect.getsource(base))) for base in bases]
+    calls = [node.func for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return {func.id for func in calls if isinstance(func, ast.Name)} & names
+
+
+def test_every_stage_is_in_the_table_with_its_module() -> None:
+    assert {name: value.__module__ for name, value in stage_classes().items()} == {
+        row.name: f"netsandbox_proxy.{row.module}" for row in STAGES
+    }
+
+
+@pytest.mark.parametrize("row", STAGES, ids=[row.name for row in STAGES])
+def test_a_stage_is_followed_by_the_stages_of_its_row(row: Any) -> None:
+    classes = stage_classes()
+    assert stages_made_by(classes[row.name], set(classes)) == set(row.following)
+
+
+def test_a_door_starts_with_the_stage_of_the_table() -> None:
+    names = set(stage_classes())
+    doors = {name: getattr(door, name) for name in FIRST_STAGES}
+    assert {value for value in vars(door).values() if isinstance(value, type) and issubclass(value, door.Door)} == {
+        door.Door,
+        *doors.values(),
+    }
+    for name, value in doors.items():
+        assert stages_made_by(value, names) == {FIRST_STAGES[name]}
+
+
+def test_only_stages_that_name_the_gate_request_grants() -> None:
+    asking = {name for name, value in stage_classes().items() if hasattr(value, "granted")}
+    assert asking == {row.name for row in STAGES if "the gate decides" in row.decides}
+
+
+def test_the_diagram_and_the_text_show_every_transition() -> None:
+    diagram, table = stage_diagram(), stage_table()
+    for row in STAGES:
+        assert f"| `{row.name}` |" in table
+        for name in row.following:
+            assert f"    {row.name} --> {name}\n" in diagram
+    assert "    [*] --> DetectProtocol: MixedDoor\n" in diagram
+    assert "    RelayStage --> [*]\n" in diagram
