@@ -4,7 +4,7 @@ SHELL := /bin/bash
 
 VENV := .venv
 BIN := $(VENV)/bin
-NATIVE := $(wildcard netsandbox/backends/*/native/*.c netsandbox/backends/*/native/*.h netsandbox/backends/namespaces/native/netsandbox.py interpose/src/*.c interpose/src/*.h)
+NATIVE := $(wildcard netsandbox/backends/*/native/*.c netsandbox/backends/*/native/*.h netsandbox/cli/native/*.c interpose/src/*.c interpose/src/*.h)
 BUILT_FROM := pyproject.toml $(wildcard interpose/*.py interpose/macos/*.h) $(NATIVE)
 SCRIPTS := scripts/demo bench/run bench/soak
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
@@ -89,5 +89,5 @@ $(VENV)/.test: $(BUILT_FROM) | $(BIN)/python
 
 clean:
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	rm -f netsandbox/backends/namespaces/native/netsandbox-init netsandbox/backends/seatbelt/native/netsandbox-apply interpose/netsandbox_interpose/*.so interpose/netsandbox_interpose/*.dylib
+	rm -f netsandbox/cli/native/netsandbox netsandbox/backends/namespaces/native/netsandbox-init netsandbox/backends/seatbelt/native/netsandbox-apply interpose/netsandbox_interpose/*.so interpose/netsandbox_interpose/*.dylib
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,11 +1,12 @@
 """Compiles what is native while hatchling builds, each beside where it is used.
 
-The helper, namespaces/native/*.c: static first, because a session may see a root directory without our C library;
+The program `netsandbox`, cli/native/launcher.c, which installers put beside the interpreter. The helper,
+backends/namespaces/native/*.c. Both are static first, because a session may see a root directory without our C library;
 dynamic where no static library is installed. The preload library, interpose/src/*.c. And the module
 `netsandbox_interpose._native`, by which Python reads the port map and tries the rewriting of the same sources; its
 declarations are cut out of the headers. A machine without a C compiler borrows one from the `ziglang` package.
 
-For Macs, with backends/seatbelt/native/*.c as the helper, all three are made by that package on every system, a Mac too
+For Macs, with backends/seatbelt/native/*.c as the helper, all four are made by that package on every system, a Mac too
 (`universal_binary` says why). On another system NETSANDBOX_BUILD_FOR=macos asks for it: `make macos-wheel`.
 
 `python interpose/hatch_build.py` builds everything in place, for the system that it runs on.
@@ -31,12 +32,14 @@ sys.path.append(str(Path(__file__).resolve().parent))  # hatchling loads this fi
 import macos_library
 import universal_binary
 
+LAUNCHER = Path("netsandbox", "cli", "native", "netsandbox")
 NATIVE = Path("netsandbox", "backends", "namespaces", "native")
 PROGRAM = "netsandbox-init"
 SOURCES = Path("interpose", "src")
 PACKAGE = Path("interpose", "netsandbox_interpose")
 LIBRARY = "libnetsandbox_interpose.so"
 MODULE = "_native.abi3.so"
+SCRIPTS = "shared_scripts"  # of a wheel: what is installed beside the interpreter
 PRODUCTS = (NATIVE / PROGRAM, PACKAGE / LIBRARY, PACKAGE / MODULE)
 # For Macs
 MAC_NATIVE, MAC_PROGRAM = Path("netsandbox", "backends", "seatbelt", "native"), "netsandbox-apply"
@@ -104,12 +107,13 @@ def compiler() -> list[str] | None:
     return next(([path] for name in ("cc", "gcc", "clang") if (path := shutil.which(name))), None)
 
 
-def compile_helper(native: Path) -> Path:
-    """Builds the helper; a session that runs meanwhile keeps its own."""
-    sources = sorted(source.name for source in native.glob("*.c"))
+def compile_program(product: Path) -> Path:
+    """Builds a program from the sources beside it; a process that runs it meanwhile keeps the old one."""
+    sources = sorted(source.name for source in product.parent.glob("*.c"))
     # zig brings C libraries with it, and of those only musl links statically
     static = ["-static"] if compiler() else ["-static", "-target", f"{os.uname().machine}-linux-musl"]
-    return _build("native helper", native, [*HARDEN, *WARN, *sources], native / PROGRAM, links=(static, []))
+    flags = ["-D_GNU_SOURCE", *HARDEN, *WARN, *sources]
+    return _build(f"program {product.name}", product.parent, flags, product, links=(static, []))
 
 
 def compile_library(sources: Path, folder: Path) -> Path:
@@ -134,10 +138,10 @@ def compile_module(sources: Path, folder: Path) -> Path:
         return _build("cffi module", sources, [*flags, str(wrapper), *SHARED_SOURCES], folder / MODULE)
 
 
-def compile_mac_helper(native: Path, product: Path) -> Path:
-    """Builds the helper for every Mac."""
+def compile_mac_program(native: Path, product: Path) -> Path:
+    """Builds a program for every Mac."""
     sources = sorted(source.name for source in native.glob("*.c"))
-    return universal_binary.build(product, MAC_PROGRAM, native, [*WARN, *sources])
+    return universal_binary.build(product, product.name, native, [*WARN, *sources])
 
 
 def compile_mac_module(sources: Path, pyconfig: Path, product: Path) -> Path:
@@ -218,7 +222,8 @@ def build(root: Path) -> None:
     if sys.platform == "darwin":
         build_for_macs(root, root)
         return
-    compile_helper(root / NATIVE)
+    compile_program(root / LAUNCHER)
+    compile_program(root / NATIVE / PROGRAM)
     compile_library(root / SOURCES, root / PACKAGE)
     try:
         compile_module(root / SOURCES, root / PACKAGE)
@@ -228,14 +233,15 @@ def build(root: Path) -> None:
 
 def build_for_macs(root: Path, place: Path) -> None:
     """Below *place* as they lie in the tree; none may be missing, since a Mac has no session without."""
-    helper, library, module = (place / product for product in MAC_PRODUCTS)
-    for folder in {helper.parent, library.parent}:
+    launcher, helper, library, module = (place / product for product in (LAUNCHER, *MAC_PRODUCTS))
+    for folder in {launcher.parent, helper.parent, library.parent}:
         folder.mkdir(parents=True, exist_ok=True)
-    compile_mac_helper(root / MAC_NATIVE, helper)
+    compile_mac_program(root / LAUNCHER.parent, launcher)
+    compile_mac_program(root / MAC_NATIVE, helper)
     macos_library.build(library, root / SOURCES)
     compile_mac_module(root / SOURCES, root / MAC_PYCONFIG, module)
     if sys.platform == "darwin":
-        for product in (helper, library, module):
+        for product in (launcher, helper, library, module):
             universal_binary.sign(product)
 
 
@@ -246,7 +252,8 @@ class NativeBuildHook(BuildHookInterface):  # type: ignore[type-arg]  # generic 
         return ["ziglang"] if self._wanted() and (for_macs() or compiler() is None) else []
 
     def clean(self, versions: list[str]) -> None:
-        for product in (*PRODUCTS, *MAC_PRODUCTS, *(MAC_BUILD / product for product in MAC_PRODUCTS)):
+        products = (LAUNCHER, *PRODUCTS, *MAC_PRODUCTS)
+        for product in (*products, *(MAC_BUILD / product for product in products)):
             (Path(self.root) / product).unlink(missing_ok=True)
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
@@ -258,9 +265,11 @@ class NativeBuildHook(BuildHookInterface):  # type: ignore[type-arg]  # generic 
             # Beside the tree, where a module for Linux may lie under the same name.
             build_for_macs(root, root / MAC_BUILD)
             build_data["tag"] = MAC_TAG
+            build_data[SCRIPTS] = {str(root / MAC_BUILD / LAUNCHER): LAUNCHER.name}
             build_data["force_include"].update({str(root / MAC_BUILD / one): _packed(one) for one in MAC_PRODUCTS})
             return
         build(root)
+        build_data[SCRIPTS] = {str(root / LAUNCHER): LAUNCHER.name}
         platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
         build_data["tag"] = f"cp311-abi3-{platform}"
         build_data["artifacts"].extend(str(product) for product in PRODUCTS)

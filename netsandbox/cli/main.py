@@ -7,7 +7,7 @@ import os
 import sys
 
 from netsandbox.errors import NetsandboxError, UsageError
-from netsandbox.runtime.bytecode_bundle import use_bundle
+from netsandbox.runtime.bytecode_bundle import Bundle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,17 +18,11 @@ COMMANDS = (
     *("run", "ps", "ports", "open", "stop", "pending", "approve", "deny", "explain", "audit", "doctor"),
     *("profile", "config", "trust", "init", "learn", "completion"),
 )
-_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 def main() -> NoReturn:
     """Run the command line and leave the process without the interpreter's farewell, which takes milliseconds."""
     gc.disable()  # nothing becomes garbage on the way to exec; the doors turn it on again
-    if not sys.flags.safe_path:
-        del sys.path[0]  # the working directory or the script's: a command may have left modules there
-    if "PYTHONPATH" in os.environ:
-        sys.path[:] = without_python_path(sys.path, os.environ["PYTHONPATH"])
-    use_bundle()
     try:
         status = dispatch(sys.argv[1:])
     except NetsandboxError as error:
@@ -42,22 +36,8 @@ def main() -> NoReturn:
                 stream.flush()
         except OSError:  # whoever read our output is gone
             pass
+    complete_bundle()
     leave(status)
-
-
-def without_python_path(path: list[str], named: str) -> list[str]:
-    """*path* without the folders that PYTHONPATH names, but for the interpreter's own and those of our packages.
-
-    They stand before all others: with PYTHONPATH=. a project's fcntl.py would run here, outside of the sandbox.
-    """
-    foreign = {os.path.abspath(folder) for folder in named.split(os.pathsep)}
-    ours = (_ROOT, *(os.path.join(_ROOT, name) for name in ("proxy", "dns", "portmap", "interpose")))
-    lib = tuple(os.path.join(prefix, "lib", "") for prefix in (sys.prefix, sys.base_prefix))
-    return [
-        folder
-        for folder in path
-        if os.path.abspath(folder) not in foreign or folder in ours or os.path.abspath(folder).startswith(lib)
-    ]
 
 
 def dispatch(arguments: list[str]) -> int:
@@ -76,6 +56,14 @@ def dispatch(arguments: list[str]) -> int:
         print(f"netsandbox {__version__}")
         return 0
     raise UsageError(f"unknown command {word!a}; use one of {', '.join(COMMANDS)}, or see `netsandbox --help`")
+
+
+def complete_bundle() -> None:
+    """Add the modules of this command to the bundle, so that the next one starts faster. `run` does so before `go`."""
+    if sys.meta_path and isinstance(bundle := sys.meta_path[0], Bundle) and bundle.lacks:
+        from netsandbox.runtime.bundle_writer import complete
+
+        complete(bundle)
 
 
 def leave(status: int) -> NoReturn:

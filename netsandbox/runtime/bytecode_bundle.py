@@ -1,11 +1,16 @@
-"""The bytecode of everything that a launch loads, in one file: to look for a module takes longer than to run it.
+"""The start of a process: where it imports from, and the bytecode of everything that it loads, in one file.
 
-    <our package>/__pycache__/launch.cpython-311.bundle
+    <our package>/__pycache__/launch.cpython-311.bundle      for `netsandbox run`
+    <our package>/__pycache__/commands.cpython-311.bundle    for all others
 
-Rules kept: it lies beside the bytecode that the interpreter keeps, and is trusted for the same reason: our packages are
-read-only in every session, so whoever can write it can write the sources too. (The state home would not do: a session
-that was given another one sees the usual one.) A module counts only while its source is as it was, to the nanosecond;
-any other is imported as ever, and before the command runs the bundle is made anew (see `bundling`).
+The search for a module takes longer than its execution, so the file also holds the standard modules that are not part
+of the interpreter, and the paths of those that are shared objects.
+
+Rules kept: the bundle lies beside the bytecode that the interpreter keeps, and is trusted for the same reason: our
+packages are read-only in every session, so a process that can write the bundle can write the sources too. (The state
+home would not do: a session that was given another one sees the usual one.) An entry counts only while its file has the
+same size and the same time of change, to the nanosecond. Any other module is imported as usual, and the bundle is
+written again before a command runs (`bundle_writer`).
 """
 
 from __future__ import annotations
@@ -13,7 +18,8 @@ from __future__ import annotations
 import marshal
 import os
 import sys
-from _frozen_importlib_external import MAGIC_NUMBER, SourceFileLoader, spec_from_file_location
+from _frozen_importlib_external import MAGIC_NUMBER, ExtensionFileLoader, SourceFileLoader, spec_from_file_location
+from _imp import is_frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,19 +27,24 @@ if TYPE_CHECKING:
     from types import CodeType
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-PLACE = os.path.join(PACKAGE, "__pycache__", f"launch.{sys.implementation.cache_tag}.bundle")
-MARK = (MAGIC_NUMBER, sys.flags.optimize, PACKAGE)
-OURS = "netsandbox"
+ROOT = os.path.dirname(PACKAGE)
+COMPONENTS = ("proxy", "dns", "portmap", "interpose")
+LAUNCH, COMMANDS = (
+    os.path.join(PACKAGE, "__pycache__", f"{name}.{sys.implementation.cache_tag}.bundle")
+    for name in ("launch", "commands")
+)
+MARK = (MAGIC_NUMBER, sys.flags.optimize, PACKAGE, sys.prefix, sys.version)
+LENGTH_BYTES = 4  # of the number before the list of entries
+STDERR = 2
 
-LENGTH = 8  # bytes of the number before the list of what is in it
-
-Entry = tuple[str, int, int, int, int]  # the source, when it was changed, its size; where the code begins and ends
+# The file, its time of change and its size; where the code begins and ends, the same for a shared object.
+Entry = tuple[str, int, int, int, int]
 
 
 class BundledLoader(SourceFileLoader):
-    """The interpreter's own, but for where the code comes from."""
+    """The interpreter's own loader, except that the code comes from the bundle."""
 
-    def __init__(self, name: str, path: str, code: memoryview) -> None:
+    def __init__(self, name: str, path: str, code: bytes) -> None:
         super().__init__(name, path)
         self._code = code
 
@@ -43,60 +54,100 @@ class BundledLoader(SourceFileLoader):
 
 
 class Bundle:
-    """The first finder on the path, until imports are sealed. `missed` are modules of ours that it left to others."""
+    """The first finder on the path, until imports are sealed. `missed` are the modules that it should have had."""
 
-    def __init__(self, place: str, entries: dict[str, Entry], codes: memoryview) -> None:
+    def __init__(self, place: str, entries: dict[str, Entry | None], descriptor: int = -1) -> None:
         self.place = place
-        self.entries = entries
+        self.entries = entries  # None for a module that cannot be bundled
         self.missed: list[str] = []
-        self._codes = codes
+        self._descriptor = descriptor
 
-    def code(self, entry: Entry) -> memoryview:
-        return self._codes[entry[3] : entry[4]]
+    def code(self, entry: Entry) -> bytes:
+        _, _, _, begin, end = entry
+        return os.pread(self._descriptor, end - begin, begin)
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+        self.entries, self._descriptor = {}, -1
 
     @property
     def lacks(self) -> bool:
-        """Whether it should have more, and bytecode may be written at all."""
+        """Whether modules are missing that may be written."""
         folder = os.path.dirname(self.place)
         return bool(self.missed) and not sys.dont_write_bytecode and os.access(folder, os.W_OK)
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        entry = self.entries.get(name)
-        if entry is None or not _is_unchanged(entry):
-            if name.startswith(OURS):
+        entry = self.entries.get(name, ())
+        if entry is None:
+            return None
+        if not entry or not _is_unchanged(entry):
+            if _belongs_here(name):
                 self.missed.append(name)
             return None
-        source = entry[0]
-        inner = [os.path.dirname(source)] if source.endswith("/__init__.py") else None
-        loader = BundledLoader(name, source, self.code(entry))
-        spec = spec_from_file_location(name, source, loader=loader, submodule_search_locations=inner)
+        file, _, _, begin, end = entry
+        if begin == end:
+            return spec_from_file_location(name, file, loader=ExtensionFileLoader(name, file))
+        inner = [os.path.dirname(file)] if file.endswith("/__init__.py") else None
+        loader = BundledLoader(name, file, self.code(entry))
+        spec = spec_from_file_location(name, file, loader=loader, submodule_search_locations=inner)
         if spec is not None:
             spec.cached = self.place
         return spec
 
 
+def _belongs_here(name: str) -> bool:
+    """Our modules, and those of the standard library that are files."""
+    if name.startswith("netsandbox"):
+        return True
+    top = name.partition(".")[0]
+    return top in sys.stdlib_module_names and top not in sys.builtin_module_names and not is_frozen(name)
+
+
 def _is_unchanged(entry: Entry) -> bool:
-    source, changed, size, _, _ = entry
+    file, changed, size, _, _ = entry
     try:
-        state = os.stat(source)
+        state = os.stat(file)
     except OSError:
         return False
     return state.st_mtime_ns == changed and state.st_size == size
 
 
-def read_bundle(place: str = PLACE) -> Bundle:
-    """As it was written; empty if it is not there, not whole, or of another interpreter or another folder."""
+def read_bundle(place: str) -> Bundle:
+    """The bundle at *place*; empty if it is missing, damaged, or of another interpreter or folder."""
     try:
-        with open(place, "rb", 0) as file:
-            data = memoryview(file.read())
-        start = LENGTH + int.from_bytes(data[:LENGTH], "little")
-        mark, size, entries = marshal.loads(data[LENGTH:start])  # noqa: S302 (as trusted as the sources)
-    except (OSError, EOFError, ValueError, TypeError):
-        return Bundle(place, {}, memoryview(b""))
-    codes = data[start:]
-    return Bundle(place, entries if (mark, size) == (MARK, len(codes)) else {}, codes)
+        descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return Bundle(place, {})
+    try:
+        length = int.from_bytes(os.read(descriptor, LENGTH_BYTES), "little")
+        mark, size, entries = marshal.loads(os.read(descriptor, length))  # noqa: S302 (as trusted as the sources)
+        whole = (mark, size) == (MARK, os.fstat(descriptor).st_size)
+    except (OSError, EOFError, ValueError, TypeError, OverflowError):
+        whole = False
+    if whole and descriptor > STDERR:  # a process whose standard streams are closed must find them closed
+        return Bundle(place, entries, descriptor)
+    os.close(descriptor)
+    return Bundle(place, {})
 
 
-def use_bundle() -> None:
-    """From now on modules of ours come out of it."""
-    sys.meta_path.insert(0, read_bundle())
+def start(command: list[str]) -> None:
+    """Set the search path of an isolated process and import from the bundle of its subcommand."""
+    sys.path += search_path(ROOT, sys.executable)
+    sys.meta_path.insert(0, read_bundle(LAUNCH if command == ["run"] else COMMANDS))
+
+
+def search_path(root: str, interpreter: str) -> list[str]:
+    """The folders behind the standard library: ours, and those where the packages that we need may be installed.
+
+    `site` is not asked: it would read the environment and execute .pth files.
+    """
+    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    folders = [root, *(f"{root}/{name}" for name in COMPONENTS)]
+    if root.endswith("-packages"):
+        folders = [root, root.replace("/lib64/", "/lib/")]
+    beside = os.path.dirname(os.path.dirname(interpreter))
+    for prefix in (beside, sys.prefix):
+        folders += (f"{prefix}/lib/{version}/site-packages", f"{prefix}/local/lib/{version}/dist-packages")
+    folders.append(f"{sys.prefix}/lib/python3/dist-packages")  # Debian's own packages
+    return list(dict.fromkeys(folders))

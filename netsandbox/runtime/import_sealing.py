@@ -116,10 +116,12 @@ def seal(packages: list[str]) -> None:
     if _linked_elsewhere(packages):
         load_everything()
     load_needed()
-    if isinstance(bundle := sys.meta_path[0], Bundle) and bundle.lacks:
-        from netsandbox.runtime.bundle_writer import complete
+    if isinstance(bundle := sys.meta_path[0], Bundle):
+        if bundle.lacks:
+            from netsandbox.runtime.bundle_writer import complete
 
-        complete(bundle)
+            complete(bundle)
+        bundle.close()
     finder = Sealed(packages)
     for name, module in list(sys.modules.items()):
         finder.adopt(name, module)

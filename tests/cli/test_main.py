@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.cli.main import COMMANDS, dispatch, without_python_path
+from netsandbox.cli.main import COMMANDS, dispatch
 from netsandbox.errors import UsageError
 from netsandbox.version import __version__
 
@@ -86,31 +86,3 @@ def test_the_package_can_be_run_as_a_module() -> None:
         [sys.executable, "-m", "netsandbox", "--version"], capture_output=True, text=True, env=environment, check=True
     )
     assert done.stdout.endswith(f"{__version__}\n")
-
-
-PLANTED = "import os; os.write(2, b'planted code ran')"
-
-
-@pytest.mark.parametrize("spelling", [".", ""])
-def test_modules_of_the_working_folder_are_not_ours_though_python_path_names_it(tmp_path: Path, spelling: str) -> None:
-    for name in ("fcntl", "tomllib", "json", "_json", "select", "resource", "_struct", "_socket"):
-        (tmp_path / f"{name}.py").write_text(PLANTED)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([spelling, *sys.path])}
-    started = [sys.executable, "-c", "from netsandbox.cli.main import main; main()"]
-    done = subprocess.run(
-        [*started, "explain", "example.com", "--json"],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert (done.returncode, done.stderr) == (1, "")
-
-
-def test_python_path_keeps_what_is_the_interpreters_or_ours(tmp_path: Path) -> None:
-    library = os.path.dirname(os.__file__)
-    path = [str(tmp_path), str(ROOT), str(ROOT / "dns"), str(ROOT / "tests"), library]
-    assert without_python_path(path, os.pathsep.join(path)) == [str(ROOT), str(ROOT / "dns"), library]
-    assert without_python_path(path, "/elsewhere") == path

@@ -54,7 +54,7 @@ def compiler_that(folder: Path, script: str) -> str:
 
 
 def test_the_helper_is_static_and_runs(hook: Any, native: Path) -> None:
-    program = hook.compile_helper(native)
+    program = hook.compile_program(native / "netsandbox-init")
     assert subprocess.run([program], check=False).returncode == 7
     assert not is_dynamic(program)
 
@@ -64,7 +64,7 @@ def test_without_a_static_c_library_the_helper_is_dynamic(
 ) -> None:
     refuse = f'for a; do [ "$a" = -static ] && exit 1; done; exec {compiler} "$@"'
     monkeypatch.setenv("CC", compiler_that(native, refuse))
-    program = hook.compile_helper(native)
+    program = hook.compile_program(native / "netsandbox-init")
     assert subprocess.run([program], check=False).returncode == 7
     assert is_dynamic(program)
 
@@ -73,7 +73,7 @@ def test_a_helper_that_does_not_compile_stops_the_build_and_leaves_the_old_one(h
     (native / "netsandbox-init").write_text("old")
     (native / "main.c").write_text("int main(void) { return undeclared(); }\n")
     with pytest.raises(RuntimeError, match="undeclared"):
-        hook.compile_helper(native)
+        hook.compile_program(native / "netsandbox-init")
     assert (native / "netsandbox-init").read_text() == "old"
     assert sorted(os.listdir(native)) == ["main.c", "netsandbox-init"]
 
@@ -81,7 +81,7 @@ def test_a_helper_that_does_not_compile_stops_the_build_and_leaves_the_old_one(h
 def test_a_compiler_that_is_not_there_is_named(hook: Any, native: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", "no-such-compiler")
     with pytest.raises(RuntimeError, match=r"no-such-compiler.*install gcc"):
-        hook.compile_helper(native)
+        hook.compile_program(native / "netsandbox-init")
 
 
 @pytest.mark.parametrize(("target", "borrowed"), [("wheel", ["ziglang"]), ("sdist", [])])
@@ -112,7 +112,7 @@ def test_without_pythons_headers_there_is_no_wheel_for_macs(
     hook: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A Mac has no session of the default strategy without the module, and nothing there can build it."""
-    monkeypatch.setattr(hook, "compile_mac_helper", lambda *_: None)
+    monkeypatch.setattr(hook, "compile_mac_program", lambda *_: None)
     monkeypatch.setattr(hook.macos_library, "build", lambda *_: None)
     monkeypatch.setattr(hook.sysconfig, "get_path", lambda _: str(tmp_path / "absent"))
     with pytest.raises(hook.MissingHeaders, match="install python3-dev"):
@@ -127,9 +127,9 @@ def test_what_a_mac_builds_for_itself_it_signs_and_a_signer_that_fails_leaves_wh
         product = next(path for path in arguments if path in products)
         product.write_text("built")
 
-    products = [tmp_path / product for product in hook.MAC_PRODUCTS]
+    products = [tmp_path / product for product in (hook.LAUNCHER, *hook.MAC_PRODUCTS)]
     monkeypatch.setattr(hook.sys, "platform", "darwin")
-    monkeypatch.setattr(hook, "compile_mac_helper", make)
+    monkeypatch.setattr(hook, "compile_mac_program", make)
     monkeypatch.setattr(hook.macos_library, "build", make)
     monkeypatch.setattr(hook, "compile_mac_module", make)
     signer = compiler_that(tmp_path, f'echo "$@" >> {tmp_path}/log; exit {status}')
@@ -137,7 +137,7 @@ def test_what_a_mac_builds_for_itself_it_signs_and_a_signer_that_fails_leaves_wh
     hook.build(tmp_path)
     assert (tmp_path / "log").read_text().splitlines() == [f"--force --sign - {product}" for product in products]
     assert {product.read_text() for product in products} == {"built"}
-    assert capsys.readouterr().err.count("is not signed by this Mac") == 3 * status
+    assert capsys.readouterr().err.count("is not signed by this Mac") == 4 * status
 
 
 def test_a_wheel_carries_programs_as_programs_and_what_man_and_editors_read(tmp_path: Path, compiler: str) -> None:
@@ -153,14 +153,15 @@ def test_a_wheel_carries_programs_as_programs_and_what_man_and_editors_read(tmp_
     with zipfile.ZipFile(wheel) as archive:
         programs = {entry.filename for entry in archive.infolist() if entry.external_attr >> 16 & 0o111}
         carried = {name for name in archive.namelist() if name.startswith("netsandbox_interpose/")}
-        schema = archive.read("netsandbox/configuration/netsandbox.schema.json")
+        schema = archive.read("netsandbox/config/netsandbox.schema.json")
         (page,) = (name for name in archive.namelist() if name.endswith(".data/data/share/man/man1/netsandbox.1"))
         manual = archive.read(page)
     scripts = {name for name in programs if name.endswith(".data/scripts/netsandbox")}
-    assert schema == (ROOT / "netsandbox" / "configuration" / "netsandbox.schema.json").read_bytes()
+    assert schema == (ROOT / "netsandbox" / "config" / "netsandbox.schema.json").read_bytes()
     assert manual == (ROOT / "docs" / "netsandbox.1").read_bytes()
     assert "netsandbox/backends/namespaces/native/netsandbox-init" in programs
-    assert len(scripts) == 1, "netsandbox/backends/namespaces/native/netsandbox.py must be executable in the repository"
+    assert len(scripts) == 1
+    assert "netsandbox/cli/native/netsandbox" not in programs
     assert {Path(name).name for name in carried} == {
         "__init__.py",
         "library.py",
@@ -197,11 +198,11 @@ def test_without_pythons_headers_everything_else_is_built(
     hook: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     built: list[str] = []
-    monkeypatch.setattr(hook, "compile_helper", lambda *_: built.append("helper"))
+    monkeypatch.setattr(hook, "compile_program", lambda product: built.append(product.name))
     monkeypatch.setattr(hook, "compile_library", lambda *_: built.append("library"))
     monkeypatch.setattr(hook.sysconfig, "get_path", lambda _: str(tmp_path / "absent"))
     hook.build(tmp_path)
-    assert built == ["helper", "library"]
+    assert built == ["netsandbox", "netsandbox-init", "library"]
     assert "install python3-dev" in capsys.readouterr().err
 
 
@@ -213,7 +214,8 @@ def test_a_header_without_its_marks_stops_the_build(hook: Any) -> None:
 
 
 def test_a_clean_removes_what_was_built(hook: Any, tmp_path: Path) -> None:
-    products = [*hook.PRODUCTS, *hook.MAC_PRODUCTS, *(hook.MAC_BUILD / product for product in hook.MAC_PRODUCTS)]
+    products = [hook.LAUNCHER, *hook.PRODUCTS, *hook.MAC_PRODUCTS]
+    products += [hook.MAC_BUILD / product for product in products]
     for product in products:
         (tmp_path / product).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / product).touch()

@@ -83,11 +83,14 @@ def test_the_files_that_shells_and_man_read_are_in_it(content: dict[str, bytes],
 
 
 def test_what_is_compiled_is_for_macs_and_nothing_is_for_linux(content: dict[str, bytes]) -> None:
-    assert {name for name, data in content.items() if data.startswith(UNIVERSAL)} == {HELPER, LIBRARY, MODULE}
+    assert {name for name, data in content.items() if data.startswith(UNIVERSAL)} == {
+        *(HELPER, LIBRARY, MODULE),
+        *(name for name in content if name.endswith(".data/scripts/netsandbox")),
+    }
     assert [name for name, data in content.items() if data.startswith((ELF, MACH_O))] == []
 
 
-def test_the_helper_and_the_start_script_are_programs(mac_wheel: Path) -> None:
+def test_the_helper_and_the_launcher_are_programs(mac_wheel: Path) -> None:
     with zipfile.ZipFile(mac_wheel) as archive:
         programs = {entry.filename for entry in archive.infolist() if entry.external_attr >> 16 & 0o111}
     assert HELPER in programs

@@ -37,7 +37,7 @@ def test_what_was_missed_is_in_the_next_one_beside_what_was_known(place: str) ->
     first.missed += ["netsandbox.runtime.private_file", "netsandbox_absent"]
     complete(first)
     second = read_bundle(place)
-    assert list(second.entries) == ["netsandbox.runtime.private_file"]
+    assert [name for name, entry in second.entries.items() if entry] == ["netsandbox.runtime.private_file"]
     spec = second.find_spec("netsandbox.runtime.private_file")
     assert spec is not None
     assert spec.loader is not None
@@ -45,9 +45,12 @@ def test_what_was_missed_is_in_the_next_one_beside_what_was_known(place: str) ->
     second.missed.append("netsandbox.runtime.bytecode_bundle")
     complete(second)
     third = read_bundle(place)
-    assert list(third.entries) == ["netsandbox.runtime.private_file", "netsandbox.runtime.bytecode_bundle"]
-    assert bytes(third.code(third.entries["netsandbox.runtime.private_file"])) == bytes(
-        second.code(second.entries["netsandbox.runtime.private_file"])
+    assert [name for name, entry in third.entries.items() if entry] == [
+        "netsandbox.runtime.private_file",
+        "netsandbox.runtime.bytecode_bundle",
+    ]
+    assert third.code(third.entries["netsandbox.runtime.private_file"]) == second.code(
+        second.entries["netsandbox.runtime.private_file"]
     )
 
 
@@ -62,14 +65,8 @@ def test_a_module_of_our_name_from_elsewhere_is_not_kept(
     found = read_bundle(place)
     found.missed += ["netsandbox_left", "netsandbox.runtime.private_file"]
     complete(found)
-    assert list(read_bundle(place).entries) == ["netsandbox.runtime.private_file"]
-
-
-def test_a_module_that_cannot_be_added_changes_nothing(place: str) -> None:
-    found = read_bundle(place)
-    found.missed.append("netsandbox_absent")
-    complete(found)
-    assert not Path(place).exists()
+    entries = read_bundle(place).entries
+    assert [name for name, entry in entries.items() if entry] == ["netsandbox.runtime.private_file"]
 
 
 @pytest.mark.usefixtures("user_namespaces")

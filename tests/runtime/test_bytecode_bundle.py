@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import marshal
 import os
+import subprocess
 import sys
+from importlib.machinery import ExtensionFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netsandbox.runtime import bytecode_bundle as module
-from netsandbox.runtime.bundle_writer import packed
-from netsandbox.runtime.bytecode_bundle import Bundle, read_bundle
+from netsandbox.runtime.bundle_writer import complete, packed
+from netsandbox.runtime.bytecode_bundle import Bundle, read_bundle, search_path
 
 NAME = "netsandbox_example"
 
@@ -79,10 +81,70 @@ def test_a_module_whose_source_has_changed_is_imported_as_ever(
         assert loaded.answer == {"time": 41, "size": 43}[change]
 
 
-def test_modules_of_others_are_not_missed(source: Path) -> None:
+def test_modules_of_others_and_of_the_interpreter_are_not_missed(source: Path) -> None:
     found = bundled(source)
-    assert found.find_spec("tomllib") is None
+    for name in ("hypothesis", "sys", "os", "posixpath", "zipimport"):
+        assert found.find_spec(name) is None
     assert found.missed == []
+
+
+def test_a_shared_object_is_loaded_from_where_it_was_found(tmp_path: Path) -> None:
+    import _ctypes
+
+    found = read_bundle(str(tmp_path / "bundle"))
+    assert found.find_spec("_ctypes") is None
+    complete(found)
+    spec = read_bundle(found.place).find_spec("_ctypes")
+    assert spec is not None
+    assert (spec.origin, type(spec.loader)) == (_ctypes.__file__, ExtensionFileLoader)
+
+
+def test_what_cannot_be_bundled_is_left_to_the_others_and_not_missed_again(tmp_path: Path) -> None:
+    found = read_bundle(str(tmp_path / "bundle"))
+    assert found.find_spec("netsandbox_absent") is None
+    complete(found)
+    again = read_bundle(found.place)
+    assert again.entries == {"netsandbox_absent": None}
+    assert again.find_spec("netsandbox_absent") is None
+    assert again.missed == []
+
+
+def test_a_closed_bundle_has_nothing(source: Path) -> None:
+    found = bundled(source)
+    found.close()
+    assert found.find_spec(NAME) is None
+
+
+def test_standard_streams_that_are_closed_stay_closed(source: Path) -> None:
+    place = bundled(source).place
+    script = f"""
+import os; os.close(0)
+from netsandbox.runtime.bytecode_bundle import read_bundle
+bundle = read_bundle({place!r})
+print(bundle.entries, os.path.exists("/proc/self/fd/0"))"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "{} False\n"
+
+
+@pytest.mark.parametrize(
+    ("root", "first"),
+    [
+        ("/venv/lib/python3.11/site-packages", ["/venv/lib/python3.11/site-packages"]),
+        (
+            "/usr/lib64/py/site-packages",
+            ["/usr/lib64/py/site-packages", "/usr/lib/py/site-packages"],
+        ),
+        ("/home/u/tree", ["/home/u/tree", "/home/u/tree/proxy", "/home/u/tree/dns", "/home/u/tree/portmap"]),
+    ],
+)
+def test_our_folders_are_searched_before_the_packages_that_we_need(root: str, first: list[str]) -> None:
+    found = search_path(root, "/venv/bin/python3.11")
+    own = f"/venv/lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
+    assert found[: len(first)] == first
+    assert own in found
+    assert len(found) == len(set(found))
+    assert all(folder.startswith("/") for folder in found)
 
 
 def test_what_is_not_there_or_of_another_interpreter_or_folder_is_empty(
@@ -91,7 +153,7 @@ def test_what_is_not_there_or_of_another_interpreter_or_folder_is_empty(
     found = bundled(source)
     assert read_bundle(found.place).entries == found.entries != {}
     assert read_bundle(f"{found.place}.absent").entries == {}
-    monkeypatch.setattr(module, "MARK", (*module.MARK[:2], "/elsewhere"))
+    monkeypatch.setattr(module, "MARK", (*module.MARK[:2], "/elsewhere", *module.MARK[3:]))
     assert read_bundle(found.place).entries == {}
 
 

@@ -1,4 +1,0 @@
-#!python
-from netsandbox.cli.main import main
-
-main()
