@@ -28,8 +28,7 @@ from netsandbox.config.toml_edit import missing, with_items, written
 from netsandbox.errors import UsageError
 from netsandbox.frozen import copy_with
 from netsandbox.learn.project_text import ProjectText, place_for_project_file
-from netsandbox.learn.proposed import proposed, rule_lists
-from netsandbox.learn.proposed_paths import PresentFiles
+from netsandbox.learn.proposed import PresentFiles, proposed, rule_lists
 from netsandbox.learn.usage import usage
 from netsandbox.policy.policy import FILTERED, ONLINE, Policy
 from netsandbox.text import printable, single_line
@@ -115,11 +114,11 @@ def _present_files(settings: RunSettings, file: FileSettings | None, path: str) 
     top of the disk, where writing cannot be confined."""
     if sys.platform != "linux" or os.path.realpath(os.curdir) == "/":
         return None
-    from netsandbox.backends.namespaces.watched_paths import ground
+    from netsandbox.backends.namespaces.watched_paths import entry_limits
 
     said = None if file is None else file.allow_write
     return PresentFiles(
-        ground(),
+        entry_limits(),
         os.path.realpath(os.path.dirname(path)),
         None if said is None else tuple(os.path.realpath(rule.path) for rule in said),
         tuple(os.path.realpath(rule.path) for rule in settings.files.deny_read),

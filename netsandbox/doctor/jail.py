@@ -14,8 +14,8 @@ from netsandbox_portmap.localhost_settings import LocalhostSettings
 
 from netsandbox.api import Sandbox
 from netsandbox.audit.reader import read_records
-from netsandbox.doctor.host_probes import host_probes
 from netsandbox.doctor.judgement import FAILED, SKIPPED, Answer
+from netsandbox.doctor.linux_probes import boundary_probes
 from netsandbox.doctor.network_probes import network_probes
 from netsandbox.doctor.probe import Absent, Evidence, Probe
 from netsandbox.doctor.scene import CONTROL_NAME, REBOUND_NAME, Scene
@@ -71,7 +71,7 @@ def run_with(settings: RunSettings, policy: Policy, command: list[str], output: 
 
 
 def linux_probes(scene: Scene) -> Probes:
-    return [*network_probes(scene), *host_probes(scene)]
+    return [*network_probes(scene), *boundary_probes(scene)]
 
 
 def prove(
@@ -84,36 +84,36 @@ def prove(
     """Every finding, in the order of the probes. Raises `NetsandboxError` where no session can be made at all."""
     with Scene() as scene:
         chosen = [each for each in probes(scene) if wanted(each.name)]
-        wishes = [
-            {"probe": each.name, "verb": each.verb, "with": each.arguments}
+        requests = [
+            {"probe": each.name, "attempt": each.attempt, "arguments": each.arguments}
             for each in chosen
             if isinstance(each, Probe)
         ]
-        command = [python, "-I", "-S", PROGRAM, json.dumps(wishes)]
+        command = [python, "-I", "-S", PROGRAM, json.dumps(requests)]
         with tempfile.TemporaryFile(dir=scene.directory) as output:
             log = run(scene, policy_of(scene, chosen), command, output.fileno())
-            said = _content(output.fileno())
-        answers = read_answers(said)
+            printed = _content(output.fileno())
+        answers = read_answers(printed)
         if not answers:
-            raise HostError(f"the probe program did not run: {_last_line(said)}; is {python} readable inside?")
+            raise HostError(f"the probe program did not run: {_last_line(printed)}; is {python} readable inside?")
         records = list(read_records(log)) if log is not None else []
         return [_finding(each, Evidence(answers.get(each.name), records, log)) for each in chosen]
 
 
 def read_answers(data: bytes) -> dict[str, Answer]:
-    """What the probe program printed; a line that is no answer is none."""
+    """What the probe program printed; other lines are skipped."""
     answers = {}
     for line in data.splitlines():
         try:
-            said: dict[str, Any] = json.loads(line)
-            answers[str(said["probe"])] = Answer(bool(said["done"]), str(said["said"]))
+            answer: dict[str, Any] = json.loads(line)
+            answers[str(answer["probe"])] = Answer(bool(answer["succeeded"]), str(answer["detail"]))
         except (ValueError, TypeError, KeyError):
             continue
     return answers
 
 
 def _last_line(data: bytes) -> str:
-    return (data.decode("utf-8", "replace").strip().splitlines() or ["it said nothing"])[-1]
+    return (data.decode("utf-8", "replace").strip().splitlines() or ["it printed nothing"])[-1]
 
 
 def _content(descriptor: int) -> bytes:

@@ -18,10 +18,10 @@ HOLDING = (OK, SKIPPED)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the probe program said about one probe."""
+    """What the probe program reports of one probe."""
 
-    done: bool
-    said: str
+    succeeded: bool
+    detail: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +33,13 @@ class Judgement:
 UNANSWERED = Judgement(FAILED, "the probe gave no answer")
 
 
-def silence(answer: Answer | None, heard: int | None) -> Judgement:
+def silence(answer: Answer | None, received: int | None) -> Judgement:
     """Nothing may arrive, whatever the client believes; a canary that was not there (None) proves nothing."""
-    if heard is None:
+    if received is None:
         return Judgement(FAILED, "the canary was not there in time")
-    if heard:
-        return Judgement(LEAK, f"the canary heard {heard}")
-    return UNANSWERED if answer is None else Judgement(OK, f"nothing heard; client: {answer.said}")
+    if received:
+        return Judgement(LEAK, f"the canary heard {received}")
+    return UNANSWERED if answer is None else Judgement(OK, f"nothing heard; client: {answer.detail}")
 
 
 def spared(answer: Answer | None, *, ended: bool) -> Judgement:
@@ -51,16 +51,16 @@ def refusal(answer: Answer | None) -> Judgement:
     """For what leaves no trace outside: the attempt itself must fail."""
     if answer is None:
         return UNANSWERED
-    return Judgement(LEAK if answer.done else OK, answer.said)
+    return Judgement(LEAK if answer.succeeded else OK, answer.detail)
 
 
-def arrival(answer: Answer | None, heard: int) -> Judgement:
+def arrival(answer: Answer | None, received: int) -> Judgement:
     """The control must be reached, or the other probes prove nothing."""
     if answer is None:
         return UNANSWERED
-    if heard and answer.done:
-        return Judgement(OK, f"reached; client: {answer.said}")
-    return Judgement(FAILED, f"the control heard {heard}; client: {answer.said}")
+    if received and answer.succeeded:
+        return Judgement(OK, f"reached; client: {answer.detail}")
+    return Judgement(FAILED, f"the control heard {received}; client: {answer.detail}")
 
 
 def denial(answer: Answer | None, records: Iterable[dict[str, Any]], address: str) -> Judgement:
@@ -68,15 +68,15 @@ def denial(answer: Answer | None, records: Iterable[dict[str, Any]], address: st
     if answer is None:
         return UNANSWERED
     verdicts = [(record.get("verdict"), record.get("reason")) for record in records if record.get("address") == address]
-    if answer.done or any(verdict != "deny" for verdict, _ in verdicts):
-        return Judgement(LEAK, f"let through; client: {answer.said}")
+    if answer.succeeded or any(verdict != "deny" for verdict, _ in verdicts):
+        return Judgement(LEAK, f"let through; client: {answer.detail}")
     if not verdicts:
-        return Judgement(FAILED, f"no record in the log; client: {answer.said}")
-    return Judgement(OK, f"denied and logged ({verdicts[0][1]}); client: {answer.said}")
+        return Judgement(FAILED, f"no record in the log; client: {answer.detail}")
+    return Judgement(OK, f"denied and logged ({verdicts[0][1]}); client: {answer.detail}")
 
 
 def untouched(answer: Answer | None, *, changed: bool) -> Judgement:
     """For files: what is on the host's disk decides."""
     if changed:
         return Judgement(LEAK, "the host's file was changed")
-    return UNANSWERED if answer is None else Judgement(OK, f"unchanged; client: {answer.said}")
+    return UNANSWERED if answer is None else Judgement(OK, f"unchanged; client: {answer.detail}")

@@ -6,12 +6,17 @@ Without the preload library programs that ignore proxies reach nothing, so that 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 
+from netsandbox_portmap.localhost_settings import LocalhostSettings
+from netsandbox_portmap.strategies import FAIL
+
+from netsandbox.backends.seatbelt.sandbox_exec import interpreter, interpreter_places
 from netsandbox.doctor import judgement
-from netsandbox.doctor.control import Control
-from netsandbox.doctor.host_probes import own_files
+from netsandbox.doctor.jail import Finding, Probes, prove, run_settings, run_with
+from netsandbox.doctor.linux_probes import own_files
 from netsandbox.doctor.network_probes import (
     DENIED_NAME,
     GLOBAL6,
@@ -19,12 +24,22 @@ from netsandbox.doctor.network_probes import (
     doors,
     ipv4,
     ipv6,
+    not_forwarded,
     other_servers,
-    unheard,
     unix_paths,
 )
 from netsandbox.doctor.probe import REACHED, SILENCE, UNCHANGED, Absent, Probe, refused
 from netsandbox.doctor.scene import CONTROL_NAME, MARK, Scene
+from netsandbox.doctor.servers import Control
+from netsandbox.policy.file_rules import FileRules, PathRule
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from netsandbox.doctor.scene import Scene
+    from netsandbox.policy.policy import Policy
+    from netsandbox.settings import RunSettings
 
 NAME_SERVICE = "/private/var/run/mDNSResponder"
 PF_SYSTEM, SYSPROTO_CONTROL = 32, 2  # sys/socket.h, sys/sys_domain.h: sockets to parts of Darwin's kernel
@@ -64,9 +79,9 @@ def _controls(scene: Scene, *, library: bool) -> list[Probe | Absent]:
     return [*by_door, _reached("control-program", "visit", name, name=CONTROL_NAME)]
 
 
-def _reached(probe: str, verb: str, control: Control, **arguments: object) -> Probe:
+def _reached(probe: str, attempt: str, control: Control, **arguments: object) -> Probe:
     target = {**arguments, "port": control.port}
-    return Probe(probe, REACHED, verb, target, lambda seen: judgement.arrival(seen.answer, control.visits))
+    return Probe(probe, REACHED, attempt, target, lambda seen: judgement.arrival(seen.answer, control.visits))
 
 
 def _without_token(scene: Scene) -> Probe:
@@ -78,7 +93,7 @@ def _without_token(scene: Scene) -> Probe:
 def _names(scene: Scene) -> list[Probe | Absent]:
     name = f"g.{DENIED_NAME}"
     return [
-        Probe("lookup-denied", SILENCE, "lookup", {"name": name}, unheard(scene, "g")),
+        Probe("lookup-denied", SILENCE, "lookup", {"name": name}, not_forwarded(scene, "g")),
         refused("name-service", "unix-stream", path=NAME_SERVICE),
     ]
 
@@ -112,17 +127,17 @@ def _sockets() -> list[Probe | Absent]:
 
 
 def _processes(scene: Scene) -> list[Probe | Absent]:
-    """The bystander is signalled last: it may not survive that."""
-    bystander = scene.bystander()
+    """The other_process is signalled last: it may not survive that."""
+    other_process = scene.other_process()
     return [
-        refused("read-process", "read-environment", pid=bystander.pid),
-        refused("trace-process", "trace-process", pid=bystander.pid),
+        refused("read-process", "read-environment", pid=other_process.pid),
+        refused("trace-process", "trace-process", pid=other_process.pid),
         Probe(
             "signal-process",
             SILENCE,
             "end-process",
-            {"pid": bystander.pid},
-            lambda seen: judgement.spared(seen.answer, ended=bystander.was_ended),
+            {"pid": other_process.pid},
+            lambda seen: judgement.spared(seen.answer, ended=other_process.was_ended),
         ),
         Probe(
             "signal-host",
@@ -160,3 +175,36 @@ def _took_away(path: str) -> bool:
     except FileNotFoundError:
         return False
     return True
+
+
+PORTS = 4
+
+
+def mac_run_settings(scene: Scene) -> RunSettings:
+    """With `fail` each bind outside of the window is refused and not rewritten, so that it can be judged.
+
+    Our Python, which the probes are run by, may lie in the home directory, where only known toolchains are open.
+    """
+    python = tuple(PathRule(place, "netsandbox doctor") for place in interpreter_places())
+    localhost = LocalhostSettings(strategy=FAIL, chosen=True, count=PORTS)
+    return run_settings(scene, localhost, FileRules(allow_execute=python))
+
+
+def run_on_mac(scene: Scene, policy: Policy, command: list[str], output: int) -> str | None:
+    """The path of the session's log. Where the user stands may be no folder that a session is given."""
+    with contextlib.chdir(scene.work):
+        return run_with(mac_run_settings(scene), policy, command, output)
+
+
+def prove_mac(
+    run: Callable[[Scene, Policy, list[str], int], str | None] = run_on_mac,
+    wanted: Callable[[str], bool] = lambda name: True,
+    *,
+    library: bool,
+) -> list[Finding]:
+    """*library*: whether the session has the preload library."""
+
+    def probes(scene: Scene) -> Probes:
+        return mac_probes(scene, library=library, home=os.path.expanduser("~"))
+
+    return prove(run=run, wanted=wanted, probes=probes, python=interpreter())

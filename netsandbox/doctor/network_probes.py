@@ -14,7 +14,7 @@ from netsandbox_portmap import door_ports
 
 from netsandbox.doctor import judgement
 from netsandbox.doctor.judgement import Judgement
-from netsandbox.doctor.probe import REACHED, SILENCE, Absent, Evidence, Probe, heard, logged
+from netsandbox.doctor.probe import REACHED, SILENCE, Absent, Evidence, Probe, canary_probe, logged
 from netsandbox.doctor.scene import CONTROL_NAME, REBOUND_NAME, Scene, has_loopback6
 
 DENIED_NAME = "denied.doctor.test"
@@ -67,24 +67,24 @@ def ipv4(scene: Scene) -> list[Probe | Absent]:
             if address is None:
                 found.append(Absent(name, SILENCE, "this host has no IPv4 address but loopback"))
                 continue
-            verb = "udp" if name.startswith("udp") else "tcp"
-            canary = scene.udp(address) if verb == "udp" else scene.tcp(address)
+            attempt = "udp" if name.startswith("udp") else "tcp"
+            canary = scene.udp(address) if attempt == "udp" else scene.tcp(address)
             target = f"::ffff:{address}" if name.startswith("mapped") else address
-            found.append(heard(name, verb, canary, host=target, port=canary.port))
+            found.append(canary_probe(name, attempt, canary, host=target, port=canary.port))
     return found
 
 
 def ipv6(scene: Scene) -> list[Probe | Absent]:
     found: list[Probe | Absent] = []
     for suffix, address in (("loopback", "::1" if has_loopback6() else None), ("host", scene.host6)):
-        for verb in ("tcp", "udp"):
-            name = f"{verb}6-{suffix}"
+        for attempt in ("tcp", "udp"):
+            name = f"{attempt}6-{suffix}"
             if address is None:
                 found.append(Absent(name, SILENCE, f"this host has no IPv6 {suffix} address"))
                 continue
-            canary = scene.tcp(address) if verb == "tcp" else scene.udp(address)
-            family = {"family": int(socket.AF_INET6)} if verb == "udp" else {}
-            found.append(heard(name, verb, canary, host=address, port=canary.port, **family))
+            canary = scene.tcp(address) if attempt == "tcp" else scene.udp(address)
+            family = {"family": int(socket.AF_INET6)} if attempt == "udp" else {}
+            found.append(canary_probe(name, attempt, canary, host=address, port=canary.port, **family))
     return found
 
 
@@ -93,11 +93,11 @@ def doors(scene: Scene, door: int | None) -> list[Probe | Absent]:
     connect, socks, rebound = scene.tcp("127.0.0.1"), scene.tcp("127.0.0.1"), scene.tcp("127.0.0.1")
     own = scene.tcp(scene.host4 or "127.0.0.1")
     return [
-        heard("door-connect", "connect-door", connect, door=door, host="127.0.0.1", port=connect.port),
-        heard("door-connect-host", "connect-door", own, door=door, host=own.address, port=own.port),
-        heard("door-socks5", "socks-door", socks, door=door, host="127.0.0.1", port=socks.port),
+        canary_probe("door-connect", "connect-door", connect, door=door, host="127.0.0.1", port=connect.port),
+        canary_probe("door-connect-host", "connect-door", own, door=door, host=own.address, port=own.port),
+        canary_probe("door-socks5", "socks-door", socks, door=door, host="127.0.0.1", port=socks.port),
         # The name and the port are allowed; where it leads is not.
-        heard("door-rebinding", "connect-door", rebound, door=door, host=REBOUND_NAME, port=rebound.port),
+        canary_probe("door-rebinding", "connect-door", rebound, door=door, host=REBOUND_NAME, port=rebound.port),
     ]
 
 
@@ -106,13 +106,13 @@ def other_servers(scene: Scene) -> list[Probe | Absent]:
     other = scene.other_server
 
     def direct(prefix: str) -> Callable[[Evidence], Judgement]:
-        return lambda seen: judgement.silence(seen.answer, other.heard(f"{prefix}.{DENIED_NAME}"))
+        return lambda seen: judgement.silence(seen.answer, other.received(f"{prefix}.{DENIED_NAME}"))
 
     return [
         _ask("dns-server-udp", other.address, other.port, f"a.{DENIED_NAME}", direct("a")),
         _ask("dns-server-tcp", other.address, other.port, f"b.{DENIED_NAME}", direct("b"), tcp=True),
-        _ask("dns-elsewhere-udp", ELSEWHERE, door_ports.DNS, f"c.{DENIED_NAME}", unheard(scene, "c")),
-        _ask("dns-elsewhere-tcp", ELSEWHERE, door_ports.DNS, f"d.{DENIED_NAME}", unheard(scene, "d"), tcp=True),
+        _ask("dns-elsewhere-udp", ELSEWHERE, door_ports.DNS, f"c.{DENIED_NAME}", not_forwarded(scene, "c")),
+        _ask("dns-elsewhere-tcp", ELSEWHERE, door_ports.DNS, f"d.{DENIED_NAME}", not_forwarded(scene, "d"), tcp=True),
     ]
 
 
@@ -121,38 +121,38 @@ def _resolver(scene: Scene) -> list[Probe | Absent]:
         return judgement.silence(seen.answer, scene.upstream.asked[CONTROL_NAME, TXT])
 
     return [
-        _ask("dns-denied-udp", "127.0.0.1", door_ports.DNS, f"e.{DENIED_NAME}", unheard(scene, "e")),
-        _ask("dns-denied-tcp", "127.0.0.1", door_ports.DNS, f"f.{DENIED_NAME}", unheard(scene, "f"), tcp=True),
+        _ask("dns-denied-udp", "127.0.0.1", door_ports.DNS, f"e.{DENIED_NAME}", not_forwarded(scene, "e")),
+        _ask("dns-denied-tcp", "127.0.0.1", door_ports.DNS, f"f.{DENIED_NAME}", not_forwarded(scene, "f"), tcp=True),
         _ask("dns-txt", "127.0.0.1", door_ports.DNS, CONTROL_NAME, text, kind=TXT),
     ]
 
 
-def unheard(scene: Scene, prefix: str) -> Callable[[Evidence], Judgement]:
+def not_forwarded(scene: Scene, prefix: str) -> Callable[[Evidence], Judgement]:
     """Of a question for a denied name: the session's own upstream server must not hear it."""
-    return lambda seen: judgement.silence(seen.answer, scene.upstream.heard(f"{prefix}.{DENIED_NAME}"))
+    return lambda seen: judgement.silence(seen.answer, scene.upstream.received(f"{prefix}.{DENIED_NAME}"))
 
 
 def _ask(
     name: str, server: str, port: int, question: str, judge: Callable[[Evidence], Judgement], **more: Any
 ) -> Probe:
-    return Probe(name, SILENCE, "ask", {"server": server, "port": port, "name": question, **more}, judge)
+    return Probe(name, SILENCE, "dns-query", {"server": server, "port": port, "name": question, **more}, judge)
 
 
 def _abstract(scene: Scene) -> Probe:
     abstract = scene.unix(f"\0{os.path.basename(scene.directory)}")
-    return heard("unix-abstract", "unix-stream", abstract, path=abstract.address)
+    return canary_probe("unix-abstract", "unix-stream", abstract, path=abstract.address)
 
 
 def unix_paths(scene: Scene) -> list[Probe | Absent]:
     path, datagrams = scene.unix("before.sock"), scene.unix("datagrams.sock", socket.SOCK_DGRAM)
     return [
-        heard("unix-path", "unix-stream", path, path=path.address),
-        heard("unix-datagram", "unix-datagram", datagrams, path=datagrams.address),
+        canary_probe("unix-path", "unix-stream", path, path=path.address),
+        canary_probe("unix-datagram", "unix-datagram", datagrams, path=datagrams.address),
         Probe(
             "unix-late",
             SILENCE,
             "unix-late",
             {"ready": scene.ready, "path": scene.late_path},
-            lambda seen: judgement.silence(seen.answer, scene.late_heard()),
+            lambda seen: judgement.silence(seen.answer, scene.late_received()),
         ),
     ]

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from netsandbox.doctor import judgement
-from netsandbox.doctor.canary import Canary
 from netsandbox.doctor.judgement import Answer, Judgement
+from netsandbox.doctor.servers import Canary
 
 SILENCE = "nothing arrives"
 DENIED = "denied and logged"
@@ -30,26 +30,26 @@ class Evidence:
 class Probe:
     name: str
     expected: str
-    verb: str
+    attempt: str
     arguments: dict[str, Any]
     judge: Callable[[Evidence], Judgement]
 
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """A probe that this machine gives no ground for."""
+    """A probe that cannot be tried on this machine."""
 
     name: str
     expected: str
     why: str
 
 
-def heard(name: str, verb: str, canary: Canary, **arguments: Any) -> Probe:
-    return Probe(name, SILENCE, verb, arguments, lambda seen: judgement.silence(seen.answer, canary.heard()))
+def canary_probe(name: str, attempt: str, canary: Canary, **arguments: Any) -> Probe:
+    return Probe(name, SILENCE, attempt, arguments, lambda seen: judgement.silence(seen.answer, canary.received()))
 
 
-def refused(name: str, verb: str, *, expected: str = REFUSED, **arguments: Any) -> Probe:
-    return Probe(name, expected, verb, arguments, lambda seen: judgement.refusal(seen.answer))
+def refused(name: str, attempt: str, *, expected: str = REFUSED, **arguments: Any) -> Probe:
+    return Probe(name, expected, attempt, arguments, lambda seen: judgement.refusal(seen.answer))
 
 
 def logged(name: str, host: str, port: int) -> Probe:

@@ -15,10 +15,8 @@ from typing import Any
 
 from netsandbox.backends.namespaces.own_addresses import OwnAddresses
 from netsandbox.backends.seatbelt.own_addresses import InterfaceAddresses
-from netsandbox.doctor.attendant import ProbeResponder
-from netsandbox.doctor.canary import Canary
-from netsandbox.doctor.control import Control
-from netsandbox.doctor.name_server import NameServer
+from netsandbox.doctor.servers import Canary, Control, NameServer, ProbeResponder
+from netsandbox.system import IS_MACOS
 
 CONTROL_NAME = "control.doctor.test"
 REBOUND_NAME = "rebound.doctor.test"
@@ -26,7 +24,7 @@ MARK = "netsandbox-doctor-was-here"
 STATE = "XDG_STATE_HOME"
 _Handler = Callable[[int, FrameType | None], Any] | int | signal.Handlers | None
 PREFIX = "netsandbox-doctor-"
-PATH_LIMIT = 103 if sys.platform == "darwin" else 107  # of a unix socket, without its NUL
+PATH_LIMIT = 103 if IS_MACOS else 107  # of a unix socket, without its NUL
 
 
 class Scene:
@@ -48,8 +46,8 @@ class Scene:
         self.upstream = self._name_server("127.0.0.1")
         self.other_server = self._name_server(self.host4 or "127.0.0.1")
         self._late: Canary | None = None
-        self._attendant = ProbeResponder()
-        self._attend()
+        self._responder = ProbeResponder()
+        self._register_servers()
         self._descriptor = os.open(self.directory, os.O_RDONLY)
         os.set_inheritable(self._descriptor, True)  # noqa: FBT003 (the library's signature)
         self._closers.append(lambda: os.close(self._descriptor))
@@ -58,8 +56,8 @@ class Scene:
         self._count_signals()
 
     def __enter__(self) -> Scene:
-        self._closers.append(self._attendant.close)
-        self._attendant.start()
+        self._closers.append(self._responder.close)
+        self._responder.start()
         return self
 
     def __exit__(
@@ -103,14 +101,14 @@ class Scene:
         path = name if name.startswith("\0") else os.path.join(self.directory, name)
         return self._canary(socket.AF_UNIX, kind, path)
 
-    def bystander(self) -> Bystander:
-        bystander = Bystander()
-        self._closers.append(bystander.close)
-        return bystander
+    def other_process(self) -> OtherProcess:
+        other_process = OtherProcess()
+        self._closers.append(other_process.close)
+        return other_process
 
-    def late_heard(self) -> int | None:
+    def late_received(self) -> int | None:
         """None when nobody asked for the socket, or it could not be made."""
-        return None if self._late is None else self._late.heard()
+        return None if self._late is None else self._late.received()
 
     def close(self) -> None:
         while self._closers:
@@ -131,15 +129,15 @@ class Scene:
         self._closers.append(server.close)
         return server
 
-    def _attend(self) -> None:
+    def _register_servers(self) -> None:
         for control in (self.by_name, self.by_door):
-            self._attendant.watch(control, control.serve)
+            self._responder.watch(control, control.serve)
         for server in (self.upstream, self.other_server):
-            self._attendant.watch(server.datagrams, server.serve_datagram)
-            self._attendant.watch(server.stream, server.serve_stream)
-        self._attendant.each_moment(self._appear)
+            self._responder.watch(server.datagrams, server.serve_datagram)
+            self._responder.watch(server.stream, server.serve_stream)
+        self._responder.each_tick(self._make_late_socket)
 
-    def _appear(self) -> None:
+    def _make_late_socket(self) -> None:
         """The late socket: made when the probe, already inside, asks for it."""
         if self._late is None and os.path.exists(self.ready):
             self._late = self.unix("late.sock")
@@ -166,7 +164,7 @@ class Scene:
         self._closers.append(restore)
 
 
-class Bystander:
+class OtherProcess:
     """A process of the user's outside of the session, which waits and must not be touched."""
 
     def __init__(self) -> None:
@@ -198,7 +196,7 @@ def make_directory(parent: str) -> str:
 
 def own_address(version: int) -> str | None:
     """An address of this host that is neither loopback nor link-local and on which a server can stand."""
-    known = InterfaceAddresses if sys.platform == "darwin" else OwnAddresses
+    known = InterfaceAddresses if IS_MACOS else OwnAddresses
     for address in sorted(known(lambda: 0.0)(), key=lambda each: each.value):
         text = address.text
         if address.version != version or text.startswith(("127.", "169.254.", "fe8", "fe9", "fea", "feb")):

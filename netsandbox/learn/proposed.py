@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from netsandbox.frozen import frozen
-from netsandbox.learn.folding import Proposal, fold
-from netsandbox.learn.proposed_paths import ProposedPaths, proposed_paths
+from netsandbox.learn.name_folding import Proposal, fold_names
+from netsandbox.policy.file_rules import is_within
 from netsandbox.policy.ip import parse
 from netsandbox.policy.names import canonical, host_of
+from netsandbox.policy.path_folding import MAKE, PathProposal, fold_paths
 from netsandbox.policy.verdict import TCP, Request
 from netsandbox.text import join_host_port, printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from netsandbox.learn.proposed_paths import PresentFiles
     from netsandbox.learn.usage import Usage
     from netsandbox.policy.ip import Address
     from netsandbox.policy.names import Host
+    from netsandbox.policy.path_folding import EntryLimits
     from netsandbox.policy.policy import Policy
 
 MAX_RULES = 200
@@ -63,7 +64,7 @@ def proposed(
     denied = [*used.denied_names, *(f"x.{rule.name}" if rule.below else rule.name for rule in policy.deny_domains)]
     wanted = [*used.literals, *(used.addresses if dialled else ())]
     addresses = [join_host_port(text, port) for text, port in wanted if _needs_rule(policy, used, text, port, own)]
-    domains = fold(names, policy.default_ports, denied)
+    domains = fold_names(names, policy.default_ports, denied)
     paths = ProposedPaths() if files is None else proposed_paths(used, files)
     return Proposed(
         tuple(domains[:MAX_RULES]),
@@ -120,3 +121,78 @@ def rule_lists(found: Proposed) -> list[tuple[str, str, list[tuple[str, str]]]]:
     if found.writable is not None:
         lists.append(("filesystem", "allow_write", list(found.writable)))
     return lists
+
+
+MAX_PATHS = 200
+SECRETS = (
+    "it tried to open these, and saw nothing: they hold secrets. If it cannot do without one, add it to [filesystem]"
+    " yourself; whatever runs in the session can then read it"
+)
+DENIED = "it tried to open these, which your deny_read hides"
+LEFT = "written, but too much would be opened by a rule for it; if it needs one, choose a path for allow_write yourself"
+MORE = "it may have written at more paths than are recorded: then it needs folders of your choice in allow_write"
+
+
+@frozen
+class PresentFiles:
+    """What holds already, by real paths. `base` is the folder of the file that is written to; `allowed` is what files
+    and profiles let it write, None where writing is open; `denied` is what the user hides; `exists` tells, once the
+    command has ended, whether something is left at a path."""
+
+    limits: EntryLimits
+    base: str
+    allowed: tuple[str, ...] | None = None
+    denied: tuple[str, ...] = ()
+    exists: Callable[[str], bool] = lambda path: True
+
+
+@frozen
+class ProposedPaths:
+    """Entries of `allow_write`, each with a comment; None: the list stays as it is. And what is left to the user, in
+    groups with a title."""
+
+    writable: tuple[tuple[str, str], ...] | None = None
+    remarks: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+def proposed_paths(used: Usage, present: PresentFiles) -> ProposedPaths:
+    """An empty list is a proposal too: it confines writing to where every session may write. Not where paths are
+    missing in the log: it would confine the command to less than it needs."""
+    home, base = present.limits.home, present.base
+    folded = fold_paths(_missing(used.written, present.allowed or ()), present.limits)
+    texts = [(each, each.text(home, base)) for each in folded.entries]
+    kept = [(each, text) for each, text in texts if _is_writable(text) and not _is_gone(each, present)]
+    rules = [(text, printable(each.comment(home))) for each, text in kept]
+    left = (*folded.left, *(each.path for each, text in texts if (each, text) not in kept))
+    secrets = [place for place in used.secrets if not any(is_within(place, denied) for denied in present.denied)]
+    groups = [
+        (SECRETS, tuple(f'allow_read = ["{PathProposal(place, folder=False).text(home, base)}"]' for place in secrets)),
+        (DENIED, tuple(place for place in used.secrets if place not in secrets)),
+        (LEFT, left),
+        (MORE, ("see `netsandbox audit show --event file`",) if used.more_paths or len(rules) > MAX_PATHS else ()),
+    ]
+    nothing = not rules and (present.allowed is not None or used.more_paths)
+    return ProposedPaths(None if nothing else tuple(rules[:MAX_PATHS]), tuple(group for group in groups if group[1]))
+
+
+def _missing(written: Iterable[tuple[str, str]], allowed: tuple[str, ...]) -> list[tuple[str, str]]:
+    """What *allowed* does not cover. A name that is allowed itself cannot be made or removed by that."""
+    return [
+        (path, done)
+        for path, done in written
+        if not any(is_within(path, folder) and not (path == folder and done == MAKE) for folder in allowed)
+    ]
+
+
+def _is_gone(entry: PathProposal, present: PresentFiles) -> bool:
+    """A file that was made and removed, as locks are: a rule for it alone would not let it be made again."""
+    return entry.made and not entry.folder and not present.exists(entry.path)
+
+
+def _is_writable(text: str) -> bool:
+    """Whether a file of settings can hold it: names need not be UTF-8."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

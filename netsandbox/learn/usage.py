@@ -8,12 +8,12 @@ from __future__ import annotations
 from netsandbox.audit.denial_text import place
 from netsandbox.audit.record_line import ALLOW, DENY, MAX_TEXT
 from netsandbox.frozen import frozen
-from netsandbox.learn.path_folding import CHANGE, FOLDER, MAKE, MANY
 from netsandbox.policy import reasons
 from netsandbox.policy.address_guard import LOOPBACK, guarded
 from netsandbox.policy.decision import is_loopback_name
 from netsandbox.policy.ip import parse
 from netsandbox.policy.names import BadName, canonical
+from netsandbox.policy.path_folding import CHANGE, FOLDER, MAKE, MANY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 
 from netsandbox.cli import learn
 from netsandbox.errors import UsageError
-from netsandbox.learn.folding import Proposal
+from netsandbox.learn.name_folding import Proposal
 from netsandbox.learn.project_text import ProjectText
 from netsandbox.learn.proposed import Proposed
 

@@ -14,12 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from netsandbox_dns.wire import Query, parse_query
 
-from netsandbox.doctor.canary import Canary
-from netsandbox.doctor.control import Control
-from netsandbox.doctor.inside import streams
-from netsandbox.doctor.inside.questions import question
-from netsandbox.doctor.inside.verbs import attempt
+from netsandbox.doctor.inside import network
+from netsandbox.doctor.inside.attempts import attempt
+from netsandbox.doctor.inside.network import encode_query
 from netsandbox.doctor.jail import PROGRAM
+from netsandbox.doctor.servers import Canary, Control
 
 ROOT = Path(__file__).parents[2]
 
@@ -52,7 +51,7 @@ def test_an_answer_is_an_achievement():
     ],
 )
 def test_a_refusal_is_told_by_its_reason(head, said):
-    assert streams._refusal(head) == said
+    assert network._refusal(head) == said
 
 
 LABEL = st.text("abcdefghijklmnopqrstuvwxyz0123456789", min_size=1, max_size=20)
@@ -60,22 +59,22 @@ LABEL = st.text("abcdefghijklmnopqrstuvwxyz0123456789", min_size=1, max_size=20)
 
 @given(st.lists(LABEL, min_size=1, max_size=5).map(".".join), st.integers(1, 65535))
 def test_a_question_is_one_that_name_servers_read(name, kind):
-    query = parse_query(question(name, kind))
+    query = parse_query(encode_query(name, kind))
     assert isinstance(query, Query)
     assert (query.name.decode(), query.qtype) == (name, kind)
 
 
 def test_the_program_runs_alone_with_nothing_but_the_standard_library():
-    wishes = [
-        {"probe": "p", "verb": "no-filter", "with": {}},
-        {"probe": "q", "verb": "unix-stream", "with": {"path": "/x"}},
+    probes = [
+        {"probe": "p", "attempt": "no-filter", "arguments": {}},
+        {"probe": "q", "attempt": "unix-stream", "arguments": {"path": "/x"}},
     ]
     run = subprocess.run(
-        [sys.executable, "-I", "-S", PROGRAM, json.dumps(wishes)], cwd="/", env={}, capture_output=True, check=True
+        [sys.executable, "-I", "-S", PROGRAM, json.dumps(probes)], cwd="/", env={}, capture_output=True, check=True
     )
     answers = [json.loads(line) for line in run.stdout.splitlines()]
     assert [answer["probe"] for answer in answers] == ["p", "q"]
-    assert answers[1] == {"probe": "q", "done": False, "said": "ENOENT"}
+    assert answers[1] == {"probe": "q", "succeeded": False, "detail": "ENOENT"}
 
 
 class TestTheDoorThatTheEnvironmentNames:
@@ -83,13 +82,13 @@ class TestTheDoorThatTheEnvironmentNames:
 
     def test_is_read_with_its_token(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("HTTP_PROXY", "http://netsandbox:secret@localhost:20107")
-        assert streams.named_door() == (20107, "netsandbox", "secret")
+        assert network.named_door() == (20107, "netsandbox", "secret")
 
     @pytest.mark.parametrize("url", ["", "localhost", "http://localhost"])
     def test_is_none_where_none_is_named(self, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
         monkeypatch.setenv("HTTP_PROXY", url)
-        for verb in ("connect-door", "socks-door"):
-            said = attempt(verb, {"door": None, "host": "127.0.0.1", "port": 9})
+        for name in ("connect-door", "socks-door"):
+            said = attempt(name, {"door": None, "host": "127.0.0.1", "port": 9})
             assert said == (False, "the environment names no door")
 
     @pytest.mark.parametrize(
@@ -151,13 +150,13 @@ def test_names_are_looked_up_as_programs_do() -> None:
 def test_a_process_that_is_gone_is_not_touched() -> None:
     with subprocess.Popen(["true"]) as ended:
         pass
-    for verb in ("end-process", "trace-process", "read-environment"):
-        assert not attempt(verb, {"pid": ended.pid})[0]
+    for name in ("end-process", "trace-process", "read-environment"):
+        assert not attempt(name, {"pid": ended.pid})[0]
 
 
 def test_descriptors_are_counted() -> None:
     code = (
-        "from netsandbox.doctor.inside.verbs import attempt\n"
+        "from netsandbox.doctor.inside.attempts import attempt\n"
         "import os, sys\n"
         "os.closerange(3, 1024)\n"
         "print(attempt('inherited', {}))\n"

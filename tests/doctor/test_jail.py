@@ -82,7 +82,7 @@ def test_a_probe_that_cannot_be_judged_is_not_proven():
     def broken(evidence: Evidence) -> Any:
         raise ValueError("no")
 
-    finding = jail._finding(Probe("x", "refused", "tcp", {}, broken), Evidence(Answer(done=False, said="")))
+    finding = jail._finding(Probe("x", "refused", "tcp", {}, broken), Evidence(Answer(succeeded=False, detail="")))
     assert finding.status == FAILED
 
 
@@ -100,5 +100,5 @@ def test_the_scene_ends_whole(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("line", [b"", b"x", b"[]", b"3", b"{}", b'{"probe": "a"}', b"\xff", b"null"])
 def test_a_line_that_is_no_answer_is_none(line):
-    good = b'{"probe": "p", "done": false, "said": "EPERM"}'
-    assert read_answers(line + b"\n" + good) == {"p": Answer(done=False, said="EPERM")}
+    good = b'{"probe": "p", "succeeded": false, "detail": "EPERM"}'
+    assert read_answers(line + b"\n" + good) == {"p": Answer(succeeded=False, detail="EPERM")}

@@ -6,8 +6,8 @@ import pytest
 
 from netsandbox.doctor.judgement import FAILED, LEAK, OK, Answer, arrival, denial, refusal, silence, spared, untouched
 
-PREVENTED = Answer(done=False, said="ECONNREFUSED")
-ACHIEVED = Answer(done=True, said="answered")
+PREVENTED = Answer(succeeded=False, detail="ECONNREFUSED")
+ACHIEVED = Answer(succeeded=True, detail="answered")
 
 
 @pytest.mark.parametrize("answer", [PREVENTED, ACHIEVED, None])

@@ -7,8 +7,9 @@ import json
 import pytest
 
 from netsandbox.cli import doctor
+from netsandbox.doctor.examine import examine
 from netsandbox.doctor.jail import Finding
-from netsandbox.doctor.machine import Check
+from netsandbox.doctor.linux_checks import Check
 from netsandbox.doctor.report import Report, as_json, lines
 from netsandbox.errors import UsageError
 
@@ -103,7 +104,7 @@ def test_programs_read_stable_keys():
 
 @pytest.mark.parametrize(("jail", "status"), [([HELD], 0), ([HELD, LEAKED], 1), ([FAILED], 1), ([], 1)])
 def test_the_exit_status_follows(monkeypatch, capsys, jail, status):
-    monkeypatch.setattr(doctor, "examine", lambda: Report([WELL], jail))
+    monkeypatch.setattr("netsandbox.doctor.examine.examine", lambda: Report([WELL], jail))
     assert doctor.main([]) == status
     assert doctor.main(["--json"]) == status
     assert '"ok": ' in capsys.readouterr().out
@@ -116,9 +117,9 @@ def test_arguments_are_an_error(arguments):
 
 
 def test_what_is_missing_is_not_tried(monkeypatch):
-    monkeypatch.setattr("netsandbox.doctor.machine.checks", lambda: [WELL, LACKING])
+    monkeypatch.setattr("netsandbox.doctor.linux_checks.checks", lambda: [WELL, LACKING])
     monkeypatch.setattr("netsandbox.doctor.jail.prove", lambda: pytest.fail("no session can run here"))
-    report = doctor.examine()
+    report = examine()
     assert (report.ok, report.unproven) == (False, "user namespaces missing")
 
 
@@ -126,8 +127,8 @@ def test_a_session_that_cannot_start_is_reported_and_not_raised(monkeypatch):
     def broken():
         raise OSError(24, "Too many open files")
 
-    monkeypatch.setattr("netsandbox.doctor.machine.checks", lambda: [WELL])
+    monkeypatch.setattr("netsandbox.doctor.linux_checks.checks", lambda: [WELL])
     monkeypatch.setattr("netsandbox.doctor.jail.prove", broken)
-    report = doctor.examine()
+    report = examine()
     assert not report.ok
     assert "Too many open files" in "\n".join(lines(report))

@@ -57,7 +57,7 @@ class FileWatch:
         self._places = places
         self._calls = file_calls(os.uname().machine)
         self._root: int | None = None  # of whoever calls first, and so of all
-        self._notes = {True: PathNotes(places.ground), False: PathNotes(places.ground, MAX_REFUSED)}
+        self._notes = {True: PathNotes(places.limits), False: PathNotes(places.limits, MAX_REFUSED)}
         self._secrets: set[tuple[str, str]] = set()
         self._known: set[bytes] = set()
         self._unknown = 0

@@ -8,13 +8,13 @@ thousands.
 
 from __future__ import annotations
 
-from netsandbox.learn.path_folding import MANY
+from netsandbox.policy.path_folding import MANY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from netsandbox.learn.path_folding import Ground
+    from netsandbox.policy.path_folding import EntryLimits
 
 CROWD = 16
 MOST = 1000
@@ -24,8 +24,8 @@ DEEPEST = 32
 class PathNotes:
     """`left_out` counts what came after the last note that there was room for."""
 
-    def __init__(self, ground: Ground, most: int = MOST) -> None:
-        self._ground = ground
+    def __init__(self, limits: EntryLimits, most: int = MOST) -> None:
+        self._limits = limits
         self._most = most
         self._noted: set[tuple[str, str]] = set()
         self._names: dict[str, set[str]] = {}  # below each folder
@@ -53,7 +53,7 @@ class PathNotes:
         """Count the names on the way; the outermost folder that has become too full."""
         full, below = None, path
         for folder in _above(path):
-            if not self._ground.bears(folder):
+            if not self._limits.permits(folder):
                 break
             names = self._names.setdefault(folder, set())
             names.add(below)

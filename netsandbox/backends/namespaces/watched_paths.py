@@ -6,9 +6,9 @@ import os
 
 from netsandbox.backends.namespaces.file_view import always_writable
 from netsandbox.frozen import frozen
-from netsandbox.learn.path_folding import Ground
 from netsandbox.paths import config_folders, home, packages, state_home
 from netsandbox.policy import secret_paths
+from netsandbox.policy.path_folding import EntryLimits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,18 +23,18 @@ class WatchedPaths:
 
     writable: tuple[str, ...]
     hidden: tuple[str, ...]
-    ground: Ground
+    limits: EntryLimits
 
 
 def watched_places(view: FileView, environment: Mapping[bytes, bytes]) -> WatchedPaths:
     """*environment* is the command's."""
     hidden = (*view.folders, *view.files)
-    return WatchedPaths(always_writable(environment), hidden, ground(hidden))
+    return WatchedPaths(always_writable(environment), hidden, entry_limits(hidden))
 
 
-def ground(hidden: tuple[str, ...] = ()) -> Ground:
+def entry_limits(hidden: tuple[str, ...] = ()) -> EntryLimits:
     """Closed to rules: places of secrets, whether they are there or not, and what is ours."""
     own = os.path.realpath(home())
     secrets = (*(f"{own}/{name}" for name in secret_paths.OF_LINUX), *secret_paths.LINUX_SYSTEM)
     ours = (state_home(), *config_folders(), *packages())
-    return Ground(own, tuple(dict.fromkeys((*hidden, *secrets, *map(os.path.realpath, ours)))))
+    return EntryLimits(own, tuple(dict.fromkeys((*hidden, *secrets, *map(os.path.realpath, ours)))))

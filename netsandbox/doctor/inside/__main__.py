@@ -1,9 +1,9 @@
-"""Runs probes inside a session and prints one JSON line for each: {"probe", "done", "said"}.
+"""Runs probes inside a session and prints one JSON line for each: {"probe", "succeeded", "detail"}.
 
-    python -I -S __main__.py '[{"probe": "tcp-loopback", "verb": "tcp", "with": {"host": …, "port": …}}, …]'
+    python -I -S __main__.py '[{"probe": "tcp-loopback", "attempt": "tcp", "arguments": {"host": …, "port": …}}, …]'
 
-`done` says that the attempt achieved something from where it stands. Whether anything got out is not ours to say: that
-is what the canaries outside are for.
+`succeeded` says that the attempt achieved something as seen from inside. Whether anything got out is for the canaries
+outside to say.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ SECONDS = 20
 def main() -> None:
     signal.alarm(SECONDS)  # a probe that hangs must not make the doctor hang
     sys.path.insert(0, PACKAGE_ROOT)
-    from netsandbox.doctor.inside.verbs import attempt
+    from netsandbox.doctor.inside.attempts import attempt
 
-    for wish in json.loads(sys.argv[1]):
-        done, said = attempt(wish["verb"], wish["with"])
-        print(json.dumps({"probe": wish["probe"], "done": done, "said": said}), flush=True)
+    for probe in json.loads(sys.argv[1]):
+        succeeded, detail = attempt(probe["attempt"], probe["arguments"])
+        print(json.dumps({"probe": probe["probe"], "succeeded": succeeded, "detail": detail}), flush=True)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from netsandbox.backends.namespaces.file_calls import file_calls
 from netsandbox.backends.namespaces.file_watch import FileWatch
 from netsandbox.backends.namespaces.seccomp_notify import Call
 from netsandbox.backends.namespaces.watched_paths import WatchedPaths
-from netsandbox.learn.path_folding import Ground
+from netsandbox.policy.path_folding import EntryLimits
 
 NUMBERS = {call.name: number for number, call in file_calls(os.uname().machine).items()}
 HERE = 0xFFFFFF9C  # AT_FDCWD
@@ -48,7 +48,7 @@ class Scene:
         for name in ("secret", "open", "folder"):
             (outside / name).mkdir()
         (outside / "file").write_text("x")
-        places = WatchedPaths((f"{outside}/open",), (f"{outside}/secret",), Ground("/home/me"))
+        places = WatchedPaths((f"{outside}/open",), (f"{outside}/secret",), EntryLimits("/home/me"))
         self.watch = FileWatch(self.listener, log, places)  # type: ignore[arg-type]
         self._calls = 0
         self._closed = False

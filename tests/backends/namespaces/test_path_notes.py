@@ -7,22 +7,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netsandbox.backends.namespaces.path_notes import CROWD, DEEPEST, PathNotes
-from netsandbox.learn.path_folding import CHANGE, MAKE, MANY, Ground
 from netsandbox.policy.file_rules import is_within
+from netsandbox.policy.path_folding import CHANGE, MAKE, MANY, EntryLimits
 
 HOME = "/home/me"
-GROUND = Ground(HOME, (f"{HOME}/.ssh",))
+LIMITS = EntryLimits(HOME, (f"{HOME}/.ssh",))
 
 
 def test_a_path_is_noted_once_for_each_thing_that_is_done_there() -> None:
-    notes = PathNotes(GROUND)
+    notes = PathNotes(LIMITS)
     assert notes.add("/srv/a/b", MAKE) == ("/srv/a/b", MAKE)
     assert notes.add("/srv/a/b", MAKE) is None
     assert notes.add("/srv/a/b", CHANGE) == ("/srv/a/b", CHANGE)
 
 
 def test_a_crowd_is_noted_as_its_folder_and_then_no_more() -> None:
-    notes = PathNotes(GROUND)
+    notes = PathNotes(LIMITS)
     for number in range(CROWD):
         assert notes.add(f"/srv/a/{number}", MAKE) == (f"/srv/a/{number}", MAKE)
     assert notes.add("/srv/a/more", MAKE) == ("/srv/a", MANY)
@@ -32,20 +32,20 @@ def test_a_crowd_is_noted_as_its_folder_and_then_no_more() -> None:
 
 
 def test_a_crowd_of_folders_counts_however_few_lie_in_each() -> None:
-    notes = PathNotes(GROUND)
+    notes = PathNotes(LIMITS)
     noted = [notes.add(f"{HOME}/.npm/sha/{one:02x}/{two}", MAKE) for one in range(100) for two in "ab"]
     assert sum(note is not None for note in noted) == 2 * CROWD + 1
     assert (f"{HOME}/.npm/sha", MANY) in noted
 
 
 def test_a_folder_that_may_not_be_opened_never_stands_for_what_is_in_it() -> None:
-    notes = PathNotes(GROUND)
+    notes = PathNotes(LIMITS)
     noted = [notes.add(f"{HOME}/.rc{number}", MAKE) for number in range(5 * CROWD)]
     assert noted == [(f"{HOME}/.rc{number}", MAKE) for number in range(5 * CROWD)]
 
 
 def test_past_the_bound_notes_are_counted() -> None:
-    notes = PathNotes(GROUND, most=3)
+    notes = PathNotes(LIMITS, most=3)
     assert [notes.add(f"{HOME}/{number}", MAKE) is not None for number in range(5)] == [True, True, True, False, False]
     assert notes.left_out == 2
 
@@ -53,7 +53,7 @@ def test_past_the_bound_notes_are_counted() -> None:
 @pytest.mark.attack(192)
 def test_a_path_of_thousands_of_names_is_noted_as_a_folder_above_it() -> None:
     """Each folder above a path is kept: a few hundred such paths would fill the memory."""
-    notes = PathNotes(GROUND)
+    notes = PathNotes(LIMITS)
     top = "/srv" + "/a" * (DEEPEST - 1)
     assert notes.add(top, MAKE) == (top, MAKE)
     assert notes.add(f"{top}/b", MAKE) == (top, MANY)
@@ -63,7 +63,7 @@ def test_a_path_of_thousands_of_names_is_noted_as_a_folder_above_it() -> None:
 
 @given(st.lists(st.lists(st.sampled_from("abcdefghijklmnopqrstuv"), min_size=1, max_size=4), max_size=80))
 def test_whatever_comes_is_covered_by_the_notes(ways: list[list[str]]) -> None:
-    notes = PathNotes(GROUND)
+    notes = PathNotes(LIMITS)
     paths = ["/srv/top/" + "/".join(way) for way in ways]
     noted = [note for path in paths if (note := notes.add(path, MAKE)) is not None]
     assert notes.left_out == 0

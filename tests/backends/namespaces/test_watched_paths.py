@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from netsandbox.backends.namespaces.file_view import FileView
-from netsandbox.backends.namespaces.watched_paths import ground, watched_places
+from netsandbox.backends.namespaces.watched_paths import entry_limits, watched_places
 
 
 @pytest.fixture
@@ -22,19 +22,19 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_home_is_meant_by_its_true_path(home: Path) -> None:
-    assert ground().home == str(home)
+    assert entry_limits().home == str(home)
 
 
 def test_secrets_and_our_own_folders_bear_no_rule(home: Path) -> None:
-    found = ground((f"{home}/moved-keys",))
+    found = entry_limits((f"{home}/moved-keys",))
     closed = (".ssh", ".ssh/x", ".cargo", ".config", ".config/netsandbox", ".local/state/netsandbox/x", "moved-keys")
-    assert not [name for name in closed if found.bears(f"{home}/{name}")]
+    assert not [name for name in closed if found.permits(f"{home}/{name}")]
     assert [
-        name for name in (".cache/pip", ".config/tool", ".cargo/registry", "x") if not found.bears(f"{home}/{name}")
+        name for name in (".cache/pip", ".config/tool", ".cargo/registry", "x") if not found.permits(f"{home}/{name}")
     ] == []
     package = str(Path(__file__).resolve().parents[3] / "netsandbox")
-    assert not found.bears(package)
-    assert not found.bears(os.path.dirname(package))
+    assert not found.permits(package)
+    assert not found.permits(os.path.dirname(package))
 
 
 def test_where_every_session_may_write_is_not_watched(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,4 +45,4 @@ def test_where_every_session_may_write_is_not_watched(home: Path, monkeypatch: p
     assert {"/usr", "/dev", "/proc", os.path.realpath("/tmp")} <= set(places.writable)
     assert any(str(home / "temporary").startswith(folder) for folder in places.writable)
     assert places.hidden == ("/h/.ssh", "/h/.netrc")
-    assert not places.ground.bears("/h/.ssh/x")
+    assert not places.limits.permits("/h/.ssh/x")

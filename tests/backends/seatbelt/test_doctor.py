@@ -16,11 +16,12 @@ from netsandbox.backends.seatbelt.mac_system import System
 from netsandbox.backends.seatbelt.profile_inputs import SessionPorts, profile_text
 from netsandbox.backends.seatbelt.session import MacSession
 from netsandbox.cli import doctor as command
-from netsandbox.doctor import mac_jail
+from netsandbox.doctor import mac_probes
 from netsandbox.doctor.check import OK as FINE
 from netsandbox.doctor.check import Check
+from netsandbox.doctor.examine import judged
 from netsandbox.doctor.judgement import FAILED, LEAK, OK, SKIPPED
-from netsandbox.doctor.mac_jail import mac_run_settings, prove_mac
+from netsandbox.doctor.mac_probes import mac_run_settings, prove_mac
 from netsandbox.doctor.scene import Scene
 from netsandbox.frozen import copy_with
 from netsandbox.policy.policy import Policy
@@ -174,11 +175,11 @@ def test_the_command_reports_what_got_out_and_fails(
     system: System, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`netsandbox doctor` on a Mac whose Seatbelt is not asked: LEAK, and exit status 1."""
-    monkeypatch.setattr("sys.platform", "darwin")
+    monkeypatch.setattr("netsandbox.doctor.examine.DEFAULT_BACKEND", "seatbelt")
     monkeypatch.setattr("netsandbox.backends.seatbelt.mac_system.this_mac", lambda: system)
-    monkeypatch.setattr("netsandbox.doctor.mac_machine.checks", lambda *_: [Check("macOS", FINE, "macOS 15")])
+    monkeypatch.setattr("netsandbox.doctor.mac_checks.checks", lambda *_: [Check("macOS", FINE, "macOS 15")])
     monkeypatch.setattr(
-        mac_jail,
+        mac_probes,
         "prove_mac",
         lambda library: prove_mac(without_boundary, {"tcp-loopback", "unix-path"}.__contains__, library=library),
     )
@@ -193,7 +194,7 @@ def test_a_profile_that_enforces_nothing_is_found_by_the_session_itself(
 ) -> None:
     """The self-test is before the probes: no probe runs, and the report says why."""
     monkeypatch.setattr("netsandbox.backends.seatbelt.session.profile_text", lambda *_, **__: "; hollow")
-    report = command.judged(
+    report = judged(
         [Check("macOS", FINE, "macOS 15")], lambda: prove_mac(in_session(system), KEPT.__contains__, library=False)
     )
     assert not report.ok

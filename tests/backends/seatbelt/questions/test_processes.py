@@ -18,7 +18,7 @@ from netsandbox_interpose.library import PRELOAD
 from netsandbox.backends.seatbelt.exit_watch import KqueueExit
 from netsandbox.backends.seatbelt.launch import helper_trouble
 from netsandbox.backends.seatbelt.signing import INSTALLED, signed_parts
-from netsandbox.doctor.mac_machine import verified
+from netsandbox.doctor.mac_checks import verified
 from tests.rig.mac_questions import SIGNAL, TYPE
 from tests.rig.seatbelt_trial import FREE, SANDBOX_EXEC, SECONDS, is_answer, on_a_mac, probe
 

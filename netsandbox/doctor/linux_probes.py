@@ -16,7 +16,7 @@ NAMESPACES = ("user", "net", "mnt", "pid", "ipc")
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
-def host_probes(scene: Scene) -> list[Probe | Absent]:
+def boundary_probes(scene: Scene) -> list[Probe | Absent]:
     return [*_sockets(), *_kernel(scene), *own_files(scene)]
 
 

@@ -42,13 +42,13 @@ ONLY_CHANGED = "one file: it can be changed, not made anew or replaced"
 
 
 @frozen
-class Ground:
+class EntryLimits:
     """Where entries may stand: by real paths, the user's home and what is closed."""
 
     home: str
     closed: tuple[str, ...] = ()
 
-    def bears(self, path: str) -> bool:
+    def permits(self, path: str) -> bool:
         """Whether *path* may be an entry."""
         if path.count("/") < 2 or is_within(self.home, path):
             return False
@@ -94,34 +94,34 @@ class Folded:
     left: tuple[str, ...] = ()
 
 
-def fold(written: Iterable[tuple[str, str]], ground: Ground) -> Folded:
+def fold_paths(written: Iterable[tuple[str, str]], limits: EntryLimits) -> Folded:
     """*written*: real paths, each with what was done there."""
     places: dict[str, bool] = {}  # each with whether it is a folder
     made: set[str] = set()
     left: set[str] = set()
     for path, done in written:
         above = path.rpartition("/")[0]
-        if done == MAKE and ground.bears(above):
+        if done == MAKE and limits.permits(above):
             places[above] = True
-        elif ground.bears(path):
+        elif limits.permits(path):
             places[path] = places.get(path, False) or done in (FOLDER, MANY)
             made |= {path} if done == MAKE else set()
         else:
             left.add(path)
-    folders = _grown(places, ground)
+    folders = _grown(places, limits)
     entries = tuple(PathProposal(path, folders[path][0], folders[path][1], path in made) for path in sorted(folders))
     # A folder that an entry lies in is made with it.
     return Folded(entries, tuple(sorted(path for path in left if not any(is_within(each, path) for each in folders))))
 
 
-def _grown(places: dict[str, bool], ground: Ground) -> dict[str, tuple[bool, tuple[str, ...]]]:
+def _grown(places: dict[str, bool], limits: EntryLimits) -> dict[str, tuple[bool, tuple[str, ...]]]:
     """The outermost of *places* after folding: whether each is a folder, and what it stands for."""
-    kept = {path: places.get(path, True) for path in outermost(_tool(path, ground) for path in places)}
+    kept = {path: places.get(path, True) for path in outermost(_tool(path, limits) for path in places)}
     while True:
         families: dict[str, list[str]] = {}
         for path in kept:
             families.setdefault(path.rpartition("/")[0], []).append(path)
-        parents = [above for above, below in families.items() if len(below) >= SIBLINGS and ground.bears(above)]
+        parents = [above for above, below in families.items() if len(below) >= SIBLINGS and limits.permits(above)]
         if not parents:
             break
         kept = {path: kept.get(path, True) for path in outermost((*kept, *parents))}
@@ -132,10 +132,10 @@ def _folded(path: str, places: dict[str, bool]) -> tuple[str, ...]:
     return () if path in places else tuple(sorted(place for place in places if is_within(place, path)))
 
 
-def _tool(path: str, ground: Ground) -> str:
+def _tool(path: str, limits: EntryLimits) -> str:
     """The folder of a tool among the caches, for what lies deeper in it."""
-    caches = f"{ground.home}/{CACHES}"
+    caches = f"{limits.home}/{CACHES}"
     if not path.startswith(f"{caches}/"):
         return path
     tool = f"{caches}/{path[len(caches) + 1 :].partition('/')[0]}"
-    return tool if ground.bears(tool) else path
+    return tool if limits.permits(tool) else path

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.learn.path_folding import (
+from netsandbox.policy.file_rules import is_within
+from netsandbox.policy.path_folding import (
     CHANGE,
     FOLDER,
     MAKE,
@@ -16,17 +17,16 @@ from netsandbox.learn.path_folding import (
     ONLY_CHANGED,
     RUNS,
     SIBLINGS,
+    EntryLimits,
     Folded,
-    Ground,
     PathProposal,
-    fold,
+    fold_paths,
 )
-from netsandbox.policy.file_rules import is_within
 
 HOME = "/home/me"
 SECRETS = (f"{HOME}/.ssh", f"{HOME}/.cargo/credentials", f"{HOME}/.cache/huggingface/token", "/run/secrets")
 OURS = (f"{HOME}/.config/netsandbox", f"{HOME}/.local/state/netsandbox")
-GROUND = Ground(HOME, (*SECRETS, *OURS))
+LIMITS = EntryLimits(HOME, (*SECRETS, *OURS))
 
 names = st.sampled_from(
     [
@@ -55,7 +55,7 @@ written = st.lists(st.tuples(paths, st.sampled_from([CHANGE, MAKE, FOLDER, MANY]
 
 
 def texts(*done: tuple[str, str], base: str = "/www") -> list[str]:
-    return [entry.text(HOME, base) for entry in fold(done, GROUND).entries]
+    return [entry.text(HOME, base) for entry in fold_paths(done, LIMITS).entries]
 
 
 def test_what_is_made_opens_its_folder_and_what_is_changed_itself() -> None:
@@ -75,7 +75,7 @@ def test_of_a_cache_the_whole_folder_of_the_tool_is_taken() -> None:
 def test_entries_side_by_side_become_the_folder_above_and_say_so() -> None:
     few = [(f"{HOME}/.npm/_cacache/{number}/f", MAKE) for number in range(SIBLINGS - 1)]
     assert len(texts(*few)) == SIBLINGS - 1
-    (entry,) = fold([*few, (f"{HOME}/.npm/_cacache/x/f", MAKE)], GROUND).entries
+    (entry,) = fold_paths([*few, (f"{HOME}/.npm/_cacache/x/f", MAKE)], LIMITS).entries
     assert entry.text(HOME, "/www") == "~/.npm/_cacache/"
     assert entry.comment(HOME) == "4 places in it were written: 0, 1, 2, and 1 more"
 
@@ -85,26 +85,26 @@ def test_folding_goes_on_upwards_but_never_to_what_may_not_be_opened() -> None:
     assert texts(*deep) == ["~/.tool/"]
     for above in (HOME, f"{HOME}/.config", f"{HOME}/.cargo", "/srv"):
         beside = [(f"{above}/{name}/f", MAKE) for name in "abcd"]
-        assert [entry.path for entry in fold(beside, GROUND).entries] == [f"{above}/{name}" for name in "abcd"]
+        assert [entry.path for entry in fold_paths(beside, LIMITS).entries] == [f"{above}/{name}" for name in "abcd"]
 
 
 def test_a_file_in_a_folder_that_stays_closed_is_named_itself() -> None:
-    (entry,) = fold([(f"{HOME}/.toolrc", MAKE)], GROUND).entries
+    (entry,) = fold_paths([(f"{HOME}/.toolrc", MAKE)], LIMITS).entries
     assert (entry.text(HOME, "/www"), entry.comment(HOME)) == ("~/.toolrc", ONLY_CHANGED)
 
 
 @pytest.mark.parametrize("path", [f"{HOME}/.bashrc", f"{HOME}/.local/bin/x", f"{HOME}/.config/systemd/user/x"])
 def test_what_runs_outside_of_the_sandbox_is_pointed_out(path: str) -> None:
-    (entry,) = fold([(path, CHANGE)], GROUND).entries
+    (entry,) = fold_paths([(path, CHANGE)], LIMITS).entries
     assert entry.comment(HOME) == RUNS
-    (other,) = fold([(f"{path}-not", CHANGE)], GROUND).entries
+    (other,) = fold_paths([(f"{path}-not", CHANGE)], LIMITS).entries
     assert (other.comment(HOME) == RUNS) is ("/" in path.removeprefix(f"{HOME}/."))
 
 
 def test_what_cannot_be_opened_is_left_unless_an_entry_makes_it() -> None:
     alone = [(path, FOLDER) for path in (f"{HOME}/.ssh", f"{HOME}/.cargo", "/top", f"{HOME}/.config/netsandbox/x")]
-    assert fold(alone, GROUND) == Folded((), tuple(sorted(path for path, _ in alone)))
-    with_entry = fold([*alone, (f"{HOME}/.cargo/registry/x", MAKE)], GROUND)
+    assert fold_paths(alone, LIMITS) == Folded((), tuple(sorted(path for path, _ in alone)))
+    with_entry = fold_paths([*alone, (f"{HOME}/.cargo/registry/x", MAKE)], LIMITS)
     assert f"{HOME}/.cargo" not in with_entry.left
     assert [entry.path for entry in with_entry.entries] == [f"{HOME}/.cargo/registry"]
 
@@ -126,18 +126,18 @@ def test_an_entry_is_written_as_a_person_would(path: str, folder: bool, text: st
 
 @given(written)
 def test_every_written_path_is_covered_or_left_for_a_reason(done: list[tuple[str, str]]) -> None:
-    found = fold(done, GROUND)
+    found = fold_paths(done, LIMITS)
     for path, _ in done:
         covered = any(is_within(path, entry.path) for entry in found.entries)
         made = any(is_within(entry.path, path) for entry in found.entries)  # with the entry that lies in it
         assert covered or path in found.left or made, path
-        if GROUND.bears(path):
+        if LIMITS.permits(path):
             assert covered, path
 
 
 @given(written)
 def test_no_entry_opens_what_stays_closed(done: list[tuple[str, str]]) -> None:
-    for entry in fold(done, GROUND).entries:
+    for entry in fold_paths(done, LIMITS).entries:
         assert entry.path.count("/") >= 2
         assert not is_within(HOME, entry.path)
         for place in (*SECRETS, *OURS):
@@ -149,13 +149,13 @@ def test_no_entry_opens_what_stays_closed(done: list[tuple[str, str]]) -> None:
 def test_folding_knows_no_order_and_no_repeats(done: list[tuple[str, str]], lot: random.Random) -> None:
     mixed = [*done, *done[:5]]
     lot.shuffle(mixed)
-    assert fold(mixed, GROUND) == fold(done, GROUND)
+    assert fold_paths(mixed, LIMITS) == fold_paths(done, LIMITS)
 
 
 @given(written)
 def test_folding_what_was_folded_changes_nothing(done: list[tuple[str, str]]) -> None:
-    once = fold(done, GROUND)
-    twice = fold([(entry.path, FOLDER if entry.folder else CHANGE) for entry in once.entries], GROUND)
+    once = fold_paths(done, LIMITS)
+    twice = fold_paths([(entry.path, FOLDER if entry.folder else CHANGE) for entry in once.entries], LIMITS)
     assert [(entry.path, entry.folder) for entry in twice.entries] == [
         (entry.path, entry.folder) for entry in once.entries
     ]
@@ -163,8 +163,8 @@ def test_folding_what_was_folded_changes_nothing(done: list[tuple[str, str]]) ->
 
 @given(written)
 def test_entries_are_few_and_lie_apart(done: list[tuple[str, str]]) -> None:
-    found = [entry.path for entry in fold(done, GROUND).entries]
+    found = [entry.path for entry in fold_paths(done, LIMITS).entries]
     assert not [(one, other) for one in found for other in found if one != other and is_within(one, other)]
     for above in {path.rpartition("/")[0] for path in found}:
         beside = [path for path in found if path.rpartition("/")[0] == above]
-        assert len(beside) < SIBLINGS or not GROUND.bears(above)
+        assert len(beside) < SIBLINGS or not LIMITS.permits(above)

@@ -1,11 +1,10 @@
-"""What this Mac offers a session, and for what it lacks the way to mend it. Each fact is looked at and then judged."""
+"""What this Mac offers a session, and how to get what it lacks. Each fact is read first and then judged."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import tempfile
-from typing import TYPE_CHECKING
 
 from netsandbox_portmap.ranges import RangeLock
 
@@ -13,10 +12,10 @@ from netsandbox.backends.seatbelt.launch import helper_trouble
 from netsandbox.backends.seatbelt.loopback_alias import alias_command
 from netsandbox.backends.seatbelt.macos_release import macos_version
 from netsandbox.doctor.check import MISSING, NOTE, OK, UNTRIED, Check, state_directory
-from netsandbox.doctor.mac_facts import loopback_aliases, name_servers, product_version, protection
 from netsandbox.paths import new_session_id
 from netsandbox.runtime.control_socket import MAX_ADDRESS
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from netsandbox.backends.seatbelt.mac_system import System
 
@@ -34,9 +33,9 @@ def checks(system: System) -> list[Check]:
     trouble = helper_trouble(system.helper)
     stand_in = os.access(system.sandbox_exec, os.X_OK)
     return [
-        version(_said(SW_VERS), system.release),
+        version(_output_of(SW_VERS), system.release),
         architecture(os.uname().machine),
-        integrity(_said(CSRUTIL, "status")),
+        integrity(_output_of(CSRUTIL, "status")),
         helper(system.helper, trouble, stand_in=stand_in),
         sandbox_exec(system.sandbox_exec, there=stand_in),
         preload(system.library, there=os.path.exists(system.library)),
@@ -46,7 +45,7 @@ def checks(system: System) -> list[Check]:
         state_directory(),
         control_socket(state_directory()),
         locks(works=locks_work()),
-        aliases(_said(IFCONFIG, "lo0")),
+        aliases(_output_of(IFCONFIG, "lo0")),
         resolver(_read(RESOLV_CONF)),
     ]
 
@@ -183,7 +182,7 @@ def locks_work() -> bool:
             second.close()
 
 
-def _said(*words: str) -> str | None:
+def _output_of(*words: str) -> str | None:
     """What a program of the system prints; None if it does not."""
     try:
         done = subprocess.run(words, capture_output=True, timeout=SECONDS, check=False, env={})
@@ -198,3 +197,41 @@ def _read(path: str) -> str:
             return file.read()
     except OSError:
         return ""
+
+
+LOOPBACK = "127.0.0.1"
+
+
+def product_version(sw_vers: str) -> tuple[int, ...] | None:
+    """`ProductVersion:  14.6.1` of `sw_vers`."""
+    for line in sw_vers.splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() == "ProductVersion":
+            parts = value.strip().split(".")
+            if all(part.isascii() and part.isdigit() and len(part) < 5 for part in parts):
+                return tuple(int(part) for part in parts)
+    return None
+
+
+def protection(csrutil: str) -> bool | None:
+    """Whether System Integrity Protection is on, by `csrutil status`; one that is on in part is not on."""
+    first, colon, rest = csrutil.partition("status:")
+    if "System Integrity Protection" not in first or not colon:
+        return None
+    word = rest.strip().partition(".")[0].partition(" ")[0].lower()
+    return {"enabled": True, "disabled": False, "unknown": False}.get(word)
+
+
+def loopback_aliases(ifconfig: str) -> tuple[str, ...]:
+    """The addresses of `ifconfig lo0` beside the one that every Mac has."""
+    found = []
+    for line in ifconfig.splitlines():
+        words = line.split()
+        if len(words) > 1 and words[0] == "inet" and words[1].startswith("127.") and words[1] != LOOPBACK:
+            found.append(words[1])
+    return tuple(found)
+
+
+def name_servers(resolv_conf: str) -> tuple[str, ...]:
+    lines = (line.split() for line in resolv_conf.splitlines())
+    return tuple(words[1] for words in lines if len(words) > 1 and words[0] == "nameserver")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from netsandbox.learn.folding import SIBLINGS, Proposal, fold, may_stand_over
+from netsandbox.learn.name_folding import SIBLINGS, Proposal, fold_names, may_stand_over
 from netsandbox.policy.name_lists import SHARED_SUFFIXES
 from netsandbox.policy.names import canonical
 from netsandbox.policy.policy import Policy
@@ -16,7 +16,7 @@ PORTS = (80, 443)
 
 
 def rules(used: list[tuple[str, int]], denied: tuple[str, ...] = ()) -> list[str]:
-    return [proposal.rule for proposal in fold(used, PORTS, denied)]
+    return [proposal.rule for proposal in fold_names(used, PORTS, denied)]
 
 
 def siblings(parent: str, port: int = 443, count: int = SIBLINGS) -> list[tuple[str, int]]:
@@ -29,7 +29,7 @@ def test_names_stay_as_they_are_and_ports_are_said_only_where_they_are_not_the_d
 
 
 def test_many_siblings_become_a_wildcard_that_says_so() -> None:
-    (folded,) = fold(siblings("cdn.example.com", count=6), PORTS)
+    (folded,) = fold_names(siblings("cdn.example.com", count=6), PORTS)
     assert folded.rule == "*.cdn.example.com"
     assert folded.comment == (
         "6 names were used: n0.cdn.example.com, n1.cdn.example.com, n2.cdn.example.com, n3.cdn.example.com, and 2 more"
@@ -70,7 +70,7 @@ def test_whatever_was_used_is_allowed_and_neither_strangers_nor_denied_names_are
     used: list[tuple[str, int]], denied: list[str]
 ) -> None:
     assume(not {name for name, _ in used} & set(denied))
-    found = fold(used, PORTS, denied)
+    found = fold_names(used, PORTS, denied)
     policy = Policy([proposal.rule for proposal in found], mode="filtered")  # each is a rule, or this raises
     for name, port in used:
         assert policy.decide(Request(canonical(name), port, TCP)).allowed

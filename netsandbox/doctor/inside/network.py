@@ -1,13 +1,14 @@
-"""Attempts over TCP: straight, through the door's CONNECT and SOCKS5, and the honest visit that must succeed."""
+"""Attempts over the network: TCP, the door's CONNECT and SOCKS5, UDP, DNS queries, Unix sockets, listening."""
 
 from __future__ import annotations
 
 import base64
 import os
 import socket
+import time
 from urllib.parse import urlsplit
 
-from netsandbox.doctor.inside.prevented import Prevented
+from netsandbox.doctor.inside import Prevented
 
 SECONDS = 8.0  # for a door to answer: on a busy machine it may just be waking up
 ANSWER_SECONDS = 2.0  # for whoever stands behind it
@@ -115,3 +116,103 @@ def _refusal(head: bytes) -> str:
         if name.lower() == "x-netsandbox-reason":
             return f"{lines[0].partition(' ')[2][:3]} {value.strip()}"
     return lines[0][:60] or "closed by the door"
+
+
+DNS_SECONDS = 0.5
+CODES = {0: "NOERROR", 1: "FORMERR", 2: "SERVFAIL", 3: "NXDOMAIN", 4: "NOTIMP", 5: "REFUSED"}
+RECURSION_DESIRED = 0x0100
+
+
+def udp(host: str, port: int, family: int = socket.AF_INET) -> str:
+    with socket.socket(family, socket.SOCK_DGRAM) as sender:
+        sender.settimeout(0.2)
+        sender.sendto(b"probe", (host, port))
+        try:
+            return f"answered {sender.recv(512)!a}"
+        except TimeoutError:
+            raise Prevented("sent, no answer") from None
+
+
+def query(server: str, port: int, name: str, kind: int = 1, *, tcp: bool = False) -> str:
+    """One encode_query; an answer of any kind but NOERROR with records achieves nothing."""
+    query = encode_query(name, kind)
+    try:
+        reply = _by_tcp(server, port, query) if tcp else _by_udp(server, port, query)
+    except TimeoutError:
+        raise Prevented("no answer") from None
+    if len(reply) < 12 or reply[:2] != query[:2]:
+        raise Prevented("no answer")
+    code = CODES.get(reply[3] & 15, str(reply[3] & 15))
+    records = int.from_bytes(reply[6:8], "big")
+    if code != "NOERROR" or not records:
+        raise Prevented(code if code != "NOERROR" else "NOERROR without a record")
+    return f"{records} records"
+
+
+def lookup(name: str) -> str:
+    """As any program looks a name up, by whatever the system has for it."""
+    try:
+        found = socket.getaddrinfo(name, 80, socket.AF_INET, socket.SOCK_STREAM)
+    except socket.gaierror as error:  # its numbers are not those of errno
+        raise Prevented(error.strerror or "not found") from None
+    return f"found {found[0][4][0]}"
+
+
+def encode_query(name: str, kind: int) -> bytes:
+    labels = b"".join(bytes([len(label)]) + label for label in name.encode("ascii").split(b"."))
+    header = os.urandom(2) + RECURSION_DESIRED.to_bytes(2, "big") + b"\0\1\0\0\0\0\0\0"
+    return header + labels + b"\0" + kind.to_bytes(2, "big") + b"\0\1"
+
+
+def _by_udp(server: str, port: int, query: bytes) -> bytes:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        sender.settimeout(DNS_SECONDS)
+        sender.sendto(query, (server, port))
+        return sender.recv(4096)
+
+
+def _by_tcp(server: str, port: int, query: bytes) -> bytes:
+    with socket.create_connection((server, port), timeout=DNS_SECONDS) as stream:
+        stream.sendall(len(query).to_bytes(2, "big") + query)
+        data = b""
+        while len(data) < 2 or len(data) < 2 + int.from_bytes(data[:2], "big"):
+            piece = stream.recv(4096)
+            if not piece:
+                break
+            data += piece
+        return data[2:]
+
+
+def unix_stream(path: str) -> str:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+        client.connect(path)
+        client.sendall(b"probe")
+    return "connected"
+
+
+def late_unix_stream(ready: str, path: str) -> str:
+    """Ask the outside for a socket that was not there when the session was built, then go for it."""
+    os.close(os.open(ready, os.O_CREAT | os.O_WRONLY, 0o600))
+    for _ in range(600):
+        if os.path.exists(path):
+            return unix_stream(path)
+        time.sleep(0.005)
+    raise Prevented("the socket never appeared")
+
+
+def unix_datagram(path: str) -> str:
+    """One end of a unix_datagram pair can be aimed at any path, without a call to socket(2)."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    with ours, theirs:
+        ours.sendto(b"probe", path)
+    return "sent"
+
+
+def listen(address: str, port: int | None) -> str:
+    """*port* None: the first of the session's window."""
+    wanted = int(os.environ["LISTENING_BASE_PORT"]) if port is None else port
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as server:
+        server.bind((address, wanted))
+        server.listen()
+        return f"listens on port {server.getsockname()[1]}"

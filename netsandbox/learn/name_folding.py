@@ -31,7 +31,9 @@ class Proposal:
         return f"{len(self.folded)} names were used: {', '.join(self.folded[:_SHOWN])}{more}"
 
 
-def fold(used: Iterable[tuple[str, int]], default_ports: Collection[int], denied: Iterable[str] = ()) -> list[Proposal]:
+def fold_names(
+    used: Iterable[tuple[str, int]], default_ports: Collection[int], denied: Iterable[str] = ()
+) -> list[Proposal]:
     """*used*: canonical names and ports. *denied*: names that no wildcard may cover."""
     closed = tuple(denied)
     by_port: dict[str, set[str]] = {}

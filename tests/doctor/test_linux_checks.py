@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import errno
+import os
 from pathlib import Path
 
 import pytest
 
-from netsandbox.doctor import machine
+from netsandbox.doctor import linux_checks as machine
 from netsandbox.doctor.check import MISSING, NOTE, OK, UNTRIED, Check
-from netsandbox.doctor.kernel import error_numbers
+from netsandbox.doctor.linux_checks import LIBC, STRANGE, checked, error_numbers, trial
 
 
 @pytest.mark.parametrize(
@@ -84,7 +85,7 @@ def test_netlink_acknowledgements_are_read_to_the_last():
 
 def test_one_cause_has_one_remedy(monkeypatch):
     """Attack 134: what stands on something missing is not tried, and sends nobody looking for other switches."""
-    monkeypatch.setattr(machine.kernel, "user_namespace", lambda: errno.EPERM)
+    monkeypatch.setattr(machine, "user_namespace", lambda: errno.EPERM)
     checks = machine.namespaces()
     assert [check.status for check in checks] == [MISSING, UNTRIED, UNTRIED, UNTRIED]
     assert [check.remedy for check in checks[1:]] == [None, None, None]
@@ -93,5 +94,28 @@ def test_one_cause_has_one_remedy(monkeypatch):
 def test_without_a_network_namespace_the_rules_are_not_tried(monkeypatch):
     answers = {"user_namespace": 0, "private_proc": 0, "network_namespace": errno.EPERM}
     for name, answer in answers.items():
-        monkeypatch.setattr(machine.kernel, name, lambda answer=answer: answer)
+        monkeypatch.setattr(machine, name, lambda answer=answer: answer)
     assert [check.status for check in machine.namespaces()] == [OK, OK, MISSING, UNTRIED]
+
+
+def test_success_is_zero():
+    assert trial(lambda: None) == 0
+
+
+def test_an_error_is_its_number():
+    assert trial(lambda: os.close(-1)) == errno.EBADF
+
+
+def test_anything_else_is_strange_and_never_success():
+    assert trial(lambda: int("x")) == STRANGE
+
+
+def test_nothing_changes_here():
+    before = os.getcwd()
+    assert trial(lambda: os.chdir("/")) == 0
+    assert os.getcwd() == before
+
+
+def test_a_failed_call_of_libc_is_raised():
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        checked(LIBC.close(-1))

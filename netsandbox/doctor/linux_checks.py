@@ -1,0 +1,237 @@
+"""What this machine offers a session on Linux, and the setting that changes what it lacks.
+
+Kernel features are tried in a child process the way a session uses them, so the doctor's own process stays unchanged.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import socket
+from collections.abc import Callable
+
+from netsandbox.backends.namespaces import nft_bytes
+from netsandbox.backends.namespaces.diagnosis import explain_failure
+from netsandbox.backends.namespaces.launch import HELPER
+from netsandbox.backends.namespaces.syscalls import abi_of
+from netsandbox.doctor.check import MISSING, NOTE, OK, UNTRIED, Check, state_directory
+from netsandbox.errors import NetsandboxError
+
+SIGNAL_SCOPE_ABI = 6
+LEAST_KERNEL = (5, 12)  # mount_setattr(2); everything else is older
+REINSTALL = "reinstall netsandbox with a C compiler at hand"
+
+
+def checks() -> list[Check]:
+    """Every check. Forks, so call it before any thread is started."""
+    machine = os.uname().machine
+    return [
+        kernel_version(os.uname().release),
+        architecture(machine),
+        helper(HELPER),
+        *namespaces(),
+        seccomp(seccomp_notification(machine)),
+        ipv6(ipv6_sockets()),
+        state_directory(),
+        splice(present=hasattr(os, "splice")),
+        landlock(landlock_abi()),
+    ]
+
+
+def kernel_version(release: str) -> Check:
+    numbers = tuple(int(part) for part in release.partition("-")[0].split(".")[:2] if part.isdigit())
+    if numbers >= LEAST_KERNEL:
+        return Check("kernel", OK, f"Linux {release}")
+    return Check("kernel", MISSING, f"Linux {release}", "use Linux 5.12 or newer")
+
+
+def architecture(machine: str) -> Check:
+    try:
+        abi_of(machine)
+    except NetsandboxError as error:
+        return Check("architecture", MISSING, machine, str(error))
+    return Check("architecture", OK, machine)
+
+
+def helper(path: str) -> Check:
+    if os.access(path, os.X_OK):
+        return Check("native helper", OK, path)
+    found = "not executable" if os.path.exists(path) else "not there"
+    return Check("native helper", MISSING, f"{path} is {found}", REINSTALL)
+
+
+def namespaces() -> list[Check]:
+    """Each needs the one before it; what stands on something missing is not tried, so that one cause has one remedy."""
+    found = [by_error("user namespaces", user_namespace(), "creating namespaces")]
+    for name, question, step in (
+        ("private /proc", private_proc, "/proc"),
+        ("network namespace", network_namespace, "creating namespaces"),
+        ("nftables tproxy", transparent_capture, "nftables"),
+    ):
+        ground = found[2 if name == "nftables tproxy" else 0]
+        if ground.status == OK:
+            found.append(by_error(name, question(), step))
+        else:
+            found.append(Check(name, UNTRIED, f"needs {ground.name}"))
+    return found
+
+
+def by_error(name: str, number: int, step: str) -> Check:
+    """*step* as `linux.diagnosis` knows it: it names the switch that forbids the thing."""
+    if number == 0:
+        return Check(name, OK, "can be made")
+    return Check(name, MISSING, os.strerror(number), explain_failure(step, number))
+
+
+def seccomp(number: int) -> Check:
+    if number == 0:
+        return Check("seccomp", OK, "with user notification")
+    remedy = "use a kernel with CONFIG_SECCOMP_FILTER; in a container allow seccomp(2)"
+    return Check("seccomp", MISSING, f"no user notification: {os.strerror(number)}", remedy)
+
+
+def ipv6(number: int) -> Check:
+    if number == 0:
+        return Check("IPv6", OK, "sockets can be made")
+    return Check("IPv6", MISSING, os.strerror(number), "start the kernel without ipv6.disable=1")
+
+
+def splice(*, present: bool) -> Check:
+    if present:
+        return Check("splice", OK, "bytes are relayed inside the kernel")
+    return Check("splice", NOTE, "bytes are relayed by copying", "a Python with os.splice is faster")
+
+
+def landlock(abi: int) -> Check:
+    if abi >= SIGNAL_SCOPE_ABI:
+        return Check("Landlock", OK, f"ABI {abi}; signals end at the session's border")
+    remedy = "nothing to do; Linux 6.12 with lsm=landlock,… has it"
+    return Check("Landlock", NOTE, f"ABI {abi}, without signal scopes; `kill 0` is refused instead", remedy)
+
+
+NETLINK_NETFILTER = 12
+NLMSG_ERROR = 2
+NETLINK_SECONDS = 3.0
+MS_REC_PRIVATE = 0x4000 | 0x40000
+# seccomp(2); landlock_create_ruleset(2)
+SECCOMP = {"x86_64": 317, "aarch64": 277}
+GET_ACTION_AVAILABLE = 2
+ACTION_NOTIFY = 0x7FC00000
+LANDLOCK_CREATE_RULESET = 444
+LANDLOCK_VERSION = 1
+
+
+def user_namespace() -> int:
+    """Each question answers 0 for yes, else the error number."""
+    return trial(lambda: enter_namespaces(NEW_USER))
+
+
+def network_namespace() -> int:
+    return trial(lambda: enter_namespaces(NEW_USER | NEW_NETWORK))
+
+
+def private_proc() -> int:
+    return trial(_mount_proc)
+
+
+def transparent_capture() -> int:
+    """nftables with tproxy: the very rules of a session, in a namespace that ends with the child."""
+    return trial(_install_rules)
+
+
+def seccomp_notification(machine: str) -> int:
+    number = SECCOMP.get(machine)
+    if number is None:
+        return errno.ENOSYS
+    action = ctypes.c_uint32(ACTION_NOTIFY)
+    result = LIBC.syscall(number, GET_ACTION_AVAILABLE, 0, ctypes.byref(action))
+    return 0 if result == 0 else ctypes.get_errno()
+
+
+def landlock_abi() -> int:
+    """The version of Landlock, 0 where there is none."""
+    version: int = LIBC.syscall(LANDLOCK_CREATE_RULESET, None, ctypes.c_size_t(0), LANDLOCK_VERSION)
+    return max(version, 0)
+
+
+def ipv6_sockets() -> int:
+    try:
+        socket.socket(socket.AF_INET6, socket.SOCK_STREAM).close()
+    except OSError as error:
+        return error.errno or errno.EAFNOSUPPORT
+    return 0
+
+
+def _mount_proc() -> None:
+    enter_namespaces(NEW_USER | NEW_MOUNTS | NEW_PROCESSES)
+    checked(LIBC.mount(None, b"/", None, MS_REC_PRIVATE, None))
+    # Only a process inside the new PID namespace may mount its /proc.
+    number = trial(_mount_own_proc)
+    if number:
+        raise OSError(number, os.strerror(number))
+
+
+def _mount_own_proc() -> None:
+    checked(LIBC.mount(b"proc", b"/proc", b"proc", 0, None))
+
+
+def _install_rules() -> None:
+    enter_namespaces(NEW_USER | NEW_NETWORK)
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_NETFILTER) as channel:
+        channel.settimeout(NETLINK_SECONDS)
+        channel.send(nft_bytes.FILTER)
+        missing = nft_bytes.FILTER_ACKNOWLEDGEMENTS
+        while missing > 0:
+            for number in error_numbers(channel.recv(65536)):
+                if number:
+                    raise OSError(number, os.strerror(number))
+                missing -= 1
+
+
+def error_numbers(data: bytes) -> list[int]:
+    """The error number of every acknowledgement in *data* (netlink(7)); 0 is success."""
+    numbers = []
+    at = 0
+    while at + 20 <= len(data):
+        length = int.from_bytes(data[at : at + 4], "little")
+        if int.from_bytes(data[at + 4 : at + 6], "little") == NLMSG_ERROR:
+            numbers.append(-int.from_bytes(data[at + 16 : at + 20], "little", signed=True))
+        at += max((length + 3) & ~3, 20)
+    return numbers
+
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+NEW_USER, NEW_NETWORK, NEW_MOUNTS, NEW_PROCESSES = 0x10000000, 0x40000000, 0x00020000, 0x20000000
+STRANGE = 255  # the action failed in a way that has no error number
+
+
+def trial(action: Callable[[], None]) -> int:
+    """Run *action* in a child: 0 when it returned, else the number of its OSError."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            action()
+        except OSError as error:
+            os._exit(error.errno or STRANGE)
+        except BaseException:
+            os._exit(STRANGE)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def enter_namespaces(flags: int) -> None:
+    """Become oneself in new namespaces; the same identity, mapped, as a session has it."""
+    uid, gid = os.geteuid(), os.getegid()
+    checked(LIBC.unshare(flags))
+    for file, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+        with open(f"/proc/self/{file}", "w") as map_file:
+            map_file.write(text)
+
+
+def checked(result: int) -> int:
+    """*result* of a libc call, or its error."""
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return result
