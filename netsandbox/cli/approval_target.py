@@ -21,7 +21,7 @@ PATIENCE = 5.0  # with a busy session: somebody waits for this answer
 
 def chosen(words: list[str], session: str | None) -> list[Status]:
     """The question that each of *words* means; an error unless each means exactly one."""
-    sessions = survey(PATIENCE).sessions
+    sessions, _ = survey(PATIENCE)
     if not sessions:
         raise UsageError(nothing_runs())
     entries = pending_entries(sessions if session is None else [find(session, sessions)])

@@ -32,6 +32,7 @@ def coloured(stream: TextIO) -> bool:
 
 def terminal_width() -> int | None:
     """None when the output is read by a program, for which nothing is cut."""
-    import shutil
-
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    if not sys.stdout.isatty():
+        return None
+    wanted = os.environ.get("COLUMNS", "")
+    return int(wanted) if wanted.isdecimal() and int(wanted) else os.get_terminal_size(1).columns or 80

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
-from typing import Any
 
 from netsandbox.cli.help import print_help
 from netsandbox.cli.options import FLAG, Option, parse
 from netsandbox.cli.output import put, terminal_width
 from netsandbox.cli.session_table import PS_TITLES, PS_YIELDING, ps_rows
-from netsandbox.cli.watch import json_line, watch
 from netsandbox.errors import UsageError
 from netsandbox.session.sessions_client import live_sessions, nothing_runs, survey
 from netsandbox.text import columns
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 OPTIONS = (
     Option("json", FLAG, "", "", "for programs"),
@@ -36,9 +37,16 @@ def main(arguments: list[str]) -> int:
         raise UsageError("ps takes no arguments; `netsandbox ports NAME` shows one session's ports")
     as_json = "json" in parsed.flags
     if "watch" in parsed.flags:
+        from netsandbox.cli.watch import json_line, watch
+
         return watch(live_sessions, json_line if as_json else _lines)
     sessions, silent = survey()
-    put(json.dumps(sessions, indent=2) if as_json else "\n".join(_lines(sessions)))
+    if as_json:
+        import json
+
+        put(json.dumps(sessions, indent=2))
+    else:
+        put("\n".join(_lines(sessions)))
     for session in silent:
         print(
             f"netsandbox: session {session} is there but does not answer; see `netsandbox audit tail {session}`",

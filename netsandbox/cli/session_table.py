@@ -5,12 +5,13 @@ Names, commands and addresses come from sessions: everything is shown as printab
 
 from __future__ import annotations
 
-import shlex
-
 from netsandbox_portmap.window import span
 
-from netsandbox.session.session_status import Status
-from netsandbox.text import join_host_port, printable
+from netsandbox.text import join_host_port, printable, shell_quoted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from netsandbox.session.session_status import Status
 
 PS_TITLES = ("NAME", "SESSION", "AGE", "POLICY", "STRATEGY", "WINDOW", "ALLOWED", "DENIED", "PORTS", "COMMAND")
 PORTS_TITLES = ("NAME", "INSIDE", "HOST ADDRESS", "URL", "PID", "PROGRAM")
@@ -41,7 +42,7 @@ def ps_rows(sessions: list[Status], now: float) -> list[Row]:
             _shown(status["allowed"]),
             _shown(status["denied"]),
             _ports_text(status["ports"]),
-            printable(shlex.join(status["command"])[:MAX_COMMAND]),
+            printable(" ".join(map(shell_quoted, status["command"]))[:MAX_COMMAND]),
         )
         for status in sessions
     ]

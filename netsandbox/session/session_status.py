@@ -6,12 +6,13 @@ needed to name and stop a session must be there and right, what is merely shown 
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 from netsandbox.session.control_reply import VERSION
 
-Status = dict[str, Any]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+Status = dict[str, "Any"]
 
 _TEXTS = ("folder", "mode", "strategy", "engine", "device", "audit_log")
 _COUNTS = ("init", "allowed", "denied", "flows")
@@ -22,6 +23,8 @@ _SCALARS = (str, int, float, bool, type(None))
 def read_status(line: bytes, session: str) -> Status | None:
     """The status of *session* in *line*, or None when it is not one."""
     try:
+        import json
+
         answer = json.loads(line.decode("ascii"), parse_constant=_no_constant)
     except (ValueError, RecursionError):
         return None

@@ -12,8 +12,6 @@ import errno
 import os
 import select
 import time
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
 
 from netsandbox.audit.sweep import forget_dead_control
 from netsandbox.errors import NetsandboxError, UsageError
@@ -24,6 +22,10 @@ from netsandbox.session.control_reply import MAX_REPLY
 from netsandbox.session.session_status import Status, read_status
 from netsandbox.text import printable
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
 PATIENCE = 1.0
 PAUSE = 0.05  # before somebody who was busy, or left without a word, is asked again
 AT_ONCE = 128
@@ -31,18 +33,13 @@ NAMED = 20  # how many names an error lists
 _BUSY = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
-class Survey(NamedTuple):
-    """The sessions that answered, oldest first, and the ids of those that are there and did not."""
-
-    sessions: list[Status]
-    silent: list[str]
-
-
 def live_sessions() -> list[Status]:
-    return survey().sessions
+    sessions, _ = survey()
+    return sessions
 
 
-def survey(patience: float = PATIENCE) -> Survey:
+def survey(patience: float = PATIENCE) -> tuple[list[Status], list[str]]:
+    """The sessions that answered, oldest first, and the ids of those that exist and did not answer."""
     found: list[Status] = []
     silent: list[str] = []
     for session, line in sorted(_Round(STATUS, _known()).answers(patience).items()):
@@ -51,7 +48,7 @@ def survey(patience: float = PATIENCE) -> Survey:
             silent.append(session)
         else:
             found.append(status)
-    return Survey(found, silent)
+    return found, silent
 
 
 def _known() -> list[str]:

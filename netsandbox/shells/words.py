@@ -55,13 +55,13 @@ def _profiles() -> Iterable[str]:
 def _sessions() -> Iterable[str]:
     from netsandbox.session.sessions_client import survey
 
-    return [str(status["name"]) for status in survey(PATIENCE).sessions]
+    return [str(status["name"]) for status in survey(PATIENCE)[0]]
 
 
 def _pending() -> Iterable[str]:
     from netsandbox.session.sessions_client import survey
 
-    return [str(question["id"]) for status in survey(PATIENCE).sessions for question in status["pending"]]
+    return [str(question["id"]) for status in survey(PATIENCE)[0] for question in status["pending"]]
 
 
 def _domains() -> Iterator[str]:
