@@ -18,7 +18,7 @@ def rebuilt(query: Query, reply: Reply) -> bytes | None:
     try:
         parsed = dnslib.DNSRecord.parse(reply.data)
         answer = dnslib.DNSRecord(
-            dnslib.DNSHeader(id=query.id, qr=1, ra=1, rd=int(query.rd), rcode=reply.rcode),
+            dnslib.DNSHeader(id=query.id, qr=1, ra=1, rd=int(query.recursion_desired), rcode=reply.rcode),
             q=dnslib.DNSQuestion(dnslib.DNSLabel(list(query.labels)), query.qtype),
         )
         path = follow(reply, tuple(label.lower() for label in query.labels), query.qtype)

@@ -1,81 +1,104 @@
-"""The door's logic without sockets: one query in, one reply out, every question accounted for.
+"""The resolver door's logic, without sockets: one query in, one reply out, and every query in a record.
 
 Rules kept here:
 
-1. Nothing is asked of the world: an allowed name gets a synthetic address, and the real lookup happens on the host when
-   somebody dials it (INV-4). Only types that the judgement names for forwarding leave, through the injected `forward`.
-2. A record stands in the log before the first answer of its kind leaves (INV-5, ledger.py).
-3. Every failure answers SERVFAIL or nothing, never an address (INV-1).
-4. A reply in the byte cache is good only while its record's window is open and no synthetic address was forgotten.
+1. No name is looked up here: an allowed name gets a synthetic address, and the host looks it up when it is dialled
+   (INV-4). Only queries of the types in `ResolverOptions.forward_types` leave the host, and only for allowed names.
+2. The record of a query is in the log before the first reply of its kind leaves (INV-5, `audit.folding`).
+3. Every failure is answered with SERVFAIL or nothing, never with an address (INV-1).
+4. A reply is cached only while its record counts repeats and no synthetic address was evicted.
 """
 
 from __future__ import annotations
 
+from netsandbox.audit.folding import Folding, Repeats
+from netsandbox.frozen import frozen
+from netsandbox.policy import reasons
+from netsandbox.policy.query_types import type_name
 from netsandbox_dns import wire
-from netsandbox_dns.bucket import TokenBucket
-from netsandbox_dns.contract import BAD_NAME, INTERNAL, LIMIT, LOOPBACK, NOT_ALLOWED, QUERY_TYPE, RULE
-from netsandbox_dns.folding import FoldedQueries, Tally
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from typing import Any
 
-    from netsandbox_dns.contract import Judgement, Note
+    from netsandbox.policy.verdict import Verdict
+    from netsandbox.runtime.loop import Loop
     from netsandbox_dns.pool import SyntheticPool
     from netsandbox_dns.tunnel_guard import TunnelGuard
 
+    QueryKind = tuple[str, int, bool, str, str | None]  # host, type, allowed, reason, rule
+    RecordQuery = Callable[[QueryKind, int, int], bool]  # writes one record for that many equal queries
     Respond = Callable[[bytes, Any, Any], None]
     Forward = Callable[[wire.Query, Callable[[bytes | None], None]], None]
 
 TTL = 60
-REPLIES_MAX = 8192
-KEY_MAX = 512  # a query can carry 64 KB of EDNS options; such a one is answered and not remembered
-COLD_RATE, COLD_BURST = 40_000, 80_000  # questions a second that are not repeats; a flood beyond that is refused
-_FOUR, _SIX = b"\x7f\0\0\1", b"\0" * 15 + b"\1"
-_LOCAL = frozenset({"localhost", "localhost.localdomain", "ip6-localhost", "ip6-loopback"})
-_ARPA = (b"in-addr", b"arpa")
+MAX_REPLIES = 8192
+MAX_KEY = 512  # a query can carry 64 KB of EDNS options; such a query is answered and its reply not cached
+MAX_KINDS = 4096
+MAX_RATE, MAX_BURST = 40_000, 80_000  # queries a second that are not in the cache; the others are refused
+_LOOPBACK_4, _LOOPBACK_6 = b"\x7f\0\0\1", b"\0" * 15 + b"\1"
+_LOOPBACK_NAMES = frozenset({"localhost", "localhost.localdomain", "ip6-localhost", "ip6-loopback"})
+_REVERSE_ZONE = (b"in-addr", b"arpa")
+_EMPTY_TYPES = (wire.AAAA, wire.HTTPS, wire.SVCB)
 
 
-class Outcome:
-    """What one question comes to: the record to write, then the reply to send (None: forward it)."""
+@frozen
+class ResolverOptions:
+    """What a session may set. *host_names* mean loopback; *forward* puts queries of *forward_types* to the servers."""
 
-    __slots__ = ("allowed", "host", "reason", "reply", "rule")
+    host_names: tuple[str, ...] = ()
+    forward: Forward | None = None
+    forward_types: frozenset[str] = frozenset()
 
-    def __init__(self, host: str, *, allowed: bool, reason: str, rule: str | None, reply: bytes | None) -> None:
-        self.host = host
-        self.allowed = allowed
-        self.reason = reason
-        self.rule = rule
-        self.reply = reply
+
+class TokenBucket:
+    """Lets *burst* events pass at once and *rate* a second after that."""
+
+    __slots__ = ("_burst", "_level", "_rate", "_then")
+
+    def __init__(self, rate: float, burst: float) -> None:
+        self._rate = rate
+        self._burst = burst
+        self._level = burst
+        self._then: float | None = None
+
+    def take(self, now: float) -> bool:
+        """Take one token if there is one. A clock that goes backwards adds none."""
+        if self._then is not None and now > self._then:
+            self._level = min(self._burst, self._level + (now - self._then) * self._rate)
+        self._then = now
+        if self._level < 1:
+            return False
+        self._level -= 1
+        return True
 
 
 class Resolver:
-    """One per session. *judge* and *note* are the launcher's; *later* is its loop's `call_later`."""
+    """One per session. *decide* is the policy's verdict on a name, *record* writes to the audit log."""
 
     def __init__(
         self,
-        judge: Callable[[bytes, int], Judgement],
-        note: Note,
+        loop: Loop,
+        decide: Callable[[bytes], Verdict],
+        record: RecordQuery,
         pool: SyntheticPool,
         guard: TunnelGuard,
-        clock: Callable[[], float],
-        *,
-        later: Callable[[float, Callable[[], None]], object] | None = None,
-        host_names: Iterable[str] = (),
-        forward: Forward | None = None,
-        cold: TokenBucket | None = None,
+        options: ResolverOptions = ResolverOptions(),  # noqa: B008 (frozen)
     ) -> None:
-        self._judge = judge
+        self._now = loop.now
+        self._decide = decide
         self._pool = pool
         self._guard = guard
-        self._clock = clock
-        self._local = _LOCAL | {name.rstrip(".").lower() for name in host_names}
-        self._forward = forward
-        self._cold = cold if cold is not None else TokenBucket(COLD_RATE, COLD_BURST)
-        # All but the id -> all but the id. A door that counts in the tally, as `answer` does, may look here itself.
-        self.replies: dict[bytes, tuple[bytes, Tally]] = {}
-        self._ledger = FoldedQueries(note, self._lapsed, later)
+        self._loopback_names = _LOOPBACK_NAMES | {name.rstrip(".").lower() for name in options.host_names}
+        self._forward = options.forward
+        self._forward_types = options.forward_types
+        self._limit = TokenBucket(MAX_RATE, MAX_BURST)
+        # Query without id -> reply without id. A door that counts the repeat, as `answer` does, may look here itself.
+        self.replies: dict[bytes, tuple[bytes, Repeats]] = {}
+        self._folding = Folding(
+            record, max_kinds=MAX_KINDS, call_later=loop.call_later, on_close=self._forget_closed_kinds
+        )
         pool.on_evict = self.replies.clear
 
     def answer(
@@ -86,136 +109,143 @@ class Resolver:
         destination: Any = None,
         respond: Respond | None = None,
     ) -> bytes | None:
-        """The reply to *data*, or None: nothing is said, or *respond(reply, source, destination)* says it later."""
-        known = self.replies.get(data[2:])
-        if known is not None:
-            known[1].count += 1
-            return data[:2] + known[0]
+        """The reply to *data*. None: there is none, or *respond(reply, source, destination)* is called later."""
+        key = data[2:]
+        cached = self.replies.get(key)
+        if cached is not None:
+            cached[1].count += 1
+            return data[:2] + cached[0]
         query = wire.parse_query(data)
-        if type(query) is wire.Fault:
-            return self._fault(query)
+        if type(query) is wire.BadQuery:
+            return self._reject(query)
         assert type(query) is wire.Query
-        if not self._cold.take(self._clock()):
-            return self._limited(query)
-        outcome = self._weigh(query)
-        tally = self._ledger.record((outcome.host, query.qtype, outcome.allowed, outcome.reason, outcome.rule))
-        if tally is None:
+        if not self._limit.take(self._now()):
+            return self._over_limit(query)
+        kind, reply = self._resolve(query)
+        repeats = self._folding.count(kind)
+        if repeats is None:
             return wire.servfail(query)
-        if outcome.reply is None:
-            return self._pass_on(query, transport, source, destination, respond)
-        if outcome.reason != INTERNAL and len(data) <= KEY_MAX:
-            self._keep(data[2:], outcome.reply[2:], tally)
-        return outcome.reply
+        if reply is None:
+            return self._forward_query(query, transport, source, destination, respond)
+        if len(data) <= MAX_KEY and kind[3] != reasons.INTERNAL:
+            if len(self.replies) >= MAX_REPLIES:
+                self._forget_oldest_replies()
+            self.replies[key] = (reply[2:], repeats)
+        return reply
 
     def flush(self) -> None:
-        """Write the counts that are still folded; the launcher calls this when the session ends."""
-        self._ledger.flush()
+        """Write the counts that are in no record yet; the session calls this when it ends."""
+        self._folding.flush()
 
-    def _weigh(self, query: wire.Query) -> Outcome:
+    def _resolve(self, query: wire.Query) -> tuple[QueryKind, bytes | None]:
+        """The record of *query* and the reply to it; None in place of the reply: forward the query."""
         try:
             if not query.clean:  # the policy never sees it
-                return self._denied(query, query.name.decode("ascii"), BAD_NAME, None)
-            if query.qtype == wire.PTR and query.labels[-1].lower() == b"arpa":
-                return self._pointer(query)
-            return self._named(query, self._judge(query.name, query.qtype))
-        except Exception:  # a judge that fails has not said yes
+                return self._denied(query, query.name.decode("ascii"), reasons.BAD_NAME, None)
+            qtype = query.qtype
+            if qtype == wire.PTR and query.labels[-1].lower() == b"arpa":
+                return self._reverse(query)
+            decided = self._decide(query.name)
+            host = decided.host
+            if decided.reason == reasons.LOOPBACK or host in self._loopback_names or host.endswith(".localhost"):
+                return (host, qtype, True, reasons.LOOPBACK, None), _loopback_reply(query)
+            if not decided.allowed:
+                return self._denied(query, host, decided.reason, decided.rule)
+            if decided.wildcard is not None:
+                reason = self._guard.admit(host, decided.wildcard, self._now())
+                if reason is not None:
+                    return self._denied(query, host, reason, decided.rule)
+            return self._allowed(query, host, decided)
+        except Exception:  # without a verdict nothing is allowed
             host = query.name.decode("ascii").lower()
-            return Outcome(host, allowed=False, reason=INTERNAL, rule=None, reply=wire.servfail(query))
+            return (host, query.qtype, False, reasons.INTERNAL, None), wire.servfail(query)
 
-    def _named(self, query: wire.Query, judged: Judgement) -> Outcome:
-        host = judged.host
-        if judged.loopback or host in self._local or host.endswith(".localhost"):
-            return self._loopback(query, host)
-        if not judged.allowed:
-            return self._denied(query, host, judged.reason, judged.rule)
-        if judged.wildcard is not None:
-            reason = self._guard.admit(host, judged.wildcard, self._clock())
-            if reason is not None:
-                return self._denied(query, host, reason, judged.rule)
+    def _allowed(self, query: wire.Query, host: str, decided: Verdict) -> tuple[QueryKind, bytes | None]:
+        qtype = query.qtype
         reply: bytes | None
-        if query.qtype == wire.A:
+        if qtype == wire.A:
             reply = wire.address_answer(query, self._pool.address_of(host), TTL)
-        elif query.qtype in (wire.AAAA, wire.HTTPS, wire.SVCB):
+        elif qtype in _EMPTY_TYPES:
             reply = wire.nodata(query)
-        elif judged.forward and self._forward is not None:
+        elif self._may_forward(qtype, decided.reason):
             reply = None
         else:
-            reply = wire.refused(query, f"netsandbox: {QUERY_TYPE}")
-            return Outcome(host, allowed=False, reason=QUERY_TYPE, rule=judged.rule, reply=reply)
-        return Outcome(host, allowed=True, reason=judged.reason, rule=judged.rule, reply=reply)
+            return (host, qtype, False, reasons.QUERY_TYPE, decided.rule), wire.refused(query, reasons.QUERY_TYPE)
+        return (host, qtype, True, decided.reason, decided.rule), reply
 
-    def _loopback(self, query: wire.Query, host: str) -> Outcome:
-        if query.qtype == wire.A:
-            reply = wire.address_answer(query, _FOUR, TTL)
-        elif query.qtype == wire.AAAA:
-            reply = wire.address_answer(query, _SIX, TTL)
-        else:
-            reply = wire.nodata(query)
-        return Outcome(host, allowed=True, reason=LOOPBACK, rule=None, reply=reply)
+    def _may_forward(self, qtype: int, reason: str) -> bool:
+        """A name that the user has not approved yet is allowed only as far as connecting: no query for it leaves."""
+        is_listed = bool(self._forward_types) and type_name(qtype) in self._forward_types
+        return is_listed and self._forward is not None and reason != reasons.ASK
 
-    def _denied(self, query: wire.Query, host: str, reason: str, rule: str | None) -> Outcome:
-        reply = wire.nxdomain(query, f"netsandbox: {reason}")
-        return Outcome(host, allowed=False, reason=reason, rule=rule, reply=reply)
+    def _denied(self, query: wire.Query, host: str, reason: str, rule: str | None) -> tuple[QueryKind, bytes]:
+        return (host, query.qtype, False, reason, rule), wire.nxdomain(query, reason)
 
-    def _pointer(self, query: wire.Query) -> Outcome:
-        """Addresses the session was given have names; of all others it learns nothing, and nobody is asked."""
+    def _reverse(self, query: wire.Query) -> tuple[QueryKind, bytes]:
+        """Only addresses of loopback and of the pool have names here; no server is queried."""
         host = query.name.decode("ascii").lower()
-        packed = _reversed(query.labels)
+        packed = _reverse_address(query.labels)
         if packed is not None and packed[0] == 127:
-            reply = wire.pointer_answer(query, "localhost", TTL)
-            return Outcome(host, allowed=True, reason=LOOPBACK, rule=None, reply=reply)
+            return (host, wire.PTR, True, reasons.LOOPBACK, None), wire.pointer_answer(query, "localhost", TTL)
         name = self._pool.name_of_packed(packed) if packed is not None else None
         if name is None:
-            return self._denied(query, host, NOT_ALLOWED, None)
-        return Outcome(host, allowed=True, reason=RULE, rule=None, reply=wire.pointer_answer(query, name, TTL))
+            return self._denied(query, host, reasons.NOT_ALLOWED, None)
+        return (host, wire.PTR, True, reasons.RULE, None), wire.pointer_answer(query, name, TTL)
 
-    def _pass_on(
+    def _forward_query(
         self, query: wire.Query, transport: str, source: Any, destination: Any, respond: Respond | None
     ) -> bytes | None:
         if respond is None or self._forward is None:
             return wire.servfail(query)
-        say = respond
+        send = respond
 
-        def arrived(reply: bytes | None) -> None:
+        def finish(reply: bytes | None) -> None:
             if reply is None:
                 reply = wire.servfail(query)
             elif transport == "udp" and len(reply) > query.udp_size:
                 reply = wire.truncated(query)
-            say(reply, source, destination)
+            send(reply, source, destination)
 
         try:
-            self._forward(query, arrived)
+            self._forward(query, finish)
         except Exception:
             return wire.servfail(query)
         return None
 
-    def _fault(self, fault: wire.Fault) -> bytes | None:
-        # All malformed messages are one kind: their bytes are the attacker's, and so would be the number of records.
-        if self._ledger.record(("", 0, False, fault.reason, None)) is None:
+    def _reject(self, query: wire.BadQuery) -> bytes | None:
+        # All malformed messages are one kind: the client chooses their bytes, and must not choose how many records.
+        if self._folding.count(("", 0, False, query.reason, None)) is None:
             return None
-        return wire.fault_answer(fault)
+        return wire.bad_query_answer(query)
 
-    def _limited(self, query: wire.Query) -> bytes:
-        tally = self._ledger.record(("", 0, False, LIMIT, None))
-        return wire.servfail(query) if tally is None else wire.refused(query, f"netsandbox: {LIMIT}")
+    def _over_limit(self, query: wire.Query) -> bytes:
+        repeats = self._folding.count(("", 0, False, reasons.LIMIT, None))
+        return wire.servfail(query) if repeats is None else wire.refused(query, reasons.LIMIT)
 
-    def _keep(self, key: bytes, reply: bytes, tally: Tally) -> None:
-        if len(self.replies) >= REPLIES_MAX:
-            for stalest in list(self.replies)[: REPLIES_MAX // 2]:
-                del self.replies[stalest]
-        self.replies[key] = (reply, tally)
+    def _forget_oldest_replies(self) -> None:
+        for key in list(self.replies)[: MAX_REPLIES // 2]:
+            del self.replies[key]
 
-    def _lapsed(self) -> None:
-        """Some windows closed: their replies go. While the log fails all go, so each question meets the log itself."""
-        ledger = self._ledger
-        stale = [key for key, known in self.replies.items() if ledger.broken or not ledger.is_open(known[1])]
-        for key in stale:
+    def _forget_closed_kinds(self) -> None:
+        """Drop the replies whose kind was closed. While the log fails drop all, so that each query needs a record."""
+        if self._folding.is_broken:
+            self.replies.clear()
+            return
+        for key in [key for key, (_, repeats) in self.replies.items() if not repeats.is_open]:
             del self.replies[key]
 
 
-def _reversed(labels: tuple[bytes, ...]) -> bytes | None:
-    """The four bytes that d.c.b.a.in-addr.arpa asks about, if it is spelled the one proper way."""
-    if len(labels) != 6 or tuple(label.lower() for label in labels[4:]) != _ARPA:
+def _loopback_reply(query: wire.Query) -> bytes:
+    if query.qtype == wire.A:
+        return wire.address_answer(query, _LOOPBACK_4, TTL)
+    if query.qtype == wire.AAAA:
+        return wire.address_answer(query, _LOOPBACK_6, TTL)
+    return wire.nodata(query)
+
+
+def _reverse_address(labels: tuple[bytes, ...]) -> bytes | None:
+    """The four bytes that d.c.b.a.in-addr.arpa stands for, if it is spelled canonically."""
+    if len(labels) != 6 or tuple(label.lower() for label in labels[4:]) != _REVERSE_ZONE:
         return None
     digits = [label for label in labels[3::-1] if label.isdigit() and len(label) <= 3 and int(label) < 256]
     if len(digits) != 4 or any(label != b"%d" % int(label) for label in digits):

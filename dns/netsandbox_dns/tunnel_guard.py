@@ -11,12 +11,14 @@ be pushed out would be counted anew.
 
 from __future__ import annotations
 
-from netsandbox_dns.contract import TUNNEL_LABEL, TUNNEL_RATE
+from math import log2
 
-LABEL_MAX = 52
-SUBDOMAIN_MAX = 80
-ENTROPY_FROM = 24
-ENTROPY_MAX = 4.0
+from netsandbox.policy.reasons import TUNNEL_LABEL, TUNNEL_RATE
+
+MAX_LABEL = 52
+MAX_SUBDOMAIN = 80
+MIN_ENTROPY_LENGTH = 24
+MAX_ENTROPY = 4.0
 
 
 class TunnelGuard:
@@ -27,42 +29,17 @@ class TunnelGuard:
         self._window = window
         self._parents = parents
         self._seen: dict[str, dict[str, float]] = {}  # parent: name, stalest first -> when it was admitted
-        self._weights: dict[int, float] = {}
 
     def admit(self, name: str, parent: str | None, now: float) -> str | None:
         if parent is None:
             return None
         parent = parent.lstrip("*").lstrip(".")
         below = name[: -len(parent) - 1] if name.endswith("." + parent) else name
-        if self._smells(below):
+        if _looks_encoded(below):
             return TUNNEL_LABEL
-        return None if self._afford(name, parent, now) else TUNNEL_RATE
+        return None if self._is_within_rate(name, parent, now) else TUNNEL_RATE
 
-    def _smells(self, below: str) -> bool:
-        if len(below) > SUBDOMAIN_MAX:
-            return True
-        for label in below.split("."):
-            if len(label) > LABEL_MAX:
-                return True
-            # Word by word: load balancers and buckets chain readable words and short hashes with hyphens, and such a
-            # chain is as varied as noise. One long word as varied as that is not a word.
-            for word in label.split("-"):
-                if len(word) >= ENTROPY_FROM and self.entropy(word) > ENTROPY_MAX:
-                    return True
-        return False
-
-    def entropy(self, text: str) -> float:
-        """Bits per character of the text's own letter frequencies."""
-        size, weight = len(text), self._weight
-        return (weight(size) - sum(weight(text.count(letter)) for letter in set(text))) / size
-
-    def _weight(self, count: int) -> float:
-        known = self._weights.get(count)
-        if known is None:
-            known = self._weights[count] = count * _log2(count)
-        return known
-
-    def _afford(self, name: str, parent: str, now: float) -> bool:
+    def _is_within_rate(self, name: str, parent: str, now: float) -> bool:
         horizon = now - self._window
         seen = self._seen.get(parent)
         if seen is None:
@@ -85,14 +62,21 @@ class TunnelGuard:
         return len(young) < self._parents
 
 
-def _log2(number: int) -> float:
-    """Bit by bit. `math` may be a file, and none is loaded once the command runs."""
-    whole = number.bit_length() - 1
-    rest, step, bits = number / (1 << whole), 0.5, float(whole)
-    for _ in range(30):
-        rest *= rest
-        if rest >= 2:
-            rest /= 2
-            bits += step
-        step /= 2
-    return bits
+def _looks_encoded(below: str) -> bool:
+    if len(below) > MAX_SUBDOMAIN:
+        return True
+    for label in below.split("."):
+        if len(label) > MAX_LABEL:
+            return True
+        # Word by word: load balancers and buckets chain readable words and short hashes with hyphens, and such a
+        # chain is as varied as noise. One long word as varied as that is not a word.
+        for word in label.split("-"):
+            if len(word) >= MIN_ENTROPY_LENGTH and entropy(word) > MAX_ENTROPY:
+                return True
+    return False
+
+
+def entropy(text: str) -> float:
+    """Bits per character, by the text's own letter frequencies."""
+    size = len(text)
+    return log2(size) - sum(count * log2(count) for count in map(text.count, set(text))) / size

@@ -2,7 +2,7 @@
 
 Rules kept here:
 
-1. `parse_query` never raises: what is not one plain question becomes a `Fault` that says how to answer it, if at all.
+1. `parse_query` never raises: what is not one plain question becomes a `BadQuery`, which says how to answer it.
 2. A name with any byte that no host name has (a dot inside a label, NUL, CR, a space, UTF-8) is not `clean`; its
    `name` is escaped, so it can be logged but can never be mistaken for another name.
 3. A reply repeats the question as it was spelled, so clients that randomise the case accept it.
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from _struct import Struct
 
-from netsandbox_dns.contract import MALFORMED, UNSUPPORTED
+from netsandbox.policy.reasons import MALFORMED, UNSUPPORTED
 
 A, PTR, AAAA, OPT, SVCB, HTTPS = 1, 12, 28, 41, 64, 65
 NOERROR, FORMERR, SERVFAIL, NXDOMAIN, NOTIMP, REFUSED, BADVERS = 0, 1, 2, 3, 4, 5, 16
@@ -33,23 +33,25 @@ _VISIBLE = frozenset(range(0x21, 0x7F)) - frozenset(b'."\\')
 class Query:
     """One well-formed question of class IN."""
 
-    __slots__ = ("clean", "edns", "flags", "id", "labels", "name", "qtype", "question", "rd", "udp_size")
+    __slots__ = ("clean", "edns", "flags", "id", "labels", "name", "qtype", "question", "udp_size")
 
     def __init__(self, id: int, flags: int, labels: tuple[bytes, ...], qtype: int, question: bytes) -> None:
-        bare = b"".join(labels)
         self.id = id
         self.flags = flags
         self.labels = labels
-        self.clean = bool(labels) and not bare.translate(None, HOST_BYTES)
-        self.name = b".".join(labels) if self.clean else escaped(labels)
+        self.clean = clean = bool(labels) and not b"".join(labels).translate(None, HOST_BYTES)
+        self.name = b".".join(labels) if clean else escaped(labels)
         self.qtype = qtype
-        self.rd = bool(flags & 0x0100)
         self.question = question
         self.edns = False
         self.udp_size = 512
 
+    @property
+    def recursion_desired(self) -> bool:
+        return bool(self.flags & 0x0100)
 
-class Fault:
+
+class BadQuery:
     """Bytes that are not a question we answer. `rcode` None: say nothing."""
 
     __slots__ = ("flags", "id", "question", "rcode", "reason")
@@ -68,37 +70,37 @@ def escaped(labels: tuple[bytes, ...]) -> bytes:
     return b".".join(spelled) or b"."
 
 
-def parse_query(data: bytes) -> Query | Fault:
+def parse_query(data: bytes) -> Query | BadQuery:
     size = len(data)
     if size < 12:
-        return Fault(None, MALFORMED)
+        return BadQuery(None, MALFORMED)
     ident, flags, questions, answers, authorities, additionals = _HEADER.unpack_from(data)
     if flags & _QR:  # answering an answer is how two servers talk for ever
-        return Fault(None, MALFORMED)
+        return BadQuery(None, MALFORMED)
     if flags & _OPCODE:
-        return Fault(NOTIMP, UNSUPPORTED, ident, flags)
+        return BadQuery(NOTIMP, UNSUPPORTED, ident, flags)
     if questions != 1 or answers or authorities or additionals > 1:
-        return Fault(FORMERR, MALFORMED, ident, flags)
+        return BadQuery(FORMERR, MALFORMED, ident, flags)
     labels = []
     at = 12
     while at < size and (length := data[at]):
         at += length + 1
         # A length over 63 is a compression pointer or a reserved form: neither belongs in a question.
         if length > 63 or at >= size or at > 12 + _NAME_MAX - 1:
-            return Fault(FORMERR, MALFORMED, ident, flags)
+            return BadQuery(FORMERR, MALFORMED, ident, flags)
         labels.append(data[at - length : at])
     end = at + 5
     if end > size:
-        return Fault(FORMERR, MALFORMED, ident, flags)
+        return BadQuery(FORMERR, MALFORMED, ident, flags)
     qtype, qclass = _PAIR.unpack_from(data, at + 1)
     question = data[12:end]
     if qclass != 1:
-        return Fault(REFUSED, UNSUPPORTED, ident, flags, question)
+        return BadQuery(REFUSED, UNSUPPORTED, ident, flags, question)
     query = Query(ident, flags, tuple(labels), qtype, question)
     if not additionals:
-        return query if end == size else Fault(FORMERR, MALFORMED, ident, flags, question)
+        return query if end == size else BadQuery(FORMERR, MALFORMED, ident, flags, question)
     rcode = _read_edns(query, data, end)
-    return query if rcode == NOERROR else Fault(rcode, MALFORMED, ident, flags, question)
+    return query if rcode == NOERROR else BadQuery(rcode, MALFORMED, ident, flags, question)
 
 
 def _read_edns(query: Query, data: bytes, at: int) -> int:
@@ -139,12 +141,12 @@ def nodata(query: Query) -> bytes:
     return _reply(query, NOERROR)
 
 
-def nxdomain(query: Query, text: str) -> bytes:
-    return _reply(query, NXDOMAIN, options=_blocked(text))
+def nxdomain(query: Query, reason: str) -> bytes:
+    return _reply(query, NXDOMAIN, options=_blocked(reason) if query.edns else b"")
 
 
-def refused(query: Query, text: str) -> bytes:
-    return _reply(query, REFUSED, options=_blocked(text))
+def refused(query: Query, reason: str) -> bytes:
+    return _reply(query, REFUSED, options=_blocked(reason) if query.edns else b"")
 
 
 def servfail(query: Query) -> bytes:
@@ -156,14 +158,14 @@ def truncated(query: Query) -> bytes:
     return _reply(query, NOERROR, bits=_TC)
 
 
-def fault_answer(fault: Fault) -> bytes | None:
+def bad_query_answer(query: BadQuery) -> bytes | None:
     """What a client hears about bytes we do not take, or None for silence."""
-    if fault.rcode is None:
+    if query.rcode is None:
         return None
-    bits = _QR | _RA | (fault.flags & (_OPCODE | _KEPT)) | (fault.rcode & 15)
-    tail = b"" if fault.rcode < 16 else _OPT.pack(0, OPT, EDNS_SIZE, fault.rcode >> 4, 0, 0, 0)
-    header = _HEADER.pack(fault.id, bits, 1 if fault.question else 0, 0, 0, 1 if tail else 0)
-    return header + fault.question + tail
+    bits = _QR | _RA | (query.flags & (_OPCODE | _KEPT)) | (query.rcode & 15)
+    tail = b"" if query.rcode < 16 else _OPT.pack(0, OPT, EDNS_SIZE, query.rcode >> 4, 0, 0, 0)
+    header = _HEADER.pack(query.id, bits, 1 if query.question else 0, 0, 0, 1 if tail else 0)
+    return header + query.question + tail
 
 
 def encode_name(name: str) -> bytes:
@@ -171,9 +173,9 @@ def encode_name(name: str) -> bytes:
     return b"".join(bytes((len(label),)) + label for label in name.encode("ascii").split(b".")) + b"\0"
 
 
-def _blocked(text: str) -> bytes:
-    said = text.encode("ascii", "replace")[:80]
-    return _EDE.pack(15, len(said) + 2, BLOCKED) + said
+def _blocked(reason: str) -> bytes:
+    text = f"netsandbox: {reason}".encode("ascii", "replace")[:80]
+    return _EDE.pack(15, len(text) + 2, BLOCKED) + text
 
 
 def _reply(query: Query, rcode: int, answer: bytes = b"", options: bytes = b"", bits: int = 0) -> bytes:

@@ -1,46 +1,160 @@
-"""Records that come again and again: the first of a kind is written at once, its repeats are counted and written at the
-end.
+"""Folding of repeats: the first event of a kind gets its record at once, its repeats are counted and recorded later.
 
-A program may ask for the same socket ten thousand times a second; the log hears of it twice. Kinds are bounded: past
-MAX_KINDS each wish is a record of its own; or, where nothing waits for the record, is only counted.
+A program may ask for the same socket or name ten thousand times a second; the log then gets two records. Rules:
+
+1. The record of a kind is written before `count` returns for the first event of that kind (INV-5).
+2. Every event is counted in exactly one record. A count that could not be written is kept for the next attempt.
+3. While the log cannot be written nothing is folded: each event needs a record of its own, or fails (INV-1).
+4. The number of open kinds is bounded; *when_full* says what happens to further ones.
 """
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
     from netsandbox.audit.log import AuditLog
 
+    Kind = tuple[Any, ...]
+    WriteRecord = Callable[..., object]  # (kind, count, size, **fields of the first record only)
+
 MAX_KINDS = 1024
+WINDOW = 1.0  # seconds
+CLOSE_KINDS = "close"  # write all counts, and begin anew
+WRITE_EACH = "write"  # each further event gets its own record
+COUNT_ONLY = "count"  # further events are counted in `left_out` and get no record
 
 
-class FoldedRecords:
-    """What makes a kind are the fields of its record; the process that wished it is named in the first one only."""
+class Repeats:
+    """An open kind, and the repeats of it that are in no record yet."""
 
-    __slots__ = ("_bounded", "_counts", "_log", "left_out")
+    __slots__ = ("count", "is_open", "kind", "size")
 
-    def __init__(self, log: AuditLog, *, bounded: bool = False) -> None:
-        self._log = log
-        self._bounded = bounded
-        self._counts: dict[tuple[str, tuple[tuple[str, object], ...]], int] = {}
-        self.left_out = 0  # wishes of kinds past the bound that are in no record
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+        self.count = 0
+        self.size = 0  # the sum of the sizes of what was counted, for events that have one
+        self.is_open = True
 
-    def note(self, pid: int | None, times: int = 1, /, *, event: str = "socket", **fields: object) -> bool:
-        """Record or count a wish. False: it is not in the log, so it must not be granted (INV-5)."""
-        kind = event, tuple(fields.items())
-        if kind in self._counts:
-            self._counts[kind] += times
-            return self._log.failed is None
-        if len(self._counts) < MAX_KINDS:
-            self._counts[kind] = 0
-        elif self._bounded:
+
+class Folding:
+    """Counts the events of each kind. *write* gets a kind, a count and a size, and returns whether it wrote a record.
+
+    With *call_later* (of the loop) counts are written once per `WINDOW`, and a kind that did not come again is closed;
+    without it the owner calls `flush`. *on_close* is called after kinds were closed or a write failed.
+    """
+
+    def __init__(
+        self,
+        write: WriteRecord,
+        *,
+        max_kinds: int = MAX_KINDS,
+        when_full: str = CLOSE_KINDS,
+        call_later: Callable[[float, Callable[[], None]], object] | None = None,
+        on_close: Callable[[], object] | None = None,
+    ) -> None:
+        self._write = write
+        self._max_kinds = max_kinds
+        self._when_full = when_full
+        self._call_later = call_later
+        self._on_close = on_close or _nothing
+        self._open: dict[Kind, Repeats] = {}
+        self._is_timed = False
+        self.is_broken = False  # the last write failed, and nothing was flushed since
+        self.left_out = 0  # events of further kinds that are in no record (COUNT_ONLY)
+
+    def count(self, kind: Kind, times: int = 1, size: int = 0, **first: object) -> Repeats | None:
+        """Count an event. None: it is not in the log, so it must not be answered or granted.
+
+        *first* are fields of the record that is written at once; records of repeats lack them.
+        """
+        repeats = self._open.get(kind)
+        if repeats is not None and not self.is_broken:
+            repeats.count += times
+            repeats.size += size
+            return repeats
+        if repeats is not None:
+            if not self._written(kind, repeats.count + times, repeats.size + size):
+                return None
+            repeats.count = repeats.size = 0
+            return repeats
+        is_full = len(self._open) >= self._max_kinds
+        if is_full and self._when_full == COUNT_ONLY:
             self.left_out += times
-            return False
-        return self._log.write(event, pid=pid, **fields, count=times)
+            return None
+        if not self._written(kind, times, size, **first):
+            return None
+        repeats = Repeats(kind)
+        if is_full and (self._when_full == WRITE_EACH or not self._make_room()):
+            repeats.is_open = False
+            return repeats if self._when_full == WRITE_EACH else None
+        self._open[kind] = repeats
+        if self._call_later is not None and not self._is_timed:
+            self._is_timed = True
+            self._call_later(WINDOW, self._end_window)
+        return repeats
 
     def flush(self) -> None:
-        """Write what was counted."""
-        for (event, fields), count in self._counts.items():
-            if count:
-                self._log.write(event, **dict(fields), count=count)
-        self._counts.clear()
+        """Write what was counted; a kind that did not come again is closed."""
+        self.is_broken = False
+        for kind, repeats in list(self._open.items()):
+            if not repeats.count:
+                repeats.is_open = False
+                del self._open[kind]
+            elif self._written(kind, repeats.count, repeats.size):
+                repeats.count = repeats.size = 0
+        self._on_close()
+
+    def _make_room(self) -> bool:
+        """Close every kind. Counts that cannot be written keep their place: further kinds are refused instead."""
+        self.flush()
+        if self.is_broken:
+            return len(self._open) < self._max_kinds
+        for repeats in self._open.values():
+            repeats.is_open = False
+        self._open.clear()
+        self._on_close()
+        return True
+
+    def _written(self, kind: Kind, count: int, size: int, **first: object) -> bool:
+        try:
+            written = bool(self._write(kind, count, size, **first))
+        except Exception:  # a log that raises is a log that does not write
+            written = False
+        if not written and not self.is_broken:
+            self.is_broken = True
+            self._on_close()
+        return written
+
+    def _end_window(self) -> None:
+        self._is_timed = False
+        self.flush()
+        if self._open and self._call_later is not None:
+            self._is_timed = True
+            self._call_later(WINDOW, self._end_window)
+
+
+class FoldedRecords(Folding):
+    """Folds records of one log whose fields are equal; the process id is in the first record of a kind only.
+
+    Further kinds are written each time. *bounded*, where nothing waits for the record: they are only counted.
+    """
+
+    def __init__(self, log: AuditLog, *, bounded: bool = False) -> None:
+        super().__init__(self._write_record, when_full=COUNT_ONLY if bounded else WRITE_EACH)
+        self._log = log
+
+    def note(self, pid: int | None, times: int = 1, /, *, event: str = "socket", **fields: object) -> bool:
+        """Record or count an event. False: it is not in the log, so it must not be granted (INV-5)."""
+        counted = self.count((event, tuple(fields.items())), times, pid=pid)
+        return counted is not None and self._log.failed is None
+
+    def _write_record(self, kind: Kind, count: int, _size: int, pid: int | None = None) -> bool:
+        event, fields = kind
+        return self._log.write(event, pid=pid, **dict(fields), count=count)
+
+
+def _nothing() -> None:
+    pass

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 # Modules of the interpreter that the supervisor needs and that may be files: loaded while they can be trusted.
 NEEDED = (
-    *("_socket", "_struct", "_json", "_operator", "errno", "fcntl", "resource", "select", "_signal"),
+    *("_socket", "_struct", "_json", "_operator", "math", "errno", "fcntl", "resource", "select", "_signal"),
     "encodings.punycode",  # for names with xn-- labels
 )
 # Ours, in the order of dependence.

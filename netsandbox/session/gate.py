@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from _socket import AF_INET, AF_INET6
 
-from netsandbox_dns.contract import Judgement
 from netsandbox_dns.upstream import Failed
 from netsandbox_proxy.contract import Grant, Refusal
 
@@ -19,7 +18,6 @@ from netsandbox.policy.decision import bad_name, is_loopback_name
 from netsandbox.policy.explain import hint
 from netsandbox.policy.ip import parse
 from netsandbox.policy.names import BadName, canonical, host_of
-from netsandbox.policy.query_types import type_name
 from netsandbox.policy.verdict import DNS, TCP, Request, verdict
 from netsandbox.session.gate_records import GateRecords
 
@@ -93,7 +91,6 @@ class Gate:
         self._clock = clock
         self._parent = parent
         self._inbox = inbox  # None: nobody is asked
-        self._types = frozenset(policy.allow_query_types)
         # What was decided before: the policy does not change, so neither does the answer to the same spelling.
         self._known: dict[tuple[bytes, int], tuple[Host, Verdict]] = {}
         self._passed: dict[tuple[str, str, int], Verdict] = {}
@@ -131,24 +128,13 @@ class Gate:
 
     # For the resolver.
 
-    def judge_question(self, name: bytes, qtype: int) -> Judgement:
+    def decide_name(self, name: bytes) -> Verdict:
         try:
             host = canonical(name)
         except BadName:
-            decided = bad_name(name, 0)
-        else:
-            decided = self.policy.decide(Request(host, 0, DNS))
-            if self._may_ask(host, decided):
-                return self._unasked(host)
-        return Judgement(
-            allowed=decided.allowed,
-            reason=decided.reason,
-            host=decided.host,
-            rule=decided.rule,
-            loopback=decided.reason == reasons.LOOPBACK,
-            wildcard=decided.wildcard,
-            forward=bool(self._types) and type_name(qtype) in self._types,
-        )
+            return bad_name(name, 0)
+        decided = self.policy.decide(Request(host, 0, DNS))
+        return self._unasked(host) if self._may_ask(host, decided) else decided
 
     # The way of one attempt.
 
@@ -264,11 +250,11 @@ class Gate:
         inbox = self._inbox
         return inbox is not None and not decided.allowed and inbox.is_askable(host, decided)
 
-    def _unasked(self, host: Host) -> Judgement:
+    def _unasked(self, host: Host) -> Verdict:
         """The program gets an address of ours and comes as far as connecting, which is what waits; nobody outside is
         asked for the name before the user said yes."""
         assert self._inbox is not None
-        return Judgement(allowed=True, reason=reasons.ASK, host=host.text, wildcard=self._inbox.owner_of(host.text))
+        return verdict(reasons.ASK, host.text, 0, allowed=True, wildcard=self._inbox.owner_of(host.text))
 
     def _unallowed(self, attempt: Attempt, host: Host) -> Outcome:
         assert self._inbox is not None

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from netsandbox_dns.pool import SyntheticPool
+    from netsandbox_dns.resolver import QueryKind
     from netsandbox_proxy.contract import Attempt, Grant
 
     from netsandbox.audit.log import AuditLog
@@ -97,7 +98,8 @@ class GateRecords:
 
     # Questions of the session, and what else came by UDP.
 
-    def question(self, host: str, qtype: int, *, allowed: bool, reason: str, rule: str | None, count: int) -> bool:
+    def queries(self, kind: QueryKind, count: int, _size: int) -> bool:
+        host, qtype, allowed, reason, rule = kind
         extra: dict[str, object] = {"count": count} if count > 1 else {}
         if not allowed:
             extra["hint"] = flag_for(verdict(reason, host, 0))
@@ -112,7 +114,8 @@ class GateRecords:
             **extra,
         )
 
-    def datagrams(self, address: str, port: int, length: int, count: int) -> bool:
+    def datagrams(self, destination: tuple[str, int], count: int, size: int) -> bool:
+        address, port = destination
         extra: dict[str, object] = {"count": count} if count > 1 else {}
         return self._log.write(
             "udp",
@@ -122,6 +125,6 @@ class GateRecords:
             host=self._pool.name_of(address),
             port=port,
             address=address,
-            bytes_up=length,
+            bytes_up=size,
             **extra,
         )

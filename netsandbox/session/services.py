@@ -9,7 +9,7 @@ from __future__ import annotations
 import _socket
 
 from netsandbox_dns.pool import SyntheticPool
-from netsandbox_dns.resolver import Resolver
+from netsandbox_dns.resolver import Resolver, ResolverOptions
 from netsandbox_dns.settings import parse_hosts, parse_resolv_conf
 from netsandbox_dns.tunnel_guard import TunnelGuard
 from netsandbox_dns.upstream import Upstream
@@ -60,16 +60,8 @@ class SessionServices:
             inbox=inbox,
         )
         self._inbox = inbox
-        self.resolver = Resolver(
-            gate.judge_question,
-            gate.records.question,
-            pool,
-            guard,
-            loop.now,
-            later=loop.call_later,
-            host_names=[_socket.gethostname()],
-            forward=upstream.forward,
-        )
+        options = ResolverOptions((_socket.gethostname(),), upstream.forward, frozenset(policy.allow_query_types))
+        self.resolver = Resolver(loop, gate.decide_name, gate.records.queries, pool, guard, options)
 
     def close(self) -> None:
         """When the doors are closed; what was folded, or waits for an answer, gets its record."""

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from netsandbox.audit.folding import MAX_KINDS, FoldedRecords
+from netsandbox.audit.folding import MAX_KINDS, FoldedRecords, Folding
 from netsandbox.audit.log import AuditLog
 from netsandbox.audit.reader import read_records
 
@@ -73,3 +75,107 @@ def test_where_it_is_asked_for_those_beyond_are_only_counted(log: AuditLog) -> N
     repeats.flush()
     assert written(log, "exe", "count")[MAX_KINDS:] == [(0, 1)]
     assert repeats.left_out == 3
+
+
+KIND: Any = ("a.test", 1, True, "rule", "a.test")
+
+
+class Writer:
+    def __init__(self) -> None:
+        self.written: list[tuple[str, int]] = []
+        self.works = True
+
+    def __call__(self, kind: tuple[Any, ...], count: int, size: int) -> bool:
+        if self.works:
+            self.written.append((kind[0], count))
+        return self.works
+
+
+def test_repeats_are_folded_into_one_later_record() -> None:
+    writer = Writer()
+    folding = Folding(writer)
+    for _ in range(5):
+        assert folding.count(KIND) is not None
+    assert writer.written == [("a.test", 1)]
+    folding.flush()
+    folding.flush()
+    assert writer.written == [("a.test", 1), ("a.test", 4)]
+
+
+def test_what_could_not_be_written_is_owed() -> None:
+    """INV-1: while the log fails nobody gets an answer, and the counts of before are not forgotten."""
+    writer = Writer()
+    folding = Folding(writer)
+    for _ in range(3):
+        folding.count(KIND)
+    writer.works = False
+    folding.flush()
+    assert folding.is_broken
+    assert folding.count(KIND) is None
+    writer.works = True
+    assert folding.count(KIND) is not None
+    assert writer.written == [("a.test", 1), ("a.test", 3)]
+
+
+def test_a_log_that_raises_is_a_log_that_does_not_write() -> None:
+    def write(*_args: object, **_fields: object) -> bool:
+        raise OSError(28, "No space left on device")
+
+    closed: list[int] = []
+    folding = Folding(write, on_close=lambda: closed.append(1))
+    assert folding.count(KIND) is None
+    assert closed == [1]
+
+
+def test_one_timer_while_something_is_open_and_none_after() -> None:
+    due: list[Any] = []
+    folding = Folding(Writer(), call_later=lambda seconds, call: due.append(call))
+    folding.count(KIND)
+    folding.count(("b.test", 1, True, "rule", None))
+    folding.count(KIND)
+    assert len(due) == 1
+    due.pop()()
+    assert len(due) == 1
+    due.pop()()
+    assert due == []
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.booleans(), st.booleans()), max_size=120))
+def test_every_question_answered_is_in_exactly_one_record(steps: list[tuple[int, bool, bool]]) -> None:
+    writer = Writer()
+    folding = Folding(writer, max_kinds=4)
+    answered = written_unanswered = 0
+    for number, works, flush in steps:
+        writer.works = works
+        before = len(writer.written)
+        if folding.count((f"n{number}", 1, True, "rule", None)) is not None:
+            answered += 1
+        else:
+            written_unanswered += len(writer.written) - before
+        if flush:
+            folding.flush()
+        assert len(folding._open) <= 4
+    writer.works = True
+    folding.flush()
+    assert answered <= sum(count for _, count in writer.written) <= answered + written_unanswered
+
+
+def test_sizes_are_added_up_and_the_first_record_has_fields_of_its_own() -> None:
+    written: list[Any] = []
+    folding = Folding(lambda kind, count, size, **first: written.append((kind, count, size, first)) or True)
+    for size in (5, 6, 7):
+        folding.count(("a",), 1, size, pid=size)
+    folding.flush()
+    assert written == [(("a",), 1, 5, {"pid": 5}), (("a",), 2, 13, {})]
+
+
+def test_a_kind_that_was_closed_says_so() -> None:
+    folding = Folding(Writer(), max_kinds=1)
+    first = folding.count(KIND)
+    assert first is not None
+    assert first.is_open
+    second = folding.count(("b.test",))
+    assert (first.is_open, second and second.is_open) == (False, True)
+    folding.flush()
+    assert second is not None
+    assert not second.is_open

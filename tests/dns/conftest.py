@@ -11,12 +11,12 @@ from typing import Any
 import dnslib
 import pytest
 from netsandbox_dns import upstream as upstream_module
-from netsandbox_dns.contract import Judgement
 from netsandbox_dns.pool import SyntheticPool
-from netsandbox_dns.resolver import Resolver
+from netsandbox_dns.resolver import Resolver, ResolverOptions
 from netsandbox_dns.tunnel_guard import TunnelGuard
 from netsandbox_dns.upstream import Failed, Found, Upstream
 
+from netsandbox.policy.verdict import Verdict, verdict
 from netsandbox.runtime.loop import Loop
 from tests.rig.threaded_server import read_exactly
 
@@ -28,28 +28,35 @@ class Session:
         self.records: list[dict[str, Any]] = []
         self.judged: list[bytes] = []
         self.writable = True
-        self.forwarding = False
-        self.now = 100.0
+        self.time = 100.0
+        self.timers: list[Callable[[], None]] = []
         self.pool = options.pop("pool", None) or SyntheticPool()
-        self.resolver = Resolver(
-            self.judge, self.note, self.pool, TunnelGuard(), lambda: self.now, host_names=["Builder.lan"], **options
-        )
+        given = ResolverOptions(host_names=("Builder.lan",), **options)
+        self.resolver = Resolver(self, self.decide, self.record, self.pool, TunnelGuard(), given)  # type: ignore[arg-type]
 
-    def judge(self, name: bytes, qtype: int) -> Judgement:
+    def now(self) -> float:
+        return self.time
+
+    def call_later(self, _seconds: float, callback: Callable[[], None]) -> None:
+        self.timers.append(callback)
+
+    def decide(self, name: bytes) -> Verdict:
         self.judged.append(name)
         host = name.decode("ascii").lower()
         if host == "broken.test":
-            raise RuntimeError("the judge fell over")
+            raise RuntimeError("the policy fell over")
         if host in ("allowed.test", "other.test"):
-            return Judgement(allowed=True, reason="rule", host=host, rule=host, forward=self.forwarding)
+            return verdict("rule", host, 0, allowed=True, rule=host)
+        if host == "asked.test":
+            return verdict("ask", host, 0, allowed=True)
         if host.endswith(".wild.test"):
-            return Judgement(allowed=True, reason="rule", host=host, rule="*.wild.test", wildcard="wild.test")
-        return Judgement(allowed=False, reason="not-allowed", host=host)
+            return verdict("rule", host, 0, allowed=True, rule="*.wild.test", wildcard="wild.test")
+        return verdict("not-allowed", host, 0)
 
-    def note(self, host: str, qtype: int, **fields: Any) -> bool:
+    def record(self, kind: tuple[Any, ...], count: int, _size: int) -> bool:
         if not self.writable:
             return False
-        self.records.append({"host": host, "qtype": qtype, **fields})
+        self.records.append(dict(zip(("host", "qtype", "allowed", "reason", "rule"), kind, strict=True), count=count))
         return True
 
     def ask(self, name: str, qtype: str = "A", transport: str = "udp") -> dnslib.DNSRecord:

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from netsandbox_dns import wire
-from netsandbox_dns.bucket import TokenBucket
 from netsandbox_dns.pool import SyntheticPool
-from netsandbox_dns.resolver import REPLIES_MAX
+from netsandbox_dns.resolver import MAX_REPLIES, TokenBucket
 
 OTHER_TYPES = ["TXT", "NULL", "CNAME", "MX", "SRV", "ANY", "NS", "SOA", "AXFR", "NAPTR"]
 
@@ -46,8 +45,7 @@ def test_other_address_types_of_an_allowed_name_have_no_data(session: Any, qtype
 @pytest.mark.parametrize("transport", ["udp", "tcp"])
 def test_data_in_a_denied_name_goes_nowhere(make_session: Any, qtype: str, transport: str) -> None:
     sent: list[object] = []
-    session = make_session(forward=lambda query, done: sent.append(query))
-    session.forwarding = True
+    session = make_session(forward=lambda query, done: sent.append(query), forward_types=frozenset(OTHER_TYPES))
     name = "6578666966696c.evil.test"
     assert session.ask(name, qtype, transport).header.rcode == wire.NXDOMAIN
     assert sent == []
@@ -64,8 +62,9 @@ def test_other_types_of_an_allowed_name_are_refused(session: Any, qtype: str) ->
 def test_a_type_that_is_allowed_is_forwarded_after_it_was_recorded(make_session: Any) -> None:
     said: list[tuple[bytes, Any, Any]] = []
     held: list[Any] = []
-    session = make_session(forward=lambda query, done: held.append((query, done, len(session.records))))
-    session.forwarding = True
+    session = make_session(
+        forward=lambda query, done: held.append((query, done, len(session.records))), forward_types=frozenset({"TXT"})
+    )
     data = raw("allowed.test", "TXT")
     assert session.resolver.answer(data, "udp", "me", "you", lambda *call: said.append(call)) is None
     query, done, recorded = held[0]
@@ -78,12 +77,30 @@ def test_a_type_that_is_allowed_is_forwarded_after_it_was_recorded(make_session:
     assert query.qtype == 16
 
 
+@pytest.mark.parametrize(("name", "qtype"), [("asked.test", "TXT"), ("allowed.test", "MX"), ("allowed.test", "NULL")])
+def test_other_types_and_names_not_yet_approved_are_not_forwarded(make_session: Any, name: str, qtype: str) -> None:
+    sent: list[object] = []
+    session = make_session(
+        forward=lambda query, done: sent.append(query), forward_types=frozenset({"TXT", "TYPE65280"})
+    )
+    assert session.ask(name, qtype).header.rcode == wire.REFUSED
+    assert sent == []
+    assert [(r["allowed"], r["reason"]) for r in session.records] == [(False, "query-type")]
+
+
+def test_a_type_without_a_name_is_forwarded_by_its_number(make_session: Any) -> None:
+    sent: list[object] = []
+    session = make_session(forward=lambda query, done: sent.append(query), forward_types=frozenset({"TYPE65280"}))
+    data = raw("allowed.test")[:-4] + b"\xff\0\0\1"
+    assert session.resolver.answer(data, "udp", "me", "you", lambda *_: None) is None
+    assert len(sent) == 1
+
+
 def test_without_a_way_back_or_with_a_broken_forwarder_it_is_servfail(make_session: Any) -> None:
     def broken(*_: object) -> None:
         raise OSError("no descriptors")
 
-    session = make_session(forward=broken)
-    session.forwarding = True
+    session = make_session(forward=broken, forward_types=frozenset({"TXT"}))
     assert session.ask("allowed.test", "TXT").header.rcode == wire.SERVFAIL
     reply = session.resolver.answer(raw("allowed.test", "TXT"), "udp", None, None, lambda *_: None)
     assert dnslib.DNSRecord.parse(reply).header.rcode == wire.SERVFAIL
@@ -134,7 +151,7 @@ def test_too_many_names_under_a_wildcard_are_stopped_and_recorded(session: Any) 
 @pytest.mark.attack(81)
 def test_one_session_learns_nothing_from_another(make_session: Any) -> None:
     a, b = make_session(), make_session()
-    b.resolver._judge = lambda name, qtype: a.judge(b"denied.test", qtype)
+    b.resolver._decide = lambda name: a.decide(b"denied.test")
     assert a.ask("allowed.test").header.rcode == 0
     assert b.ask("allowed.test").header.rcode == wire.NXDOMAIN
 
@@ -209,27 +226,28 @@ def test_a_cached_reply_never_outlives_its_synthetic_address(numbers: list[int])
 @pytest.mark.attack(197)
 def test_the_byte_cache_is_bounded_in_entries_and_in_bytes(session: Any) -> None:
     padded = raw("allowed.test")[:11] + b"\1" + raw("allowed.test")[12:]
-    for i in range(REPLIES_MAX + 100):
+    for i in range(MAX_REPLIES + 100):
         cookie = b"\0\x0a\0\x08" + i.to_bytes(8, "big")
         assert session.resolver.answer(padded + b"\0\0\x29\x04\xd0\0\0\0\0\0\x0c" + cookie, "udp") is not None
-    assert len(session.resolver.replies) <= REPLIES_MAX
+    assert len(session.resolver.replies) <= MAX_REPLIES
     session.resolver.replies.clear()
     big = b"\0\x0c\xea\x60" + b"\0" * 60000
     assert session.resolver.answer(padded + b"\0\0\x29\x04\xd0\0\0\0\0" + len(big).to_bytes(2, "big") + big, "tcp")
     assert session.resolver.replies == {}
     session.resolver.flush()
-    assert session.counted() == REPLIES_MAX + 101
+    assert session.counted() == MAX_REPLIES + 101
 
 
 @pytest.mark.attack(199)
 def test_a_flood_of_new_names_is_refused_beyond_the_bucket(make_session: Any) -> None:
-    session = make_session(cold=TokenBucket(rate=10, burst=20))
+    session = make_session()
+    session.resolver._limit = TokenBucket(rate=10, burst=20)
     codes = [session.ask(f"n{i}.evil.test").header.rcode for i in range(100)]
     assert codes == [wire.NXDOMAIN] * 20 + [wire.REFUSED] * 80
     session.resolver.flush()
     limited = [r for r in session.records if r["reason"] == "limit"]
     assert [r["count"] for r in limited] == [1, 79]
-    session.now += 1
+    session.time += 1
     assert session.ask("allowed.test").header.rcode == 0
 
 
@@ -246,6 +264,23 @@ def test_twenty_thousand_cold_names_are_each_decided(session: Any) -> None:
     queries = [raw(f"n{i}.evil.test") for i in range(20_000)]
     answers = [session.resolver.answer(query, "udp") for query in queries]
     assert {answer[3] & 15 for answer in answers} == {3}  # NXDOMAIN, none of them lost or limited
+
+
+def test_a_burst_then_the_rate() -> None:
+    bucket = TokenBucket(rate=2, burst=3)
+    assert [bucket.take(0.0) for _ in range(4)] == [True, True, True, False]
+    assert [bucket.take(1.0) for _ in range(3)] == [True, True, False]
+
+
+@given(st.lists(st.floats(-5, 5), max_size=200))
+def test_never_more_than_burst_and_rate_allow(steps: list[float]) -> None:
+    bucket = TokenBucket(rate=3, burst=4)
+    now, forward, taken = 0.0, 0.0, 0
+    for step in steps:
+        now += step
+        forward += max(step, 0.0)
+        taken += bucket.take(now)
+        assert taken <= 4 + 3 * forward + 1e-6
 
 
 def _fresh(**options: Any) -> Any:

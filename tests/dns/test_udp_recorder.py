@@ -7,9 +7,10 @@ import socket
 from typing import Any
 
 import pytest
-from netsandbox_dns import udp_recorder as module
 from netsandbox_dns.udp_recorder import UdpRecorder, _destination
 
+from netsandbox.audit import folding
+from netsandbox.audit.folding import MAX_KINDS
 from tests.rig.waiting import turn_until
 
 
@@ -17,8 +18,9 @@ class Book:
     def __init__(self) -> None:
         self.written: list[tuple[Any, ...]] = []
 
-    def __call__(self, *fields: Any) -> None:
-        self.written.append(fields)
+    def __call__(self, destination: tuple[str, int], count: int, size: int) -> bool:
+        self.written.append((*destination, size, count))
+        return True
 
 
 @pytest.mark.attack(174)
@@ -35,8 +37,8 @@ def test_every_datagram_is_in_a_record_and_none_is_answered(loop: Any, family: i
             client.sendto(b"12345", (address, port))
         recorder._ready(1)
         assert book.written == [(address, port, 5, 1)]
-        recorder.flush()
-        recorder.flush()
+        recorder._folding.flush()
+        recorder._folding.flush()
         assert book.written[1:] == [(address, port, 10, 2)]
         client.settimeout(0.05)
         with pytest.raises(TimeoutError):
@@ -46,31 +48,29 @@ def test_every_datagram_is_in_a_record_and_none_is_answered(loop: Any, family: i
 
 
 @pytest.mark.attack(197)
-def test_destinations_are_bounded(loop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "DESTINATIONS_MAX", 4)
+def test_destinations_are_bounded(loop: Any) -> None:
     sock = _socket.socket(socket.AF_INET, _socket.SOCK_DGRAM)
     sock.bind(("127.0.0.1", 0))
     book = Book()
     recorder = UdpRecorder(loop, sock, book)
-    for i in range(50):
-        recorder._record(("192.0.2.1", i), 1)
-        recorder._record(("192.0.2.1", i), 1)
-        assert len(recorder._folded) <= 4
+    for i in range(MAX_KINDS + 50):
+        for _ in range(2):
+            recorder._folding.count(("192.0.2.1", i), 1, 1)
+        assert len(recorder._folding._open) <= MAX_KINDS
     recorder.close()
-    assert sum(fields[3] for fields in book.written) == 100
+    assert sum(fields[3] for fields in book.written) == 2 * (MAX_KINDS + 50)
 
 
 def test_a_timer_writes_what_was_folded(loop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "WINDOW", 0.05)
+    monkeypatch.setattr(folding, "WINDOW", 0.05)
     sock = _socket.socket(socket.AF_INET, _socket.SOCK_DGRAM)
     sock.bind(("127.0.0.1", 0))
     book = Book()
     recorder = UdpRecorder(loop, sock, book)
     for _ in range(2):
-        recorder._record(("192.0.2.1", 443), 100)
-    turn_until(loop, lambda: not recorder._folded)
-    assert [fields[3] for fields in book.written] == [1, 1]
-    assert recorder._folded == {}
+        recorder._folding.count(("192.0.2.1", 443), 1, 100)
+    turn_until(loop, lambda: not recorder._folding._open)
+    assert [fields[2:] for fields in book.written] == [(100, 1), (100, 1)]
     recorder.close()
 
 

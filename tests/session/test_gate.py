@@ -281,27 +281,14 @@ class TestQuestions:
     def test_the_resolver_hears_what_the_doors_would_hear(self) -> None:
         """INV-3."""
         gate = Bench(POLICY).gate
-        assert gate.judge_question(b"example.com", 1).allowed
-        assert gate.judge_question(b"EXAMPLE.com", 1).host == "example.com"
-        assert gate.judge_question(b"a.wild.test", 1).wildcard == "wild.test"
-        assert gate.judge_question(b"denied.test", 1).reason == "not-allowed"
-        assert gate.judge_question(b"bad.wild.test", 1).reason == "deny-rule"
-        assert gate.judge_question(b"127.0.0.1", 1).reason == "address-literal"
-        assert gate.judge_question(b"localhost", 1).loopback
-        assert gate.judge_question(b"evil\0.example.com", 1).reason == "bad-name"
-
-    def test_types_are_forwarded_only_when_the_policy_names_them(self) -> None:
-        gate = Bench(Policy(["example.com"], allow_query_types=["TXT"])).gate
-        assert [gate.judge_question(b"example.com", number).forward for number in (16, 15, 65280)] == [
-            True,
-            False,
-            False,
-        ]
-
-    def test_a_type_may_be_named_by_its_number(self) -> None:
-        gate = Bench(Policy(["example.com"], allow_query_types=["TYPE16", "type65280"])).gate
-        forwarded = [gate.judge_question(b"example.com", number).forward for number in (16, 65280, 15)]
-        assert forwarded == [True, True, False]
+        assert gate.decide_name(b"example.com").allowed
+        assert gate.decide_name(b"EXAMPLE.com").host == "example.com"
+        assert gate.decide_name(b"a.wild.test").wildcard == "wild.test"
+        assert gate.decide_name(b"denied.test").reason == "not-allowed"
+        assert gate.decide_name(b"bad.wild.test").reason == "deny-rule"
+        assert gate.decide_name(b"127.0.0.1").reason == "address-literal"
+        assert gate.decide_name(b"localhost").reason == "loopback"
+        assert gate.decide_name(b"evil\0.example.com").reason == "bad-name"
 
 
 @given(st.binary(max_size=300), st.integers(-1, 70000))

@@ -211,7 +211,7 @@ def test_beyond_the_bounds_it_is_refused_at_once() -> None:
 class TestNames:
     def test_a_name_that_may_be_asked_about_gets_an_address_and_nobody_is_asked(self) -> None:
         bench = Asking(POLICY, TABLE)
-        judged = bench.gate.judge_question(b"www.asked.test", A)
+        judged = bench.gate.decide_name(b"www.asked.test")
         assert (judged.allowed, judged.reason, judged.wildcard) == (True, "ask", "asked.test")
         assert bench.order == []
         synthetic = inet_ntoa(bench.pool.address_of("asked.test"))
@@ -222,12 +222,7 @@ class TestNames:
 
     @pytest.mark.parametrize("name", [b"bad.test", b"a.worse.test", b"dns.google", b"evil\0.test"])
     def test_a_name_that_is_denied_does_not_exist(self, name: bytes) -> None:
-        assert not Asking().gate.judge_question(name, A).allowed
-
-    def test_other_types_are_forwarded_for_allowed_names_alone(self) -> None:
-        bench = Asking(Policy(["example.com"], mode="filtered", allow_query_types=["TXT"]))
-        assert bench.gate.judge_question(b"example.com", TXT).forward
-        assert not bench.gate.judge_question(b"asked.test", TXT).forward
+        assert not Asking().gate.decide_name(name).allowed
 
     def test_without_an_inbox_it_does_not_exist(self) -> None:
-        assert not Bench(POLICY).gate.judge_question(b"asked.test", A).allowed
+        assert not Bench(POLICY).gate.decide_name(b"asked.test").allowed

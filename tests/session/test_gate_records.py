@@ -18,14 +18,13 @@ def test_the_program_behind_an_attempt_is_in_its_record() -> None:
     assert [(record["pid"], record["exe"]) for record in records] == [(7, "/bin/curl")] * 2
 
 
-def test_questions_and_datagrams_are_recorded_or_the_caller_is_told() -> None:
+def test_queries_and_datagrams_are_recorded_or_the_caller_is_told() -> None:
     bench = Bench(POLICY)
-    named = {"allowed": False, "reason": "not-allowed", "rule": None}
-    assert bench.gate.records.question("denied.test", 28, count=3, **named)  # type: ignore[arg-type]
-    assert bench.gate.records.datagrams(inet_ntoa(bench.pool.address_of("example.com")), 443, 10, 1)
+    assert bench.gate.records.queries(("denied.test", 28, False, "not-allowed", None), 3, 0)
+    assert bench.gate.records.datagrams((inet_ntoa(bench.pool.address_of("example.com")), 443), 1, 10)
     question, datagram = bench.records
     assert (question["qtype"], question["count"], question["hint"]) == ("AAAA", 3, "--allow-domain denied.test")
     assert (datagram["host"], datagram["verdict"], "count" in datagram) == ("example.com", "deny", False)
     bench.log.writable = False
-    assert not bench.gate.records.question("denied.test", 1, count=1, **named)  # type: ignore[arg-type]
-    assert not bench.gate.records.datagrams("192.0.2.1", 1, 1, 1)
+    assert not bench.gate.records.queries(("denied.test", 1, False, "not-allowed", None), 1, 0)
+    assert not bench.gate.records.datagrams(("192.0.2.1", 1), 1, 1)
