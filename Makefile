@@ -29,7 +29,7 @@ demo: deps-demo $(VENV)/.product
 
 # Two at a time, a file's tests together: they share what is made once for the file.
 test: deps-test lint
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check . $(SCRIPTS)

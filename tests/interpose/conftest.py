@@ -104,15 +104,22 @@ class StandIn:
 
 @pytest.fixture(scope="session")
 def mac_sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the wheel for Macs is made from."""
-    return wheels.copy_sources(tmp_path_factory.mktemp("wheel") / "sources")
+    """The sources of the wheel for Macs, copied once for all workers."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "mac-wheel"
+    folder.mkdir(exist_ok=True)
+    with wheels.locked(folder):
+        sources = folder / "sources"
+        return sources if sources.exists() else wheels.copy_sources(sources)
 
 
 @pytest.fixture(scope="session")
 def mac_wheel(mac_sources: Path) -> Path:
-    """The wheel for Macs, once for all tests."""
+    """The wheel for Macs, built once for all workers."""
     pytest.importorskip("ziglang", reason="no cross compiler (package ziglang of the test extra)")
-    return wheels.build(mac_sources, mac_sources.parent / "dist")
+    dist = mac_sources.parent / "dist"
+    with wheels.locked(mac_sources.parent):
+        return next(dist.glob("*.whl"), None) or wheels.build(mac_sources, dist)
 
 
 @pytest.fixture(scope="session", params=["aarch64", "x86_64"])

@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 import socket
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -328,11 +327,9 @@ def test_a_writer_that_never_ends_is_no_map_and_nobody_waits_long(library: bytes
         ("map.c", "(before & 1) == 0", "1", check_an_unfinished_map),
     ],
 )
-def test_a_fault_in_the_sources_is_noticed(
-    tmp_path: Path, unit: str, before: str, after: str, check: Callable[[bytes], None]
-) -> None:
+def test_a_fault_in_the_sources_is_noticed(unit: str, before: str, after: str, check: Callable[[bytes], None]) -> None:
     """So that these tests are known to be able to fail."""
-    faulty = darwin.with_fault(tmp_path, unit, before, after)
+    faulty = darwin.with_fault(unit, before, after)
     assert Mac(faulty, content(PORT_MAP)).give("connect", darwin.name("192.0.2.1", 80)) == 0, "it runs, all the same"
     with pytest.raises(AssertionError):
         check(faulty)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 import struct
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -130,13 +128,3 @@ def test_sources_that_do_not_compile_leave_the_old_library(tmp_path: Path) -> No
     with pytest.raises(RuntimeError, match="does not compile for aarch64"):
         macos_library.build(product, tmp_path)
     assert product.read_bytes() == b"old"
-
-
-def test_two_builds_are_the_same_bytes(universal: Path, tmp_path: Path) -> None:
-    """In another folder, at another time. The comment makes every source one that the compiler's cache has never met;
-    what the compiler brings with it stays in the cache, since building that takes most of a minute."""
-    sources = tmp_path / "elsewhere" / "src"
-    shutil.copytree(macos_library.SOURCES, sources)
-    for source in sources.glob("*.c"):
-        source.write_text(f"{source.read_text()}/* {time.time_ns()} */\n")
-    assert macos_library.build(tmp_path / "second.dylib", sources).read_bytes() == universal.read_bytes()

@@ -9,7 +9,6 @@ import io
 import os
 import subprocess
 import sys
-import time
 import zipfile
 from email.parser import Parser
 from pathlib import Path
@@ -146,9 +145,11 @@ def test_its_python_runs_here_as_far_as_another_system_can(installed: Path, tmp_
     assert "(deny default)" in done.stdout
 
 
-def test_another_folder_gives_the_same_bytes_and_the_products_for_linux_in_it_stay(
-    mac_sources: Path, mac_wheel: Path, tmp_path: Path
+def test_another_folder_and_an_empty_cache_give_the_same_bytes_and_the_products_for_linux_in_it_stay(
+    mac_sources: Path, mac_wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Only the cache of what we compile is empty: building what the compiler brings with it takes most of a minute."""
+    monkeypatch.setenv("ZIG_LOCAL_CACHE_DIR", str(tmp_path / "cache"))
     sources = wheels.copy_sources(tmp_path / "another folder", mac_sources)
     others = [
         sources / place for place in ("netsandbox/backends/namespaces/native/netsandbox-init", f"interpose/{MODULE}")
@@ -156,15 +157,6 @@ def test_another_folder_gives_the_same_bytes_and_the_products_for_linux_in_it_st
     for other in others:
         other.write_bytes(ELF)
     second = wheels.build(sources, tmp_path / "dist")
+    assert any((tmp_path / "cache").iterdir()), "the compiler used that cache"
     assert second.read_bytes() == mac_wheel.read_bytes()
     assert all(other.read_bytes() == ELF for other in others)
-
-
-def test_the_compilers_cache_has_no_part_in_that(content: dict[str, bytes], mac_sources: Path, tmp_path: Path) -> None:
-    """The comment makes every source one that the cache has never met."""
-    sources = wheels.copy_sources(tmp_path / "sources", mac_sources)
-    for folder in ("interpose/src", "netsandbox/backends/seatbelt/native"):
-        for source in (sources / folder).glob("*.c"):
-            source.write_text(f"{source.read_text()}/* {time.time_ns()} */\n")
-    with zipfile.ZipFile(wheels.build(sources, tmp_path / "dist")) as archive:
-        assert [archive.read(name) == content[name] for name in (HELPER, LIBRARY, MODULE)] == [True, True, True]

@@ -6,9 +6,11 @@ the system that runs the tests are others.
 
 from __future__ import annotations
 
+import atexit
 import ipaddress
 import shutil
 import struct
+import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -45,14 +47,25 @@ def compiled(architecture: str) -> bytes:
     return macos_library.compile_slice(architecture)
 
 
-def with_fault(folder: Path, unit: str, before: str, after: str) -> bytes:
+@cache
+def _faulty_sources() -> Path:
+    """One folder for every fault: the compiler's cache knows a unit by its path, so only the faulty one is compiled."""
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    shutil.copytree(macos_library.SOURCES, folder, dirs_exist_ok=True)
+    return Path(folder)
+
+
+def with_fault(unit: str, before: str, after: str) -> bytes:
     """The library from sources of which one has a fault, for arm64."""
-    sources = folder / "src"
-    shutil.copytree(macos_library.SOURCES, sources)
+    sources = _faulty_sources()
     text = (sources / unit).read_text()
     assert text.count(before) == 1
     (sources / unit).write_text(text.replace(before, after))
-    return macos_library.compile_slice("aarch64", sources)
+    try:
+        return macos_library.compile_slice("aarch64", sources)
+    finally:
+        (sources / unit).write_text(text)
 
 
 Fault = tuple[str, str, str, Callable[[bytes], None]]
@@ -62,8 +75,8 @@ def noticed(*faults: Fault) -> Callable[..., None]:
     """A test that a check fails where a unit's text is another: so that the checks are known to be able to."""
 
     @pytest.mark.parametrize(("unit", "before", "after", "check"), faults)
-    def test(tmp_path: Path, unit: str, before: str, after: str, check: Callable[[bytes], None]) -> None:
-        faulty = with_fault(tmp_path, unit, before, after)
+    def test(unit: str, before: str, after: str, check: Callable[[bytes], None]) -> None:
+        faulty = with_fault(unit, before, after)
         with pytest.raises(AssertionError):
             check(faulty)
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -18,6 +21,14 @@ UNWANTED = shutil.ignore_patterns(
     *(".git", ".venv", "__pycache__", "tests", "node_modules", ".*_cache", ".hypothesis", "build", "dist"),
     *("*.so", "*.dylib", "netsandbox-init", "netsandbox-apply"),
 )
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """One worker of a run at a time."""
+    with (folder / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def copy_sources(folder: Path, sources: Path = ROOT) -> Path:
