@@ -8,6 +8,8 @@ Rules kept here:
 
 from __future__ import annotations
 
+from _struct import Struct
+
 from netsandbox_proxy.parsers.authority import ALPHA, DIGITS
 from netsandbox_proxy.parsers.errors import ProtocolError
 
@@ -15,11 +17,14 @@ HANDSHAKE = 22
 CLIENT_HELLO = 1
 MAX_FRAGMENT = 16384
 RECORD_HEADER = 5
+MESSAGE_START = RECORD_HEADER + 4  # behind the header of the handshake message
+MAX_LABEL = 63
 MAX_HELLO = 65536
 SERVER_NAME, ALPN = 0, 16
 # Encrypted Client Hello and the drafts of it that were deployed, and its forerunner ESNI.
 ECH = frozenset({0xFE08, 0xFE09, 0xFE0A, 0xFE0B, 0xFE0C, 0xFE0D, 0xFFCE})
 NAME_BYTES = ALPHA + DIGITS + b"-_."
+_KIND_AND_SIZE = Struct(">HH").unpack_from
 
 
 def unreadable(detail: str) -> ProtocolError:
@@ -48,6 +53,14 @@ class ClientHelloReader:
 
     def feed(self, data: bytes) -> ClientHello | None:
         """The hello once it is complete, or None: more is needed."""
+        if not self._wire and not self._buffer and (end := _whole_record(data)) and end <= self._limit:
+            try:
+                return parse_hello(data[MESSAGE_START:end])
+            except ProtocolError:
+                pass  # refused once more below, which keeps what later bytes are refused by
+        return self._feed_slowly(data)
+
+    def _feed_slowly(self, data: bytes) -> ClientHello | None:
         buffer = self._buffer
         buffer += data
         while buffer:
@@ -87,89 +100,111 @@ class ClientHelloReader:
         return bytes(self._hello[4:]) if len(self._hello) == end else None
 
 
-class _Cursor:
-    """Reads length-prefixed fields; a field that runs over the end is an error."""
-
-    __slots__ = ("_at", "_data")
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._at = 0
-
-    @property
-    def left(self) -> int:
-        return len(self._data) - self._at
-
-    def take(self, count: int) -> bytes:
-        if count > self.left:
-            raise unreadable("a field that runs over its end")
-        self._at += count
-        return self._data[self._at - count : self._at]
-
-    def number(self, size: int) -> int:
-        return int.from_bytes(self.take(size), "big")
-
-    def vector(self, size: int) -> bytes:
-        return self.take(self.number(size))
+def _whole_record(data: bytes) -> int:
+    """Where the first record ends if it holds exactly one ClientHello, as nearly always; 0 otherwise."""
+    if len(data) < MESSAGE_START or data[0] != HANDSHAKE or data[1] != 3 or data[5] != CLIENT_HELLO:
+        return 0
+    length = data[3] << 8 | data[4]
+    if length > MAX_FRAGMENT or length != 4 + (data[6] << 16 | data[7] << 8 | data[8]):
+        return 0
+    end = RECORD_HEADER + length
+    return end if len(data) >= end else 0
 
 
 def parse_hello(body: bytes) -> ClientHello:
-    """Parse the body of a ClientHello message."""
-    cursor = _Cursor(body)
-    if cursor.number(2) >> 8 != 3:
+    """Parse the body of a ClientHello message, by index: every tunnel pays for it."""
+    try:
+        return _parse_hello(body)
+    except IndexError:
+        raise over_end() from None
+
+
+def over_end() -> ProtocolError:
+    return unreadable("a field that runs over its end")
+
+
+def _parse_hello(body: bytes) -> ClientHello:
+    """A field that runs over the end moves `at` past it, so that the next index or the last comparison fails."""
+    major, _minor = body[0], body[1]
+    if major != 3:
         raise unreadable("a ClientHello of an unknown version")
-    cursor.take(32)
-    session, suites, compression = cursor.vector(1), cursor.vector(2), cursor.vector(1)
-    if len(session) > 32 or len(suites) < 2 or len(suites) % 2 or not compression:
+    session = body[34]
+    at = 35 + session
+    suites = body[at] << 8 | body[at + 1]
+    at += 2 + suites
+    compression = body[at]
+    at += 1 + compression
+    if at > len(body):
+        raise over_end()
+    if session > 32 or suites < 2 or suites % 2 or not compression:
         raise unreadable("a ClientHello with impossible fields")
-    extensions = _parse_extensions(cursor)
-    sni = _parse_server_name(extensions[SERVER_NAME]) if SERVER_NAME in extensions else None
-    alpn = _parse_alpn(extensions[ALPN]) if ALPN in extensions else []
+    if at == len(body):
+        return ClientHello(None, [], ech=False)
+    extensions = _find_extensions(body, at)
+    sni = _parse_server_name(body, extensions[SERVER_NAME]) if SERVER_NAME in extensions else None
+    alpn = _parse_alpn(body, extensions[ALPN]) if ALPN in extensions else []
     return ClientHello(sni, alpn, ech=not ECH.isdisjoint(extensions))
 
 
-def _parse_extensions(cursor: _Cursor) -> dict[int, bytes]:
-    extensions: dict[int, bytes] = {}
-    if not cursor.left:
-        return extensions
-    block = cursor.vector(2)
-    if cursor.left:
+def _find_extensions(body: bytes, at: int) -> dict[int, int]:
+    """Where the data of each extension begins; its length stands in the two bytes before."""
+    end = at + 2 + (body[at] << 8 | body[at + 1])
+    if end > len(body):
+        raise over_end()
+    if end < len(body):
         raise unreadable("bytes behind the extensions")
-    at, end = 0, len(block)
-    while at < end:  # fifteen of them in every hello: by index, which is three times as fast as by cursor
+    at += 2
+    found: dict[int, int] = {}
+    while at < end:
         if end - at < 4:
-            raise unreadable("a field that runs over its end")
-        kind, size = block[at] << 8 | block[at + 1], block[at + 2] << 8 | block[at + 3]
-        if kind in extensions:
+            raise over_end()
+        kind, size = _KIND_AND_SIZE(body, at)
+        if kind in found:
             raise unreadable("an extension that comes twice")
-        if size > end - at - 4:
-            raise unreadable("a field that runs over its end")
-        extensions[kind] = block[at + 4 : at + 4 + size]
-        at += 4 + size
-    return extensions
+        at += 4
+        found[kind] = at
+        at += size
+        if at > end:
+            raise over_end()
+    return found
 
 
-def _parse_server_name(raw: bytes) -> bytes:
-    outer = _Cursor(raw)
-    names = _Cursor(outer.vector(2))
-    kind, name = names.number(1), names.vector(2)
-    if outer.left or names.left:
+def _parse_server_name(body: bytes, at: int) -> bytes:
+    size = body[at - 2] << 8 | body[at - 1]
+    if size < 5:
+        raise over_end()
+    names, length = body[at] << 8 | body[at + 1], body[at + 3] << 8 | body[at + 4]
+    if names > size - 2 or length > names - 3:
+        raise over_end()
+    if names < size - 2 or length < names - 3:
         raise unreadable("more than one server name")
-    if kind != 0:
+    if body[at + 2] != 0:
         raise unreadable("a server name of an unknown kind")
-    if not 0 < len(name) <= 253 or name.translate(None, NAME_BYTES):
+    name = body[at + 5 : at + 5 + length]
+    if not 0 < length <= 253 or name.translate(None, NAME_BYTES):
         raise unreadable("a server name that is no host name")
-    if not all(0 < len(label) <= 63 for label in name.split(b".")):
+    labels = name.split(b".")
+    if b"" in labels or (length > MAX_LABEL and max(map(len, labels)) > MAX_LABEL):
         raise unreadable("a server name with an impossible label")
     return name
 
 
-def _parse_alpn(raw: bytes) -> list[bytes]:
-    outer = _Cursor(raw)
-    names = _Cursor(outer.vector(2))
+def _parse_alpn(body: bytes, at: int) -> list[bytes]:
+    size = body[at - 2] << 8 | body[at - 1]
+    if size < 2:
+        raise over_end()
+    end = at + 2 + (body[at] << 8 | body[at + 1])
+    last = at + size
+    if end > last:
+        raise over_end()
     protocols: list[bytes] = []
-    while names.left:
-        protocols.append(names.vector(1))
-    if outer.left or not protocols or not all(protocols):
+    at += 2
+    while at < end:
+        start = at + 1
+        at = start + body[at]
+        if at > end:
+            raise over_end()
+        protocols.append(body[start:at])
+    if end < last or not protocols or b"" in protocols:
         raise unreadable("an ALPN list that cannot be read")
     return protocols

@@ -29,7 +29,7 @@ def is_token(raw: bytes) -> bool:
 def parse_header(line: bytes) -> tuple[bytes, bytes]:
     """Name as spelled and value without the optional white space around it."""
     name, colon, rest = line.partition(b":")
-    if not colon or not is_token(name):
+    if not colon or not name or name.translate(None, TOKEN):
         raise malformed("a header line that is not `name: value`")
     value = rest.strip(b" \t")
     if len(value.translate(None, CONTROLS)) != len(value):
@@ -59,6 +59,8 @@ class LineBlock:
 
     def feed(self, data: bytes) -> tuple[list[bytes], bytes] | None:
         """The lines and what followed them, or None: more is needed."""
+        if not self._buffer and (lines := self._split_whole(data)):
+            return lines, data[len(self.raw) :]
         buffer = self._buffer
         buffer += data
         while (found := buffer.find(b"\n", self._scan)) >= 0:
@@ -77,27 +79,57 @@ class LineBlock:
         self._scan = len(buffer)
         return None
 
+    def _split_whole(self, data: bytes) -> list[bytes] | None:
+        """The lines of a block that came whole and within the limits, as nearly always; None: read it line by line."""
+        end = data.find(b"\r\n\r\n") + 4
+        if not 4 < end <= min(self._limit_line, self._limit_head):
+            return None
+        raw = data[:end]
+        lines = raw.split(b"\r\n")
+        if raw.count(b"\r") != len(lines) - 1 or raw.count(b"\n") != len(lines) - 1:
+            return None  # a bare CR or LF, which the slow way refuses
+        del lines[-2:]  # the empty line, and what stands behind it
+        if not lines[0] or len(lines) > self._limit_lines:
+            return None
+        self.raw = raw
+        self._lines = lines
+        self._buffer += data
+        self._start = self._scan = end
+        return lines
+
     def _check(self, end: int) -> None:
         if end - self._start > self._limit_line or end > self._limit_head:
             raise ProtocolError("limit", "a head that is too long", 431)
 
 
-class RequestHead:
-    __slots__ = ("headers", "method", "raw", "target", "version")
+class Headers:
+    """The header lines of a message: names as spelled, and values by lower-case name."""
+
+    __slots__ = ("_values", "headers")
+
+    def __init__(self, headers: list[tuple[bytes, bytes]]) -> None:
+        self.headers = headers
+        values: dict[bytes, list[bytes]] = {}
+        for name, value in headers:
+            values.setdefault(name.lower(), []).append(value)
+        self._values = values
+
+    def get_all(self, name: bytes) -> list[bytes]:
+        """The values of every header of that name, in order; the case of the name does not matter."""
+        return self._values.get(name.lower(), [])
+
+
+class RequestHead(Headers):
+    __slots__ = ("method", "raw", "target", "version")
 
     def __init__(
         self, method: bytes, target: bytes, version: bytes, headers: list[tuple[bytes, bytes]], raw: bytes
     ) -> None:
+        super().__init__(headers)
         self.method = method
         self.target = target
         self.version = version  # b"HTTP/1.1" or b"HTTP/1.0"
-        self.headers = headers  # names as spelled
         self.raw = raw
-
-    def get_all(self, name: bytes) -> list[bytes]:
-        """The values of every header of that name, in order; the name's case does not matter."""
-        wanted = name.lower()
-        return [value for spelled, value in self.headers if spelled.lower() == wanted]
 
     @property
     def host(self) -> bytes | None:

@@ -12,23 +12,20 @@ from __future__ import annotations
 from netsandbox_proxy.parsers.authority import DIGITS
 from netsandbox_proxy.parsers.body import CLOSE, NONE, BodyReader, Framing, header_framing
 from netsandbox_proxy.parsers.errors import ProtocolError, malformed
-from netsandbox_proxy.parsers.head import CONTROLS, MAX_HEAD, LineBlock, parse_header
+from netsandbox_proxy.parsers.head import CONTROLS, MAX_HEAD, Headers, LineBlock, parse_header
 
 MAX_INTERIM = 16
 MAX_HEADERS = 500
 BODILESS = frozenset({204, 304})
 
 
-class ResponseHead:
-    __slots__ = ("headers", "status", "version")
+class ResponseHead(Headers):
+    __slots__ = ("status", "version")
 
     def __init__(self, version: bytes, status: int, headers: list[tuple[bytes, bytes]]) -> None:
+        super().__init__(headers)
         self.version = version
         self.status = status
-        self.headers = headers
-
-    def get_all(self, name: bytes) -> list[bytes]:
-        return [value for spelled, value in self.headers if spelled.lower() == name]
 
 
 class ResponseReader:
