@@ -28,6 +28,9 @@ else:
         required = len(fields) - len(last)  # which come first
 
         def __init__(self, *args, **kwargs):
+            if len(args) == len(fields) and not kwargs:  # names and verdicts are made for every query
+                self.__dict__.update(zip(fields, args))  # noqa: B905 (their number was compared)
+                return
             if required <= len(args) <= len(fields) and not kwargs:
                 self.__dict__.update(zip(fields, args + last[len(args) - required :], strict=True))
                 return

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["TcpDoor", "UdpDoor", "UdpRecorder"]
 
 BATCH = 128
-DATAGRAM_MAX = 1232  # a longer query than this is cut and then malformed
+MAX_DATAGRAM = 1232  # a longer query than this is cut and then malformed
 _IP_PKTINFO, _IPV6_RECVPKTINFO, _IPV6_PKTINFO = 8, 49, 50  # ip(7), ipv6(7); `_socket` has no names for all of them
 _ROOM = 64  # for control messages; IPV6_PKTINFO takes 40
 _TURNS = range(BATCH)
@@ -46,6 +46,8 @@ class UdpDoor:
         self._loop = loop
         self._sock = sock
         self._resolver = resolver
+        # The control message of a query to 127.0.0.1: the interface lo, the local address, the destination.
+        self._from_loopback = [(IPPROTO_IP, _IP_PKTINFO, b"\1\0\0\0" + _LOOPBACK + _LOOPBACK)]
         self._fd = sock.fileno()
         loop.watch(self._fd, IN, self._ready)
 
@@ -56,21 +58,21 @@ class UdpDoor:
             self._sock.close()
 
     def _ready(self, _events: int) -> None:
-        # Five microseconds a question, four of them the kernel's: names are bound here and the cache is read in place.
-        receive, direct, known = self._sock.recvmsg, self._sock.sendto, self._resolver.replies.get
-        answer, send = self._resolver.answer, self._send
+        # Five microseconds a query, four of them the kernel's: names are bound here and the cache is read in place.
+        receive, direct, cached_reply = self._sock.recvmsg, self._sock.sendto, self._resolver.replies.get
+        answer, send, from_loopback = self._resolver.answer, self._send, self._from_loopback
         for _ in _TURNS:
             try:
-                data, ancillary, _flags, source = receive(DATAGRAM_MAX, _ROOM)
-                if (kept := known(data[2:])) is not None:
-                    kept[1].count += 1
-                    reply: bytes | None = data[:2] + kept[0]
+                data, ancillary, _flags, source = receive(MAX_DATAGRAM, _ROOM)
+                if (cached := cached_reply(data[2:])) is not None:
+                    cached[1].count += 1
+                    reply: bytes | None = data[:2] + cached[0]
                 else:
                     reply = answer(data, "udp", source, ancillary, send)
-                if reply is None:
-                    continue
+                    if reply is None:
+                        continue
                 # Between 127.0.0.1 and itself the kernel can pick no other source; a plain send is a microsecond less.
-                if source[0] == "127.0.0.1" and ancillary and ancillary[0][2][8:] == _LOOPBACK:
+                if source[0] == "127.0.0.1" and ancillary == from_loopback:
                     direct(reply, source)
                 else:
                     send(reply, source, ancillary)

@@ -26,7 +26,7 @@ _OPT = Struct("!BHHBBHH")
 _RECORD = Struct("!HHHIH")
 _EDE = Struct("!HHH")
 _QR, _RA, _TC, _OPCODE, _KEPT = 0x8000, 0x0080, 0x0200, 0x7800, 0x0110  # RD and CD are repeated to the client
-_NAME_MAX = 255
+MAX_NAME = 255
 _VISIBLE = frozenset(range(0x21, 0x7F)) - frozenset(b'."\\')
 
 
@@ -83,12 +83,14 @@ def parse_query(data: bytes) -> Query | BadQuery:
         return BadQuery(FORMERR, MALFORMED, ident, flags)
     labels = []
     at = 12
-    while at < size and (length := data[at]):
-        at += length + 1
+    last = min(size - 1, 12 + MAX_NAME - 1)
+    while length := data[at] if at < size else 0:
+        start = at + 1
+        at = start + length
         # A length over 63 is a compression pointer or a reserved form: neither belongs in a question.
-        if length > 63 or at >= size or at > 12 + _NAME_MAX - 1:
+        if length > 63 or at > last:
             return BadQuery(FORMERR, MALFORMED, ident, flags)
-        labels.append(data[at - length : at])
+        labels.append(data[start:at])
     end = at + 5
     if end > size:
         return BadQuery(FORMERR, MALFORMED, ident, flags)

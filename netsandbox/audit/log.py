@@ -123,8 +123,8 @@ class AuditLog:
         second = digits[:-9]
         if second != self._second and not self._begin_second(second):
             return False
-        self._stamp = f"{self._prefix}{digits[-9:-3]}Z"
-        line = self._next(event, fields)
+        stamp = self._stamp = f"{self._prefix}{digits[-9:-3]}Z"
+        line = record_line.line(stamp, self._seq + 1, self.session, event, fields=fields, prev=self._prev)
         if self._cap is not None and self._size + len(line) >= self._cap:
             if not self._rotate():
                 return False

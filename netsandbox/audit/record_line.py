@@ -78,10 +78,11 @@ class _Field(dict[object, str]):
         self._is_host = name == "host"
 
     def __missing__(self, value: object) -> str:
-        if type(value) is int and 1 < value < _MAX_CACHED_NUMBER:  # not 0 and 1, which False and True are equal to
+        if type(value) is str and len(value) <= MAX_NAME:
+            is_plain = "://" not in value and not (self._is_host and ("@" in value or "?" in value))
+            printed = self._key + quote(value) if is_plain else self.print(value)
+        elif type(value) is int and 1 < value < _MAX_CACHED_NUMBER:  # not 0 and 1, which False and True are equal to
             printed = f"{self._key}{value}"
-        elif type(value) is str and len(value) <= MAX_NAME:
-            printed = self.print(value)
         else:
             return self.print(value)
         if len(self) >= MAX_CACHED:
