@@ -66,11 +66,11 @@ class UdpDoor:
                 data, ancillary, _flags, source = receive(MAX_DATAGRAM, _ROOM)
                 if (cached := cached_reply(data[2:])) is not None:
                     cached[1].count += 1
-                    reply: bytes | None = data[:2] + cached[0]
+                    reply = data[:2] + cached[0]
+                elif (made := answer(data, "udp", source, ancillary, send)) is not None:
+                    reply = made
                 else:
-                    reply = answer(data, "udp", source, ancillary, send)
-                    if reply is None:
-                        continue
+                    continue
                 # Between 127.0.0.1 and itself the kernel can pick no other source; a plain send is a microsecond less.
                 if source[0] == "127.0.0.1" and ancillary == from_loopback:
                     direct(reply, source)

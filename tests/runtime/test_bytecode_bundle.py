@@ -135,7 +135,10 @@ print(bundle.entries, os.path.exists("/proc/self/fd/0"))"""
             "/usr/lib64/py/site-packages",
             ["/usr/lib64/py/site-packages", "/usr/lib/py/site-packages"],
         ),
-        ("/home/user/tree", ["/home/user/tree", "/home/user/tree/proxy", "/home/user/tree/dns", "/home/user/tree/portmap"]),
+        (
+            "/home/user/tree",
+            ["/home/user/tree", "/home/user/tree/proxy", "/home/user/tree/dns", "/home/user/tree/portmap"],
+        ),
     ],
 )
 def test_our_folders_are_searched_before_the_packages_that_we_need(root: str, first: list[str]) -> None:
