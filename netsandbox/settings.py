@@ -53,6 +53,7 @@ class RunSettings:
     configs: tuple[str, ...] = ()  # the files that the policy was read from
     raw: tuple[tuple[str, str], ...] = ()  # rules for a Mac's profile in its own words, each with its origin
     switches: tuple[str, ...] = ()  # words about a Mac's profile, the last one about a switch counts
+    backend: str | None = None  # by its name in `backends.registry`; None: that of this system
     name: str | None = None  # None: from the working folder and its branch
     verbose: bool = False  # say on standard error how the session is made
     ask: int | None = None  # seconds that a name which no rule allows waits for the user's answer; None: none does

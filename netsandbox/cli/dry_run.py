@@ -52,23 +52,19 @@ def dry_run(backend: str, command: Sequence[str], policy: Policy, settings: RunS
 def dry_profile(policy: Policy, settings: RunSettings) -> str:
     """The profile that these options make for any command, behind a note on its stand-ins."""
     from netsandbox.backends.seatbelt.localhost_settings import check_for_mac
-    from netsandbox.backends.seatbelt.profile_inputs import has_door, profile_text
+    from netsandbox.backends.seatbelt.profile_inputs import ProfilePaths, has_door, profile_text
     from netsandbox.backends.seatbelt.reservation import MAP_NAME
     from netsandbox.paths import log_path, sessions_dir
+    from netsandbox.settings import Command
 
     local = on_a_mac(settings.localhost)
     check_for_mac(local)
     ports = stand_ins(local, opens=has_door(policy))
-    text = profile_text(
-        policy,
-        settings,
-        os.environb,
-        ports,
-        "",
-        log=log_path(SESSION, settings.audit_log) if settings.audit_log else "",
-        port_map=os.path.join(sessions_dir(), SESSION, MAP_NAME),
-        stdin=STDIN,
+    paths = ProfilePaths(
+        log_path(SESSION, settings.audit_log) if settings.audit_log else "",
+        os.path.join(sessions_dir(), SESSION, MAP_NAME),
     )
+    text = profile_text(policy, settings, Command([""], os.environb, (STDIN, 1, 2)), ports, paths)
     return note(ports) + text
 
 

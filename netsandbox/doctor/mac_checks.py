@@ -17,7 +17,7 @@ from netsandbox.runtime.control_socket import MAX_ADDRESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from netsandbox.backends.seatbelt.mac_system import System
+    from netsandbox.backends.seatbelt.mac_system import MacSystem
 
 LEAST = 11
 MACHINES = ("arm64", "x86_64")
@@ -28,7 +28,7 @@ RESOLV_CONF = "/etc/resolv.conf"
 MAX_STATE = MAX_ADDRESS - len(f"/sessions/{new_session_id()}/control")  # in bytes, for a socket in it
 
 
-def checks(system: System) -> list[Check]:
+def checks(system: MacSystem) -> list[Check]:
     """Every check of the machine."""
     trouble = helper_trouble(system.helper)
     stand_in = os.access(system.sandbox_exec, os.X_OK)

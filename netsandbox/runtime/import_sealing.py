@@ -49,11 +49,8 @@ DOORS = (
     "netsandbox.policy.idn",
     "netsandbox.session.gate",
     "netsandbox.session.doors",
-    "netsandbox.backends.namespaces.seccomp_notify",
-    "netsandbox.backends.namespaces.listen_watch",
     "netsandbox.session.control",
     "netsandbox_portmap.session_name",
-    "netsandbox_portmap.localhost_service",
     "netsandbox_portmap.bind_responder",
     "netsandbox_portmap.bind_requests",
 )
@@ -93,10 +90,10 @@ def load_needed() -> None:
         __import__(name)
 
 
-def load_everything() -> None:
+def load_everything(backend_modules: tuple[str, ...] = ()) -> None:
     """For a process whose imports are not ours to seal, and for files that have other names."""
     load_needed()
-    for name in DOORS + LAST_WORDS:
+    for name in (*DOORS, *backend_modules, *LAST_WORDS):
         __import__(name)
 
 
@@ -111,10 +108,10 @@ def _linked_elsewhere(packages: list[str]) -> bool:
     return False
 
 
-def seal(packages: list[str]) -> None:
+def seal(packages: list[str], backend_modules: tuple[str, ...] = ()) -> None:
     """From now on nothing is imported but built-in and frozen modules and *packages*."""
     if _linked_elsewhere(packages):
-        load_everything()
+        load_everything(backend_modules)
     load_needed()
     if isinstance(bundle := sys.meta_path[0], Bundle):
         if bundle.lacks:

@@ -1,6 +1,8 @@
-"""Opens the doors: wires the sockets that were made inside the session to the components that serve them.
+"""Opens the doors: wires the sockets that the backend made to the components that serve them.
 
-Imported when the first packet arrives, so a command that never uses the network never pays for it.
+Where other programs can reach the sockets too, the backend gives a password: HTTP, SOCKS5 and connections that the
+preload library brings need it. The DNS doors need none: a stranger learns there whether this policy allows a name, and
+gets an address that is of no use without the password.
 """
 
 from __future__ import annotations
@@ -13,54 +15,30 @@ from netsandbox_dns.udp_recorder import UdpRecorder
 from netsandbox_proxy.contract import Limits
 from netsandbox_proxy.door import Door, MixedDoor, TransparentDoor
 
-from netsandbox.backends.namespaces.attribution import Attribution
-from netsandbox.backends.namespaces.own_addresses import OwnAddresses
-from netsandbox.runtime.descriptor_limit import raise_descriptor_limit
 from netsandbox.session.services import SessionServices
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import _socket
-
-    from netsandbox_proxy.contract import Parent
-
-    from netsandbox.audit.log import AuditLog
-    from netsandbox.policy.policy import Policy
+    from netsandbox.backends.contract import DoorSockets
     from netsandbox.runtime.loop import Loop
-    from netsandbox.session.approvals.inbox import Inbox
-    from netsandbox.session.host_resolver import HostResolver
+    from netsandbox.session.supervisor import ServiceInputs
     from netsandbox.settings import Bounds
 
 
 class Doors:
-    """Every door of one session. *sockets* are named as in `linux.plan.doors()`; *init* is the pid of its PID 1."""
+    """Every door of one session. The sockets are closed with it."""
 
-    def __init__(
-        self,
-        loop: Loop,
-        policy: Policy,
-        log: AuditLog,
-        resolver: HostResolver,
-        sockets: dict[str, _socket.socket],
-        *,
-        init: int,
-        parent: Parent | None,
-        bounds: Bounds,
-        inbox: Inbox | None = None,
-    ) -> None:
+    def __init__(self, loop: Loop, inputs: ServiceInputs, sockets: DoorSockets, bounds: Bounds) -> None:
         gc.enable()
-        raise_descriptor_limit()
-        own, attribute = OwnAddresses(loop.now), Attribution(init, loop.now)
-        self._judges = judges = SessionServices(
-            loop, policy, log, resolver, own=own, attribute=attribute, parent=parent, inbox=inbox
-        )
-        gate, limits = judges.gate, Limits(flows=bounds.connections, idle=bounds.idle_seconds)
-        self._tcp: list[Door] = [MixedDoor(loop, gate, sockets[name], limits) for name in ("mixed", "mixed6")]
-        self._tcp += [TransparentDoor(loop, gate, sockets[name], limits) for name in ("transparent", "transparent6")]
-        self._resolving: list[UdpDoor | TcpDoor | UdpRecorder] = []
-        self._resolving += [UdpDoor(loop, sockets[name], judges.resolver) for name in ("dns", "dns6")]
-        self._resolving += [TcpDoor(loop, sockets[name], judges.resolver) for name in ("dns-tcp", "dns-tcp6")]
-        self._resolving += [UdpRecorder(loop, sockets[name], gate.records.datagrams) for name in ("udp", "udp6")]
+        self._services = services = SessionServices(loop, inputs, sockets)
+        gate, resolver = services.gate, services.resolver
+        limits = Limits(flows=bounds.connections, idle=bounds.idle_seconds)
+        self._tcp: list[Door] = [MixedDoor(loop, gate, sock, limits, sockets.password) for sock in sockets.mixed]
+        self._tcp += [TransparentDoor(loop, gate, sock, limits) for sock in sockets.transparent]
+        self._udp: list[UdpDoor | TcpDoor | UdpRecorder] = []
+        self._udp += [UdpDoor(loop, sock, resolver, bound=sockets.dns_is_bound) for sock in sockets.dns]
+        self._udp += [TcpDoor(loop, sock, resolver) for sock in sockets.dns_tcp]
+        self._udp += [UdpRecorder(loop, sock, gate.records.datagrams) for sock in sockets.datagrams]
 
     @property
     def flows(self) -> int:
@@ -69,6 +47,6 @@ class Doors:
 
     def close(self) -> None:
         """Close everything; what was folded or still open gets its record."""
-        for close in [door.close for door in self._tcp] + [door.close for door in self._resolving]:
+        for close in [door.close for door in self._tcp] + [door.close for door in self._udp]:
             close()
-        self._judges.close()
+        self._services.close()

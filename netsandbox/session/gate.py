@@ -13,6 +13,7 @@ from _socket import AF_INET, AF_INET6
 from netsandbox_dns.upstream import Failed
 from netsandbox_proxy.contract import Grant, Refusal
 
+from netsandbox.frozen import frozen
 from netsandbox.policy import reasons
 from netsandbox.policy.decision import bad_name, is_loopback_name
 from netsandbox.policy.explain import hint
@@ -64,6 +65,24 @@ class Unallowed:
         self.host = host
 
 
+@frozen
+class NameServices:
+    """What the gate shares with the resolver, and the proxy that resolves names in its place, if there is one."""
+
+    upstream: Upstream
+    pool: SyntheticPool
+    guard: TunnelGuard
+    parent: Parent | None = None
+
+
+@frozen
+class PeerFacts:
+    """What the backend knows: the host's own addresses, and which process a peer is."""
+
+    own_addresses: Callable[[], Collection[Address]]
+    attribution: Callable[[tuple[str, int]], tuple[int, str] | None]
+
+
 class Gate:
     """One per session; implements `netsandbox_proxy.contract.Gate`."""
 
@@ -71,26 +90,21 @@ class Gate:
         self,
         policy: Policy,
         log: AuditLog,
-        upstream: Upstream,
-        pool: SyntheticPool,
-        guard: TunnelGuard,
-        *,
-        own: Callable[[], Collection[Address]],
-        attribute: Callable[[tuple[str, int]], tuple[int, str] | None],
+        names: NameServices,
+        peers: PeerFacts,
         clock: Callable[[], float],
-        parent: Parent | None = None,
         inbox: Inbox | None = None,
     ) -> None:
         self.policy = policy
-        self.records = GateRecords(log, pool, attribute, policy.default_ports)
-        self._upstream = upstream
-        self._pool = pool
-        self._guard = guard
-        self._own = own
-        self._attribute = attribute
+        self.records = GateRecords(log, names.pool, peers.attribution, policy.default_ports)
+        self._upstream = names.upstream
+        self._pool = names.pool
+        self._guard = names.guard
+        self._own = peers.own_addresses
+        self._attribute = peers.attribution
         self._clock = clock
-        self._parent = parent
-        self._inbox = inbox  # None: nobody is asked
+        self._parent = names.parent
+        self._inbox = inbox  # None: the user is not asked
         # What was decided before: the policy does not change, so neither does the answer to the same spelling.
         self._known: dict[tuple[bytes, int], tuple[Host, Verdict]] = {}
         self._passed: dict[tuple[str, str, int], Verdict] = {}

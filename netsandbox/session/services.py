@@ -1,7 +1,7 @@
-"""Who judges in a session: the gate for connections, the resolver for names, and what the two share.
+"""What decides in a session: the gate for connections, the resolver for names, and what the two share.
 
-They know the same synthetic addresses, keep one account of what looks like a tunnel, and ask the same servers: so a
-name is the same at every door (INV-3).
+They share the synthetic addresses, one account of what looks like a tunnel, and the name servers, so a name is the same
+at every door (INV-3).
 """
 
 from __future__ import annotations
@@ -14,57 +14,33 @@ from netsandbox_dns.settings import parse_hosts, parse_resolv_conf
 from netsandbox_dns.tunnel_guard import TunnelGuard
 from netsandbox_dns.upstream import Upstream
 
-from netsandbox.session.gate import Gate
+from netsandbox.session.gate import Gate, NameServices, PeerFacts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
-    from netsandbox_proxy.contract import Parent
-
-    from netsandbox.audit.log import AuditLog
-    from netsandbox.policy.ip import Address
-    from netsandbox.policy.policy import Policy
+    from netsandbox.backends.contract import DoorSockets
     from netsandbox.runtime.loop import Loop
-    from netsandbox.session.approvals.inbox import Inbox
-    from netsandbox.session.host_resolver import HostResolver
+    from netsandbox.session.supervisor import ServiceInputs
+    from netsandbox.session.upstream import HostResolver
 
 
 class SessionServices:
-    """One per session. *own* and *attribute* are the gate's."""
+    """One per session."""
 
-    def __init__(
-        self,
-        loop: Loop,
-        policy: Policy,
-        log: AuditLog,
-        host: HostResolver,
-        *,
-        own: Callable[[], Collection[Address]],
-        attribute: Callable[[tuple[str, int]], tuple[int, str] | None],
-        parent: Parent | None,
-        inbox: Inbox | None = None,
-    ) -> None:
+    def __init__(self, loop: Loop, inputs: ServiceInputs, sockets: DoorSockets) -> None:
         pool, guard = SyntheticPool(), TunnelGuard()
-        upstream = self._upstream = _upstream_of(loop, host)
-        self.gate = gate = Gate(
-            policy,
-            log,
-            upstream,
-            pool,
-            guard,
-            own=own,
-            attribute=attribute,
-            clock=loop.now,
-            parent=parent,
-            inbox=inbox,
+        upstream = self._upstream = _upstream_of(loop, inputs.resolver)
+        own, attribution = sockets.own_addresses(loop.now), sockets.attribution(loop.now)
+        names, peers = NameServices(upstream, pool, guard, inputs.parent), PeerFacts(own, attribution)
+        self.gate = gate = Gate(inputs.policy, inputs.log, names, peers, loop.now, inputs.inbox)
+        self._inbox = inputs.inbox
+        options = ResolverOptions(
+            (_socket.gethostname(),), upstream.forward, frozenset(inputs.policy.allow_query_types)
         )
-        self._inbox = inbox
-        options = ResolverOptions((_socket.gethostname(),), upstream.forward, frozenset(policy.allow_query_types))
         self.resolver = Resolver(loop, gate.decide_name, gate.records.queries, pool, guard, options)
 
     def close(self) -> None:
-        """When the doors are closed; what was folded, or waits for an answer, gets its record."""
+        """After the doors; what was folded, or waits for the user, gets its record."""
         if self._inbox is not None:
             self._inbox.close()
         self.resolver.flush()
@@ -72,7 +48,7 @@ class SessionServices:
 
 
 def _upstream_of(loop: Loop, host: HostResolver) -> Upstream:
-    """Who is asked for names that are allowed."""
+    """The name servers for names that are allowed."""
     if host.servers:
         return Upstream(loop, list(host.servers), {}, loop.now)
     found = parse_resolv_conf(host.resolv_conf)

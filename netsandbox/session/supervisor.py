@@ -1,341 +1,222 @@
-"""Serves one session from outside: waits for the command, and opens the doors on the first packet.
+"""Serves one session from outside until its command has ended. The backend brings what differs between systems.
 
-It stands in the host's network, holds the policy and the log, and is the only way out of the session. When it dies the
-kernel kills the session (INV-10); when one of its handlers fails, that connection is refused and the failure recorded,
-never let through (INV-1).
+The supervisor stands in the host's network, holds the policy and the log, and is the only way out of the session. When
+it dies the command is ended (INV-10); when one of its handlers fails, that connection is refused and the failure
+recorded, never let through (INV-1).
+
+Doors open at the first packet, so a command that never uses the network never pays for them; their modules are loaded
+one by one while the command starts. A backend that `serves_first` has everything opened before the command instead.
 """
 
 from __future__ import annotations
 
-import _socket
-import os
-
+from netsandbox.errors import HostError
+from netsandbox.frozen import copy_with, frozen
 from netsandbox.runtime.import_sealing import DOORS
-from netsandbox.runtime.loop import IN, Loop
+from netsandbox.runtime.loop import IN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from netsandbox_portmap.localhost_service import LocalhostService
-    from netsandbox_portmap.reservation import Reservation
     from netsandbox_proxy.contract import Parent
 
-    from netsandbox.audit.folding import FoldedRecords
     from netsandbox.audit.log import AuditLog
-    from netsandbox.backends.namespaces.bind_guard import BindGuard
-    from netsandbox.backends.namespaces.launch import Helper, Message
-    from netsandbox.backends.namespaces.seccomp_notify import Listener
-    from netsandbox.backends.namespaces.unix_connect import UnixConnect
-    from netsandbox.backends.namespaces.unix_pins import Pin
-    from netsandbox.backends.namespaces.watched_paths import WatchedPaths
+    from netsandbox.backends.contract import Backend, DoorSockets, Serving, SessionContext
     from netsandbox.policy.policy import Policy
     from netsandbox.session.approvals.inbox import Inbox
     from netsandbox.session.control import Control
     from netsandbox.session.doors import Doors
-    from netsandbox.session.host_resolver import HostResolver
-    from netsandbox.settings import Bounds
+    from netsandbox.session.upstream import HostResolver
 
 LINGER_SECONDS = 0.25
 MAX_LINGER = 5.0  # for answers that a slow client of the host is still reading
 SETTLING_ROUNDS = 4
-# The doors are loaded one by one while the command starts: the first connection finds them there, and a command that is
-# over soon waits for one module at most.
 WARM_UP_AFTER = 0.005
 KILLED = 9  # the wait status of a session that ended without telling us its own
-SIGTERM, SIGKILL = 15, 9
-PATIENCE = 5.0  # seconds between asking a command to end and ending it
+SIGTERM = 15
+PATIENCE = 5.0  # seconds between the request to end and the end
+
+
+@frozen
+class ServiceInputs:
+    """What the doors of a session decide by, whichever backend made their sockets."""
+
+    policy: Policy
+    log: AuditLog
+    resolver: HostResolver
+    parent: Parent | None = None
+    inbox: Inbox | None = None  # None: the user is not asked
 
 
 class Supervisor:
-    """One per session. `exec_errno` is set when the command could not be executed."""
+    """One per session. `status` is the command's wait status, once it has one."""
 
     def __init__(
-        self,
-        helper: Helper,
-        policy: Policy,
-        log: AuditLog,
-        sockets: dict[str, _socket.socket],
-        *,
-        resolver: HostResolver,
-        pins: list[Pin],
-        parent: Parent | None,
-        bounds: Bounds,
-        reservation: Reservation,
-        facts: dict[str, object],
-        stderr: int,
-        ask: int | None = None,
-        watched: WatchedPaths | None = None,
+        self, backend: Backend, context: SessionContext, inputs: ServiceInputs, facts: dict[str, object]
     ) -> None:
-        self._helper = helper
-        self._policy = policy
-        self._log = log
-        self._reservation = reservation
-        self._facts = facts  # what `netsandbox ps` shows of the session and never changes
-        self._stderr = stderr
-        own = {door.name for door in reservation.doors()}
-        self._own_doors = {name: sock for name, sock in sockets.items() if name in own}
-        self._sockets = {name: sock for name, sock in sockets.items() if name not in own}
-        self._resolver = resolver
-        self._pins = pins
-        self._watched = watched
-        self._parent = parent
-        self._bounds = bounds
-        self._loop = Loop(self._failed)
-        self._inbox: Inbox | None = None if ask is None else open_inbox(self._loop, log, ask, stderr)
+        self._backend = backend
+        self._context = context
+        self._log = inputs.log
+        self._facts = facts  # the part of the session's status that never changes
+        self._loop = backend.open_loop(self._failed)
+        self._inbox = self._open_inbox()
+        self._inputs = copy_with(inputs, inbox=self._inbox)
+        self._sockets: DoorSockets | None = None
         self._doors: Doors | None = None
-        self._listener: Listener | None = None
-        self._localhost: LocalhostService | None = None
-        self.control: Control | None = None  # closed by our owner, last of all: its end is the session's end
-        self._unserved: int | None = None  # the seccomp listener, while nothing has been asked of it
+        self._serving: Serving | None = None
+        self.control: Control | None = None  # closed by the session, last of all: its end is the session's end
+        self._is_open = True
         self._last_moment = 0.0
-        self.status = KILLED  # the command's wait status, once it has one
-        self.exec_errno = 0
-        self.failure: tuple[str, int] | None = None  # a step that failed after the doors stood
+        self.status = KILLED
+
+    def open_everything(self) -> None:
+        """Before the command starts. An error leaves nothing open."""
+        try:
+            self._serving = self._backend.serve(self._loop, self._on_end)
+            self._sockets = self._backend.doors()
+            if self._sockets is not None:
+                self._doors = self._open_doors(self._sockets)
+            self._open_control()
+        except BaseException:
+            self.close()
+            raise
 
     def run(self) -> None:
         """Serve until the command has ended."""
-        self._loop.watch(self._helper.channel.fileno(), IN, self._on_channel)
-        for sock in self._sockets.values():
-            self._loop.watch(sock.fileno(), IN, self._on_first_packet)
-        for sock in self._own_doors.values():
-            self._loop.watch(sock.fileno(), IN, self._on_own_door)
-        self._loop.call_later(WARM_UP_AFTER, self._begin_warm_up)
-        try:
-            self._loop.run()
-        finally:
-            self._close()
+        if self._serving is None:
+            self._serving = self._backend.serve(self._loop, self._on_end)
+            self._serving.begin()
+            self._sockets = self._backend.doors()
+            for sock in self._sockets.all if self._sockets is not None else ():
+                self._loop.watch(sock.fileno(), IN, self._on_first_packet)
+            self._loop.call_later(WARM_UP_AFTER, self._begin_warm_up)
+        else:
+            from netsandbox.runtime.descriptor_limit import raise_descriptor_limit
 
-    def _close(self) -> None:
-        if self._listener is not None:
-            self._listener.close()
-        if self._localhost is not None:
-            self._localhost.close()
-        if self._unserved is not None:
-            os.close(self._unserved)
+            raise_descriptor_limit()  # not earlier: the command keeps the limit that it had
+            self._serving.begin()
+        self._loop.run()
+
+    def close(self) -> None:
+        if not self._is_open:
+            return
+        self._is_open = False
+        if self._serving is not None:
+            self._serving.close()
         if self._doors is not None:
             self._doors.close()
-        for sock in (*self._sockets.values(), *self._own_doors.values()):
+        for sock in self._sockets.all if self._sockets is not None else ():
             sock.close()
         self._loop.close()
 
-    def _on_channel(self, events: int) -> None:
-        """What goes wrong here is recorded: raised, the loop would watch no longer, and nobody hear of the end."""
-        try:
-            message = self._helper.receive()
-        except OSError:
-            self._finish()
-            return
-        try:
-            self._hear(message)
-        except Exception as error:
-            self._failed(error)
+    # The end of the command
 
-    def _hear(self, message: Message) -> None:
-        if message.kind == "L":
-            self._listen(message)
-        elif message.kind == "X":
-            self.exec_errno = message.number
-        elif message.kind == "E":
-            self.failure = (message.text, message.number)
-        elif message.kind == "N":
-            self._own_localhost().inner.arrived(message)
-        else:
-            if message.kind == "S":
-                self.status = message.number
-            self._finish()
-
-    def _finish(self) -> None:
-        self._loop.unwatch(self._helper.channel.fileno())
+    def _on_end(self, status: int | None) -> None:
+        """The backend calls it once; None: the command ended without a status."""
+        if status is not None:
+            self.status = status
         self._last_moment = self._loop.now() + MAX_LINGER
         self._linger(self._loop.now() + LINGER_SECONDS, SETTLING_ROUNDS)
 
     def _linger(self, until: float, rounds: int, moved: int = 0) -> None:
-        """What the command did last may still lie in a door's queue, or be on its way through us.
+        """What the command did last may still lie in a door's queue, or be on its way through us or the log.
 
         A few more rounds of the loop take up what is queued: one opens the doors, one accepts, one reads. While bytes
         go to a client of the host there is more time: the command itself would have left them to the kernel.
         """
-        now, so_far = self._loop.now(), self._localhost.moved if self._localhost is not None else 0
+        localhost = self._serving.localhost if self._serving is not None else None
+        now, so_far = self._loop.now(), localhost.moved if localhost is not None else 0
         if so_far != moved:
             until = min(now + LINGER_SECONDS, self._last_moment)
         if rounds:
             self._loop.call_later(0, lambda: self._linger(until, rounds - 1, so_far))
-        elif self._flows() == 0 or now >= until:
+        elif not self._is_busy() or now >= until:
             self._loop.stop()
         else:
             self._loop.call_later(0.005, lambda: self._linger(until, 0, so_far))
 
-    def _listen(self, message: Message) -> None:
-        if self._unserved is not None or self._listener is not None or len(message.descriptors) != 1:
-            raise OSError("the helper sent a listener that was not expected")
-        fd = self._unserved = message.descriptors[0]
-        self._loop.watch(fd, IN, lambda events: self._on_notification(fd, events))
+    def _is_busy(self) -> bool:
+        return self._flows() > 0 or (self._serving is not None and self._serving.awaits_records(self.status))
 
-    def _on_notification(self, fd: int, events: int) -> None:
-        self._loop.unwatch(fd)
-        if not events & IN:  # the last process under the filter is gone
-            return
-        self._unserved = None
-        try:
-            self._listener = self._open_listener(fd)
-        except BaseException:
-            os.close(fd)  # a trapped call fails at once instead of waiting for an answer that cannot come
-            raise
-        self._listener.serve(IN)
-
-    def _open_listener(self, fd: int) -> Listener:
-        from netsandbox.audit.folding import FoldedRecords
-        from netsandbox.backends.namespaces.seccomp_notify import Listener
-
-        repeats = FoldedRecords(self._log)
-        listener = Listener(self._loop, fd, repeats)
-        settings = self._reservation.settings
-        if self._watched is not None:
-            from netsandbox.backends.namespaces.file_watch import FileWatch
-
-            listener.takers.append(FileWatch(listener, self._log, self._watched))
-        if self._pins or settings.guarded:
-            from netsandbox.backends.namespaces.syscall_broker import Broker
-
-            listener.takers.append(
-                Broker(
-                    listener, repeats, unix=self._unix_judge(listener, repeats), guard=self._guard(listener, repeats)
-                )
-            )
-        if settings.publishes and not settings.guarded:
-            from netsandbox.backends.namespaces.listen_watch import Listening
-
-            localhost = self._own_localhost()
-            listener.takers.append(Listening(self._loop, listener, localhost.sockets, localhost.heard))
-        return listener
-
-    def _unix_judge(self, listener: Listener, repeats: FoldedRecords) -> UnixConnect | None:
-        if not self._pins:
-            return None
-        from netsandbox.backends.namespaces.unix_connect import UnixConnect
-
-        return UnixConnect(listener, repeats, self._pins)
-
-    def _guard(self, listener: Listener, repeats: FoldedRecords) -> BindGuard | None:
-        if not self._reservation.settings.guarded:
-            return None
-        from netsandbox.backends.namespaces.bind_guard import BindGuard
-
-        localhost = self._own_localhost()
-
-        def heard(address: str, port: int, pid: int, exe: str) -> None:  # after the call has been answered
-            self._loop.call_later(0, lambda: localhost.heard(address, port, pid, exe))
-
-        return BindGuard(listener, repeats, localhost.rule, heard, localhost.refused)
-
-    def _on_own_door(self, events: int) -> None:
-        self._own_localhost()
-
-    def _own_localhost(self) -> LocalhostService:
-        """Made when it is first wanted: by a listener, a connection to one of its doors, or a question about it."""
-        if self._localhost is None:
-            for sock in self._own_doors.values():
-                self._loop.unwatch(sock.fileno())
-            from netsandbox_portmap.localhost_service import LocalhostService
-
-            self._localhost = LocalhostService(
-                self._loop, self._helper, self._log, self._reservation, self._own_doors, stderr=self._stderr
-            )
-            self._own_doors = {}
-        return self._localhost
-
-    def _begin_warm_up(self) -> None:
-        try:
-            self.control = open_control(self._loop, self._facts, self._status, self._stop, self._inbox)
-        finally:
-            self._warm_up(0)
-
-    def _status(self) -> dict[str, object]:
-        facts = {**self._facts, "name": self._reservation.name}
-        ports = self._localhost.status() if self._localhost is not None else []
-        return status_of(facts, self._log, self._inbox, init=self._helper.pid, flows=self._flows(), ports=ports)
-
-    def _stop(self) -> None:
-        """`netsandbox stop`: ask the command to end, and end it when it does not."""
-        self._helper.signal(SIGTERM)
-        self._loop.call_later(PATIENCE, lambda: self._helper.signal(SIGKILL))
-
-    def _flows(self) -> int:
-        doors = self._doors.flows if self._doors is not None else 0
-        return doors + (self._localhost.flows if self._localhost is not None else 0)
-
-    def _warm_up(self, number: int) -> None:
-        if self._doors is None and number < len(DOORS):
-            __import__(DOORS[number])
-            self._loop.call_later(0, lambda: self._warm_up(number + 1))
+    # Doors
 
     def _on_first_packet(self, events: int) -> None:
-        for sock in self._sockets.values():
+        assert self._sockets is not None
+        for sock in self._sockets.all:
             self._loop.unwatch(sock.fileno())
         try:
-            self._doors = self._open_doors()
+            from netsandbox.runtime.descriptor_limit import raise_descriptor_limit
+
+            raise_descriptor_limit()
+            self._doors = self._open_doors(self._sockets)
         except BaseException:
-            for sock in self._sockets.values():  # what cannot be served is refused, not kept waiting
+            for sock in self._sockets.all:  # what cannot be served is refused, not kept waiting
                 sock.close()
             raise
 
-    def _open_doors(self) -> Doors:
+    def _open_doors(self, sockets: DoorSockets) -> Doors:
         from netsandbox.session.doors import Doors
 
-        return Doors(
-            self._loop,
-            self._policy,
-            self._log,
-            self._resolver,
-            self._sockets,
-            init=self._helper.pid,
-            parent=self._parent,
-            bounds=self._bounds,
-            inbox=self._inbox,
+        return Doors(self._loop, self._inputs, sockets, self._context.settings.bounds)
+
+    def _begin_warm_up(self) -> None:
+        try:
+            self._open_control()
+        finally:
+            self._warm_up(0)
+
+    def _warm_up(self, number: int) -> None:
+        """Load one module a round: a command that ends soon waits for one at most."""
+        modules = DOORS + self._backend.needed_modules
+        if self._doors is None and number < len(modules):
+            __import__(modules[number])
+            self._loop.call_later(0, lambda: self._warm_up(number + 1))
+
+    # The control socket
+
+    def _open_control(self) -> None:
+        """Without it `ps` and `stop` do not find the session, which runs all the same."""
+        from netsandbox.session.control import Control
+
+        approvals = self._inbox.hear if self._inbox is not None else None
+        try:
+            self.control = Control(self._loop, str(self._facts["control"]), self._status, self._stop, approvals)
+        except HostError as error:
+            self._failed(error)
+
+    def _open_inbox(self) -> Inbox | None:
+        wait, stderr = self._context.settings.ask, self._context.stderr
+        if wait is None:
+            return None
+        from netsandbox.runtime import stderr_notice
+        from netsandbox.session.approvals.inbox import Inbox
+
+        loop = self._loop
+        return Inbox(
+            self._log, wait, clock=loop.now, later=loop.call_later, say=lambda text: stderr_notice.say(stderr, text)
         )
+
+    def _status(self) -> dict[str, object]:
+        localhost = self._serving.localhost if self._serving is not None else None
+        return {
+            **self._facts,
+            "name": self._backend.reservation.name,
+            "init": self._backend.pid,
+            "allowed": self._log.total("allow"),
+            "denied": self._log.total("deny"),
+            "flows": self._flows(),
+            "ports": localhost.status() if localhost is not None else [],
+            "pending": self._inbox.status() if self._inbox is not None else [],
+        }
+
+    def _stop(self) -> None:
+        """`netsandbox stop`: ask the command to end, and end it when it does not."""
+        self._backend.signal(SIGTERM)
+        self._loop.call_later(PATIENCE, self._backend.kill)
+
+    def _flows(self) -> int:
+        localhost = self._serving.localhost if self._serving is not None else None
+        doors = self._doors.flows if self._doors is not None else 0
+        return doors + (localhost.flows if localhost is not None else 0)
 
     def _failed(self, error: BaseException) -> None:
         self._log.write("policy", verdict="deny", reason="internal", detail=repr(error))
-
-
-def open_control(
-    loop: Loop,
-    facts: dict[str, object],
-    status: Callable[[], dict[str, object]],
-    stop: Callable[[], None],
-    inbox: Inbox | None,
-) -> Control:
-    """Where the session is asked, stopped and, if it asks itself, answered."""
-    from netsandbox.session.control import Control
-
-    return Control(loop, str(facts["control"]), status, stop, inbox.hear if inbox is not None else None)
-
-
-def status_of(
-    facts: dict[str, object],
-    log: AuditLog,
-    inbox: Inbox | None,
-    *,
-    init: int,
-    flows: int,
-    ports: list[dict[str, object]],
-) -> dict[str, object]:
-    """What `ps` is told: what never changes of a session, and what does."""
-    return {
-        **facts,
-        "init": init,
-        "allowed": log.total("allow"),
-        "denied": log.total("deny"),
-        "flows": flows,
-        "ports": ports,
-        "pending": inbox.status() if inbox is not None else [],
-    }
-
-
-def open_inbox(loop: Loop, log: AuditLog, wait: int, stderr: int) -> Inbox:
-    """Where a session that asks keeps its questions."""
-    from netsandbox.runtime import stderr_notice
-    from netsandbox.session.approvals.inbox import Inbox
-
-    return Inbox(log, wait, clock=loop.now, later=loop.call_later, say=lambda text: stderr_notice.say(stderr, text))

@@ -1,14 +1,15 @@
-"""What the preloaded library is told when it asks for a port before it binds.
+"""The responses to the preload library, which requests a port before it binds.
 
-The answer is an error number, or a port that the guard will let it bind. What is rewritten is recorded before it is
-answered and before it is in the map (INV-5); a refusal is recorded and told. The library is convenience: the guard
-judges its bind like any other (INV-7).
+A response is an error number, or a port that the guard will let the program bind. A rewrite is recorded before the
+response and before it is in the map (INV-5); a refusal is recorded, and a notice is written. The library is a
+convenience: the guard judges its bind like any other (INV-7).
 """
 
 from __future__ import annotations
 
 import errno
 
+from netsandbox.frozen import frozen
 from netsandbox.policy import reasons
 from netsandbox.text import join_host_port
 from netsandbox_portmap.bind_rule import WILDCARD
@@ -29,29 +30,25 @@ PROTOCOLS = {6: "tcp", 17: "udp"}
 REWRITTEN = (LOCALHOST_IPV4, WILDCARD)  # what the library changes; other addresses it leaves to the kernel's word
 
 
-class BindResponder:
-    """Called by the asking door. *look* is told to find out which ports are in use; *make_room* to free what is not."""
+@frozen
+class PortUse:
+    """Which ports are given out and which are in use. `look` finds the used ones out; `make_room` frees the others."""
 
-    def __init__(
-        self,
-        strategy: str,
-        rule: BindRule,
-        assignment: Assignment,
-        table: PortMap,
-        repeats: FoldedRecords,
-        notices: Notices,
-        *,
-        look: Callable[[], None],
-        make_room: Callable[[], None],
-    ) -> None:
+    assignment: Assignment
+    table: PortMap
+    look: Callable[[], None]
+    make_room: Callable[[], None]
+
+
+class BindResponder:
+    """Called by the door of bind requests."""
+
+    def __init__(self, strategy: str, rule: BindRule, ports: PortUse, repeats: FoldedRecords, notices: Notices) -> None:
         self._strategy = strategy
         self._rule = rule
-        self._assignment = assignment
-        self._table = table
+        self._ports = ports
         self._repeats = repeats
         self._notices = notices
-        self._look = look
-        self._make_room = make_room
 
     def __call__(self, address: str, port: int, protocol: int) -> tuple[int, int]:
         """The error number, and the port to bind."""
@@ -76,22 +73,22 @@ class BindResponder:
     def _window(self, address: str, port: int, protocol: int) -> tuple[int, int]:
         given = self._give(port)
         if given is None:
-            self._make_room()
+            self._ports.make_room()
             given = self._give(port)
         if given is None:
             return self._refuse(errno.EADDRINUSE, reasons.WINDOW_FULL, address, port, protocol)
         if port != given and not self._rewritten(address, port, LOCALHOST_IPV4, given):
             return errno.EACCES, 0
-        self._table.set(given, port or given)
+        self._ports.table.set(given, port or given)
         return 0, given
 
     def _give(self, port: int) -> int | None:
         """The port for *port*, or for 0 any free one; what was given before is not looked for again."""
-        known = self._assignment.port_of(port) if port else None
+        known = self._ports.assignment.port_of(port) if port else None
         if known is not None:
             return known
-        self._look()
-        return self._assignment.assign(port) if port else self._assignment.any_port()
+        self._ports.look()
+        return self._ports.assignment.assign(port) if port else self._ports.assignment.any_port()
 
     def _rewritten(self, address: str, port: int, to: str, to_port: int) -> bool:
         return self._repeats.note(

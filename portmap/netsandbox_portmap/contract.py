@@ -12,7 +12,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import _socket
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any, Protocol
 else:
     Protocol = object
@@ -33,6 +33,20 @@ class Inside(Protocol):
 
     def take(self, family: int, done: Callable[[_socket.socket | None], None]) -> None:
         """A non-blocking TCP socket of this family; None when the session can give none."""
+
+
+class InsideSockets(Inside, Closeable, Protocol):
+    """The same, until it is closed."""
+
+
+class SocketTable(Closeable, Protocol):
+    """The sockets of the session's own network."""
+
+    def listening(self) -> Iterable[tuple[str, int, str]]:
+        """Address, port and inode of each socket that listens."""
+
+    def ports_in_use(self, *, bound: bool) -> set[int]:
+        """The ports that are listened on or used by UDP; with *bound* also those that TCP sockets are bound to."""
 
 
 class Native(Protocol):

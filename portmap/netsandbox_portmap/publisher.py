@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from errno import EACCES, EADDRINUSE, EADDRNOTAVAIL
 
+from netsandbox.frozen import frozen
 from netsandbox_portmap.acceptor import bind_all, listen_all
 from netsandbox_portmap.contract import LOOPBACK, PORT_TAKEN, WINDOW_FULL
 from netsandbox_portmap.fixed_ports import reserve, split_faces
@@ -56,40 +57,40 @@ class Listening:
             self.acceptors.pop().close()
 
 
+@frozen
+class PublishPlan:
+    """What is to be published, and where on the host."""
+
+    strategy: str
+    window: Place
+    name: str
+    wanted: Wanted
+    by_name_port: int | None  # None: URLs are made of numbers
+    device_given: bool = False
+    excluded: Container[int] = ()  # ports inside that are doors of the supervisor
+
+
 class Publisher:
-    """`on_refused(port)` is told the port inside at which nothing answered: then look, and call `check`."""
+    """`on_refused(port)` gets the port inside at which nothing answered: then look, and call `check`."""
 
     def __init__(
         self,
         loop: Loop,
-        strategy: str,
-        window: Place,
+        plan: PublishPlan,
         assignment: Assignment,
         inside: Inside,
         relays: RelayPool,
         note: Callable[..., object],
-        name: str,
-        wanted: Wanted,
-        by_name_port: int | None,
-        *,
-        device_given: bool = False,
-        ours: Container[int] = (),
-        reserved: dict[int, list[_socket.socket]] | None = None,
     ) -> None:
         self._loop = loop
-        self._strategy = strategy
-        self._window = window
+        self._plan = plan
         self._assignment = assignment
         self._gone: dict[int, None] = {}  # asked ports that nobody listens on any more, the longest gone first
         self._inside = inside
         self._relays = relays
         self._note = note
-        self._name = name
-        self._wanted = wanted
-        self.by_name_port = by_name_port  # None: URLs are made of numbers
-        self._device_given = device_given
-        self._ours = ours  # ports inside that are doors of the supervisor
-        self._reserved = {} if reserved is None else reserved  # of `reserve`; from now on ours
+        self.by_name_port = plan.by_name_port
+        self.reserved: dict[int, list[_socket.socket]] = {}  # of `reserve`; closed by us
         self._live: dict[int, Listening] = {}
         self._order: dict[int, int] = {}  # asked port -> when it was first published
         self._noted: set[tuple[object, ...]] = set()
@@ -103,7 +104,7 @@ class Publisher:
 
         What is published now and was not before, or None.
         """
-        if port in self._ours or not self._wanted.wants(asked) or dial_address(address) is None:
+        if port in self._plan.excluded or not self._plan.wanted.wants(asked) or dial_address(address) is None:
             return None
         known = self._live.get(asked)
         if known is not None:
@@ -141,10 +142,10 @@ class Publisher:
         self._live.clear()
         for forward in tuple(self._forwards):
             forward.close()
-        for sockets in self._reserved.values():
+        for sockets in self.reserved.values():
             for sock in sockets:
                 sock.close()
-        self._reserved.clear()
+        self.reserved.clear()
 
     # What others ask
 
@@ -168,8 +169,10 @@ class Publisher:
     # Opening and closing
 
     def _faces(self, asked: int) -> tuple[list[Face], list[Face]]:
-        host_port = self._wanted.fixed.get(asked)
-        return split_faces(self._strategy, asked, self._window, device_given=self._device_given, host_port=host_port)
+        host_port = self._plan.wanted.fixed.get(asked)
+        return split_faces(
+            self._plan.strategy, asked, self._plan.window, device_given=self._plan.device_given, host_port=host_port
+        )
 
     def _open(self, entry: Listening) -> bool:
         if len(self._live) >= PORTS:
@@ -177,7 +180,7 @@ class Publisher:
         group, extra = self._faces(entry.port)
         addresses = [address for address, _ in group]
         number = group[0][1]
-        reserved = self._reserved.pop(entry.port, None)
+        reserved = self.reserved.pop(entry.port, None)
         if reserved is not None:
             opened = self._listen(entry, reserved)
         elif number is not None:
@@ -230,11 +233,13 @@ class Publisher:
         del self._live[entry.port]
         entry.close()
         self._gone[entry.port] = None
-        host_port = self._wanted.fixed.get(entry.port)
+        host_port = self._plan.wanted.fixed.get(entry.port)
         if host_port is not None:
             again = {entry.port: host_port}
             try:
-                self._reserved |= reserve(again, self._strategy, self._window, device_given=self._device_given)
+                self.reserved |= reserve(
+                    again, self._plan.strategy, self._plan.window, device_given=self._plan.device_given
+                )
             except PublishError:  # taken at this very moment: tried again when something listens
                 pass
 
@@ -259,7 +264,7 @@ class Publisher:
 
     def _describe(self, entry: Listening, main: Listening) -> Published:
         first = entry.acceptors[0]
-        device = [face for face in entry.acceptors if face.address == self._window.device]
+        device = [face for face in entry.acceptors if face.address == self._plan.window.device]
         return Published(
             entry.port,
             entry.targets[0],
@@ -275,7 +280,7 @@ class Publisher:
         if self.by_name_port is None:
             return f"http://{entry.acceptors[0].address}:{entry.acceptors[0].port}/"
         label = "" if main is entry else f"{entry.port}."
-        return f"http://{label}{self._name}.localhost:{self.by_name_port}/"
+        return f"http://{label}{self._plan.name}.localhost:{self.by_name_port}/"
 
     def _record(self, published: Published) -> bool:
         return self._tell(

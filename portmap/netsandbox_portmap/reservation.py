@@ -1,18 +1,16 @@
 """What a session holds on the host before its command runs: a window of ports, a name, ports to publish on, a port map.
 
-Everything is held by locks and sockets of this process, so the kernel takes it back when we die, however that happens
-(INV-10). What cannot be had is an error now, not a surprise later. On the path to exec: see the import diet.
+Everything is held by locks and sockets of this process, so the kernel frees it when we die, however that happens
+(INV-10). What cannot be held is an error now, not a surprise later. A backend derives its own reservation from this,
+since only it knows the doors and where the port map lies. On the path to exec, so imports are few.
 """
 
 from __future__ import annotations
 
 import os
 
-from netsandbox.backends.namespaces import plan
-from netsandbox.backends.namespaces.mount_view import FILES
 from netsandbox.errors import HostError, UsageError
 from netsandbox.frozen import frozen
-from netsandbox_portmap import door_ports
 from netsandbox_portmap.ranges import RangeLock
 from netsandbox_portmap.strategies import FAIL, REWIRE_DEVICE, REWIRE_PORT
 from netsandbox_portmap.window import WindowError, take_window
@@ -42,10 +40,17 @@ class MapDoors:
     token: bytes | None = None
 
 
-class Reservation:
-    """Take it, start the session with what it says, and close it when the session has ended."""
+@frozen
+class MapSource:
+    """What a port map is made of, besides the window."""
 
-    library = ""  # the preload library, where it is not the one beside its package
+    native: Native
+    path: str
+    doors: MapDoors
+
+
+class Reservation:
+    """Take it, start the session with what it holds, and close it when the session has ended."""
 
     def __init__(self, settings: LocalhostSettings, state: str) -> None:
         self.settings = settings
@@ -53,7 +58,7 @@ class Reservation:
         self.fixed: dict[int, list[_socket.socket]] = {}  # sockets bound for --publish PORT:HOSTPORT, by PORT
         self._window: HeldWindow | None = None
         self._name: HeldName | None = None
-        self._locks, self._host_wide = _open_locks(state)
+        self._locks, self.host_locks = _open_locks(state)  # host_locks: the file for all users, if it is used
         try:
             if settings.has_window:
                 self._window = self._take_window()
@@ -93,11 +98,6 @@ class Reservation:
             return None
         return None if any(outer == window.last for _, outer in self.settings.publish or ()) else window.last
 
-    @property
-    def asked(self) -> tuple[str, ...]:
-        """The calls that the seccomp filter brings to us."""
-        return self.settings.asked
-
     def environment(self, inner: dict[bytes, bytes]) -> dict[bytes, bytes]:
         """*inner* with what the command may know of its window."""
         window = self.window
@@ -107,31 +107,7 @@ class Reservation:
         inner[b"LISTENING_PORT_COUNT"] = b"%d" % window.count
         if self.settings.device is not None or self.settings.strategy == REWIRE_DEVICE:
             inner[b"LISTENING_LOOPBACK_DEVICE"] = window.device.encode("ascii")
-        if self.map is not None:
-            from netsandbox_interpose.library import inject
-
-            return inject(inner, self.library)
         return inner
-
-    def covers(self) -> tuple[tuple[str, str], ...]:
-        """Files that are something else inside: the locks are nothing there, the placeholder is the map (INV-8)."""
-        found = [(os.path.join(FILES, "nothing"), HOST_LOCKS)] if self._host_wide else []
-        if self.map is not None:
-            from netsandbox_interpose.library import PORT_MAP
-
-            found.append((self.map.path, PORT_MAP))
-            if self.settings.strategy == REWIRE_DEVICE:  # whose device is an IPv4 address: localhost is that alone
-                found.append((os.path.join(FILES, "hosts-ipv4"), "/etc/hosts"))
-        return tuple(found)
-
-    def doors(self) -> tuple[plan.Door, ...]:
-        """The doors of the session's localhost, beside those of the network."""
-        return plan.localhost_doors(self.settings.connect_host, asking=self.map is not None)
-
-    def stands(self) -> None:
-        """The session has its mounts: the map needs no name on the host any more."""
-        if self.map is not None:
-            self.map.unlink()
 
     def close(self) -> None:
         for sockets in self.fixed.values():
@@ -187,23 +163,22 @@ class Reservation:
             raise HostError(str(error)) from None
 
     def _make_map(self, state: str) -> PortMap:
-        """Loaded now, while what is on the disk can be trusted (`netsandbox.runtime.import_sealing`)."""
         from netsandbox_portmap.port_map import PortMap
 
-        native = _native()
         window, wanted = self.window, self.settings
         assert window is not None
         any_device = wanted.strategy != REWIRE_DEVICE and wanted.device is None
-        numbers = {
-            FAIL: native.lib.NS_STRATEGY_FAIL,
-            REWIRE_DEVICE: native.lib.NS_STRATEGY_DEVICE,
-            REWIRE_PORT: native.lib.NS_STRATEGY_PORT,
-        }
         try:
-            path, doors = self._map_path(state), self._map_doors()
+            source = self._map_source(state)
+            library, doors = source.native.lib, source.doors
+            numbers = {
+                FAIL: library.NS_STRATEGY_FAIL,
+                REWIRE_DEVICE: library.NS_STRATEGY_DEVICE,
+                REWIRE_PORT: library.NS_STRATEGY_PORT,
+            }
             return PortMap.create(
-                native,
-                path,
+                source.native,
+                source.path,
                 strategy=numbers[wanted.strategy],
                 device="0.0.0.0" if any_device else window.device,  # noqa: S104 (the map's word for any)
                 window_base=window.base,
@@ -215,44 +190,22 @@ class Reservation:
             raise HostError(f"cannot make a port map in {state}: {error.strerror}; {advice}") from None
 
     def _take_doors(self) -> None:
-        """Nothing: the doors are made inside of the session. Where they are the host's, they are taken here."""
+        """Bind the doors, where they are sockets of the host and not of the session."""
 
-    def _map_path(self, state: str) -> str:
-        from netsandbox_portmap.map_folder import new_path
-
-        return new_path(state)
-
-    def _map_doors(self) -> MapDoors:
-        return MapDoors(door_ports.ASKING, (door_ports.DNS, door_ports.MIXED, door_ports.ASKING))
+    def _map_source(self, state: str) -> MapSource:
+        """Called for settings with the preload library, after the doors are taken."""
+        raise NotImplementedError
 
 
-def _native() -> Native:
-    """The compiled side of the map; the library must be there too, or nothing would be rewritten."""
-    from netsandbox_interpose.library import LIBRARY
-
-    try:
-        import netsandbox_interpose._native as native
-    except ImportError as error:
-        raise _not_built(str(error)) from None
-    if not os.path.exists(LIBRARY):
-        raise _not_built(f"there is no {LIBRARY}")
-    return native
-
-
-def _not_built(why: str) -> HostError:
-    advice = "reinstall netsandbox with a C compiler at hand, or use --rewrite-engine kernel"
-    return HostError(f"the preload library cannot be used ({why}); {advice}")
-
-
-def _open_locks(state: str) -> tuple[RangeLock, bool]:
+def _open_locks(state: str) -> tuple[RangeLock, str | None]:
     """One file for every user of this host; where that is spoilt, one for this user: a port can be bound but once."""
     try:
-        return RangeLock.open(HOST_LOCKS, shared=True), True
+        return RangeLock.open(HOST_LOCKS, shared=True), HOST_LOCKS
     except OSError:
         pass
     path = os.path.join(state, "ports")
     try:
-        return RangeLock.open(path, shared=False), False
+        return RangeLock.open(path, shared=False), None
     except OSError as error:
         advice = "set XDG_STATE_HOME to a directory that can be written"
         raise HostError(f"cannot lock ports in {path}: {error.strerror}; {advice}") from None

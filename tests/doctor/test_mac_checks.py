@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.backends.seatbelt.mac_system import System
+from netsandbox.backends.seatbelt.mac_system import MacSystem
 from netsandbox.doctor import mac_checks as machine
 from netsandbox.doctor.check import MISSING, NOTE, OK, UNTRIED, Check
 from netsandbox.doctor.mac_checks import loopback_aliases, name_servers, product_version, protection
@@ -131,7 +131,7 @@ def test_every_check_is_made_and_none_raises(tmp_path: Path, monkeypatch: pytest
     """On a system that has none of a Mac's programs too."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     none = str(tmp_path / "none")
-    system = System(none, Loop, lambda pid: None, lambda clock: frozenset, sandbox_exec=none, library=none)  # type: ignore[arg-type, return-value]
+    system = MacSystem(none, Loop, lambda pid: None, lambda clock: frozenset, sandbox_exec=none, library=none)  # type: ignore[arg-type, return-value]
     found = {check.name: check.status for check in machine.checks(system)}
     assert list(found) == [
         "macOS",

@@ -18,7 +18,7 @@ from netsandbox_portmap import fixed_ports
 from netsandbox_portmap.assignment import Assignment
 from netsandbox_portmap.by_name import ByName
 from netsandbox_portmap.published import Wanted
-from netsandbox_portmap.publisher import Publisher
+from netsandbox_portmap.publisher import Publisher, PublishPlan
 from netsandbox_portmap.ranges import RangeLock
 from netsandbox_portmap.window import HeldWindow, take_window
 
@@ -162,20 +162,11 @@ def make(rig: Any, speak: Any) -> Any:
         options = {"note": rig.note, "by_name_port": base + COUNT - 1, **more}
         fixed = {port: outer for port, outer in wanted.fixed.items() if outer is not None}
         note, by_name = options.pop("note"), options.pop("by_name_port")
-        made = Publisher(
-            rig.loop,
-            strategy,
-            place,
-            assignment,
-            rig.inside,
-            rig.relays,
-            note,
-            "shop",
-            wanted,
-            by_name,
-            reserved=fixed_ports.reserve(fixed, strategy, place, device_given="device_given" in more),
-            **options,
-        )
+        if "ours" in options:
+            options["excluded"] = options.pop("ours")
+        plan = PublishPlan(strategy, place, "shop", wanted, by_name, **options)
+        made = Publisher(rig.loop, plan, assignment, rig.inside, rig.relays, note)
+        made.reserved = fixed_ports.reserve(fixed, strategy, place, device_given="device_given" in more)
         rig.keep(made)
         return made, place
 

@@ -68,7 +68,7 @@ def test_a_foreign_address_is_refused_recorded_and_told(preload: Callable[..., A
 def test_a_window_that_is_full_says_so(preload: Callable[..., Any], log: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = preload("rewire-port", count=3)
     used: set[int] = set()
-    monkeypatch.setattr(scene.service.sockets, "ports_in_use", lambda bound: set(used))
+    monkeypatch.setattr(scene.service._network.table, "ports_in_use", lambda bound: set(used))
     for port in (3000, 3001):
         number, given = scene.answer("127.0.0.1", port)
         assert number == 0
@@ -104,7 +104,7 @@ def test_a_device_has_every_port_but_the_privileged(preload: Callable[..., Any],
 def test_a_listener_is_published_as_what_the_program_asked_for(preload: Callable[..., Any], log: Any) -> None:
     scene = preload("rewire-port")
     _, given = scene.answer("127.0.0.1", 3000)
-    scene.service.heard("127.0.0.1", given, 7, "/bin/server")
+    scene.service.listening("127.0.0.1", given, 7, "/bin/server")
     assert scene.service._publisher is not None
     assert [found.port for found in scene.service._publisher.published()] == [3000]
     assert len(log.of("rewrite")) == 1  # written when it was asked
@@ -120,7 +120,7 @@ def test_any_port_of_a_full_window_is_refused_recorded_and_told(
     preload: Callable[..., Any], log: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scene = preload("fail", count=1)
-    monkeypatch.setattr(scene.service.sockets, "ports_in_use", lambda bound: set(scene.window.ports))
+    monkeypatch.setattr(scene.service._network.table, "ports_in_use", lambda bound: set(scene.window.ports))
     assert scene.answer("127.0.0.1", 0) == (errno.EADDRINUSE, 0)
     assert [record["reason"] for record in log.of("bind")] == ["window-full"]
 

@@ -103,7 +103,7 @@ def test_doors_of_ours_and_ports_of_the_host_are_never_published(
     """They lead out again."""
     scene = serve(connect_host=(server.getsockname()[1],))
     for port in door_ports.ALL:
-        scene.service.heard("127.0.0.1", port, 1, "/bin/x")
+        scene.service.listening("127.0.0.1", port, 1, "/bin/x")
     scene.hear(server)
     assert scene.service._publisher is not None
     assert scene.service._publisher.published() == []
@@ -113,7 +113,7 @@ def test_doors_of_ours_and_ports_of_the_host_are_never_published(
 @pytest.mark.parametrize("address", ["192.0.2.1", "2001:db8::1"])
 def test_what_listens_elsewhere_is_not_published(serve: Callable[..., Any], log: Any, address: str) -> None:
     scene = serve()
-    scene.service.heard(address, 3000, 1, "/bin/x")
+    scene.service.listening(address, 3000, 1, "/bin/x")
     assert log.of("publish") == []
 
 

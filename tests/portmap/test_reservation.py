@@ -78,7 +78,7 @@ def test_the_kernel_frees_what_a_killed_process_held(
 
 def test_without_a_window_nothing_is_held_or_said(reserve: Reserve) -> None:
     held = reserve(publish=())
-    assert (held.window, held.by_name_port, held.asked) == (None, None, ())
+    assert (held.window, held.by_name_port, held.settings.asked) == (None, None, ())
     assert held.environment({b"A": b"1"}) == {b"A": b"1"}
 
 
@@ -101,7 +101,7 @@ def test_what_the_filter_asks_and_who_has_the_last_port(
     """INV-7: a session with a guard has every bind and listen brought before it."""
     held = reserve(**settings)
     assert held.window is not None
-    assert held.asked == asked
+    assert held.settings.asked == asked
     assert held.by_name_port == (held.window.last if by_name else None)
 
 
@@ -273,7 +273,7 @@ class TestPreload:
         assert os.path.exists(held.map.path)
         assert stat.S_IMODE(os.stat(state / "maps").st_mode) == 0o700
         assert [door.name for door in held.doors()] == ["asking"]
-        held.stands()
+        held.forget_map_name()
         assert not os.path.exists(held.map.path)
 
     def test_a_map_that_never_stood_is_removed(self, reserve: Reserve) -> None:

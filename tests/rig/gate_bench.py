@@ -13,7 +13,7 @@ from netsandbox_proxy.contract import Attempt
 
 from netsandbox.policy.ip import Address
 from netsandbox.policy.policy import Policy
-from netsandbox.session.gate import Gate
+from netsandbox.session.gate import Gate, NameServices, PeerFacts
 
 SOURCE = ("127.0.0.1", 40000)
 
@@ -66,8 +66,10 @@ class Bench:
         self.pool = SyntheticPool()
         self.own: frozenset[Address] = frozenset()
         settings = {"own": lambda: self.own, "attribute": lambda source: None, "clock": lambda: 0.0, **changes}
-        guard = settings.pop("guard", TunnelGuard())
-        self.gate = Gate(policy, self.log, self.upstream, self.pool, guard, **settings)  # type: ignore[arg-type]
+        guard, parent = settings.pop("guard", TunnelGuard()), settings.pop("parent", None)
+        names = NameServices(self.upstream, self.pool, guard, parent)  # type: ignore[arg-type]
+        peers = PeerFacts(settings.pop("own"), settings.pop("attribute"))  # type: ignore[arg-type]
+        self.gate = Gate(policy, self.log, names, peers, **settings)  # type: ignore[arg-type]
 
     def admit(self, host: bytes, port: int = 443, door: str = "connect", address: str | None = None) -> Any:
         answers: list[Any] = []

@@ -12,11 +12,14 @@ from typing import Any
 
 import pytest
 from netsandbox_portmap import reservation
-from netsandbox_portmap.localhost_service import LocalhostService
+from netsandbox_portmap.localhost_service import LocalhostService, SessionNetwork
 from netsandbox_portmap.localhost_settings import LocalhostSettings
 from netsandbox_portmap.reservation import Reservation
 
+from netsandbox.backends.namespaces.inside_sockets import InsideSockets
 from netsandbox.backends.namespaces.launch import Message
+from netsandbox.backends.namespaces.reservation import NamespaceReservation
+from netsandbox.backends.namespaces.session_sockets import SessionSockets
 from netsandbox.runtime.loop import Loop
 from tests.rig import ports
 from tests.rig.fake_log import FakeLog
@@ -56,7 +59,9 @@ def reserve(state: Path, free_range: Callable[[int], int]) -> Iterator[Callable[
 
     def take(**settings: Any) -> Reservation:
         held.append(
-            Reservation(LocalhostSettings(**{"pool": (first, first + 29), "count": 10, **settings}), str(state))
+            NamespaceReservation(
+                LocalhostSettings(**{"pool": (first, first + 29), "count": 10, **settings}), str(state)
+            )
         )
         return held[-1]
 
@@ -70,20 +75,20 @@ class FakeHelper:
 
     def __init__(self, loop: Loop) -> None:
         self.pid = os.getpid()
-        self.service: LocalhostService | None = None
+        self.inside: InsideSockets | None = None
         self._loop = loop
 
     def ask_socket(self, family: int) -> None:
         self._loop.call_later(0, lambda: self._give(family))
 
     def _give(self, family: int) -> None:
-        assert self.service is not None
+        assert self.inside is not None
         if family == socket.AF_NETLINK:  # no sock_diag: the tables of /proc are read
-            self.service.inner.arrived(Message(b"N" + errno.EPERM.to_bytes(4, "little"), []))
+            self.inside.arrived(Message(b"N" + errno.EPERM.to_bytes(4, "little"), []))
             return
         made = socket.socket(family)
         made.setblocking(False)
-        self.service.inner.arrived(Message(b"N", [made.detach()]))
+        self.inside.arrived(Message(b"N", [made.detach()]))
 
 
 class Scene:
@@ -94,15 +99,9 @@ class Scene:
         self.reservation = reservation
         self.pipe = Pipe()
         helper = FakeHelper(self.loop)
-        self.service = LocalhostService(
-            self.loop,
-            helper,  # type: ignore[arg-type]
-            log,
-            reservation,
-            doors,
-            stderr=self.pipe.writing,
-        )
-        helper.service = self.service
+        inside = helper.inside = InsideSockets(helper)  # type: ignore[arg-type]
+        network = SessionNetwork(inside, SessionSockets(helper.pid, inside), doors)
+        self.service = LocalhostService(self.loop, log, reservation, network, stderr=self.pipe.writing)
 
     @property
     def window(self) -> Any:
@@ -114,12 +113,12 @@ class Scene:
 
     def hear(self, server: socket.socket, pid: int = 7) -> int:
         address, port = server.getsockname()[:2]
-        self.service.heard(address, port, pid, "/bin/server")
+        self.service.listening(address, port, pid, "/bin/server")
         return int(port)
 
     def answer(self, address: str, port: int, protocol: int = TCP) -> tuple[int, int]:
-        assert self.service.answers is not None
-        return self.service.answers(address, port, protocol)
+        assert self.service.responder is not None
+        return self.service.responder(address, port, protocol)
 
     def told(self) -> str:
         return self.pipe.text()

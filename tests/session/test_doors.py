@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import _socket
 import contextlib
-import os
 import socket
 import sys
 from collections.abc import Iterator
@@ -13,9 +12,11 @@ import dnslib
 import pytest
 
 from netsandbox.backends.namespaces import plan
+from netsandbox.backends.namespaces.backend import NamespacesBackend
 from netsandbox.policy.policy import Policy
 from netsandbox.session.doors import Doors
-from netsandbox.session.host_resolver import HostResolver
+from netsandbox.session.supervisor import ServiceInputs
+from netsandbox.session.upstream import HostResolver
 from netsandbox.settings import Bounds
 from tests.rig.authority import Authority
 from tests.rig.canary import Canaries, StreamCanary
@@ -43,17 +44,15 @@ class Opened(LoopThread):
         self.log = FakeLog()
         self.sockets = {door.name: made(door) for door in plan.doors()}
         self.places = {name: sock.getsockname()[:2] for name, sock in self.sockets.items()}
+        backend = NamespacesBackend(None)  # type: ignore[arg-type]
+        backend._doors = self.sockets
         policy = Policy(allow_domains=[f"allowed.test:{origin}"], allow_addresses=[f"127.0.0.1:{origin}"])
         resolver = HostResolver(((authority.host, authority.port),))
         self.doors = Doors(
             self.loop,
-            policy,
-            self.log,  # type: ignore[arg-type]
-            resolver,
-            self.sockets,
-            init=os.getpid(),
-            parent=None,
-            bounds=Bounds(),
+            ServiceInputs(policy, self.log, resolver),  # type: ignore[arg-type]
+            backend.doors(),
+            Bounds(),
         )
         self.run(lambda: None)
 

@@ -9,12 +9,14 @@ import dnslib
 import pytest
 from netsandbox_proxy.contract import Attempt, Grant, Refusal
 
+from netsandbox.backends.contract import DoorSockets
 from netsandbox.policy.policy import Policy
 from netsandbox.runtime.loop import Loop
 from netsandbox.session.approvals.inbox import Inbox
 from netsandbox.session.approvals.reply import APPROVE, DONE, Reply, written
-from netsandbox.session.host_resolver import HostResolver
 from netsandbox.session.services import SessionServices
+from netsandbox.session.supervisor import ServiceInputs
+from netsandbox.session.upstream import HostResolver
 from tests.rig.authority import Authority
 from tests.rig.fake_log import FakeLog
 
@@ -28,16 +30,9 @@ class Court:
         self.loop = Loop()
         self.log = FakeLog()
         policy = Policy(allow_domains=["allowed.test"], allow_addresses=["127.0.0.1"])
-        self.judges = SessionServices(
-            self.loop,
-            policy,
-            self.log,  # type: ignore[arg-type]
-            host,
-            own=frozenset,
-            attribute=lambda source: None,
-            parent=None,
-            inbox=self._inbox() if asks else None,
-        )
+        inputs = ServiceInputs(policy, self.log, host, inbox=self._inbox() if asks else None)  # type: ignore[arg-type]
+        sockets = DoorSockets((), (), (), lambda clock: frozenset, lambda clock: lambda peer: None)
+        self.judges = SessionServices(self.loop, inputs, sockets)
 
     def _inbox(self) -> Inbox:
         """Everything that is asked is approved in the next turn."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import signal
-import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 
+from netsandbox import system
 from netsandbox.errors import HostError, UsageError
 from netsandbox.policy.policy import Policy
 from netsandbox.session.session import Session, exit_status
@@ -38,7 +38,7 @@ def test_there_is_no_session_in_a_session(monkeypatch: pytest.MonkeyPatch, place
 
 def test_on_another_system_nothing_is_run_unconfined(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
     """INV-1."""
-    monkeypatch.setattr(sys, "platform", "freebsd14")
+    monkeypatch.setattr(system, "DEFAULT_BACKEND", None)
     with pytest.raises(HostError, match="runs on Linux and macOS only"):
         Session(RunSettings(), sealed=False).run(never, COMMAND)
     assert not (place / "state").exists()
@@ -47,7 +47,7 @@ def test_on_another_system_nothing_is_run_unconfined(monkeypatch: pytest.MonkeyP
 def log_of(placed: str | None) -> tuple[Session, tuple[str | None, str | None]]:
     session = Session(RunSettings(audit_log=placed), sealed=False)
     try:
-        return session, session.placed_log()
+        return session, session.context(COMMAND).placed_log()
     finally:
         session.log.close()
 
@@ -83,9 +83,10 @@ def test_without_a_first_record_there_is_no_session(monkeypatch: pytest.MonkeyPa
     """INV-5."""
     session = Session(RunSettings(), sealed=False)
     monkeypatch.setattr(type(session.log), "write", lambda self, event, **fields: False)
-    holds_nothing: Any = type("Held", (), {"settings": RunSettings().localhost, "window": None})()
+    held = type("Held", (), {"settings": RunSettings().localhost, "window": None})()
+    holds_nothing: Any = type("Holds", (), {"name": "namespaces", "recorded_name": None, "reservation": held})()
     with pytest.raises(HostError, match="the audit log cannot be written"):
-        session.write_start(["true"], Policy(), holds_nothing, backend="namespaces", name=None)
+        session.write_start(holds_nothing, Policy(), COMMAND)
     session.log.close()
 
 

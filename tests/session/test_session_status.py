@@ -7,6 +7,7 @@ import os
 import re
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,11 +18,13 @@ from netsandbox import Policy
 from netsandbox.cli.session_table import PORTS_TITLES, PS_TITLES, PS_YIELDING, port_entries, port_rows, ps_rows
 from netsandbox.paths import new_session_id, session_dir
 from netsandbox.runtime.control_socket import CONTROL_NAME
-from netsandbox.session import supervisor
+from netsandbox.runtime.loop import Loop
 from netsandbox.session.control_reply import VERSION, encode
 from netsandbox.session.session import Session
 from netsandbox.session.session_status import read_status
-from netsandbox.settings import RunSettings
+from netsandbox.session.supervisor import ServiceInputs, Supervisor
+from netsandbox.session.upstream import HostResolver
+from netsandbox.settings import Command, RunSettings
 from netsandbox.text import columns
 from tests.rig.live import port, question, status_of
 
@@ -37,7 +40,11 @@ def line(**changes: object) -> bytes:
     return json.dumps({**status_of(ID), **changes}).encode()
 
 
-HOLDS_NOTHING = SimpleNamespace(window=None, settings=LocalhostSettings())  # a reservation without a window
+# A backend whose reservation has no window.
+BACKEND: Any = SimpleNamespace(
+    pid=1, open_loop=Loop, reservation=SimpleNamespace(name="shop", window=None, settings=LocalhostSettings())
+)
+COMMAND = Command(["true"], {}, (0, 1, 2))
 
 
 def test_a_whole_status_is_taken_as_it_is() -> None:
@@ -49,8 +56,11 @@ def test_what_a_session_says_is_what_is_read_and_what_the_page_lists(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     session = Session(RunSettings(), sealed=False)
-    facts = session.facts(["true"], Policy(), HOLDS_NOTHING)  # type: ignore[arg-type]
-    told = supervisor.status_of({**facts, "name": "shop"}, session.log, None, init=1, flows=0, ports=[])
+    facts = session.facts(BACKEND, Policy(), COMMAND)
+    inputs = ServiceInputs(Policy(), session.log, HostResolver(()))
+    supervisor = Supervisor(BACKEND, session.context(COMMAND), inputs, facts)
+    told = supervisor._status()
+    supervisor.close()
     session.log.close()
     said = {"v": VERSION, **told}
     page = (Path(__file__).resolve().parents[2] / "docs" / "cli.md").read_text("utf-8")
@@ -67,7 +77,7 @@ def test_a_folder_that_is_gone_is_not_known(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.chdir(gone)
     gone.rmdir()
     session = Session(RunSettings(), sealed=False)
-    facts = session.facts(["true"], Policy(), HOLDS_NOTHING)  # type: ignore[arg-type]
+    facts = session.facts(BACKEND, Policy(), COMMAND)
     session.log.close()
     assert facts["folder"] is None
 

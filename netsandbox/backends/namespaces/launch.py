@@ -9,7 +9,7 @@ import os
 import sys
 
 from netsandbox.backends.namespaces import plan
-from netsandbox.errors import CommandError, HostError
+from netsandbox.errors import HostError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 HELPER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "native", "netsandbox-init")
 CHANNEL = 3
+SIGKILL = 9
 SIGPIPE, SIGXFSZ = 13, 25  # CPython ignores these two; the command must not inherit that
 RECORD_LIMIT = 512
 MAX_DESCRIPTORS = 64
@@ -125,6 +126,8 @@ class Helper:
 
     def close(self) -> None:
         """End the session, if it still runs, and reap it. PID 1 leaves when the channel closes."""
+        if self.channel.fileno() < 0:
+            return
         if not self.pid:
             self._learn_pid()
         self.channel.close()
@@ -164,16 +167,3 @@ def set_up_failure(step: str, number: int) -> HostError:
     from netsandbox.backends.namespaces.diagnosis import explain_failure
 
     return HostError(explain_failure(step, number))
-
-
-def exec_failure(command: str, number: int, path: str) -> CommandError:
-    """What the shells say, and their exit statuses: 127 not found, 126 found but not executable.
-
-    execvp(3) says EACCES too when a folder of *path* cannot be entered; that is no command that was found.
-    """
-    missing = number in (errno.ENOENT, errno.ENOTDIR)
-    if number == errno.EACCES and "/" not in command:
-        missing = not any(os.path.exists(os.path.join(folder, command)) for folder in path.split(":"))
-    if missing:
-        return CommandError(f"{command}: command not found; check the spelling and $PATH", 127)
-    return CommandError(f"{command}: {os.strerror(number)}; is it an executable file?", 126)

@@ -18,7 +18,7 @@ from netsandbox.policy.file_rules import is_within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from netsandbox.backends.seatbelt.mac_system import System
+    from netsandbox.backends.seatbelt.mac_system import MacSystem
     from netsandbox.settings import Command
 
 BAD_ARCHITECTURE = 86  # EBADARCH of Darwin
@@ -45,7 +45,7 @@ class LaunchMethod:
         return self.applied(self.program, words, profile, command.environment, command.stdio, closed_port=closed_port)
 
 
-def way_of(system: System) -> LaunchMethod:
+def launch_method(system: MacSystem) -> LaunchMethod:
     """The helper's if it runs; else that of sandbox-exec, if there is one."""
     trouble = helper_trouble(system.helper)
     if not trouble:
@@ -67,7 +67,7 @@ def check_places(way: LaunchMethod, home: str) -> None:
             )
 
 
-def library_trouble(system: System, way: LaunchMethod) -> str:
+def library_trouble(system: MacSystem, way: LaunchMethod) -> str:
     """Why the session is without the preload library; empty if it has it."""
     if way.trouble or os.path.exists(system.library):
         return way.trouble

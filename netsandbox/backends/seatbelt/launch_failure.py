@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from netsandbox.backends.namespaces.launch import exec_failure
+from netsandbox.backends.contract import exec_failure
 from netsandbox.errors import HostError
 
 TYPE_CHECKING = False

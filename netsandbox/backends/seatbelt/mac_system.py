@@ -23,7 +23,7 @@ APPLY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "native", "nets
 
 
 @frozen
-class System:
+class MacSystem:
     """Programs and files by their paths, and how to wait."""
 
     helper: str  # applies the profile and becomes the command
@@ -37,7 +37,7 @@ class System:
     unsigned: str = ""  # why helper and library are not copies that this Mac signed; empty: they are
 
 
-def this_mac() -> System:
+def this_mac() -> MacSystem:
     """What is native is signed by this Mac first, if it was not before."""
     from netsandbox.backends.seatbelt.exit_watch import KqueueExit
     from netsandbox.backends.seatbelt.own_addresses import InterfaceAddresses
@@ -48,7 +48,7 @@ def this_mac() -> System:
     parts = signed_parts()
     load_module(parts.module)
     release = os.uname().release
-    return System(
+    return MacSystem(
         parts.helper,
         KqueueLoop,
         KqueueExit,

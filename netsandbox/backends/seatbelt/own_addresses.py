@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 
-from netsandbox.backends.namespaces.own_addresses import FRESH_SECONDS
 from netsandbox.errors import HostError
 from netsandbox.policy.ip import Address, parse
 
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
 
 IFCONFIG = "/sbin/ifconfig"
 PATIENCE = 2.0
+FRESH_SECONDS = 5.0
 
 
 def parse_ifconfig(text: str) -> frozenset[Address]:

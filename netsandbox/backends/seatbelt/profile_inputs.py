@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from netsandbox.policy.file_rules import FileRules
     from netsandbox.policy.policy import Policy
-    from netsandbox.settings import RunSettings
+    from netsandbox.settings import Command, RunSettings
 
 ROTATED = 6  # logs beside the newest
 TERMINALS = "/dev/tty"
@@ -58,22 +58,24 @@ def has_door(policy: Policy) -> bool:
     return policy.mode in (FILTERED, ONLINE)
 
 
+@frozen
+class ProfilePaths:
+    """Paths of one session: its log, its port map (empty: none), and programs that run besides the command."""
+
+    log: str
+    port_map: str
+    runs: tuple[str, ...] = ()
+
+
 def profile_text(
-    policy: Policy,
-    settings: RunSettings,
-    environment: Mapping[bytes, bytes],
-    ports: SessionPorts,
-    command: str,
-    *,
-    log: str,
-    port_map: str,
-    stdin: int,
-    runs: tuple[str, ...] = (),
+    policy: Policy, settings: RunSettings, command: Command, ports: SessionPorts, paths: ProfilePaths
 ) -> str:
-    """What the kernel is to enforce, or an error. *log* and *port_map* are paths; empty: there is no map."""
+    """What the kernel is to enforce, or an error."""
+    environment = command.environment
     working, home = _working(), _text(environment, b"HOME")
     files, known = settings.files, CasePaths()
     _check_straight(files, _sockets(policy), (working, *_temporary(environment)), known)
+    found = programs(command.words[0], _text(environment, b"PATH"))
     planned = ProfileSettings(
         working=working,
         home=home,
@@ -82,9 +84,9 @@ def profile_text(
         write=_paths(files.allow_write or ()),
         deny=_paths(files.deny_read),
         protect=config_folders(),
-        executables=(*programs(command, _text(environment, b"PATH")), *runs, *_paths(files.allow_execute)),
-        terminal=_terminal(stdin),
-        own=_own(settings, log, port_map),
+        executables=(*found, *paths.runs, *_paths(files.allow_execute)),
+        terminal=_terminal(command.stdio[0]),
+        own=_own(settings, paths.log, paths.port_map),
         network=_network(policy, settings, ports),
         switches=turned(settings.switches),
         raw=settings.raw,
@@ -160,7 +162,7 @@ def _temporary(environment: Mapping[bytes, bytes]) -> tuple[str, ...]:
 
 
 def programs(command: str, path: str) -> tuple[str, ...]:
-    """The command itself, wherever it is: that it may run was the user's word."""
+    """The command itself, wherever it is: the user decided that it may run."""
     if "/" in command:
         return (os.path.abspath(command),) if os.path.isfile(command) else ()
     for folder in path.split(":"):

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 
-from netsandbox_interpose.library import LIBRARY, PORT_MAP_VARIABLE
-from netsandbox_portmap.reservation import MapDoors, Reservation
+from netsandbox_interpose.library import LIBRARY, PORT_MAP_VARIABLE, inject
+from netsandbox_portmap.reservation import MapDoors, MapSource, Reservation
 from netsandbox_portmap.strategies import REWIRE_DEVICE
 
 from netsandbox.backends.seatbelt.door_sockets import DoorSockets
@@ -30,7 +30,7 @@ def map_path(session: str) -> str:
     return os.path.join(session_dir(session), MAP_NAME)
 
 
-class MacReservation(Reservation):
+class SeatbeltReservation(Reservation):
     """*settings* are those of `mac_settings`: there is always a window. *opens*: whether anything may leave."""
 
     def __init__(
@@ -51,17 +51,12 @@ class MacReservation(Reservation):
             check_device(settings.device, can_bind)
         super().__init__(settings, state)
 
-    @property
-    def by_name_port(self) -> int | None:
-        """None: servers are where their programs put them."""
-        return None
-
     def environment(self, inner: dict[bytes, bytes]) -> dict[bytes, bytes]:
         """Nothing is mounted here, so the map is named by its own path."""
         made = super().environment(inner)
-        if self.map is not None:
-            made[PORT_MAP_VARIABLE] = os.fsencode(self.map.path)
-        return made
+        if self.map is None:
+            return made
+        return {**inject(made, self.library), PORT_MAP_VARIABLE: os.fsencode(self.map.path)}
 
     def ports(self) -> SessionPorts:
         """What the profile is to open."""
@@ -86,10 +81,13 @@ class MacReservation(Reservation):
             self.asking = self._door(listens=True)
         self.closed = self._door(listens=False)  # for the self-test: bound, so that nobody listens there
 
-    def _map_path(self, state: str) -> str:
+    def _map_source(self, state: str) -> MapSource:
+        from netsandbox.backends.preload import load_native
+
+        native = load_native()
         path = map_path(self.session)
         os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-        return path
+        return MapSource(native, path, self._map_doors())
 
     def _map_doors(self) -> MapDoors:
         """Every door is passed to as it is: to a program it is a port of localhost like those that are rewritten."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import fcntl
 import os
 
-from netsandbox.backends.namespaces.launch import SIGPIPE, SIGXFSZ
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
+
+SIGPIPE, SIGXFSZ = 13, 25  # CPython ignores these two; the command must not inherit that
 
 
 def spawn(program: str, words: Sequence[str], descriptors: Sequence[int], *, leads_group: bool = False) -> int:

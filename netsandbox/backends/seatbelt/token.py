@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import os
 
-from netsandbox.backends.environment import LOOPBACK, PROXY_NAMES
-
 TOKEN_BYTES = 16  # 128 bits
 USER = b"netsandbox"  # proxies want a name before the password; which one does not matter
 
@@ -21,16 +19,11 @@ def new_token() -> bytes:
 
 
 def password(token: bytes) -> bytes:
-    """In hexadecimal digits, which every client carries unchanged in a URL."""
+    """In hexadecimal digits, which every client carries unchanged in a URL. No door is opened without a token."""
+    if len(token) != TOKEN_BYTES:
+        raise ValueError("a door on the shared loopback needs a token")
     return token.hex().encode("ascii")
 
 
 def proxy_url(port: int, token: bytes) -> bytes:
     return b"http://%s:%s@localhost:%d" % (USER, password(token), port)
-
-
-def with_proxy(environment: dict[bytes, bytes], port: int, token: bytes) -> dict[bytes, bytes]:
-    """*environment*, where no proxy is named, with ours."""
-    url = proxy_url(port, token)
-    named = {spelling: url for name in PROXY_NAMES for spelling in (name, name.upper())}
-    return {**environment, **named, b"no_proxy": LOOPBACK, b"NO_PROXY": LOOPBACK}

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 from netsandbox_portmap.localhost_settings import LocalhostSettings
 
-from netsandbox.backends.seatbelt.mac_system import System, this_mac
+from netsandbox.backends.seatbelt.backend import SeatbeltBackend
+from netsandbox.backends.seatbelt.mac_system import MacSystem, this_mac
 from netsandbox.backends.seatbelt.sandbox_exec import SANDBOX_EXEC
-from netsandbox.backends.seatbelt.session import MacSession
 from netsandbox.policy.policy import Policy
 from netsandbox.runtime.loop import Loop
 from netsandbox.session.session import Session
@@ -74,10 +74,10 @@ def sandbox_exec(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture
-def system(helper: str, place: Path) -> System:
+def system(helper: str, place: Path) -> MacSystem:
     if ON_A_MAC:
         return this_mac()  # signed in the state folder of *place*
-    return System(helper, Loop, PidfdExit, lambda clock: frozenset)
+    return MacSystem(helper, Loop, PidfdExit, lambda clock: frozenset)
 
 
 @pytest.fixture
@@ -140,19 +140,19 @@ Run = Callable[..., Ended]
 
 
 @pytest.fixture
-def mac(system: System, place: Path) -> Run:
+def mac(system: MacSystem, place: Path) -> Run:
     """Run a command as a Mac would; what the session wrote and recorded."""
 
     def run(*command: str, policy: Policy | None = None, env: dict[str, str] | None = None, **settings: Any) -> Ended:
         localhost = settings.pop("localhost", LocalhostSettings(strategy="fail", count=4))
-        owner = Session(RunSettings(localhost=localhost, **settings), sealed=False)
+        wanted = RunSettings(localhost=localhost, mode=(policy or Policy()).mode, **settings)
+        owner = Session(wanted, sealed=False, backend=lambda context: SeatbeltBackend(context, system))
         outer = {os.fsencode(name): os.fsencode(value) for name, value in {**os.environ, **(env or {})}.items()}
         out, err = place / "stdout", place / "stderr"
         with open(os.devnull) as nothing, open(out, "wb") as stdout, open(err, "wb") as stderr:
             stdio = (nothing.fileno(), stdout.fileno(), stderr.fileno())
-            session = MacSession(owner, system, sealed=False)
             try:
-                status = session.run(lambda: policy or Policy(), Command(command, outer, stdio))
+                status = owner.run(lambda: policy or Policy(), Command(command, outer, stdio))
             finally:
                 owner.log.close()
         lines = Path(owner.log.path).read_text().splitlines()

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from netsandbox_portmap.localhost_settings import LocalhostSettings
 
-from netsandbox.backends.seatbelt.mac_system import System
+from netsandbox.backends.seatbelt.mac_system import MacSystem
 from netsandbox.errors import HostError, NetsandboxError, UsageError
 from netsandbox.policy.policy import Policy
 
@@ -88,7 +88,7 @@ def test_three_thousand_paths_are_taken(mac: Any, trace: Path, place: Path) -> N
 
 
 def test_three_thousand_paths_that_do_not_fit_on_a_line_run_nothing(
-    mac: Any, system: System, sandbox_exec: str, trace: Path, place: Path
+    mac: Any, system: MacSystem, sandbox_exec: str, trace: Path, place: Path
 ) -> None:
     system.__dict__.update(helper=str(place / "none"), sandbox_exec=sandbox_exec)
     policy = Policy(allow_unix_sockets=[f"{place}/sockets/{number}" for number in range(3000)])
@@ -107,14 +107,16 @@ def test_a_home_that_is_none_runs_nothing(mac: Any, trace: Path, home: str) -> N
 
 
 @pytest.mark.parametrize(("release", "version"), [("19.6.0", "10.15"), ("17.0.0", "10.13")])
-def test_a_mac_that_is_too_old_runs_nothing(mac: Any, system: System, trace: Path, release: str, version: str) -> None:
+def test_a_mac_that_is_too_old_runs_nothing(
+    mac: Any, system: MacSystem, trace: Path, release: str, version: str
+) -> None:
     system.__dict__["release"] = release
     refused(mac, trace, f"this is macOS {version}, .*needs macOS 11 or newer", HostError)
 
 
 @pytest.mark.parametrize("release", ["20.0.0", "25.0.0", "99.9.9", "none that anybody knows"])
 def test_a_mac_that_nobody_knows_yet_is_asked_whether_the_profile_holds(
-    mac: Any, system: System, trace: Path, release: str
+    mac: Any, system: MacSystem, trace: Path, release: str
 ) -> None:
     system.__dict__["release"] = release
     assert mac("touch", str(trace)).returncode == 0
@@ -123,7 +125,7 @@ def test_a_mac_that_nobody_knows_yet_is_asked_whether_the_profile_holds(
 
 class TestAHelperThatCannotRun:
     @pytest.fixture(params=["missing", "other-processor", "killed"])
-    def trouble(self, request: pytest.FixtureRequest, system: System, tmp_path: Path) -> str:
+    def trouble(self, request: pytest.FixtureRequest, system: MacSystem, tmp_path: Path) -> str:
         path = tmp_path / "helper"
         if request.param == "other-processor":
             path.write_bytes(b"\xcf\xfa\xed\xfe")
@@ -136,7 +138,7 @@ class TestAHelperThatCannotRun:
         return f"the helper netsandbox-apply {said[request.param]}"
 
     def test_is_stood_in_for_and_the_session_is_stricter(
-        self, mac: Any, python: Any, system: System, sandbox_exec: str, trouble: str
+        self, mac: Any, python: Any, system: MacSystem, sandbox_exec: str, trouble: str
     ) -> None:
         """The default strategy gives way to `fail`; one line says so; the kernel confines as before."""
         system.__dict__["sandbox_exec"] = sandbox_exec
@@ -162,25 +164,25 @@ class TestAHelperThatCannotRun:
 
     @pytest.mark.parametrize("strategy", sorted(CHOSEN))
     def test_is_not_stood_in_for_where_the_library_was_asked_for(
-        self, mac: Any, system: System, sandbox_exec: str, trouble: str, trace: Path, strategy: str
+        self, mac: Any, system: MacSystem, sandbox_exec: str, trouble: str, trace: Path, strategy: str
     ) -> None:
         system.__dict__["sandbox_exec"] = sandbox_exec
         words = f"{trouble}.*{strategy} needs the preload library; .*use --network-strategy fail"
         refused(mac, trace, words, HostError, localhost=CHOSEN[strategy])
 
     def test_is_not_stood_in_for_by_a_python_that_would_open_the_whole_home(
-        self, mac: Any, system: System, sandbox_exec: str, trouble: str, trace: Path, monkeypatch: pytest.MonkeyPatch
+        self, mac: Any, system: MacSystem, sandbox_exec: str, trouble: str, trace: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         system.__dict__["sandbox_exec"] = sandbox_exec
         monkeypatch.setattr(sys, "base_prefix", "/Users")
         refused(mac, trace, f"{trouble}.*Python, which would stand in, is installed in '/Users' above", HostError)
 
-    def test_without_sandbox_exec_runs_nothing(self, mac: Any, system: System, trouble: str, trace: Path) -> None:
+    def test_without_sandbox_exec_runs_nothing(self, mac: Any, system: MacSystem, trouble: str, trace: Path) -> None:
         system.__dict__["sandbox_exec"] = str(trace.parent / "none")
         refused(mac, trace, f"{trouble}.* there is no .*/none in its place; reinstall", HostError)
 
     def test_whose_stand_in_confines_nothing_runs_nothing(
-        self, mac: Any, system: System, trouble: str, trace: Path, tmp_path: Path
+        self, mac: Any, system: MacSystem, trouble: str, trace: Path, tmp_path: Path
     ) -> None:
         """INV-1: the self-test is the stage's, whoever was to apply the profile."""
         false = tmp_path / "sandbox-exec"
@@ -192,7 +194,7 @@ class TestAHelperThatCannotRun:
 
 class TestAMissingLibrary:
     @pytest.fixture(autouse=True)
-    def missing(self, system: System, tmp_path: Path) -> None:
+    def missing(self, system: MacSystem, tmp_path: Path) -> None:
         system.__dict__["library"] = str(tmp_path / "none.dylib")
 
     def test_makes_the_default_fail_and_says_so_once(self, mac: Any) -> None:

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from netsandbox.backends.seatbelt.mac_system import System
-from netsandbox.backends.seatbelt.profile_inputs import SessionPorts, profile_text
-from netsandbox.backends.seatbelt.session import MacSession
+from netsandbox.backends.seatbelt.backend import SeatbeltBackend
+from netsandbox.backends.seatbelt.mac_system import MacSystem
+from netsandbox.backends.seatbelt.profile_inputs import ProfilePaths, SessionPorts, profile_text
 from netsandbox.cli import doctor as command
 from netsandbox.doctor import mac_probes
 from netsandbox.doctor.check import OK as FINE
@@ -91,12 +91,13 @@ OPEN = {
 Run = Callable[[Scene, Policy, list[str], int], str | None]
 
 
-def in_session(system: System, run_settings: Callable[[Scene], Any] = mac_run_settings) -> Run:
+def in_session(system: MacSystem, run_settings: Callable[[Scene], Any] = mac_run_settings) -> Run:
     def run(scene: Scene, policy: Policy, words: list[str], output: int) -> str | None:
-        owner = Session(run_settings(scene), sealed=False)
+        settings = copy_with(run_settings(scene), mode=policy.mode)
+        owner = Session(settings, sealed=False, backend=lambda context: SeatbeltBackend(context, system))
         with contextlib.chdir(scene.work), open(os.devnull, "r+b") as nothing:
             stdio = (nothing.fileno(), output, output)
-            MacSession(owner, system, sealed=False).run(lambda: policy, Command(words, os.environb, stdio))
+            owner.run(lambda: policy, Command(words, os.environb, stdio))
         return owner.log.path
 
     return run
@@ -114,7 +115,7 @@ def statuses(*arguments: Any, **more: Any) -> dict[str, str]:
     return {each.probe: f"{each.status} {each.happened}" for each in prove_mac(*arguments, **more)}
 
 
-def test_in_a_session_the_controls_are_reached_and_nothing_gets_out(system: System) -> None:
+def test_in_a_session_the_controls_are_reached_and_nothing_gets_out(system: MacSystem) -> None:
     found = statuses(in_session(system), KEPT.__contains__, library=False)
     assert set(found) == KEPT
     assert {name: said for name, said in found.items() if said.split()[0] not in (OK, SKIPPED)} == {}
@@ -123,7 +124,7 @@ def test_in_a_session_the_controls_are_reached_and_nothing_gets_out(system: Syst
     ]
 
 
-def test_where_sandbox_exec_stands_in_the_same_holds(system: System, sandbox_exec: str, tmp_path: Path) -> None:
+def test_where_sandbox_exec_stands_in_the_same_holds(system: MacSystem, sandbox_exec: str, tmp_path: Path) -> None:
     bare = copy_with(system, helper=str(tmp_path / "none"), sandbox_exec=sandbox_exec)
     wanted = {"control-name", "control-door", "tcp-loopback", "tcp6-loopback", "listen-elsewhere", "descriptors"}
     found = statuses(in_session(bare), wanted.__contains__, library=False)
@@ -136,7 +137,9 @@ def test_a_python_in_the_home_directory_can_run_the_probes(monkeypatch: pytest.M
     with Scene() as scene:
         settings = mac_run_settings(scene)
     ports = SessionPorts("fail", 20000, 4, 0, 0, 0)
-    text = profile_text(Policy(), settings, os.environb, ports, "true", log="/nowhere", port_map="", stdin=0)
+    text = profile_text(
+        Policy(), settings, Command(["true"], os.environb, (0, 1, 2)), ports, ProfilePaths("/nowhere", "")
+    )
     profile = load(text)
     for name in ("lib/os.py", "bin/python3"):
         assert allowed_under_all(profile, file("file-read-data", f"{HOME}/tools/python/{name}"))
@@ -155,7 +158,7 @@ def test_without_a_boundary_the_same_probes_report_leaks(place: Path, monkeypatc
     assert [path.name for path in (place / "home").iterdir()] == [".ssh"]
 
 
-def test_without_a_door_the_controls_fail(system: System) -> None:
+def test_without_a_door_the_controls_fail(system: MacSystem) -> None:
     """Silence alone is no proof."""
 
     def closed(scene: Scene, policy: Policy, words: list[str], output: int) -> str | None:
@@ -172,7 +175,7 @@ def test_without_a_door_the_controls_fail(system: System) -> None:
 
 
 def test_the_command_reports_what_got_out_and_fails(
-    system: System, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    system: MacSystem, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`netsandbox doctor` on a Mac whose Seatbelt is not asked: LEAK, and exit status 1."""
     monkeypatch.setattr("netsandbox.doctor.examine.DEFAULT_BACKEND", "seatbelt")
@@ -190,10 +193,10 @@ def test_the_command_reports_what_got_out_and_fails(
 
 
 def test_a_profile_that_enforces_nothing_is_found_by_the_session_itself(
-    system: System, monkeypatch: pytest.MonkeyPatch
+    system: MacSystem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The self-test is before the probes: no probe runs, and the report says why."""
-    monkeypatch.setattr("netsandbox.backends.seatbelt.session.profile_text", lambda *_, **__: "; hollow")
+    monkeypatch.setattr("netsandbox.backends.seatbelt.backend.profile_text", lambda *_, **__: "; hollow")
     report = judged(
         [Check("macOS", FINE, "macOS 15")], lambda: prove_mac(in_session(system), KEPT.__contains__, library=False)
     )

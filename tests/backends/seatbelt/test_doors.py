@@ -10,19 +10,23 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import dnslib
 import pytest
 
 from netsandbox.audit.log import AuditLog
+from netsandbox.backends.contract import DoorSockets as Wiring
+from netsandbox.backends.seatbelt.backend import SeatbeltBackend
 from netsandbox.backends.seatbelt.door_sockets import DoorSockets
-from netsandbox.backends.seatbelt.doors import MacDoors
 from netsandbox.policy.policy import Policy
 from netsandbox.runtime.loop import Loop
 from netsandbox.session.approvals.inbox import Inbox
 from netsandbox.session.approvals.reply import APPROVE, DENY, DONE, Reply, written
-from netsandbox.session.host_resolver import HostResolver
+from netsandbox.session.doors import Doors
+from netsandbox.session.supervisor import ServiceInputs
+from netsandbox.session.upstream import HostResolver
 from netsandbox.settings import Bounds
 from tests.rig.authority import Authority
 from tests.rig.canary import Canaries, StreamCanary
@@ -33,6 +37,16 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="plays a Mac on 
 TOKEN = bytes(range(16))
 PATIENCE = 20.0
 ADDRESSES = ["127.0.0.1", "::1"]
+
+
+def door_sockets(mixed: DoorSockets, dns: DoorSockets, token: bytes = TOKEN) -> Wiring:
+    """As the backend gives them to the session."""
+    held = SimpleNamespace(mixed=mixed, dns=dns, token=token)
+    backend = SeatbeltBackend(None, SimpleNamespace(own_addresses=lambda clock: frozenset))  # type: ignore[arg-type]
+    backend._reservation = held  # type: ignore[assignment]
+    found = backend.doors()
+    assert found is not None
+    return found
 
 
 class Opened:
@@ -48,19 +62,8 @@ class Opened:
         policy = Policy(allow_domains=rules, allow_addresses=[f"127.0.0.1:{origin}"])
         self.heard: list[bytes | None] = []
         self.inbox = None if answer is None else self._inbox(answer)
-        self.doors = MacDoors(
-            self.loop,
-            policy,
-            self.log,
-            HostResolver(((authority.host, authority.port),)),
-            self.mixed,
-            self.dns,
-            token=TOKEN,
-            own=frozenset,
-            parent=None,
-            bounds=Bounds(),
-            inbox=self.inbox,
-        )
+        inputs = ServiceInputs(policy, self.log, HostResolver(((authority.host, authority.port),)), inbox=self.inbox)
+        self.doors = Doors(self.loop, inputs, door_sockets(self.mixed, self.dns), Bounds())
         self._bell = socket.socketpair()
         self.loop.watch(self._bell[0].fileno(), 1, lambda events: self.loop.stop())
         self._thread = threading.Thread(target=self.loop.run)
@@ -137,22 +140,11 @@ def doors(tmp_path: Path, origin: StreamCanary, authority: Authority) -> Iterato
 
 
 @pytest.mark.parametrize("token", [b"", TOKEN[:-1]])
-def test_a_door_without_a_token_is_not_opened(tmp_path: Path, token: bytes) -> None:
+def test_a_door_without_a_token_is_not_opened(token: bytes) -> None:
     """INV-1: on a loopback that everybody shares it would be everybody's proxy."""
     door = DoorSockets((), listens=False)
     with pytest.raises(ValueError, match="token"):
-        MacDoors(
-            Loop(),
-            Policy(),
-            None,
-            HostResolver(()),
-            door,
-            door,
-            token=token,
-            own=frozenset,
-            parent=None,
-            bounds=Bounds(),
-        )  # type: ignore[arg-type]
+        door_sockets(door, door, token)
     door.close()
 
 

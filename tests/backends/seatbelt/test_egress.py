@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from netsandbox_portmap.localhost_settings import LocalhostSettings
 
-from netsandbox.backends.seatbelt.mac_system import System
+from netsandbox.backends.seatbelt.mac_system import MacSystem
 from netsandbox.frozen import copy_with
 from netsandbox.policy.policy import Policy
 from tests.rig.authority import Authority
@@ -56,7 +56,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture
-def system(system: System, library: str) -> System:
+def system(system: MacSystem, library: str) -> MacSystem:
     return copy_with(system, library=library)
 
 

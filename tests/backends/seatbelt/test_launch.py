@@ -11,14 +11,14 @@ import pytest
 
 from netsandbox.backends.seatbelt import launch
 from netsandbox.backends.seatbelt.helper_process import HelperProcess
-from netsandbox.backends.seatbelt.launch import LaunchMethod, helper_trouble, library_trouble, way_of
-from netsandbox.backends.seatbelt.mac_system import System
+from netsandbox.backends.seatbelt.launch import LaunchMethod, helper_trouble, launch_method, library_trouble
+from netsandbox.backends.seatbelt.mac_system import MacSystem
 from netsandbox.backends.seatbelt.sandbox_exec import SandboxExec, interpreter_places
 from netsandbox.errors import HostError
 from netsandbox.frozen import copy_with
 
 
-def variant(system: System, **changed: str) -> System:
+def variant(system: MacSystem, **changed: str) -> MacSystem:
     return copy_with(system, **changed)
 
 
@@ -28,34 +28,36 @@ def script(path: Path, text: str) -> str:
     return str(path)
 
 
-def test_a_helper_that_runs_is_the_way(system: System) -> None:
-    way = way_of(system)
+def test_a_helper_that_runs_is_the_way(system: MacSystem) -> None:
+    way = launch_method(system)
     assert way == LaunchMethod(system.helper, HelperProcess)
     assert way.injects
 
 
-def test_without_it_sandbox_exec_is_the_way_and_the_reason_is_kept(system: System, tmp_path: Path) -> None:
-    way = way_of(variant(system, helper=str(tmp_path / "none"), sandbox_exec="/bin/true"))
+def test_without_it_sandbox_exec_is_the_way_and_the_reason_is_kept(system: MacSystem, tmp_path: Path) -> None:
+    way = launch_method(variant(system, helper=str(tmp_path / "none"), sandbox_exec="/bin/true"))
     assert way == LaunchMethod("/bin/true", SandboxExec, interpreter_places(), "the helper netsandbox-apply is missing")
     assert not way.injects
 
 
-def test_a_library_comes_with_the_helper_if_it_is_there(system: System, tmp_path: Path) -> None:
+def test_a_library_comes_with_the_helper_if_it_is_there(system: MacSystem, tmp_path: Path) -> None:
     there, none = tmp_path / "library", str(tmp_path / "none")
     there.write_text("")
     whole = variant(system, library=str(there))
-    assert library_trouble(whole, way_of(whole)) == ""
-    assert library_trouble(variant(system, library=none), way_of(whole)) == f"the preload library {none} is missing"
+    assert library_trouble(whole, launch_method(whole)) == ""
+    assert (
+        library_trouble(variant(system, library=none), launch_method(whole)) == f"the preload library {none} is missing"
+    )
     bare = variant(whole, helper=none, sandbox_exec="/bin/true")
-    assert library_trouble(bare, way_of(bare)) == "the helper netsandbox-apply is missing"
+    assert library_trouble(bare, launch_method(bare)) == "the helper netsandbox-apply is missing"
 
 
-def test_without_either_there_is_no_way(system: System, tmp_path: Path) -> None:
+def test_without_either_there_is_no_way(system: MacSystem, tmp_path: Path) -> None:
     none = str(tmp_path / "none")
     with pytest.raises(
         HostError, match=r"netsandbox-apply is missing, and there is no .*/none in its place; reinstall"
     ):
-        way_of(variant(system, helper=none, sandbox_exec=none))
+        launch_method(variant(system, helper=none, sandbox_exec=none))
 
 
 def test_what_keeps_a_helper_from_running_is_named(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from netsandbox.backends.seatbelt.exit_watch import KqueueExit
-from netsandbox.backends.seatbelt.mac_system import APPLY, System, this_mac
+from netsandbox.backends.seatbelt.mac_system import APPLY, MacSystem, this_mac
 from netsandbox.backends.seatbelt.own_addresses import InterfaceAddresses
 from netsandbox.backends.seatbelt.signing import Parts
 from netsandbox.runtime.kqueue_loop import KqueueLoop
@@ -17,7 +17,7 @@ def test_a_mac_answers_with_kqueue_and_ifconfig_and_log_and_the_helper_beside_ou
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("netsandbox.backends.seatbelt.signing.signed_parts", Parts)
-    assert this_mac() == System(
+    assert this_mac() == MacSystem(
         APPLY, KqueueLoop, KqueueExit, InterfaceAddresses, "/usr/bin/log", release=os.uname().release
     )
     assert this_mac().sandbox_exec == "/usr/bin/sandbox-exec"

@@ -21,7 +21,7 @@ from netsandbox_portmap.localhost_settings import LocalhostSettings
 from netsandbox_portmap.ranges import RangeLock
 
 from netsandbox.backends.seatbelt.helper_process import HelperProcess
-from netsandbox.backends.seatbelt.mac_system import System
+from netsandbox.backends.seatbelt.mac_system import MacSystem
 from netsandbox.backends.seatbelt.sandbox_exec import SANDBOX_EXEC, SandboxExec
 from netsandbox.errors import HostError
 from netsandbox.policy.policy import Policy
@@ -103,7 +103,7 @@ class TestWithoutTheHelper:
     """Seatbelt by sandbox-exec, with the stage of Python inside."""
 
     @pytest.fixture(autouse=True)
-    def missing(self, system: System, tmp_path: Path) -> None:
+    def missing(self, system: MacSystem, tmp_path: Path) -> None:
         system.__dict__["helper"] = str(tmp_path / "none")
 
     def test_a_command_runs_and_one_line_says_how(self, mac: Any) -> None:

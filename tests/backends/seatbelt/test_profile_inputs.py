@@ -16,15 +16,15 @@ from netsandbox_portmap.localhost_settings import LocalhostSettings
 from netsandbox.backends.seatbelt.case_paths import true_path
 from netsandbox.backends.seatbelt.localhost_settings import mac_settings
 from netsandbox.backends.seatbelt.profile import mac_paths
-from netsandbox.backends.seatbelt.profile_inputs import SessionPorts, has_door, profile_text
-from netsandbox.backends.seatbelt.reservation import MacReservation
+from netsandbox.backends.seatbelt.profile_inputs import ProfilePaths, SessionPorts, has_door, profile_text
+from netsandbox.backends.seatbelt.reservation import SeatbeltReservation
 from netsandbox.cli.dry_run import SESSION, dry_profile, stand_ins
 from netsandbox.errors import HostError, UsageError
 from netsandbox.frozen import copy_with
 from netsandbox.paths import log_path, new_session_id
 from netsandbox.policy.file_rules import FileRules, PathRule
 from netsandbox.policy.policy import Policy
-from netsandbox.settings import RunSettings
+from netsandbox.settings import Command, RunSettings
 from tests.seatbelt_model.evaluator import allowed_under_all, denied_under_all
 from tests.seatbelt_model.lint import lint
 from tests.seatbelt_model.profile import load
@@ -34,31 +34,29 @@ ALLOWING = Policy(allow_domains=["example.com"])
 
 
 @pytest.fixture
-def held(place: Path) -> Iterator[MacReservation]:
+def held(place: Path) -> Iterator[SeatbeltReservation]:
     (place / "state").mkdir()
     made = take(place, opens=True)
     yield made
     made.close()
 
 
-def take(place: Path, *, opens: bool) -> MacReservation:
+def take(place: Path, *, opens: bool) -> SeatbeltReservation:
     wanted = LocalhostSettings(strategy="fail", count=3, connect_host=(5432,))
     settings = mac_settings(wanted, library=os.path.exists(LIBRARY))
-    return MacReservation(settings, str(place / "state"), new_session_id(), opens=opens)
+    return SeatbeltReservation(settings, str(place / "state"), new_session_id(), opens=opens)
 
 
-def text(held: MacReservation, policy: Policy = ALLOWING, command: str = "sh", log: str = "", **settings: Any) -> str:
+def text(
+    held: SeatbeltReservation, policy: Policy = ALLOWING, command: str = "sh", log: str = "", **settings: Any
+) -> str:
     with open(os.devnull) as nothing:
-        return profile_text(
-            policy,
-            RunSettings(localhost=held.settings, **settings),
-            os.environb,
-            held.ports(),
-            command,
-            log=log or settings.get("audit_log") or "/nowhere",
-            port_map=held.map.path if held.map is not None else "",
-            stdin=nothing.fileno(),
+        paths = ProfilePaths(
+            log or settings.get("audit_log") or "/nowhere", held.map.path if held.map is not None else ""
         )
+        words = Command([command], os.environb, (nothing.fileno(), 1, 2))
+        wanted = RunSettings(localhost=held.settings, **settings)
+        return profile_text(policy, wanted, words, held.ports(), paths)
 
 
 def outbound(protocol: str, address: str, port: int) -> Request:
@@ -69,7 +67,7 @@ def resolved(path: Path) -> str:
     return mac_paths.resolved(os.path.realpath(path))
 
 
-def test_the_doors_are_those_that_listen(held: MacReservation) -> None:
+def test_the_doors_are_those_that_listen(held: SeatbeltReservation) -> None:
     written = text(held)
     assert held.mixed is not None
     assert held.dns is not None
@@ -95,17 +93,17 @@ def test_where_nothing_may_leave_no_door_is_opened(place: Path) -> None:
     assert "udp" not in doors
 
 
-def test_doors_that_the_policy_does_not_want_are_an_error(held: MacReservation) -> None:
+def test_doors_that_the_policy_does_not_want_are_an_error(held: SeatbeltReservation) -> None:
     """INV-1: the profile is made from both, and they must agree."""
     with pytest.raises(UsageError, match="no doors to the network"):
         text(held, Policy())
 
 
-def test_the_linter_finds_nothing_in_it(held: MacReservation) -> None:
+def test_the_linter_finds_nothing_in_it(held: SeatbeltReservation) -> None:
     assert [finding for finding in lint(load(text(held))) if finding.severity == "error"] == []
 
 
-def test_our_own_places_are_closed_and_our_code_is_sealed(held: MacReservation, place: Path) -> None:
+def test_our_own_places_are_closed_and_our_code_is_sealed(held: SeatbeltReservation, place: Path) -> None:
     """INV-8."""
     written = text(held, audit_log=str(place / "work" / "audit.jsonl"), configs=(str(place / "work" / "policy.toml"),))
     hidden = written.partition("; Ours: state, audit log")[2].partition("\n\n")[0]
@@ -118,7 +116,7 @@ def test_our_own_places_are_closed_and_our_code_is_sealed(held: MacReservation, 
 
 @pytest.mark.attack(148, 150)
 def test_the_users_configuration_is_not_written_even_where_its_folder_is(
-    held: MacReservation, place: Path, monkeypatch: pytest.MonkeyPatch
+    held: SeatbeltReservation, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """INV-8: a file there counts without being trusted, so a command that made one would allow itself more."""
     folder = place / "settings"
@@ -134,7 +132,7 @@ def test_the_users_configuration_is_not_written_even_where_its_folder_is(
 @pytest.mark.attack(146)
 @pytest.mark.parametrize("said", ["allow_read", "allow_write", "allow_execute"])
 def test_146_a_link_in_the_project_opens_nothing_elsewhere(
-    held: MacReservation, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, said: str
+    held: SeatbeltReservation, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, said: str
 ) -> None:
     """An earlier command may have put it where the user allows a folder; written out, the place is the user's word."""
     monkeypatch.setattr("netsandbox.backends.seatbelt.profile_inputs._temporary", lambda environment: ())
@@ -147,7 +145,7 @@ def test_146_a_link_in_the_project_opens_nothing_elsewhere(
 
 @pytest.mark.attack(146)
 def test_146_a_link_in_the_project_opens_no_socket_elsewhere(
-    held: MacReservation, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    held: SeatbeltReservation, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("netsandbox.backends.seatbelt.profile_inputs._temporary", lambda environment: ())
     agent, link = tmp_path_factory.mktemp("elsewhere") / "agent.sock", Path(os.getcwd(), "db.sock")
@@ -160,7 +158,7 @@ def test_146_a_link_in_the_project_opens_no_socket_elsewhere(
 
 @pytest.mark.attack(146)
 def test_146_a_link_that_is_exchanged_meanwhile_opens_nothing(
-    held: MacReservation, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    held: SeatbeltReservation, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By a session of another terminal: a folder when links are looked for, a link when the path is resolved."""
     monkeypatch.setattr("netsandbox.backends.seatbelt.profile_inputs._temporary", lambda environment: ())
@@ -180,7 +178,7 @@ def test_146_a_link_that_is_exchanged_meanwhile_opens_nothing(
     assert looks == 1
 
 
-def test_a_folder_of_logs_is_hidden_whole(held: MacReservation, place: Path) -> None:
+def test_a_folder_of_logs_is_hidden_whole(held: SeatbeltReservation, place: Path) -> None:
     """INV-8: the other sessions' too."""
     folder = place / "logs"
     written = text(held, audit_log=f"{folder}/", log=str(folder / "session.jsonl"))
@@ -190,7 +188,7 @@ def test_a_folder_of_logs_is_hidden_whole(held: MacReservation, place: Path) -> 
 
 @pytest.mark.parametrize("named", ["tool", "folder/tool"])
 def test_the_command_itself_may_be_run_wherever_it_is(
-    held: MacReservation, place: Path, monkeypatch: pytest.MonkeyPatch, named: str
+    held: SeatbeltReservation, place: Path, monkeypatch: pytest.MonkeyPatch, named: str
 ) -> None:
     tool = place / "elsewhere" / "folder" / "tool"
     tool.parent.mkdir(parents=True)
@@ -204,23 +202,25 @@ def test_the_command_itself_may_be_run_wherever_it_is(
     )
 
 
-def test_a_command_that_is_nowhere_opens_nothing(held: MacReservation) -> None:
+def test_a_command_that_is_nowhere_opens_nothing(held: SeatbeltReservation) -> None:
     assert text(held, command="no-such-command") == text(held, command="./no-such-command")
 
 
-def test_without_a_home_directory_there_is_no_profile(held: MacReservation, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_home_directory_there_is_no_profile(
+    held: SeatbeltReservation, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("HOME")
     with pytest.raises(UsageError):
         text(held)
 
 
-def test_a_working_directory_that_is_gone_is_an_error(held: MacReservation, place: Path) -> None:
+def test_a_working_directory_that_is_gone_is_an_error(held: SeatbeltReservation, place: Path) -> None:
     (place / "work").rmdir()
     with pytest.raises(UsageError, match="working directory"):
         text(held)
 
 
-def test_under_every_model_the_door_is_open_and_the_port_of_the_self_test_is_not(held: MacReservation) -> None:
+def test_under_every_model_the_door_is_open_and_the_port_of_the_self_test_is_not(held: SeatbeltReservation) -> None:
     """Otherwise the helper would stop every session, or none."""
     profile = load(text(held))
     assert held.mixed is not None
@@ -234,7 +234,9 @@ def test_under_every_model_the_door_is_open_and_the_port_of_the_self_test_is_not
 
 @pytest.mark.parametrize("address", ["192.0.2.53", "2001:db8::53"])
 @pytest.mark.parametrize("protocol", ["tcp", "udp"])
-def test_under_every_model_a_resolver_elsewhere_stays_closed(held: MacReservation, protocol: str, address: str) -> None:
+def test_under_every_model_a_resolver_elsewhere_stays_closed(
+    held: SeatbeltReservation, protocol: str, address: str
+) -> None:
     """INV-7: also for whoever goes around the library."""
     profile = load(text(held))
     assert held.dns is not None
@@ -274,7 +276,7 @@ def lines(profile: str, ports: SessionPorts) -> list[str]:
 
 
 def test_what_this_mac_signed_is_read_and_mapped_under_every_model_and_written_under_none(
-    held: MacReservation, place: Path
+    held: SeatbeltReservation, place: Path
 ) -> None:
     """INV-8: though it is in a folder that the session may write."""
     profile = load(text(held))

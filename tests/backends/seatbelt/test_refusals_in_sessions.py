@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from netsandbox.audit.verify import verify
-from netsandbox.backends.seatbelt.mac_system import System
+from netsandbox.backends.seatbelt.mac_system import MacSystem
 from netsandbox.runtime.loop import Loop
 from tests.rig.mac_log import ROOT, stand_in
 
@@ -44,10 +44,10 @@ def runs(pid: int) -> bool:
 
 
 @pytest.fixture
-def body(system: System, tmp_path: Path) -> Callable[[str], System]:
+def body(system: MacSystem, tmp_path: Path) -> Callable[[str], MacSystem]:
     """Lets the log do *body*; the system that has that log."""
 
-    def given(body: str) -> System:
+    def given(body: str) -> MacSystem:
         system.__dict__["log"] = stand_in(tmp_path, body)  # the value that `mac` runs with
         return system
 
@@ -65,7 +65,7 @@ def test_what_is_refused_is_in_the_sessions_log_before_its_end(body: Any, mac: A
 
 
 def test_the_log_is_asked_for_the_tag_that_is_in_the_profile(
-    body: Any, mac: Any, system: System, tmp_path: Path
+    body: Any, mac: Any, system: MacSystem, tmp_path: Path
 ) -> None:
     """Each session has its own, and neither the environment nor the session's log knows it."""
     plan = tmp_path / "plan"
@@ -95,7 +95,9 @@ def test_a_log_that_ends_early_ends_nothing_else(body: Any, mac: Any) -> None:
     assert "verdict" not in record
 
 
-def test_without_the_program_the_command_runs_behind_the_same_profile(system: System, mac: Any, tmp_path: Path) -> None:
+def test_without_the_program_the_command_runs_behind_the_same_profile(
+    system: MacSystem, mac: Any, tmp_path: Path
+) -> None:
     """Nothing is opened by it: the kernel refuses as before."""
     system.__dict__["log"] = str(tmp_path / "none")
     (tmp_path / "probe.py").write_text(
@@ -159,8 +161,8 @@ SESSION = """
 import os, sys
 from netsandbox_portmap.localhost_settings import LocalhostSettings
 from netsandbox.runtime.loop import Loop
-from netsandbox.backends.seatbelt.session import MacSession
-from netsandbox.backends.seatbelt.mac_system import System
+from netsandbox.backends.seatbelt.backend import SeatbeltBackend
+from netsandbox.backends.seatbelt.mac_system import MacSystem
 from netsandbox.policy.policy import Policy
 from netsandbox.session.session import Session
 from netsandbox.settings import Command, RunSettings
@@ -170,9 +172,10 @@ class PidfdExit:
         print(*sorted(sys.modules), file=open({modules!r}, "w"))
     def fileno(self): return self.fd
     def close(self): os.close(self.fd)
-owner = Session(RunSettings(localhost=LocalhostSettings(strategy="fail", count=3)), sealed=True)
-system = System({helper!r}, Loop, PidfdExit, lambda clock: frozenset, {log!r})
-status = MacSession(owner, system, sealed=True).run(Policy, Command({command!r}, os.environb, (0, 1, 2)))
+system = MacSystem({helper!r}, Loop, PidfdExit, lambda clock: frozenset, {log!r})
+settings = RunSettings(localhost=LocalhostSettings(strategy="fail", count=3))
+owner = Session(settings, sealed=True, backend=lambda context: SeatbeltBackend(context, system))
+status = owner.run(Policy, Command({command!r}, os.environb, (0, 1, 2)))
 before = set(open({modules!r}).read().split())
 print(*sorted(name for name in set(sys.modules) - before))
 sys.exit(os.waitstatus_to_exitcode(status))

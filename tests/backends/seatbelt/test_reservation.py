@@ -15,24 +15,24 @@ from netsandbox_portmap.localhost_settings import LocalhostSettings
 from netsandbox.backends.seatbelt import reservation
 from netsandbox.backends.seatbelt.door_sockets import DoorSockets
 from netsandbox.backends.seatbelt.localhost_settings import mac_settings
-from netsandbox.backends.seatbelt.reservation import MacReservation
+from netsandbox.backends.seatbelt.reservation import SeatbeltReservation
 from netsandbox.errors import HostError
 from netsandbox.paths import new_session_id, session_dir
 
-Take = Callable[..., MacReservation]
+Take = Callable[..., SeatbeltReservation]
 
 
 @pytest.fixture
 def take(place: Path) -> Iterator[Take]:
     (place / "state").mkdir()
-    made: list[MacReservation] = []
+    made: list[SeatbeltReservation] = []
 
-    def take(strategy: str = "fail", session: str = "", **settings: Any) -> MacReservation:
+    def take(strategy: str = "fail", session: str = "", **settings: Any) -> SeatbeltReservation:
         opens, library = settings.pop("opens", True), settings.pop("library", LIBRARY)
         local = LocalhostSettings(strategy=strategy, **{"count": 3, **settings})
         wanted = mac_settings(local, library=os.path.exists(library))
         session = session or new_session_id()
-        made.append(MacReservation(wanted, str(place / "state"), session, opens=opens, library=library))
+        made.append(SeatbeltReservation(wanted, str(place / "state"), session, opens=opens, library=library))
         return made[-1]
 
     yield take
@@ -40,11 +40,11 @@ def take(place: Path) -> Iterator[Take]:
         held.close()
 
 
-def doors(held: MacReservation) -> dict[str, int]:
+def doors(held: SeatbeltReservation) -> dict[str, int]:
     return {name: door.port for name, door in vars(held).items() if isinstance(door, DoorSockets)}
 
 
-def read_map(held: MacReservation) -> Any:
+def read_map(held: SeatbeltReservation) -> Any:
     """The map as a program of the session reads it."""
     native = pytest.importorskip("netsandbox_interpose._native")
     assert held.map is not None

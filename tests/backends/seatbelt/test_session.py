@@ -14,8 +14,8 @@ import pytest
 from netsandbox_interpose.library import LIBRARY, PRELOAD
 from netsandbox_portmap.localhost_settings import LocalhostSettings
 
-from netsandbox.backends.seatbelt.mac_system import System
-from netsandbox.backends.seatbelt.session import MacSession
+from netsandbox.backends.seatbelt.backend import SeatbeltBackend
+from netsandbox.backends.seatbelt.mac_system import MacSystem
 from netsandbox.errors import CommandError, HostError, UsageError
 from netsandbox.frozen import copy_with
 from netsandbox.policy.policy import Policy
@@ -97,7 +97,9 @@ def test_a_signal_that_kills_the_command_is_its_end(mac: Any) -> None:
     assert ended.of("session.end")[0]["status"] == 143
 
 
-def test_an_end_of_which_the_kernel_says_nothing_is_noticed_at_the_start(mac: Any, system: System, place: Path) -> None:
+def test_an_end_of_which_the_kernel_says_nothing_is_noticed_at_the_start(
+    mac: Any, system: MacSystem, place: Path
+) -> None:
     """It ended between exec and our question; a kqueue may then stay silent."""
 
     class Silent:
@@ -112,11 +114,11 @@ def test_an_end_of_which_the_kernel_says_nothing_is_noticed_at_the_start(mac: An
             os.close(self.reader)
             os.close(self.writer)
 
-    owner = Session(RunSettings(localhost=local()), sealed=False)
     silent = copy_with(system, exit_of=Silent)
+    owner = Session(RunSettings(localhost=local()), sealed=False, backend=lambda c: SeatbeltBackend(c, silent))
     with open(os.devnull, "r+b") as nothing:
         command = Command(["sh", "-c", "exit 5"], os.environb, (nothing.fileno(),) * 3)
-        status = MacSession(owner, silent, sealed=False).run(Policy, command)
+        status = owner.run(Policy, command)
     assert os.waitstatus_to_exitcode(status) == 5
 
 
@@ -239,15 +241,15 @@ def test_a_command_that_is_not_there_is_127_and_the_log_says_so(mac: Any, place:
     assert '"status":127' in log.read_text()
 
 
-def test_a_missing_helper_runs_nothing(place: Path, system: System, tmp_path: Path) -> None:
+def test_a_missing_helper_runs_nothing(place: Path, system: MacSystem, tmp_path: Path) -> None:
     """INV-1."""
     missing = copy_with(system, helper=str(tmp_path / "none"))
-    owner = Session(RunSettings(localhost=local()), sealed=False)
+    owner = Session(RunSettings(localhost=local()), sealed=False, backend=lambda c: SeatbeltBackend(c, missing))
     marker = place / "work" / "ran"
     with open(os.devnull, "r+b") as nothing:
         command = Command(["touch", str(marker)], os.environb, (nothing.fileno(),) * 3)
         with pytest.raises(HostError, match="netsandbox-apply is missing"):
-            MacSession(owner, missing, sealed=False).run(Policy, command)
+            owner.run(Policy, command)
     assert not marker.exists()
 
 
@@ -283,11 +285,11 @@ class TestASignedLibrary:
     """A copy of the library, as a Mac makes one."""
 
     @pytest.fixture
-    def system(self, system: System, place: Path) -> System:
+    def system(self, system: MacSystem, place: Path) -> MacSystem:
         copy = shutil.copy(LIBRARY, place / "work")
         return copy_with(system, library=copy)
 
-    def test_is_what_programs_are_given(self, mac: Any, python: Any, system: System) -> None:
+    def test_is_what_programs_are_given(self, mac: Any, python: Any, system: MacSystem) -> None:
         pytest.importorskip("netsandbox_interpose._native")
         text = BIND + f"print(os.environ[{os.fsdecode(PRELOAD)!r}], bind(3000), kept[0].getsockname()[1])"
         ended = mac(*python(text), localhost=local("rewire-port"))
@@ -295,12 +297,12 @@ class TestASignedLibrary:
 
 
 def test_a_session_that_is_told_of_no_system_asks_this_mac_once(
-    monkeypatch: pytest.MonkeyPatch, system: System
+    monkeypatch: pytest.MonkeyPatch, system: MacSystem
 ) -> None:
-    asked: list[System] = []
+    asked: list[MacSystem] = []
     monkeypatch.setattr("netsandbox.backends.seatbelt.mac_system.this_mac", lambda: asked.append(system) or system)
-    session = MacSession(Session(RunSettings(), sealed=False), sealed=False)
-    assert (session._host, session._host) == (system, system)
+    made = SeatbeltBackend(Session(RunSettings(), sealed=False).context(Command(["true"], {}, (0, 1, 2))))
+    assert (made.system, made.system) == (system, system)
     assert asked == [system]
 
 

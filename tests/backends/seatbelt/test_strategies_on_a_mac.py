@@ -19,7 +19,7 @@ import pytest
 from netsandbox_portmap.localhost_settings import LocalhostSettings
 
 from netsandbox.backends.seatbelt.loopback_alias import can_bind
-from netsandbox.backends.seatbelt.mac_system import System
+from netsandbox.backends.seatbelt.mac_system import MacSystem
 from netsandbox.errors import HostError
 
 pytestmark = [
@@ -63,7 +63,7 @@ int main(int count, char **words)
 
 
 @pytest.fixture
-def server(tmp_path: Path, system: System) -> Callable[[Path], str]:
+def server(tmp_path: Path, system: MacSystem) -> Callable[[Path], str]:
     """Compiles the program into a folder; its path."""
     compiler = shutil.which("cc")
     if compiler is None or not os.path.exists(system.library):

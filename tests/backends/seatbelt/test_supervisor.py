@@ -29,8 +29,8 @@ import os, sys
 sys.path.insert(0, {root!r})
 from netsandbox_portmap.localhost_settings import LocalhostSettings
 from netsandbox.runtime.loop import Loop
-from netsandbox.backends.seatbelt.session import MacSession
-from netsandbox.backends.seatbelt.mac_system import System
+from netsandbox.backends.seatbelt.backend import SeatbeltBackend
+from netsandbox.backends.seatbelt.mac_system import MacSystem
 from netsandbox.policy.policy import Policy
 from netsandbox.session.session import Session
 from netsandbox.settings import Command, RunSettings
@@ -39,10 +39,11 @@ class PidfdExit:
     def fileno(self): return self.fd
     def close(self): os.close(self.fd)
 localhost = LocalhostSettings(strategy={strategy!r}, base={base}, count=3)
-owner = Session(RunSettings(name="shop", localhost=localhost), sealed=True)
-system = System({helper!r}, Loop, PidfdExit, lambda clock: frozenset)
+system = MacSystem({helper!r}, Loop, PidfdExit, lambda clock: frozenset)
 policy = Policy(allow_domains=["allowed.test"])
-status = MacSession(owner, system, sealed=True).run(lambda: policy, Command({command!r}, os.environb, (0, 1, 2)))
+settings = RunSettings(name="shop", localhost=localhost, mode=policy.mode)
+owner = Session(settings, sealed=True, backend=lambda context: SeatbeltBackend(context, system))
+status = owner.run(lambda: policy, Command({command!r}, os.environb, (0, 1, 2)))
 sys.exit(os.waitstatus_to_exitcode(status) & 255)
 """
 Begin = Callable[..., "subprocess.Popen[str]"]

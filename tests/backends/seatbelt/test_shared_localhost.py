@@ -14,9 +14,9 @@ import pytest
 from netsandbox_portmap.bind_requests import ASK_BIND, MAGIC, REPLY, REQUEST, TCP
 from netsandbox_portmap.localhost_settings import LocalhostSettings
 
-from netsandbox.backends.seatbelt.localhost import MacLocalhost
 from netsandbox.backends.seatbelt.localhost_settings import mac_settings
-from netsandbox.backends.seatbelt.reservation import MacReservation
+from netsandbox.backends.seatbelt.reservation import SeatbeltReservation
+from netsandbox.backends.seatbelt.shared_localhost import SharedLocalhost
 from netsandbox.paths import new_session_id
 from netsandbox.runtime.loop import IN, Loop
 from tests.rig.fake_log import FakeLog
@@ -29,12 +29,12 @@ PATIENCE = 20.0
 class Asked:
     """A localhost in a thread, and somebody who asks it as the library does."""
 
-    def __init__(self, held: MacReservation, stderr: Path) -> None:
+    def __init__(self, held: SeatbeltReservation, stderr: Path) -> None:
         self.held = held
         self.log = FakeLog()
         self.loop = Loop()
         self.stderr = stderr.open("w+")
-        self.localhost = MacLocalhost(self.loop, self.log, held, stderr=self.stderr.fileno())  # type: ignore[arg-type]
+        self.localhost = SharedLocalhost(self.loop, self.log, held, stderr=self.stderr.fileno())  # type: ignore[arg-type]
 
     def ask(self, port: int, address: str = "127.0.0.1", token: bytes | None = None) -> tuple[int, int]:
         assert self.held.asking is not None
@@ -72,7 +72,7 @@ def asked(place: Path) -> Iterator[Callable[[str], Asked]]:
 
     def asked(strategy: str) -> Asked:
         settings = mac_settings(LocalhostSettings(strategy=strategy, count=2), library=True)
-        held = MacReservation(settings, str(place / "state"), new_session_id(), opens=False)
+        held = SeatbeltReservation(settings, str(place / "state"), new_session_id(), opens=False)
         made.append(Asked(held, place / "stderr"))
         return made[-1]
 

@@ -63,7 +63,7 @@ def run(text: str) -> subprocess.CompletedProcess[str]:
         "netsandbox.cli.audit",
         "netsandbox.cli.explain",
         "netsandbox.cli.dry_run",
-        "netsandbox.backends.seatbelt.session",
+        "netsandbox.backends.seatbelt.backend",
     ],
 )
 def test_it_imports_where_linux_own_names_are_missing(name: str) -> None:
@@ -73,7 +73,7 @@ def test_it_imports_where_linux_own_names_are_missing(name: str) -> None:
 
 def test_everything_the_supervisor_needs_imports_there() -> None:
     done = run(
-        LIKE_A_MAC + "from netsandbox.backends.seatbelt.trusted_imports import load_all\nload_all()\n"
+        LIKE_A_MAC + "from netsandbox.backends.seatbelt.backend import load_all\nload_all()\n"
         "from netsandbox.backends.seatbelt.mac_system import this_mac\nthis_mac()\nimport netsandbox.cli.run"
     )
     assert done.returncode == 0, done.stderr
@@ -83,18 +83,20 @@ def test_after_sealing_a_planted_module_is_not_found(tmp_path: Path) -> None:
     (tmp_path / "planted.py").write_text("print('ran')")
     done = run(
         f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
-        "from netsandbox.backends.seatbelt.trusted_imports import trust_imports\n"
-        "trust_imports(sealed=True)\n"
+        "from netsandbox.backends.seatbelt.backend import SeatbeltBackend as Backend\n"
+        "from netsandbox.backends.contract import SessionContext as Context\n"
+        "Backend(Context('', None, None, True, None)).seal_imports(None)\n"
         "import planted"
     )
     assert "ran" not in done.stdout
-    assert "ModuleNotFoundError" in done.stderr
+    assert "No module named 'planted'" in done.stderr
 
 
 def test_where_the_process_is_not_ours_it_goes_on_importing() -> None:
     done = run(
-        "from netsandbox.backends.seatbelt.trusted_imports import trust_imports\n"
-        "trust_imports(sealed=False)\nimport colorsys"
+        "from netsandbox.backends.seatbelt.backend import SeatbeltBackend as Backend\n"
+        "from netsandbox.backends.contract import SessionContext as Context\n"
+        "Backend(Context('', None, None, False, None)).seal_imports(None)\nimport colorsys"
     )
     assert done.returncode == 0, done.stderr
 
@@ -103,17 +105,18 @@ SESSION = """
 import os, sys
 {mac}
 from netsandbox_portmap.localhost_settings import LocalhostSettings
-from netsandbox.backends.seatbelt.session import MacSession
-from netsandbox.backends.seatbelt.mac_system import System
+from netsandbox.backends.seatbelt.backend import SeatbeltBackend
+from netsandbox.backends.seatbelt.mac_system import MacSystem
 from netsandbox.policy.policy import Policy
 from netsandbox.session.session import Session
 from netsandbox.settings import Command, RunSettings
 {kqueue}
-owner = Session(RunSettings(localhost=LocalhostSettings(strategy={strategy!r}, count=3)), sealed=True)
 policy = Policy(allow_domains=["allowed.test"])
-system = System({helper!r}, PolledLoop, PolledExit, lambda clock: frozenset, {log!r})
+system = MacSystem({helper!r}, PolledLoop, PolledExit, lambda clock: frozenset, {log!r})
 command = [sys.executable, "-c", {inside!r}]
-status = MacSession(owner, system, sealed=True).run(lambda: policy, Command(command, os.environb, (0, 1, 2)))
+settings = RunSettings(localhost=LocalhostSettings(strategy={strategy!r}, count=3), mode=policy.mode)
+owner = Session(settings, sealed=True, backend=lambda context: SeatbeltBackend(context, system))
+status = owner.run(lambda: policy, Command(command, os.environb, (0, 1, 2)))
 sys.exit(os.waitstatus_to_exitcode(status))
 """
 # A loop and an exit notice that need nothing of Linux: poll(2), and a pipe that ends with a thread's waitpid.

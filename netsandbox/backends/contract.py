@@ -1,0 +1,189 @@
+"""What a session needs from a backend, and what a backend gets from a session.
+
+A backend is one way to confine a command: Linux namespaces, macOS Seatbelt. `session.session` makes one object of it
+for each session and calls its methods in this order:
+
+| step | call | afterwards |
+|---|---|---|
+| 1 | `prepare()` | the host's part is set up as far as that needs no policy; slow work of the kernel has begun |
+| 2 | `confine(policy)` | everything that the session holds is held; `reservation` is complete |
+| 3 | `seal_imports(policy)` | nothing that the command can write will be imported into this process |
+| 4 | `wait_ready()` | the sandbox stands; the command could run and does not yet |
+| 5 | `start()` | the command runs, or an error says why it never did |
+| 6 | `serve(loop, ended)`, `doors()` | the supervisor serves until `ended(status)` is called |
+| 7 | `raise_failure()`, `stop()`, `close()` | the command has ended and was reaped; everything held is free |
+
+With `serves_first`, step 6 comes before step 3. Rules that every backend keeps:
+
+1. Whatever raises before `start` returns, the command has not run (INV-1).
+2. When this process dies, the kernel ends the command and frees what the session holds (INV-10).
+3. `stop` and `close` can be called after any step, and twice.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from netsandbox.errors import CommandError, UsageError
+from netsandbox.frozen import frozen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import _socket
+    from collections.abc import Callable, Collection, Mapping
+    from typing import Protocol
+
+    from netsandbox_portmap.reservation import Reservation
+
+    from netsandbox.audit.log import AuditLog
+    from netsandbox.policy.ip import Address
+    from netsandbox.policy.policy import Policy
+    from netsandbox.runtime.loop import Loop
+    from netsandbox.settings import Command, RunSettings
+
+    Clock = Callable[[], float]
+    OwnAddresses = Callable[[], Collection[Address]]  # of this host, for the address guard
+    Attribution = Callable[[tuple[str, int]], tuple[int, str] | None]  # peer -> pid and program
+else:
+    Protocol = object
+
+
+@frozen
+class SessionContext:
+    """What is known of a session before its policy is read."""
+
+    id: str
+    settings: RunSettings
+    command: Command
+    sealed: bool  # whether this process exists for this one session, so that its imports can be sealed
+    open_log: Callable[[], AuditLog]  # opens the log when first called
+
+    @property
+    def log(self) -> AuditLog:
+        return self.open_log()
+
+    @property
+    def stderr(self) -> int:
+        return self.command.stdio[2]
+
+    def placed_log(self) -> tuple[str | None, str | None]:
+        """The log that the user placed, which now exists: a file to protect, or a folder of many logs to hide."""
+        if not self.settings.audit_log:
+            return None, None
+        path = self.log.path
+        if path == os.path.abspath(self.settings.audit_log):
+            return path, None
+        folder = os.path.dirname(path)
+        if (os.path.realpath(os.curdir) + "/").startswith(os.path.realpath(folder) + "/"):
+            raise UsageError(f"--audit-log {folder} is where the command works; give a folder of its own, or a file")
+        return None, folder
+
+
+@frozen
+class DoorSockets:
+    """The sockets of a session's doors by what is served there, and the facts that the doors need about their peers."""
+
+    mixed: tuple[_socket.socket, ...]  # HTTP proxy and SOCKS5 on one port
+    dns: tuple[_socket.socket, ...]
+    dns_tcp: tuple[_socket.socket, ...]
+    own_addresses: Callable[[Clock], OwnAddresses]
+    attribution: Callable[[Clock], Attribution]
+    transparent: tuple[_socket.socket, ...] = ()  # captured connections
+    datagrams: tuple[_socket.socket, ...] = ()  # captured datagrams, recorded and dropped
+    password: bytes | None = None  # None: only the session can reach the sockets
+    dns_is_bound: bool = False  # whether each DNS socket has one address, so that replies need no source address
+
+    @property
+    def all(self) -> tuple[_socket.socket, ...]:
+        return (*self.mixed, *self.transparent, *self.dns, *self.dns_tcp, *self.datagrams)
+
+
+class Localhost(Protocol):
+    """A session's localhost, while it is served."""
+
+    @property
+    def flows(self) -> int: ...
+
+    @property
+    def moved(self) -> int:
+        """Bytes relayed between the host and the session."""
+
+    def status(self) -> list[dict[str, object]]:
+        """The session's ports, as `netsandbox ports` shows them."""
+
+
+class Serving(Protocol):
+    """The backend's own part while the supervisor's loop runs: traps, messages of a helper, the command's end."""
+
+    @property
+    def localhost(self) -> Localhost | None: ...
+
+    def begin(self) -> None:
+        """Watch the command, which runs now."""
+
+    def awaits_records(self, status: int) -> bool:
+        """Whether records are still on their way after a command that ended with *status*."""
+
+    def close(self) -> None: ...
+
+
+class Backend(Protocol):
+    """One session of one backend. `pid` is the command's, or that of its first process; 0 until there is one."""
+
+    name: str
+    serves_first: bool  # whether everything is served before the command starts, since nothing can be imported later
+    needed_modules: tuple[str, ...]  # of its own, imported after `start` where imports stay possible
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def reservation(self) -> Reservation: ...
+
+    @property
+    def recorded_name(self) -> str | None:
+        """The session's name for its first record; None: it takes a name only when it is asked for one."""
+
+    def prepare(self) -> None: ...
+    def confine(self, policy: Policy) -> None: ...
+    def seal_imports(self, policy: Policy) -> None: ...
+    def wait_ready(self) -> None: ...
+    def start(self) -> None: ...
+    def open_loop(self, on_error: Callable[[BaseException], None]) -> Loop: ...
+    def serve(self, loop: Loop, ended: Callable[[int | None], None]) -> Serving: ...
+
+    def doors(self) -> DoorSockets | None:
+        """None: nothing may leave, and there is no door."""
+
+    def signal(self, number: int) -> None:
+        """Pass a signal on to the command."""
+
+    def kill(self) -> None:
+        """End the command and its descendants at once."""
+
+    def raise_failure(self) -> None:
+        """Raise the error for a command that could not be executed, if `start` could not tell."""
+
+    def stop(self) -> None:
+        """End the command, if it still runs, and reap it."""
+
+    def close(self) -> None:
+        """Free what the session holds."""
+
+
+def path_of(environment: Mapping[bytes, bytes]) -> str:
+    return os.fsdecode(environment.get(b"PATH", b""))
+
+
+def exec_failure(command: str, number: int, path: str) -> CommandError:
+    """The shells' words and exit statuses: 127 not found, 126 found but not executable.
+
+    execvp(3) gives EACCES too when a folder of *path* cannot be entered; that is not a command that was found.
+    """
+    missing = number in (errno.ENOENT, errno.ENOTDIR)
+    if number == errno.EACCES and "/" not in command:
+        missing = not any(os.path.exists(os.path.join(folder, command)) for folder in path.split(":"))
+    if missing:
+        return CommandError(f"{command}: command not found; check the spelling and $PATH", 127)
+    return CommandError(f"{command}: {os.strerror(number)}; is it an executable file?", 126)

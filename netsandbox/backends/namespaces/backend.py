@@ -1,0 +1,242 @@
+"""The namespaces backend, up to the command's start: helper, plan, doors. `serving` is what comes after.
+
+The helper starts before the policy is read, so that the kernel makes the namespaces meanwhile. The command waits for
+`go`. Modules of `serving` are imported after `go`, while the command starts.
+"""
+
+from __future__ import annotations
+
+import os
+
+from netsandbox_portmap.door_ports import PROXY_URL
+
+from netsandbox.backends.contract import DoorSockets, exec_failure, path_of
+from netsandbox.backends.environment import session_environment
+from netsandbox.backends.namespaces import launch, plan, seccomp
+from netsandbox.backends.namespaces.mount_view import bytecode_folders, session_view
+from netsandbox.backends.namespaces.reservation import NamespaceReservation
+from netsandbox.backends.namespaces.syscalls import abi_of
+from netsandbox.paths import is_made, made_config_folders, packages, session_state_home, unused_state_home
+from netsandbox.runtime.stdio import check_stdio
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import _socket
+    from collections.abc import Callable
+
+    from netsandbox.backends.contract import Attribution, Clock, OwnAddresses, SessionContext
+    from netsandbox.backends.namespaces.file_view import FileView
+    from netsandbox.backends.namespaces.serving import NamespaceServing
+    from netsandbox.backends.namespaces.unix_pins import Pin
+    from netsandbox.backends.namespaces.watched_paths import WatchedPaths
+    from netsandbox.policy.policy import Policy
+    from netsandbox.runtime.loop import Loop
+
+MODULES = "netsandbox.backends.namespaces"
+
+
+class NamespacesBackend:
+    """See `backends.contract.Backend`. `pid` is the session's PID 1 as the host sees it."""
+
+    name = "namespaces"
+    serves_first = False
+    needed_modules = (
+        f"{MODULES}.serving",
+        f"{MODULES}.own_addresses",
+        f"{MODULES}.attribution",
+        f"{MODULES}.seccomp_notify",
+        f"{MODULES}.listen_watch",
+        f"{MODULES}.inside_sockets",
+        f"{MODULES}.session_sockets",
+        "netsandbox_portmap.localhost_service",
+    )
+
+    def __init__(self, context: SessionContext) -> None:
+        self.context = context
+        self.helper: launch.Helper | None = None
+        self.pins: list[Pin] = []
+        self.watched: WatchedPaths | None = None
+        self.localhost_doors: dict[str, _socket.socket] = {}
+        self._doors: dict[str, _socket.socket] = {}
+        self._reservation: NamespaceReservation | None = None
+        self._serving: NamespaceServing | None = None
+
+    @property
+    def pid(self) -> int:
+        return self.helper.pid if self.helper is not None else 0
+
+    @property
+    def reservation(self) -> NamespaceReservation:
+        assert self._reservation is not None
+        return self._reservation
+
+    @property
+    def recorded_name(self) -> str | None:
+        return self.context.settings.name
+
+    # Before the command
+
+    def prepare(self) -> None:
+        settings, command = self.context.settings, self.context.command
+        check_stdio(command.stdio, (*settings.configs, settings.audit_log))
+        state = session_state_home()
+        held = self._reservation = NamespaceReservation(settings.localhost, state)
+        placed, logs = self.context.placed_log()
+        program = seccomp.build(
+            abi_of(os.uname().machine),
+            unix_sockets=settings.unix_sockets,
+            asked=settings.localhost.asked,
+            watched=self._watched_calls(),
+        )
+        inside = session_environment(
+            command.environment,
+            self.context.id,
+            mode=settings.mode,
+            name=settings.name,
+            proxy=PROXY_URL if settings.proxy_env else None,
+        )
+        self.helper = launch.Helper(command.words, held.environment(inside), command.stdio)
+        view = session_view(
+            state,
+            placed,
+            *made_config_folders(),
+            *filter(is_made, bytecode_folders()),
+            *settings.configs,
+            settings.debug_log,
+            logs=logs,
+            unused=unused_state_home(),
+            covers=held.covers(),
+            rules=self._file_view(),
+        )
+        self.helper.send_plan(plan.build(view, program, held.doors()))
+        if settings.name is not None:
+            held.take_name(settings.name)
+
+    def _file_view(self) -> FileView:
+        """While the kernel makes the namespaces."""
+        from netsandbox.backends.namespaces.file_view import file_view
+
+        settings, environment = self.context.settings, self.context.command.environment
+        view = file_view(settings.files, environment)
+        if settings.watch_files:
+            from netsandbox.backends.namespaces.watched_paths import watched_places
+
+            self.watched = watched_places(view, environment)
+        return view
+
+    def _watched_calls(self) -> tuple[int, ...]:
+        if not self.context.settings.watch_files:
+            return ()
+        from netsandbox.backends.namespaces.file_calls import file_calls
+
+        return tuple(file_calls(os.uname().machine))
+
+    def confine(self, policy: Policy) -> None:
+        """Hold the Unix sockets that are allowed, before the command can put anything else at their paths."""
+        if bool(policy.allow_unix_sockets) != self.context.settings.unix_sockets:
+            raise AssertionError("the seccomp filter does not fit the policy")
+        if policy.allow_unix_sockets:
+            from netsandbox.backends.namespaces.unix_pins import Pin
+
+            for path in policy.allow_unix_sockets:
+                self.pins.append(Pin(path))
+
+    def seal_imports(self, policy: Policy) -> None:
+        from netsandbox.runtime import import_sealing
+
+        guarded = self.context.settings.localhost.guarded
+        if policy.allow_unix_sockets:
+            __import__(f"{MODULES}.unix_connect")
+        if guarded:
+            __import__(f"{MODULES}.bind_guard")
+        if policy.allow_unix_sockets or guarded:
+            __import__(f"{MODULES}.syscall_broker")  # with it ctypes, which is the interpreter's
+        if self.context.settings.watch_files:
+            __import__(f"{MODULES}.file_watch")
+        if self.context.sealed:
+            import_sealing.seal(packages(), self.needed_modules)
+        else:
+            import_sealing.load_everything(self.needed_modules)
+
+    def wait_ready(self) -> None:
+        assert self.helper is not None
+        own = self.reservation.doors()
+        made = self.helper.doors(plan.doors() + own)
+        self.localhost_doors = {door.name: made.pop(door.name) for door in own}
+        self._doors = made
+        self.reservation.forget_map_name()
+
+    def start(self) -> None:
+        assert self.helper is not None
+        self.helper.go()
+
+    # While the command runs
+
+    def open_loop(self, on_error: Callable[[BaseException], None]) -> Loop:
+        from netsandbox.runtime.loop import Loop
+
+        return Loop(on_error)
+
+    def serve(self, loop: Loop, ended: Callable[[int | None], None]) -> NamespaceServing:
+        from netsandbox.backends.namespaces.serving import NamespaceServing
+
+        self._serving = NamespaceServing(self, loop, ended)
+        return self._serving
+
+    def doors(self) -> DoorSockets:
+        pairs = {
+            name: (self._doors[name], self._doors[f"{name}6"])
+            for name in ("mixed", "transparent", "dns", "dns-tcp", "udp")
+        }
+        return DoorSockets(
+            mixed=pairs["mixed"],
+            dns=pairs["dns"],
+            dns_tcp=pairs["dns-tcp"],
+            own_addresses=own_addresses,
+            attribution=self._attribution,
+            transparent=pairs["transparent"],
+            datagrams=pairs["udp"],
+        )
+
+    def _attribution(self, clock: Clock) -> Attribution:
+        from netsandbox.backends.namespaces.attribution import Attribution
+
+        return Attribution(self.pid, clock)
+
+    def signal(self, number: int) -> None:
+        if self.helper is not None:
+            self.helper.signal(number)
+
+    def kill(self) -> None:
+        self.signal(launch.SIGKILL)
+
+    # After the command
+
+    def raise_failure(self) -> None:
+        if self._serving is None:
+            return
+        if self._serving.exec_errno:
+            command = self.context.command
+            raise exec_failure(command.words[0], self._serving.exec_errno, path_of(command.environment))
+        if self._serving.failure is not None:
+            raise launch.set_up_failure(*self._serving.failure)
+
+    def stop(self) -> None:
+        while self.pins:
+            self.pins.pop().close()
+        if self.helper is not None:
+            self.helper.close()
+            self.helper = None
+
+    def close(self) -> None:
+        if self._reservation is not None:
+            self._reservation.close()
+
+
+def own_addresses(clock: Clock) -> OwnAddresses:
+    from netsandbox.backends.namespaces.own_addresses import OwnAddresses
+
+    return OwnAddresses(clock)
+
+
+open_backend = NamespacesBackend

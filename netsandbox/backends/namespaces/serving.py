@@ -1,0 +1,184 @@
+"""The namespaces backend while the command runs: the helper's messages, trapped system calls, the session's localhost.
+
+A trapped call waits for us, so an error here must not keep it waiting: the seccomp listener is closed then, and the
+kernel fails the call (INV-1).
+"""
+
+from __future__ import annotations
+
+import os
+
+from netsandbox.runtime.loop import IN
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from netsandbox_portmap.localhost_service import LocalhostService
+
+    from netsandbox.audit.folding import FoldedRecords
+    from netsandbox.backends.namespaces.backend import NamespacesBackend
+    from netsandbox.backends.namespaces.bind_guard import BindGuard
+    from netsandbox.backends.namespaces.inside_sockets import InsideSockets
+    from netsandbox.backends.namespaces.launch import Message
+    from netsandbox.backends.namespaces.seccomp_notify import Listener
+    from netsandbox.backends.namespaces.session_sockets import SessionSockets
+    from netsandbox.backends.namespaces.unix_connect import UnixConnect
+    from netsandbox.runtime.loop import Loop
+
+
+class NamespaceServing:
+    """One per session. `exec_errno` is set when the command could not be executed."""
+
+    def __init__(self, backend: NamespacesBackend, loop: Loop, ended: Callable[[int | None], None]) -> None:
+        assert backend.helper is not None
+        self._backend = backend
+        self._helper = backend.helper
+        self._log = backend.context.log
+        self._loop = loop
+        self._ended = ended
+        self._inside: InsideSockets | None = None
+        self._sockets: SessionSockets | None = None
+        self._listener: Listener | None = None
+        self._unserved: int | None = None  # the seccomp listener, until the first call is trapped
+        self.localhost: LocalhostService | None = None
+        self.exec_errno = 0
+        self.failure: tuple[str, int] | None = None  # a step that failed after the doors stood
+
+    def begin(self) -> None:
+        self._loop.watch(self._helper.channel.fileno(), IN, self._on_channel)
+        for sock in self._backend.localhost_doors.values():
+            self._loop.watch(sock.fileno(), IN, self._on_localhost_door)
+
+    def awaits_records(self, status: int) -> bool:
+        return False
+
+    def close(self) -> None:
+        if self._listener is not None:
+            self._listener.close()
+        if self.localhost is not None:
+            self.localhost.close()
+        if self._unserved is not None:
+            os.close(self._unserved)
+        for sock in self._backend.localhost_doors.values():
+            sock.close()
+
+    # The helper's messages
+
+    def _on_channel(self, events: int) -> None:
+        """An error here is recorded and not raised: the loop would stop watching, and nobody would notice the end."""
+        try:
+            message = self._helper.receive()
+        except OSError:
+            self._finish(None)
+            return
+        try:
+            self._on_message(message)
+        except Exception as error:
+            self._log.write("policy", verdict="deny", reason="internal", detail=repr(error))
+
+    def _on_message(self, message: Message) -> None:
+        if message.kind == "L":
+            self._watch_traps(message)
+        elif message.kind == "X":
+            self.exec_errno = message.number
+        elif message.kind == "E":
+            self.failure = (message.text, message.number)
+        elif message.kind == "N":
+            self._open_localhost()
+            assert self._inside is not None
+            self._inside.arrived(message)
+        else:
+            self._finish(message.number if message.kind == "S" else None)
+
+    def _finish(self, status: int | None) -> None:
+        self._loop.unwatch(self._helper.channel.fileno())
+        self._ended(status)
+
+    # Trapped system calls
+
+    def _watch_traps(self, message: Message) -> None:
+        if self._unserved is not None or self._listener is not None or len(message.descriptors) != 1:
+            raise OSError("the helper sent a listener that was not expected")
+        fd = self._unserved = message.descriptors[0]
+        self._loop.watch(fd, IN, lambda events: self._on_first_trap(fd, events))
+
+    def _on_first_trap(self, fd: int, events: int) -> None:
+        self._loop.unwatch(fd)
+        if not events & IN:  # the last process under the filter is gone
+            return
+        self._unserved = None
+        try:
+            self._listener = self._open_listener(fd)
+        except BaseException:
+            os.close(fd)  # a trapped call fails at once instead of waiting for an answer that cannot come
+            raise
+        self._listener.serve(IN)
+
+    def _open_listener(self, fd: int) -> Listener:
+        from netsandbox.audit.folding import FoldedRecords
+        from netsandbox.backends.namespaces.seccomp_notify import Listener
+
+        repeats = FoldedRecords(self._log)
+        listener = Listener(self._loop, fd, repeats)
+        settings = self._backend.context.settings.localhost
+        if self._backend.watched is not None:
+            from netsandbox.backends.namespaces.file_watch import FileWatch
+
+            listener.takers.append(FileWatch(listener, self._log, self._backend.watched))
+        if self._backend.pins or settings.guarded:
+            from netsandbox.backends.namespaces.syscall_broker import Broker
+
+            unix, guard = self._unix_judge(listener, repeats), self._bind_guard(listener, repeats)
+            listener.takers.append(Broker(listener, repeats, unix=unix, guard=guard))
+        if settings.publishes and not settings.guarded:
+            from netsandbox.backends.namespaces.listen_watch import Listening
+
+            localhost = self._open_localhost()
+            assert self._sockets is not None
+            listener.takers.append(Listening(self._loop, listener, self._sockets, localhost.listening))
+        return listener
+
+    def _unix_judge(self, listener: Listener, repeats: FoldedRecords) -> UnixConnect | None:
+        if not self._backend.pins:
+            return None
+        from netsandbox.backends.namespaces.unix_connect import UnixConnect
+
+        return UnixConnect(listener, repeats, self._backend.pins)
+
+    def _bind_guard(self, listener: Listener, repeats: FoldedRecords) -> BindGuard | None:
+        if not self._backend.context.settings.localhost.guarded:
+            return None
+        from netsandbox.backends.namespaces.bind_guard import BindGuard
+
+        localhost = self._open_localhost()
+
+        def listening(address: str, port: int, pid: int, exe: str) -> None:  # after the call has been answered
+            self._loop.call_later(0, lambda: localhost.listening(address, port, pid, exe))
+
+        return BindGuard(listener, repeats, localhost.rule, listening, localhost.refused)
+
+    # The session's localhost
+
+    def _on_localhost_door(self, events: int) -> None:
+        self._open_localhost()
+
+    def _open_localhost(self) -> LocalhostService:
+        """Made when it is first needed: for a listener, or for a connection to one of its doors."""
+        if self.localhost is None:
+            from netsandbox_portmap.localhost_service import LocalhostService, SessionNetwork
+
+            from netsandbox.backends.namespaces.inside_sockets import InsideSockets
+            from netsandbox.backends.namespaces.session_sockets import SessionSockets
+
+            doors, self._backend.localhost_doors = self._backend.localhost_doors, {}
+            for sock in doors.values():
+                self._loop.unwatch(sock.fileno())
+            self._inside = InsideSockets(self._helper)
+            self._sockets = SessionSockets(self._helper.pid, self._inside)
+            network = SessionNetwork(self._inside, self._sockets, doors)
+            context = self._backend.context
+            self.localhost = LocalhostService(
+                self._loop, self._log, self._backend.reservation, network, stderr=context.stderr
+            )
+        return self.localhost

@@ -1,0 +1,32 @@
+"""The backends by name. Adding one means adding its folder and its line here (README.md)."""
+
+from __future__ import annotations
+
+import sys
+
+from netsandbox import system
+from netsandbox.errors import HostError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from netsandbox.backends.contract import Backend, SessionContext
+
+# Name -> the system that it confines commands on. Each has `netsandbox.backends.NAME.backend.open_backend`.
+BACKENDS = {"namespaces": "Linux", "seatbelt": "macOS"}
+
+
+def default_backend() -> str:
+    """The backend of this system."""
+    if system.DEFAULT_BACKEND is None:
+        raise HostError("this version runs on Linux and macOS only; on other systems nothing is run unconfined")
+    return system.DEFAULT_BACKEND
+
+
+def open_backend(name: str, context: SessionContext) -> Backend:
+    """The backend called *name*, for one session; only its own modules are loaded."""
+    if name not in BACKENDS:
+        raise HostError(f"unknown backend {name!a}; use one of {', '.join(BACKENDS)}")
+    module = f"netsandbox.backends.{name}.backend"
+    __import__(module)
+    made: Backend = sys.modules[module].open_backend(context)
+    return made

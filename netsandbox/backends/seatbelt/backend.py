@@ -1,0 +1,227 @@
+"""The Seatbelt backend: reservation, profile and helper. `serving` is what runs beside the command.
+
+The command is executed last, by a helper that has the profile on it and has shown that it holds; whatever fails before
+is an error, and nothing has run (INV-1). A Mac has no descriptors of folders by which our modules could be found again
+once the command can write, so everything is loaded and served before the command starts.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from _frozen_importlib import BuiltinImporter, FrozenImporter
+
+from netsandbox_portmap.notices import Notices
+
+from netsandbox.backends.contract import DoorSockets, path_of
+from netsandbox.backends.environment import session_environment
+from netsandbox.backends.seatbelt.launch import check_places, launch_method, library_trouble
+from netsandbox.backends.seatbelt.localhost_settings import check_for_mac, mac_settings
+from netsandbox.backends.seatbelt.macos_release import check_release
+from netsandbox.backends.seatbelt.profile.tag import new_tag, tagged
+from netsandbox.backends.seatbelt.profile_inputs import ProfilePaths, has_door, profile_text, programs
+from netsandbox.backends.seatbelt.reservation import SeatbeltReservation
+from netsandbox.backends.seatbelt.token import password, proxy_url
+from netsandbox.backends.seatbelt.verbose_notice import introduction
+from netsandbox.frozen import copy_with
+from netsandbox.paths import made_config_folders, session_state_home
+from netsandbox.runtime.import_sealing import DOORS, LAST_WORDS, load_needed
+from netsandbox.runtime.stdio import check_stdio
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from netsandbox_portmap.localhost_settings import LocalhostSettings
+
+    from netsandbox.backends.contract import Attribution, Clock, OwnAddresses, SessionContext
+    from netsandbox.backends.seatbelt.helper_process import HelperProcess
+    from netsandbox.backends.seatbelt.launch import LaunchMethod
+    from netsandbox.backends.seatbelt.mac_system import MacSystem
+    from netsandbox.backends.seatbelt.serving import SeatbeltServing
+    from netsandbox.policy.policy import Policy
+    from netsandbox.runtime.loop import Loop
+    from netsandbox.settings import Command
+
+
+class SeatbeltBackend:
+    """See `backends.contract.Backend`. *system* replaces this Mac's."""
+
+    name = "seatbelt"
+    serves_first = True
+    needed_modules = (
+        "netsandbox.backends.seatbelt.serving",
+        "netsandbox.backends.seatbelt.helper_process",
+        "netsandbox.runtime.signals",
+        "netsandbox.runtime.descriptor_limit",
+        "netsandbox.audit.log",
+        "binascii",  # by which the doors read the token; a file in many installations
+    )
+
+    def __init__(self, context: SessionContext, system: MacSystem | None = None) -> None:
+        self.context = context
+        self.tag = new_tag()
+        self.process: HelperProcess | None = None
+        self._system = system
+        self._launch: LaunchMethod | None = None
+        self._localhost: LocalhostSettings | None = None
+        self._reservation: SeatbeltReservation | None = None
+        self._profile = ""
+        self._inside: Command | None = None
+        self._serving: SeatbeltServing | None = None
+
+    @property
+    def system(self) -> MacSystem:
+        """Found out at its first use: a Mac may have to sign its helper then."""
+        if self._system is None:
+            from netsandbox.backends.seatbelt.mac_system import this_mac
+
+            self._system = this_mac()
+        return self._system
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid if self.process is not None else 0
+
+    @property
+    def reservation(self) -> SeatbeltReservation:
+        assert self._reservation is not None
+        return self._reservation
+
+    @property
+    def recorded_name(self) -> str | None:
+        return self.reservation.name
+
+    # Before the command
+
+    def prepare(self) -> None:
+        command, wanted = self.context.command, self.context.settings.localhost
+        check_stdio(command.stdio)
+        check_for_mac(wanted)
+        check_release(self.system.release)
+        self._launch = launch_method(self.system)
+        check_places(self._launch, os.fsdecode(command.environment.get(b"HOME", b"")))
+        trouble = library_trouble(self.system, self._launch)
+        if trouble:
+            from netsandbox.backends.seatbelt.library_fallback import notice, stricter
+
+            wanted = stricter(wanted, trouble)
+            Notices(self.context.stderr).say(notice(trouble, helper=self._launch.injects))
+        self._localhost = mac_settings(wanted, library=not trouble)
+
+    def confine(self, policy: Policy) -> None:
+        assert self._launch is not None
+        assert self._localhost is not None
+        made_config_folders()  # one that is missing could be made in other letters, which most disks take for these
+        settings, command = self.context.settings, self.context.command
+        held = self._reservation = SeatbeltReservation(
+            self._localhost,
+            session_state_home(),
+            self.context.id,
+            opens=has_door(policy),
+            library=self.system.library,
+        )
+        if settings.name is not None:
+            held.take_name(settings.name)
+        if settings.verbose:
+            self._introduce(held, command)
+        self.context.placed_log()
+        port_map = held.map.path if held.map is not None else ""
+        paths = ProfilePaths(self.context.log.path, port_map, self._launch.runs)
+        self._profile = tagged(profile_text(policy, settings, command, held.ports(), paths), self.tag)
+        self._inside = copy_with(command, environment=self._environment(held, policy.mode))
+
+    def _introduce(self, held: SeatbeltReservation, command: Command) -> None:
+        window, found = held.window, programs(command.words[0], path_of(command.environment))
+        assert window is not None
+        program = os.path.realpath(found[0]) if found else ""
+        notices, opens, library = Notices(self.context.stderr), held.mixed is not None, held.map is not None
+        for line in introduction(held.settings.strategy, window, program, opens=opens, library=library):
+            notices.say(line)
+
+    def _environment(self, held: SeatbeltReservation, mode: str) -> dict[bytes, bytes]:
+        settings, outer = self.context.settings, self.context.command.environment
+        proxy = proxy_url(held.mixed.port, held.token) if settings.proxy_env and held.mixed is not None else None
+        inner = session_environment(outer, self.context.id, mode=mode, name=held.name, proxy=proxy)
+        return held.environment({name: value for name, value in inner.items() if not name.startswith(b"DYLD_")})
+
+    def seal_imports(self, policy: Policy) -> None:
+        load_all()
+        if self.context.sealed:
+            sys.meta_path[:] = [BuiltinImporter, FrozenImporter]
+
+    def wait_ready(self) -> None:
+        """Until the system's log is read: what is refused first is to be recorded as well."""
+        if self._serving is not None:
+            self._serving.wait_for_log()
+
+    def start(self) -> None:
+        assert self._launch is not None
+        assert self._inside is not None
+        self.process = self._launch.start(self._inside, self._profile, closed_port=self.reservation.closed.port)
+
+    # While the command runs
+
+    def open_loop(self, on_error: Callable[[BaseException], None]) -> Loop:
+        return self.system.open_loop(on_error)
+
+    def serve(self, loop: Loop, ended: Callable[[int | None], None]) -> SeatbeltServing:
+        from netsandbox.backends.seatbelt.serving import SeatbeltServing
+
+        self._serving = SeatbeltServing(self, loop, ended)
+        return self._serving
+
+    def doors(self) -> DoorSockets | None:
+        held = self.reservation
+        if held.mixed is None or held.dns is None:
+            return None
+        return DoorSockets(
+            mixed=tuple(held.mixed.sockets),
+            dns=tuple(held.dns.datagrams),
+            dns_tcp=tuple(held.dns.sockets),
+            own_addresses=self._own_addresses,
+            attribution=no_attribution,
+            password=password(held.token),
+            dns_is_bound=True,
+        )
+
+    def _own_addresses(self, clock: Clock) -> OwnAddresses:
+        own = self.system.own_addresses(clock)
+        own()  # while the command can do nothing against it
+        return own
+
+    def signal(self, number: int) -> None:
+        if self.process is not None:
+            self.process.signal(number)
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.end()
+
+    # After the command
+
+    def raise_failure(self) -> None:
+        """`start` has raised it."""
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.close()
+
+    def close(self) -> None:
+        if self._reservation is not None:
+            self._reservation.close()
+
+
+def no_attribution(clock: Clock) -> Attribution:
+    """Which process connected is not looked up here; the token shows that it is one of the session."""
+    return lambda peer: None
+
+
+def load_all() -> None:
+    """Load everything that the supervisor needs while the command runs."""
+    load_needed()
+    for name in (*DOORS, *SeatbeltBackend.needed_modules, *LAST_WORDS):
+        __import__(name)
+
+
+open_backend = SeatbeltBackend

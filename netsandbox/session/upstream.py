@@ -1,0 +1,74 @@
+"""Where a session sends what it allows: the host's name servers, and a parent proxy if there is one.
+
+Both are read before the command runs: a command of root could put other files in place of the host's, and with them a
+name server of its choice for names that are allowed.
+"""
+
+from __future__ import annotations
+
+from netsandbox.errors import UsageError
+from netsandbox.frozen import frozen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from netsandbox_proxy.contract import Parent
+
+    from netsandbox.settings import RunSettings
+
+
+@frozen
+class HostResolver:
+    """Servers that the user named, or else the text of the host's two files."""
+
+    servers: tuple[tuple[str, int], ...]
+    resolv_conf: str = ""
+    hosts: str = ""
+
+
+def host_resolver(settings: RunSettings) -> HostResolver:
+    """Servers named by the user are asked alone; otherwise the host's own configuration counts, hosts file first."""
+    if settings.upstream_dns:
+        return HostResolver(settings.upstream_dns)
+    return HostResolver((), _read("/etc/resolv.conf"), _read("/etc/hosts"))
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            return file.read().decode("utf-8", "replace")
+    except OSError:  # names then fail to resolve, which denies
+        return ""
+
+
+def parent_proxy(settings: RunSettings) -> Parent | None:
+    """The proxy of `--upstream-proxy`; it is never inherited from the environment."""
+    return None if settings.upstream_proxy is None else resolve_parent(settings.upstream_proxy)
+
+
+def resolve_parent(url: str) -> Parent:
+    """The addresses of the parent proxy *url*: `http://[USER:PASSWORD@]HOST:PORT`, already checked for form.
+
+    The proxy is the user's own choice, so its addresses are not guarded. Names go to it unresolved, so the address
+    guard cannot judge what it resolves them to (docs/threat-model.md).
+    """
+    import socket
+
+    from netsandbox_proxy.contract import Parent
+
+    authority = url.partition("://")[2].rstrip("/")
+    credentials, _, place = authority.rpartition("@")
+    host, _, port = place.rpartition(":")
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise UsageError(f"--upstream-proxy: cannot resolve {host}: {error}; check the URL") from None
+    addresses = [(int(family), str(address[0])) for family, _, _, _, address in found]
+    return Parent(addresses, int(port), _basic(credentials) if credentials else None)
+
+
+def _basic(credentials: str) -> bytes:
+    from base64 import b64encode
+    from urllib.parse import unquote_to_bytes
+
+    user, _, password = credentials.partition(":")
+    return b"Basic " + b64encode(unquote_to_bytes(user) + b":" + unquote_to_bytes(password))
