@@ -53,17 +53,9 @@ static int is_sound(const struct ns_map *map)
            (strategy != NS_STRATEGY_DEVICE || READ(map->device[0]) == 127);
 }
 
-static uint16_t window_port(const struct ns_map *map, uint16_t port, uint16_t base, uint16_t count)
+static int is_window_port(const struct ns_view *view, uint16_t port)
 {
-    uint16_t likely = port % count; /* where the supervisor begins to look for a free slot */
-    uint16_t slot;
-
-    if (READ(map->asked[likely]) == port)
-        return base + likely;
-    for (slot = 0; slot < count; slot++)
-        if (READ(map->asked[slot]) == port)
-            return base + slot;
-    return 0;
+    return port >= view->base && port - view->base < view->count;
 }
 
 static int is_passing(const struct ns_map *map, uint16_t port)
@@ -96,10 +88,13 @@ static int look_once(const struct ns_map *map, uint16_t port, struct ns_view *vi
     if (port == 0)
         return 0;
     view->passing = (uint16_t)is_passing(map, port);
-    view->window = window_port(map, port, view->base, view->count);
-    if (port >= view->base && port - view->base < view->count)
+    view->window = READ(map->window[port]);
+    if (is_window_port(view, port))
         view->asked = READ(map->asked[port - view->base]);
-    return 0;
+    if (view->window == 0)
+        return 0;
+    /* The two tables contradict each other: a write that is not complete yet, or nonsense. */
+    return is_window_port(view, view->window) && READ(map->asked[view->window - view->base]) == port ? 0 : -1;
 }
 
 int ns_map_look(const struct ns_map *map, uint16_t port, struct ns_view *view)

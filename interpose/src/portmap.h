@@ -3,7 +3,8 @@
  * and Python reads it through cffi (what stands between the two `cdef` lines is given to cffi as it is).
  *
  * One window port stands for one port that a program asked for, whatever the protocol: slot i belongs to port base + i.
- * The mapping is one to one, so it can be read in both directions and no program needs to remember anything.
+ * The mapping is one to one, so it can be read in both directions and no program needs to remember anything. There is a
+ * table for each direction, so that a look-up takes the same time in a window of any size.
  *
  * A port that is asked for as "any" (0) is answered with a free port of the window whose slot then holds that port itself,
  * and so is a port that already is a free one of the window: whoever asks for what it would get anyway gets just that.
@@ -18,8 +19,9 @@
 
 /* cdef */
 #define NS_MAP_MAGIC 0x4e534d50
-#define NS_MAP_VERSION 2
+#define NS_MAP_VERSION 3
 #define NS_MAP_SLOTS 4096
+#define NS_MAP_PORTS 65536
 #define NS_MAP_PASSING 64
 #define NS_TOKEN_BYTES 16
 
@@ -45,6 +47,7 @@ struct ns_map {
     uint8_t token[NS_TOKEN_BYTES]; /* proves to the supervisor that the asker can read this file */
     uint16_t passing[NS_MAP_PASSING]; /* ports of 127.0.0.1 that are never rewritten: doors, ports of the host */
     uint16_t asked[NS_MAP_SLOTS];     /* slot i: the port that a program asked for, or 0 for none */
+    uint16_t window[NS_MAP_PORTS];    /* entry i: the window port that stands for port i, or 0 for none */
 };
 
 struct ns_request {

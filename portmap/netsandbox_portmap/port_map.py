@@ -74,7 +74,7 @@ class PortMap:
         return cls(native, path, _new_file(path, bytes(native.ffi.buffer(header))), token)
 
     def set(self, port: int, asked: int) -> None:
-        """From now on *port* stands for *asked*."""
+        """From now on *port* stands for *asked*, and no other port does."""
         if not 0 < asked <= LAST_PORT:
             raise ValueError(f"{asked} is no port")
         self._store(port, asked)
@@ -103,7 +103,13 @@ class PortMap:
         slot = port - table.base
         if not 0 <= slot < table.count:
             raise ValueError(f"{port} is outside the window")
+        before, other = table.asked[slot], table.window[asked]
         self._begin(table)
+        table.window[before] = 0  # entry 0 is always 0: nothing stands for no port
+        if asked:
+            if other:
+                table.asked[other - table.base] = 0
+            table.window[asked] = port
         table.asked[slot] = asked
         self._end(table)
 

@@ -56,7 +56,7 @@ class StandIn:
 
     def set(self, port: int, asked: int) -> None:
         self.lib.ns_map_begin(self.map)
-        self.map.asked[port - self.base] = asked
+        self.map.asked[port - self.base], self.map.window[asked] = asked, port
         self.lib.ns_map_end(self.map)
 
     def window_port(self, asked: int) -> int:

@@ -46,7 +46,7 @@ def make_map(
     for place, port in enumerate(passing):
         table.passing[place] = port
     for slot, asked in (slots or {}).items():
-        table.asked[slot] = asked
+        table.asked[slot], table.window[asked] = asked, BASE + slot
     return table
 
 

@@ -64,6 +64,7 @@ def test_the_header_says_what_it_was_given(ports, path):
     assert header.passing[: header.passing_count] == [1011, 53, 5432]
     assert not any(header.passing[3:])
     assert not any(header.asked)
+    assert not any(header.window)
     assert header.sequence % 2 == 0
 
 
@@ -327,3 +328,24 @@ def test_a_reader_in_another_process_sees_every_state_whole(ports, path):
 def test_a_reader_cannot_write(ports, path):
     with open(path, "rb") as file, pytest.raises(PermissionError):
         mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+
+
+def test_both_tables_say_the_same_after_every_change(ports, path):
+    """A port that is given to another slot leaves its first one; a slot that is used again lets its port go."""
+
+    def pairs():
+        now = seen(path)
+        by_slot = {20000 + slot: asked for slot, asked in enumerate(now.asked) if asked}
+        assert {port: asked for asked, port in enumerate(now.window) if port} == by_slot
+        return by_slot
+
+    ports.set(20000, 3000)
+    ports.set(20001, 3001)
+    assert pairs() == {20000: 3000, 20001: 3001}
+    ports.set(20002, 3000)
+    assert pairs() == {20001: 3001, 20002: 3000}
+    ports.set(20002, 20002)
+    assert pairs() == {20001: 3001, 20002: 20002}
+    ports.clear(20001)
+    ports.clear(20050)
+    assert pairs() == {20002: 20002}
