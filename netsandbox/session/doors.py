@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from netsandbox.backends.contract import DoorSockets
     from netsandbox.runtime.loop import Loop
-    from netsandbox.session.supervisor import ServiceInputs
+    from netsandbox.session.upstream import ServiceInputs
     from netsandbox.settings import Bounds
 
 

@@ -20,8 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from netsandbox.backends.contract import DoorSockets
     from netsandbox.runtime.loop import Loop
-    from netsandbox.session.supervisor import ServiceInputs
-    from netsandbox.session.upstream import HostResolver
+    from netsandbox.session.upstream import HostResolver, ServiceInputs
 
 
 class SessionServices:

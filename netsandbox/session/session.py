@@ -123,7 +123,8 @@ class Session:
         facts = self.facts(backend, policy, context.command)
 
         def supervise() -> Supervisor:
-            from netsandbox.session.supervisor import ServiceInputs, Supervisor
+            from netsandbox.session.supervisor import Supervisor
+            from netsandbox.session.upstream import ServiceInputs
 
             inputs = ServiceInputs(policy, self.log, resolver, parent)
             self._supervisor = Supervisor(backend, context, inputs, facts)

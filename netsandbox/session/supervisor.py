@@ -11,21 +11,17 @@ one by one while the command starts. A backend that `serves_first` has everythin
 from __future__ import annotations
 
 from netsandbox.errors import HostError
-from netsandbox.frozen import copy_with, frozen
+from netsandbox.frozen import copy_with
 from netsandbox.runtime.import_sealing import DOORS
 from netsandbox.runtime.loop import IN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from netsandbox_proxy.contract import Parent
-
-    from netsandbox.audit.log import AuditLog
     from netsandbox.backends.contract import Backend, DoorSockets, Serving, SessionContext
-    from netsandbox.policy.policy import Policy
     from netsandbox.session.approvals.inbox import Inbox
     from netsandbox.session.control import Control
     from netsandbox.session.doors import Doors
-    from netsandbox.session.upstream import HostResolver
+    from netsandbox.session.upstream import ServiceInputs
 
 LINGER_SECONDS = 0.25
 MAX_LINGER = 5.0  # for answers that a slow client of the host is still reading
@@ -34,17 +30,6 @@ WARM_UP_AFTER = 0.005
 KILLED = 9  # the wait status of a session that ended without telling us its own
 SIGTERM = 15
 PATIENCE = 5.0  # seconds between the request to end and the end
-
-
-@frozen
-class ServiceInputs:
-    """What the doors of a session decide by, whichever backend made their sockets."""
-
-    policy: Policy
-    log: AuditLog
-    resolver: HostResolver
-    parent: Parent | None = None
-    inbox: Inbox | None = None  # None: the user is not asked
 
 
 class Supervisor:

@@ -13,6 +13,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from netsandbox_proxy.contract import Parent
 
+    from netsandbox.audit.log import AuditLog
+    from netsandbox.policy.policy import Policy
+    from netsandbox.session.approvals.inbox import Inbox
     from netsandbox.settings import RunSettings
 
 
@@ -23,6 +26,17 @@ class HostResolver:
     servers: tuple[tuple[str, int], ...]
     resolv_conf: str = ""
     hosts: str = ""
+
+
+@frozen
+class ServiceInputs:
+    """What the doors of a session decide by, whichever backend made their sockets."""
+
+    policy: Policy
+    log: AuditLog
+    resolver: HostResolver
+    parent: Parent | None = None
+    inbox: Inbox | None = None  # None: the user is not asked
 
 
 def host_resolver(settings: RunSettings) -> HostResolver:

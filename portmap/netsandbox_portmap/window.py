@@ -14,7 +14,15 @@ import _socket
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from netsandbox_portmap.ranges import RangeLock
+    from typing import Protocol
+
+    class Locks(Protocol):
+        """Byte ranges of the lock file (`ranges.RangeLock`)."""
+
+        def take(self, start: int, length: int) -> bool: ...
+        def release(self, start: int, length: int) -> None: ...
+        def obstacle(self, start: int, length: int) -> tuple[int, int] | None: ...
+
 
 POOL = (20000, 29999)
 SIZES = (100, 10, 1)  # what a session gets that asked for no size: the first of which there is one
@@ -60,7 +68,7 @@ class HeldWindow:
 
     window: Window  # known once `take_window` has returned
 
-    def __init__(self, locks: RangeLock) -> None:
+    def __init__(self, locks: Locks) -> None:
         self.locks = locks
         self._ranges: list[tuple[int, int]] = []
 
@@ -124,7 +132,7 @@ def check_device(text: str) -> None:
 
 
 def take_window(
-    locks: RangeLock,
+    locks: Locks,
     *,
     pool: tuple[int, int] = POOL,
     base: int | None = None,

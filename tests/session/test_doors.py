@@ -15,8 +15,7 @@ from netsandbox.backends.namespaces import plan
 from netsandbox.backends.namespaces.backend import NamespacesBackend
 from netsandbox.policy.policy import Policy
 from netsandbox.session.doors import Doors
-from netsandbox.session.supervisor import ServiceInputs
-from netsandbox.session.upstream import HostResolver
+from netsandbox.session.upstream import HostResolver, ServiceInputs
 from netsandbox.settings import Bounds
 from tests.rig.authority import Authority
 from tests.rig.canary import Canaries, StreamCanary

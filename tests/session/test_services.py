@@ -15,8 +15,7 @@ from netsandbox.runtime.loop import Loop
 from netsandbox.session.approvals.inbox import Inbox
 from netsandbox.session.approvals.reply import APPROVE, DONE, Reply, written
 from netsandbox.session.services import SessionServices
-from netsandbox.session.supervisor import ServiceInputs
-from netsandbox.session.upstream import HostResolver
+from netsandbox.session.upstream import HostResolver, ServiceInputs
 from tests.rig.authority import Authority
 from tests.rig.fake_log import FakeLog
 

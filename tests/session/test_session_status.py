@@ -22,8 +22,8 @@ from netsandbox.runtime.loop import Loop
 from netsandbox.session.control_reply import VERSION, encode
 from netsandbox.session.session import Session
 from netsandbox.session.session_status import read_status
-from netsandbox.session.supervisor import ServiceInputs, Supervisor
-from netsandbox.session.upstream import HostResolver
+from netsandbox.session.supervisor import Supervisor
+from netsandbox.session.upstream import HostResolver, ServiceInputs
 from netsandbox.settings import Command, RunSettings
 from netsandbox.text import columns
 from tests.rig.live import port, question, status_of

@@ -14,7 +14,7 @@ from netsandbox.backends.namespaces import nft_bytes
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # what pyroute2 deprecates is not ours to mend
     pytest.importorskip("pyroute2", reason="pyroute2 is missing (pip install pyroute2)")
-    from netsandbox.backends.namespaces import nft_rules
+    from scripts import nft_rules
 
 
 def headers(data: bytes) -> list[tuple[int, int, int]]:

@@ -25,8 +25,7 @@ from netsandbox.runtime.loop import Loop
 from netsandbox.session.approvals.inbox import Inbox
 from netsandbox.session.approvals.reply import APPROVE, DENY, DONE, Reply, written
 from netsandbox.session.doors import Doors
-from netsandbox.session.supervisor import ServiceInputs
-from netsandbox.session.upstream import HostResolver
+from netsandbox.session.upstream import HostResolver, ServiceInputs
 from netsandbox.settings import Bounds
 from tests.rig.authority import Authority
 from tests.rig.canary import Canaries, StreamCanary
