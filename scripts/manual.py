@@ -8,10 +8,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from netsandbox.cli.grammar import Command, grammar
-from netsandbox.cli.options import LIST, Option
+from netsandbox.cli.grammar import grammar
 from netsandbox.config.key_docs import Row, rows
 from netsandbox.config.keys import KEYS
+from netsandbox.runtime.option_parser import LIST, Option
+from netsandbox.shells.grammar import Command
 
 ROOT = Path(__file__).resolve().parents[1]
 HEAD = r""".\" Made by `make man` from the tables of the command line; not edited by hand.

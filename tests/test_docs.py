@@ -33,11 +33,11 @@ from netsandbox.cli import (
     trust,
 )
 from netsandbox.cli.main import COMMANDS
-from netsandbox.cli.options import Option
-from netsandbox.cli.policy_options import POLICY_OPTIONS
+from netsandbox.cli.run_options import POLICY_OPTIONS
 from netsandbox.config.keys import KEYS
 from netsandbox.errors import UsageError
 from netsandbox.policy import reasons
+from netsandbox.runtime.option_parser import Option
 from netsandbox.settings import RunSettings
 
 ROOT = Path(__file__).resolve().parents[1]

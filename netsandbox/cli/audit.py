@@ -20,10 +20,10 @@ from netsandbox.audit.summary import summarise
 from netsandbox.audit.sweep import sweep
 from netsandbox.audit.verify import verify
 from netsandbox.cli.help import print_help
-from netsandbox.cli.options import DOMAINS, FLAG, LOGS, VALUE, Option, Parsed, parse
-from netsandbox.cli.output import coloured, fall_silent
+from netsandbox.cli.terminal import discard_stdout, notice, wants_colour
 from netsandbox.errors import NetsandboxError, UsageError
 from netsandbox.paths import LOG_NAME, list_sessions, session_dir
+from netsandbox.runtime.option_parser import DOMAINS, FLAG, LOGS, VALUE, Option, Parsed, parse
 from netsandbox.text import shell_quoted, single_line
 
 ACTIONS = ("tail", "show", "summary", "verify")
@@ -77,10 +77,10 @@ def main(argv: list[str]) -> int:
     try:
         return _run(argv)
     except NetsandboxError as error:
-        print(f"netsandbox: {error}", file=sys.stderr)
+        notice(f"{error}")
         return error.status
     except BrokenPipeError:
-        fall_silent()
+        discard_stdout()
         return 0
     except KeyboardInterrupt:
         return 130
@@ -159,7 +159,7 @@ def _check_newest(found: list[str], verb: str) -> None:
         )
         if not found:
             raise NetsandboxError(told)
-        print(f"netsandbox: {told}; this is the newest of the others", file=sys.stderr)
+        notice(f"{told}; this is the newest of the others")
     elif not found:
         raise NetsandboxError("no session has left a log yet; run one with `netsandbox run`")
 
@@ -186,11 +186,11 @@ def _records(path: str) -> Iterator[Record]:
     if bad and not good:
         raise NetsandboxError(f"{path!a} holds no audit record; give a session id or an audit log")
     if bad:
-        print(f"netsandbox: {bad} damaged lines were left out; run `netsandbox audit verify {path!a}`", file=sys.stderr)
+        notice(f"{bad} damaged lines were left out; run `netsandbox audit verify {path!a}`")
 
 
 def _print(records: Iterable[Record], wish: AuditQuery) -> None:
-    colours = coloured(sys.stdout)
+    colours = wants_colour(sys.stdout)
     for record in records:
         print(json.dumps(record, separators=(",", ":")) if wish.json else table.row(record, coloured=colours))
 
@@ -232,7 +232,7 @@ def _summary(wish: AuditQuery, path: str) -> int:
     if wish.json:
         print(json.dumps(summary.as_json(), indent=2))
     else:
-        print(table.summary_text(summary, coloured=coloured(sys.stdout)))
+        print(table.summary_text(summary, coloured=wants_colour(sys.stdout)))
     return 1 if wish.fail_on_denied and summary.attempts_denied else 0
 
 

@@ -6,9 +6,9 @@ The scripts ask `netsandbox completion --words KIND` for what changes from day t
 from __future__ import annotations
 
 from netsandbox.cli.help import print_help
-from netsandbox.cli.options import FLAG, Option, parse
-from netsandbox.cli.output import put
+from netsandbox.cli.terminal import print_text
 from netsandbox.errors import UsageError
+from netsandbox.runtime.option_parser import FLAG, Option, parse
 
 SHELLS = ("bash", "zsh", "fish")
 ALIASES = {
@@ -38,10 +38,10 @@ Print a script that makes your shell complete commands, options, profiles, sessi
 def main(arguments: list[str]) -> int:
     """The exit status."""
     if len(arguments) == 2 and arguments[0] == "--words":
-        from netsandbox.shells.words import look_up
+        from netsandbox.shells.grammar import look_up
 
         for word in look_up(arguments[1]):
-            put(word)
+            print_text(word)
         return 0
     parsed = parse(arguments, OPTIONS, "netsandbox completion")
     if "help" in parsed.flags:
@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> int:
         raise UsageError(
             f"completion takes a shell; write `netsandbox completion {SHELLS[0]}`, {', '.join(SHELLS[1:])}"
         )
-    put(script(parsed.words[0], aliases="aliases" in parsed.flags, prompt="prompt" in parsed.flags))
+    print_text(script(parsed.words[0], aliases="aliases" in parsed.flags, prompt="prompt" in parsed.flags))
     return 0
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 
 from netsandbox.cli.help import print_help
-from netsandbox.cli.options import FILES, FLAG, VALUE, Option, parse
-from netsandbox.cli.output import put
-from netsandbox.cli.untrusted_notice import shell_word
+from netsandbox.cli.notices import shell_word
+from netsandbox.cli.terminal import print_text
 from netsandbox.config.document import read_layer
 from netsandbox.config.effective import effective_layers
 from netsandbox.config.keys import KEYS
@@ -17,6 +16,7 @@ from netsandbox.config.profiles.selection import Wanted, stacked
 from netsandbox.config.schema import FILE, text
 from netsandbox.errors import UsageError
 from netsandbox.paths import short
+from netsandbox.runtime.option_parser import FILES, FLAG, VALUE, Option, parse
 from netsandbox.text import quoted, single_line
 
 TYPE_CHECKING = False
@@ -64,24 +64,26 @@ def main(arguments: list[str]) -> int:
     if parsed.command is not None or not verb or len(words) > (verb == "validate"):
         raise UsageError(f"config takes a verb; write `netsandbox config` and one of {', '.join(WORDS)}")
     if verb == "schema":
-        put(FILE if "path" in parsed.flags else text())
+        print_text(FILE if "path" in parsed.flags else text())
         return 0
     if words:
         read_layer(words[0])
-        put(f"{single_line(words[0])}: can be used")
+        print_text(f"{single_line(words[0])}: can be used")
         return 0
     layers = effective_layers(user_files(), project_files(), parsed.values.get("config"))
     if verb == "validate":
-        put("\n".join(f"{single_line(layer.path)}: can be used" for layer in layers) or "there is no configuration")
+        print_text(
+            "\n".join(f"{single_line(layer.path)}: can be used" for layer in layers) or "there is no configuration"
+        )
         return 0
     stack = stacked(layers, Wanted())
     merged, profiles = merge(stack.layers), [(each.profile.name, each.why) for each in stack.used]
     if "json" in parsed.flags:
         named = [{"name": name, "why": why} for name, why in profiles]
-        put(json.dumps({**as_json(merged, stack.untrusted), "profiles": named}, indent=2))
+        print_text(json.dumps({**as_json(merged, stack.untrusted), "profiles": named}, indent=2))
     else:
         told = [single_line(f"# profile {name}: {why}") for name, why in profiles]
-        put("\n".join([*told, *lines(merged, stack.untrusted)]))
+        print_text("\n".join([*told, *lines(merged, stack.untrusted)]))
     return 0
 
 

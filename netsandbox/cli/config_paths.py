@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
 
-from netsandbox.cli.output import put
+from netsandbox.cli.terminal import notice, print_text
 from netsandbox.config.document import read
 from netsandbox.config.effective import effective_layers
 from netsandbox.config.path_list import added, paths_of, removed
@@ -35,7 +34,7 @@ def act(verb: str, words: list[str]) -> int:
     if file is None:
         raise UsageError("the working folder does not exist any more; change to one that does")
     if verb == "list-paths":
-        put("\n".join(map(single_line, _listed(here, file))))
+        print_text("\n".join(map(single_line, _listed(here, file))))
         return 0
     if verb == "edit":
         return _edit(file, here)
@@ -69,12 +68,12 @@ def _normal(text: str) -> str:
 def _add(file: str, here: str, path: str) -> int:
     data = _content(file, here)
     if any(os.path.normpath(rule.path) == path for rule in paths_of(file, data, home)):
-        put(f"{path} is listed already\nConfig file: {file}")
+        print_text(f"{path} is listed already\nConfig file: {file}")
         return 0
     if not os.path.exists(path):
-        sys.stderr.write(f"netsandbox: warning: {path} does not exist; it counts once it does\n")
+        notice(f"warning: {path} does not exist; it counts once it does")
     _write(file, added(data, path))
-    put(f"Added {path}\nConfig file: {file}")
+    print_text(f"Added {path}\nConfig file: {file}")
     return 0
 
 
@@ -82,10 +81,10 @@ def _remove(file: str, path: str) -> int:
     data = read(file, regular=True) if os.path.lexists(file) else b""
     found = [rule for rule in paths_of(file, data, home) if os.path.normpath(rule.path) == path]
     if not found:
-        sys.stderr.write(f"netsandbox: {path} is not listed; `netsandbox config list-paths` shows what is\n")
+        notice(f"{path} is not listed; `netsandbox config list-paths` shows what is")
         return 1
     _write(file, removed(data, {int(rule.origin.rpartition(":")[2]) for rule in found}))
-    put(f"Removed {path}\nConfig file: {file}")
+    print_text(f"Removed {path}\nConfig file: {file}")
     return 0
 
 
@@ -104,7 +103,7 @@ def _edit(file: str, here: str) -> int:
     if status:
         raise HostError(f"the editor {quoted(editor)} ended with status {status}; look at {file}")
     paths_of(file, read(file, regular=True), home)
-    put(f"Config file: {file}")
+    print_text(f"Config file: {file}")
     return 0
 
 

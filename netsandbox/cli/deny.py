@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from netsandbox.cli.approval_target import bring, chosen, where
+from netsandbox.cli.approve import bring, chosen, where
 from netsandbox.cli.help import print_help
-from netsandbox.cli.options import FLAG, PENDING, SESSIONS, VALUE, Option, parse
-from netsandbox.cli.output import put
+from netsandbox.cli.terminal import print_text
 from netsandbox.errors import UsageError
+from netsandbox.runtime.option_parser import FLAG, PENDING, SESSIONS, VALUE, Option, parse
 from netsandbox.session.approvals.reply import DENY, Reply
 from netsandbox.text import printable
 
@@ -31,5 +31,5 @@ def main(arguments: list[str]) -> int:
         raise UsageError("deny takes what is to be refused; `netsandbox pending` lists what asks")
     for entry in chosen(parsed.words, parsed.values.get("session")):
         bring(entry, Reply(DENY, entry["id"]))
-        put(f"{printable(entry['name'])}: {where(entry)} is refused until the session ends")
+        print_text(f"{printable(entry['name'])}: {where(entry)} is refused until the session ends")
     return 0

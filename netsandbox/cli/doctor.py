@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 from netsandbox.cli.help import print_help
-from netsandbox.cli.options import FLAG, Option, parse
-from netsandbox.cli.output import put
+from netsandbox.cli.terminal import print_text
 from netsandbox.errors import UsageError
+from netsandbox.runtime.option_parser import FLAG, Option, parse
 
 OPTIONS = (
     Option("json", FLAG, "", "", "for programs"),
@@ -31,5 +31,5 @@ def main(arguments: list[str]) -> int:
     from netsandbox.doctor.report import as_json, lines
 
     report = examine()
-    put(json.dumps(as_json(report), indent=2) if "json" in parsed.flags else "\n".join(lines(report)))
+    print_text(json.dumps(as_json(report), indent=2) if "json" in parsed.flags else "\n".join(lines(report)))
     return 0 if report.ok else 1

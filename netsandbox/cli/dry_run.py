@@ -15,6 +15,7 @@ from netsandbox_portmap.strategies import default_strategy
 
 from netsandbox.errors import UsageError
 from netsandbox.frozen import copy_with
+from netsandbox.system import IS_LINUX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ NOTE = """\
 def dry_run(backend: str, command: Sequence[str], policy: Policy, settings: RunSettings) -> int:
     """Print it; the exit status."""
     if backend != "seatbelt":
-        if sys.platform != "linux":
+        if not IS_LINUX:
             raise UsageError("the plan of namespaces can be shown on Linux only; leave out --backend")
         from netsandbox.cli.dry_run_linux import plan_text
 

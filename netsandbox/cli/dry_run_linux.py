@@ -17,8 +17,8 @@ from netsandbox.backends.namespaces import plan, seccomp
 from netsandbox.backends.namespaces.file_view import file_view
 from netsandbox.backends.namespaces.mount_view import FILES, bytecode_folders, session_view
 from netsandbox.backends.namespaces.syscalls import abi_of
-from netsandbox.cli.policy_options import withheld_names
 from netsandbox.cli.policy_text import labelled, policy_lines
+from netsandbox.cli.run_options import withheld_names
 from netsandbox.frozen import copy_with, frozen
 from netsandbox.paths import config_folders, log_path, sessions_dir, state_home, unused_state_home
 from netsandbox.text import printable, single_line

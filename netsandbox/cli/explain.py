@@ -10,9 +10,8 @@ import json
 
 from netsandbox.backends.namespaces.own_addresses import OwnAddresses
 from netsandbox.cli.help import print_help
-from netsandbox.cli.options import DOMAINS, FLAG, VALUE, Option, parse
-from netsandbox.cli.output import put
-from netsandbox.cli.policy_options import POLICY_OPTIONS, policy_of, read_config, settings_of
+from netsandbox.cli.run_options import POLICY_OPTIONS, policy_of, read_config, settings_of
+from netsandbox.cli.terminal import print_text
 from netsandbox.errors import UsageError
 from netsandbox.policy import reasons
 from netsandbox.policy.explain import Explanation, because
@@ -20,6 +19,7 @@ from netsandbox.policy.ip import parse6
 from netsandbox.policy.names import BadName, Host, canonical
 from netsandbox.policy.rules import read_port
 from netsandbox.policy.verdict import DNS, TCP, Request
+from netsandbox.runtime.option_parser import DOMAINS, FLAG, VALUE, Option, parse
 from netsandbox.text import join_host_port, quoted, single_line
 
 TYPE_CHECKING = False
@@ -67,9 +67,9 @@ def main(arguments: list[str]) -> int:
     from netsandbox.cli.explain_config import whole_json, whole_lines
 
     if as_json:
-        put(json.dumps(whole_json(parsed, file, policy, settings), indent=2))
+        print_text(json.dumps(whole_json(parsed, file, policy, settings), indent=2))
     else:
-        put("\n".join(map(single_line, whole_lines(parsed, file, policy, settings))))
+        print_text("\n".join(map(single_line, whole_lines(parsed, file, policy, settings))))
     return 0
 
 
@@ -81,10 +81,10 @@ def _answer(policy: Policy, word: str, ask: int | None, *, as_json: bool) -> int
     if ask is not None and not allowed:
         notes += _asking(host, explained, ask)
     if as_json:
-        put(json.dumps(target_json(host, port, explained, notes, allowed=allowed), indent=2))
+        print_text(json.dumps(target_json(host, port, explained, notes, allowed=allowed), indent=2))
     else:
         shown = [host.bracketed, *verdict_lines(explained), *(f"  note: {note}" for note in notes)]
-        put("\n".join(map(single_line, shown)))
+        print_text("\n".join(map(single_line, shown)))
     return 0 if allowed else 1
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 
-from netsandbox.cli.policy_options import MODES, withheld_names
 from netsandbox.cli.policy_text import (
     labelled,
     policy_json,
@@ -14,6 +13,7 @@ from netsandbox.cli.policy_text import (
     profile_lines,
     without_password,
 )
+from netsandbox.cli.run_options import MODES, withheld_names
 from netsandbox.config.effective import effective_layers
 from netsandbox.config.merging import merge
 from netsandbox.config.paths import project_files, user_files
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
     from netsandbox_portmap.localhost_settings import LocalhostSettings
 
-    from netsandbox.cli.options import Parsed
     from netsandbox.config.file_settings import FileSettings
     from netsandbox.config.layer import Layer
     from netsandbox.policy.policy import Policy
+    from netsandbox.runtime.option_parser import Parsed
     from netsandbox.settings import RunSettings
 
 # What `policy_lines` shows with its origin already, but for empty lists.

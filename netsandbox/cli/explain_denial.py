@@ -15,7 +15,7 @@ from netsandbox.audit.reader import lines_of, log_files, open_log, read_records
 from netsandbox.audit.record_line import DENY
 from netsandbox.backends.namespaces.own_addresses import OwnAddresses
 from netsandbox.cli.audit import find_log
-from netsandbox.cli.output import put
+from netsandbox.cli.terminal import print_text
 from netsandbox.errors import NetsandboxError, UsageError
 from netsandbox.frozen import frozen
 from netsandbox.learn.project_text import place_for_project_file
@@ -76,14 +76,16 @@ def answer(words: list[str], event: str | None, policy: Policy, *, as_json: bool
     records = (each for each in read_records(path) if session in (None, each["session"]))
     found = _by_number(records, event) if event is not None else last_denial(records)
     if found is None:
-        put(
+        print_text(
             json.dumps({"v": 1, "denied": False})
             if as_json
             else f"nothing was denied in the session of {printable(path)}"
         )
         return 0
     past = explain_past(found, policy, OwnAddresses(lambda: 0.0)())
-    put(json.dumps(past_json(past), indent=2) if as_json else "\n".join(past_lines(past, place_for_project_file())))
+    print_text(
+        json.dumps(past_json(past), indent=2) if as_json else "\n".join(past_lines(past, place_for_project_file()))
+    )
     return 1 if past.denied else 0
 
 

@@ -7,29 +7,10 @@ from importlib import import_module
 from netsandbox.backends.seatbelt.profile import switches
 from netsandbox.cli.help import ABOUT
 from netsandbox.cli.main import COMMANDS
-from netsandbox.cli.options import FILES, SWITCHES, Option
-from netsandbox.frozen import frozen
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from netsandbox.cli.options import Words
+from netsandbox.runtime.option_parser import FILES, SWITCHES, Option
+from netsandbox.shells.grammar import Command
 
 COMMAND = "-- CMD"  # in the usage of those that run one
-
-
-@frozen
-class Command:
-    """`verbs`: what can follow each; empty where the words are all of one kind, `words`."""
-
-    name: str
-    about: str
-    usage: str
-    options: tuple[Option, ...]
-    words: Words = ()
-    verbs: Mapping[str, Words] = {}
-    runs: bool = False  # whether another command follows `--`
 
 
 def grammar() -> tuple[Command, ...]:
@@ -39,14 +20,14 @@ def grammar() -> tuple[Command, ...]:
 def _command(name: str) -> Command:
     module = import_module(f"netsandbox.cli.{name}")
     words = getattr(module, "WORDS", ())
-    verbs = words if isinstance(words, dict) else {}
+    subcommands = words if isinstance(words, dict) else {}
     return Command(
         name,
         ABOUT[name],
         module.USAGE,
         tuple(_plain(option) for option in module.OPTIONS),
-        () if verbs else words,
-        verbs,
+        () if subcommands else words,
+        subcommands,
         COMMAND in module.USAGE,
     )
 

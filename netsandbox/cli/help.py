@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 
-from netsandbox.cli.options import LIST, help_lines
+from netsandbox.runtime.option_parser import LIST, help_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from netsandbox.cli.options import Option
+    from netsandbox.runtime.option_parser import Option
 
 ABOUT = {  # each command, in a few words
     "run": "run a command, or a shell, in the sandbox",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from netsandbox.cli.help import print_help
-from netsandbox.cli.options import FLAG, Option, parse
-from netsandbox.cli.output import put
+from netsandbox.cli.terminal import print_text
 from netsandbox.config.document import layer_of
 from netsandbox.config.profiles.detection import detected_here
 from netsandbox.errors import UsageError
 from netsandbox.learn.project_text import ProjectText, place_for_project_file
+from netsandbox.runtime.option_parser import FLAG, Option, parse
 from netsandbox.text import single_line
 
 TYPE_CHECKING = False
@@ -78,7 +78,7 @@ def main(arguments: list[str]) -> int:
         project.write(text)
     finally:
         project.close()
-    put(NEXT.format(path=single_line(project.path)))
+    print_text(NEXT.format(path=single_line(project.path)))
     return 0
 
 

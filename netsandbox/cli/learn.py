@@ -18,11 +18,9 @@ from netsandbox.audit.reader import read_records
 from netsandbox.audit.table import GREEN, RED, paint
 from netsandbox.backends.namespaces.own_addresses import OwnAddresses
 from netsandbox.cli import run
-from netsandbox.cli.confirm import is_yes
 from netsandbox.cli.help import print_help
-from netsandbox.cli.options import FLAG, PROFILES, Option, parse
-from netsandbox.cli.output import coloured
-from netsandbox.cli.policy_options import MODES, policy_of, read_config, settings_of
+from netsandbox.cli.run_options import MODES, policy_of, read_config, settings_of
+from netsandbox.cli.terminal import confirm, notice, wants_colour
 from netsandbox.config.document import layer_of
 from netsandbox.config.toml_edit import missing, with_items, written
 from netsandbox.errors import UsageError
@@ -31,14 +29,16 @@ from netsandbox.learn.project_text import ProjectText, place_for_project_file
 from netsandbox.learn.proposed import PresentFiles, proposed, rule_lists
 from netsandbox.learn.usage import usage
 from netsandbox.policy.policy import FILTERED, ONLINE, Policy
-from netsandbox.text import printable, single_line
+from netsandbox.runtime.option_parser import FLAG, PROFILES, Option, parse
+from netsandbox.system import IS_LINUX
+from netsandbox.text import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from netsandbox.api import Result
-    from netsandbox.cli.options import Parsed
     from netsandbox.config.file_settings import FileSettings
     from netsandbox.learn.proposed import Proposed
+    from netsandbox.runtime.option_parser import Parsed
     from netsandbox.settings import RunSettings
 
 _NOT_HERE = (*MODES, "ask", "ask-wait", "backend", "dry-run", "quiet", "help")
@@ -112,7 +112,7 @@ def _present(parsed: Parsed, file: FileSettings | None) -> Policy:
 def _present_files(settings: RunSettings, file: FileSettings | None, path: str) -> PresentFiles | None:
     """What the files and profiles say about writing; None where nothing can be learned about it: on a Mac, and at the
     top of the disk, where writing cannot be confined."""
-    if sys.platform != "linux" or os.path.realpath(os.curdir) == "/":
+    if not IS_LINUX or os.path.realpath(os.curdir) == "/":
         return None
     from netsandbox.backends.namespaces.watched_paths import entry_limits
 
@@ -128,9 +128,9 @@ def _present_files(settings: RunSettings, file: FileSettings | None, path: str) 
 
 def _tell(found: Proposed, result: Result, file: FileSettings | None) -> None:
     if result.returncode:
-        _say(f"the command ended with status {result.returncode}; what it would have reached after that is not known")
+        notice(f"the command ended with status {result.returncode}; what it would have reached after that is not known")
     if file is not None and file.mode not in (None, FILTERED):
-        _say(f"your configuration says mode {file.mode}; rules count when it is filtered, or not said")
+        notice(f"your configuration says mode {file.mode}; rules count when it is filtered, or not said")
     for line in found.remarks:
         print(f"# {line}", file=sys.stderr)
 
@@ -140,21 +140,21 @@ def _offer(found: Proposed, project: ProjectText, *, write: bool) -> None:
     before = project.text
     after = None if before is None else _changed(before, found)
     if found.empty:
-        return _say(f"{NOTHING}{LEFT if found.remarks else ''}")
+        return notice(f"{NOTHING}{LEFT if found.remarks else ''}")
     if after is not None and after == before:
-        return _say(f"{project.path} asks for all that it used; `netsandbox trust` lets it count")
+        return notice(f"{project.path} asks for all that it used; `netsandbox trust` lets it count")
     if after is None or before is None:
-        _say(f"cannot add to {project.path} without changing more of it; put this into its tables yourself:")
+        notice(f"cannot add to {project.path} without changing more of it; put this into its tables yourself:")
         return _show(_pasted(found))
-    _say(f"{_purpose(found)}, change {project.path} so:")
-    _show(_difference(before, after, project.path, colours=coloured(sys.stderr)))
+    notice(f"{_purpose(found)}, change {project.path} so:")
+    _show(_difference(before, after, project.path, colours=wants_colour(sys.stderr)))
     if not write and not _agreed():
-        return _say("nothing was written; `netsandbox learn --write -- …` writes without asking")
+        return notice("nothing was written; `netsandbox learn --write -- …` writes without asking")
     layer_of(project.path, after.encode("utf-8"))  # an error here would be ours: it must not reach the file
     project.write(after)
     if not before and not found.opens:
-        return _say(f"{project.path} is written; it opens nothing, so it counts at once")
-    return _say(f"{project.path} is written; `netsandbox trust` shows it once more and lets it count")
+        return notice(f"{project.path} is written; it opens nothing, so it counts at once")
+    return notice(f"{project.path} is written; `netsandbox trust` shows it once more and lets it count")
 
 
 def _purpose(found: Proposed) -> str:
@@ -198,11 +198,7 @@ def _painted(line: str, *, colours: bool) -> str:
 
 
 def _agreed() -> bool:
-    return sys.stdin.isatty() and sys.stderr.isatty() and is_yes("Write this?")
-
-
-def _say(text: str) -> None:
-    print(f"netsandbox: {single_line(text)}", file=sys.stderr)
+    return sys.stdin.isatty() and sys.stderr.isatty() and confirm("Write this?")
 
 
 def _show(text: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import sys
 
 from netsandbox.errors import NetsandboxError, UsageError
@@ -21,13 +20,15 @@ COMMANDS = (
 
 
 def main() -> NoReturn:
-    """Run the command line and leave the process without the interpreter's farewell, which takes milliseconds."""
+    """Run the command line and leave the process at once: the interpreter's own clean-up takes milliseconds."""
     gc.disable()  # nothing becomes garbage on the way to exec; the doors turn it on again
     try:
         status = dispatch(sys.argv[1:])
     except NetsandboxError as error:
         status = error.status
-        _say(str(error))
+        from netsandbox.cli.terminal import notice
+
+        notice(str(error))
     except KeyboardInterrupt:
         status = -2
     for stream in (sys.stdout, sys.stderr):
@@ -37,7 +38,9 @@ def main() -> NoReturn:
         except OSError:  # whoever read our output is gone
             pass
     complete_bundle()
-    leave(status)
+    from netsandbox.runtime.signals import exit_with  # loaded by `run` anyway
+
+    exit_with(status)
 
 
 def dispatch(arguments: list[str]) -> int:
@@ -64,29 +67,3 @@ def complete_bundle() -> None:
         from netsandbox.runtime.bundle_writer import complete
 
         complete(bundle)
-
-
-def leave(status: int) -> NoReturn:
-    """Exit with *status*; a negative one means dying of that signal ourselves, so that our caller sees it (INV-9)."""
-    if status < 0:
-        import _signal
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the command's core was its own; ours would be a second one
-        try:
-            _signal.signal(-status, _signal.SIG_DFL)
-        except (OSError, ValueError):  # SIGKILL and SIGSTOP cannot be set, and kill anyway
-            pass
-        os.kill(os.getpid(), -status)
-        status = 128 - status
-    os._exit(status)
-
-
-def _say(text: str) -> None:
-    """One line, whatever words of the user are in it."""
-    from netsandbox.text import single_line
-
-    try:
-        sys.stderr.write(f"netsandbox: {single_line(text)}\n")
-    except OSError:
-        pass

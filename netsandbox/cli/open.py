@@ -6,15 +6,15 @@ import os
 import shlex
 import shutil
 import subprocess
-import sys
 
 from netsandbox.cli.help import print_help
-from netsandbox.cli.options import FLAG, SESSIONS, Option, parse
-from netsandbox.cli.output import put
 from netsandbox.cli.session_table import first_entries, port_entries
+from netsandbox.cli.terminal import notice, print_text
 from netsandbox.errors import NetsandboxError, UsageError
+from netsandbox.runtime.option_parser import FLAG, SESSIONS, Option, parse
 from netsandbox.session.session_status import Status
 from netsandbox.session.sessions_client import find, live_sessions, nothing_runs
+from netsandbox.system import IS_MACOS
 from netsandbox.text import printable
 
 XDG_OPEN = "xdg-open"
@@ -39,10 +39,10 @@ def main(arguments: list[str]) -> int:
     name, port = read_words([*parsed.words, *(parsed.command or ())])
     url = url_of(choose(live_sessions(), name, port))
     if "print" in parsed.flags:
-        put(url)
+        print_text(url)
     elif not _show(url):
-        put(url)
-        print("netsandbox: no browser was found; open this URL yourself, or set BROWSER", file=sys.stderr)
+        print_text(url)
+        notice("no browser was found; open this URL yourself, or set BROWSER")
     return 0
 
 
@@ -118,5 +118,5 @@ def browsers(url: str) -> list[list[str]]:
         if words:
             placed = [word.replace("%s", url) for word in words]
             commands.append(placed if placed != words else [*words, url])
-    commands.append(["open" if sys.platform == "darwin" else XDG_OPEN, url])
+    commands.append(["open" if IS_MACOS else XDG_OPEN, url])
     return [command for command in commands if shutil.which(command[0])]

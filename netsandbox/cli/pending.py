@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from typing import Any
 
 from netsandbox.cli.help import print_help
-from netsandbox.cli.options import FLAG, Option, parse
-from netsandbox.cli.output import put, terminal_width
 from netsandbox.cli.session_table import PENDING_TITLES, PENDING_YIELDING, Row, pending_entries, pending_rows
+from netsandbox.cli.terminal import notice, print_text, terminal_width
 from netsandbox.cli.watch import json_line, watch
 from netsandbox.errors import UsageError
+from netsandbox.runtime.option_parser import FLAG, Option, parse
 from netsandbox.session.session_status import Status
 from netsandbox.session.sessions_client import live_sessions, nothing_runs
 from netsandbox.text import GAP, columns
@@ -41,9 +40,9 @@ def main(arguments: list[str]) -> int:
         return watch(lambda: pending_entries(live_sessions()), _json_line if as_json else _lines)
     sessions = live_sessions()
     entries = pending_entries(sessions)
-    put(json.dumps(_timed(entries), indent=2) if as_json else "\n".join(_lines(entries)))
+    print_text(json.dumps(_timed(entries), indent=2) if as_json else "\n".join(_lines(entries)))
     if not entries and not as_json:
-        print(f"netsandbox: {_nothing(sessions)}", file=sys.stderr)
+        notice(_nothing(sessions))
     return 0
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Any
 
 from netsandbox.cli.help import print_help
-from netsandbox.cli.options import FLAG, SESSIONS, Option, parse
-from netsandbox.cli.output import put, terminal_width
 from netsandbox.cli.session_table import PORTS_TITLES, PORTS_YIELDING, port_entries, port_rows
+from netsandbox.cli.terminal import notice, print_text, terminal_width
 from netsandbox.cli.watch import json_line, watch
 from netsandbox.errors import UsageError
+from netsandbox.runtime.option_parser import FLAG, SESSIONS, Option, parse
 from netsandbox.session.session_status import Status
 from netsandbox.session.sessions_client import find, live_sessions, nothing_runs
 from netsandbox.text import columns
@@ -43,9 +42,9 @@ def main(arguments: list[str]) -> int:
         wanted = sessions[0]["session"] if words else None  # the name may be another session's after this one's end
         return watch(lambda: _entries(wanted), json_line if as_json else _lines)
     entries = port_entries(sessions)
-    put(json.dumps(entries, indent=2) if as_json else "\n".join(_lines(entries)))
+    print_text(json.dumps(entries, indent=2) if as_json else "\n".join(_lines(entries)))
     if not entries and not as_json:
-        print(f"netsandbox: {_nothing_published() if sessions else nothing_runs()}", file=sys.stderr)
+        notice(_nothing_published() if sessions else nothing_runs())
     return 0
 
 

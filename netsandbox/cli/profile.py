@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 
 from netsandbox.cli.help import print_help
-from netsandbox.cli.options import FLAG, PROFILES, Option, parse
-from netsandbox.cli.output import put
+from netsandbox.cli.terminal import print_text
 from netsandbox.errors import UsageError
+from netsandbox.runtime.option_parser import FLAG, PROFILES, Option, parse
 from netsandbox.text import single_line
 
 TYPE_CHECKING = False
@@ -75,10 +75,10 @@ def _lint(name: str, *, as_json: bool) -> int:
             findings.append(_finding(origin, error.line, "error", str(error)))
             status = 2
     if as_json:
-        put(json.dumps({"v": 1, "profile": name, "findings": findings}, indent=2))
+        print_text(json.dumps({"v": 1, "profile": name, "findings": findings}, indent=2))
     else:
         lines = ["{source}:{line}: {severity}: {text}".format_map(each) for each in findings]
-        put("\n".join(map(single_line, lines)) or f"{name}: nothing found")
+        print_text("\n".join(map(single_line, lines)) or f"{name}: nothing found")
     return status
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 
 from netsandbox.cli.config import as_json, lines
-from netsandbox.cli.output import put
+from netsandbox.cli.terminal import print_text
 from netsandbox.config.effective import effective_layers
 from netsandbox.config.merging import merge
 from netsandbox.config.paths import is_profile_name, project_files, project_folders, user_files
@@ -43,9 +43,11 @@ def show_list(*, for_programs: bool) -> int:
     here, library = _found_here(), Library()
     rows = [_row(each, here, library) for each in everything().values()]
     if for_programs:
-        put(json.dumps({"v": 1, "profiles": [{**vars(row), "here": row.here or None} for row in rows]}, indent=2))
+        print_text(
+            json.dumps({"v": 1, "profiles": [{**vars(row), "here": row.here or None} for row in rows]}, indent=2)
+        )
     else:
-        put("\n".join(table(rows)))
+        print_text("\n".join(table(rows)))
     return 0
 
 
@@ -60,9 +62,9 @@ def show_one(name: str, *, for_programs: bool) -> int:
     stack = stacked([], Wanted((known(name),), detect=False))
     used = next(each for each in stack.used if each.profile.name == name)
     if for_programs:
-        put(json.dumps(_json(used, stack), indent=2))
+        print_text(json.dumps(_json(used, stack), indent=2))
     else:
-        put("\n".join(_text(used, stack)))
+        print_text("\n".join(_text(used, stack)))
     return 0
 
 

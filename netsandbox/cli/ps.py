@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import time
 
 from netsandbox.cli.help import print_help
-from netsandbox.cli.options import FLAG, Option, parse
-from netsandbox.cli.output import put, terminal_width
 from netsandbox.cli.session_table import PS_TITLES, PS_YIELDING, ps_rows
+from netsandbox.cli.terminal import notice, print_text, terminal_width
 from netsandbox.errors import UsageError
+from netsandbox.runtime.option_parser import FLAG, Option, parse
 from netsandbox.session.sessions_client import live_sessions, nothing_runs, survey
 from netsandbox.text import columns
 
@@ -44,16 +43,13 @@ def main(arguments: list[str]) -> int:
     if as_json:
         import json
 
-        put(json.dumps(sessions, indent=2))
+        print_text(json.dumps(sessions, indent=2))
     else:
-        put("\n".join(_lines(sessions)))
+        print_text("\n".join(_lines(sessions)))
     for session in silent:
-        print(
-            f"netsandbox: session {session} is there but does not answer; see `netsandbox audit tail {session}`",
-            file=sys.stderr,
-        )
+        notice(f"session {session} is there but does not answer; see `netsandbox audit tail {session}`")
     if not sessions and not silent and not as_json:
-        print(f"netsandbox: {nothing_runs()}", file=sys.stderr)
+        notice(nothing_runs())
     return 0
 
 

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import os
-import sys
 
 from netsandbox.api import Sandbox
-from netsandbox.cli.localhost_options import LOCALHOST_OPTIONS
-from netsandbox.cli.options import FLAG, PROFILES, VALUE, Option, parse
-from netsandbox.cli.policy_options import POLICY_OPTIONS, policy_of, read_config, settings_of, withheld_names
+from netsandbox.cli.run_options import (
+    LOCALHOST_OPTIONS,
+    POLICY_OPTIONS,
+    policy_of,
+    read_config,
+    settings_of,
+    withheld_names,
+)
 from netsandbox.errors import UsageError
 from netsandbox.frozen import copy_with
+from netsandbox.runtime.option_parser import FLAG, PROFILES, VALUE, Option, parse
+from netsandbox.system import DEFAULT_BACKEND, IS_MACOS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from netsandbox.api import Result
-    from netsandbox.cli.options import Parsed
     from netsandbox.config.file_settings import FileSettings
     from netsandbox.policy.policy import Policy
+    from netsandbox.runtime.option_parser import Parsed
     from netsandbox.settings import RunSettings
 
 SESSION_OPTIONS = (
@@ -85,12 +91,12 @@ def main(arguments: list[str]) -> int:
     file = read_config(parsed)
     settings = settings_of(parsed, file)
     if file is not None and "quiet" not in parsed.flags:
-        _tell_found(file, verbose="verbose" in parsed.flags)
+        _report_configuration(file, verbose="verbose" in parsed.flags)
     if settings.files.allow_read and "quiet" not in parsed.flags:
-        from netsandbox.cli.file_options import told_wide
+        from netsandbox.cli.notices import wide_read_lines
 
-        for line in told_wide(settings.files):
-            _say(line)
+        for line in wide_read_lines(settings.files):
+            _notice(line)
     if "dry-run" in parsed.flags:
         from netsandbox.cli.dry_run import dry_run
 
@@ -105,12 +111,12 @@ def main(arguments: list[str]) -> int:
     def policy() -> Policy:
         decided = policy_of(parsed, file)
         if "verbose" in parsed.flags:
-            _introduce(decided, settings)
+            _describe_session(decided, settings)
         return decided
 
     with Sandbox.deferred(policy, settings) as box:
         result = box.run(command)
-    _farewell(result, parsed.flags)
+    _report(result, parsed.flags)
     return result.returncode
 
 
@@ -128,11 +134,11 @@ def _shell(file: FileSettings | None, settings: RunSettings) -> tuple[list[str],
 def take_profiles(parsed: Parsed) -> None:
     """Words before `--` are profiles, above those of --profile."""
     if parsed.words:
-        _check_words(parsed.words)
+        _check_profile_names(parsed.words)
         parsed.lists["profile"] = [*parsed.words, *parsed.all("profile")]
 
 
-def _check_words(words: list[str]) -> None:
+def _check_profile_names(words: list[str]) -> None:
     """Words are profiles; one that is none may be a command whose `--` was forgotten."""
     from netsandbox.config.paths import is_profile_name
     from netsandbox.config.profiles.profile_files import find
@@ -146,7 +152,7 @@ def _check_words(words: list[str]) -> None:
 
 def _backend(name: str | None, *, dry: bool) -> str:
     """Each system has one; another's can only be looked at."""
-    own = "seatbelt" if sys.platform == "darwin" else "namespaces"
+    own = DEFAULT_BACKEND or "namespaces"
     if name is None:
         return own
     if name not in BACKENDS:
@@ -157,70 +163,70 @@ def _backend(name: str | None, *, dry: bool) -> str:
     return name
 
 
-def _introduce(policy: Policy, settings: RunSettings) -> None:
+def _describe_session(policy: Policy, settings: RunSettings) -> None:
     allowed = ["everything that is not denied"] if policy.mode == "online" else []
     if policy.mode == "filtered":  # in the other modes rules open nothing
         allowed = [rule.text for rule in policy.allow_domains] + [rule.text for rule in policy.allow_addresses]
     allowed += [f"port {port} of the host's localhost" for port in settings.localhost.connect_host]
-    _say(f"mode {policy.mode}, allowed: {', '.join(allowed) or 'nothing'}")
+    _notice(f"mode {policy.mode}, allowed: {', '.join(allowed) or 'nothing'}")
     if settings.ask is not None:
-        _say(f"asks about other names for {settings.ask} s each, `netsandbox pending` lists the questions")
+        _notice(f"asks about other names for {settings.ask} s each, `netsandbox pending` lists the questions")
     if settings.name is None:
-        told = "`netsandbox ps` shows the session's name and window"
+        where = "`netsandbox ps` shows the session's name and window"
     else:
-        told = f"session {settings.name}, `netsandbox ps` shows its window"
+        where = f"session {settings.name}, `netsandbox ps` shows its window"
     if settings.localhost.publishes:
-        told += f", `netsandbox ports{' ' + settings.name if settings.name else ''}` where its servers are reached"
-    _say(told)
-    if sys.platform == "darwin":
-        _tell_unsigned()
-    from netsandbox.cli.file_options import told_files
+        where += f", `netsandbox ports{' ' + settings.name if settings.name else ''}` where its servers are reached"
+    _notice(where)
+    if IS_MACOS:
+        _report_unsigned()
+    from netsandbox.cli.notices import file_view_lines
 
-    for line in told_files(settings.files):
-        _say(line)
+    for line in file_view_lines(settings.files):
+        _notice(line)
     withheld = withheld_names(settings)
     if withheld:
-        _say(f"not passed on: {', '.join(withheld)}; --pass-env NAME passes one")
+        _notice(f"not passed on: {', '.join(withheld)}; --pass-env NAME passes one")
 
 
-def _tell_unsigned() -> None:
+def _report_unsigned() -> None:
     from netsandbox.backends.seatbelt.signing import signed_parts
 
     why = signed_parts().unsigned
     if why:
         told = f"not signed by this Mac, so used as installed: {why}; if it kills them, sign them with codesign"
-        _say(f"helper and library are {told}")
+        _notice(f"helper and library are {told}")
 
 
-def _tell_found(file: FileSettings, *, verbose: bool) -> None:
+def _report_configuration(file: FileSettings, *, verbose: bool) -> None:
     """What is ignored is always said: silence would let the user look for a mistake where there is none."""
     if verbose:
         for name, why in file.profiles:
-            _say(f"profile {name}: {why}")
+            _notice(f"profile {name}: {why}")
         for note in file.notes:
-            _say(note)
+            _notice(note)
     if file.ignored:
-        from netsandbox.cli.untrusted_notice import ignored_lines
+        from netsandbox.cli.notices import ignored_lines
 
         for line in ignored_lines(file.ignored):
-            _say(line)
+            _notice(line)
 
 
-def _say(text: str) -> None:
-    """One line, whatever folders' names are in it."""
-    from netsandbox.text import single_line
+def _notice(text: str) -> None:
+    from netsandbox.cli.terminal import notice  # most runs print nothing, and each module costs time before exec
 
-    print(f"netsandbox: {single_line(text)}", file=sys.stderr)
+    notice(text)
 
 
-def _farewell(result: Result, flags: set[str]) -> None:
+def _report(result: Result, flags: set[str]) -> None:
     if "verbose" in flags:
-        _say(f"audit log {result.audit_log}")
+        _notice(f"audit log {result.audit_log}")
     if result.denied and flags.isdisjoint(("quiet", "debug")):
-        from netsandbox.cli.denials import denial_lines
+        from netsandbox.cli.notices import denial_lines
 
-        sys.stderr.write("".join(f"netsandbox: {line}\n" for line in denial_lines(result.denied)))
-    _sweep(result)
+        for line in denial_lines(result.denied):
+            _notice(line)
+    _sweep_logs(result)
 
 
 def hold_standard_descriptors() -> None:
@@ -233,7 +239,7 @@ def hold_standard_descriptors() -> None:
         os.set_inheritable(fd, True)  # noqa: FBT003 (the standard library's own signature)
 
 
-def _sweep(result: Result) -> None:
+def _sweep_logs(result: Result) -> None:
     """Forget the oldest sessions now and then; after the command, never before it."""
     if result.session.endswith("0"):
         from netsandbox.audit.sweep import sweep

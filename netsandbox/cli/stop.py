@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-
 from netsandbox.cli.help import print_help
-from netsandbox.cli.options import FLAG, SESSIONS, VALUE, Option, parse
+from netsandbox.cli.terminal import notice
 from netsandbox.errors import UsageError
+from netsandbox.runtime.option_parser import FLAG, SESSIONS, VALUE, Option, parse
 from netsandbox.session.session_status import Status
 from netsandbox.session.sessions_client import find, pid_of, stop_sessions, survey
 from netsandbox.text import printable
@@ -45,7 +44,7 @@ def main(arguments: list[str]) -> int:
     known = {status["session"]: status for status in chosen}
     left = stop_sessions([*known, *(silent if everything else ())], seconds)
     for session in left:
-        print(f"netsandbox: {_still_there(session, known.get(session), seconds)}", file=sys.stderr)
+        notice(f"{_still_there(session, known.get(session), seconds)}")
     return 1 if left else 0
 
 

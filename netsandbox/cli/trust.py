@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from netsandbox.cli.confirm import is_yes
 from netsandbox.cli.help import print_help
-from netsandbox.cli.options import FILES, FLAG, Option, parse
-from netsandbox.cli.output import put
+from netsandbox.cli.terminal import confirm, print_text
 from netsandbox.config.document import layer_of, parsed, read
 from netsandbox.config.merging import merge
 from netsandbox.config.paths import project_files
@@ -23,6 +21,7 @@ from netsandbox.config.trust import distrust, is_trusted, trust, trusted_paths
 from netsandbox.errors import UsageError
 from netsandbox.paths import short
 from netsandbox.runtime.fingerprint import stamp
+from netsandbox.runtime.option_parser import FILES, FLAG, Option, parse
 from netsandbox.text import single_line
 
 TYPE_CHECKING = False
@@ -53,7 +52,7 @@ def main(arguments: list[str]) -> int:
     if "help" in parsed.flags:
         return print_help(USAGE, OPTIONS)
     if "list" in parsed.flags:
-        put("\n".join(map(_shown, trusted_paths())) or "no file is trusted")
+        print_text("\n".join(map(_shown, trusted_paths())) or "no file is trusted")
         return 0
     if parsed.command is not None or len(parsed.words) > 1:
         raise UsageError("trust takes one file; write `netsandbox trust FILE`")
@@ -67,7 +66,7 @@ def main(arguments: list[str]) -> int:
 
 def _forget(path: str) -> int:
     known = distrust(path)
-    put(f"{_shown(path)} is trusted no longer" if known else f"{_shown(path)} was not trusted")
+    print_text(f"{_shown(path)} is trusted no longer" if known else f"{_shown(path)} was not trusted")
     return 0 if known else 1
 
 
@@ -81,19 +80,19 @@ def _decide(path: str, *, asking: bool) -> int:
     then = stamp(path, {})
     data = read(path, regular=True)
     if is_trusted(path, data):
-        put(f"{_shown(path)} is trusted already")
+        print_text(f"{_shown(path)} is trusted already")
         return 0
     opened = list(_opened(path, data))
     if stamp(path, {}) != then:
         raise UsageError(f"{path} changed while it was looked at, so it is not trusted; end what writes it")
     if not opened:
-        put(f"{_shown(path)} opens nothing, so it needs no trust")
+        print_text(f"{_shown(path)} opens nothing, so it needs no trust")
         return 0
-    put("\n".join(map(_shown, opened)))
+    print_text("\n".join(map(_shown, opened)))
     if asking and not _agreed():
         return 1
     trust(path, data)
-    put(f"{_shown(path)} is trusted as it is now")
+    print_text(f"{_shown(path)} is trusted as it is now")
     return 0
 
 
@@ -126,4 +125,4 @@ def _parts(item: object) -> list[str]:
 def _agreed() -> bool:
     if not sys.stdin.isatty():
         raise UsageError("trust asks on a terminal; add --yes if you have read the file")
-    return is_yes("Let this file open these?")
+    return confirm("Let this file open these?")

@@ -12,7 +12,7 @@ import shutil
 import sys
 from collections.abc import Callable
 
-from netsandbox.cli.output import fall_silent
+from netsandbox.cli.terminal import discard_stdout
 
 HOME, CLEAR_LINE, CLEAR_BELOW, CLEAR = "\x1b[H", "\x1b[K", "\x1b[J", "\x1b[2J"
 INTERVAL = 1.0
@@ -33,7 +33,7 @@ def watch(look: Look, draw: Draw, interval: float = INTERVAL) -> int:
         if sys.stdout.isatty():
             print()  # the shell's prompt stands on a line of its own
     except BrokenPipeError:
-        fall_silent()
+        discard_stdout()
     return 0
 
 

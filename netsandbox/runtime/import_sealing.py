@@ -56,8 +56,8 @@ DOORS = (
 )
 
 
-# What the command line says when the command has ended.
-LAST_WORDS = ("netsandbox.cli.denials", "netsandbox.audit.sweep")
+# What the command line needs when the command has ended.
+AT_END = ("netsandbox.cli.notices", "netsandbox.cli.terminal", "netsandbox.audit.sweep")
 
 
 class Sealed:
@@ -93,7 +93,7 @@ def load_needed() -> None:
 def load_everything(backend_modules: tuple[str, ...] = ()) -> None:
     """For a process whose imports are not ours to seal, and for files that have other names."""
     load_needed()
-    for name in (*DOORS, *backend_modules, *LAST_WORDS):
+    for name in (*DOORS, *backend_modules, *AT_END):
         __import__(name)
 
 

@@ -12,6 +12,7 @@ import os
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import NoReturn
 
 FORWARDED = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT, _signal.SIGUSR1, _signal.SIGUSR2)
 
@@ -80,3 +81,18 @@ def _with_terminal(act: Callable[[int], object]) -> bool:
         return False
     finally:
         os.close(terminal)
+
+
+def exit_with(status: int) -> NoReturn:
+    """Exit with *status*; a negative one means dying of that signal ourselves, so that our caller sees it (INV-9)."""
+    if status < 0:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the command's core was its own; ours would be a second one
+        try:
+            _signal.signal(-status, _signal.SIG_DFL)
+        except (OSError, ValueError):  # SIGKILL and SIGSTOP cannot be set, and kill anyway
+            pass
+        os.kill(os.getpid(), -status)
+        status = 128 - status
+    os._exit(status)

@@ -6,14 +6,14 @@ words are taken, since bash puts them on the command line as they are.
 
 from __future__ import annotations
 
-from netsandbox.cli.options import FLAG
+from netsandbox.runtime.option_parser import FLAG
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from netsandbox.cli.grammar import Command
-    from netsandbox.cli.options import Words
+    from netsandbox.runtime.option_parser import Words
+    from netsandbox.shells.grammar import Command
 
 _BEFORE = r"""
 # Sets `kind` to what the value of an option is; fails where it takes none.
@@ -147,14 +147,14 @@ def script(commands: Sequence[Command]) -> str:
         for command in commands
     )
     tail = _AFTER.replace("@COMMANDS@", " ".join(command.name for command in commands))
-    running = " | ".join(command.name for command in commands if command.runs)
+    running = " | ".join(command.name for command in commands if command.runs_command)
     return "".join(
         (
             "# What bash completes after the word netsandbox; made by `netsandbox completion bash`.",
             _BEFORE,
             "".join(f"        {' | '.join(names)}) kind='{kind}' ;;\n" for kind, names in values.items()),
             _BETWEEN,
-            "".join(_words(command) for command in commands if command.words or command.verbs),
+            "".join(_words(command) for command in commands if command.words or command.subcommands),
             _OPTIONS,
             "\n".join(options) + "\n",
             tail.replace("@RUNNING@", running),
@@ -168,15 +168,15 @@ def _kind(words: Words) -> str:
 
 
 def _words(command: Command) -> str:
-    if not command.verbs:
+    if not command.subcommands:
         return f"        {command.name}) kind='{_kind(command.words)}' ;;\n"
     after: dict[str, list[str]] = {}
-    for verb, words in command.verbs.items():
+    for verb, words in command.subcommands.items():
         after.setdefault(_kind(words), []).append(verb)
     inner = "".join(f"                {' | '.join(verbs)}) kind='{kind}' ;;\n" for kind, verbs in after.items())
     return (
         f"        {command.name})\n            case ${{1-}} in\n"
-        f"                '') kind='={' '.join(command.verbs)}' ;;\n{inner}                *) kind='=' ;;\n"
+        f"                '') kind='={' '.join(command.subcommands)}' ;;\n{inner}                *) kind='=' ;;\n"
         "            esac\n            ;;\n"
     )
 

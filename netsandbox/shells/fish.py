@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from netsandbox.cli.options import FILES, FLAG, LOGS, VARIABLES
+from netsandbox.runtime.option_parser import FILES, FLAG, LOGS, VARIABLES
 from netsandbox.shells.interactive import fish_quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from netsandbox.cli.grammar import Command
-    from netsandbox.cli.options import Option, Words
+    from netsandbox.runtime.option_parser import Option, Words
+    from netsandbox.shells.grammar import Command
 
 _HEAD = r"""# What fish completes after the word netsandbox; made by `netsandbox completion fish`.
 function __netsandbox_look_up
@@ -48,7 +48,7 @@ complete -c netsandbox -n __netsandbox_is_bare -s V -l version -d 'print the ver
 
 def script(commands: Sequence[Command]) -> str:
     lines = [line for command in commands for line in _command(command)]
-    running = " ".join(command.name for command in commands if command.runs)
+    running = " ".join(command.name for command in commands if command.runs_command)
     lines.append(f"complete -c netsandbox -n '__netsandbox_runs {running}' -a '(__netsandbox_another)'")
     return _HEAD + "\n".join(lines) + "\n"
 
@@ -60,10 +60,10 @@ def _command(command: Command) -> Iterator[str]:
         yield f"{begin} -n '{here}' {_option(option)}"
     if command.words:
         yield f"{begin} -n '{here}' {_offered(command.words)}"
-    if command.verbs:
-        verbs = " ".join(command.verbs)
+    if command.subcommands:
+        verbs = " ".join(command.subcommands)
         yield f"{begin} -n '{here}; and not __fish_seen_subcommand_from {verbs}' -a {fish_quoted(verbs)}"
-    for verb, words in command.verbs.items():
+    for verb, words in command.subcommands.items():
         if words:
             yield f"{begin} -n '{here}; and __fish_seen_subcommand_from {verb}' {_offered(words)}"
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from netsandbox.cli.options import FILES, FLAG, LIST, LOGS, VARIABLES
+from netsandbox.runtime.option_parser import FILES, FLAG, LIST, LOGS, VARIABLES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from netsandbox.cli.grammar import Command
-    from netsandbox.cli.options import Option, Words
+    from netsandbox.runtime.option_parser import Option, Words
+    from netsandbox.shells.grammar import Command
 
 _HEAD = r"""#compdef netsandbox
 # What zsh completes after the word netsandbox; made by `netsandbox completion zsh`.
@@ -64,7 +64,7 @@ _ACTIONS = {
 
 def script(commands: Sequence[Command]) -> str:
     listed = "".join(f"            {_quoted(f'{command.name}:{command.about}')}\n" for command in commands)
-    running = "|".join(command.name for command in commands if command.runs)
+    running = "|".join(command.name for command in commands if command.runs_command)
     middle = _MIDDLE.replace("@RUNNING@", running)
     return f"{_HEAD}{listed}{middle}{''.join(map(_command, commands))}{_TAIL}"
 
@@ -73,15 +73,17 @@ def _command(command: Command) -> str:
     specs = [_option(option) for option in command.options]
     if command.words:
         specs.append(_quoted(f"*:word:{_action(command.words)}"))
-    if command.verbs:
-        specs += [_quoted(f"1:verb:({' '.join(command.verbs)})"), "'*: :->rest'"]
+    if command.subcommands:
+        specs += [_quoted(f"1:verb:({' '.join(command.subcommands)})"), "'*: :->rest'"]
     lines = " \\\n".join(f"                {spec}" for spec in specs)
     return f"        ({command.name})\n            _arguments -s -C \\\n{lines}\n{_rest(command)}            ;;\n"
 
 
 def _rest(command: Command) -> str:
-    """What follows each verb."""
-    cases = "".join(f"                ({verb}) {_run(words)} ;;\n" for verb, words in command.verbs.items() if words)
+    """What follows each subcommand."""
+    cases = "".join(
+        f"                ({name}) {_run(words)} ;;\n" for name, words in command.subcommands.items() if words
+    )
     if not cases:
         return ""
     return f'            [[ $state == rest ]] && case "${{line[1]}}" in\n{cases}            esac\n'

@@ -16,8 +16,8 @@ from netsandbox import paths
 from netsandbox.audit import placed_log
 from netsandbox.audit.log import AuditLog
 from netsandbox.cli.audit import OPTIONS, main, read_wish
-from netsandbox.cli.options import parse
 from netsandbox.errors import UsageError
+from netsandbox.runtime.option_parser import parse
 
 ROOT = Path(__file__).resolve().parents[2]
 OLD, NEW = "20250130T120000000-0123456789abcdef", "20250131T120000000-fedcba9876543210"

@@ -139,7 +139,8 @@ def test_a_mac_prints_its_own_profile_and_knows_no_namespaces(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = printed(capsys, "--online")
-    monkeypatch.setattr("sys.platform", "darwin")
+    monkeypatch.setattr("netsandbox.cli.dry_run.IS_LINUX", False)
+    monkeypatch.setattr("netsandbox.cli.run.DEFAULT_BACKEND", "seatbelt")
     assert main(["--dry-run", "--online", "--", "true"]) == 0
     assert capsys.readouterr().out == expected
     for words, says in (([], "is that of Linux and confines nothing here; leave it out$"), (["-n"], "on Linux only")):

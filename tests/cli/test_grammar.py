@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from netsandbox.cli import audit
-from netsandbox.cli.grammar import Command, grammar
+from netsandbox.cli.grammar import grammar
 from netsandbox.cli.main import COMMANDS
-from netsandbox.cli.options import DOMAINS, FILES, FLAG, LOGS, PENDING, PROFILES, SESSIONS, VARIABLES
-from netsandbox.shells.words import look_up
+from netsandbox.runtime.option_parser import DOMAINS, FILES, FLAG, LOGS, PENDING, PROFILES, SESSIONS, VARIABLES
+from netsandbox.shells.grammar import Command, look_up
 
 KINDS = {FILES, VARIABLES, PROFILES, SESSIONS, LOGS, DOMAINS, PENDING}
 PLAIN = re.compile(r"[a-zA-Z0-9._-]+")
@@ -29,9 +29,9 @@ def test_every_command_is_there_in_order() -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_words_are_a_known_kind_or_plain_words(name: str) -> None:
     command = known()[name]
-    said = [command.words, *command.verbs.values(), *(option.words for option in command.options)]
+    said = [command.words, *command.subcommands.values(), *(option.words for option in command.options)]
     assert all(words in KINDS if isinstance(words, str) else all(map(PLAIN.fullmatch, words)) for words in said)
-    assert all(map(PLAIN.fullmatch, command.verbs))
+    assert all(map(PLAIN.fullmatch, command.subcommands))
 
 
 def test_a_flag_has_no_words_and_a_file_is_completed_as_one() -> None:
@@ -41,8 +41,8 @@ def test_a_flag_has_no_words_and_a_file_is_completed_as_one() -> None:
 
 
 def test_what_runs_a_command_says_so() -> None:
-    assert known()["run"].runs
-    assert not known()["stop"].runs
+    assert known()["run"].runs_command
+    assert not known()["stop"].runs_command
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS - {FILES, VARIABLES}))

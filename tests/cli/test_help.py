@@ -6,7 +6,7 @@ import pytest
 
 from netsandbox.cli.help import REPEATED, print_grouped_help, print_help, print_overview
 from netsandbox.cli.main import COMMANDS, dispatch
-from netsandbox.cli.options import FLAG, LIST, VALUE, Option
+from netsandbox.runtime.option_parser import FLAG, LIST, VALUE, Option
 
 SOME = (
     Option("allow", LIST, "", "NAME", "let it through"),

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from netsandbox.backends.seatbelt.signing import Parts
-from netsandbox.cli.options import parse
-from netsandbox.cli.policy_options import policy_of, read_config, settings_of
-from netsandbox.cli.run import GROUPS, OPTIONS, _introduce, main
+from netsandbox.cli.run import GROUPS, OPTIONS, _describe_session, main
+from netsandbox.cli.run_options import policy_of, read_config, settings_of
 from netsandbox.errors import UsageError
 from netsandbox.policy.policy import Policy
+from netsandbox.runtime.option_parser import parse
 from netsandbox.settings import RunSettings
 
 pytestmark = pytest.mark.usefixtures("user_namespaces")
@@ -169,8 +169,9 @@ def test_verbose_says_on_a_mac_why_it_did_not_sign(
     why: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("netsandbox.backends.seatbelt.signing.signed_parts", lambda: Parts(unsigned=why))
-    monkeypatch.setattr("sys.platform", "darwin")
-    _introduce(Policy(), RunSettings())
+    monkeypatch.setattr("netsandbox.cli.run.IS_MACOS", True)
+    monkeypatch.setattr("netsandbox.cli.notices.IS_MACOS", True)
+    _describe_session(Policy(), RunSettings())
     told = capsys.readouterr().err
     assert ("not signed by this Mac" in told) == bool(why)
     assert why in told

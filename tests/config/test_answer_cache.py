@@ -213,8 +213,8 @@ def test_a_basis_holds_only_if_every_part_does(tmp_path: Path) -> None:
 def test_a_remembered_answer_is_had_without_reading_toml(known: FileSettings, project: Path) -> None:
     code = (
         "import os, sys\n"
-        "from netsandbox.cli.policy_options import POLICY_OPTIONS, read_config\n"
-        "from netsandbox.cli.options import parse\n"
+        "from netsandbox.cli.run_options import POLICY_OPTIONS, read_config\n"
+        "from netsandbox.runtime.option_parser import parse\n"
         "assert read_config(parse([], POLICY_OPTIONS, 'x')) is not None\n"
         "print(*sorted(set(sys.modules) & {'tomllib', 're', 'json', 'subprocess', 'dataclasses', 'difflib',"
         " 'netsandbox.config.keys', 'netsandbox.config.document', 'netsandbox.config.profiles.selection'}))\n"

@@ -61,7 +61,7 @@ COLD: dict[str, tuple[str, ...]] = {
     "netsandbox.backends.seatbelt.profile": (),
     "netsandbox.shells": (),
 }
-OF_FILES = {"netsandbox.config.file_settings", "netsandbox.cli.file_options"}  # where one of them said something
+OF_FILES = {"netsandbox.config.file_settings"}  # where one of them said something
 
 
 def is_cold(name: str) -> bool:

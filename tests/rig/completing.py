@@ -10,7 +10,18 @@ from pathlib import Path
 import pytest
 
 from netsandbox.cli.grammar import Command
-from netsandbox.cli.options import DOMAINS, FILES, FLAG, LIST, LOGS, PROFILES, SESSIONS, VALUE, VARIABLES, Option
+from netsandbox.runtime.option_parser import (
+    DOMAINS,
+    FILES,
+    FLAG,
+    LIST,
+    LOGS,
+    PROFILES,
+    SESSIONS,
+    VALUE,
+    VARIABLES,
+    Option,
+)
 
 COMMANDS = (
     Command(
@@ -27,7 +38,7 @@ COMMANDS = (
         ),
         PROFILES,
         {},
-        runs=True,
+        runs_command=True,
     ),
     Command("stop", "end it", "usage: netsandbox stop", (Option("all", FLAG, "", "", "all"),), SESSIONS),
     Command("audit", "read it", "usage: netsandbox audit", (), (), {"show": LOGS, "verify": ()}),

@@ -25,7 +25,7 @@ from netsandbox.backends.seatbelt.token import password, proxy_url
 from netsandbox.backends.seatbelt.verbose_notice import introduction
 from netsandbox.frozen import copy_with
 from netsandbox.paths import made_config_folders, session_state_home
-from netsandbox.runtime.import_sealing import DOORS, LAST_WORDS, load_needed
+from netsandbox.runtime.import_sealing import AT_END, DOORS, load_needed
 from netsandbox.runtime.stdio import check_stdio
 
 TYPE_CHECKING = False
@@ -220,7 +220,7 @@ def no_attribution(clock: Clock) -> Attribution:
 def load_all() -> None:
     """Load everything that the supervisor needs while the command runs."""
     load_needed()
-    for name in (*DOORS, *SeatbeltBackend.needed_modules, *LAST_WORDS):
+    for name in (*DOORS, *SeatbeltBackend.needed_modules, *AT_END):
         __import__(name)
 
 

@@ -12,9 +12,9 @@ import sys
 from netsandbox_portmap.localhost_settings import LocalhostSettings
 
 from netsandbox.api import Sandbox
-from netsandbox.cli.main import leave
 from netsandbox.errors import NetsandboxError
 from netsandbox.policy.policy import OFFLINE, Policy
+from netsandbox.runtime.signals import exit_with
 from netsandbox.settings import RunSettings
 
 TYPE_CHECKING = False
@@ -36,7 +36,7 @@ def main() -> NoReturn:
             status = box.run(command, env=environment, stdin=silence, stderr=silence).returncode
     except NetsandboxError:
         status = 1
-    leave(status)
+    exit_with(status)
 
 
 def variables(told: bytes) -> dict[str, str]:

@@ -35,8 +35,8 @@ HEAVY = {
 }
 READ = """
 import netsandbox.cli.run
-from netsandbox.cli.options import parse
-from netsandbox.cli.policy_options import read_config
+from netsandbox.runtime.option_parser import parse
+from netsandbox.cli.run_options import read_config
 found = read_config(parse(WORDS, netsandbox.cli.run.OPTIONS, "netsandbox run"))
 import sys
 sys.stdout.write(repr(found and [name for name, _ in found.profiles]))

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from netsandbox.cli import explain, run
-from netsandbox.cli.file_options import shown, told_files, told_wide
-from netsandbox.cli.options import parse
-from netsandbox.cli.policy_options import read_config, settings_of
+from netsandbox.cli.notices import file_view_lines, shown_path, wide_read_lines
+from netsandbox.cli.run_options import read_config, settings_of
 from netsandbox.errors import UsageError
 from netsandbox.policy.file_rules import FileRules, PathRule
+from netsandbox.runtime.option_parser import parse
 from tests.seatbelt_model.evaluator import allowed_under_all, denied_under_all
 from tests.seatbelt_model.profile import Profile, load
 from tests.seatbelt_model.request import file
@@ -101,9 +101,9 @@ def test_what_an_option_allows_must_be_there(project: Path) -> None:
 def test_one_word_that_shows_every_secret_is_told(project: Path) -> None:
     home = str(project.parent)
     for path in (home, "/", str(project.parent.parent)):
-        assert told_wide(FileRules(allow_read=(PathRule(path, "--allow-read"),)))
+        assert wide_read_lines(FileRules(allow_read=(PathRule(path, "--allow-read"),)))
     for path in (f"{home}/.ssh", str(project)):
-        assert told_wide(FileRules(allow_read=(PathRule(path, "--allow-read"),))) == []
+        assert wide_read_lines(FileRules(allow_read=(PathRule(path, "--allow-read"),))) == []
 
 
 def test_what_is_hidden_confined_or_missing_is_told(project: Path) -> None:
@@ -117,7 +117,7 @@ def test_what_is_hidden_confined_or_missing_is_told(project: Path) -> None:
         ),
         deny_read=(PathRule("/absent/denied", "rules.toml:6"),),
     )
-    hidden, confined, missing = told_files(rules)
+    hidden, confined, missing = file_view_lines(rules)
     assert hidden == "hidden: ~/.ssh; --allow-read PATH shows a secret"
     assert confined.startswith("writing is confined to /dev, /proc")
     assert missing == (
@@ -127,7 +127,7 @@ def test_what_is_hidden_confined_or_missing_is_told(project: Path) -> None:
 
 
 def test_a_path_is_told_without_anything_that_a_terminal_obeys(project: Path) -> None:
-    assert shown(f"{project.parent}/a\x1b[2J") == "~/a\\x1b[2J"
+    assert shown_path(f"{project.parent}/a\x1b[2J") == "~/a\\x1b[2J"
 
 
 def test_the_whole_policy_shows_the_rules(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.cli.options import FLAG, LIST, VALUE, Option, help_lines, parse
 from netsandbox.cli.run import OPTIONS
 from netsandbox.errors import UsageError
+from netsandbox.runtime.option_parser import FLAG, LIST, VALUE, Option, help_lines, parse
 
 SOME = (
     Option("allow-domain", LIST, "", "PATTERN", "let it through"),

@@ -1,26 +1,31 @@
-"""The options that make a policy, shared by `run` and `explain`, and how they become one."""
+"""The options that make a session's policy and settings, shared by `run`, `explain` and `learn`."""
 
 from __future__ import annotations
 
 import os
-import sys
 
-from netsandbox.cli.localhost_options import localhost_of
-from netsandbox.cli.options import DOMAINS, FLAG, LIST, PROFILES, SWITCHES, VALUE, VARIABLES, Option
+from netsandbox_portmap import localhost_settings as localhost
+from netsandbox_portmap.strategies import STRATEGIES, default_strategy
+
 from netsandbox.config.paths import DESCRIPTORS, project_files, user_files
 from netsandbox.errors import UsageError
 from netsandbox.paths import config_home, home
-from netsandbox.policy.file_rules import FileRules
+from netsandbox.policy.file_rules import FileRules, path_rule
 from netsandbox.policy.variables import Layer, VariableRules, check_pattern
+from netsandbox.runtime.option_parser import DOMAINS, FLAG, LIST, PROFILES, SWITCHES, VALUE, VARIABLES, Option
 from netsandbox.settings import WAIT, Bounds, RunSettings
+from netsandbox.system import IS_MACOS, NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from netsandbox.cli.options import Parsed
+    from netsandbox_portmap.localhost_settings import LocalhostSettings
+
     from netsandbox.config.file_settings import FileSettings
+    from netsandbox.policy.file_rules import PathRule
     from netsandbox.policy.policy import Policy
+    from netsandbox.runtime.option_parser import Parsed
 
 POLICY_OPTIONS = (
     Option(
@@ -116,7 +121,7 @@ def policy_of(parsed: Parsed, file: FileSettings | None) -> Policy:
     """What the options and the file make together: lists add up, the command line's mode wins."""
     from netsandbox.policy.policy import Policy
 
-    mode = _said_mode(parsed, file)
+    mode = _chosen_mode(parsed, file)
     closed = False
     if asks(parsed, file):
         closed, mode = mode in CLOSED, FILTERED  # in a closed mode everything is asked, whatever rules files have
@@ -146,21 +151,21 @@ def mode_of(parsed: Parsed, file: FileSettings | None) -> str:
     """The mode of `policy_of`, which is made later than the command's environment."""
     if asks(parsed, file):
         return FILTERED
-    said = _said_mode(parsed, file)
+    said = _chosen_mode(parsed, file)
     if said is not None:
         return said
     opened = parsed.all("allow-domain") or parsed.all("allow-address")
     return FILTERED if opened or (file and (file.allow_domains or file.allow_addresses)) else "offline"
 
 
-def _said_mode(parsed: Parsed, file: FileSettings | None) -> str | None:
+def _chosen_mode(parsed: Parsed, file: FileSettings | None) -> str | None:
     return _mode(parsed, parsed.all("profile")) or (file.mode if file else None)
 
 
 def asks(parsed: Parsed, file: FileSettings | None) -> bool:
     """Whether the user is asked about names that no rule allows. Who says --ask is asked in a closed mode too; a file
     that says it opens no mode that somebody closed."""
-    mode = _said_mode(parsed, file)
+    mode = _chosen_mode(parsed, file)
     if "ask" in parsed.flags:
         if mode == "online":
             raise UsageError("the session is online, so --ask has nothing to ask about; leave one of them out")
@@ -231,8 +236,6 @@ def _variables(parsed: Parsed, file: FileSettings | None) -> tuple[Layer, ...]:
 def _files(parsed: Parsed, file: FileSettings | None) -> FileRules:
     if file is None and parsed.lists.keys().isdisjoint(("allow-read", "allow-write", "deny-read")):
         return FileRules()
-    from netsandbox.cli.file_options import file_rules
-
     return file_rules(parsed, file)
 
 
@@ -241,7 +244,7 @@ def _switches(parsed: Parsed, file: FileSettings | None) -> tuple[str, ...]:
     words = parsed.all("seatbelt-switch")
     if not words:
         return said
-    if sys.platform != "darwin" and parsed.values.get("backend") != "seatbelt":
+    if not IS_MACOS and parsed.values.get("backend") != "seatbelt":
         raise UsageError(
             "--seatbelt-switch is about macOS; leave it out, or add --backend seatbelt and look at its profile"
         )
@@ -274,3 +277,93 @@ def _server(text: str) -> tuple[str, int]:
 
     rule = parse_address(check_server(text, "--upstream-dns"), "--upstream-dns")
     return rule.network.text, rule.ports[0] if rule.ports else 53
+
+
+_DEFAULT = default_strategy(NAME)
+_STRATEGIES = ", ".join(f"{name} (default)" if name == _DEFAULT else name for name in STRATEGIES)
+LOCALHOST_OPTIONS = (
+    Option("publish", LIST, "", "PORT[:HOSTPORT]", "show this port of it on the host, and no other (default: all)"),
+    Option("no-publish", FLAG, "", "", "show no port of it on the host"),
+    Option("connect-host", LIST, "", "PORT", "let the command reach this port of the host's localhost"),
+    Option("network-strategy", VALUE, "", "NAME", f"how ports show: {_STRATEGIES}", STRATEGIES),
+    Option(
+        "rewrite-engine",
+        VALUE,
+        "",
+        "NAME",
+        "who rewires: kernel (default), or preload, a library in the command",
+        localhost.ENGINES,
+    ),
+    Option("listening-base-port", VALUE, "", "PORT", "first port of its window, the ports of the host that it has"),
+    Option("listening-port-count", VALUE, "", "N", "how many ports the window has (default: 100)"),
+    Option("listening-loopback", VALUE, "", "IP", "its loopback address on the host, such as 127.0.0.2"),
+)
+NAMES = frozenset(option.name for option in LOCALHOST_OPTIONS)
+
+
+def localhost_of(parsed: Parsed, file: FileSettings | None) -> LocalhostSettings:
+    """The command line's word wins over the file's; lists add up."""
+    given = parsed.values.keys() | parsed.lists.keys() | parsed.flags
+    base = file.localhost if file is not None else localhost.LocalhostSettings()
+    if given.isdisjoint(NAMES):
+        return localhost.check(base)
+    values = dict(vars(base))
+    for option, field, read in _READERS:
+        if option in parsed.values:
+            values[field] = read(parsed.values[option], f"--{option}")
+    values["chosen"] = base.chosen or "network-strategy" in parsed.values
+    values["publish"] = _publish(parsed, base)
+    listed = localhost.host_ports(parsed.all("connect-host"), "--connect-host")
+    values["connect_host"] = tuple(sorted({*base.connect_host, *listed}))
+    return localhost.check(localhost.LocalhostSettings(**values))
+
+
+def _publish(parsed: Parsed, base: LocalhostSettings) -> tuple[tuple[int, int | None], ...] | None:
+    listed = parsed.all("publish")
+    if "no-publish" in parsed.flags:
+        if listed:
+            raise UsageError("--publish and --no-publish exclude each other; choose one")
+        return ()
+    if not listed:
+        return base.publish
+    given = localhost.publications(listed, "--publish")
+    inner = {port for port, _ in given}
+    return (*(pair for pair in base.publish or () if pair[0] not in inner), *given)
+
+
+_READERS = (
+    ("network-strategy", "strategy", localhost.strategy),
+    ("rewrite-engine", "engine", localhost.engine),
+    ("listening-base-port", "base", localhost.base_port),
+    ("listening-port-count", "count", localhost.port_count),
+    ("listening-loopback", "device", localhost.device),
+)
+
+
+def file_rules(parsed: Parsed, file: FileSettings | None) -> FileRules:
+    """Lists add up."""
+    read, write, deny = (_path_rules(parsed, name) for name in ("allow-read", "allow-write", "deny-read"))
+    for rule in (*read, *(rule for rule in write if not rule.folder)):
+        if not os.path.exists(rule.path):
+            raise UsageError(f"{rule.origin}: {rule.path!a} does not exist; make it first, or correct it")
+    if file is None:
+        return FileRules(read, write or None, deny)
+    both = (*(file.allow_write or ()), *write)
+    return FileRules(
+        (*file.allow_read, *read),
+        None if file.allow_write is None and not write else both,
+        (*file.deny_read, *deny),
+        file.allow_execute,
+    )
+
+
+def _path_rules(parsed: Parsed, name: str) -> tuple[PathRule, ...]:
+    texts = parsed.all(name)
+    return tuple(path_rule(text, f"--{name}", _working_folder(), home) for text in texts)
+
+
+def _working_folder() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        raise UsageError("the working folder does not exist any more; change to one that does") from None

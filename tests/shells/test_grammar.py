@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from netsandbox.audit.log import AuditLog
 from netsandbox.errors import UsageError
 from netsandbox.paths import LOG_NAME, list_sessions, new_session_id, session_dir
-from netsandbox.shells.words import MOST, NEWEST_LOGS, TAIL, look_up, plain
+from netsandbox.shells.grammar import MAX_WORDS, NEWEST_LOGS, TAIL, look_up, plain
 from tests.rig.completing import HOSTILE
 from tests.rig.live import question, sessions
 
@@ -42,13 +42,13 @@ def write_log(*hosts: str) -> str:
 @given(st.lists(st.text(max_size=300) | st.sampled_from(HOSTILE) | st.just("ok-1.example_x")))
 def test_only_plain_words_come_through_each_once(found: list[str]) -> None:
     kept = plain(found)
-    assert len(set(kept)) == len(kept) <= MOST
+    assert len(set(kept)) == len(kept) <= MAX_WORDS
     assert all(word and PLAIN.issuperset(word) and word[0] not in "-." for word in kept)
     assert ("ok-1.example_x" in kept) == ("ok-1.example_x" in found)
 
 
 def test_there_are_never_many() -> None:
-    assert plain(f"w{number}" for number in range(10**9)) == [f"w{number}" for number in range(MOST)]
+    assert plain(f"w{number}" for number in range(10**9)) == [f"w{number}" for number in range(MAX_WORDS)]
 
 
 def test_hosts_are_those_of_the_logs_the_newest_first_and_plain() -> None:

@@ -1,7 +1,7 @@
-"""Words that are looked up when a shell completes them: profiles, sessions, their questions, logs and hosts in logs.
+"""What a completion script is made of: commands with their options, and words that are looked up on each completion.
 
-What logs and sessions say is the word of programs in the sandbox, so only plain words leave here, not many of them, and
-not after long.
+Looked up are profiles, sessions, pending approvals, logs and hosts in logs. Programs in the sandbox choose much of that
+text, so only plain words are returned, only a few of them, and within a short time.
 """
 
 from __future__ import annotations
@@ -9,23 +9,39 @@ from __future__ import annotations
 import os
 import time
 
-from netsandbox.cli.options import DOMAINS, LOGS, PENDING, PROFILES, SESSIONS
 from netsandbox.errors import NetsandboxError, UsageError
+from netsandbox.frozen import frozen
 from netsandbox.paths import LOG_NAME, list_sessions, session_dir
+from netsandbox.runtime.option_parser import DOMAINS, LOGS, PENDING, PROFILES, SESSIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-MOST = 200
-PATIENCE = 0.5
+    from netsandbox.runtime.option_parser import Option, Words
+
+MAX_WORDS = 200
+MAX_SECONDS = 0.5
 NEWEST_LOGS = 20
 TAIL = 1 << 17  # bytes of each log
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 
 
+@frozen
+class Command:
+    """One command. `subcommands`: what can follow each of them; where there are none, `words` says what can follow."""
+
+    name: str
+    about: str
+    usage: str
+    options: tuple[Option, ...]
+    words: Words = ()
+    subcommands: Mapping[str, Words] = {}
+    runs_command: bool = False  # whether another command follows `--`
+
+
 def look_up(kind: str) -> list[str]:
-    """Those of *kind* that there are; none where it cannot be known."""
+    """The words of *kind*; empty when they cannot be read."""
     finder = _FINDERS.get(kind)
     if finder is None:
         raise UsageError(f"--words {kind!a} is unknown; use one of {', '.join(_FINDERS)}")
@@ -41,7 +57,7 @@ def plain(found: Iterable[str]) -> list[str]:
     for word in found:
         if 0 < len(word) < 254 and _LETTERS.issuperset(word) and word[0] not in "-.":
             kept[word] = None
-            if len(kept) == MOST:
+            if len(kept) == MAX_WORDS:
                 break
     return list(kept)
 
@@ -55,20 +71,20 @@ def _profiles() -> Iterable[str]:
 def _sessions() -> Iterable[str]:
     from netsandbox.session.sessions_client import survey
 
-    return [str(status["name"]) for status in survey(PATIENCE)[0]]
+    return [str(status["name"]) for status in survey(MAX_SECONDS)[0]]
 
 
 def _pending() -> Iterable[str]:
     from netsandbox.session.sessions_client import survey
 
-    return [str(question["id"]) for status in survey(PATIENCE)[0] for question in status["pending"]]
+    return [str(question["id"]) for status in survey(MAX_SECONDS)[0] for question in status["pending"]]
 
 
 def _domains() -> Iterator[str]:
     """The newest first."""
     from netsandbox.audit.reader import parse
 
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + MAX_SECONDS
     for session in list_sessions()[:NEWEST_LOGS]:
         path = os.path.join(session_dir(session), LOG_NAME)
         for raw in reversed(_last_lines(path)):

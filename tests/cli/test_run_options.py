@@ -9,9 +9,9 @@ from threading import Thread
 import pytest
 
 from netsandbox.cli import explain, run
-from netsandbox.cli.options import parse
-from netsandbox.cli.policy_options import mode_of, policy_of, read_config, settings_of
+from netsandbox.cli.run_options import mode_of, policy_of, read_config, settings_of
 from netsandbox.errors import UsageError
+from netsandbox.runtime.option_parser import parse
 from tests.seatbelt_model.evaluator import allowed_under_all, denied_under_all
 from tests.seatbelt_model.profile import load
 from tests.seatbelt_model.request import file, lookup
@@ -50,17 +50,16 @@ def test_a_switch_is_in_the_profile_that_is_printed_and_asked(capsys: pytest.Cap
 
 
 @pytest.mark.parametrize("main", [run.main, explain.main])
-@pytest.mark.parametrize("system", ["linux", "freebsd"])
 def test_elsewhere_the_option_is_an_error_since_it_would_do_nothing(
-    main: object, system: str, monkeypatch: pytest.MonkeyPatch
+    main: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sys.platform", system)
+    monkeypatch.setattr("netsandbox.cli.run_options.IS_MACOS", False)
     with pytest.raises(UsageError, match="--seatbelt-switch is about macOS; leave it out"):
         main(["--seatbelt-switch", "no-debug"])  # type: ignore[operator]
 
 
 def test_on_a_mac_it_needs_no_backend(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.platform", "darwin")
+    monkeypatch.setattr("netsandbox.cli.run_options.IS_MACOS", True)
     assert switches("--seatbelt-switch", "trustd") == ("trustd",)
 
 

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from netsandbox_portmap.localhost_settings import ENGINES, STRATEGIES, LocalhostSettings
 
-from netsandbox.cli.localhost_options import LOCALHOST_OPTIONS, localhost_of
-from netsandbox.cli.options import VALUE, parse
 from netsandbox.cli.run import OPTIONS
+from netsandbox.cli.run_options import LOCALHOST_OPTIONS, localhost_of
 from netsandbox.config.file_settings import FileSettings
 from netsandbox.errors import UsageError
+from netsandbox.runtime.option_parser import VALUE, parse
 
 
 def read(*words: str, **file: Any) -> LocalhostSettings:

@@ -1,0 +1,124 @@
+"""Notices of `run`: denials at the end, ignored settings of untrusted files, what is hidden and writable."""
+
+from __future__ import annotations
+
+import os
+
+from netsandbox.config.paths import PROJECT_FILES
+from netsandbox.paths import home, short
+from netsandbox.policy import reasons
+from netsandbox.policy.file_rules import FileRules, Place, is_lifted
+from netsandbox.system import IS_MACOS
+from netsandbox.text import join_host_port, shell_quoted, single_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from netsandbox.api import Denial
+    from netsandbox.policy.file_rules import PathRule
+
+MAX_LINES = 20
+# Every program that looks up a user name asks nscd by a unix socket first; that is in the log, not worth a line here.
+# A refused bind, and a port that could not be published, were told when it happened.
+TOLD_BEFORE = (reasons.OUTSIDE_WINDOW, reasons.WRONG_DEVICE, reasons.WINDOW_FULL, reasons.PORT_TAKEN)
+NOT_TOLD = (reasons.UNIX_SOCKET, *TOLD_BEFORE)
+UNREACHED = (reasons.LOOKUP_FAILED,)
+PROFILE = "the profile opens the doors and the window alone; see `netsandbox audit show`"
+
+
+def denial_lines(denials: Iterable[Denial]) -> list[str]:
+    """A host that was refused at several doors, or first by the resolver, gets one line: the one that says most."""
+    by_host: dict[str, Denial] = {}
+    for denial in denials:
+        host = denial.host or _only_port(denial)
+        if denial.reason in NOT_TOLD or host is None:
+            continue
+        known = by_host.get(host)
+        if known is None or (known.port is None and denial.port is not None):
+            by_host[host] = denial
+    lines = [_denial_line(denial) for denial in by_host.values()]
+    if len(lines) > MAX_LINES:
+        lines = [*lines[:MAX_LINES], f"and {len(lines) - MAX_LINES} more hosts; see `netsandbox audit summary`"]
+    return lines
+
+
+def _only_port(denial: Denial) -> str | None:
+    """Seatbelt tells the port and rarely the address. Files and services, which it refuses too, are left to the log."""
+    return f"port {denial.port}" if denial.reason == reasons.SEATBELT and denial.port else None
+
+
+def _denial_line(denial: Denial) -> str:
+    host = denial.host
+    where = _only_port(denial) if host is None else join_host_port(host, denial.port) if denial.port else host
+    if denial.reason == reasons.SEATBELT:
+        return f"denied {where} ({denial.reason}); {PROFILE}"
+    if denial.reason in UNREACHED:
+        return f"{where} is allowed but was not reached ({denial.reason}); check the name and the host's own network"
+    remedy = f"allow it with {denial.flag}" if denial.flag else "no option allows it; see `netsandbox audit show`"
+    return f"denied {where} ({denial.reason}); {remedy}"
+
+
+def ignored_lines(ignored: Iterable[tuple[str, str]]) -> list[str]:
+    """A line a file: *ignored* are names of settings, or hosts, each with `FILE:PLACE`."""
+    by_file: dict[str, list[str]] = {}
+    for name, origin in ignored:
+        by_file.setdefault(origin.rpartition(":")[0], []).append(name)
+    return [_ignored_line(file, list(dict.fromkeys(names))) for file, names in by_file.items()]
+
+
+def _ignored_line(file: str, names: list[str]) -> str:
+    word = "" if any(os.path.abspath(file).endswith(f"/{name}") for name in PROJECT_FILES) else f" {shell_word(file)}"
+    return f"{single_line(short(file))} would open {', '.join(names)}; ignored until you run `netsandbox trust{word}`"
+
+
+def shell_word(path: str) -> str:
+    """*path* as it can be pasted into a shell, whatever its folders are called."""
+    quoted = shell_quoted(path)
+    return short(path) if quoted == path else single_line(quoted)
+
+
+def _as_place(path: str) -> Place:
+    plain = os.path.normpath(path)
+    return Place(plain, plain)
+
+
+def wide_read_lines(files: FileRules) -> list[str]:
+    """The user's word counts; but one word that shows every secret is worth a line."""
+    own = Place(home(), os.path.realpath(home()))
+    wide = [rule for rule in files.allow_read if is_lifted(own, (_as_place(rule.path),))]
+    return [
+        f"{rule.origin}: {rule.path} shows the command every secret of your home; name what it needs instead"
+        for rule in wide
+    ]
+
+
+def file_view_lines(files: FileRules) -> list[str]:
+    """For `-v`: what is hidden here, where writing is confined to, and what could be written and is not there."""
+    if IS_MACOS:
+        return []
+    from netsandbox.backends.namespaces.file_view import file_view
+
+    view = file_view(files, os.environb)
+    closed = sorted((*view.folders, *view.files))
+    lines = [f"hidden: {', '.join(map(shown_path, closed))}; --allow-read PATH shows a secret"] if closed else []
+    if view.writable is not None:
+        lines.append(f"writing is confined to {', '.join(map(shown_path, view.writable))}")
+    return lines + _missing_lines([rule for rule in files.allow_write or () if rule in view.missing])
+
+
+def _missing_lines(rules: list[PathRule]) -> list[str]:
+    """A line for each file that names any."""
+    by_file: dict[str, list[str]] = {}
+    for rule in rules:
+        file, _, line = rule.origin.rpartition(":")
+        by_file.setdefault(file, []).append(f"{shown_path(rule.path)} (line {line})")
+    advice = "make it first if the command needs it"
+    return [
+        f"{shown_path(file)}: to write, but missing: {', '.join(paths)}; {advice}" for file, paths in by_file.items()
+    ]
+
+
+def shown_path(path: str) -> str:
+    """*path* for a terminal: `~` for the home, everything escaped that the terminal would obey."""
+    return single_line(short(path))
