@@ -80,11 +80,14 @@ class BodyReader:
         self._extensions = extensions
         self._remaining = framing.length
         self._line = bytearray()
-        self._trailers = LineBlock(MAX_TRAILER, MAX_TRAILER, MAX_TRAILER_LINES)
+        self._trailers: LineBlock | None = None  # from the last chunk on
         self._held = bytearray()  # bytes of earlier calls that wait for the rest of their line or section
         self._clean = 0  # how far into this call's bytes everything has been understood
         self.done = framing.kind == NONE or (framing.kind == LENGTH and framing.length == 0)
-        self._step = {CHUNKED: self._size, CLOSE: self._until_close}.get(framing.kind, self._counted)
+        if framing.kind == CHUNKED:
+            self._step = self._size
+        else:
+            self._step = self._until_close if framing.kind == CLOSE else self._counted
 
     def feed(self, data: bytes) -> tuple[bytes, bytes]:
         """What may be forwarded now, and what lies behind the end of the body."""
@@ -171,6 +174,8 @@ class BodyReader:
         return end
 
     def _trailer(self, data: bytes, at: int) -> int:
+        if self._trailers is None:
+            self._trailers = LineBlock(MAX_TRAILER, MAX_TRAILER, MAX_TRAILER_LINES)
         block = self._trailers.feed(data[at:])
         if block is None:
             return len(data)

@@ -37,11 +37,6 @@ def parse_header(line: bytes) -> tuple[bytes, bytes]:
     return name, value
 
 
-def is_padded(line: bytes) -> bool:
-    name, _, rest = line.partition(b":")
-    return name.lower() in UNPADDED and rest.removeprefix(b" ") != rest.strip(b" \t")
-
-
 class LineBlock:
     """Collects CRLF lines up to the empty one. `raw` is the block as it came, the empty line included."""
 
@@ -103,15 +98,19 @@ class LineBlock:
 
 
 class Headers:
-    """The header lines of a message: names as spelled, and values by lower-case name."""
+    """The header lines of a message. `headers` has names as spelled; `padded` is set if a name of UNPADDED is."""
 
-    __slots__ = ("_values", "headers")
+    __slots__ = ("_values", "headers", "lower_names", "padded")
 
-    def __init__(self, headers: list[tuple[bytes, bytes]]) -> None:
-        self.headers = headers
+    def __init__(self, lines: list[bytes]) -> None:
+        self.headers = headers = [parse_header(line) for line in lines]
+        self.lower_names = [name.lower() for name, _ in headers]
+        self.padded = False
         values: dict[bytes, list[bytes]] = {}
-        for name, value in headers:
-            values.setdefault(name.lower(), []).append(value)
+        for lower, (_, value), line in zip(self.lower_names, headers, lines, strict=True):
+            values.setdefault(lower, []).append(value)
+            if lower in UNPADDED and line[len(lower) + 1 :].removeprefix(b" ") != value:
+                self.padded = True
         self._values = values
 
     def get_all(self, name: bytes) -> list[bytes]:
@@ -122,10 +121,8 @@ class Headers:
 class RequestHead(Headers):
     __slots__ = ("method", "raw", "target", "version")
 
-    def __init__(
-        self, method: bytes, target: bytes, version: bytes, headers: list[tuple[bytes, bytes]], raw: bytes
-    ) -> None:
-        super().__init__(headers)
+    def __init__(self, method: bytes, target: bytes, version: bytes, lines: list[bytes], raw: bytes) -> None:
+        super().__init__(lines)
         self.method = method
         self.target = target
         self.version = version  # b"HTTP/1.1" or b"HTTP/1.0"
@@ -161,8 +158,8 @@ def parse_request(lines: list[bytes], raw: bytes) -> RequestHead:
     if not lines:
         raise malformed("an empty line where a request should begin")
     method, target, version = _parse_request_line(lines[0])
-    head = RequestHead(method, target, version, [parse_header(line) for line in lines[1:]], raw)
-    if any(is_padded(line) for line in lines[1:]):
+    head = RequestHead(method, target, version, lines[1:], raw)
+    if head.padded:
         raise malformed("padding around a header that frames or routes the message")
     _check_host(head)
     return head

@@ -17,6 +17,7 @@ from netsandbox_proxy.parsers.head import RequestHead, is_token
 from netsandbox_proxy.parsers.response import connection_options, wants_keep_alive
 
 HTTP_PORT = 80
+NO_OPTIONS: frozenset[bytes] = frozenset()
 DROPPED = frozenset({b"host", b"connection", b"keep-alive", b"te", b"upgrade", b"http2-settings", b"x-unix-socket"})
 DROPPED_PREFIXES = (b"proxy-", b"x-netsandbox-")
 NOT_HOP_BY_HOP = frozenset({b"host", b"content-length", b"transfer-encoding"})
@@ -98,7 +99,11 @@ def _rewrite(head: RequestHead, host: bytes, port: int, path: bytes) -> ForwardR
     keep_alive = wants_keep_alive(head.version, [*head.get_all(b"connection"), *head.get_all(b"proxy-connection")])
     lines = [b"%s %s %s" % (head.method, _origin_form(head.method, path), head.version)]
     lines.append(b"Host: " + host_header(host, port))
-    lines += [b"%s: %s" % header for header in head.headers if not _is_dropped(header[0].lower(), options)]
+    lines += [
+        b"%s: %s" % header
+        for name, header in zip(head.lower_names, head.headers, strict=True)
+        if name not in DROPPED and name not in options and not name.startswith(DROPPED_PREFIXES)
+    ]
     if upgrade:
         lines += [b"Connection: Upgrade", b"Upgrade: websocket"]
     elif not keep_alive:
@@ -130,6 +135,8 @@ def _origin_form(method: bytes, path: bytes) -> bytes:
 
 
 def _hop_by_hop(head: RequestHead) -> frozenset[bytes]:
+    if not head.get_all(b"connection"):
+        return NO_OPTIONS
     options = frozenset(connection_options(head.get_all(b"connection")))
     if not all(is_token(option) for option in options):
         raise malformed("a Connection header that cannot be read")
@@ -138,11 +145,9 @@ def _hop_by_hop(head: RequestHead) -> frozenset[bytes]:
     return options
 
 
-def _is_dropped(name: bytes, options: frozenset[bytes]) -> bool:
-    return name in DROPPED or name in options or name.startswith(DROPPED_PREFIXES)
-
-
 def _is_websocket(head: RequestHead, options: frozenset[bytes], body: Framing) -> bool:
+    if not options:
+        return False
     upgrades = [value.lower() for value in head.get_all(b"upgrade")]
     plain = head.method == b"GET" and head.version == b"HTTP/1.1" and body.kind == NONE
     return plain and upgrades == [b"websocket"] and b"upgrade" in options

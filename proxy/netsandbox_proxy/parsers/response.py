@@ -12,7 +12,7 @@ from __future__ import annotations
 from netsandbox_proxy.parsers.authority import DIGITS
 from netsandbox_proxy.parsers.body import CLOSE, NONE, BodyReader, Framing, header_framing
 from netsandbox_proxy.parsers.errors import ProtocolError, malformed
-from netsandbox_proxy.parsers.head import CONTROLS, MAX_HEAD, Headers, LineBlock, parse_header
+from netsandbox_proxy.parsers.head import CONTROLS, MAX_HEAD, Headers, LineBlock
 
 MAX_INTERIM = 16
 MAX_HEADERS = 500
@@ -22,8 +22,8 @@ BODILESS = frozenset({204, 304})
 class ResponseHead(Headers):
     __slots__ = ("status", "version")
 
-    def __init__(self, version: bytes, status: int, headers: list[tuple[bytes, bytes]]) -> None:
-        super().__init__(headers)
+    def __init__(self, version: bytes, status: int, lines: list[bytes]) -> None:
+        super().__init__(lines)
         self.version = version
         self.status = status
 
@@ -137,7 +137,7 @@ def parse_response(lines: list[bytes]) -> ResponseHead:
         raise malformed("a status line that cannot be read")
     if len(phrase.translate(None, CONTROLS)) != len(phrase):
         raise malformed("a control byte in the status line")
-    return ResponseHead(version, int(code), [parse_header(line) for line in lines[1:]])
+    return ResponseHead(version, int(code), lines[1:])
 
 
 def wants_keep_alive(version: bytes, connection: list[bytes]) -> bool:
