@@ -13,7 +13,7 @@ import time
 
 from netsandbox.audit.denial_text import denial_text
 from netsandbox.audit.log_file import DEBUG, open_file, refusal
-from netsandbox.runtime import stderr_notice
+from netsandbox.runtime.stdio import write_notice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class DenialStream:
             self._say(f"{text} ({now} times)")
 
     def _say(self, text: str) -> None:
-        if self._stderr is not None and not stderr_notice.say(self._stderr, text):
+        if self._stderr is not None and not write_notice(self._stderr, text):
             self._left_out += 1
         if self._file is not None:
             self._append(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}")

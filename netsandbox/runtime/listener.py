@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     Receive = Callable[[_socket.socket, Any], None]  # the accepted socket and its peer's address
 
 MAX_ACCEPTS = 64  # per round
+MAX_DESCRIPTORS = 65536
+MAX_DESCRIPTORS_OF_A_MAC = 10240  # OPEN_MAX: a Mac may name no hard limit and refuse more all the same
 PAUSE = 0.1  # seconds without accepting after the kernel ran out of something
 _ROUND = range(MAX_ACCEPTS)
 
@@ -82,3 +84,17 @@ class Listener:
             receive(accepted, source)
             if not self._accepting:  # stopped or closed by the receiver
                 return
+
+
+def raise_descriptor_limit() -> None:
+    """Allow this process as many descriptors as its user may have, within reason: a connection takes two and more.
+    The command was started before and keeps the limit it had."""
+    import resource
+
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for most in (MAX_DESCRIPTORS, MAX_DESCRIPTORS_OF_A_MAC):
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, most) if hard > 0 else most, hard))
+        except (OSError, ValueError):  # the lower limit still holds; doors refuse what they cannot accept
+            continue
+        return

@@ -1,4 +1,4 @@
-"""What the command may inherit as its standard descriptors.
+"""The standard descriptors: which of them the command may inherit, and notices for the user on standard error.
 
 A socket keeps the network namespace it was made in. An internet socket of the host's network on descriptor 0 (inetd,
 socket activation) could be disconnected and connected anywhere, past every door, so only sockets that cannot be aimed
@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import _socket
 import os
+import select
 import stat
 
+from netsandbox import system
 from netsandbox.errors import HostError
 
 TYPE_CHECKING = False
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 HARMLESS = (_socket.SOCK_STREAM, _socket.SOCK_SEQPACKET)
+_NONBLOCKING = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 NAMES = ("standard input", "standard output", "standard error")
 
 
@@ -64,3 +67,35 @@ def _is_harmless(descriptor: int) -> bool:
     finally:
         sock.close()
     return True
+
+
+def write_notice(stderr: int, text: str) -> bool:
+    """Write *text*, which must be shorter than a pipe's smallest free room (4096 bytes); whether it was written.
+
+    Standard error is the command's, and its reader may be slow or gone: a line that would have to wait is left out,
+    since every door of the session would wait with it."""
+    line = f"netsandbox: {text}\n".encode()
+    try:
+        terminal = _reopened(stderr) if os.isatty(stderr) else None
+        if terminal is not None:
+            try:
+                return os.write(terminal, line) == len(line)
+            finally:
+                os.close(terminal)
+        watch = select.poll()
+        watch.register(stderr, select.POLLOUT)
+        if not watch.poll(0):
+            return False
+        os.write(stderr, line)
+    except (OSError, ValueError):  # nobody reads it
+        return False
+    return True
+
+
+def _reopened(stderr: int) -> int | None:
+    """A second, non-blocking descriptor of a terminal: a terminal that is ready for a byte may not be ready for a line,
+    and its mode is shared with the command. None where it cannot be opened, as after su."""
+    try:
+        return os.open(f"/proc/self/fd/{stderr}" if system.IS_LINUX else os.ttyname(stderr), _NONBLOCKING)
+    except OSError:
+        return None

@@ -75,7 +75,7 @@ class Supervisor:
                 self._loop.watch(sock.fileno(), IN, self._on_first_packet)
             self._loop.call_later(WARM_UP_AFTER, self._begin_warm_up)
         else:
-            from netsandbox.runtime.descriptor_limit import raise_descriptor_limit
+            from netsandbox.runtime.listener import raise_descriptor_limit
 
             raise_descriptor_limit()  # not earlier: the command keeps the limit that it had
             self._serving.begin()
@@ -129,7 +129,7 @@ class Supervisor:
         for sock in self._sockets.all:
             self._loop.unwatch(sock.fileno())
         try:
-            from netsandbox.runtime.descriptor_limit import raise_descriptor_limit
+            from netsandbox.runtime.listener import raise_descriptor_limit
 
             raise_descriptor_limit()
             self._doors = self._open_doors(self._sockets)
@@ -172,12 +172,12 @@ class Supervisor:
         wait, stderr = self._context.settings.ask, self._context.stderr
         if wait is None:
             return None
-        from netsandbox.runtime import stderr_notice
+        from netsandbox.runtime.stdio import write_notice
         from netsandbox.session.approvals.inbox import Inbox
 
         loop = self._loop
         return Inbox(
-            self._log, wait, clock=loop.now, later=loop.call_later, say=lambda text: stderr_notice.say(stderr, text)
+            self._log, wait, clock=loop.now, later=loop.call_later, say=lambda text: write_notice(stderr, text)
         )
 
     def _status(self) -> dict[str, object]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from netsandbox.frozen import frozen
 from netsandbox.policy import reasons
-from netsandbox.runtime.descriptor_limit import raise_descriptor_limit
+from netsandbox.runtime.listener import raise_descriptor_limit
 from netsandbox.runtime.relay import RelayPool
 from netsandbox.text import join_host_port
 from netsandbox_portmap import door_ports

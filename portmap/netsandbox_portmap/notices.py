@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netsandbox.runtime import stderr_notice
+from netsandbox.runtime.stdio import write_notice
 from netsandbox.text import join_host_port
 from netsandbox_portmap.bind_rule import BindRule, needs_capability
 
@@ -31,4 +31,4 @@ class Notices:
         if text in self._said or len(self._said) >= MAX_LINES:
             return
         self._said.add(text)
-        stderr_notice.say(self._stderr, text)
+        write_notice(self._stderr, text)

@@ -7,25 +7,25 @@ from collections.abc import Iterator
 
 import pytest
 
-from netsandbox.runtime.descriptor_limit import MAX_OF_A_MAC, MOST, raise_descriptor_limit
+from netsandbox.runtime.listener import MAX_DESCRIPTORS, MAX_DESCRIPTORS_OF_A_MAC, raise_descriptor_limit
 
 
-@pytest.fixture(autouse=True)
-def restored() -> Iterator[tuple[int, int]]:
+@pytest.fixture
+def restored_limit() -> Iterator[tuple[int, int]]:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     yield before
     resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
-def test_the_soft_limit_goes_up_to_the_hard_one_and_not_beyond_reason(restored: tuple[int, int]) -> None:
-    hard = restored[1]
+def test_the_soft_limit_goes_up_to_the_hard_one_and_not_beyond_reason(restored_limit: tuple[int, int]) -> None:
+    hard = restored_limit[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
     raise_descriptor_limit()
-    assert resource.getrlimit(resource.RLIMIT_NOFILE) == (min(hard, MOST), hard)
+    assert resource.getrlimit(resource.RLIMIT_NOFILE) == (min(hard, MAX_DESCRIPTORS), hard)
 
 
 @pytest.mark.parametrize("error", [OSError("not permitted"), ValueError("not a limit")])
-def test_a_limit_that_cannot_be_raised_is_lived_with(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+def test_a_limit_that_cannot_be_raised_is_no_error(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     def refuse(*_: object) -> None:
         raise error
 
@@ -34,12 +34,12 @@ def test_a_limit_that_cannot_be_raised_is_lived_with(monkeypatch: pytest.MonkeyP
         raise_descriptor_limit()
 
 
-def test_where_less_is_the_most_less_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mac_takes_a_lower_limit_where_it_refuses_the_higher(monkeypatch: pytest.MonkeyPatch) -> None:
     """A Mac names no limit and refuses more than OPEN_MAX."""
     taken: list[tuple[int, int]] = []
 
     def refuse_much(_: int, limits: tuple[int, int]) -> None:
-        if limits[0] > MAX_OF_A_MAC:
+        if limits[0] > MAX_DESCRIPTORS_OF_A_MAC:
             raise ValueError("not a limit")
         taken.append(limits)
 
@@ -48,4 +48,4 @@ def test_where_less_is_the_most_less_is_taken(monkeypatch: pytest.MonkeyPatch) -
         patch.setattr(resource, "getrlimit", lambda _: (256, unlimited))
         patch.setattr(resource, "setrlimit", refuse_much)
         raise_descriptor_limit()
-    assert taken == [(MAX_OF_A_MAC, unlimited)]
+    assert taken == [(MAX_DESCRIPTORS_OF_A_MAC, unlimited)]
