@@ -74,7 +74,9 @@ def is_cold(name: str) -> bool:
 
 def loaded_by_launch(netsandbox: Any) -> set[str]:
     """What comes after our own package; before it the interpreter loads what it likes."""
-    run = netsandbox("run", "--", "true", env={"PYTHONPROFILEIMPORTTIME": "1"})
+    home = netsandbox.home()
+    python, *rest = home.identity.command
+    run = home.plainly([python, "-X", "importtime", *rest, "run", "--", "true"])
     assert run.returncode == 0, run.stderr
     names = [line.rpartition("|")[2].strip() for line in run.stderr.splitlines() if line.startswith("import time:")]
     return set(names[names.index("netsandbox") :])

@@ -55,6 +55,12 @@ class Identity:
     path: str
 
     @property
+    def command(self) -> list[str]:
+        """The command line as the installed launcher starts it; `python -m netsandbox` would start Python twice."""
+        package = Path(self.pythonpath.partition(os.pathsep)[0], "netsandbox")
+        return [self.python, "-I", "-S", "-B", str(package / "__main__.py")]
+
+    @property
     def is_caller(self) -> bool:
         return self.uid == os.geteuid()
 

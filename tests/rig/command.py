@@ -258,7 +258,7 @@ class CommandLine:
         """Starts the command in a session (process group) of its own, with TERMINAL on a pseudo-terminal of its own."""
         home = self.home(as_user=as_user)
         before = home.logs()
-        command = [home.identity.python, "-m", "netsandbox", *map(str, arguments)]
+        command = [*home.identity.command, *map(str, arguments)]
         master, slave = pty.openpty() if terminal else (None, None)
         if slave is not None:
             command = ["setsid", "--ctty", *command]
