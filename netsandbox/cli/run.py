@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from netsandbox.api import Sandbox
+from netsandbox.backends.registry import BACKENDS
 from netsandbox.cli.run_options import (
     LOCALHOST_OPTIONS,
     POLICY_OPTIONS,
@@ -48,7 +49,6 @@ SESSION_OPTIONS = (
     Option("help", FLAG, "h", "", "this text"),
 )
 OPTIONS = (*POLICY_OPTIONS, *LOCALHOST_OPTIONS, *SESSION_OPTIONS)
-BACKENDS = {"namespaces": "Linux", "seatbelt": "macOS"}
 REACH = (
     *("allow-domain", "deny-domain", "allow-address", "allow-unix-socket"),
     *("offline", "localhost", "online", "profile", "no-detect", "config", "no-config"),
@@ -89,7 +89,7 @@ def main(arguments: list[str]) -> int:
     backend = _backend(parsed.values.get("backend"), dry="dry-run" in parsed.flags)
     take_profiles(parsed)
     file = read_config(parsed)
-    settings = settings_of(parsed, file)
+    settings = copy_with(settings_of(parsed, file), backend=parsed.values.get("backend"))
     if file is not None and "quiet" not in parsed.flags:
         _report_configuration(file, verbose="verbose" in parsed.flags)
     if settings.files.allow_read and "quiet" not in parsed.flags:
@@ -151,13 +151,13 @@ def _check_profile_names(words: list[str]) -> None:
 
 
 def _backend(name: str | None, *, dry: bool) -> str:
-    """Each system has one; another's can only be looked at."""
+    """One of this system's; another system's can only be printed."""
     own = DEFAULT_BACKEND or "namespaces"
     if name is None:
         return own
     if name not in BACKENDS:
         raise UsageError(f"unknown backend {name!a}; use --backend {own}, or leave it out")
-    if name != own and not dry:
+    if BACKENDS[name] != BACKENDS[own] and not dry:
         advice = "leave it out" + (", or add --dry-run to print its profile" if name == "seatbelt" else "")
         raise UsageError(f"the backend {name} is that of {BACKENDS[name]} and confines nothing here; {advice}")
     return name
