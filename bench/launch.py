@@ -1,4 +1,4 @@
-"""How long `true` takes: bare, by the interpreter alone, in a session, and in the peers' sandboxes."""
+"""How long `true` takes: bare, by the interpreter alone, in a session, and in the peers' sandboxes; and `ps`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ CODEX = "codex (native)"
 SRT = "srt"
 BEFORE = "netsandbox, the other commit"
 NO_LOCALHOST = "netsandbox --no-publish"
+PS = "netsandbox ps, no session"
 ONE_DOMAIN = ["--allow-domain", "example.com"]
 
 
@@ -21,6 +22,7 @@ def contestants(rig: Rig) -> dict[str, list[str]]:
         "bare": ["/bin/true"],
         INTERPRETER: [rig.product.python, "-I", "-S", "-c", "pass"],
         OURS: [rig.product.command, "run", *ONE_DOMAIN, "--", "true"],
+        PS: [rig.product.command, "ps"],
         NO_LOCALHOST: [rig.product.command, "run", "--no-publish", *ONE_DOMAIN, "--", "true"],
     }
     if rig.before is not None:
@@ -61,8 +63,9 @@ def measure(rig: Rig, rounds: int) -> Result:
     wall, cpu = race(contestants(rig), rig, rounds, result)
     result.table(wall, "ms", OURS)
     result.table(cpu, "ms")
-    result.aim("launch against codex native", 0.6, wall.ratio(OURS, CODEX))
+    result.aim("launch against codex native", 0.55, wall.ratio(OURS, CODEX))
     if before := wall.ratio(OURS, BEFORE):
         result.notes.append(f"against the other commit: {before.median:.3g} x ({before.low:.3g} to {before.high:.3g})")
     result.aim("launch against python -I -S", 2.5, wall.ratio(OURS, INTERPRETER))
+    result.aim("ps against python -I -S", 4, wall.ratio(PS, INTERPRETER))
     return result

@@ -32,8 +32,15 @@ class Product:
         return [self.command, "run", "-q", *options, "--", *command]
 
     @cached_property
+    def main(self) -> str:
+        """The file that the entry point gives to the interpreter."""
+        return self._printed("import netsandbox; print(netsandbox.__path__[0] + '/__main__.py', end='')")
+
+    @cached_property
     def preload_library(self) -> str:
-        code = "from netsandbox_interpose.library import LIBRARY; print(LIBRARY, end='')"
+        return self._printed("from netsandbox_interpose.library import LIBRARY; print(LIBRARY, end='')")
+
+    def _printed(self, code: str) -> str:
         argv = [self.python, "-c", code]
         return subprocess.run(argv, env=self._environment, check=True, capture_output=True, text=True).stdout
 

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import place
 from box import Box
+from processes import Server, await_port, free_port
 from product import Product
 from servers import ORIGIN, Authority, Dnsmasq, Origin, Squid
 
@@ -75,6 +76,16 @@ class Rig:
     def stream(self) -> str:
         """Servers and clients for published ports; dynamic, so that a preload library finds it."""
         return _compiled("stream")
+
+    def relay_to(self, port: int) -> int:
+        """The port of a bare splice relay to *port*, the least that a relay can be."""
+        own = free_port()
+        log = place.WORK / f"relay-{own}.log"
+        server = Server([self.stream, "relay", str(own), str(port)], self.environment, log)
+        self._stack.callback(server.stop)
+        if not await_port(own):
+            raise RuntimeError(f"the relay in C does not listen: {log.read_text()}")
+        return own
 
     @cached_property
     def interposer(self) -> str:

@@ -1,4 +1,7 @@
-"""One large download: direct, and in a session by CONNECT and transparently; and what it costs the supervisor."""
+"""One large download: direct, by a bare splice relay in C, and in a session by CONNECT and transparently.
+
+On two cores no relay does better than the one in C, so ours is compared with that. Also what it costs the supervisor.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from rig import Rig
 from servers import BIG, ORIGIN
 
 DIRECT, DIRECT_TLS, SQUID = "direct", "direct, TLS", "squid, CONNECT to an address"
+RELAY, RELAY_TLS = "a relay in C", "a relay in C, TLS"
 GIGABYTE = 1e9
 CURL = "curl -sS -f -k -o /dev/null --max-time 60 -w %{speed_download}"
 DOOR = "http://127.0.0.1:1008"  # portmap/netsandbox_portmap/door_ports.py
@@ -19,18 +23,23 @@ def measure(rig: Rig, rounds: int) -> Result:
     result = Result("throughput of one connection, 1 GiB")
     port, secure = rig.origin.port, rig.origin.secure
     direct = {DIRECT: f"http://127.0.0.1:{port}/big", DIRECT_TLS: f"https://127.0.0.1:{secure}/big"}
+    outside = {
+        **direct,
+        RELAY: f"http://127.0.0.1:{rig.relay_to(port)}/big",
+        RELAY_TLS: f"https://127.0.0.1:{rig.relay_to(secure)}/big",
+    }
     commands = {
-        "CONNECT to an address": (f"-p -x {DOOR} http://127.0.0.1:{port}/big", DIRECT),
-        "CONNECT to a name, TLS": (f"-p -x {DOOR} https://{ORIGIN}:{secure}/big", DIRECT_TLS),
-        "transparent, TLS": (f"https://{ORIGIN}:{secure}/big", DIRECT_TLS),
-        "CONNECT to a name, HTTP": (f"-p -x {DOOR} http://{ORIGIN}:{port}/big", DIRECT),
-        "absolute-form HTTP": (f"-x {DOOR} http://{ORIGIN}:{port}/big", DIRECT),
-        "transparent, HTTP": (f"http://{ORIGIN}:{port}/big", DIRECT),
+        "CONNECT to an address": (f"-p -x {DOOR} http://127.0.0.1:{port}/big", RELAY),
+        "CONNECT to a name, TLS": (f"-p -x {DOOR} https://{ORIGIN}:{secure}/big", RELAY_TLS),
+        "transparent, TLS": (f"https://{ORIGIN}:{secure}/big", RELAY_TLS),
+        "CONNECT to a name, HTTP": (f"-p -x {DOOR} http://{ORIGIN}:{port}/big", RELAY),
+        "absolute-form HTTP": (f"-x {DOOR} http://{ORIGIN}:{port}/big", RELAY),
+        "transparent, HTTP": (f"http://{ORIGIN}:{port}/big", RELAY),
     }
     box = rig.box([*rig.to_origin, "--no-proxy-env"])
     speeds, costs = Series(), Series()
     for turn in range(rounds + 1):
-        for name, url in direct.items():
+        for name, url in outside.items():
             speed = _outside(url)
             if turn:  # the first turn only fills the page cache
                 speeds.add(name, speed)
@@ -47,8 +56,8 @@ def measure(rig: Rig, rounds: int) -> Result:
     result.table(costs, "s/GB")
     for name, (_, baseline) in commands.items():
         cost = costs.spread(f"{name}, supervisor CPU")
-        result.aim(f"throughput ({name}) against {baseline}", 0.9, speeds.ratio(name, baseline), at_least=True)
-        result.aim(f"its processor time ({name})", 0.35, cost, "s/GB")
+        result.aim(f"throughput ({name}) against {baseline}", 0.95, speeds.ratio(name, baseline), at_least=True)
+        result.aim(f"its processor time ({name})", 0.3, cost, "s/GB")
     return result
 
 
