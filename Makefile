@@ -6,14 +6,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 NATIVE := $(wildcard netsandbox/backends/*/native/*.c netsandbox/backends/*/native/*.h netsandbox/cli/native/*.c interpose/src/*.c interpose/src/*.h)
 BUILT_FROM := pyproject.toml $(wildcard interpose/*.py interpose/macos/*.h) $(NATIVE)
-SCRIPTS := scripts/demo bench/run bench/soak
+SCRIPTS := scripts/demo scripts/other-pythons bench/run bench/soak
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
 .PHONY: help demo test lint bench fuzz soak macos-library macos-wheel docs man venv clean deps-demo deps-test
 
 help:
 	@echo 'make demo    an install that works, a host refused, a DNS tunnel to nowhere, the log, two servers on one port'
-	@echo 'make test    lint, then every test this machine can run'
+	@echo 'make test    lint, every test this machine can run, the smoke tests with its other Pythons'
 	@echo 'make lint    ruff, mypy, import-linter'
 	@echo 'make fuzz    the property tests with fifty times as many examples'
 	@echo 'make bench   the figures of docs/performance.md, beside its peers; about fifteen minutes'
@@ -30,6 +30,7 @@ demo: deps-demo $(VENV)/.product
 # Two at a time, a file's tests together: they share what is made once for the file.
 test: deps-test lint
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+	$(BIN)/python scripts/other-pythons
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check . $(SCRIPTS)
@@ -88,6 +89,6 @@ $(VENV)/.test: $(BUILT_FROM) | $(BIN)/python
 	@touch $@ $(VENV)/.product
 
 clean:
-	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-3.* dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -f netsandbox/cli/native/netsandbox netsandbox/backends/namespaces/native/netsandbox-init netsandbox/backends/seatbelt/native/netsandbox-apply interpose/netsandbox_interpose/*.so interpose/netsandbox_interpose/*.dylib
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -33,6 +33,8 @@ PACKAGES = (
     "portmap/netsandbox_portmap",
     "interpose/netsandbox_interpose",
 )
+# The Python that runs the product, where it is not the one that runs the tests (scripts/other-pythons).
+PRODUCT_PYTHON = os.environ.get("NETSANDBOX_TEST_PYTHON") or sys.executable
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 INTERPRETERS = (
     "/usr/bin/python3.13",
@@ -83,7 +85,7 @@ def caller() -> Identity:
         compileall.compile_dir(ROOT / package, quiet=2)
     path = f"{Path(sys.executable).parent}:{SYSTEM_PATH}"
     name = pwd.getpwuid(os.geteuid()).pw_name
-    return Identity(name, os.geteuid(), os.getegid(), sys.executable, import_path(), path)
+    return Identity(name, os.geteuid(), os.getegid(), PRODUCT_PYTHON, import_path(), path)
 
 
 @pytest.fixture(scope="session")
@@ -93,7 +95,7 @@ def ordinary_user(caller: Identity, workshop: Path) -> Identity:
         return caller
     entry = _account()
     site = _stage(workshop / "site")
-    python = next((c for c in (sys.executable, *INTERPRETERS) if _runs(c, entry)), None)
+    python = next((c for c in (PRODUCT_PYTHON, *INTERPRETERS) if _runs(c, entry)), None)
     if python is None:
         pytest.skip(f"no Python 3.11 or newer that the account {ACCOUNT} can execute")
     subprocess.run([python, "-m", "compileall", "-qq", str(site)], check=False)
