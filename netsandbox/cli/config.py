@@ -12,7 +12,7 @@ from netsandbox.config.effective import effective_layers
 from netsandbox.config.keys import KEYS
 from netsandbox.config.merging import merge
 from netsandbox.config.paths import project_files, user_files
-from netsandbox.config.profiles.selection import Wanted, stacked
+from netsandbox.config.profiles.selection import ProfileRequest, select_profiles
 from netsandbox.config.schema import FILE, text
 from netsandbox.errors import UsageError
 from netsandbox.paths import short
@@ -76,8 +76,8 @@ def main(arguments: list[str]) -> int:
             "\n".join(f"{single_line(layer.path)}: can be used" for layer in layers) or "there is no configuration"
         )
         return 0
-    stack = stacked(layers, Wanted())
-    merged, profiles = merge(stack.layers), [(each.profile.name, each.why) for each in stack.used]
+    stack = select_profiles(layers, ProfileRequest())
+    merged, profiles = merge(stack.layers), [(each.profile.name, each.why) for each in stack.active]
     if "json" in parsed.flags:
         named = [{"name": name, "why": why} for name, why in profiles]
         print_text(json.dumps({**as_json(merged, stack.untrusted), "profiles": named}, indent=2))

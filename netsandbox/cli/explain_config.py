@@ -17,7 +17,7 @@ from netsandbox.cli.run_options import MODES, withheld_names
 from netsandbox.config.effective import effective_layers
 from netsandbox.config.merging import merge
 from netsandbox.config.paths import project_files, user_files
-from netsandbox.config.profiles.selection import Wanted, stacked
+from netsandbox.config.profiles.selection import ProfileRequest, select_profiles
 from netsandbox.frozen import frozen
 from netsandbox.paths import LOG_NAME, sessions_dir
 from netsandbox.text import printable
@@ -93,8 +93,8 @@ def _files_and_sayings(parsed: Parsed) -> tuple[list[FileRead], list[SourcedSett
     layers = effective_layers(user, project, parsed.values.get("config"))
     names = tuple(parsed.all("profile"))
     mode = next((mode for mode in MODES if mode in parsed.flags), None)
-    wanted = Wanted(names, not alone and "no-detect" not in parsed.flags, mode, ask=False)
-    merged = merge(stacked(layers, wanted).layers)
+    wanted = ProfileRequest(names, not alone and "no-detect" not in parsed.flags, mode, query_tools=False)
+    merged = merge(select_profiles(layers, wanted).layers)
     said = [
         SourcedSetting(".".join(place), without_password(str(item)) if place == PROXY else item, origin)
         for place, value in merged.values.items()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from netsandbox.cli.help import print_help
 from netsandbox.cli.terminal import print_text
 from netsandbox.config.document import layer_of
-from netsandbox.config.profiles.detection import detected_here
+from netsandbox.config.profiles.selection import detected_here
 from netsandbox.errors import UsageError
 from netsandbox.learn.project_text import ProjectText, place_for_project_file
 from netsandbox.runtime.option_parser import FLAG, Option, parse

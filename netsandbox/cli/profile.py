@@ -59,10 +59,10 @@ def _lint(name: str, *, as_json: bool) -> int:
     from netsandbox.backends.seatbelt.profile.raw_forms import RawRuleError
     from netsandbox.backends.seatbelt.profile.raw_rules import check_raw
     from netsandbox.cli.profile_show import known
-    from netsandbox.config.profiles.selection import Wanted, stacked
+    from netsandbox.config.profiles.selection import ProfileRequest, select_profiles
 
-    stack = stacked([], Wanted((known(name),), detect=False, ask=False))
-    layer = next(each.profile.layer for each in stack.used if each.profile.name == name)
+    stack = select_profiles([], ProfileRequest((known(name),), detect=False, query_tools=False))
+    layer = next(each.profile.layer for each in stack.active if each.profile.name == name)
     texts: Any = layer.values[RAW].value if RAW in layer.values else ()
     findings: list[dict[str, object]] = []
     status = 0

@@ -10,11 +10,9 @@ from netsandbox.cli.terminal import print_text
 from netsandbox.config.effective import effective_layers
 from netsandbox.config.merging import merge
 from netsandbox.config.paths import is_profile_name, project_files, project_folders, user_files
-from netsandbox.config.profiles.detection import detected
-from netsandbox.config.profiles.library import Library
-from netsandbox.config.profiles.profile_files import PROJECTS, everything, find, own
-from netsandbox.config.profiles.selection import Wanted, detection_rules, stacked
-from netsandbox.config.profiles.unknown_name import unknown
+from netsandbox.config.profiles.profile import Library
+from netsandbox.config.profiles.profile_files import PROJECTS, everything, find, own, unknown_profile
+from netsandbox.config.profiles.selection import ProfileRequest, detected, detection_rules, select_profiles
 from netsandbox.errors import UsageError
 from netsandbox.frozen import frozen
 from netsandbox.text import columns, single_line
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from netsandbox.config.profiles.profile_files import ProfileFile
-    from netsandbox.config.profiles.selection import Selection, Used
+    from netsandbox.config.profiles.selection import ActiveProfile, Selection
 
 
 @frozen
@@ -59,8 +57,8 @@ def table(rows: Sequence[Row]) -> list[str]:
 
 def show_one(name: str, *, for_programs: bool) -> int:
     """Print what the profile comes to here; the exit status."""
-    stack = stacked([], Wanted((known(name),), detect=False))
-    used = next(each for each in stack.used if each.profile.name == name)
+    stack = select_profiles([], ProfileRequest((known(name),), detect=False))
+    used = next(each for each in stack.active if each.profile.name == name)
     if for_programs:
         print_text(json.dumps(_json(used, stack), indent=2))
     else:
@@ -71,11 +69,11 @@ def show_one(name: str, *, for_programs: bool) -> int:
 def known(name: str) -> str:
     """*name*, if it is a profile's; otherwise an error that suggests one."""
     if not is_profile_name(name) or find(name) is None:
-        raise unknown(name)
+        raise unknown_profile(name)
     return name
 
 
-def _text(used: Used, stack: Selection) -> list[str]:
+def _text(used: ActiveProfile, stack: Selection) -> list[str]:
     profile, here = used.profile, _found_here().get(used.profile.name)
     shown = [f"# {profile.name}: {single_line(profile.about)}", f"# {used.owner}: {single_line(profile.path)}"]
     if profile.detect:
@@ -89,7 +87,7 @@ def _text(used: Used, stack: Selection) -> list[str]:
     )
 
 
-def _json(used: Used, stack: Selection) -> dict[str, object]:
+def _json(used: ActiveProfile, stack: Selection) -> dict[str, object]:
     profile = used.profile
     return {
         **as_json(merge(stack.layers), stack.untrusted),
@@ -123,5 +121,5 @@ def _row(each: ProfileFile, here: dict[str, str], library: Library) -> Row:
         except UsageError as error:  # a stranger's mistake hides nobody else's profiles
             about = f"cannot be used: {error}"
     else:
-        about = library.itself(each).get("about", "")
+        about = library.about(each).get("about", "")
     return Row(each.name, each.owner, here.get(each.name, ""), about, each.path)

@@ -145,9 +145,9 @@ def _check_profile_names(words: list[str]) -> None:
 
     for at, word in enumerate(words):
         if not is_profile_name(word) or find(word) is None:
-            from netsandbox.config.profiles.unknown_name import unknown_word
+            from netsandbox.config.profiles.profile_files import unknown_argument
 
-            raise unknown_word(words, at)
+            raise unknown_argument(words, at)
 
 
 def _backend(name: str | None, *, dry: bool) -> str:

@@ -85,15 +85,15 @@ def read_config(parsed: Parsed) -> FileSettings | None:
     names = tuple(parsed.all("profile"))
     if not (user or project or names or detect) and named is None:
         return None
-    from netsandbox.config.answer_cache import Question, recall
+    from netsandbox.config.cache import ConfigSources, recall_settings
 
-    question = Question(_folder(), home(), config_home(), user, project, named, names, detect, _mode(parsed, names))
-    known = recall(question)
+    sources = ConfigSources(_folder(), home(), config_home(), user, project, named, names, detect, _mode(parsed, names))
+    known = recall_settings(sources)
     if known is not None:
-        return known.settings
-    from netsandbox.config.answer_inputs import remembered
+        return known[0]
+    from netsandbox.config.effective import load
 
-    return remembered(question)
+    return load(sources)
 
 
 def _folder() -> str:

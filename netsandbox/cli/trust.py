@@ -6,21 +6,16 @@ import sys
 
 from netsandbox.cli.help import print_help
 from netsandbox.cli.terminal import confirm, print_text
+from netsandbox.config.cache import fingerprint
 from netsandbox.config.document import layer_of, parsed, read
 from netsandbox.config.merging import merge
 from netsandbox.config.paths import project_files
 from netsandbox.config.profiles.profile import profile_of
-from netsandbox.config.profiles.project_choice import (
-    asked_by,
-    is_configuration,
-    is_of_profiles,
-    is_of_tools,
-    registries_of,
-)
+from netsandbox.config.profiles.profile_files import is_configuration, is_project_profile
+from netsandbox.config.profiles.registry_rules import is_used_by_tools, registries_of, tools_run_from
 from netsandbox.config.trust import distrust, is_trusted, trust, trusted_paths
 from netsandbox.errors import UsageError
 from netsandbox.paths import short
-from netsandbox.runtime.fingerprint import stamp
 from netsandbox.runtime.option_parser import FILES, FLAG, Option, parse
 from netsandbox.text import single_line
 
@@ -77,13 +72,13 @@ def _shown(text: str) -> str:
 
 def _decide(path: str, *, asking: bool) -> int:
     """What is shown is what is noted: the file stays what it is, also while tools are asked about it."""
-    then = stamp(path, {})
+    then = fingerprint(path, {})
     data = read(path, regular=True)
     if is_trusted(path, data):
         print_text(f"{_shown(path)} is trusted already")
         return 0
     opened = list(_opened(path, data))
-    if stamp(path, {}) != then:
+    if fingerprint(path, {}) != then:
         raise UsageError(f"{path} changed while it was looked at, so it is not trusted; end what writes it")
     if not opened:
         print_text(f"{_shown(path)} opens nothing, so it needs no trust")
@@ -100,11 +95,11 @@ def _opened(path: str, data: bytes) -> Iterator[str]:
     """A line for each thing that the file would open: as a configuration, a profile, a tool's own settings, a tool."""
     if not is_configuration(path):
         found = [f"{origin}: {tool} fetches from {host}" for tool, host, origin in registries_of(path)]
-        found += [f"{path}: what it calls the registry of {tool}" for tool in asked_by(path)]
-        if found or is_of_tools(path):
+        found += [f"{path}: what it calls the registry of {tool}" for tool in tools_run_from(path)]
+        if found or is_used_by_tools(path):
             yield from found
             return
-    if is_of_profiles(path):
+    if is_project_profile(path):
         document, lines = parsed(path, data)
         profile = profile_of("", path, document, lines, trusted=False)
         yield from (f"{path}: profile.registries: {tool!a}" for tool in profile.registries)

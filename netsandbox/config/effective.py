@@ -11,40 +11,124 @@ from __future__ import annotations
 import os
 import stat
 
+from netsandbox.config.cache import ABSENT, CONFIGURATION, CONTENT, EXISTS, FINGERPRINT, current, store
 from netsandbox.config.document import check_short, layer_of, read, read_layer
+from netsandbox.config.file_settings import to_plain
 from netsandbox.config.merging import merge, settings
 from netsandbox.config.path_list import list_layer
-from netsandbox.config.paths import is_about_folder, is_list
-from netsandbox.config.profiles.selection import Wanted, stacked
+from netsandbox.config.paths import (
+    is_about_folder,
+    is_list,
+    profile_folder,
+    project_folders,
+    repository_marks,
+    trust_folder,
+)
+from netsandbox.config.profiles.profile import Library
+from netsandbox.config.profiles.profile_files import BUILT_IN_FOLDER, PROJECT_FOLDERS, PROJECTS, listed, own
+from netsandbox.config.profiles.selection import ProfileRequest, anything_here, detection_rules, select_profiles
+from netsandbox.config.registries.lookup import recall as recall_registries
 from netsandbox.config.trust import is_trusted
 from netsandbox.frozen import copy_with
 from netsandbox.paths import home
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from netsandbox.config.cache import ConfigSources, Input
     from netsandbox.config.file_settings import FileSettings
     from netsandbox.config.layer import Layer
 
-ALONE = Wanted(detect=False)
+SECONDS = 86400  # what tools print can change without a trace
+SOCKET_VARIABLES = ("$XDG_RUNTIME_DIR", "$SSH_AUTH_SOCK")  # paths of sockets may begin with them
+FILES_ALONE = ProfileRequest(detect=False)
 _PIPES: dict[tuple[str, int], Layer] = {}  # what was read from each
 
 
-def effective(user: Sequence[str], project: Sequence[str], named: str | None, wanted: Wanted = ALONE) -> FileSettings:
-    return settled(effective_layers(user, project, named), (*user, named), wanted)
+def load(sources: ConfigSources) -> FileSettings | None:
+    """What the files and profiles of a run say together, stored in the cache for the next time; None: nothing.
+
+    Its inputs are looked at before and after: where one changes meanwhile, nothing is stored.
+    """
+    before = tuple(_content_inputs(sources))
+    layers = effective_layers(sources.user, sources.project, sources.named)
+    found = _settings(sources, layers)
+    registry_inputs = _registry_inputs(sources, found.registry_tools if found is not None else ())
+    changed = before != tuple(_content_inputs(sources))
+    if (
+        not changed
+        and registry_inputs is not None
+        and all(value != ABSENT for how, _, value in before if how == CONTENT)
+    ):
+        inputs = (*before, *_places(sources, layers), *registry_inputs)
+        value = (None if found is None else to_plain(found),)
+        store(CONFIGURATION, sources.key, value, inputs, SECONDS)
+    return found
 
 
-def settled(files: Sequence[Layer], kept: Iterable[str | None], wanted: Wanted) -> FileSettings:
+def _settings(sources: ConfigSources, layers: Sequence[Layer]) -> FileSettings | None:
+    if not layers and not sources.profiles and not (sources.detect and anything_here()):
+        return None
+    return settled(
+        layers, (*sources.user, sources.named), ProfileRequest(sources.profiles, sources.detect, sources.mode)
+    )
+
+
+def _content_inputs(sources: ConfigSources) -> Iterator[Input]:
+    for path in sources.files:
+        yield CONTENT, path, current(CONTENT, path)
+    yield FINGERPRINT, trust_folder(), current(FINGERPRINT, trust_folder())
+
+
+def _places(sources: ConfigSources, layers: Sequence[Layer]) -> Iterator[Input]:
+    """Profiles, those of the project too, the files by which they are detected, and how far a project reaches."""
+    for variable in SOCKET_VARIABLES:
+        yield FINGERPRINT, variable, current(FINGERPRINT, variable)
+    for mark in repository_marks(sources.folder) if sources.folder else ():
+        yield EXISTS, mark, current(EXISTS, mark)
+    project_profiles = (os.path.join(folder, name) for folder in project_folders() for name in PROJECT_FOLDERS)
+    for folder in (profile_folder(), BUILT_IN_FOLDER, *project_profiles):
+        yield FINGERPRINT, folder, current(FINGERPRINT, folder)
+        for each in listed(folder, PROJECTS):
+            yield FINGERPRINT, each.path, current(FINGERPRINT, each.path)
+    if sources.detect:
+        library = Library()
+        for files in detection_rules(layers, own(), library).values():
+            for file in files:
+                for folder in project_folders():
+                    path = os.path.join(folder, file)
+                    yield EXISTS, path, current(EXISTS, path)
+        library.close()
+
+
+def _registry_inputs(sources: ConfigSources, tools: Sequence[str]) -> tuple[Input, ...] | None:
+    """The inputs of the registries of *tools*; None where one is not in the cache, or not complete."""
+    found: dict[str, str] = {}
+    for tool in tools:
+        registries = recall_registries(tool, os.path.realpath(sources.folder), os.environ, sources.home)
+        if registries is None or not registries.complete:
+            return None
+        found.update(registries.inputs)
+    return tuple((FINGERPRINT, name, then) for name, then in found.items())
+
+
+def effective(
+    user: Sequence[str], project: Sequence[str], named: str | None, request: ProfileRequest = FILES_ALONE
+) -> FileSettings:
+    return settled(effective_layers(user, project, named), (*user, named), request)
+
+
+def settled(files: Sequence[Layer], kept: Iterable[str | None], request: ProfileRequest) -> FileSettings:
     """*kept* are the files that no command may write. A project's may be: changed, it is not trusted any more."""
-    stack = stacked(files, wanted)
-    found = settings(merge(stack.layers), filter(None, (*kept, *stack.kept)))
+    selection = select_profiles(files, request)
+    found = settings(merge(selection.layers), filter(None, (*kept, *selection.kept)))
     return copy_with(
         found,
-        ignored=(*found.ignored, *stack.untrusted),
-        profiles=tuple((each.profile.name, each.why) for each in stack.used),
-        notes=stack.notes,
-        asked=stack.asked,
+        ignored=(*found.ignored, *selection.untrusted),
+        profiles=tuple((each.profile.name, each.why) for each in selection.active),
+        notes=selection.notes,
+        registry_tools=selection.tools,
     )
 
 

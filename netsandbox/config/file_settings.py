@@ -1,23 +1,29 @@
-"""What the configuration files and profiles of a run say together, as values."""
+"""The settings that the configuration files and profiles of a run make together, and their form in the cache."""
 
 from __future__ import annotations
 
 from netsandbox_portmap.localhost_settings import LocalhostSettings
 
 from netsandbox.frozen import frozen
+from netsandbox.policy.file_rules import PathRule
 from netsandbox.policy.policy import DEFAULT_PORTS
+from netsandbox.policy.rules import AddressRule, DomainRule, parse_address
+from netsandbox.policy.variables import Layer as VariableLayer
 from netsandbox.settings import WAIT, Bounds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from netsandbox.policy.file_rules import PathRule
-    from netsandbox.policy.rules import AddressRule, DomainRule
-    from netsandbox.policy.variables import Layer as VariableLayer
+    from collections.abc import Iterable
+    from typing import Any
+
+
+_DOMAIN_FIELDS = ("text", "origin", "name", "ports", "apex", "below")
+_PATHS = ("allow_read", "allow_write", "deny_read", "allow_execute")
 
 
 @frozen
 class FileSettings:
-    """What the files say together; `FileSettings()` is what no file says."""
+    """The values of all files together; `FileSettings()` holds where no file sets anything."""
 
     kept: tuple[str, ...] = ()  # the files that no command may write: the user's own
     ignored: tuple[tuple[str, str], ...] = ()  # `TABLE.KEY` and `FILE:LINE` of what an untrusted file would open
@@ -48,5 +54,39 @@ class FileSettings:
     bounds: Bounds = Bounds()
     localhost: LocalhostSettings = LocalhostSettings()
     profiles: tuple[tuple[str, str], ...] = ()  # those in force, the lowest first, and why each counts
-    asked: tuple[str, ...] = ()  # the tools whose registries are among the rules
+    registry_tools: tuple[str, ...] = ()  # the tools whose registries are among the rules
     notes: tuple[str, ...] = ()  # what was passed over on the way, a line each
+
+
+def to_plain(settings: FileSettings) -> dict[str, Any]:
+    """The settings as plain values, which the cache can write."""
+    fields: dict[str, Any] = dict(vars(settings))
+    for name in ("allow_domains", "deny_domains"):
+        fields[name] = [tuple(getattr(rule, slot) for slot in _DOMAIN_FIELDS) for rule in fields[name]]
+    fields["allow_addresses"] = [(rule.text, rule.origin) for rule in settings.allow_addresses]
+    for name in _PATHS:
+        fields[name] = None if fields[name] is None else _values(fields[name])
+    fields["variables"] = _values(settings.variables)
+    fields["localhost"] = dict(vars(settings.localhost))
+    fields["bounds"] = dict(vars(settings.bounds))
+    return fields
+
+
+def from_plain(fields: dict[str, Any]) -> FileSettings:
+    """The settings that `to_plain` wrote."""
+    for name in ("allow_domains", "deny_domains"):
+        fields[name] = tuple(
+            DomainRule(text, origin, host, ports, apex=apex, below=below)
+            for text, origin, host, ports, apex, below in fields[name]
+        )
+    fields["allow_addresses"] = tuple(parse_address(text, origin) for text, origin in fields["allow_addresses"])
+    for name in _PATHS:
+        fields[name] = None if fields[name] is None else tuple(PathRule(*values) for values in fields[name])
+    fields["variables"] = tuple(VariableLayer(*values) for values in fields["variables"])
+    fields["localhost"] = LocalhostSettings(**fields["localhost"])
+    fields["bounds"] = Bounds(**fields["bounds"])
+    return FileSettings(**fields)
+
+
+def _values(records: Iterable[object]) -> list[tuple[object, ...]]:
+    return [tuple(vars(each).values()) for each in records]

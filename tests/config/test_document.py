@@ -290,7 +290,7 @@ def test_any_text_is_settings_or_a_usage_error(written, text):
     assert "; " in message
 
 
-MADE_OTHERWISE = ("kept", "ignored", "bounds", "localhost", "profiles", "asked", "notes")
+MADE_OTHERWISE = ("kept", "ignored", "bounds", "localhost", "profiles", "registry_tools", "notes")
 
 
 def test_every_setting_has_a_key():

@@ -1,13 +1,15 @@
-"""One profile: a file with the keys of a configuration, and what it says about itself (pure)."""
+"""One profile: a file with the keys of a configuration, and a table about itself; and the cache of parsed profiles."""
 
 from __future__ import annotations
 
-from netsandbox.config.document import checked
+import os
+
+from netsandbox.config import cache
+from netsandbox.config.document import checked, parsed, read
 from netsandbox.config.key import TEXT, TEXTS, Key, never
 from netsandbox.config.keys import KEYS
 from netsandbox.config.layer import Layer
 from netsandbox.config.readers import relative_files, text
-from netsandbox.config.registries.lookup import TOOLS
 from netsandbox.errors import UsageError
 from netsandbox.frozen import frozen
 from netsandbox.text import quoted
@@ -18,8 +20,10 @@ if TYPE_CHECKING:
 
     from netsandbox.config.document import Lines
     from netsandbox.config.located_value import Entry
+    from netsandbox.config.profiles.profile_files import ProfileFile
 
 ABOUT_ITSELF = "profile"
+_KIND = "profiles"  # in the cache
 _NOT_HERE = ("inherit_global", "profiles", "default_profiles")  # about files, which a profile is not
 
 
@@ -36,6 +40,8 @@ class Profile:
 
 
 def _tools(entry: Entry) -> tuple[str, ...]:
+    from netsandbox.config.registries.tools import TOOLS
+
     tools = entry.items(str, '["npm"]')
     for tool, origin in tools:
         if tool not in TOOLS:
@@ -60,13 +66,53 @@ TABLES = _tables()
 def profile_of(name: str, path: str, document: dict[str, Any], lines: Lines, *, trusted: bool = True) -> Profile:
     """The profile that a file's tables make; a `UsageError` names file and line."""
     layer = checked(path, document, lines, TABLES, trusted=trusted)
-    itself: dict[str, Any] = {key: said.value for (table, key), said in layer.values.items() if table == ABOUT_ITSELF}
-    rest = {place: said for place, said in layer.values.items() if place[0] != ABOUT_ITSELF}
+    about_itself: dict[str, Any] = {
+        key: setting.value for (table, key), setting in layer.values.items() if table == ABOUT_ITSELF
+    }
+    rest = {place: setting for place, setting in layer.values.items() if place[0] != ABOUT_ITSELF}
     return Profile(
         name,
         path,
-        itself.get("about", ""),
-        itself.get("registries", ()),
-        itself.get("detect", ()),
+        about_itself.get("about", ""),
+        about_itself.get("registries", ()),
+        about_itself.get("detect", ()),
         Layer(path, rest, trusted),
     )
+
+
+class Library:
+    """Reads profiles; `close` stores what was parsed, so that TOML is not parsed at every start.
+
+    A file that changed is parsed again. Whether a stored table still is a profile is decided when it is used.
+    """
+
+    def __init__(self) -> None:
+        self._stored: dict[str, tuple[str, Any, Any]] = cache.recall(_KIND, ()) or {}
+        self._used: dict[str, tuple[str, Any, Any]] = {}
+        self._is_new = False
+
+    def tables(self, name: str, path: str) -> tuple[dict[str, Any], Lines]:
+        """The tables of the profile *name* in the file *path*, and their lines; a `UsageError` if it is no profile."""
+        now = cache.fingerprint(path, {})
+        stored = self._stored.get(path)
+        if stored is None or now == cache.ABSENT or stored[0] != now:
+            stored = (now, *_read(name, path))
+            self._is_new = True
+        self._used[path] = stored
+        return stored[1], stored[2]
+
+    def about(self, file: ProfileFile) -> dict[str, Any]:
+        """The table of a profile about itself."""
+        table: dict[str, Any] = self.tables(file.name, file.path)[0].get(ABOUT_ITSELF, {})
+        return table
+
+    def close(self) -> None:
+        if self._is_new:
+            kept = {path: stored for path, stored in self._stored.items() if os.path.lexists(path)}
+            cache.store(_KIND, (), {**kept, **self._used}, (), cache.FOREVER)
+
+
+def _read(name: str, path: str) -> tuple[dict[str, Any], Lines]:
+    document, lines = parsed(path, read(path, regular=True))
+    profile_of(name, path, document, lines)
+    return document, lines

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import os
 
-from netsandbox.config.paths import is_profile_name, profile_folder, project_folders
+from netsandbox.config.paths import PROJECT_FILES, is_profile_name, profile_folder, project_folders
+from netsandbox.errors import UsageError
 from netsandbox.frozen import frozen
+from netsandbox.text import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-OURS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "files")
-OF_PROJECTS = (".netsandbox/profiles", ".sandbox/profiles")
+BUILT_IN_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "files")
+PROJECT_FOLDERS = (".netsandbox/profiles", ".sandbox/profiles")
 ENDINGS = (".profile.toml", ".toml")
 BASE = "base"  # which counts in every run; ours says nothing
 YOURS, BUILT_IN, PROJECTS = "yours", "built in", "the project's"
@@ -33,7 +35,7 @@ class ProfileFile:
 
 def own_folders() -> tuple[tuple[str, str], ...]:
     """Those that no project can write to, the strongest first."""
-    return (profile_folder(), YOURS), (OURS, BUILT_IN)
+    return (profile_folder(), YOURS), (BUILT_IN_FOLDER, BUILT_IN)
 
 
 def find(name: str) -> ProfileFile | None:
@@ -42,7 +44,7 @@ def find(name: str) -> ProfileFile | None:
         found = _in_folder(folder, name, owner)
         if found is not None:
             return found
-    return next((found for folder in _project_shelves() if (found := _in_folder(folder, name, PROJECTS))), None)
+    return next((found for folder in _project_profile_folders() if (found := _in_folder(folder, name, PROJECTS))), None)
 
 
 def own() -> dict[str, ProfileFile]:
@@ -57,7 +59,7 @@ def own() -> dict[str, ProfileFile]:
 def everything() -> dict[str, ProfileFile]:
     """The same and the project's."""
     found = own()
-    for folder in _project_shelves():
+    for folder in _project_profile_folders():
         for each in listed(folder, PROJECTS):
             found.setdefault(each.name, each)
     return dict(sorted(found.items()))
@@ -82,10 +84,51 @@ def _in_folder(folder: str, name: str, owner: str) -> ProfileFile | None:
     return None
 
 
-def _project_shelves() -> Iterator[str]:
+def _project_profile_folders() -> Iterator[str]:
     """Of the nearest folder of the project that has any."""
     for folder in project_folders():
-        shelves = [shelf for name in OF_PROJECTS if os.path.isdir(shelf := os.path.join(folder, name))]
-        if shelves:
-            yield from shelves
+        folders_found = [path for name in PROJECT_FOLDERS if os.path.isdir(path := os.path.join(folder, name))]
+        if folders_found:
+            yield from folders_found
             return
+
+
+def is_configuration(path: str) -> bool:
+    whole = os.path.abspath(path)
+    return any(whole.endswith(f"/{name}") for name in PROJECT_FILES) or is_project_profile(path)
+
+
+def is_project_profile(path: str) -> bool:
+    """Whether the file is where a project keeps profiles."""
+    folder = os.path.dirname(os.path.abspath(path))
+    return any(folder.endswith(f"/{place}") for place in PROJECT_FOLDERS)
+
+
+def unknown_profile(name: str, origin: str = "") -> UsageError:
+    """The error for a profile that does not exist. *origin*: file and line that name it; empty for the command line."""
+    near = nearest(name)
+    advice = f"did you mean {near}?" if near else "see `netsandbox profile list`"
+    return UsageError(f"{origin + ': ' if origin else ''}unknown profile {quoted(name)}; {advice}")
+
+
+def unknown_argument(words: Sequence[str], at: int) -> UsageError:
+    """The error for the argument at *at* of a command line: mostly a command whose `--` was forgotten."""
+    import shutil
+
+    start = at
+    if shutil.which(words[at]) is None:
+        if nearest(words[at]) is not None:
+            return unknown_profile(words[at])
+        start = next((place for place in range(at - 1, -1, -1) if shutil.which(words[place])), at)
+    command = " ".join(quoted(word)[1:-1] for word in words[start : start + 4])
+    more = " …" if len(words) > start + 4 or len(words) == start + 1 else ""
+    return UsageError(
+        f"unknown profile {quoted(words[at])}; to run a command write `netsandbox run [OPTIONS] -- {command}{more}`"
+    )
+
+
+def nearest(name: str) -> str | None:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name.lower(), everything(), n=1, cutoff=0.6)
+    return near[0] if near else None

@@ -9,32 +9,37 @@ is not believed. Nor is a program asked that a session may have put there, befor
 from __future__ import annotations
 
 import os
+import sys
+import threading
 
+from netsandbox.config.cache import fingerprint
 from netsandbox.config.layer import Layer, Setting
-from netsandbox.config.registries import cache
-from netsandbox.config.registries.lookup import hosts
+from netsandbox.config.profiles.profile import Library
+from netsandbox.config.profiles.profile_files import own
+from netsandbox.config.registries.lookup import hosts, recall
 from netsandbox.config.trust import is_trusted
 from netsandbox.errors import UsageError
 from netsandbox.frozen import frozen
 from netsandbox.paths import home, short
 from netsandbox.policy.file_rules import PathRule
 from netsandbox.policy.rules import parse_domain
-from netsandbox.runtime.fingerprint import stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+    from types import TracebackType
 
-    from netsandbox.config.registries.answer import Answer, Registry
+    from netsandbox.config.registries.lookup import Registry, ToolRegistries
     from netsandbox.policy.rules import DomainRule
 
 PLACE = ("network", "allow_domains")
 SHOWN = ("filesystem", "allow_read")
-_LARGEST = 1 << 20  # as `registries.files` has it
+_MAX_FILE_SIZE = 1 << 20  # as `registries.discovery` has it
+PROGRESS_SECONDS = 1.0
 
 
 @frozen
-class Asked:
+class RegistryRules:
     """`untrusted`: each host that a file of the project (or of a session) asks for, and where; and programs."""
 
     layer: Layer
@@ -42,18 +47,18 @@ class Asked:
     untrusted: tuple[tuple[str, str], ...]
 
 
-def asked(tool: str, environment: Mapping[str, str]) -> Asked:
-    """The layer of one tool in the folder that we are in."""
-    answer = _answer(tool, environment)
+def registry_rules(tool: str, environment: Mapping[str, str]) -> RegistryRules:
+    """The rules of one tool in the current folder."""
+    found = _registries(tool, environment)
     rules: list[DomainRule] = []
     shown: dict[str, PathRule] = {}
-    notes = list(answer.notes)
-    untrusted = [(f"what it calls the registry of {tool}", f"{path}:1") for path in answer.unasked]
-    for each in answer.registries:
-        if each.project and not _is_trusted(each, answer, environment):
+    notes = list(found.notes)
+    untrusted = [(f"what it calls the registry of {tool}", f"{path}:1") for path in found.untrusted_programs]
+    for each in found.registries:
+        if each.project and not _is_trusted(each, found, environment):
             untrusted.append((each.pattern, each.origin))
             continue
-        origin, file = f"{tool} ({short(each.origin)})", _file(each, answer)
+        origin, file = f"{tool} ({short(each.origin)})", _file(each, found)
         try:
             rules.append(parse_domain(each.pattern, origin))
         except UsageError as error:
@@ -61,7 +66,7 @@ def asked(tool: str, environment: Mapping[str, str]) -> Asked:
             continue
         if file is not None and not each.project:
             shown.setdefault(file, PathRule(file, origin))
-    return Asked(_layer(tool, rules, list(shown.values())), tuple(notes), tuple(untrusted))
+    return RegistryRules(_layer(tool, rules, list(shown.values())), tuple(notes), tuple(untrusted))
 
 
 def _layer(tool: str, rules: list[DomainRule], shown: list[PathRule]) -> Layer:
@@ -75,50 +80,108 @@ def _layer(tool: str, rules: list[DomainRule], shown: list[PathRule]) -> Layer:
 
 def project_registries(tool: str, environment: Mapping[str, str]) -> list[tuple[str, str, str]]:
     """What only the project's files ask for: pattern, file and origin of each."""
-    answer = _answer(tool, environment)
+    found = _registries(tool, environment)
     return [
         (each.pattern, file, each.origin)
-        for each in answer.registries
-        if each.project and (file := _file(each, answer)) is not None
+        for each in found.registries
+        if each.project and (file := _file(each, found)) is not None
     ]
 
 
-def unasked_programs(tool: str, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Those that would be asked if the user trusted them."""
-    return _answer(tool, environment).unasked
+def untrusted_programs(tool: str, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Those that would be queried if the user trusted them."""
+    return _registries(tool, environment).untrusted_programs
 
 
-def looked_at(tool: str, environment: Mapping[str, str]) -> frozenset[str]:
-    """The files that the answer of *tool* rests on."""
-    return frozenset(name for name, _ in _answer(tool, environment).consulted if name[:1] == "/")
+def files_of(tool: str, environment: Mapping[str, str]) -> frozenset[str]:
+    """The files that the registries of *tool* depend on."""
+    return frozenset(name for name, _ in _registries(tool, environment).inputs if name[:1] == "/")
 
 
-def _answer(tool: str, environment: Mapping[str, str]) -> Answer:
+def _registries(tool: str, environment: Mapping[str, str]) -> ToolRegistries:
     folder = os.getcwd()
-    known = cache.recall(tool, os.path.realpath(folder), home(), environment)
+    known = recall(tool, os.path.realpath(folder), environment, home())
     if known is not None:
         return known
-    from netsandbox.config.profiles.progress import Progress
-
     with Progress(f"asking {tool} which registries it uses"):
         return hosts(tool, folder, environment, home())
 
 
-def _file(registry: Registry, answer: Answer) -> str | None:
+def _file(registry: Registry, found: ToolRegistries) -> str | None:
     """The file that names it: its origin is the file and a place in it."""
-    named = [path for path, _ in answer.consulted if path[:1] == "/" and registry.origin.startswith(f"{path}:")]
+    named = [path for path, _ in found.inputs if path[:1] == "/" and registry.origin.startswith(f"{path}:")]
     return max(named, key=len, default=None)
 
 
-def _is_trusted(registry: Registry, answer: Answer, environment: Mapping[str, str]) -> bool:
-    """Whether the user said yes to the very file that the answer was read from; anything unclear is a no (INV-1)."""
-    path = _file(registry, answer)
+def _is_trusted(registry: Registry, found: ToolRegistries, environment: Mapping[str, str]) -> bool:
+    """Whether the user trusts the very file that *found* was read from; anything unclear is a no (INV-1)."""
+    path = _file(registry, found)
     if path is None:
         return False
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with open(descriptor, "rb") as file:
-            data = file.read(_LARGEST + 1)
+            data = file.read(_MAX_FILE_SIZE + 1)
     except OSError:
         return False
-    return is_trusted(path, data) and dict(answer.consulted).get(path) == stamp(path, environment)
+    return is_trusted(path, data) and dict(found.inputs).get(path) == fingerprint(path, environment)
+
+
+def registries_of(path: str) -> list[tuple[str, str, str]]:
+    """Tool, host and place of each registry that *path* names and nobody else does."""
+    wanted = os.path.realpath(path)
+    return [
+        (tool, host, origin)
+        for tool in _tools()
+        for host, file, origin in project_registries(tool, os.environ)
+        if os.path.realpath(file) == wanted
+    ]
+
+
+def tools_run_from(path: str) -> list[str]:
+    """The tools whose registry the program at *path* would be asked for."""
+    wanted = os.path.abspath(path)
+    return [tool for tool in _tools() if wanted in untrusted_programs(tool, os.environ)]
+
+
+def is_used_by_tools(path: str) -> bool:
+    """Whether tools are looked for in it or have their settings there, whatever it says."""
+    wanted = os.path.abspath(path)
+    return any(wanted in files_of(tool, os.environ) for tool in _tools())
+
+
+def _tools() -> Iterator[str]:
+    """Of all profiles that the user or we have."""
+    library, found = Library(), set()
+    for each in own().values():
+        for tool in library.about(each).get("registries", ()):
+            if tool not in found:
+                found.add(tool)
+                yield tool
+
+
+class Progress:
+    """Writes *what* to the terminal if it takes longer than a second; nothing where there is no terminal."""
+
+    def __init__(self, what: str, seconds: float = PROGRESS_SECONDS) -> None:
+        self._timer = threading.Timer(seconds, self._write)
+        self._timer.daemon = True
+        self._what = what
+
+    def __enter__(self) -> None:
+        if sys.stderr is not None and sys.stderr.isatty():
+            self._timer.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._timer.cancel()
+        if self._timer.ident is not None:
+            self._timer.join()  # nothing is started beside a thread
+
+    def _write(self) -> None:
+        try:
+            sys.stderr.write(f"netsandbox: {self._what} …\n")
+            sys.stderr.flush()
+        except OSError:
+            pass

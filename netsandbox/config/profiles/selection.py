@@ -15,18 +15,15 @@ from netsandbox.config.keys import KEYS
 from netsandbox.config.layer import Layer
 from netsandbox.config.merging import merge
 from netsandbox.config.paths import is_profile_name, project_folders
-from netsandbox.config.profiles.detection import detected, own_rules
-from netsandbox.config.profiles.library import Library
-from netsandbox.config.profiles.profile import Profile, profile_of
-from netsandbox.config.profiles.profile_files import BASE, PROJECTS, YOURS, find, own
-from netsandbox.config.profiles.unknown_name import unknown
+from netsandbox.config.profiles.profile import Library, Profile, profile_of
+from netsandbox.config.profiles.profile_files import BASE, PROJECTS, YOURS, find, own, unknown_profile
 from netsandbox.config.trust import is_trusted
 from netsandbox.frozen import copy_with, frozen
 from netsandbox.policy.policy import FILTERED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     from netsandbox.config.profiles.profile_files import ProfileFile
@@ -39,17 +36,17 @@ WRITE = ("filesystem", "allow_write")
 
 
 @frozen
-class Wanted:
-    """What the command line says of profiles: the names on it, whether to detect, and the mode if it has one."""
+class ProfileRequest:
+    """The options about profiles: the names, whether to detect, and the mode if it is given."""
 
     names: tuple[str, ...] = ()
     detect: bool = True
     mode: str | None = None
-    ask: bool = True  # for registries, where they matter
+    query_tools: bool = True  # for their registries, where these matter
 
 
 @frozen
-class Used:
+class ActiveProfile:
     """A profile in force. `why` completes "it counts because it is …"."""
 
     profile: Profile
@@ -62,16 +59,16 @@ class Selection:
     """`untrusted`: hosts that files of the project ask for, each with its place."""
 
     layers: tuple[Layer, ...]
-    used: tuple[Used, ...] = ()
+    active: tuple[ActiveProfile, ...] = ()
     notes: tuple[str, ...] = ()
     untrusted: tuple[tuple[str, str], ...] = ()
     kept: tuple[str, ...] = ()  # the user's own profiles, which no command may write
-    asked: tuple[str, ...] = ()  # the tools that were asked for their registries
+    tools: tuple[str, ...] = ()  # those whose registries are among the rules
 
 
 @frozen
-class Pick:
-    """A profile that is to count, at some place of the stack."""
+class ProfileChoice:
+    """A profile that is to count, and its level among the files."""
 
     name: str
     why: str
@@ -81,141 +78,173 @@ class Pick:
     detected: bool = False
 
 
-def stacked(files: Sequence[Layer], wanted: Wanted) -> Selection:
+def select_profiles(files: Sequence[Layer], request: ProfileRequest) -> Selection:
     """*files* from the lowest to the highest, with the profiles between them."""
     library = Library()
-    shelf = own()
-    picks = [*_base(shelf), *_detected(files, wanted, shelf, library), *_named(files)]
-    picks += [Pick(name, "named on the command line", len(files)) for name in wanted.names]
-    picks = _highest(picks)
-    used = [(pick.level, _load(pick, library)) for pick in picks]
+    profiles = own()
+    choices = [*_base(profiles), *_detected(files, request, profiles, library), *_named(files)]
+    choices += [ProfileChoice(name, "named on the command line", len(files)) for name in request.names]
+    choices = _highest(choices)
+    used = [(choice.level, _load(choice, library)) for choice in choices]
     library.close()
-    meant = [each.profile.layer for pick, (_, each) in zip(picks, used, strict=True) if not pick.detected]
-    if not any(WRITE in layer.values and layer.trusted for layer in (*files, *meant)):
+    deliberate = [each.profile.layer for choice, (_, each) in zip(choices, used, strict=True) if not choice.detected]
+    if not any(WRITE in layer.values and layer.trusted for layer in (*files, *deliberate)):
         used = [(level, _without_confining(each)) for level, each in used]
     levels = range(len(files) + 1)
     groups = [[each for level, each in used if level == wanted_level] for wanted_level in levels]
-    asked = _Registries(_mode(groups, files, wanted), asks=wanted.ask)
+    registries = _Registries(_mode(groups, files, request), queries=request.query_tools)
     layers: list[Layer] = []
     for level, group in enumerate(groups):
         for each in group:
-            layers += [each.profile.layer, *asked.layers(each.profile)]
+            layers += [each.profile.layer, *registries.layers(each.profile)]
         layers += files[level : level + 1]
     return Selection(
         tuple(layers),
         tuple(each for group in groups for each in group),
-        tuple(dict.fromkeys(asked.notes)),
-        tuple(dict.fromkeys(asked.untrusted)),
-        tuple(each.path for each in shelf.values() if each.owner == YOURS),
-        tuple(sorted(asked.tools)),
+        tuple(dict.fromkeys(registries.notes)),
+        tuple(dict.fromkeys(registries.untrusted)),
+        tuple(each.path for each in profiles.values() if each.owner == YOURS),
+        tuple(sorted(registries.tools)),
     )
 
 
-def _highest(picks: Sequence[Pick]) -> list[Pick]:
+def _highest(choices: Sequence[ProfileChoice]) -> list[ProfileChoice]:
     """Each profile once, in the order of the stack."""
-    kept: dict[str, Pick] = {}
-    for pick in sorted(picks, key=lambda pick: pick.level):
-        kept.pop(pick.name, None)
-        kept[pick.name] = pick
+    kept: dict[str, ProfileChoice] = {}
+    for choice in sorted(choices, key=lambda choice: choice.level):
+        kept.pop(choice.name, None)
+        kept[choice.name] = choice
     return list(kept.values())
 
 
 def detection_rules(
-    files: Iterable[Layer], shelf: dict[str, ProfileFile], library: Library
+    files: Iterable[Layer], profiles: dict[str, ProfileFile], library: Library
 ) -> dict[str, Sequence[str]]:
     """By which files each profile is chosen: as it says itself, unless a file says otherwise."""
-    rules = own_rules(shelf, library)
-    said = merge(files).values.get(DETECT)
-    told: Any = said.value if said is not None else ()
-    for name, wanted, origin in told:
+    rules = own_rules(profiles, library)
+    setting = merge(files).values.get(DETECT)
+    rows: Any = setting.value if setting is not None else ()
+    for name, names, origin in rows:
         if find(name) is None:
-            raise unknown(name, origin)
-        rules[name] = wanted
+            raise unknown_profile(name, origin)
+        rules[name] = names
     return rules
 
 
-def _base(shelf: dict[str, ProfileFile]) -> list[Pick]:
+def detected(rules: Mapping[str, Sequence[str]], folders: Iterable[str]) -> dict[str, str]:
+    """The profiles of *rules* one of whose files exists in one of *folders*, each with the name of that file."""
+    found: dict[str, str] = {}
+    for folder in folders:
+        for profile, files in rules.items():
+            if profile not in found:
+                there = next((file for file in files if os.path.lexists(f"{folder}/{file}")), None)
+                if there is not None:
+                    found[profile] = there
+    return found
+
+
+def own_rules(profiles: Mapping[str, ProfileFile], library: Library) -> dict[str, Sequence[str]]:
+    """The files that each of *profiles* is detected by, as it says itself."""
+    return {each.name: library.about(each).get("detect", ()) for each in profiles.values()}
+
+
+def detected_here() -> dict[str, str]:
+    """The profiles that are detected in this project, each with the file that it is detected by."""
+    library = Library()
+    found = detected(own_rules(own(), library), project_folders())
+    library.close()
+    return found
+
+
+def anything_here() -> bool:
+    """Whether any profile counts though none is named."""
+    return bool(detected_here()) or own()[BASE].owner == YOURS
+
+
+def _base(profiles: dict[str, ProfileFile]) -> list[ProfileChoice]:
     """Ours says nothing, so it is not even read."""
-    return [Pick(BASE, "your base for every run", 0)] if shelf[BASE].owner == YOURS else []
+    return [ProfileChoice(BASE, "your base for every run", 0)] if profiles[BASE].owner == YOURS else []
 
 
-def _detected(files: Sequence[Layer], wanted: Wanted, shelf: dict[str, ProfileFile], library: Library) -> list[Pick]:
-    said = merge(files).values.get(AUTO_DETECT)
-    if not wanted.detect or (said is not None and said.value is False):
+def _detected(
+    files: Sequence[Layer], request: ProfileRequest, profiles: dict[str, ProfileFile], library: Library
+) -> list[ProfileChoice]:
+    setting = merge(files).values.get(AUTO_DETECT)
+    if not request.detect or (setting is not None and setting.value is False):
         return []
-    found = detected(detection_rules(files, shelf, library), project_folders())
-    return [Pick(name, f"detected by {file}", 0, detected=True) for name, file in found.items()]
+    found = detected(detection_rules(files, profiles, library), project_folders())
+    return [ProfileChoice(name, f"detected by {file}", 0, detected=True) for name, file in found.items()]
 
 
-def _named(files: Sequence[Layer]) -> list[Pick]:
+def _named(files: Sequence[Layer]) -> list[ProfileChoice]:
     """What a file names lies just below it. An untrusted one may name only what closes."""
-    picks = []
+    choices = []
     for level, layer in enumerate(files):
-        said = layer.values.get(NAMED)
-        if said is None or (not layer.trusted and KEYS[NAMED[0]][NAMED[1]].widens(said.value)):
+        setting = layer.values.get(NAMED)
+        if setting is None or (not layer.trusted and KEYS[NAMED[0]][NAMED[1]].widens(setting.value)):
             continue
-        value: Any = said.value
-        picks += [Pick(name, f"named by {origin}", level, origin, layer.trusted) for name, origin in value]
-    return picks
+        value: Any = setting.value
+        choices += [ProfileChoice(name, f"named by {origin}", level, origin, layer.trusted) for name, origin in value]
+    return choices
 
 
-def _load(pick: Pick, library: Library) -> Used:
-    found = find(pick.name) if is_profile_name(pick.name) else None
+def _load(choice: ProfileChoice, library: Library) -> ActiveProfile:
+    found = find(choice.name) if is_profile_name(choice.name) else None
     if found is None:
-        raise unknown(pick.name, pick.origin)
+        raise unknown_profile(choice.name, choice.origin)
     if found.owner != PROJECTS:
         document, lines = library.tables(found.name, found.path)
-        trusted = pick.trusted
+        trusted = choice.trusted
     else:
         data = read(found.path, regular=True)  # once: what is judged is what is used
-        trusted = pick.trusted and is_trusted(found.path, data)
+        trusted = choice.trusted and is_trusted(found.path, data)
         if not trusted:
             check_short(found.path, data)
         document, lines = parsed(found.path, data)
-    return Used(profile_of(found.name, found.path, document, lines, trusted=trusted), found.owner, pick.why)
+    return ActiveProfile(profile_of(found.name, found.path, document, lines, trusted=trusted), found.owner, choice.why)
 
 
-def _without_confining(used: Used) -> Used:
+def _without_confining(used: ActiveProfile) -> ActiveProfile:
     """What a project's files call for never confines writing: it says what stays writable if somebody does."""
     layer = used.profile.layer
-    rest = {place: said for place, said in layer.values.items() if place != WRITE}
+    rest = {place: setting for place, setting in layer.values.items() if place != WRITE}
     return copy_with(used, profile=copy_with(used.profile, layer=copy_with(layer, values=rest)))
 
 
-def _mode(groups: list[list[Used]], files: Sequence[Layer], wanted: Wanted) -> object:
-    """The mode that will be in force, as far as profiles, files and the command line's own word say it."""
-    if wanted.mode is not None:
-        return wanted.mode
+def _mode(groups: list[list[ActiveProfile]], files: Sequence[Layer], request: ProfileRequest) -> object:
+    """The mode that will be in force, as far as profiles, files and the command line set it."""
+    if request.mode is not None:
+        return request.mode
     layers: list[Layer] = []
     for level, group in enumerate(groups):
         layers += [*(each.profile.layer for each in group), *files[level : level + 1]]
-    said = merge(layers).values.get(MODE)
-    return None if said is None else said.value
+    setting = merge(layers).values.get(MODE)
+    return None if setting is None else setting.value
 
 
 class _Registries:
-    """Asks each tool once, and only where the answer can change anything."""
+    """Queries each tool once, and only where its registries can change anything."""
 
-    def __init__(self, mode: object, *, asks: bool) -> None:
-        self._asks = asks and mode in (None, FILTERED)
+    def __init__(self, mode: object, *, queries: bool) -> None:
+        self._queries = queries and mode in (None, FILTERED)
         self.tools: set[str] = set()
         self.notes: list[str] = []
         self.untrusted: list[tuple[str, str]] = []
 
     def layers(self, profile: Profile) -> list[Layer]:
-        """Nothing for a profile that nobody trusts: its tools are not even asked."""
+        """Nothing for a profile that nobody trusts: its tools are not even queried."""
         found: list[Layer] = []
         if profile.registries and not profile.layer.trusted:
             self.untrusted.append(("profile.registries", f"{profile.path}:1"))
             return found
-        for tool in profile.registries if self._asks else ():
+        for tool in profile.registries if self._queries else ():
             if tool in self.tools:
                 continue
             self.tools.add(tool)
-            from netsandbox.config.profiles.registry_rules import asked
+            from netsandbox.config.profiles.registry_rules import registry_rules
 
-            answer = asked(tool, os.environ)
-            self.notes += answer.notes
-            self.untrusted += answer.untrusted
-            found.append(answer.layer)
+            rules = registry_rules(tool, os.environ)
+            self.notes += rules.notes
+            self.untrusted += rules.untrusted
+            found.append(rules.layer)
         return found

@@ -2,115 +2,100 @@
 
 from __future__ import annotations
 
-import os
-
-from netsandbox.config.registries import toml
-from netsandbox.config.registries.destination import Skipped, pattern_of
-from netsandbox.config.registries.links import cargo_links
-from netsandbox.config.registries.setting import Setting, settle
+from netsandbox.config.registries.discovery import Setting, strongest
+from netsandbox.config.registries.readers import table, text_at, toml
+from netsandbox.config.registries.urls import NoRule, cargo_links, pattern_of
+from netsandbox.frozen import copy_with
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from netsandbox.config.registries.discovery import Discovery
+    from netsandbox.config.registries.discovery import Discovery, SettingsFile
 
-_DEFAULT = "crates-io"  # what Cargo calls its own registry; a name, no host
+REPLACED = "replaced"  # the key that tells that the user replaced Cargo's own registry
+_DEFAULT = "crates-io"  # Cargo's name of its own registry; it is no host
+_PREFIX = "cargo_registries_"
 _MAX_CHAIN = 16
 _MAX_PAGES = 4
 
 
-def cargo(inquiry: Discovery) -> list[Setting]:
-    said = [*_variables(inquiry), *_files(inquiry)]
-    named = settle(each for each in said if each.key.startswith("registries."))
-    trusted = [each for each in said if not each.project]
-    replaced, wanted = replacement(trusted)
-    by_project, _ = replacement(said)
-    found = [*named, *replaced, *(each for each in by_project if each.project)]
-    if wanted:
-        found += _default(inquiry)
-    return [*found, *_links(inquiry, found)]
+def variables(discovery: Discovery) -> Iterator[Setting]:
+    for name, value in discovery.variables(_PREFIX).items():
+        key = name[len(_PREFIX) :].lower().replace("_", "-")
+        if key.endswith("-index") and value:
+            yield Setting(f"registries.{key.removesuffix('-index')}.index", value, name)
 
 
-def replacement(said: Iterable[Setting]) -> tuple[list[Setting], bool]:
-    """What stands for Cargo's own registry (pure), and whether nothing does, so that it is used itself."""
-    settings: dict[str, Setting] = {}
-    for each in said:
-        settings.setdefault(each.key, each)
+def config_toml(file: SettingsFile) -> Iterator[Setting]:
+    document = toml(file.text)
+    for kind, keys in (("registries", ("index",)), ("source", ("registry", "replace-with"))):
+        for name, entry in table(document, kind).items():
+            for key in keys:
+                if text_at(entry, key):
+                    yield file.setting(f"{kind}.{name}.{key}", text_at(entry, key), kind)
+
+
+def select(settings: Iterable[Setting]) -> list[Setting]:
+    """Named registries, and what replaces Cargo's own: for the user, and for the project beside it."""
+    found = list(settings)
+    named = strongest(each for each in found if each.key.startswith("registries."))
+    replaced, is_default = replacement(each for each in found if not each.project)
+    by_project, _ = replacement(found)
+    marker = [] if is_default else [Setting(REPLACED, "", "")]
+    return [*named, *replaced, *(each for each in by_project if each.project), *marker]
+
+
+def replacement(settings: Iterable[Setting]) -> tuple[list[Setting], bool]:
+    """What replaces Cargo's own registry (pure), and whether nothing does, so that it is used itself."""
+    first: dict[str, Setting] = {}
+    for each in settings:
+        first.setdefault(each.key, each)
     source, project = _DEFAULT, False
     for _ in range(_MAX_CHAIN):
-        other = settings.get(f"source.{source}.replace-with")
+        other = first.get(f"source.{source}.replace-with")
         if other is None:
             break
-        source, project = other.text, project or other.project
+        source, project = other.value, project or other.project
     if source == _DEFAULT:
         return [], True
-    kept = [settings.get(f"source.{source}.registry"), settings.get(f"registries.{source}.index")]
-    found = [Setting(each.key, each.text, each.origin, project or each.project) for each in kept if each is not None]
-    return found[:1], False
+    kept = [first.get(f"source.{source}.registry"), first.get(f"registries.{source}.index")]
+    return [copy_with(each, project=project or each.project) for each in kept if each is not None][:1], False
 
 
-def _variables(inquiry: Discovery) -> Iterator[Setting]:
-    prefix = "cargo_registries_"
-    for name, value in inquiry.variables(prefix).items():
-        key = name[len(prefix) :].lower().replace("_", "-")
-        if key.endswith("-index") and value:
-            yield Setting(f"registries.{key.removesuffix('-index')}.index", value, name, project=False)
-
-
-def _files(inquiry: Discovery) -> Iterator[Setting]:
-    """From the folder upward, and Cargo's own home; without a suffix is the older spelling, and it wins."""
-    home = inquiry.variable("CARGO_HOME") or os.path.join(inquiry.home, ".cargo")
-    for folder in inquiry.upward():
-        for name in ("config", "config.toml"):
-            yield from _settings(inquiry, os.path.join(folder, ".cargo", name), project=True)
-    for folder in dict.fromkeys((os.path.join(inquiry.home, ".cargo"), home)):
-        for name in ("config", "config.toml"):
-            yield from _settings(inquiry, os.path.join(folder, name), project=False)
-
-
-def _settings(inquiry: Discovery, path: str, *, project: bool) -> Iterator[Setting]:
-    found = inquiry.toml(path, project=project)
-    if found is None:
-        return
-    text, document = found
-    for kind, keys in (("registries", ("index",)), ("source", ("registry", "replace-with"))):
-        for name, table in toml.table(document, kind).items():
-            for key in keys:
-                if toml.word(table, key):
-                    yield text.said(f"{kind}.{name}.{key}", toml.word(table, key), kind)
-
-
-def _default(inquiry: Discovery) -> list[Setting]:
-    """Cargo has no command that says it; it is overheard when it looks something up."""
-    program = inquiry.asked_program("cargo")
+def default(discovery: Discovery) -> list[Setting]:
+    """Cargo has no command that prints it; it is seen when Cargo searches for something."""
+    program = discovery.trusted_program("cargo")
     if program is None:
         return []
     from tempfile import TemporaryDirectory
 
-    from netsandbox.config.registries.observed_connection import first_destination
+    from netsandbox.config.registries.query_sandbox import first_destination
 
     command = [program, "search", "--limit", "1", "a"]
-    environment = inquiry.tool_environment()
-    with TemporaryDirectory(prefix="netsandbox-") as home:  # Cargo's own files say what was read already
+    environment = discovery.tool_environment()
+    with TemporaryDirectory(prefix="netsandbox-") as home:  # Cargo's own files were read already
         environment.update(CARGO_HOME=home, CARGO_NET_RETRY="0")
-        place = first_destination(command, environment, inquiry.home, "CARGO_HTTP_PROXY")
-    if place is None:
-        inquiry.unanswered("cargo search gave no answer")
+        destination = first_destination(command, environment, discovery.home, "CARGO_HTTP_PROXY")
+    if destination is None:
+        discovery.note_incomplete("cargo search gave no answer")
         return []
-    return [Setting("default", f"sparse+https://{place}/", "cargo search", project=False)]
+    return [Setting("default", f"sparse+https://{destination}/", "cargo search")]
 
 
-def _links(inquiry: Discovery, found: list[Setting]) -> Iterator[Setting]:
-    """Where the crates are, as the index says; a project's index is never asked."""
-    asked = [each for each in found if not each.project and each.text.startswith("sparse+https://")]
-    for each in asked[:_MAX_PAGES]:
+def with_links(discovery: Discovery, settings: list[Setting]) -> list[Setting]:
+    """And where the crates are, as the index tells; a project's index is never fetched."""
+    found = list(settings)
+    indexes = [each for each in settings if not each.project and each.value.startswith("sparse+https://")]
+    for each in indexes[:_MAX_PAGES]:
         try:
-            host = pattern_of(each.text)
-        except Skipped:
+            host = pattern_of(each.value)
+        except NoRule:
             continue
-        page = inquiry.page(f"{each.text.removeprefix('sparse+').rstrip('/')}/config.json", "application/json")
+        page = discovery.page(f"{each.value.removeprefix('sparse+').rstrip('/')}/config.json", "application/json")
         if page is None:
-            inquiry.unanswered(f"{host} could not be asked where its crates are; if elsewhere, use --allow-domain")
-        for url in cargo_links(page[2]) if page else ():
-            yield Setting(each.key, url, f"config.json of {host}", project=False)
+            discovery.note_incomplete(
+                f"{host} could not be asked where its crates are; if elsewhere, use --allow-domain"
+            )
+        found += [Setting(each.key, url, f"config.json of {host}") for url in (cargo_links(page[2]) if page else ())]
+    return found

@@ -1,97 +1,151 @@
-"""One search for registries: the folder and variables it is about, and all that it looked at and noticed on the way."""
+"""One search for the registries of a tool: its folder and variables, what was looked at, and what the user is told.
+
+A file that the project brings along, or that a session may have written, marks its settings with `project`. Such a
+setting may hide the user's, and must not: it does not count until the user trusts the file. So where the project's
+setting is the strongest, the strongest of the others is kept beside it (`strongest`).
+"""
 
 from __future__ import annotations
 
 import os
+import stat
 
-from netsandbox.config.document import read
+from netsandbox.config.cache import fingerprint, with_prefix
+from netsandbox.config.document import read as read_document
 from netsandbox.config.paths import trust_folder
-from netsandbox.config.registries import files, provenance, query_sandbox, tool_process
-from netsandbox.config.registries.expansion import Unexpanded, expand
-from netsandbox.config.registries.setting import Setting
-from netsandbox.config.registries.toml import BadToml, document
+from netsandbox.config.registries import provenance, query_sandbox, tool_process
+from netsandbox.config.registries.readers import BadFile
+from netsandbox.config.registries.urls import NotExpanded, expand
 from netsandbox.config.trust import is_trusted
 from netsandbox.errors import NetsandboxError
-from netsandbox.frozen import frozen
-from netsandbox.runtime.fingerprint import stamp, with_prefix
+from netsandbox.frozen import copy_with, frozen
 from netsandbox.text import single_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    Reader = Callable[["SettingsFile"], Iterable["Setting"]]
 
 SYSTEM = "/etc"  # where the system's settings are
+MAX_FILE_SIZE = 1 << 20
 _MAX_FOLDERS = 64
+_MAX_SYSTEM_FOLDERS = 20
 _MAX_NOTES = 20
+_OPEN_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _PAGE_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "ssl_cert_file", "ssl_cert_dir")
 
 
-def shown(path: str) -> str:
-    """*path* in one printable line; whole, since its end is what tells files apart."""
-    return single_line(path)
+@frozen
+class Setting:
+    """One value of a tool's setting. It may hold credentials: it is never stored, shown or logged.
+
+    An empty value names no registry; its key tells something else, such as that the tool's default is not used.
+    """
+
+    key: str
+    value: str
+    origin: str
+    project: bool = False
+
+
+def strongest(settings: Iterable[Setting]) -> list[Setting]:
+    """For each key the first setting, and the first that is not the project's."""
+    found: dict[tuple[str, bool], Setting] = {}
+    for each in settings:
+        if (each.key, False) not in found:
+            found.setdefault((each.key, each.project), each)
+    return list(found.values())
+
+
+def is_set(settings: Iterable[Setting], *keys: str) -> bool:
+    """Whether anyone but the project sets one of *keys*."""
+    return any(each.key in keys and not each.project for each in settings)
+
+
+def split_values(settings: Iterable[Setting], separators: str = "") -> list[Setting]:
+    """Each part of each value as a setting; parts end at blank space and at *separators*."""
+    blanks = str.maketrans(separators, " " * len(separators))
+    return [copy_with(each, value=part) for each in settings for part in each.value.translate(blanks).split()]
 
 
 @frozen
-class Text:
-    """A file of settings, and whether the project brought it along."""
+class SettingsFile:
+    """A file of settings; `project`: the project, a stranger or a session may have written it."""
 
     path: str
-    text: str
+    data: bytes
     project: bool
 
-    def said(self, key: str, value: str, place: int | str) -> Setting:
+    @property
+    def text(self) -> str:
+        try:
+            return self.data.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise BadFile("is not UTF-8 text") from None
+
+    def setting(self, key: str, value: str, place: int | str) -> Setting:
         """A setting in it, at a line or under a key."""
-        return Setting(key, value, f"{shown(self.path)}:{place}", self.project)
+        return Setting(key, value, f"{single_line(self.path)}:{place}", self.project)
+
+
+def read_file(path: str) -> bytes | None:
+    """The content, or None where there is no file. Links are followed; pipes, devices and giants are not read."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # before it is opened: opening a device may do something
+            raise BadFile("is no ordinary file")
+        with open(os.open(path, _OPEN_FLAGS), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise BadFile("is no ordinary file")
+            data = file.read(MAX_FILE_SIZE + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise BadFile(f"cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        if isinstance(error, BadFile):
+            raise
+        return None  # a name that no file can have
+    if len(data) > MAX_FILE_SIZE:
+        raise BadFile(f"is larger than {MAX_FILE_SIZE >> 20} MiB")
+    return data
 
 
 class Discovery:
-    """What a tool's module asks of the world."""
+    """What the search for one tool's settings uses, with a record of everything that it looked at."""
 
     def __init__(self, folder: str, environment: Mapping[str, str], home: str) -> None:
         self.folder = os.path.abspath(folder)
         self.home = os.path.abspath(home)
         self.complete = True
         self.notes: list[str] = []
-        self.consulted: dict[str, str] = {}
-        self.unasked: list[str] = []
+        self.inputs: dict[str, str] = {}
+        self.untrusted_programs: list[str] = []
         self._environment = environment
-        self._project = self._root()
-
-    def _root(self) -> str:
-        """Where the project begins: of the folder and those above it the highest that is a repository, if any is."""
-        found = [each for each in self.upward() if os.path.lexists(os.path.join(each, ".git"))]
-        return found[-1] if found else self.folder
+        # The project begins at the highest folder that is a repository, if any is.
+        roots = [each for each in self.folders_upward() if os.path.lexists(os.path.join(each, ".git"))]
+        self._project = roots[-1] if roots else self.folder
 
     def note(self, text: str) -> None:
         """A line for the user; not without end."""
         if len(self.notes) < _MAX_NOTES and text not in self.notes:
             self.notes.append(text)
 
+    def note_incomplete(self, text: str) -> None:
+        """A note about a failed query; the result is not kept for long."""
+        self.complete = False
+        self.note(text)
+
     def variable(self, name: str) -> str | None:
-        self._consult(f"${name}")
+        self._record(f"${name}")
         return self._environment.get(name)
 
     def variables(self, prefix: str) -> dict[str, str]:
         """Those that begin with *prefix*, in any case."""
-        self._consult(f"${prefix}*")
+        self._record(f"${prefix}*")
         return {name: self._environment[name] for name in with_prefix(self._environment, prefix)}
 
-    def said(self, key: str, *names: str) -> Iterator[Setting]:
-        """What the first of the variables *names* says that is not empty."""
-        for name in names:
-            value = self.variable(name)
-            if value:
-                yield Setting(key, value, name, project=False)
-                return
-
-    def config_home(self, *parts: str) -> str:
-        base = self.variable("XDG_CONFIG_HOME") or ""
-        return os.path.join(base if base.startswith("/") else os.path.join(self.home, ".config"), *parts)
-
-    def system(self, *parts: str) -> str:
-        return os.path.join(SYSTEM, *parts)
-
-    def upward(self) -> Iterator[str]:
+    def folders_upward(self) -> Iterator[str]:
         """The folder and those above it, as long as they may belong to the project: below home, and not the root."""
         folder = self.folder
         for _ in range(_MAX_FOLDERS):
@@ -100,106 +154,105 @@ class Discovery:
             yield folder
             folder = os.path.dirname(folder)
 
-    def data(self, path: str, *, project: bool = False) -> tuple[bytes, bool] | None:
-        """The bytes of a file, and whether the project, a stranger or a session may have written it."""
+    def paths(self, template: str) -> list[str]:
+        """The paths that *template* stands for. It begins with `~`, `/etc`, `$VARIABLE` or `${VARIABLE:-DEFAULT}`."""
+        if template.startswith("${"):
+            name, _, rest = template[2:].partition(":-")
+            default, _, rest = rest.partition("}")
+            value = self.variable(name)
+            return [value + rest] if value else self.paths(default + rest)
+        base, slash, rest = template.partition("/")
+        if base == "$XDG_CONFIG_DIRS":
+            listed = (self.variable(base[1:]) or os.path.join(SYSTEM, "xdg")).split(":")[:_MAX_SYSTEM_FOLDERS]
+            return [os.path.join(each, rest) for each in listed if each.startswith("/")]
+        if base == "$XDG_CONFIG_HOME":
+            named = self.variable(base[1:]) or ""
+            base = named if named.startswith("/") else os.path.join(self.home, ".config")
+        elif base[:1] == "$":
+            base = self.variable(base[1:]) or ""
+            if not base:
+                return []
+        elif base == "~":
+            base = self.home
+        elif template.startswith("/etc/"):
+            base, rest = SYSTEM, rest.removeprefix("etc/")
+        return [base + slash + rest]
+
+    def read(self, path: str, *, project: bool = False) -> SettingsFile | None:
+        """The file at *path*, if it is there and can be read."""
         path = os.path.join(self.folder, path)
-        self._consult(path)
+        self._record(path)
         try:
-            content = files.read(path)
-        except files.Unreadable as reason:
-            self.note(f"{shown(path)} {reason}; it is passed over")
+            data = read_file(path)
+        except BadFile as reason:
+            self._note_skipped(path, reason)
             return None
-        return None if content is None else (content, project or self._is_foreign(path, content))
+        return None if data is None else SettingsFile(path, data, project or self._is_foreign(path, data))
 
-    def text(self, path: str, *, project: bool = False) -> Text | None:
-        found = self.data(path, project=project)
-        if found is None:
-            return None
+    def settings_in(self, path: str, reader: Reader, *, project: bool = False) -> list[Setting] | None:
+        """The settings that *reader* finds; None if there is no such file, or it is passed over."""
+        file = self.read(path, project=project)
         try:
-            text = found[0].decode("utf-8-sig")
-        except UnicodeDecodeError:
-            self.note(f"{shown(path)} is not UTF-8 text; it is passed over")
-            return None
-        return Text(os.path.join(self.folder, path), text, found[1])
-
-    def toml(self, path: str, *, project: bool = False) -> tuple[Text, dict[str, object]] | None:
-        text = self.text(path, project=project)
-        if text is None:
-            return None
-        try:
-            return text, document(text.text)
-        except BadToml as reason:
-            self.note(f"{shown(text.path)} {reason}; it is passed over")
+            return None if file is None else list(reader(file))
+        except BadFile as reason:
+            self._note_skipped(os.path.join(self.folder, path), reason)
             return None
 
-    def expanded(self, said: Iterable[Setting]) -> Iterator[Setting]:
-        """With `${VARIABLE}` replaced, where that may be."""
-        for each in said:
+    def expanded(self, settings: Iterable[Setting]) -> Iterator[Setting]:
+        """With `${VARIABLE}` replaced, where that is allowed."""
+        for each in settings:
             try:
-                text = expand(each.text, self.variable, project=each.project)
-            except Unexpanded as reason:
+                yield copy_with(each, value=expand(each.value, self.variable, project=each.project))
+            except NotExpanded as reason:
                 self.note(f"{each.origin}: {reason}; the line is passed over")
-            else:
-                yield Setting(each.key, text, each.origin, each.project)
 
     def names(self, folder: str) -> list[str]:
-        """Of the files in a folder of the user's."""
-        self._consult(folder)
+        """The files in a folder of the user's."""
+        self._record(folder)
         try:
             return sorted(os.listdir(folder))
         except OSError:
             return []
 
     def program(self, name: str) -> str | None:
-        """Where the tool is, outside of the project."""
-        return next((path for path in self._programs(name)), None)
+        """The path of the tool, outside of the project."""
+        return next(iter(self._programs(name)), None)
 
-    def asked_program(self, name: str) -> str | None:
-        """The first of that name that no session can have put there; if there are only others, one is kept in mind."""
+    def trusted_program(self, name: str) -> str | None:
+        """The first of that name that no session can have put there; if there are only others, one is noted down."""
         found = list(self._programs(name))
         for path in found:
-            if self._starts_soundly(path):
+            if self._can_be_run(path):
                 return path
-        self.unasked += [path for path in found[:1] if path not in self.unasked]
+        self.untrusted_programs += [path for path in found[:1] if path not in self.untrusted_programs]
         return None
 
-    def believes_program(self, path: str) -> bool:
-        """Whether the user has it from before the first session, or has said yes to it as it is."""
-        self._consult(path)
+    def trusts_program(self, path: str) -> bool:
+        """Whether the user has it from before the first session, or trusts it as it is."""
+        self._record(path)
         if provenance.is_old_program(path):
             return True
-        self._consult(trust_folder())
+        self._record(trust_folder())
         try:
-            return is_trusted(path, read(path, regular=True))
+            return is_trusted(path, read_document(path, regular=True))
         except NetsandboxError:
             return False
 
-    def ask(self, name: str, *arguments: str, **variables: str) -> str:
+    def query(self, name: str, *arguments: str, **variables: str) -> str:
         """What the tool prints; nothing if there is no such tool."""
-        path = self.asked_program(name)
+        path = self.trusted_program(name)
         if path is None:
             return ""
-        said = query_sandbox.ask([path, *arguments], {**self.tool_environment(), **variables}, self.home)
-        if said is None:
-            self.unanswered(f"{name} {' '.join(arguments)} gave no answer in a session of its own")
-        return (said or b"").decode("utf-8", "replace").strip()
-
-    def asked(self, key: str, name: str, *arguments: str) -> list[Setting]:
-        """The last line of what the tool prints, if it is a URL."""
-        last = self.ask(name, *arguments).rpartition("\n")[2].strip()
-        said = Setting(key, last, " ".join((name, *(each for each in arguments if each[:2] != "--"))), project=False)
-        return [said] if last.startswith(("http://", "https://")) else []
+        output = query_sandbox.run([path, *arguments], {**self.tool_environment(), **variables}, self.home)
+        if output is None:
+            self.note_incomplete(f"{name} {' '.join(arguments)} gave no answer in a session of its own")
+        return (output or b"").decode("utf-8", "replace").strip()
 
     def tool_environment(self) -> dict[str, str]:
         return tool_process.tool_environment(self._environment, self._project, self.home)
 
-    def unanswered(self, what: str) -> None:
-        """A note, and the answer is not kept for long."""
-        self.complete = False
-        self.note(what)
-
     def page(self, url: str, accept: str) -> tuple[str, str, bytes] | None:
-        """Final URL, type and bytes of a page, by the user's proxy; None if it cannot be had."""
+        """Final URL, type and bytes of a page, by the user's proxy; None if it cannot be fetched."""
         import sys
 
         from netsandbox.config.registries import fetch_page
@@ -210,32 +263,35 @@ class Discovery:
         if bundle:
             environment.setdefault("SSL_CERT_FILE", bundle)
         command = [sys.executable, "-I", "-B", fetch_page.__file__]
-        reply = tool_process.ask(command, environment, f"{url}\n{accept}\n".encode())
-        parts = (reply or b"").split(b"\n", 2)
+        process = tool_process.start(command, environment, f"{url}\n{accept}\n".encode())
+        parts = ((process and tool_process.output(process)) or b"").split(b"\n", 2)
         return (parts[0].decode(), parts[1].decode(), parts[2]) if len(parts) == 3 else None
 
-    def _consult(self, name: str) -> None:
-        if name not in self.consulted:
-            self.consulted[name] = stamp(name, self._environment)
+    def _note_skipped(self, path: str, reason: BadFile) -> None:
+        self.note(f"{single_line(path)} {reason}; it is passed over")
+
+    def _record(self, name: str) -> None:
+        if name not in self.inputs:
+            self.inputs[name] = fingerprint(name, self._environment)
 
     def _programs(self, name: str) -> Iterator[str]:
         """Those of that name, in the order of PATH, outside of the project."""
         for folder in tool_process.safe_path(self.variable("PATH") or "", self._project):
             path = os.path.join(folder, name)
-            self._consult(path)
+            self._record(path)
             if os.access(path, os.X_OK) and os.path.isfile(path) and not tool_process.is_inside(path, self._project):
                 yield path
 
-    def _starts_soundly(self, path: str) -> bool:
-        """It is believed, and so is what starts it if it is a script."""
-        if not self.believes_program(path):
+    def _can_be_run(self, path: str) -> bool:
+        """It is trusted, and so is its interpreter if it is a script."""
+        if not self.trusts_program(path):
             return False
-        starter = provenance.interpreter(path)
-        if starter and not starter.startswith("/"):
-            starter = self.program(starter) or ""
-        return not starter or self.believes_program(starter)
+        interpreter = provenance.interpreter(path)
+        if interpreter and not interpreter.startswith("/"):
+            interpreter = self.program(interpreter) or ""
+        return not interpreter or self.trusts_program(interpreter)
 
-    def _is_foreign(self, path: str, content: bytes) -> bool:
+    def _is_foreign(self, path: str, data: bytes) -> bool:
         """Inside the project, or neither the user's nor the system's. A home that is the project is its user's."""
         try:
             owner = os.stat(path).st_uid
@@ -246,5 +302,5 @@ class Discovery:
             return True
         if provenance.is_out_of_reach(path):
             return False
-        self._consult(trust_folder())
-        return not is_trusted(path, content)
+        self._record(trust_folder())
+        return not is_trusted(path, data)

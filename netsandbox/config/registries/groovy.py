@@ -28,7 +28,7 @@ _MAX_BEFORE = 64  # words that are looked back at
 
 
 @frozen
-class Found:
+class Repository:
     """`url` is empty for a repository that is built into Gradle, which `name` says then."""
 
     number: int
@@ -36,9 +36,9 @@ class Found:
     name: str = ""
 
 
-def repositories(text: str) -> list[Found]:
+def repositories(text: str) -> list[Repository]:
     """Those that *text* declares, in its order."""
-    found: list[Found] = []
+    found: list[Repository] = []
     blocks: list[str] = []
     before: list[str] = []  # the words and marks since the last brace, or the last text
     number, at = 1, 0
@@ -48,7 +48,7 @@ def repositories(text: str) -> list[Found]:
         value = token.group()
         if token.lastgroup == "text":
             if _is_address(value) and _declares(blocks, before):
-                found.append(Found(number, url=value[1:-1]))
+                found.append(Repository(number, url=value[1:-1]))
             before.append("")
         elif value == "{":
             if len(blocks) == _MAX_OPEN:
@@ -60,7 +60,7 @@ def repositories(text: str) -> list[Found]:
             blocks = blocks[:-1]
         elif token.lastgroup in ("word", "mark"):
             if value == "(" and before[-1:] and before[-1] in BUILT_IN and _fetches(blocks):
-                found.append(Found(number, name=before[-1]))
+                found.append(Repository(number, name=before[-1]))
             before.append(value)
         del before[:-_MAX_BEFORE]
     return found

@@ -1,89 +1,94 @@
-"""Maven."""
+"""Maven's settings and default, and what Gradle's scripts declare as far as they are written out.
+
+Gradle's own repositories (`mavenCentral()` and the like) have no address in any file. Maven's default is packed with
+Maven; the others must be named by the user.
+"""
 
 from __future__ import annotations
 
 import os
 
-from netsandbox.config.registries.discovery import Discovery, Text, shown
-from netsandbox.config.registries.expansion import Unexpanded, expand
-from netsandbox.config.registries.setting import Setting
-from netsandbox.config.registries.xml import BadXml, Element, elements
+from netsandbox.config.registries.discovery import Setting
+from netsandbox.config.registries.groovy import repositories
+from netsandbox.config.registries.readers import BadFile, Element, pairs, xml
+from netsandbox.config.registries.urls import NotExpanded, expand
+from netsandbox.frozen import copy_with
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from netsandbox.config.registries.discovery import Discovery, SettingsFile
+
+CENTRAL = "central"  # the key that tells that a mirror replaces Maven's default
+GRADLE_SCRIPTS = ("settings.gradle", "settings.gradle.kts", "build.gradle", "build.gradle.kts")
 _LISTS = ("mirror", "repository", "pluginRepository")
 _MODEL = "org/apache/maven/model/pom-4.0.0.xml"  # where Maven keeps its own default
-_MODEL_LIMIT = 1 << 20
+_MAX_MODEL = 1 << 20
+_MAX_SCRIPTS = 32
+_BUILT_IN = "built in "
+_MAVEN_CENTRAL = "mavenCentral"
 
 
-def mvn(inquiry: Discovery) -> list[Setting]:
-    """A mirror of everything, or of the default, in the user's or the system's settings leaves the default out."""
-    said: list[Setting] = []
-    mirrored = False
-    for path in _settings_files(inquiry):
-        found, project = _elements(inquiry, path, project=False)
-        said += _urls(inquiry, path, found, project=project)
-        mirrored = mirrored or (not project and mirrors_default(found))
-    for folder in inquiry.upward():
-        path = os.path.join(folder, "pom.xml")
-        said += _urls(inquiry, path, _elements(inquiry, path, project=True)[0], project=True)
-    return said if mirrored else [*said, *default(inquiry)]
+def settings_xml(file: SettingsFile) -> Iterator[Setting]:
+    """A mirror of everything, or of the default, in the user's or the system's settings replaces the default."""
+    found = xml(file.data)
+    yield from _urls(file, found)
+    if mirrors_default(found):
+        yield file.setting(CENTRAL, "", 1)
+
+
+def pom_xml(file: SettingsFile) -> Iterator[Setting]:
+    return _urls(file, xml(file.data))
+
+
+def maven_home_settings(discovery: Discovery) -> list[Setting]:
+    base = _maven_home(discovery)
+    path = os.path.join(base or "", "conf", "settings.xml")
+    return (discovery.settings_in(path, settings_xml) or []) if base else []
+
+
+def _maven_home(discovery: Discovery) -> str | None:
+    program = discovery.program("mvn")
+    return os.path.dirname(os.path.dirname(os.path.realpath(program))) if program else None
 
 
 def mirrors_default(found: list[Element]) -> bool:
-    """Whether a mirror stands for Maven's own default (pure)."""
+    """Whether a mirror replaces Maven's own default (pure)."""
     lists = [each.text.replace(" ", "").split(",") for each in found if each.path[-2:] == ("mirror", "mirrorOf")]
     return any("!central" not in names and not {"*", "central", "external:*"}.isdisjoint(names) for names in lists)
 
 
-def _settings_files(inquiry: Discovery) -> Iterator[str]:
-    yield os.path.join(inquiry.home, ".m2", "settings.xml")
-    base = _maven_home(inquiry)
-    if base:
-        yield os.path.join(base, "conf", "settings.xml")
+def _urls(file: SettingsFile, found: list[Element]) -> Iterator[Setting]:
+    for each in _repositories(found):
+        yield file.setting("/".join(each.path), each.text, each.number)
 
 
-def _maven_home(inquiry: Discovery) -> str | None:
-    program = inquiry.program("mvn")
-    return os.path.dirname(os.path.dirname(os.path.realpath(program))) if program else None
-
-
-def _elements(inquiry: Discovery, path: str, *, project: bool) -> tuple[list[Element], bool]:
-    data = inquiry.data(path, project=project)
-    if data is None:
-        return [], project
-    try:
-        return elements(data[0]), data[1]
-    except BadXml as reason:
-        inquiry.note(f"{shown(path)} {reason}; it is passed over")
-        return [], data[1]
-
-
-def _places(found: list[Element]) -> list[Element]:
+def _repositories(found: list[Element]) -> list[Element]:
     """The URLs that Maven fetches from."""
     blocked = {each.parent for each in found if each.path[-2:] == ("mirror", "blocked") and each.text == "true"}
     urls = [each for each in found if each.path[-1] == "url" and not set(each.path[-2:-1]).isdisjoint(_LISTS)]
     return [each for each in urls if each.parent not in blocked and "distributionManagement" not in each.path]
 
 
-def _urls(inquiry: Discovery, path: str, found: list[Element], *, project: bool) -> Iterator[Setting]:
+def expand_urls(discovery: Discovery, settings: list[Setting]) -> list[Setting]:
+    """With `${env.NAME}` replaced, where that is allowed."""
+
     def value_of(name: str) -> str | None:
-        return inquiry.variable(name.removeprefix("env.")) if name.startswith("env.") else None
+        return discovery.variable(name.removeprefix("env.")) if name.startswith("env.") else None
 
-    text = Text(path, "", project)
-    for each in _places(found):
-        said = text.said("/".join(each.path), each.text, each.number)
+    found = []
+    for each in settings:
         try:
-            yield Setting(said.key, expand(each.text, value_of, project=project), said.origin, project)
-        except Unexpanded as reason:
-            inquiry.note(f"{said.origin}: {reason}; the line is passed over")
+            found.append(copy_with(each, value=expand(each.value, value_of, project=each.project)))
+        except NotExpanded as reason:
+            discovery.note(f"{each.origin}: {reason}; the line is passed over")
+    return found
 
 
-def default(inquiry: Discovery) -> list[Setting]:
-    """Maven has no command that says it without plugins; it is in the model that is packed with it."""
-    base = _maven_home(inquiry)
+def maven_default(discovery: Discovery) -> list[Setting]:
+    """Maven has no command that prints it without plugins; it is in the model that is packed with it."""
+    base = _maven_home(discovery)
     if base is None:
         return []
     folder = os.path.join(base, "lib")
@@ -93,23 +98,54 @@ def default(inquiry: Discovery) -> list[Setting]:
         names = []
     for name in names[:1]:
         path = os.path.join(folder, name)
-        if not inquiry.believes_program(path):
-            inquiry.unasked.append(path)
+        if not discovery.trusts_program(path):
+            discovery.untrusted_programs.append(path)
             return []
-        model = _packed(path)
+        model = _packed_model(path)
         if model is not None:
-            return [
-                Setting("default", each.text, "the model packed with mvn", project=False) for each in _places(model)
-            ]
-    inquiry.unanswered("mvn keeps its default where it was not found")
+            return [Setting("default", each.text, "the model packed with mvn") for each in _repositories(model)]
+    discovery.note_incomplete("mvn keeps its default where it was not found")
     return []
 
 
-def _packed(path: str) -> list[Element] | None:
+def _packed_model(path: str) -> list[Element] | None:
     from zipfile import BadZipFile, ZipFile
 
     try:
         with ZipFile(path) as jar, jar.open(_MODEL) as model:
-            return elements(model.read(_MODEL_LIMIT))
-    except (OSError, KeyError, BadZipFile, BadXml, NotImplementedError):
+            return xml(model.read(_MAX_MODEL))
+    except (OSError, KeyError, BadZipFile, BadFile, NotImplementedError):
         return None
+
+
+def gradle_script(file: SettingsFile) -> Iterator[Setting]:
+    for found in repositories(file.text):
+        yield file.setting(found.url or f"{_BUILT_IN}{found.name}", found.url, found.number)
+
+
+def gradle_init_scripts(discovery: Discovery) -> Iterator[Setting]:
+    (folder,) = discovery.paths("${GRADLE_USER_HOME:-~/.gradle}/init.d")
+    for name in discovery.names(folder)[:_MAX_SCRIPTS]:
+        if name.endswith((".gradle", ".gradle.kts")):
+            yield from discovery.settings_in(os.path.join(folder, name), gradle_script) or ()
+
+
+def gradle_wrapper(file: SettingsFile) -> Iterator[Setting]:
+    """Where `gradlew` fetches Gradle itself."""
+    for line in pairs(file.text, "="):
+        url = line.value.replace("\\:", ":")
+        if line.keys[0] == "distributionUrl" and url.startswith("https://") and "\\" not in url:
+            yield file.setting(url, url, line.number)
+
+
+def gradle_built_in(discovery: Discovery, settings: list[Setting]) -> list[Setting]:
+    """With Maven's default for `mavenCentral()`, and a note for each other repository that is built into Gradle."""
+    wanted: dict[str, str] = {}
+    for each in settings:
+        if each.key.startswith(_BUILT_IN):
+            wanted.setdefault(each.key.removeprefix(_BUILT_IN), each.origin)
+    central = maven_default(discovery) if _MAVEN_CENTRAL in wanted else []
+    for name, origin in wanted.items():
+        if name != _MAVEN_CENTRAL or not central:
+            discovery.note(f"{origin}: {name}() is built into Gradle; allow its host with --allow-domain")
+    return [*settings, *central]

@@ -1,79 +1,103 @@
-"""The registries of a tool: from memory if nothing changed, else by reading its settings and asking it."""
+"""The registries of a tool: from the cache if nothing changed, else from its settings and from the tool itself.
+
+No value here holds a path or a user name of a URL: both may be secrets.
+"""
 
 from __future__ import annotations
 
 import os
 
-from netsandbox.config.registries import cache
-from netsandbox.config.registries.answer import Answer, Registry
+from netsandbox.config import cache
 from netsandbox.errors import UsageError
+from netsandbox.frozen import frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
-    from netsandbox.config.registries.discovery import Discovery
-    from netsandbox.config.registries.setting import Setting
+    from netsandbox.config.registries.discovery import Discovery, Setting
 
-TOOLS = {  # which module knows the tool
-    "npm": "node",
-    "yarn": "node",
-    "pnpm": "node",
-    "bun": "node",
-    "pip": "python",
-    "uv": "python",
-    "poetry": "python",
-    "pipenv": "python",
-    "pdm": "python",
-    "cargo": "cargo",
-    "go": "go",
-    "gem": "ruby",
-    "bundle": "ruby",
-    "mvn": "java",
-    "gradle": "gradle",
-    "git": "git",
-}
+_KIND = "registries 1"
+_SECONDS = {True: 7 * 86400, False: 600}  # by `complete`: a tool's own default can change without a trace
 
 
-def hosts(tool: str, folder: str, environment: Mapping[str, str], home: str) -> Answer:
+@frozen
+class Registry:
+    """One host that the tool goes to, as `--allow-domain` takes it."""
+
+    pattern: str  # NAME:PORT
+    origin: str  # file:line, a variable, or the command that printed it
+    project: bool  # from a file that the project, or a session, may have written: it counts once the user trusts it
+
+
+@frozen
+class ToolRegistries:
+    """The registries of one tool in one folder."""
+
+    registries: tuple[Registry, ...]
+    notes: tuple[str, ...]  # what was skipped and what to do about it, a line each
+    inputs: tuple[tuple[str, str], ...]  # each file and variable that was looked at, and its fingerprint
+    untrusted_programs: tuple[str, ...] = ()  # a session may have put them there: not run before the user trusts them
+    complete: bool = True  # False where a query failed, so that it is worth trying again soon
+
+    def patterns(self, *, project: bool = False) -> tuple[str, ...]:
+        """The rules that follow; with *project*, those that its own files ask for as well."""
+        return tuple(dict.fromkeys(each.pattern for each in self.registries if project or not each.project))
+
+
+def hosts(tool: str, folder: str, environment: Mapping[str, str], home: str) -> ToolRegistries:
     """The registries that *tool* uses in *folder* for a user with these variables and this home."""
+    folder = os.path.realpath(folder)
+    found = recall(tool, folder, environment, home)
+    if found is None:
+        found = discover(tool, folder, environment, home)
+        registries = tuple((each.pattern, each.origin, each.project) for each in found.registries)
+        value = (registries, found.notes, found.inputs, found.untrusted_programs, found.complete)
+        inputs = tuple((cache.FINGERPRINT, name, then) for name, then in found.inputs)
+        cache.store(_KIND, (tool, folder, home), value, inputs, _SECONDS[found.complete])
+    return found
+
+
+def recall(tool: str, folder: str, environment: Mapping[str, str], home: str) -> ToolRegistries | None:
+    """What the cache knows; *folder* is a real path."""
+    value = cache.recall(_KIND, (tool, folder, home), environment)
+    if value is None:
+        return None
+    registries, notes, inputs, programs, complete = value
+    return ToolRegistries(tuple(Registry(*each) for each in registries), notes, inputs, programs, complete)
+
+
+def discover(tool: str, folder: str, environment: Mapping[str, str], home: str) -> ToolRegistries:
+    """The same without the cache."""
+    from netsandbox.config.registries.discovery import Discovery
+    from netsandbox.config.registries.tools import TOOLS
+
     if tool not in TOOLS:
         raise UsageError(f"no registry is known for {tool!a}; use one of {', '.join(TOOLS)}")
-    folder = os.path.realpath(folder)
-    answer = cache.recall(tool, folder, home, environment)
-    if answer is None:
-        answer = ask(tool, folder, environment, home)
-        cache.keep(tool, folder, home, answer)
-    return answer
-
-
-def ask(tool: str, folder: str, environment: Mapping[str, str], home: str) -> Answer:
-    """The same without memory."""
-    from importlib import import_module
-
-    from netsandbox.config.registries.discovery import Discovery
-
-    inquiry = Discovery(folder, environment, home)
-    search: Callable[[Discovery], Iterable[Setting]]
-    search = getattr(import_module(f"netsandbox.config.registries.{TOOLS[tool]}"), tool)
-    registries = _registries(inquiry, search(inquiry))
+    discovery = Discovery(folder, environment, home)
+    registries = _registries(discovery, TOOLS[tool].settings(discovery))
     if not any(not each.project for each in registries):
-        inquiry.note(f"no registry of {tool} is known; allow it with --allow-domain")
-    consulted, unasked = tuple(inquiry.consulted.items()), tuple(inquiry.unasked)
-    return Answer(tuple(registries), tuple(inquiry.notes), consulted, unasked, inquiry.complete)
+        discovery.note(f"no registry of {tool} is known; allow it with --allow-domain")
+    return ToolRegistries(
+        tuple(registries),
+        tuple(discovery.notes),
+        tuple(discovery.inputs.items()),
+        tuple(discovery.untrusted_programs),
+        discovery.complete,
+    )
 
 
-def _registries(inquiry: Discovery, said: Iterable[Setting]) -> list[Registry]:
-    """One for each pattern and side; what the user says needs not be asked for by the project as well."""
-    from netsandbox.config.registries.destination import Skipped, pattern_of
+def _registries(discovery: Discovery, settings: Iterable[Setting]) -> list[Registry]:
+    """One for each pattern and side; a project's wish that the user's settings have as well is left out."""
+    from netsandbox.config.registries.urls import NoRule, pattern_of
 
     found: dict[tuple[str, bool], Registry] = {}
-    for each in said:
+    for each in settings:
         try:
-            pattern = pattern_of(each.text)
-        except Skipped as reason:
+            pattern = pattern_of(each.value)
+        except NoRule as reason:
             if str(reason):
-                inquiry.note(f"{each.origin}: {reason}")
+                discovery.note(f"{each.origin}: {reason}")
             continue
         found.setdefault((pattern, each.project), Registry(pattern, each.origin, each.project))
     return [each for (pattern, project), each in found.items() if not project or (pattern, False) not in found]

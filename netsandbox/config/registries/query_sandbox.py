@@ -1,10 +1,15 @@
-"""A session of its own for a tool that is asked: whoever can write to the user's PATH, or to what a tool loads, could
-otherwise run programs outside of every session by letting us ask them.
+"""A session of its own for a tool that is queried. Without it, whoever can write to the user's PATH, or to what a tool
+loads, could run programs outside of every session by letting us query them.
 
-It is offline, with no configuration, no profile and no published port; secrets are hidden as always. It works in a new,
-empty folder, which must be as empty afterwards: another session may see it and leave settings there. The home is none,
-so that no settings of the user answer in the tool's place (on a Mac it is the user's, where sessions write no settings
-and the profile is made for it). The log goes with the folder. Where no session can be made, nothing is run (INV-1).
+The session is offline, with no configuration, no profile and no published port; secrets are hidden as always. It works
+in a new, empty folder, which must be as empty afterwards: another session may see it and leave settings there. It has
+no home, so that the user's settings do not change what the tool prints (on a Mac it has the user's, where sessions
+write no settings and the profile is made for it). The log is removed with the folder. Where no session can be made,
+nothing is run (INV-1).
+
+Cargo has no command that prints its default registry. It is given a proxy on loopback instead, which notes the first
+tunnel that it requests and refuses it (`first_destination`). Nothing leaves the machine: the session reaches this one
+port. The proxy's password is new for each query, so that no other user of the machine can answer in its place.
 """
 
 from __future__ import annotations
@@ -12,15 +17,19 @@ from __future__ import annotations
 import os
 import sys
 
+from netsandbox import system
 from netsandbox.config.registries import tool_process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import socket
     import subprocess
     from collections.abc import Mapping, Sequence
     from types import TracebackType
+    from typing import NoReturn
 
 GRACE = 2.0  # for a session to end by itself
+MAX_HEAD = 8192
 # Nothing can be made in the kernel's folder. Tools take it that a home is missing; below a file yarn and pdm fail, and
 # below /proc npm tries for ever to make one.
 _NO_HOME = "/sys/none" if os.path.isdir("/sys/kernel") else "/dev/null"
@@ -28,7 +37,7 @@ _NO_HOME = "/sys/none" if os.path.isdir("/sys/kernel") else "/dev/null"
 _PROGRAM = """\
 import sys
 sys.path[:0] = [folder for folder in sys.argv.pop(1).split(":") if folder not in sys.path]
-from netsandbox.config.registries.sandboxed_query import main
+from netsandbox.config.registries.query_sandbox import main
 main()
 """
 
@@ -39,14 +48,14 @@ class QuerySandbox:
     def __init__(self, port: int | None = None) -> None:
         self._port = port
         self._base = ""
-        self._began = 0
+        self._changed = 0
 
     def __enter__(self) -> QuerySandbox:
         from tempfile import mkdtemp
 
         self._base = mkdtemp(prefix="netsandbox-")
         os.mkdir(self._folder, 0o700)
-        self._began = os.stat(self._folder).st_ctime_ns
+        self._changed = os.stat(self._folder).st_ctime_ns
         return self
 
     def __exit__(
@@ -63,33 +72,138 @@ class QuerySandbox:
     def start(
         self, command: Sequence[str], environment: Mapping[str, str], home: str
     ) -> subprocess.Popen[bytes] | None:
-        """The session around *command*, whose variables are *environment*; ours are those of any session."""
+        """The session around *command*, whose variables are *environment*; its own are ours, as in any session."""
         from netsandbox.paths import packages
 
         folders = ":".join(dict.fromkeys(os.path.dirname(path) for path in packages()))
         log = os.path.join(self._base, "audit.jsonl")
-        ours = [sys.executable, "-I", "-B", "-c", _PROGRAM, folders, log, str(self._port or "")]
-        seen = {**environment, "HOME": home if sys.platform == "darwin" else _NO_HOME}
-        told = "\0".join(f"{name}={value}" for name, value in seen.items())
-        question = told.encode("utf-8", "surrogateescape")
-        return tool_process.start([*ours, *command], os.environ, question, self._folder)
+        session = [sys.executable, "-I", "-B", "-c", _PROGRAM, folders, log, str(self._port or "")]
+        inside = {**environment, "HOME": home if system.IS_MACOS else _NO_HOME}
+        data = "\0".join(f"{name}={value}" for name, value in inside.items()).encode("utf-8", "surrogateescape")
+        return tool_process.start([*session, *command], os.environ, data, self._folder)
 
-    def untouched(self) -> bool:
+    def is_untouched(self) -> bool:
         """Whether nobody left anything in the folder, not even for a moment."""
         try:
-            return os.stat(self._folder).st_ctime_ns == self._began
+            return os.stat(self._folder).st_ctime_ns == self._changed
         except OSError:
             return False
 
 
-def ask(
-    command: Sequence[str], environment: Mapping[str, str], home: str, *, patience: float = tool_process.PATIENCE
+def run(
+    command: Sequence[str], environment: Mapping[str, str], home: str, *, timeout: float = tool_process.TIMEOUT
 ) -> bytes | None:
-    """What *command* prints in a session of its own; None if it fails, says too much or takes too long."""
+    """What *command* prints in a session of its own; None if it fails, prints too much or takes too long."""
     try:
-        with QuerySandbox() as enclosure:
-            process = enclosure.start(command, environment, home)
-            said = None if process is None else tool_process.answer(process, patience, GRACE)
-            return said if enclosure.untouched() else None
+        with QuerySandbox() as sandbox:
+            process = sandbox.start(command, environment, home)
+            printed = None if process is None else tool_process.output(process, timeout, GRACE)
+            return printed if sandbox.is_untouched() else None
     except OSError:  # no temporary folder
         return None
+
+
+def main() -> NoReturn:
+    """The process that is the session: `python -I -c … LOG PORT COMMAND…`, with the tool's variables on standard input.
+
+    It exits as the command does, and with 1 if no session can be made.
+    """
+    from netsandbox_portmap.localhost_settings import LocalhostSettings
+
+    from netsandbox.api import Sandbox
+    from netsandbox.errors import NetsandboxError
+    from netsandbox.policy.policy import OFFLINE, Policy
+    from netsandbox.runtime.signals import exit_with
+    from netsandbox.settings import RunSettings
+
+    log, port, *command = sys.argv[1:]
+    environment = variables(sys.stdin.buffer.read())
+    null = os.open(os.devnull, os.O_RDWR)
+    ports = (int(port),) if port else ()
+    settings = RunSettings(
+        mode=OFFLINE, proxy_env=False, audit_log=log, localhost=LocalhostSettings(publish=(), connect_host=ports)
+    )
+    try:
+        with Sandbox.deferred(lambda: Policy(mode=OFFLINE), settings) as box:
+            status = box.run(command, env=environment, stdin=null, stderr=null).returncode
+    except NetsandboxError:
+        status = 1
+    exit_with(status)
+
+
+def variables(data: bytes) -> dict[str, str]:
+    """The variables that were passed, with zero bytes between them (pure)."""
+    pairs = (pair.partition("=") for pair in os.fsdecode(data).split("\0"))
+    return {name: value for name, equals, value in pairs if name and equals}
+
+
+def first_destination(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    home: str,
+    variable: str,
+    *,
+    timeout: float = tool_process.TIMEOUT,
+) -> str | None:
+    """`HOST:PORT` of the first tunnel that *command* requests when *variable* names its proxy."""
+    import socket
+
+    password = os.urandom(16).hex()
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as server, QuerySandbox(server.getsockname()[1]) as sandbox:
+            proxy = f"http://registry:{password}@127.0.0.1:{server.getsockname()[1]}"
+            process = sandbox.start(command, {**environment, variable: proxy}, home)
+            found = None if process is None else _first_tunnel(process, server, password, timeout)
+            return found if sandbox.is_untouched() else None
+    except OSError:  # no port, or no temporary folder
+        return None
+
+
+def _first_tunnel(process: subprocess.Popen[bytes], server: socket.socket, password: str, timeout: float) -> str | None:
+    """The tunnel that *process* requests; then it is ended."""
+    from time import monotonic
+
+    deadline = monotonic() + timeout
+    try:
+        while process.poll() is None and monotonic() < deadline:
+            found = _next_tunnel(server, password)
+            if found is not None:
+                return found
+        return None
+    finally:
+        tool_process.end(process, GRACE)
+
+
+def _next_tunnel(server: socket.socket, password: str) -> str | None:
+    """The tunnel that the next client requests, if it comes soon and knows the password."""
+    server.settimeout(0.1)
+    try:
+        client, _ = server.accept()
+    except OSError:
+        return None
+    head = b""
+    with client:
+        client.settimeout(2)
+        try:
+            while b"\r\n\r\n" not in head and len(head) < MAX_HEAD:
+                piece = client.recv(MAX_HEAD)
+                if not piece:
+                    break
+                head += piece
+            client.sendall(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+        except OSError:
+            pass
+    return tunnel_of(head, f"registry:{password}")
+
+
+def tunnel_of(head: bytes, credentials: str) -> str | None:
+    """The target of a CONNECT request that carries *credentials* (pure)."""
+    from base64 import b64encode
+
+    lines = head.partition(b"\r\n\r\n")[0].split(b"\r\n")
+    words = lines[0].split(b" ")
+    given = [line.partition(b":") for line in lines[1:]]
+    tokens = [value.split() for name, _, value in given if name.lower() == b"proxy-authorization"]
+    if len(words) != 3 or words[0] != b"CONNECT" or not words[1].isascii():
+        return None
+    return words[1].decode("ascii") if tokens == [[b"Basic", b64encode(credentials.encode("ascii"))]] else None

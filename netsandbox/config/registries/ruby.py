@@ -2,100 +2,86 @@
 
 from __future__ import annotations
 
-import os
-
-from netsandbox.config.registries.setting import Setting, believed, settle
-from netsandbox.config.registries.yaml import leaves
+from netsandbox.config.registries.discovery import Setting, is_set, strongest
+from netsandbox.config.registries.readers import yaml
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from netsandbox.config.registries.discovery import Discovery
+    from netsandbox.config.registries.discovery import Discovery, SettingsFile
 
 SOURCES = "sources"
-_ALL = "BUNDLE_MIRROR__ALL"
+MIRROR_ALL = "BUNDLE_MIRROR__ALL"
 _MIRROR = "BUNDLE_MIRROR__"
-_SOURCE_WORDS = (
+_MAX_FILES = 10
+_SOURCE_MARKS = (  # what is before a URL in a Gemfile, and whether it begins a line
     (":source => ", False),
     ("source: ", False),
     ("source(", True),
     ("source ", True),
-)  # True: begins a line
+)
 
 
-def gem(inquiry: Discovery) -> list[Setting]:
-    said = list(_gemrc(inquiry))
-    return said if believed(said, SOURCES) else [*said, *_default(inquiry)]
-
-
-def bundle(inquiry: Discovery) -> list[Setting]:
-    """Mirrors stand for sources; a mirror for everything leaves no other."""
-    said = settle(_mirrors(inquiry))
-    own = [] if believed(said, _ALL) else [*_gemfile(inquiry), *gem(inquiry)]
-    return [*said, *own]
-
-
-def _gemrc(inquiry: Discovery) -> Iterator[Setting]:
-    """The first file with a list of sources counts."""
-    named = [path for path in (inquiry.variable("GEMRC") or "").split(":")[:10] if path]
-    for path in (
-        *named,
-        inquiry.config_home("gem", "gemrc"),
-        os.path.join(inquiry.home, ".gemrc"),
-        inquiry.system("gemrc"),
-    ):
-        text = inquiry.text(path)
-        said = [
-            text.said(SOURCES, leaf.value, leaf.number)
-            for leaf in (leaves(text.text) if text else ())
-            if text and leaf.path in ((":sources",), (SOURCES,))
-        ]
-        yield from said
-        if any(not each.project for each in said):
+def gemrc_files(discovery: Discovery) -> Iterator[Setting]:
+    """The first of the user's files with a list of sources counts."""
+    named = [path for path in (discovery.variable("GEMRC") or "").split(":")[:_MAX_FILES] if path]
+    usual = [path for each in _GEMRC for path in discovery.paths(each)]
+    for path in (*named, *usual):
+        found = discovery.settings_in(path, gemrc) or []
+        yield from found
+        if is_set(found, SOURCES):
             return
 
 
-def _mirrors(inquiry: Discovery) -> Iterator[Setting]:
-    """Settings of the project come before variables; both before the user's."""
-    for folder in inquiry.upward():
-        yield from _bundle_config(inquiry, os.path.join(folder, ".bundle", "config"), project=True)
-    for name, value in inquiry.variables(_MIRROR.lower()).items():
+_GEMRC = ("$XDG_CONFIG_HOME/gem/gemrc", "~/.gemrc", "/etc/gemrc")
+
+
+def gemrc(file: SettingsFile) -> Iterator[Setting]:
+    for line in yaml(file.text):
+        if line.keys in ((":sources",), (SOURCES,)):
+            yield file.setting(SOURCES, line.value, line.number)
+
+
+def mirror_variables(discovery: Discovery) -> Iterator[Setting]:
+    for name, value in discovery.variables(_MIRROR.lower()).items():
         if value and not name.endswith("__FALLBACK_TIMEOUT"):
-            yield Setting(name, value, name.partition("://")[0], project=False)
-    user = inquiry.variable("BUNDLE_USER_CONFIG") or os.path.join(inquiry.home, ".bundle", "config")
-    yield from _bundle_config(inquiry, user, project=False)
+            yield Setting(name, value, name.partition("://")[0])
 
 
-def _bundle_config(inquiry: Discovery, path: str, *, project: bool) -> Iterator[Setting]:
-    text = inquiry.text(path, project=project)
-    for leaf in leaves(text.text) if text else ():
-        key = leaf.path[0]
-        if text and len(leaf.path) == 1 and key.startswith(_MIRROR) and not key.endswith("FALLBACK_TIMEOUT/"):
-            yield text.said(key, leaf.value, leaf.number)
+def bundle_config(file: SettingsFile) -> Iterator[Setting]:
+    for line in yaml(file.text):
+        key = line.keys[0]
+        if len(line.keys) == 1 and key.startswith(_MIRROR) and not key.endswith("FALLBACK_TIMEOUT/"):
+            yield file.setting(key, line.value, line.number)
 
 
-def _gemfile(inquiry: Discovery) -> Iterator[Setting]:
-    for folder in inquiry.upward():
-        for name in ("Gemfile", "gems.rb"):
-            text = inquiry.text(os.path.join(folder, name), project=True)
-            for number, line in enumerate(text.text.split("\n") if text else (), 1):
-                url = source_in(line)
-                if text and url:
-                    yield text.said(f"{text.path}:{number}", url, number)
+def gemfile(file: SettingsFile) -> Iterator[Setting]:
+    for number, line in enumerate(file.text.split("\n"), 1):
+        url = source_in(line)
+        if url:
+            yield file.setting(f"{file.path}:{number}", url, number)
+
+
+def select_bundle(settings: Iterable[Setting]) -> list[Setting]:
+    """A mirror of everything leaves no other source."""
+    found = list(settings)
+    mirrors = strongest(each for each in found if each.key[: len(_MIRROR)].upper() == _MIRROR)
+    sources = [each for each in found if each.key[: len(_MIRROR)].upper() != _MIRROR]
+    return mirrors if is_set(mirrors, MIRROR_ALL) else [*mirrors, *sources]
 
 
 def source_in(line: str) -> str:
     """The URL in `source "https://…"` and in an option `source: "https://…"` (pure); none with anything computed."""
-    for word, alone in _SOURCE_WORDS:
-        before, found, after = line.partition(word)
+    for mark, begins in _SOURCE_MARKS:
+        before, found, after = line.partition(mark)
         quote = after.lstrip()[:1]
-        if found and quote in ("'", '"') and "#" not in before and not (alone and before.strip()):
+        if found and quote in ("'", '"') and "#" not in before and not (begins and before.strip()):
             url = after.lstrip()[1:].partition(quote)[0]
             return "" if "#{" in url else url
     return ""
 
 
-def _default(inquiry: Discovery) -> list[Setting]:
-    lines = inquiry.ask("gem", "sources", "--list", "--norc").split("\n")
-    return [Setting(SOURCES, line, "gem sources", project=False) for line in lines if line.startswith("https://")]
+def default(discovery: Discovery) -> list[Setting]:
+    lines = discovery.query("gem", "sources", "--list", "--norc").split("\n")
+    return [Setting(SOURCES, line, "gem sources") for line in lines if line.startswith("https://")]

@@ -1,11 +1,11 @@
-"""Asking a program: found where no project can have put it, run with bounds, far away from the project.
+"""Running a program for its output: found where no project can have put it, with bounds, far away from the project.
 
 Rules kept:
 1. A program inside the project is never run, and none is run *in* the project: npm, yarn, cargo, bundle and mvn all
    load code that a project's files name.
-2. Only variables that help to start the program are passed on; none that says what it should answer.
-3. Time and output are bounded; a program that goes beyond ends with all that it started.
-4. A tool of the user's is started in a session of its own (`enclosure`); what is started here by itself is ours.
+2. Only variables that help to start the program are passed on; none that changes what it prints.
+3. Time and output are bounded; a program that goes beyond them is ended with everything that it started.
+4. A tool of the user's runs in a session of its own (`query_sandbox`); only our own programs are started directly.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     import subprocess
     from collections.abc import Mapping, Sequence
 
-PATIENCE = 10.0
-OUTPUT_LIMIT = 1 << 20
-QUESTION_LIMIT = 60000  # fits into a pipe, so nobody waits
+TIMEOUT = 10.0
+MAX_OUTPUT = 1 << 20
+MAX_INPUT = 60000  # fits into a pipe, so that writing it never blocks
 _PASSED = frozenset(("COREPACK_HOME", "USER", "LOGNAME", "TMPDIR", "JAVA_HOME", "GOROOT", "N_PREFIX"))
 _PASSED_PREFIXES = ("PYENV_", "NVM_", "FNM_", "VOLTA_", "ASDF_", "MISE_", "RBENV_", "RUSTUP_", "SDKMAN_", "NIX_")
 _QUIET = {
@@ -34,7 +34,7 @@ _QUIET = {
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     "PDM_CHECK_UPDATE": "0",
 }
-_HOMES = {  # where managers of tools keep them unless their variable says otherwise
+_HOMES = {  # where version managers keep tools unless their variable names another folder
     "PYENV_ROOT": ".pyenv",
     "RBENV_ROOT": ".rbenv",
     "RUSTUP_HOME": ".rustup",
@@ -59,7 +59,7 @@ def safe_path(path: str, folder: str) -> list[str]:
 
 
 def tool_environment(environment: Mapping[str, str], folder: str, home: str) -> dict[str, str]:
-    """What a tool that is asked sees: not the home, whose settings were read already, but the tools that lie in it."""
+    """The variables of a tool: not the home, whose settings were read already, but the tools that are in it."""
     places = {name: os.path.join(home, place) for name, place in _HOMES.items()}
     passed = {name: place for name, place in places.items() if os.path.isdir(place)}
     passed.update(
@@ -68,25 +68,17 @@ def tool_environment(environment: Mapping[str, str], folder: str, home: str) -> 
     return {**passed, "PATH": ":".join(safe_path(environment.get("PATH", ""), folder)), **_QUIET}
 
 
-def ask(
-    command: Sequence[str], environment: Mapping[str, str], question: bytes = b"", *, patience: float = PATIENCE
-) -> bytes | None:
-    """What *command* prints when it reads *question*; None if it fails, says too much or takes too long."""
-    process = start(command, environment, question)
-    return None if process is None else answer(process, patience)
-
-
-def answer(process: subprocess.Popen[bytes], patience: float = PATIENCE, grace: float = 0.0) -> bytes | None:
-    """All that *process* prints until it ends well; it ends within *patience*, and some *grace*, or by force."""
+def output(process: subprocess.Popen[bytes], timeout: float = TIMEOUT, grace: float = 0.0) -> bytes | None:
+    """Everything that *process* prints, if it ends well within *timeout*; otherwise it is ended, after some *grace*."""
     import subprocess
     from time import monotonic
 
-    deadline = monotonic() + patience
+    deadline = monotonic() + timeout
     assert process.stdout is not None
     try:
-        said = _output(process.stdout.fileno(), deadline)
-        if said is not None:
-            return said if process.wait(max(0.1, deadline - monotonic())) == 0 else None
+        printed = _read(process.stdout.fileno(), deadline)
+        if printed is not None:
+            return printed if process.wait(max(0.1, deadline - monotonic())) == 0 else None
     except subprocess.TimeoutExpired:
         pass
     finally:
@@ -95,12 +87,12 @@ def answer(process: subprocess.Popen[bytes], patience: float = PATIENCE, grace: 
 
 
 def start(
-    command: Sequence[str], environment: Mapping[str, str], question: bytes = b"", folder: str = "/"
+    command: Sequence[str], environment: Mapping[str, str], data: bytes = b"", folder: str = "/"
 ) -> subprocess.Popen[bytes] | None:
-    """*command* in a process group of its own, far away from the project, told *question*; None if that fails."""
+    """Start *command* in a process group of its own, with *data* on its standard input; None if that fails."""
     import subprocess
 
-    if len(question) > QUESTION_LIMIT:
+    if len(data) > MAX_INPUT:
         return None
     try:
         process = subprocess.Popen(
@@ -117,24 +109,21 @@ def start(
         return None
     assert process.stdin is not None
     try:
-        process.stdin.write(question)
+        process.stdin.write(data)
         process.stdin.close()
     except BrokenPipeError:
-        pass  # it does not want to know
+        pass  # it does not read its input
     return process
 
 
 def end(process: subprocess.Popen[bytes], grace: float = 0.0) -> None:
-    """No trace is left of *process*, nor of what it started, unless its end was already noticed.
-
-    With *grace* it is asked first, so that it can tidy up.
-    """
+    """End *process* and everything that it started. With *grace* it gets SIGTERM first, so that it can tidy up."""
     from signal import SIGKILL
 
     if process.returncode is None:
         if grace:
             process.terminate()
-            _wait_unnoticed(process.pid, grace)
+            _wait_without_reaping(process.pid, grace)
         try:
             os.killpg(process.pid, SIGKILL)  # not yet reaped, so the number is still its own
         except ProcessLookupError:
@@ -145,27 +134,27 @@ def end(process: subprocess.Popen[bytes], grace: float = 0.0) -> None:
             pipe.close()
 
 
-def _wait_unnoticed(pid: int, patience: float) -> None:
-    """Until the child has ended, without taking its number away."""
+def _wait_without_reaping(pid: int, timeout: float) -> None:
+    """Until the child has ended; its pid stays taken."""
     from time import monotonic, sleep
 
-    deadline = monotonic() + patience
+    deadline = monotonic() + timeout
     while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None and monotonic() < deadline:
         sleep(0.01)
 
 
-def _output(descriptor: int, deadline: float) -> bytes | None:
-    """All that comes until the end, or None if there is no end to it."""
+def _read(descriptor: int, deadline: float) -> bytes | None:
+    """Everything until the end, or None if that comes too late or is too much."""
     from select import POLLIN, poll
     from time import monotonic
 
     waiting = poll()
     waiting.register(descriptor, POLLIN)
-    said = bytearray()
-    while len(said) <= OUTPUT_LIMIT:
+    data = bytearray()
+    while len(data) <= MAX_OUTPUT:
         ready = waiting.poll(max(0.0, deadline - monotonic()) * 1000)
         piece = os.read(descriptor, 1 << 16) if ready else None
         if not piece:
-            return None if piece is None else bytes(said)
-        said += piece
+            return None if piece is None else bytes(data)
+        data += piece
     return None

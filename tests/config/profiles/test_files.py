@@ -9,21 +9,20 @@ from typing import Any
 import pytest
 
 from netsandbox.config.merging import merge
-from netsandbox.config.profiles.library import Library
-from netsandbox.config.profiles.profile import Profile, profile_of
-from netsandbox.config.profiles.profile_files import BUILT_IN, OURS, listed
+from netsandbox.config.profiles.profile import Library, Profile, profile_of
+from netsandbox.config.profiles.profile_files import BUILT_IN, BUILT_IN_FOLDER, listed
 from netsandbox.paths import home
 from netsandbox.policy.file_rules import is_within
 from netsandbox.policy.secret_paths import EVERYWHERE
 
 ROOT = Path(__file__).resolve().parents[3]
-NAMES = [each.name for each in listed(OURS, BUILT_IN)]
+NAMES = [each.name for each in listed(BUILT_IN_FOLDER, BUILT_IN)]
 SHARED = "agent-os"  # detected for a folder of the user's, not for a language
 AGENTS = ("aider", "claude", "codex", "copilot", "gemini", "opencode")
 
 
 def profile(name: str) -> Profile:
-    path = str(Path(OURS) / f"{name}.toml")
+    path = str(Path(BUILT_IN_FOLDER) / f"{name}.toml")
     return profile_of(name, path, *Library().tables(name, path))
 
 
@@ -59,8 +58,8 @@ def test_what_is_detected_passes_no_secret_and_opens_no_socket_and_sets_no_mode(
     """A project's files choose these, so they must be harmless wherever they are."""
     found = profile(name)
     if found.detect:
-        said = {".".join(place) for place in merge([found.layer]).values}
-        assert said <= ({"filesystem.allow_read"} if name == SHARED else {"filesystem.allow_write"})
+        values = {".".join(place) for place in merge([found.layer]).values}
+        assert values <= ({"filesystem.allow_read"} if name == SHARED else {"filesystem.allow_write"})
         assert bool(found.registries) is (name != SHARED)
     assert not (found.detect and name in AGENTS)
 
@@ -76,8 +75,8 @@ RUN_BY_THE_HOST = (
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_detected_opens_no_folder_of_programs(name: str) -> None:
     """A project's files choose it, and what it writes there the host would run: environments, tools, interpreters."""
-    said = merge([profile(name).layer]).values.get(("filesystem", "allow_write"))
-    rules: Any = said.value if said is not None and profile(name).detect else ()
+    values = merge([profile(name).layer]).values.get(("filesystem", "allow_write"))
+    rules: Any = values.value if values is not None and profile(name).detect else ()
     programs = [f"{home()}/{place}" for place in RUN_BY_THE_HOST]
     opened = [rule.path for rule in rules for place in programs if is_within(place, rule.path)]
     assert not opened
@@ -101,9 +100,9 @@ def test_three_set_the_mode(mode: str) -> None:
 @pytest.mark.usefixtures("scene")
 @pytest.mark.parametrize("name", AGENTS)
 def test_an_agent_gets_its_keys_and_its_vendors_hosts(name: str) -> None:
-    said = merge([profile(name).layer]).values
-    assert said["shell", "pass_env"].items
-    assert said["network", "allow_domains"].items
+    values = merge([profile(name).layer]).values
+    assert values["shell", "pass_env"].items
+    assert values["network", "allow_domains"].items
     assert not profile(name).registries
 
 

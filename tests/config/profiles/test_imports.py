@@ -29,7 +29,6 @@ HEAVY = {
     *("netsandbox.config.registries.discovery", "netsandbox.config.registries.node"),
     *(
         "netsandbox.config.registries.tool_process",
-        "netsandbox.config.profiles.progress",
         "netsandbox.backends.seatbelt.profile.raw_rules",
     ),
 }

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
+from netsandbox.config import cache
 from netsandbox.config.document import parsed
-from netsandbox.config.profiles.profile import Profile, profile_of
+from netsandbox.config.profiles import profile as module
+from netsandbox.config.profiles.profile import Library, Profile, profile_of
 from netsandbox.errors import UsageError
+from tests.config.profiles.conftest import Scene
 
 
 def read(text: str, *, trusted: bool = True) -> Profile:
@@ -53,3 +59,70 @@ def test_a_mistake_is_an_error_with_its_line(text: str, said: str) -> None:
     with pytest.raises(UsageError) as raised:
         read(text)
     assert str(raised.value).startswith(said)
+
+
+TEXT = '[network]\nallow_domains = ["a.test"]\n'
+
+
+def allowed_domains(path: str, monkeypatch: pytest.MonkeyPatch | None = None) -> list[str]:
+    """What the profile allows; with *monkeypatch* nothing may be parsed."""
+    if monkeypatch is not None:
+        monkeypatch.setattr(module, "_read", lambda *_: pytest.fail("the file was read again"))
+    library = Library()
+    allowed: list[str] = library.tables("shop", path)[0]["network"]["allow_domains"]
+    library.close()
+    return allowed
+
+
+def test_a_file_is_parsed_once(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(scene.profile("shop", TEXT))
+    assert allowed_domains(path) == ["a.test"]
+    assert allowed_domains(path, monkeypatch) == ["a.test"]
+    assert os.stat(cache.path_of("profiles", ())).st_mode & 0o777 == 0o600
+
+
+def test_a_file_that_changed_is_read_again(scene: Scene) -> None:
+    path = scene.profile("shop", TEXT)
+    assert allowed_domains(str(path)) == ["a.test"]
+    other = scene.own / "other"
+    other.write_text(TEXT.replace("a.test", "b.test"))
+    os.utime(other, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns))
+    while other.stat().st_ctime_ns <= path.stat().st_ctime_ns:  # until the kernel's clock ticks
+        os.utime(other, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns))
+    other.replace(path)
+    assert allowed_domains(str(path)) == ["b.test"]
+
+
+def test_a_damaged_cache_is_not_used(scene: Scene) -> None:
+    path = str(scene.profile("shop", TEXT))
+    allowed_domains(path)
+    file = Path(cache.path_of("profiles", ()))
+    file.write_bytes(file.read_bytes().replace(b"a.test", b"e.test"))
+    assert allowed_domains(path) == ["a.test"]
+
+
+def test_what_is_no_profile_is_never_kept(scene: Scene) -> None:
+    path = str(scene.profile("shop", "[network]\nallow_domain = []\n"))
+    for _ in range(2):
+        with pytest.raises(UsageError, match="unknown key 'allow_domain'"):
+            allowed_domains(path)
+
+
+def test_without_a_state_folder_it_works_all_the_same(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", "/dev/null/nowhere")
+    assert allowed_domains(str(scene.profile("shop", TEXT))) == ["a.test"]
+
+
+def test_profiles_that_are_gone_are_forgotten(scene: Scene) -> None:
+    first, second = scene.profile("one", TEXT), scene.profile("two", TEXT)
+    allowed_domains(str(first))
+    first.unlink()
+    allowed_domains(str(second))
+    assert list(cache.recall("profiles", ())) == [str(second)]
+
+
+def test_a_pipe_or_a_missing_file_is_an_error_and_nobody_waits(scene: Scene) -> None:
+    os.mkfifo(scene.own / "shop.toml")
+    for path in (scene.own / "shop.toml", scene.own / "missing.toml"):
+        with pytest.raises(UsageError, match=r"not a file; remove it|cannot read the configuration"):
+            allowed_domains(str(path))

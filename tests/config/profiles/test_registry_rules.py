@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 import os
+import sys
+import threading
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from netsandbox.config.profiles import registry_rules as module
-from netsandbox.config.profiles.project_choice import asked_by, registries_of
-from netsandbox.config.profiles.registry_rules import PLACE, SHOWN, Asked, asked, project_registries
-from netsandbox.config.registries import cache
+from netsandbox.config.profiles.profile_files import is_configuration, is_project_profile
+from netsandbox.config.profiles.registry_rules import (
+    PLACE,
+    SHOWN,
+    Progress,
+    RegistryRules,
+    project_registries,
+    registries_of,
+    registry_rules,
+    tools_run_from,
+)
+from netsandbox.config.registries.lookup import recall
 from netsandbox.config.trust import distrust, trust
 from netsandbox.paths import session_state_home
 from tests.config.profiles.conftest import Scene
 
 
-def rules(answer: Asked) -> list[tuple[str, str]]:
+def rules(answer: RegistryRules) -> list[tuple[str, str]]:
     value: Any = answer.layer.values[PLACE].value if PLACE in answer.layer.values else ()
     return [(rule.text, rule.origin) for rule in value]
 
 
 def test_the_tools_own_default(scene: Scene) -> None:
-    found = asked("npm", os.environ)
+    found = registry_rules("npm", os.environ)
     assert rules(found) == [("default.test:443", "npm (npm config get registry)")]
     assert found.untrusted == ()
     assert found.layer.trusted
@@ -31,31 +43,31 @@ def test_the_tools_own_default(scene: Scene) -> None:
 
 def test_the_users_file_with_its_line(scene: Scene) -> None:
     scene.file("~/.npmrc", "; mine\nregistry=https://company.test:8443/npm/\n")
-    assert rules(asked("npm", os.environ)) == [("company.test:8443", "npm (~/.npmrc:2)")]
+    assert rules(registry_rules("npm", os.environ)) == [("company.test:8443", "npm (~/.npmrc:2)")]
 
 
 def test_the_users_file_that_names_a_registry_is_shown_and_no_other(scene: Scene) -> None:
     """It may hold a token, so it is shown only where the tool needs it to find the registry."""
     scene.file("~/.npmrc", "//default.test/:_authToken=secret\n")
-    assert SHOWN not in asked("npm", os.environ).layer.values
+    assert SHOWN not in registry_rules("npm", os.environ).layer.values
     file = scene.file("~/.npmrc", "registry=https://company.test/\n")
     trust(str(file), file.read_bytes())
-    assert asked("npm", os.environ).layer.values[SHOWN].items == ((str(file), "npm (~/.npmrc:1)"),)
+    assert registry_rules("npm", os.environ).layer.values[SHOWN].items == ((str(file), "npm (~/.npmrc:1)"),)
 
 
 def test_a_projects_file_is_never_shown_by_its_own_word(scene: Scene, cloned: Path) -> None:
     trust(str(cloned), cloned.read_bytes())
-    assert SHOWN not in asked("npm", os.environ).layer.values
+    assert SHOWN not in registry_rules("npm", os.environ).layer.values
 
 
 def test_the_layer_is_made_of_what_is_shown(scene: Scene) -> None:
-    layer = asked("npm", os.environ).layer
+    layer = registry_rules("npm", os.environ).layer
     assert layer.values[PLACE].items == (("default.test:443", "npm (npm config get registry)"),)
 
 
 def test_without_the_tool_there_is_a_note_and_no_rule(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    found = asked("npm", os.environ)
+    found = registry_rules("npm", os.environ)
     assert found.layer.values == {}
     assert "no registry of npm is known; allow it with --allow-domain" in found.notes
 
@@ -66,7 +78,7 @@ def cloned(scene: Scene) -> Path:
 
 
 def test_a_projects_file_is_not_believed_and_hides_nothing(scene: Scene, cloned: Path) -> None:
-    found = asked("npm", os.environ)
+    found = registry_rules("npm", os.environ)
     assert rules(found) == [("default.test:443", "npm (npm config get registry)")]
     assert found.untrusted == (("evil.test:443", f"{cloned}:1"),)
     assert project_registries("npm", os.environ) == [("evil.test:443", str(cloned), f"{cloned}:1")]
@@ -74,9 +86,9 @@ def test_a_projects_file_is_not_believed_and_hides_nothing(scene: Scene, cloned:
 
 def test_once_trusted_it_counts_as_long_as_it_stays_as_it_is(scene: Scene, cloned: Path) -> None:
     trust(str(cloned), cloned.read_bytes())
-    assert ("evil.test:443", "npm (~/project/.npmrc:1)") in rules(asked("npm", os.environ))
+    assert ("evil.test:443", "npm (~/project/.npmrc:1)") in rules(registry_rules("npm", os.environ))
     cloned.write_text("registry=https://worse.test/\n")
-    found = asked("npm", os.environ)
+    found = registry_rules("npm", os.environ)
     assert [text for text, _ in rules(found)] == ["default.test:443"]
     assert [host for host, _ in found.untrusted] == ["worse.test:443"]
 
@@ -88,35 +100,35 @@ def test_a_file_that_is_put_back_after_it_was_read_is_not_believed(
     good = b"registry=https://evil.test/\n"
     trust(str(cloned), good)
     cloned.write_text("registry=https://worse.test/\n")
-    asked("npm", os.environ)
-    recalled = cache.recall("npm", os.path.realpath("."), str(scene.home), os.environ)
+    registry_rules("npm", os.environ)
+    recalled = recall("npm", os.path.realpath("."), os.environ, str(scene.home))
     assert recalled is not None
     cloned.write_bytes(good)
-    monkeypatch.setattr(module.cache, "recall", lambda *_: recalled)
-    found = asked("npm", os.environ)
+    monkeypatch.setattr(module, "recall", lambda *_: recalled)
+    found = registry_rules("npm", os.environ)
     assert [text for text, _ in rules(found)] == ["default.test:443"]
     assert [host for host, _ in found.untrusted] == ["worse.test:443"]
 
 
 def test_a_file_that_is_gone_is_not_believed(scene: Scene, cloned: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trust(str(cloned), cloned.read_bytes())
-    asked("npm", os.environ)
-    recalled = cache.recall("npm", os.path.realpath("."), str(scene.home), os.environ)
+    registry_rules("npm", os.environ)
+    recalled = recall("npm", os.path.realpath("."), os.environ, str(scene.home))
     cloned.unlink()
-    monkeypatch.setattr(module.cache, "recall", lambda *_: recalled)
-    assert [text for text, _ in rules(asked("npm", os.environ))] == ["default.test:443"]
+    monkeypatch.setattr(module, "recall", lambda *_: recalled)
+    assert [text for text, _ in rules(registry_rules("npm", os.environ))] == ["default.test:443"]
 
 
 def test_a_warm_answer_starts_no_program(scene: Scene) -> None:
-    first = rules(asked("npm", os.environ))
+    first = rules(registry_rules("npm", os.environ))
     marker = scene.home / "ran"
     scene.tool("npm", f"touch {marker}; echo https://default.test/")
     os.utime(scene.bin / "npm", ns=(1, 1))
     trust(str(scene.bin / "npm"), (scene.bin / "npm").read_bytes())
-    assert rules(asked("npm", os.environ)) == first
+    assert rules(registry_rules("npm", os.environ)) == first
     assert marker.exists(), "the twin: a tool that changed is asked again"
     marker.unlink()
-    assert rules(asked("npm", os.environ)) == first
+    assert rules(registry_rules("npm", os.environ)) == first
     assert not marker.exists()
 
 
@@ -127,16 +139,16 @@ def test_a_tool_that_a_session_may_have_put_there_is_not_asked_until_it_is_trust
     session_state_home()
     scene.tool("npm", f"touch {scene.home}/ran; echo https://evil.test/")
     path = scene.bin / "npm"
-    found = asked("npm", os.environ)
+    found = registry_rules("npm", os.environ)
     assert [text for text, _ in rules(found) if "evil" in text] == []
     assert not (scene.home / "ran").exists()
     if not Path("/bin/npm").exists():
         assert found.untrusted == (("what it calls the registry of npm", f"{path}:1"),)
-        assert asked_by(str(path)) == ["npm"]
+        assert tools_run_from(str(path)) == ["npm"]
     trust(str(path), path.read_bytes())
-    assert rules(asked("npm", os.environ)) == [("evil.test:443", "npm (npm config get registry)")]
+    assert rules(registry_rules("npm", os.environ)) == [("evil.test:443", "npm (npm config get registry)")]
     scene.tool("npm", "echo https://worse.test/")
-    assert [text for text, _ in rules(asked("npm", os.environ)) if "worse" in text] == []
+    assert [text for text, _ in rules(registry_rules("npm", os.environ)) if "worse" in text] == []
 
 
 def test_a_file_that_a_session_may_have_written_counts_once_it_is_trusted(
@@ -144,15 +156,88 @@ def test_a_file_that_a_session_may_have_written_counts_once_it_is_trusted(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(scene.home / "state"))  # so no session can move the home
     scene.file("~/.yarnrc", 'registry "https://before.test/"\n')
-    asked("npm", os.environ)
+    registry_rules("npm", os.environ)
     session_state_home()
     file = scene.file("~/.npmrc", "registry=https://later.test/\n")
-    found = asked("npm", os.environ)
+    found = registry_rules("npm", os.environ)
     assert [text for text, _ in rules(found)] == ["default.test:443"]
     assert found.untrusted == (("later.test:443", f"{file}:1"),)
     assert registries_of(str(file))
-    assert "before.test:443" in [text for text, _ in rules(asked("yarn", os.environ))]
+    assert "before.test:443" in [text for text, _ in rules(registry_rules("yarn", os.environ))]
     trust(str(file), file.read_bytes())
-    assert rules(asked("npm", os.environ)) == [("later.test:443", "npm (~/.npmrc:1)")]
+    assert rules(registry_rules("npm", os.environ)) == [("later.test:443", "npm (~/.npmrc:1)")]
     distrust(str(file))
-    assert [text for text, _ in rules(asked("npm", os.environ))] == ["default.test:443"]
+    assert [text for text, _ in rules(registry_rules("npm", os.environ))] == ["default.test:443"]
+
+
+@pytest.mark.parametrize(
+    ("path", "configuration", "profile"),
+    [
+        (".netsandbox.toml", True, False),
+        ("deep/.netsandbox.toml", True, False),
+        (".sandbox/profiles/shop.toml", True, True),
+        (".netsandbox/profiles/shop.profile.toml", True, True),
+        ("profiles/shop.toml", False, False),
+        (".npmrc", False, False),
+        ("pyproject.toml", False, False),
+    ],
+)
+def test_a_file_is_configuration_by_its_place(scene: Scene, path: str, configuration: bool, profile: bool) -> None:
+    assert (is_configuration(path), is_project_profile(path)) == (configuration, profile)
+
+
+def test_registries_that_only_this_file_names(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(scene.bin))
+    path = scene.file(".npmrc", "registry=https://shop.test/\n@me:registry=https://default.test/\n")
+    found = registries_of(".npmrc")
+    assert ("npm", "shop.test:443", f"{path}:1") in found
+    assert ("npm", "default.test:443", f"{path}:2") not in found, "npm says so itself"
+    assert registries_of("package.json") == []
+
+
+def test_a_remote_of_git(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(scene.bin))
+    path = scene.file(".git/config", '[remote "origin"]\n\turl = https://git.test/shop.git\n')
+    assert registries_of(".git/config") == [("git", "git.test:443", f"{path}:2")]
+
+
+class Screen(StringIO):
+    """A terminal, or not, that tells when something was written."""
+
+    def __init__(self, *, terminal: bool) -> None:
+        super().__init__()
+        self._terminal = terminal
+        self.written = threading.Event()
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+    def flush(self) -> None:
+        self.written.set()
+
+
+def timers() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if isinstance(thread, threading.Timer)]
+
+
+def test_what_takes_long_is_told_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", screen := Screen(terminal=True))
+    with Progress("asking npm", seconds=0):
+        assert screen.written.wait(20)
+    assert screen.getvalue() == "netsandbox: asking npm …\n"
+
+
+def test_what_is_quick_is_not_told_and_leaves_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", screen := Screen(terminal=True))
+    with Progress("asking npm", seconds=600):
+        (timer,) = timers()
+        assert timer.is_alive()
+    assert not timer.is_alive()
+    assert screen.getvalue() == ""
+
+
+@pytest.mark.parametrize("stream", [None, Screen(terminal=False)])
+def test_elsewhere_nothing_is_told(monkeypatch: pytest.MonkeyPatch, stream: Screen | None) -> None:
+    monkeypatch.setattr(sys, "stderr", stream)
+    with Progress("asking npm", seconds=600):
+        assert timers() == []

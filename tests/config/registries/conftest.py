@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from netsandbox.config.registries import lookup
-from netsandbox.config.registries.answer import Answer
 from netsandbox.config.registries.discovery import Discovery
+from netsandbox.config.registries.lookup import ToolRegistries
 from netsandbox.config.trust import trust
 
 NOBODY = "http://127.0.0.1:9"  # a proxy that is not there
@@ -64,14 +64,14 @@ class Scene:
             if os.path.isdir(place):  # not so where we may not even look
                 self.environment[name] = str(place)
 
-    def inquiry(self) -> Discovery:
+    def discovery(self) -> Discovery:
         return Discovery(str(self.project), self.environment, str(self.home))
 
-    def ask(self, tool: str) -> Answer:
+    def ask(self, tool: str) -> ToolRegistries:
         """Without memory."""
-        return lookup.ask(tool, str(self.project), self.environment, str(self.home))
+        return lookup.discover(tool, str(self.project), self.environment, str(self.home))
 
-    def hosts(self, tool: str) -> Answer:
+    def hosts(self, tool: str) -> ToolRegistries:
         return lookup.hosts(tool, str(self.project), self.environment, str(self.home))
 
     def said(self, tool: str) -> dict[str, bool]:

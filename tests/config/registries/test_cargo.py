@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from netsandbox.config.registries.cargo import replacement
-from netsandbox.config.registries.setting import Setting
+from netsandbox.config.registries.discovery import Setting
 from tests.config.registries.conftest import Scene
 from tests.config.registries.test_node import Files, Wanted, check
 from tests.rig.certificates import CertificateAuthority

@@ -5,27 +5,36 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.config.registries.discovery import Discovery
-from netsandbox.config.registries.setting import Setting
+from netsandbox.config.registries.discovery import (
+    MAX_FILE_SIZE,
+    Discovery,
+    Setting,
+    is_set,
+    read_file,
+    split_values,
+    strongest,
+)
+from netsandbox.config.registries.python import uv_toml
+from netsandbox.config.registries.readers import BadFile
 from netsandbox.config.trust import trust
 from netsandbox.paths import session_state_home
 from tests.config.registries.conftest import Scene
 
 
 def test_the_project_reaches_up_to_the_home_and_not_into_it(scene: Scene) -> None:
-    assert list(scene.inquiry().upward()) == [str(scene.project), str(scene.home / "work")]
+    assert list(scene.discovery().folders_upward()) == [str(scene.project), str(scene.home / "work")]
 
 
 def test_outside_of_the_home_the_project_reaches_up_to_the_root(scene: Scene, tmp_path: Path) -> None:
-    folders = list(Discovery("/srv/a/b", {}, str(scene.home)).upward())
+    folders = list(Discovery("/srv/a/b", {}, str(scene.home)).folders_upward())
     assert folders == ["/srv/a/b", "/srv/a", "/srv"]
 
 
 def test_in_the_home_itself_nothing_is_the_projects(scene: Scene) -> None:
     file = scene.write("~/.npmrc", "registry=https://a.example")
-    inquiry = Discovery(str(scene.home), {}, str(scene.home))
-    assert list(inquiry.upward()) == []
-    text = inquiry.text(str(file))
+    discovery = Discovery(str(scene.home), {}, str(scene.home))
+    assert list(discovery.folders_upward()) == []
+    text = discovery.read(str(file))
     assert text is not None
     assert not text.project
 
@@ -34,8 +43,8 @@ def test_a_file_in_the_project_is_the_projects_whoever_names_it(scene: Scene) ->
     inside = scene.write("pip.conf", "")
     (scene.home / "link.conf").symlink_to(inside)
     mine = scene.write("~/pip.conf", "")
-    inquiry = scene.inquiry()
-    found = [inquiry.text(str(path)) for path in (inside, scene.home / "link.conf", mine)]
+    discovery = scene.discovery()
+    found = [discovery.read(str(path)) for path in (inside, scene.home / "link.conf", mine)]
     assert [text.project for text in found if text] == [True, True, False]
 
 
@@ -48,10 +57,10 @@ def test_in_a_folder_of_a_repository_the_whole_of_it_is_the_project(scene: Scene
     (scene.project / "part" / ".git").mkdir(parents=True)  # a repository within
     path = f"{scene.project}/.venv/bin:{scene.bin}:/bin"
     (scene.project / ".git").mkdir()
-    inquiry = Discovery(str(scene.project / "part"), {**scene.environment, "PATH": path}, str(scene.home))
-    assert inquiry.ask("pip") == f"{scene.bin}:/bin"
+    discovery = Discovery(str(scene.project / "part"), {**scene.environment, "PATH": path}, str(scene.home))
+    assert discovery.query("pip") == f"{scene.bin}:/bin"
     assert not canary.exists()
-    text = inquiry.text(str(conf))
+    text = discovery.read(str(conf))
     assert text is not None
     assert text.project
 
@@ -60,7 +69,7 @@ def test_in_a_folder_of_a_repository_the_whole_of_it_is_the_project(scene: Scene
 def test_a_file_of_a_stranger_is_not_believed(scene: Scene) -> None:
     file = scene.write("~/.npmrc", "")
     os.chown(file, 65534, 65534)
-    text = scene.inquiry().text(str(file))
+    text = scene.discovery().read(str(file))
     assert text is not None
     assert text.project
 
@@ -68,53 +77,53 @@ def test_a_file_of_a_stranger_is_not_believed(scene: Scene) -> None:
 @pytest.mark.parametrize("content", [b"\xff\xfe", b"x" * (2 << 20)], ids=["no text", "giant"])
 def test_a_file_that_is_not_read_is_noted(scene: Scene, content: bytes) -> None:
     (scene.project / "x").write_bytes(content)
-    inquiry = scene.inquiry()
-    assert inquiry.text("x", project=True) is None
-    assert "passed over" in inquiry.notes[0]
+    discovery = scene.discovery()
+    assert discovery.settings_in("x", lambda file: [file.setting("k", file.text, 1)], project=True) is None
+    assert "passed over" in discovery.notes[0]
 
 
 def test_bad_toml_is_noted(scene: Scene) -> None:
     scene.write("uv.toml", "a = " + "[" * 9999)
-    inquiry = scene.inquiry()
-    assert inquiry.toml("uv.toml") is None
-    assert "TOML" in inquiry.notes[0]
+    discovery = scene.discovery()
+    assert discovery.settings_in("uv.toml", uv_toml) is None
+    assert "TOML" in discovery.notes[0]
 
 
 def test_notes_have_an_end_and_come_once(scene: Scene) -> None:
-    inquiry = scene.inquiry()
+    discovery = scene.discovery()
     for number in range(1000):
-        inquiry.note(f"{number // 2}")
-    assert inquiry.notes == [str(number) for number in range(20)]
+        discovery.note(f"{number // 2}")
+    assert discovery.notes == [str(number) for number in range(20)]
 
 
 def test_each_thing_that_is_looked_at_is_remembered(scene: Scene) -> None:
     scene.environment["A"] = "hunter2"
-    inquiry = scene.inquiry()
-    inquiry.variable("A")
-    inquiry.variables("npm_config_")
-    inquiry.text("none")
-    inquiry.program("npm")
-    list(inquiry.expanded([Setting("k", "${B?}", "o", project=False)]))
+    discovery = scene.discovery()
+    discovery.variable("A")
+    discovery.variables("npm_config_")
+    discovery.read("none")
+    discovery.program("npm")
+    list(discovery.expanded([Setting("k", "${B?}", "o", project=False)]))
     names = ["$A", "$npm_config_*", f"{scene.project}/none", "$PATH", f"{scene.bin}/npm", "$B"]
-    assert list(inquiry.consulted) == names
-    assert "hunter2" not in str(inquiry.consulted)
+    assert list(discovery.inputs) == names
+    assert "hunter2" not in str(discovery.inputs)
 
 
 def test_an_origin_is_printable(scene: Scene) -> None:
     scene.write("a\x1b[2J\n/x", "")
-    text = scene.inquiry().text("a\x1b[2J\n/x")
+    text = scene.discovery().read("a\x1b[2J\n/x")
     assert text is not None
-    assert text.said("k", "v", 3).origin.isprintable()
+    assert text.setting("k", "v", 3).origin.isprintable()
 
 
 def test_a_tool_that_fails_leaves_a_gap_and_one_that_is_missing_does_not(scene: Scene) -> None:
-    inquiry = scene.inquiry()
-    assert inquiry.ask("npm", "x") == ""
-    assert inquiry.complete
+    discovery = scene.discovery()
+    assert discovery.query("npm", "x") == ""
+    assert discovery.complete
     scene.tool("npm", "exit 1")
-    assert inquiry.ask("npm", "x") == ""
-    assert not inquiry.complete
-    assert inquiry.notes == ["npm x gave no answer in a session of its own"]
+    assert discovery.query("npm", "x") == ""
+    assert not discovery.complete
+    assert discovery.notes == ["npm x gave no answer in a session of its own"]
 
 
 def test_a_script_is_asked_only_if_what_starts_it_is_believed_too(scene: Scene) -> None:
@@ -125,13 +134,13 @@ def test_a_script_is_asked_only_if_what_starts_it_is_believed_too(scene: Scene) 
     scene.tool("node", 'exec /bin/sh "$@"', first)
     scene.environment["PATH"] = f"{scene.home}/early:{scene.bin}:{first}:/bin"
     settle_first_session(scene)
-    assert scene.inquiry().asked_program("npm") == str(npm)
+    assert scene.discovery().trusted_program("npm") == str(npm)
     planted = scene.tool("node", "echo https://evil.example", scene.home / "early")
-    inquiry = scene.inquiry()
-    assert inquiry.asked_program("npm") is None
-    assert inquiry.unasked == [str(npm)]
+    discovery = scene.discovery()
+    assert discovery.trusted_program("npm") is None
+    assert discovery.untrusted_programs == [str(npm)]
     planted.unlink()
-    assert scene.inquiry().asked_program("npm") == str(npm)
+    assert scene.discovery().trusted_program("npm") == str(npm)
 
 
 def test_of_several_tools_the_first_that_is_believed_is_asked(scene: Scene) -> None:
@@ -139,14 +148,14 @@ def test_of_several_tools_the_first_that_is_believed_is_asked(scene: Scene) -> N
     settle_first_session(scene)
     new = scene.tool("pip", "echo new", scene.home / "bin")
     scene.environment["PATH"] = f"{new.parent}:{scene.bin}"
-    inquiry = scene.inquiry()
-    assert inquiry.ask("pip") == "old"
-    assert inquiry.unasked == []
+    discovery = scene.discovery()
+    assert discovery.query("pip") == "old"
+    assert discovery.untrusted_programs == []
     old.unlink()
-    assert inquiry.ask("pip") == ""
-    assert inquiry.unasked == [str(new)]
+    assert discovery.query("pip") == ""
+    assert discovery.untrusted_programs == [str(new)]
     trust(str(new), new.read_bytes())
-    assert scene.inquiry().ask("pip") == "new"
+    assert scene.discovery().query("pip") == "new"
 
 
 def test_a_program_that_is_gone_or_too_large_is_not_believed(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,8 +163,8 @@ def test_a_program_that_is_gone_or_too_large_is_not_believed(scene: Scene, monke
     monkeypatch.setattr("netsandbox.config.document.SIZE_LIMIT", 10)
     large = scene.tool("pip", "echo more than ten bytes")
     trust(str(large), large.read_bytes())
-    assert not scene.inquiry().believes_program(str(large))
-    assert not scene.inquiry().believes_program(str(scene.bin / "none"))
+    assert not scene.discovery().trusts_program(str(large))
+    assert not scene.discovery().trusts_program(str(scene.bin / "none"))
 
 
 def settle_first_session(scene: Scene) -> None:
@@ -165,3 +174,88 @@ def settle_first_session(scene: Scene) -> None:
     while tick.stat().st_ctime_ns <= last:
         tick.touch()
     session_state_home()
+
+
+def test_an_ordinary_file_is_read_also_by_a_link(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"x" * MAX_FILE_SIZE)
+    (tmp_path / "link").symlink_to(file)
+    assert read_file(str(tmp_path / "link")) == b"x" * MAX_FILE_SIZE
+
+
+def test_what_is_not_there_is_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "dangling").symlink_to(tmp_path / "none")
+    assert read_file(str(tmp_path / "none")) is read_file(str(tmp_path / "file" / "x")) is None
+    assert read_file(str(tmp_path / "dangling")) is read_file("/a\0b") is None
+
+
+def hostile(folder: Path, kind: str) -> Path:
+    place = folder / "file"
+    if kind == "giant":
+        place.write_bytes(b"registry=https://a.example\n" * 400_000)
+    elif kind == "endless":
+        place.symlink_to("/dev/zero")
+    elif kind == "pipe":
+        os.mkfifo(place)
+    elif kind == "folder":
+        place.mkdir()
+    else:
+        place.symlink_to(place)
+    return place
+
+
+@pytest.mark.parametrize("kind", ["giant", "endless", "pipe", "folder", "loop"])
+def test_what_is_no_small_ordinary_file_is_refused_at_once(tmp_path: Path, kind: str) -> None:
+    with pytest.raises(BadFile):
+        read_file(str(hostile(tmp_path, kind)))
+
+
+def test_a_file_that_is_swapped_for_a_pipe_after_the_first_look_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, pipe = tmp_path / "file", tmp_path / "pipe"
+    file.touch()
+    os.mkfifo(pipe)
+    honest = os.stat
+
+    def late(path: str) -> os.stat_result:
+        seen = honest(path)
+        pipe.rename(file)
+        return seen
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "stat", late)
+        with pytest.raises(BadFile, match="ordinary"):
+            read_file(str(file))
+
+
+def setting(key: str, text: str, project: bool = False) -> Setting:
+    return Setting(key, text, "origin", project)
+
+
+def test_the_first_setting_of_a_key_counts():
+    assert strongest([setting("a", "1"), setting("a", "2"), setting("b", "3")]) == [
+        setting("a", "1"),
+        setting("b", "3"),
+    ]
+
+
+def test_a_project_does_not_hide_the_users_setting():
+    settings = [setting("a", "1", True), setting("a", "2", True), setting("a", "3"), setting("a", "4")]
+    assert strongest(settings) == [setting("a", "1", True), setting("a", "3")]
+
+
+def test_a_project_sets_nothing_where_the_user_is_stronger():
+    assert strongest([setting("a", "1"), setting("a", "2", True)]) == [setting("a", "1")]
+
+
+def test_the_projects_word_is_not_is_set():
+    assert not is_set([setting("a", "1", True)], "a")
+    assert is_set([setting("a", "1", True), setting("a", "1")], "a")
+    assert not is_set([setting("b", "1")], "a")
+
+
+def test_values_are_split_at_blanks_and_separators():
+    assert [each.value for each in split_values([setting("a", " x,y|z  w\n")], ",|")] == ["x", "y", "z", "w"]
+    assert [each.value for each in split_values([setting("a", "x,y z")])] == ["x,y", "z"]

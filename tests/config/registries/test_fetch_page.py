@@ -17,7 +17,7 @@ def fetch(
 ) -> tuple[Reply, PackageIndex]:
     with PackageIndex(ca.issue("index.example", "other.example"), pages) as index:
         scene.environment.update(https_proxy=index.proxy, http_proxy=index.proxy, SSL_CERT_FILE=str(ca.cert))
-        return scene.inquiry().page(url, "text/html"), index
+        return scene.discovery().page(url, "text/html"), index
 
 
 def test_a_page_comes_by_the_users_proxy(scene: Scene, ca: CertificateAuthority) -> None:

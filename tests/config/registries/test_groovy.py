@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.config.registries.groovy import BUILT_IN, Found, repositories
+from netsandbox.config.registries.groovy import BUILT_IN, Repository, repositories
 
 A = "https://a.example/m2"
 
@@ -69,13 +69,13 @@ def test_what_is_computed_or_stands_elsewhere_is_not(text: str) -> None:
 
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_what_is_built_into_gradle_is_told_apart(name: str) -> None:
-    assert repositories(f"repositories {{\n\n {name}()\n}}") == [Found(3, name=name)]
+    assert repositories(f"repositories {{\n\n {name}()\n}}") == [Repository(3, name=name)]
     assert repositories(f"publishing {{ repositories {{ {name}() }} }} {name}()") == []
 
 
 def test_each_has_its_line() -> None:
     text = f'/* a\nb */ repositories {{\n maven("{A}")\n maven {{\n url = uri("{A}/b") }} }}'
-    assert repositories(text) == [Found(3, url=A), Found(5, url=f"{A}/b")]
+    assert repositories(text) == [Repository(3, url=A), Repository(5, url=f"{A}/b")]
 
 
 WORDS = [

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.config.registries import cache
-from netsandbox.config.registries.lookup import TOOLS
+from netsandbox.config import cache
+from netsandbox.config.registries.lookup import Registry, ToolRegistries
+from netsandbox.config.registries.tools import TOOLS
 from netsandbox.config.trust import trust
 from netsandbox.errors import UsageError
 from tests.config.registries.conftest import Scene
-from tests.config.registries.test_files import hostile
+from tests.config.registries.test_discovery import hostile
 
 ROOT = Path(__file__).resolve().parents[3]
 SECRET = "hunter2"
@@ -169,7 +170,7 @@ print(answer.patterns()[0], *sorted(set(sys.modules) - before))
     )
     pattern, *modules = run.stdout.split()
     assert pattern == first.patterns()[0]
-    assert "netsandbox.config.registries.cache" in modules
+    assert "netsandbox.config.cache" in modules
     heavy = {
         "tomllib",
         "subprocess",
@@ -185,3 +186,17 @@ print(answer.patterns()[0], *sorted(set(sys.modules) - before))
     }
     assert not heavy & set(modules)
     assert not {"netsandbox.config.registries.discovery", "netsandbox.config.registries.tool_process"} & set(modules)
+
+
+def test_only_what_the_project_does_not_say_is_taken_unless_it_is_wanted():
+    answer = ToolRegistries(
+        (
+            Registry("a.example:443", "A", False),
+            Registry("b.example:443", "B", True),
+            Registry("a.example:443", "C", True),
+        ),
+        (),
+        (),
+    )
+    assert answer.patterns() == ("a.example:443",)
+    assert answer.patterns(project=True) == ("a.example:443", "b.example:443")

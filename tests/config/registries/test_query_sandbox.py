@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import select
 import sys
@@ -11,15 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from netsandbox import paths
 from netsandbox.audit.sweep import sweep
 from netsandbox.config.registries import query_sandbox
-from netsandbox.config.registries.query_sandbox import QuerySandbox
-from netsandbox.config.registries.tool_process import answer
+from netsandbox.config.registries.query_sandbox import QuerySandbox, first_destination, tunnel_of, variables
+from netsandbox.config.registries.tool_process import output
 
 pytestmark = pytest.mark.usefixtures("user_namespaces", "private")
-PATIENCE = 30.0
+TIMEOUT = 30.0
 
 
 @pytest.fixture
@@ -32,9 +35,9 @@ def private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     assert paths.list_sessions() == []
 
 
-def shell(script: str, patience: float = PATIENCE, **variables: str) -> str | None:
+def shell(script: str, timeout: float = TIMEOUT, **variables: str) -> str | None:
     environment = {"PATH": os.environ["PATH"], **variables}
-    said = query_sandbox.ask(["/bin/sh", "-c", script], environment, "/root", patience=patience)
+    said = query_sandbox.run(["/bin/sh", "-c", script], environment, "/root", timeout=timeout)
     return None if said is None else said.decode()
 
 
@@ -64,7 +67,7 @@ def test_no_port_of_this_machine_is_reached_but_the_one_that_is_meant(canary: An
         with QuerySandbox(meant.port) as enclosed:
             process = enclosed.start([sys.executable, "-I", "-c", code, str(server.port)], environment, "/root")
             assert process is not None
-            statuses.append(answer(process, PATIENCE))
+            statuses.append(output(process, TIMEOUT))
     assert statuses == [None, b""]
     assert (closed.accepts, meant.accepts) == (0, 1)
 
@@ -86,7 +89,7 @@ def test_a_tool_that_takes_too_long_ends_with_all_that_it_started(tmp_path: Path
     os.mkfifo(tmp_path / "pipe")
     reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
     script = f"trap '' TERM; exec 9> {tmp_path}/pipe; echo x >&9; sleep 1000 & wait; sleep 1000"
-    assert shell(script, patience=3.0) is None
+    assert shell(script, timeout=3.0) is None
     try:
         assert os.read(reader, 10) == b"x\n", "it ran"
         waiting = select.poll()
@@ -99,7 +102,7 @@ def test_a_tool_that_takes_too_long_ends_with_all_that_it_started(tmp_path: Path
 
 @pytest.mark.parametrize("command", [["/nonexistent"], ["/"], ["a\0b"], [""]])
 def test_what_cannot_be_started_is_no_answer(command: list[str]) -> None:
-    assert query_sandbox.ask(command, {}, "/root") is None
+    assert query_sandbox.run(command, {}, "/root") is None
 
 
 def test_variables_without_end_are_no_answer() -> None:
@@ -131,3 +134,85 @@ def test_without_a_temporary_folder_nothing_runs(tmp_path: Path, monkeypatch: py
 def test_the_session_is_the_first_one_if_there_was_none(tmp_path: Path) -> None:
     shell("true")
     assert (tmp_path / "state" / "netsandbox" / paths.FIRST_SESSION).exists()
+
+
+PROGRAM = """
+import base64, os, socket, sys
+from urllib.parse import urlsplit
+proxy = urlsplit(os.environ["PROXY"])
+for password, target in {visits!r}:
+    pair = f"registry:{{proxy.password if password else 'guess'}}".encode()
+    with socket.create_connection((proxy.hostname, proxy.port)) as stream:
+        token = base64.b64encode(pair).decode()
+        stream.sendall(f"CONNECT {{target}} HTTP/1.1\\r\\nProxy-Authorization: Basic {{token}}\\r\\n\\r\\n".encode())
+        stream.recv(1000)
+"""
+
+
+IN_A_SESSION = pytest.mark.usefixtures("user_namespaces", "state")
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+def heard(folder: Path, visits: list[tuple[bool, str]]) -> str | None:
+    program = folder / "program.py"
+    program.write_text(PROGRAM.format(visits=visits))
+    return first_destination([sys.executable, "-I", str(program)], {}, "/", "PROXY", timeout=30)
+
+
+@IN_A_SESSION
+def test_the_first_tunnel_is_the_answer(tmp_path: Path) -> None:
+    assert heard(tmp_path, [(True, "a.example:443"), (True, "b.example:443")]) == "a.example:443"
+
+
+@IN_A_SESSION
+def test_a_visitor_without_the_password_is_not_believed(tmp_path: Path) -> None:
+    assert heard(tmp_path, [(False, "evil.example:443"), (True, "a.example:443")]) == "a.example:443"
+    assert heard(tmp_path, [(False, "evil.example:443")]) is None
+
+
+@IN_A_SESSION
+def test_a_program_that_goes_nowhere_or_does_not_start_is_no_answer() -> None:
+    assert first_destination(["/bin/true"], {}, "/", "PROXY") is None
+    assert first_destination(["/nonexistent"], {}, "/", "PROXY") is None
+    assert first_destination(["/bin/sleep", "1000"], {}, "/", "PROXY", timeout=1.0) is None
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                b"CONNECT ",
+                b"a.example:443",
+                b" HTTP/1.1",
+                b"\r\n",
+                b"Proxy-Authorization: Basic ",
+                base64.b64encode(b"u:p"),
+                b"x",
+            ]
+        )
+    ).map(b"".join)
+    | st.binary()
+)
+def test_only_what_was_asked_with_the_password_comes_out(head: bytes) -> None:
+    target = tunnel_of(head, "u:p")
+    if target is not None:
+        assert target.encode() in head
+        assert base64.b64encode(b"u:p") in head
+
+
+NAMES = st.text(st.characters(exclude_characters="\0=", exclude_categories=["Cs"]), min_size=1)
+VALUES = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
+
+
+@given(st.dictionaries(NAMES, VALUES))
+def test_what_is_told_is_heard(told: dict[str, str]) -> None:
+    assert variables("\0".join(f"{name}={value}" for name, value in told.items()).encode()) == told
+
+
+@given(st.binary())
+def test_nonsense_is_no_variable(told: bytes) -> None:
+    assert all(name and "\0" not in name + value for name, value in variables(told).items())

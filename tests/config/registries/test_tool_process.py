@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.config.registries.tool_process import OUTPUT_LIMIT, ask, is_inside, safe_path, tool_environment
+from netsandbox.config.registries.tool_process import MAX_OUTPUT, is_inside, output, safe_path, start, tool_environment
 from netsandbox.config.trust import trust
 from tests.config.registries.conftest import Scene
 from tests.rig.processes import is_gone
@@ -14,25 +14,26 @@ from tests.rig.waiting import wait_for
 ENVIRONMENT = {"PATH": os.environ["PATH"]}
 
 
-def shell(script: str, patience: float = 20.0, question: bytes = b"") -> bytes | None:
-    return ask(["/bin/sh", "-c", script], ENVIRONMENT, question, patience=patience)
+def shell(script: str, timeout: float = 20.0, data: bytes = b"") -> bytes | None:
+    process = start(["/bin/sh", "-c", script], ENVIRONMENT, data)
+    return None if process is None else output(process, timeout)
 
 
 def test_a_program_is_asked_in_the_root_and_says_what_it_says() -> None:
-    assert shell("pwd; cat", question=b"why?\n") == b"/\nwhy?\n"
+    assert shell("pwd; cat", data=b"why?\n") == b"/\nwhy?\n"
 
 
-@pytest.mark.parametrize("script", ["echo x; exit 3", "kill -9 $$", f"head -c {OUTPUT_LIMIT + 1} /dev/zero", "yes"])
+@pytest.mark.parametrize("script", ["echo x; exit 3", "kill -9 $$", f"head -c {MAX_OUTPUT + 1} /dev/zero", "yes"])
 def test_failure_and_floods_are_no_answer(script: str) -> None:
     assert shell(script) is None
 
 
 def test_a_question_that_nobody_reads_does_no_harm() -> None:
-    assert shell("exec 0<&-; echo x", question=b"?" * 4096) == b"x\n"
+    assert shell("exec 0<&-; echo x", data=b"?" * 4096) == b"x\n"
 
 
 def test_what_cannot_be_started_is_no_answer(tmp_path: Path) -> None:
-    assert ask([str(tmp_path)], {}) is ask(["/nonexistent"], {}) is ask(["a\0b"], {}) is ask([""], {}) is None
+    assert start([str(tmp_path)], {}) is start(["/nonexistent"], {}) is start(["a\0b"], {}) is start([""], {}) is None
 
 
 @pytest.mark.parametrize(
@@ -41,7 +42,7 @@ def test_what_cannot_be_started_is_no_answer(tmp_path: Path) -> None:
 )
 def test_a_program_that_takes_too_long_ends_with_all_that_it_started(tmp_path: Path, script: str) -> None:
     file = tmp_path / "pid"
-    said = shell(script.format(file), patience=2.0)
+    said = shell(script.format(file), timeout=2.0)
     assert said is None
     child = int(file.read_text())
     wait_for(lambda: is_gone(child))
@@ -94,7 +95,7 @@ def test_a_tool_of_the_project_is_never_run_and_its_twin_outside_is(scene: Scene
     inside = scene.tool(tool, f": > {tmp_path}/inside; echo https://inside.example", scene.project / "bin")
     (scene.bin / "link").symlink_to(scene.project / "bin")
     scene.environment["PATH"] = f"{scene.project}/bin:{scene.bin}/link:{scene.bin}"
-    assert scene.inquiry().program(tool) is None
+    assert scene.discovery().program(tool) is None
     scene.ask(tool)
     assert not (tmp_path / "inside").exists()
     outside = scene.tool(tool, f": > {tmp_path}/outside; pwd > {tmp_path}/where")
@@ -112,4 +113,4 @@ def test_a_tool_of_the_project_is_never_run_and_its_twin_outside_is(scene: Scene
 def test_a_tool_that_is_a_link_into_the_project_is_not_run(scene: Scene) -> None:
     inside = scene.tool("npm", "echo https://inside.example", scene.project)
     (scene.bin / "npm").symlink_to(inside)
-    assert scene.inquiry().program("npm") is None
+    assert scene.discovery().program("npm") is None
