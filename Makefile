@@ -61,7 +61,7 @@ macos-wheel: $(VENV)/.test
 	NETSANDBOX_BUILD_FOR=macos $(BIN)/python -m hatchling build -t wheel -d dist
 
 docs: man
-	$(BIN)/python scripts/pages.py docs/configuration.md netsandbox/config/netsandbox.schema.json
+	$(BIN)/python scripts/pages.py docs/configuration.md netsandbox/config/netsandbox.schema.json docs/architecture.md
 	$(BIN)/python scripts/attacks.py docs/attacks.md
 	$(BIN)/python scripts/invariants.py docs/invariants.md
 

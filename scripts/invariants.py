@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 CODE = ("netsandbox", "proxy", "dns", "portmap", "interpose")
 SUFFIXES = {".py", ".c", ".h"}
 BEGIN = "<!-- `make docs` writes the table below from the tags; do not edit it by hand. -->\n"
-END = "<!-- End of the generated table. -->\n"
+END = "<!-- End of the generated part. -->\n"
 HEAD = "| no. | code | tests |\n|---|---|---|\n"
 
 Files = dict[str, list[str]]

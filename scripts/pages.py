@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
-"""Writes what is made from the table of keys: the tables of docs/configuration.md and the JSON Schema that is shipped.
+"""Writes the parts of pages that come from tables of the code, and the JSON Schema that is shipped.
 
-scripts/pages.py docs/configuration.md netsandbox/config/netsandbox.schema.json
+The tables of docs/configuration.md and the schema come from the table of keys, the diagram and the table of
+docs/architecture.md from the table of stages of the proxy.
+
+    scripts/pages.py docs/configuration.md netsandbox/config/netsandbox.schema.json docs/architecture.md
 """
 
 from __future__ import annotations
@@ -9,27 +12,38 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from netsandbox_proxy.flow import stage_diagram, stage_table
+
 from netsandbox.config.key_docs import Row, rows
 from netsandbox.config.keys import KEYS
 from netsandbox.config.schema import text
 
-BEGIN = "<!-- From here on made by `make docs` from the table of keys; not edited by hand. -->\n"
-END = "<!-- Up to here. -->\n"
-HEAD = "| key | value | unless said | what it is | needs trust | option |\n|---|---|---|---|---|---|\n"
+BEGIN_KEYS = "<!-- `make docs` writes the tables below from the table of keys; do not edit them by hand. -->\n"
+BEGIN_STAGES = (
+    "<!-- `make docs` writes the diagram below from the table of stages in proxy/netsandbox_proxy/flow.py; "
+    "do not edit it by hand. -->\n"
+)
+END = "<!-- End of the generated part. -->\n"
+HEAD = "| key | value | default | meaning | needs trust | option |\n|---|---|---|---|---|---|\n"
 
 
-def tables() -> str:
-    """Every key, a table of Markdown for each table of TOML."""
+def key_tables() -> str:
+    """Every key: a Markdown table for each table of TOML."""
     return "\n".join(f"### `[{table}]`\n{HEAD}{''.join(map(_line, rows(table)))}" for table in KEYS)
 
 
-def with_tables(page: str) -> str:
-    """*page* with the tables between the marks."""
-    before, begin, rest = page.partition(BEGIN)
+def stages() -> str:
+    """The stages of a connection, as a diagram and as a table."""
+    return f"```mermaid\n{stage_diagram()}```\n\n{stage_table()}"
+
+
+def replaced(page: str, begin: str, content: str) -> str:
+    """*page* with *content* between its markers."""
+    before, found, rest = page.partition(begin)
     _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise SystemExit(f"the page lacks {BEGIN if not begin else END}")
-    return f"{before}{begin}\n{tables()}\n{end}{after}"
+    if not found or not end:
+        raise SystemExit(f"the page lacks {END if found else begin}")
+    return f"{before}{found}\n{content}\n{end}{after}"
 
 
 def _line(row: Row) -> str:
@@ -38,6 +52,9 @@ def _line(row: Row) -> str:
 
 
 if __name__ == "__main__":
-    page, schema = map(Path, sys.argv[1:])
-    page.write_text(with_tables(page.read_text("utf-8")), "utf-8")
+    keys_page, schema, architecture = map(Path, sys.argv[1:])
+    with_keys = replaced(keys_page.read_text("utf-8"), BEGIN_KEYS, key_tables())
+    with_stages = replaced(architecture.read_text("utf-8"), BEGIN_STAGES, stages())
+    keys_page.write_text(with_keys, "utf-8")
+    architecture.write_text(with_stages, "utf-8")
     schema.write_text(f"{text()}\n", "utf-8")

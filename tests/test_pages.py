@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 KEYS = ROOT / "docs" / "configuration.md"
 ATTACKS = ROOT / "docs" / "attacks.md"
 INVARIANTS = ROOT / "docs" / "invariants.md"
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
 
 
 def generate(script: str, *files: Path) -> subprocess.CompletedProcess[str]:
@@ -29,29 +30,44 @@ def generate(script: str, *files: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_tables_of_keys_and_the_schema_are_up_to_date(tmp_path: Path) -> None:
-    page, shipped = tmp_path / "page.md", tmp_path / "schema.json"
-    shutil.copy(KEYS, page)
-    assert generate("pages.py", page, shipped).returncode == 0
-    assert page.read_text("utf-8") == KEYS.read_text("utf-8"), "run `make docs`"
-    assert shipped.read_text("utf-8") == Path(schema.FILE).read_text("utf-8"), "run `make docs`"
+def generate_pages(folder: Path, keys: str, architecture: str) -> tuple[subprocess.CompletedProcess[str], Path, Path]:
+    """Run scripts/pages.py on copies of its two pages."""
+    keys_page, architecture_page = folder / "keys.md", folder / "architecture.md"
+    keys_page.write_text(keys, "utf-8")
+    architecture_page.write_text(architecture, "utf-8")
+    return (
+        generate("pages.py", keys_page, folder / "schema.json", architecture_page),
+        keys_page,
+        architecture_page,
+    )
 
 
-def test_a_table_of_keys_that_was_edited_is_written_again(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(KEYS.read_text("utf-8").replace("| `allow_domains` |", "| `allow_names` |"), "utf-8")
-    assert page.read_text("utf-8") != KEYS.read_text("utf-8")
-    assert generate("pages.py", page, tmp_path / "schema.json").returncode == 0
-    assert page.read_text("utf-8") == KEYS.read_text("utf-8")
+def test_the_keys_the_schema_and_the_stages_are_up_to_date(tmp_path: Path) -> None:
+    keys, architecture = KEYS.read_text("utf-8"), ARCHITECTURE.read_text("utf-8")
+    ended, keys_page, architecture_page = generate_pages(tmp_path, keys, architecture)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert keys_page.read_text("utf-8") == keys, "run `make docs`"
+    assert architecture_page.read_text("utf-8") == architecture, "run `make docs`"
+    assert (tmp_path / "schema.json").read_text("utf-8") == Path(schema.FILE).read_text("utf-8"), "run `make docs`"
 
 
-def test_a_page_of_keys_without_its_markers_is_not_changed(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("# Configuration\n", "utf-8")
-    ended = generate("pages.py", page, tmp_path / "schema.json")
+def test_edited_tables_are_written_again(tmp_path: Path) -> None:
+    keys, architecture = KEYS.read_text("utf-8"), ARCHITECTURE.read_text("utf-8")
+    edited_keys = keys.replace("| `allow_domains` |", "| `allow_names` |")
+    edited_architecture = architecture.replace("stateDiagram-v2", "stateDiagram-v1")
+    assert (edited_keys != keys, edited_architecture != architecture) == (True, True)
+    _, keys_page, architecture_page = generate_pages(tmp_path, edited_keys, edited_architecture)
+    assert keys_page.read_text("utf-8") == keys
+    assert architecture_page.read_text("utf-8") == architecture
+
+
+@pytest.mark.parametrize("missing", ["keys", "architecture"])
+def test_a_page_without_its_markers_is_not_changed(missing: str, tmp_path: Path) -> None:
+    pages = {"keys": KEYS.read_text("utf-8"), "architecture": ARCHITECTURE.read_text("utf-8"), missing: "# A page\n"}
+    ended, keys_page, architecture_page = generate_pages(tmp_path, **pages)
     assert ended.returncode == 1
     assert "make docs" in ended.stderr
-    assert page.read_text("utf-8") == "# Configuration\n"
+    assert {"keys": keys_page.read_text("utf-8"), "architecture": architecture_page.read_text("utf-8")} == pages
     assert not (tmp_path / "schema.json").exists()
 
 
