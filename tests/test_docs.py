@@ -218,7 +218,7 @@ def test_no_file_speaks_of_somebodys_home() -> None:
 
 
 def test_the_page_on_macos_quotes_what_a_mac_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.platform", "darwin")
+    monkeypatch.setattr("netsandbox.system.DEFAULT_BACKEND", "seatbelt")
     wanted = RunSettings(localhost=LocalhostSettings(strategy="isolate", chosen=True))
     with pytest.raises(UsageError) as refused, Sandbox(Policy(), wanted) as box:
         box.run(["true"])
