@@ -1,9 +1,24 @@
-"""The gate: where names are judged, looked up, judged again and recorded, for every TCP door (INV-3).
+"""The gate: every TCP door brings its attempts here, and every door gets the same decision (INV-3).
 
-An attempt passes canonical name, policy, tunnel guard, lookup and address check, and the first no ends it; in a session
-that asks, the user may turn a no that is there only because no rule allows the name (`session.approvals`). Whatever
-raises on the way is a no with the reason `internal` (INV-1). A refusal is in the log before the door hears of it; a
-grant is in the log before the door dials (INV-5). Imported when the first connection arrives.
+An attempt passes these stages in order. The first stage that refuses ends it; a `Grant` lets the door dial.
+
+| stage | method | refuses with | goes on with |
+|---|---|---|---|
+| canonical name | `_host` | bad-name | the name; for a synthetic address the name it stands for; or an address |
+| policy | `_judge` | the policy's reason | its verdict, cached by spelling, since the policy never changes |
+| user | `_ask` | the user's answer, or none in time | only in sessions that ask, and only names that no rule is about |
+| tunnel guard | `_allowed` | a reason of the guard | |
+| lookup | `_look_up`, `_found` | lookup-failed, or a deny of an alias | addresses; names for a parent proxy skip it |
+| address check | `_checked` | the first reason, if no address passes (INV-4) | a grant for the addresses that pass |
+
+Rules:
+1. Whatever raises on the way is a refusal with the reason `internal` (INV-1).
+2. A refusal is in the log before the door gets it. A lookup is in the log before it leaves the host, and a grant before
+   the door dials: `dialling` writes that record and returns whether it was written (INV-5).
+3. `done` is called exactly once, and never inside of a `try`: a door's own error is not answered twice.
+
+For the resolver, `decide_name` runs the first two stages only: a name that is allowed gets a synthetic address without
+any lookup, and the rest follows when something connects to it. Imported when the first connection arrives.
 """
 
 from __future__ import annotations

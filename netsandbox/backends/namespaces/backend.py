@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import _socket
     from collections.abc import Callable
 
-    from netsandbox.backends.contract import Attribution, Clock, OwnAddresses, SessionContext
+    from netsandbox.backends.contract import Attribution, Backend, Clock, OwnAddresses, SessionContext
     from netsandbox.backends.namespaces.file_view import FileView
     from netsandbox.backends.namespaces.serving import NamespaceServing
     from netsandbox.backends.namespaces.unix_pins import Pin
@@ -40,7 +40,7 @@ class NamespacesBackend:
 
     name = "namespaces"
     serves_first = False
-    needed_modules = (
+    needed_modules: tuple[str, ...] = (
         f"{MODULES}.serving",
         f"{MODULES}.own_addresses",
         f"{MODULES}.attribution",
@@ -239,4 +239,4 @@ def own_addresses(clock: Clock) -> OwnAddresses:
     return OwnAddresses(clock)
 
 
-open_backend = NamespacesBackend
+open_backend: Callable[[SessionContext], Backend] = NamespacesBackend

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from netsandbox_portmap.localhost_settings import LocalhostSettings
 
-    from netsandbox.backends.contract import Attribution, Clock, OwnAddresses, SessionContext
+    from netsandbox.backends.contract import Attribution, Backend, Clock, OwnAddresses, SessionContext
     from netsandbox.backends.seatbelt.helper_process import HelperProcess
     from netsandbox.backends.seatbelt.launch import LaunchMethod
     from netsandbox.backends.seatbelt.mac_system import MacSystem
@@ -49,7 +49,7 @@ class SeatbeltBackend:
 
     name = "seatbelt"
     serves_first = True
-    needed_modules = (
+    needed_modules: tuple[str, ...] = (
         "netsandbox.backends.seatbelt.serving",
         "netsandbox.backends.seatbelt.helper_process",
         "netsandbox.runtime.signals",
@@ -224,4 +224,4 @@ def load_all() -> None:
         __import__(name)
 
 
-open_backend = SeatbeltBackend
+open_backend: Callable[[SessionContext], Backend] = SeatbeltBackend
