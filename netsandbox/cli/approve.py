@@ -59,7 +59,7 @@ def main(arguments: list[str]) -> int:
     ttl = 0 if term is None else read_duration(term, "--ttl")
     if ttl and scope != SESSION:
         raise UsageError(f"--ttl goes with the scope session, not with --for {scope}; leave one of them out")
-    for entry in chosen(parsed.words, parsed.values.get("session")):
+    for entry in pending_by_words(parsed.words, parsed.values.get("session")):
         _approve(entry, Reply(APPROVE, entry["id"], scope, ttl), term)
     return 0
 
@@ -69,10 +69,10 @@ def _approve(entry: Status, reply: Reply, term: str | None) -> None:
     file = _file(entry, reply.scope)
     if file is not None:
         with_rule(file, _rule(entry))
-    bring(entry, reply)
+    send_reply(entry, reply)
     if file is not None:
         add_rule(file, _rule(entry))
-    print_text(f"{printable(entry['name'])}: {where(entry)} is let through {_extent(reply.scope, term, file)}")
+    print_text(f"{printable(entry['name'])}: {target_text(entry)} is let through {_extent(reply.scope, term, file)}")
 
 
 def _file(entry: Status, scope: str) -> str | None:
@@ -100,19 +100,19 @@ def _extent(scope: str, term: str | None, file: str | None) -> str:
 
 
 LISTED = 20
-PATIENCE = 5.0  # with a busy session: somebody waits for this answer
+SECONDS = 5.0  # with a busy session: somebody waits for this answer
 
 
-def chosen(words: list[str], session: str | None) -> list[Status]:
+def pending_by_words(words: list[str], session: str | None) -> list[Status]:
     """The question that each of *words* means; an error unless each means exactly one."""
-    sessions, _ = survey(PATIENCE)
+    sessions, _ = survey(SECONDS)
     if not sessions:
         raise UsageError(nothing_runs())
     entries = pending_entries(sessions if session is None else [find(session, sessions)])
-    return [_meant(word, entries) for word in words]
+    return [_pending_entry(word, entries) for word in words]
 
 
-def _meant(word: str, entries: list[Status]) -> Status:
+def _pending_entry(word: str, entries: list[Status]) -> Status:
     if word.isascii() and word.isdigit():
         found = [entry for entry in entries if entry["id"] == int(word[:10])]
     else:
@@ -128,24 +128,24 @@ def _meant(word: str, entries: list[Status]) -> Status:
 
 
 def listed(entries: list[Status]) -> str:
-    names = [f"{entry['id']} {where(entry)} of {printable(entry['name'])}" for entry in entries[:LISTED]]
+    names = [f"{entry['id']} {target_text(entry)} of {printable(entry['name'])}" for entry in entries[:LISTED]]
     return ", ".join([*names, "..."] if len(entries) > LISTED else names)
 
 
-def where(entry: Status) -> str:
+def target_text(entry: Status) -> str:
     return place(entry["host"], entry["port"])
 
 
-def bring(entry: Status, reply: Reply) -> None:
+def send_reply(entry: Status, reply: Reply) -> None:
     """An error where it had no effect."""
-    said = put_to(entry["session"], replies.written(reply), PATIENCE)
-    if said == replies.DONE:
+    answer = put_to(entry["session"], replies.written(reply), SECONDS)
+    if answer == replies.DONE:
         return
-    about = f"{where(entry)} of {printable(entry['name'])}"
-    if said == replies.NOT_PENDING:
+    about = f"{target_text(entry)} of {printable(entry['name'])}"
+    if answer == replies.NOT_PENDING:
         raise NetsandboxError(f"{about} waits no longer: it was answered, or its time is over; it may ask again")
-    if said == replies.NOBODY_WAITS:
+    if answer == replies.NOBODY_WAITS:
         raise NetsandboxError(f"no connection to {about} waits any more; approve it without --for once")
-    if said == replies.UNWRITABLE:
+    if answer == replies.UNWRITABLE:
         raise HostError(f"{about} stays closed: the session's audit log cannot be written; free space on the disk")
     raise HostError(f"the session {printable(entry['name'])} did not take the answer; look at `netsandbox ps`")

@@ -1,4 +1,4 @@
-"""`netsandbox audit tail|show|summary|verify [SESSION|PATH]`: reads what the log holds, for people or as JSON."""
+"""`netsandbox audit tail|show|summary|verify [SESSION|PATH]`: print the audit log, for people or as JSON."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ OPTIONS = (
     Option("json", FLAG, "", "", "for programs"),
     Option("help", FLAG, "h", "", "this text"),
 )
-FITTING = {"follow": ("tail",), "lines": ("tail",), "fail-on-denied": ("summary",), "json": ACTIONS}
-CHOOSING = ACTIONS[:3]  # the actions that options which choose records are for: verify needs every record
+ACTIONS_OF = {"follow": ("tail",), "lines": ("tail",), "fail-on-denied": ("summary",), "json": ACTIONS}
+FILTERED_ACTIONS = ACTIONS[:3]  # these take the options that choose records; verify needs every record
 FRAME = ("session.start", "session.end", ROTATE)
 WORDS = dict.fromkeys(ACTIONS, LOGS)
 USAGE = """\
@@ -61,7 +61,7 @@ which the newest is read."""
 
 @dataclass(frozen=True, slots=True)
 class AuditQuery:
-    """What was asked for."""
+    """The action and its options."""
 
     action: str
     target: str | None
@@ -90,22 +90,22 @@ def _run(argv: list[str]) -> int:
     parsed = parse(argv, OPTIONS, "netsandbox audit")
     if "help" in parsed.flags:
         return print_help(USAGE, OPTIONS)
-    wish = read_wish(parsed)
-    path = find_log(wish.target, f"audit {wish.action}")
-    status = {"tail": _tail, "show": _show, "summary": _summary, "verify": _verify}[wish.action](wish, path)
+    query = read_query(parsed)
+    path = find_log(query.target, f"audit {query.action}")
+    status = {"tail": _tail, "show": _show, "summary": _summary, "verify": _verify}[query.action](query, path)
     sys.stdout.flush()
     sweep()
     return status
 
 
-def read_wish(parsed: Parsed) -> AuditQuery:
-    """What an action has no use for is an error, so that nobody trusts a filter that was ignored."""
+def read_query(parsed: Parsed) -> AuditQuery:
+    """An option that the action does not use is an error, so that nobody trusts a filter that was ignored."""
     action, target = _read_words(parsed)
     flags, values = parsed.flags, parsed.values
     for name in sorted([*flags, *values]):
-        fitting = FITTING.get(name, CHOOSING)
-        if action not in fitting:
-            raise UsageError(f"audit {action} takes no --{name}; it is for audit {' and '.join(fitting)}")
+        actions = ACTIONS_OF.get(name, FILTERED_ACTIONS)
+        if action not in actions:
+            raise UsageError(f"audit {action} takes no --{name}; it is for audit {' and '.join(actions)}")
         if values.get(name) == "":
             raise UsageError(f"--{name} needs a value; see `netsandbox audit --help`")
     since = values.get("since")
@@ -132,50 +132,51 @@ def _read_words(parsed: Parsed) -> tuple[str, str | None]:
     return words[0], words[1] if len(words) > 1 else None
 
 
-def find_log(target: str | None, verb: str) -> str:
-    """The log that *target* means: a path, a session id or a unique part of one; None is the newest session. *verb* is
-    what the user asked for."""
+def find_log(target: str | None, command: str) -> str:
+    """The log that *target* means: a path, a session id or a unique part of one; None is the newest session. *command*
+    is what the user called, for messages."""
     if target is not None and ("/" in target or os.path.isfile(target)):
-        return _newest_in(target, verb) if os.path.isdir(target) else target
+        return _newest_in(target, command) if os.path.isdir(target) else target
     logs = {name: os.path.join(session_dir(name), LOG_NAME) for name in list_sessions()}
     found = [name for name, path in logs.items() if (target is None or target in name) and os.path.exists(path)]
     if target is None:
-        _check_newest(found, verb)
+        _check_newest(found, command)
     if not found:
         raise NetsandboxError(
-            f"no session is known as {target!a}; correct its id, or write the path of a log: `netsandbox {verb} PATH`"
+            f"no session is known as {target!a}; correct its id, or write the path of a log:"
+            f" `netsandbox {command} PATH`"
         )
     if target is not None and len(found) > 1:
         raise UsageError(f"{target!a} fits {len(found)} sessions; write more of the id, such as {found[0]}")
     return logs[found[0]]
 
 
-def _check_newest(found: list[str], verb: str) -> None:
+def _check_newest(found: list[str], command: str) -> None:
     """*found* are the sessions whose logs are where they usually are; a newer one may have placed its own."""
     placed = newest()
     if placed is not None and not (found and found[0] > placed[0]):
-        told = single_line(
-            f"the newest session wrote its log elsewhere: `netsandbox {verb} {shell_quoted(placed[1])}` reads it"
+        message = single_line(
+            f"the newest session wrote its log elsewhere: `netsandbox {command} {shell_quoted(placed[1])}` reads it"
         )
         if not found:
-            raise NetsandboxError(told)
-        notice(f"{told}; this is the newest of the others")
+            raise NetsandboxError(message)
+        notice(f"{message}; this is the newest of the others")
     elif not found:
         raise NetsandboxError("no session has left a log yet; run one with `netsandbox run`")
 
 
-def _newest_in(folder: str, verb: str) -> str:
+def _newest_in(folder: str, command: str) -> str:
     try:
         found = log_in(folder)
     except OSError as error:
         raise NetsandboxError(f"cannot look into {folder!a}: {error.strerror}; name a log in it") from None
     if found is None:
-        raise NetsandboxError(f"{folder!a} has no session's log; name one: `netsandbox {verb} PATH`")
+        raise NetsandboxError(f"{folder!a} has no session's log; name one: `netsandbox {command} PATH`")
     return found
 
 
 def _records(path: str) -> Iterator[Record]:
-    """The records at *path*; lines that are none are counted and told, since they may be what someone wants hidden."""
+    """The records at *path*. Damaged lines are counted and reported, since somebody may want to hide them."""
     good = bad = 0
     for line in read_lines(path):
         if line.record is None:
@@ -189,32 +190,32 @@ def _records(path: str) -> Iterator[Record]:
         notice(f"{bad} damaged lines were left out; run `netsandbox audit verify {path!a}`")
 
 
-def _print(records: Iterable[Record], wish: AuditQuery) -> None:
+def _print(records: Iterable[Record], query: AuditQuery) -> None:
     colours = wants_colour(sys.stdout)
     for record in records:
-        print(json.dumps(record, separators=(",", ":")) if wish.json else table.row(record, coloured=colours))
+        print(json.dumps(record, separators=(",", ":")) if query.json else table.row(record, coloured=colours))
 
 
-def _show(wish: AuditQuery, path: str) -> int:
-    _print(filter(wish.keep, _records(path)), wish)
+def _show(query: AuditQuery, path: str) -> int:
+    _print(filter(query.keep, _records(path)), query)
     return 0
 
 
-def _tail(wish: AuditQuery, path: str) -> int:
-    if not wish.follow:
-        _print(deque(filter(wish.keep, _records(path)), maxlen=wish.lines), wish)
+def _tail(query: AuditQuery, path: str) -> int:
+    if not query.follow:
+        _print(deque(filter(query.keep, _records(path)), maxlen=query.lines), query)
         return 0
-    last: deque[Record] | None = deque(maxlen=wish.lines)
+    last: deque[Record] | None = deque(maxlen=query.lines)
     for record in follow(path):
         if record is None:
-            _print(last or (), wish)
+            _print(last or (), query)
             last = None
             sys.stdout.flush()
-        elif wish.keep(record) and last is not None:
+        elif query.keep(record) and last is not None:
             last.append(record)
-        elif wish.keep(record):
-            _print([record], wish)
-    _print(last or (), wish)
+        elif query.keep(record):
+            _print([record], query)
+    _print(last or (), query)
     return 0
 
 
@@ -226,19 +227,19 @@ def _line_count(text: str | None) -> int:
     return int(text)
 
 
-def _summary(wish: AuditQuery, path: str) -> int:
+def _summary(query: AuditQuery, path: str) -> int:
     # The frame of the session is no attempt: a filter on hosts must not make it look unfinished.
-    summary = summarise(record for record in _records(path) if wish.keep(record) or record["event"] in FRAME)
-    if wish.json:
+    summary = summarise(record for record in _records(path) if query.keep(record) or record["event"] in FRAME)
+    if query.json:
         print(json.dumps(summary.as_json(), indent=2))
     else:
         print(table.summary_text(summary, coloured=wants_colour(sys.stdout)))
-    return 1 if wish.fail_on_denied and summary.attempts_denied else 0
+    return 1 if query.fail_on_denied and summary.attempts_denied else 0
 
 
-def _verify(wish: AuditQuery, path: str) -> int:
+def _verify(query: AuditQuery, path: str) -> int:
     report = verify(path)
-    if wish.json:
+    if query.json:
         print(json.dumps({"ok": report.ok, **asdict(report)}, indent=2))
     else:
         print(table.report_text(report))

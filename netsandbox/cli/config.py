@@ -1,4 +1,4 @@
-"""`netsandbox config show | validate`: what the files say together, and where each value comes from."""
+"""`netsandbox config`: the values of all configuration files together, each with the file and line it comes from."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OPTIONS = (
     Option("path", FLAG, "", "", "with schema: print the path of the file that has it"),
     Option("help", FLAG, "h", "", "this text"),
 )
-VERBS = ("list-paths", "add-path", "remove-path", "edit")
+PATH_SUBCOMMANDS = ("list-paths", "add-path", "remove-path", "edit")
 WORDS = {
     **{"show": (), "validate": FILES, "schema": ()},
     **{"list-paths": (), "add-path": FILES, "remove-path": FILES, "edit": ()},
@@ -54,16 +54,16 @@ def main(arguments: list[str]) -> int:
     parsed = parse(arguments, OPTIONS, "netsandbox config")
     if "help" in parsed.flags:
         return print_help(USAGE, OPTIONS)
-    verb, *words = parsed.words or [""]
-    if verb in VERBS and parsed.command is None:
-        from netsandbox.cli.config_paths import act
+    subcommand, *words = parsed.words or [""]
+    if subcommand in PATH_SUBCOMMANDS and parsed.command is None:
+        from netsandbox.cli.config_paths import run_subcommand
 
-        return act(verb, words)
-    if verb and verb not in WORDS:
-        raise UsageError(f"config takes a verb, and {quoted(verb)} is none; use one of {', '.join(WORDS)}")
-    if parsed.command is not None or not verb or len(words) > (verb == "validate"):
-        raise UsageError(f"config takes a verb; write `netsandbox config` and one of {', '.join(WORDS)}")
-    if verb == "schema":
+        return run_subcommand(subcommand, words)
+    if subcommand and subcommand not in WORDS:
+        raise UsageError(f"config takes a subcommand, and {quoted(subcommand)} is none; use one of {', '.join(WORDS)}")
+    if parsed.command is not None or not subcommand or len(words) > (subcommand == "validate"):
+        raise UsageError(f"config takes a subcommand; write `netsandbox config` and one of {', '.join(WORDS)}")
+    if subcommand == "schema":
         print_text(FILE if "path" in parsed.flags else text())
         return 0
     if words:
@@ -71,7 +71,7 @@ def main(arguments: list[str]) -> int:
         print_text(f"{single_line(words[0])}: can be used")
         return 0
     layers = effective_layers(user_files(), project_files(), parsed.values.get("config"))
-    if verb == "validate":
+    if subcommand == "validate":
         print_text(
             "\n".join(f"{single_line(layer.path)}: can be used" for layer in layers) or "there is no configuration"
         )
@@ -82,8 +82,8 @@ def main(arguments: list[str]) -> int:
         named = [{"name": name, "why": why} for name, why in profiles]
         print_text(json.dumps({**as_json(merged, stack.untrusted), "profiles": named}, indent=2))
     else:
-        told = [single_line(f"# profile {name}: {why}") for name, why in profiles]
-        print_text("\n".join([*told, *lines(merged, stack.untrusted)]))
+        comments = [single_line(f"# profile {name}: {why}") for name, why in profiles]
+        print_text("\n".join([*comments, *lines(merged, stack.untrusted)]))
     return 0
 
 
@@ -92,10 +92,10 @@ def lines(merged: Merged, untrusted: Iterable[tuple[str, str]] = ()) -> list[str
     that files of the project ask for, with their places."""
     shown: list[str] = []
     for table, keys in KEYS.items():
-        said = [(name, merged.values[table, name]) for name in keys if (table, name) in merged.values]
-        if said:
+        values = [(name, merged.values[table, name]) for name in keys if (table, name) in merged.values]
+        if values:
             shown += [""] * bool(shown) + [f"[{table}]"]
-        for name, value in said:
+        for name, value in values:
             shown += _written(name, keys[name].schema.get("type") == "array", value)
     for (table, name), value in merged.ignored:
         shown.append(f"# ignored until you run `netsandbox trust`: {table}.{name}  # {short(value.origin)}")
@@ -105,9 +105,9 @@ def lines(merged: Merged, untrusted: Iterable[tuple[str, str]] = ()) -> list[str
     return [*map(single_line, shown)] or ["# no file says anything; the defaults hold: nothing leaves"]
 
 
-def _written(name: str, is_list: bool, said: Setting) -> list[str]:  # noqa: FBT001 (a kind)
-    items = tuple((value, short(origin)) for value, origin in said.items)
-    empties = [short(origin) for origin in said.empties]
+def _written(name: str, is_list: bool, setting: Setting) -> list[str]:  # noqa: FBT001 (a kind)
+    items = tuple((value, short(origin)) for value, origin in setting.items)
+    empties = [short(origin) for origin in setting.empties]
     if items and isinstance(items[0][0], dict):
         return [line for table, origin in items if isinstance(table, dict) for line in _pairs(name, table, origin)]
     if not is_list:
@@ -129,13 +129,13 @@ def as_json(merged: Merged, untrusted: Iterable[tuple[str, str]] = ()) -> dict[s
         "v": 1,
         "values": [
             {"table": table, "key": name, "value": value, "origin": origin}
-            for (table, name), said in merged.values.items()
-            for value, origin in said.sayings
+            for (table, name), setting in merged.values.items()
+            for value, origin in setting.sayings
         ],
         "ignored": [
             {"table": table, "key": name, "value": value, "origin": origin}
-            for (table, name), said in merged.ignored
-            for value, origin in said.sayings
+            for (table, name), setting in merged.ignored
+            for value, origin in setting.sayings
         ],
         "untrusted": [{"value": value, "origin": origin} for value, origin in untrusted],
     }

@@ -23,23 +23,23 @@ EDITOR = "vi"
 WRITES = ("filesystem", "allow_write")
 
 
-def act(verb: str, words: list[str]) -> int:
+def run_subcommand(subcommand: str, words: list[str]) -> int:
     """The exit status."""
-    takes = verb in ("add-path", "remove-path")
+    takes = subcommand in ("add-path", "remove-path")
     if len(words) != takes:
-        advice = f"netsandbox config {verb}{' PATH' if takes else ''}"
-        raise UsageError(f"config {verb} takes {'one path' if takes else 'nothing more'}; write `{advice}`")
+        advice = f"netsandbox config {subcommand}{' PATH' if takes else ''}"
+        raise UsageError(f"config {subcommand} takes {'one path' if takes else 'nothing more'}; write `{advice}`")
     here = _checked_folder()
     file = list_file()
     if file is None:
         raise UsageError("the working folder does not exist any more; change to one that does")
-    if verb == "list-paths":
+    if subcommand == "list-paths":
         print_text("\n".join(map(single_line, _listed(here, file))))
         return 0
-    if verb == "edit":
+    if subcommand == "edit":
         return _edit(file, here)
     path = _normal(words[0])
-    return _add(file, here, path) if verb == "add-path" else _remove(file, path)
+    return _add(file, here, path) if subcommand == "add-path" else _remove(file, path)
 
 
 def _checked_folder() -> str:
@@ -139,5 +139,5 @@ def _listed(here: str, file: str) -> list[str]:
 
 
 def _paths(layer: Layer | None) -> list[str]:
-    said = layer.values.get(WRITES) if layer is not None else None
-    return [f"  {item}" for item, _ in said.items] if said is not None and said.items else ["  (none)"]
+    setting = layer.values.get(WRITES) if layer is not None else None
+    return [f"  {item}" for item, _ in setting.items] if setting is not None and setting.items else ["  (none)"]

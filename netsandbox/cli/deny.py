@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netsandbox.cli.approve import bring, chosen, where
+from netsandbox.cli.approve import pending_by_words, send_reply, target_text
 from netsandbox.cli.help import print_help
 from netsandbox.cli.terminal import print_text
 from netsandbox.errors import UsageError
@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
         return print_help(USAGE, OPTIONS)
     if not parsed.words or parsed.command is not None:
         raise UsageError("deny takes what is to be refused; `netsandbox pending` lists what asks")
-    for entry in chosen(parsed.words, parsed.values.get("session")):
-        bring(entry, Reply(DENY, entry["id"]))
-        print_text(f"{printable(entry['name'])}: {where(entry)} is refused until the session ends")
+    for entry in pending_by_words(parsed.words, parsed.values.get("session")):
+        send_reply(entry, Reply(DENY, entry["id"]))
+        print_text(f"{printable(entry['name'])}: {target_text(entry)} is refused until the session ends")
     return 0

@@ -64,12 +64,12 @@ def main(arguments: list[str]) -> int:
         return answer_past(parsed.words, parsed.values.get("event"), policy, as_json=as_json)
     if parsed.words:
         return _answer(policy, parsed.words[0], settings.ask, as_json=as_json)
-    from netsandbox.cli.explain_config import whole_json, whole_lines
+    from netsandbox.cli.explain_config import config_json, config_lines
 
     if as_json:
-        print_text(json.dumps(whole_json(parsed, file, policy, settings), indent=2))
+        print_text(json.dumps(config_json(parsed, file, policy, settings), indent=2))
     else:
-        print_text("\n".join(map(single_line, whole_lines(parsed, file, policy, settings))))
+        print_text("\n".join(map(single_line, config_lines(parsed, file, policy, settings))))
     return 0
 
 

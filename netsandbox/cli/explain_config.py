@@ -1,4 +1,4 @@
-"""`netsandbox explain` without a host: everything that holds here, and where each word of it was said."""
+"""`netsandbox explain` without a host: the whole policy and configuration here, each value with its origin."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ YOURS, PROJECTS, NAMED = "yours", "the project's", "named by --config"
 
 @frozen
 class FileRead:
-    """A configuration file that counts; `ignored`: what it says and is not trusted to say, each with its line."""
+    """A configuration file that was read. `ignored`: the settings that need trust, each with its line."""
 
     path: str
     owner: str
@@ -62,32 +62,32 @@ class SourcedSetting:
     origin: str
 
 
-def whole_lines(parsed: Parsed, file: FileSettings | None, policy: Policy, settings: RunSettings) -> list[str]:
+def config_lines(parsed: Parsed, file: FileSettings | None, policy: Policy, settings: RunSettings) -> list[str]:
     """For people."""
-    read, said = _files_and_sayings(parsed)
+    read, sourced = _files_and_settings(parsed)
     return [
         *labelled("file", [line for each in read for line in _file_lines(each)] or ["there is no configuration file"]),
         *profile_lines(file),
         *policy_lines(policy, settings, withheld_names(settings)),
         *labelled("localhost", _localhost(settings.localhost)),
         *labelled("log", [settings.audit_log or os.path.join(sessions_dir(), "SESSION", LOG_NAME)]),
-        *labelled("said", [_saying_line(each) for each in said]),
+        *labelled("said", [_setting_line(each) for each in sourced]),
     ]
 
 
-def whole_json(parsed: Parsed, file: FileSettings | None, policy: Policy, settings: RunSettings) -> dict[str, object]:
+def config_json(parsed: Parsed, file: FileSettings | None, policy: Policy, settings: RunSettings) -> dict[str, object]:
     """The same for programs."""
-    read, said = _files_and_sayings(parsed)
+    read, sourced = _files_and_settings(parsed)
     return {
         **policy_json(policy, settings, withheld_names(settings)),
         **profile_json(file),
         "configuration": [{**vars(each), "ignored": [list(pair) for pair in each.ignored]} for each in read],
         "localhost": {**vars(settings.localhost)},
-        "said": [vars(each) for each in said],
+        "said": [vars(each) for each in sourced],
     }
 
 
-def _files_and_sayings(parsed: Parsed) -> tuple[list[FileRead], list[SourcedSetting]]:
+def _files_and_settings(parsed: Parsed) -> tuple[list[FileRead], list[SourcedSetting]]:
     alone = "no-config" in parsed.flags
     user, project = ((), ()) if alone else (user_files(), project_files())
     layers = effective_layers(user, project, parsed.values.get("config"))
@@ -95,13 +95,13 @@ def _files_and_sayings(parsed: Parsed) -> tuple[list[FileRead], list[SourcedSett
     mode = next((mode for mode in MODES if mode in parsed.flags), None)
     wanted = ProfileRequest(names, not alone and "no-detect" not in parsed.flags, mode, query_tools=False)
     merged = merge(select_profiles(layers, wanted).layers)
-    said = [
+    sourced = [
         SourcedSetting(".".join(place), without_password(str(item)) if place == PROXY else item, origin)
         for place, value in merged.values.items()
         for item, origin in value.sayings
         if place not in SHOWN or item == []
     ]
-    return [_file_read(layer, user, project) for layer in layers], said
+    return [_file_read(layer, user, project) for layer in layers], sourced
 
 
 def _file_read(layer: Layer, user: Iterable[str], project: Iterable[str]) -> FileRead:
@@ -110,7 +110,7 @@ def _file_read(layer: Layer, user: Iterable[str], project: Iterable[str]) -> Fil
 
 
 def _ignored(layer: Layer) -> list[tuple[str, str]]:
-    return [(".".join(place), said.origin) for place, said in merge([layer]).ignored]
+    return [(".".join(place), setting.origin) for place, setting in merge([layer]).ignored]
 
 
 def _file_lines(read: FileRead) -> list[str]:
@@ -125,13 +125,13 @@ def _file_lines(read: FileRead) -> list[str]:
     return [f"{text}, not trusted; `netsandbox trust` lets it count", *ignored]
 
 
-def _saying_line(said: SourcedSetting) -> str:
-    written = f"{said.key} = {json.dumps(said.value, default=str)}"
-    return f"{printable(written):<48} {printable(said.origin)}"
+def _setting_line(setting: SourcedSetting) -> str:
+    written = f"{setting.key} = {json.dumps(setting.value, default=str)}"
+    return f"{printable(written):<48} {printable(setting.origin)}"
 
 
 def _localhost(settings: LocalhostSettings) -> list[str]:
-    """The session's own; what of it was said by a file is among the sayings."""
+    """The session's own localhost. Values from files are listed among the settings too."""
     lines = [
         f"strategy {settings.strategy}, by {'the preload library' if settings.engine == 'preload' else 'the kernel'}"
     ]

@@ -1,7 +1,7 @@
 """`netsandbox explain --last`: a denial of a past session, from its log: what, when, why, and the smallest change.
 
-The log names the rule that decided, not where it was written; that is asked of the policy as it is now, and said so.
-What the log holds was chosen by a command, so it is read strictly and shown tamed.
+The log names the rule that decided, not the file and line of that rule; these come from the policy as it is now, and
+the output says so. A command chose what the log holds, so it is read strictly and printed escaped.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ KEYS = {
 
 
 @frozen
-class PastDenial:
+class ExplainedRecord:
     """One record, explained."""
 
     record: Mapping[str, object]
@@ -82,11 +82,13 @@ def answer(words: list[str], event: str | None, policy: Policy, *, as_json: bool
             else f"nothing was denied in the session of {printable(path)}"
         )
         return 0
-    past = explain_past(found, policy, OwnAddresses(lambda: 0.0)())
+    explained = explain_record(found, policy, OwnAddresses(lambda: 0.0)())
     print_text(
-        json.dumps(past_json(past), indent=2) if as_json else "\n".join(past_lines(past, place_for_project_file()))
+        json.dumps(denial_json(explained), indent=2)
+        if as_json
+        else "\n".join(denial_lines(explained, place_for_project_file()))
     )
-    return 1 if past.denied else 0
+    return 1 if explained.denied else 0
 
 
 def newest_here() -> tuple[str, str | None]:
@@ -97,7 +99,7 @@ def newest_here() -> tuple[str, str | None]:
         raise NetsandboxError("the working folder was removed; write `netsandbox explain --last SESSION`") from None
     usual = list_sessions()
     placed = newest()
-    if placed is not None and (not usual or usual[0] < placed[0]) and _began(*placed) == here:
+    if placed is not None and (not usual or usual[0] < placed[0]) and _folder_of_session(*placed) == here:
         return placed[1], placed[0]
     for session in usual[:MAX_SESSIONS]:
         path = os.path.join(session_dir(session), LOG_NAME)
@@ -109,7 +111,7 @@ def newest_here() -> tuple[str, str | None]:
     )
 
 
-def _began(session: str, path: str) -> object:
+def _folder_of_session(session: str, path: str) -> object:
     """The folder that *session* was started in, by a log of several; None where that is not known."""
     try:
         starts = (each for each in read_records(path) if each["session"] == session)
@@ -127,14 +129,14 @@ def _folder(path: str) -> object:
 
 def last_denial(records: Iterable[Record]) -> Record | None:
     """The last one that somebody may wonder about; most programs look for Unix sockets and do without."""
-    last = aside = None
+    last = socket_denial = None
     for each in records:
         if each.get("verdict") == DENY:
             if each.get("reason") == reasons.UNIX_SOCKET and "path" not in each:
-                aside = each
+                socket_denial = each
             else:
                 last = each
-    return last or aside
+    return last or socket_denial
 
 
 def _by_number(records: Iterable[Record], text: str) -> Record:
@@ -149,7 +151,7 @@ def _by_number(records: Iterable[Record], text: str) -> Record:
     raise NetsandboxError(f"the log has no record {int(text)}; `netsandbox audit show --json` has them as seq")
 
 
-def explain_past(entry: Mapping[str, object], policy: Policy, own: Collection[Address] = ()) -> PastDenial:
+def explain_record(entry: Mapping[str, object], policy: Policy, own: Collection[Address] = ()) -> ExplainedRecord:
     """*policy* is that of now."""
     reason, rule = str(entry.get("reason", "?")), entry.get("rule")
     host, number = _host(entry.get("host")), entry.get("port")
@@ -158,17 +160,17 @@ def explain_past(entry: Mapping[str, object], policy: Policy, own: Collection[Ad
     address = entry.get("address")
     address = address if isinstance(address, str) and parse_address(address) is not None else None
     origin = _origin(text, policy)
-    judged = verdict(
+    logged = verdict(
         reason,
         host.text if host else "",
         port,
         address=host.text if host and host.address else address if reason == reasons.ADDRESS_GUARD else None,
     )
-    why, advice = TEXTS.get(reason) or (because(judged), "")
+    why, advice = TEXTS.get(reason) or (because(logged), "")
     now = _now(entry, host, port, address, policy, own)
     if reason == reasons.DENY_RULE and text is not None:
         advice = f"remove {text} from the deny rules{f' ({origin})' if origin else ''}"
-    return PastDenial(entry, why, text, origin, _change_for(entry, judged, policy), advice, now)
+    return ExplainedRecord(entry, why, text, origin, _change_for(entry, logged, policy), advice, now)
 
 
 def _host(text: object) -> Host | None:
@@ -187,14 +189,14 @@ def _origin(rule: str | None, policy: Policy) -> str | None:
     return next((each.origin for each in rules if each.text == rule), None)
 
 
-def _change_for(entry: Mapping[str, object], judged: Verdict, policy: Policy) -> tuple[str, str] | None:
+def _change_for(entry: Mapping[str, object], logged: Verdict, policy: Policy) -> tuple[str, str] | None:
     """The smallest one; the log's own hint is not believed."""
     path, qtype = str(entry.get("path", "")), str(entry.get("qtype", ""))
-    if judged.reason == reasons.UNIX_SOCKET and path.startswith("/") and path.isascii() and path.isprintable():
+    if logged.reason == reasons.UNIX_SOCKET and path.startswith("/") and path.isascii() and path.isprintable():
         return "--allow-unix-socket", path
-    if judged.reason == reasons.QUERY_TYPE and qtype.isascii() and qtype.isalnum():
+    if logged.reason == reasons.QUERY_TYPE and qtype.isascii() and qtype.isalnum():
         return "--allow-query-type", qtype
-    name, _, value = ((judged.host and flag_for(judged, policy.default_ports)) or "").partition(" ")
+    name, _, value = ((logged.host and flag_for(logged, policy.default_ports)) or "").partition(" ")
     return (name, value) if value else None
 
 
@@ -218,26 +220,28 @@ def _now(
     return Explanation(checked, because(checked), flag_for(checked, policy.default_ports))
 
 
-def past_lines(past: PastDenial, file: str) -> list[str]:
+def denial_lines(explained: ExplainedRecord, file: str) -> list[str]:
     """For people; *file* is the project's, where the change would be written."""
-    entry = past.record
+    entry = explained.record
     lines = [
-        f"{'denied' if past.denied else 'allowed':<10}{wanted(str(entry.get('event')), entry)}{_by(entry)}",
+        f"{'denied' if explained.denied else 'allowed':<10}{wanted(str(entry.get('event')), entry)}{_by(entry)}",
         printable(f"when      {entry.get('ts')}, record {entry.get('seq')} of session {entry.get('session')}"),
-        f"why       {printable(entry.get('reason', '-'))}: {printable(past.why)}",
+        f"why       {printable(entry.get('reason', '-'))}: {printable(explained.why)}",
     ]
     if entry.get("detail"):
         lines.append(f"detail    {printable(entry['detail'])}")
-    if past.rule is not None:
+    if explained.rule is not None:
         where = (
-            f"{printable(past.origin)}, in the policy as it is now" if past.origin else "not in the policy as it is now"
+            f"{printable(explained.origin)}, in the policy as it is now"
+            if explained.origin
+            else "not in the policy as it is now"
         )
-        lines.append(f"rule      {printable(past.rule)} ({where})")
-    if past.denied:
-        lines += _change(past, file)
-    if past.now is not None:
-        answer = "allowed" if past.now.verdict.allowed else "denied"
-        lines.append(f"now       {answer} by the policy as it is now: {printable(past.now.because)}")
+        lines.append(f"rule      {printable(explained.rule)} ({where})")
+    if explained.denied:
+        lines += _change(explained, file)
+    if explained.now is not None:
+        answer = "allowed" if explained.now.verdict.allowed else "denied"
+        lines.append(f"now       {answer} by the policy as it is now: {printable(explained.now.because)}")
     return lines
 
 
@@ -246,30 +250,30 @@ def _by(entry: Mapping[str, object]) -> str:
     return f", by {printable(exe)}{f' (pid {printable(pid)})' if pid else ''}" if exe else ""
 
 
-def _change(past: PastDenial, file: str) -> list[str]:
-    if past.change is not None:
-        name, value = past.change
+def _change(explained: ExplainedRecord, file: str) -> list[str]:
+    if explained.change is not None:
+        name, value = explained.change
         line = f"{KEYS[name]} = [{json.dumps(value)}]"
         return [
-            f"to allow  netsandbox run {past.option}",
+            f"to allow  netsandbox run {explained.option}",
             f"or write  {line} below [network] in {printable(file)}, then `netsandbox trust`",
         ]
-    return [f"to do     {printable(past.advice)}" if past.advice else "to allow  no option allows it"]
+    return [f"to do     {printable(explained.advice)}" if explained.advice else "to allow  no option allows it"]
 
 
-def past_json(past: PastDenial) -> dict[str, object]:
-    option, value = past.change or (None, None)
-    now = past.now
+def denial_json(explained: ExplainedRecord) -> dict[str, object]:
+    option, value = explained.change or (None, None)
+    now = explained.now
     return {
         "v": 1,
-        "denied": past.denied,
-        "record": dict(past.record),
-        "because": past.why,
-        "rule": past.rule,
-        "origin_now": past.origin,
-        "option": past.option,
+        "denied": explained.denied,
+        "record": dict(explained.record),
+        "because": explained.why,
+        "rule": explained.rule,
+        "origin_now": explained.origin,
+        "option": explained.option,
         "key": None if option is None else f"network.{KEYS[option]}",
         "value": value,
-        "advice": past.advice or None,
+        "advice": explained.advice or None,
         "now": now and {"allowed": now.verdict.allowed, "because": now.because, "change": now.change},
     }

@@ -77,17 +77,17 @@ def main(arguments: list[str]) -> int:
     parsed.flags.add(ONLINE)  # whatever the files say about the mode
     settings = copy_with(settings_of(parsed, file), watch_files=True)
     files = _present_files(settings, file, project.path)
-    result = _watched(parsed, file, settings)
+    result = _run_recorded(parsed, file, settings)
     records = (entry for entry in read_records(result.audit_log) if entry["session"] == result.session)
     direct = not (parsed.values.get("upstream-proxy") or (file and file.upstream_proxy))
     found = proposed(usage(records), _present(parsed, file), own, dialled=direct, files=files)
-    _tell(found, result, file)
-    _offer(found, project, write="write" in parsed.flags)
+    _print_remarks(found, result, file)
+    _offer_change(found, project, write="write" in parsed.flags)
     project.close()
     return result.returncode
 
 
-def _watched(parsed: Parsed, file: FileSettings | None, settings: RunSettings) -> Result:
+def _run_recorded(parsed: Parsed, file: FileSettings | None, settings: RunSettings) -> Result:
     policy = policy_of(parsed, file)
     run.hold_standard_descriptors()
     with Sandbox.deferred(lambda: policy, settings) as box:
@@ -116,17 +116,17 @@ def _present_files(settings: RunSettings, file: FileSettings | None, path: str) 
         return None
     from netsandbox.backends.namespaces.watched_paths import entry_limits
 
-    said = None if file is None else file.allow_write
+    listed = None if file is None else file.allow_write
     return PresentFiles(
         entry_limits(),
         os.path.realpath(os.path.dirname(path)),
-        None if said is None else tuple(os.path.realpath(rule.path) for rule in said),
+        None if listed is None else tuple(os.path.realpath(rule.path) for rule in listed),
         tuple(os.path.realpath(rule.path) for rule in settings.files.deny_read),
         os.path.lexists,
     )
 
 
-def _tell(found: Proposed, result: Result, file: FileSettings | None) -> None:
+def _print_remarks(found: Proposed, result: Result, file: FileSettings | None) -> None:
     if result.returncode:
         notice(f"the command ended with status {result.returncode}; what it would have reached after that is not known")
     if file is not None and file.mode not in (None, FILTERED):
@@ -135,7 +135,7 @@ def _tell(found: Proposed, result: Result, file: FileSettings | None) -> None:
         print(f"# {line}", file=sys.stderr)
 
 
-def _offer(found: Proposed, project: ProjectText, *, write: bool) -> None:
+def _offer_change(found: Proposed, project: ProjectText, *, write: bool) -> None:
     """Show the change, and make it if the user says so."""
     before = project.text
     after = None if before is None else _changed(before, found)
@@ -158,8 +158,8 @@ def _offer(found: Proposed, project: ProjectText, *, write: bool) -> None:
 
 
 def _purpose(found: Proposed) -> str:
-    said = ["to let it through without --online"] if found.online else []
-    return " and ".join([*said, "to keep its writing to these places"] if found.writable is not None else said)
+    purposes = ["to let it through without --online"] if found.online else []
+    return " and ".join([*purposes, "to keep its writing to these places"] if found.writable is not None else purposes)
 
 
 def _changed(text: str, found: Proposed) -> str | None:

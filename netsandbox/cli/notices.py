@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 MAX_LINES = 20
 # Every program that looks up a user name asks nscd by a unix socket first; that is in the log, not worth a line here.
 # A refused bind, and a port that could not be published, were told when it happened.
-TOLD_BEFORE = (reasons.OUTSIDE_WINDOW, reasons.WRONG_DEVICE, reasons.WINDOW_FULL, reasons.PORT_TAKEN)
-NOT_TOLD = (reasons.UNIX_SOCKET, *TOLD_BEFORE)
+REPORTED_BEFORE = (reasons.OUTSIDE_WINDOW, reasons.WRONG_DEVICE, reasons.WINDOW_FULL, reasons.PORT_TAKEN)
+NOT_REPORTED = (reasons.UNIX_SOCKET, *REPORTED_BEFORE)
 UNREACHED = (reasons.LOOKUP_FAILED,)
 PROFILE = "the profile opens the doors and the window alone; see `netsandbox audit show`"
 
@@ -32,7 +32,7 @@ def denial_lines(denials: Iterable[Denial]) -> list[str]:
     by_host: dict[str, Denial] = {}
     for denial in denials:
         host = denial.host or _only_port(denial)
-        if denial.reason in NOT_TOLD or host is None:
+        if denial.reason in NOT_REPORTED or host is None:
             continue
         known = by_host.get(host)
         if known is None or (known.port is None and denial.port is not None):

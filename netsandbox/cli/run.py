@@ -194,8 +194,8 @@ def _report_unsigned() -> None:
 
     why = signed_parts().unsigned
     if why:
-        told = f"not signed by this Mac, so used as installed: {why}; if it kills them, sign them with codesign"
-        _notice(f"helper and library are {told}")
+        reason = f"not signed by this Mac, so used as installed: {why}; if it kills them, sign them with codesign"
+        _notice(f"helper and library are {reason}")
 
 
 def _report_configuration(file: FileSettings, *, verbose: bool) -> None:

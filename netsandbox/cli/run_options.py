@@ -105,13 +105,13 @@ def _folder() -> str:
 
 def _mode(parsed: Parsed, names: Sequence[str]) -> str | None:
     """The mode that the command line asks for, by an option or by a profile's name."""
-    said = [(mode, f"--{mode}") for mode in MODES if mode in parsed.flags]
-    said += [(mode, mode) for mode in MODES if mode in names]
-    if len({mode for mode, _ in said}) > 1:
-        raise UsageError(f"{said[0][1]} and {said[1][1]} exclude each other; choose one")
-    if not said:
+    given = [(mode, f"--{mode}") for mode in MODES if mode in parsed.flags]
+    given += [(mode, mode) for mode in MODES if mode in names]
+    if len({mode for mode, _ in given}) > 1:
+        raise UsageError(f"{given[0][1]} and {given[1][1]} exclude each other; choose one")
+    if not given:
         return None
-    mode, written = said[0]
+    mode, written = given[0]
     if mode != "online" and (parsed.all("allow-domain") or parsed.all("allow-address")):
         raise UsageError(f"{written} lets nothing out, so --allow-… has no meaning with it; leave one of them out")
     return mode
@@ -151,9 +151,9 @@ def mode_of(parsed: Parsed, file: FileSettings | None) -> str:
     """The mode of `policy_of`, which is made later than the command's environment."""
     if asks(parsed, file):
         return FILTERED
-    said = _chosen_mode(parsed, file)
-    if said is not None:
-        return said
+    mode = _chosen_mode(parsed, file)
+    if mode is not None:
+        return mode
     opened = parsed.all("allow-domain") or parsed.all("allow-address")
     return FILTERED if opened or (file and (file.allow_domains or file.allow_addresses)) else "offline"
 
@@ -240,17 +240,17 @@ def _files(parsed: Parsed, file: FileSettings | None) -> FileRules:
 
 
 def _switches(parsed: Parsed, file: FileSettings | None) -> tuple[str, ...]:
-    said = file.switches if file else ()
+    switches = file.switches if file else ()
     words = parsed.all("seatbelt-switch")
     if not words:
-        return said
+        return switches
     if not IS_MACOS and parsed.values.get("backend") != "seatbelt":
         raise UsageError(
             "--seatbelt-switch is about macOS; leave it out, or add --backend seatbelt and look at its profile"
         )
     from netsandbox.backends.seatbelt.profile.switches import check_word
 
-    return (*said, *(check_word(word, "--seatbelt-switch") for word in words))
+    return (*switches, *(check_word(word, "--seatbelt-switch") for word in words))
 
 
 def withheld_names(settings: RunSettings) -> list[str]:

@@ -106,8 +106,8 @@ def _opened(path: str, data: bytes) -> Iterator[str]:
         layer = profile.layer
     else:
         layer = layer_of(path, data, trusted=False)
-    for (table, name), said in merge([layer]).ignored:
-        for item, origin in said.items:
+    for (table, name), setting in merge([layer]).ignored:
+        for item, origin in setting.items:
             for text in _parts(item):  # whole: what is cut off could be the worst of it
                 yield f"{origin}: {table}.{name}: {text}"
 

@@ -64,16 +64,16 @@ def helper(path: str) -> Check:
 def namespaces() -> list[Check]:
     """Each needs the one before it; what stands on something missing is not tried, so that one cause has one remedy."""
     found = [by_error("user namespaces", user_namespace(), "creating namespaces")]
-    for name, question, step in (
+    for name, try_feature, step in (
         ("private /proc", private_proc, "/proc"),
         ("network namespace", network_namespace, "creating namespaces"),
         ("nftables tproxy", transparent_capture, "nftables"),
     ):
-        ground = found[2 if name == "nftables tproxy" else 0]
-        if ground.status == OK:
-            found.append(by_error(name, question(), step))
+        needed = found[2 if name == "nftables tproxy" else 0]
+        if needed.status == OK:
+            found.append(by_error(name, try_feature(), step))
         else:
-            found.append(Check(name, UNTRIED, f"needs {ground.name}"))
+            found.append(Check(name, UNTRIED, f"needs {needed.name}"))
     return found
 
 
@@ -123,7 +123,7 @@ LANDLOCK_VERSION = 1
 
 
 def user_namespace() -> int:
-    """Each question answers 0 for yes, else the error number."""
+    """Each try_feature answers 0 for yes, else the error number."""
     return trial(lambda: enter_namespaces(NEW_USER))
 
 

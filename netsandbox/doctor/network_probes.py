@@ -109,21 +109,25 @@ def other_servers(scene: Scene) -> list[Probe | Absent]:
         return lambda seen: judgement.silence(seen.answer, other.received(f"{prefix}.{DENIED_NAME}"))
 
     return [
-        _ask("dns-server-udp", other.address, other.port, f"a.{DENIED_NAME}", direct("a")),
-        _ask("dns-server-tcp", other.address, other.port, f"b.{DENIED_NAME}", direct("b"), tcp=True),
-        _ask("dns-elsewhere-udp", ELSEWHERE, door_ports.DNS, f"c.{DENIED_NAME}", not_forwarded(scene, "c")),
-        _ask("dns-elsewhere-tcp", ELSEWHERE, door_ports.DNS, f"d.{DENIED_NAME}", not_forwarded(scene, "d"), tcp=True),
+        _dns_probe("dns-server-udp", other.address, other.port, f"a.{DENIED_NAME}", direct("a")),
+        _dns_probe("dns-server-tcp", other.address, other.port, f"b.{DENIED_NAME}", direct("b"), tcp=True),
+        _dns_probe("dns-elsewhere-udp", ELSEWHERE, door_ports.DNS, f"c.{DENIED_NAME}", not_forwarded(scene, "c")),
+        _dns_probe(
+            "dns-elsewhere-tcp", ELSEWHERE, door_ports.DNS, f"d.{DENIED_NAME}", not_forwarded(scene, "d"), tcp=True
+        ),
     ]
 
 
 def _resolver(scene: Scene) -> list[Probe | Absent]:
     def text(seen: Evidence) -> Judgement:
-        return judgement.silence(seen.answer, scene.upstream.asked[CONTROL_NAME, TXT])
+        return judgement.silence(seen.answer, scene.upstream.queries[CONTROL_NAME, TXT])
 
     return [
-        _ask("dns-denied-udp", "127.0.0.1", door_ports.DNS, f"e.{DENIED_NAME}", not_forwarded(scene, "e")),
-        _ask("dns-denied-tcp", "127.0.0.1", door_ports.DNS, f"f.{DENIED_NAME}", not_forwarded(scene, "f"), tcp=True),
-        _ask("dns-txt", "127.0.0.1", door_ports.DNS, CONTROL_NAME, text, kind=TXT),
+        _dns_probe("dns-denied-udp", "127.0.0.1", door_ports.DNS, f"e.{DENIED_NAME}", not_forwarded(scene, "e")),
+        _dns_probe(
+            "dns-denied-tcp", "127.0.0.1", door_ports.DNS, f"f.{DENIED_NAME}", not_forwarded(scene, "f"), tcp=True
+        ),
+        _dns_probe("dns-txt", "127.0.0.1", door_ports.DNS, CONTROL_NAME, text, kind=TXT),
     ]
 
 
@@ -132,7 +136,7 @@ def not_forwarded(scene: Scene, prefix: str) -> Callable[[Evidence], Judgement]:
     return lambda seen: judgement.silence(seen.answer, scene.upstream.received(f"{prefix}.{DENIED_NAME}"))
 
 
-def _ask(
+def _dns_probe(
     name: str, server: str, port: int, question: str, judge: Callable[[Evidence], Judgement], **more: Any
 ) -> Probe:
     return Probe(name, SILENCE, "dns-query", {"server": server, "port": port, "name": question, **more}, judge)

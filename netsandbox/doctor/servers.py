@@ -105,10 +105,10 @@ LOOPBACK = bytes([127, 0, 0, 1])
 
 
 class NameServer:
-    """Answers *names* with 127.0.0.1, by UDP and by TCP on one port. `asked` counts (name, type)."""
+    """Answers *names* with 127.0.0.1, by UDP and by TCP on one port. `queries` counts (name, type)."""
 
     def __init__(self, names: Iterable[str], address: str = "127.0.0.1") -> None:
-        self.asked: Counter[tuple[str, int]] = Counter()
+        self.queries: Counter[tuple[str, int]] = Counter()
         self.address = address
         self._names = frozenset(names)
         self.stream = socket.create_server((address, 0))
@@ -128,10 +128,10 @@ class NameServer:
 
     @property
     def total(self) -> int:
-        return sum(self.asked.values())
+        return sum(self.queries.values())
 
     def received(self, name: str) -> int:
-        return sum(count for (asked, _), count in self.asked.items() if asked == name)
+        return sum(count for (queried, _), count in self.queries.items() if queried == name)
 
     def serve_datagram(self) -> None:
         data, client = self.datagrams.recvfrom(4096)
@@ -154,10 +154,10 @@ class NameServer:
     def _reply(self, data: bytes) -> bytes | None:
         query = parse_query(data)
         if not isinstance(query, Query):
-            self.asked["?", 0] += 1
+            self.queries["?", 0] += 1
             return None
         name = query.name.decode("ascii").lower()
-        self.asked[name, query.qtype] += 1
+        self.queries[name, query.qtype] += 1
         if name not in self._names:
             return nxdomain(query, "")
         return address_answer(query, LOOPBACK, TTL) if query.qtype == A else nodata(query)

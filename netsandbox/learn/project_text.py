@@ -13,7 +13,7 @@ from netsandbox.config.paths import PROJECT_FILE, PROJECT_FILES, project_folders
 from netsandbox.errors import HostError, NetsandboxError
 from netsandbox.paths import home
 
-MOST = 1024 * 1024
+MAX_BYTES = 1024 * 1024
 UNFINISHED = f"{PROJECT_FILE}.new"
 
 
@@ -76,9 +76,9 @@ class ProjectText:
         with open(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise NetsandboxError(f"{self.path!a} is not a plain file; remove it, or write it by hand")
-            data = file.read(MOST + 1)
-        if len(data) > MOST:
-            raise NetsandboxError(f"{self.path!a} is larger than {MOST} bytes; write it by hand")
+            data = file.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise NetsandboxError(f"{self.path!a} is larger than {MAX_BYTES} bytes; write it by hand")
         return data
 
 

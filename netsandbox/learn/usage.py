@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 UNREACHED = (reasons.LOOKUP_FAILED, reasons.UNREACHABLE)
-MOST = 2000  # destinations that are kept; a command that goes to more is online
+MAX_ENTRIES = 2000  # destinations that are kept; a command that goes to more is online
 
 
 @frozen
@@ -81,7 +81,7 @@ class _Found:
 
     def _add(self, name: str, item: object) -> None:
         found = self._lists[name]
-        if len(found) < MOST:
+        if len(found) < MAX_ENTRIES:
             found[item] = None
         elif item not in found:
             self._more = True

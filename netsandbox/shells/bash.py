@@ -171,8 +171,8 @@ def _words(command: Command) -> str:
     if not command.subcommands:
         return f"        {command.name}) kind='{_kind(command.words)}' ;;\n"
     after: dict[str, list[str]] = {}
-    for verb, words in command.subcommands.items():
-        after.setdefault(_kind(words), []).append(verb)
+    for subcommand, words in command.subcommands.items():
+        after.setdefault(_kind(words), []).append(subcommand)
     inner = "".join(f"                {' | '.join(verbs)}) kind='{kind}' ;;\n" for kind, verbs in after.items())
     return (
         f"        {command.name})\n            case ${{1-}} in\n"

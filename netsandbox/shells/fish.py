@@ -63,9 +63,9 @@ def _command(command: Command) -> Iterator[str]:
     if command.subcommands:
         verbs = " ".join(command.subcommands)
         yield f"{begin} -n '{here}; and not __fish_seen_subcommand_from {verbs}' -a {fish_quoted(verbs)}"
-    for verb, words in command.subcommands.items():
+    for subcommand, words in command.subcommands.items():
         if words:
-            yield f"{begin} -n '{here}; and __fish_seen_subcommand_from {verb}' {_offered(words)}"
+            yield f"{begin} -n '{here}; and __fish_seen_subcommand_from {subcommand}' {_offered(words)}"
 
 
 def _option(option: Option) -> str:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.cli.approve import bring, chosen, listed
+from netsandbox.cli.approve import listed, pending_by_words, send_reply
 from netsandbox.cli.main import dispatch
 from netsandbox.cli.session_table import pending_entries
 from netsandbox.config.paths import rules_file
@@ -155,7 +155,7 @@ FARM = {"name": "farm", "pending": [question(1003, "farm.test"), question(2002, 
 )
 def test_a_word_means_one_question(word: str, session: str | None, number: int) -> None:
     with sessions(SHOP, FARM):
-        (entry,) = chosen([word], session)
+        (entry,) = pending_by_words([word], session)
     assert entry["id"] == number
     assert session in (None, entry["name"])
 
@@ -173,22 +173,22 @@ def test_a_word_means_one_question(word: str, session: str | None, number: int) 
 )
 def test_a_word_that_means_none_or_several_is_an_error_that_lists_them(word: str, said: str) -> None:
     with sessions(SHOP, FARM), pytest.raises(UsageError) as raised:
-        chosen([word], None)
+        pending_by_words([word], None)
     assert str(raised.value).startswith(said)
     assert "1003 other.test:443 of shop" in str(raised.value) or "1001 asked.test:443 of shop" in str(raised.value)
 
 
 def test_where_nothing_waits_or_runs_that_is_said() -> None:
     with sessions({"name": "shop"}), pytest.raises(UsageError, match="nothing does now"):
-        chosen(["1"], None)
+        pending_by_words(["1"], None)
     with pytest.raises(UsageError, match="no session is running"):
-        chosen(["1"], None)
+        pending_by_words(["1"], None)
 
 
 def test_every_word_is_understood_before_the_first_is_answered() -> None:
     with sessions(SHOP) as (shop,):
         with pytest.raises(UsageError):
-            chosen(["1001", "7"], None)
+            pending_by_words(["1001", "7"], None)
         assert shop.heard == []
 
 
@@ -205,17 +205,17 @@ def test_every_word_is_understood_before_the_first_is_answered() -> None:
 def test_an_answer_without_effect_is_an_error(said: bytes | None, told: str) -> None:
     with sessions(SHOP) as (shop,):
         shop.says = said
-        (entry,) = chosen(["1001"], None)
+        (entry,) = pending_by_words(["1001"], None)
         with pytest.raises(NetsandboxError, match=told):
-            bring(entry, Reply(DENY, 1001))
+            send_reply(entry, Reply(DENY, 1001))
         assert [line for line, _, _ in shop.heard] == [b'{"op":"deny","id":1001}']
 
 
 def test_a_session_that_ended_meanwhile_is_an_error() -> None:
     with sessions(SHOP):
-        (entry,) = chosen(["1001"], None)
+        (entry,) = pending_by_words(["1001"], None)
     with pytest.raises(NetsandboxError, match="did not take the answer"):
-        bring(entry, Reply(DENY, 1001))
+        send_reply(entry, Reply(DENY, 1001))
 
 
 @given(st.text(), st.text())

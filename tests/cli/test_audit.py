@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from netsandbox import paths
 from netsandbox.audit import placed_log
 from netsandbox.audit.log import AuditLog
-from netsandbox.cli.audit import OPTIONS, main, read_wish
+from netsandbox.cli.audit import OPTIONS, main, read_query
 from netsandbox.errors import UsageError
 from netsandbox.runtime.option_parser import parse
 
@@ -210,10 +210,10 @@ def test_what_it_does_not_know_is_refused_in_one_line(capsys: pytest.CaptureFixt
 )
 def test_any_words_are_options_or_a_usage_error(words: list[str]) -> None:
     try:
-        wish = read_wish(parse(words, OPTIONS, "netsandbox audit"))
+        query = read_query(parse(words, OPTIONS, "netsandbox audit"))
     except UsageError:
         return
-    assert wish.action in words
+    assert query.action in words
 
 
 @pytest.mark.attack(190)

@@ -106,7 +106,7 @@ def test_the_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("words", [[], ["list"], ["show", "x"], ["validate", "a", "b"], ["schema", "x"]])
 def test_other_words_are_an_error(words: list[str]) -> None:
-    with pytest.raises(UsageError, match="config takes a verb"):
+    with pytest.raises(UsageError, match="config takes a subcommand"):
         command.main(words)
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from netsandbox.audit import placed_log
 from netsandbox.audit.log import AuditLog
 from netsandbox.cli import explain
-from netsandbox.cli.explain_denial import explain_past, last_denial, past_json, past_lines
+from netsandbox.cli.explain_denial import denial_json, denial_lines, explain_record, last_denial
 from netsandbox.errors import NetsandboxError, UsageError
 from netsandbox.paths import list_sessions, log_path, new_session_id
 from netsandbox.policy import reasons
@@ -27,7 +27,7 @@ WHEN = "when      2025-01-31T11:55:00.000000Z, record 7 of session s"
 
 
 def lines(entry: dict[str, object], policy: Policy | None = None) -> list[str]:
-    return past_lines(explain_past(entry, policy or Policy()), FILE)
+    return denial_lines(explain_record(entry, policy or Policy()), FILE)
 
 
 def test_people_read_what_when_why_and_both_ways_to_change_it() -> None:
@@ -122,11 +122,11 @@ def test_172_a_path_that_could_write_to_the_terminal_is_no_advice(path: str) -> 
 def test_172_no_log_can_write_to_the_terminal_or_suggest_what_is_no_rule(
     fields: dict[str, object], event: str, reason: str
 ) -> None:
-    past = explain_past({**DENIED, "event": event, "reason": reason, **fields}, Policy(["a.test"]))
-    for line in past_lines(past, FILE):
+    past = explain_record({**DENIED, "event": event, "reason": reason, **fields}, Policy(["a.test"]))
+    for line in denial_lines(past, FILE):
         assert line.isascii()
         assert line.isprintable()
-    json.dumps(past_json(past))
+    json.dumps(denial_json(past))
     if past.change is not None:
         option, value = past.change
         field = {"--allow-domain": "allow_domains", "--allow-address": "allow_addresses"}.get(option)

@@ -37,7 +37,7 @@ def test_what_makes_no_sense_is_said_before_anything_runs(arguments: list[str], 
 
 
 def offered(path: Path, capsys: pytest.CaptureFixture[str], *, write: bool = False, found: Proposed = FOUND) -> str:
-    learn._offer(found, ProjectText(str(path)), write=write)
+    learn._offer_change(found, ProjectText(str(path)), write=write)
     return capsys.readouterr().err.replace(str(path), "PATH")
 
 
@@ -114,7 +114,7 @@ def test_on_a_terminal_the_user_is_asked(
     monkeypatch.setattr("sys.stderr", shown)
     monkeypatch.setenv("NO_COLOR", "1")
     path = tmp_path / ".netsandbox.toml"
-    learn._offer(FOUND, ProjectText(str(path)), write=False)
+    learn._offer_change(FOUND, ProjectText(str(path)), write=False)
     assert path.exists() is written
     assert "Write this? [y/N] " in shown.getvalue()
     assert "\x1b" not in shown.getvalue()
@@ -127,7 +127,7 @@ def test_colours_are_for_terminals(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("sys.stderr", shown)
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
-    learn._offer(FOUND, ProjectText(str(tmp_path / ".netsandbox.toml")), write=False)
+    learn._offer_change(FOUND, ProjectText(str(tmp_path / ".netsandbox.toml")), write=False)
     assert '\x1b[32m+    "a.test",\x1b[0m' in shown.getvalue()
 
 

@@ -83,7 +83,7 @@ def test_a_known_name_is_answered_and_counted(server, tcp):
 def test_what_has_no_answer_is_counted_all_the_same(server, name, kind, said):
     with pytest.raises(Prevented, match=said):
         query(server.address, server.port, name, kind)
-    assert server.asked[name, kind] == 1
+    assert server.queries[name, kind] == 1
 
 
 def test_bytes_that_are_no_question_count_too(server):

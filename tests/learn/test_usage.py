@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netsandbox.audit.record_line import line
-from netsandbox.learn.usage import MOST, Usage, usage
+from netsandbox.learn.usage import MAX_ENTRIES, Usage, usage
 
 
 def egress(host: str, port: int = 443, address: str = "203.0.113.7", **more: object) -> dict[str, object]:
@@ -67,10 +67,10 @@ def test_a_socket_of_no_known_path_is_not_worth_a_line() -> None:
 
 
 def test_a_command_that_goes_everywhere_is_cut_and_known_to_be() -> None:
-    found = usage(egress(f"n{number}.test") for number in range(MOST + 1))
-    assert len(found.names) == MOST
+    found = usage(egress(f"n{number}.test") for number in range(MAX_ENTRIES + 1))
+    assert len(found.names) == MAX_ENTRIES
     assert found.more
-    assert not usage([egress("a.test")] * (MOST + 1)).more
+    assert not usage([egress("a.test")] * (MAX_ENTRIES + 1)).more
 
 
 def file(path: object, operation: object = "make", **more: object) -> dict[str, object]:
