@@ -1,11 +1,11 @@
-"""One question put to the host's servers until one of them gives a reply that can be believed.
+"""One query to the host's name servers, repeated until one of them sends a reply that passes every check.
 
 Rules kept here:
 
 1. Each try has its own connected socket (the kernel draws the port and drops other senders), its own random id and its
    own random spelling of the name (0x20); a reply must match all of them, and others are ignored while we wait.
-2. A reply that is right but for the spelling comes from a server that folds case, or from somebody guessing: it is not
-   believed, and the same server is asked over TCP, which cannot be spoofed from aside.
+2. A reply that is right except for the spelling comes from a server that changes case, or from an attacker who guesses:
+   it is ignored, and the same server is queried over TCP, which cannot be spoofed off path.
 3. `done` is called exactly once; whatever goes wrong it gets a reason, never an answer (INV-1).
 """
 
@@ -17,7 +17,7 @@ from _socket import AF_INET, AF_INET6, SO_ERROR, SOCK_DGRAM, SOCK_STREAM, SOL_SO
 from _socket import socket as Socket
 
 from netsandbox.runtime.loop import IN, OUT
-from netsandbox_dns.message import parse_reply
+from netsandbox_dns.upstream_reply import parse_reply
 from netsandbox_dns.wire import EDNS_SIZE, NOERROR, NXDOMAIN, encode_name
 
 TYPE_CHECKING = False
@@ -25,35 +25,33 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from netsandbox.runtime.loop import Loop, Timer
-    from netsandbox_dns.message import Reply
+    from netsandbox_dns.resolv_conf import NameServers
+    from netsandbox_dns.upstream_reply import Reply
 
     Done = Callable[[Reply | str], None]
 
 SERVFAIL, TIMEOUT = "servfail", "timeout"
-_LOOKS = 64  # datagrams examined before the loop gets its turn back
+_MAX_DATAGRAMS = 64  # datagrams examined before the loop gets its turn back
 _OPT = b"\0\0\x29" + EDNS_SIZE.to_bytes(2, "big") + b"\0\0\0\0\0\0"
 
 
 class Exchange:
-    """Asks at once; `cancel` takes the question back without a word."""
+    """Sends the query at once; after `cancel` no callback is called."""
 
     def __init__(
         self,
         loop: Loop,
-        servers: list[tuple[str, int]],
+        servers: NameServers,
         name: str,
         qtype: int,
         done: Done,
-        *,
-        timeout: float = 2.0,
-        attempts: int = 2,
     ) -> None:
         self._loop = loop
-        self._tries = [server for _ in range(attempts) for server in servers]
+        self._tries = servers.places * servers.attempts
         self._name = encode_name(name)
         self._qtype = qtype
         self._done: Done | None = done
-        self._timeout = timeout
+        self._timeout = servers.timeout
         self._reason = TIMEOUT
         self._server = ("", 0)
         self._sock: Socket | None = None
@@ -75,7 +73,7 @@ class Exchange:
             try:
                 sock = self._connected(SOCK_DGRAM)
                 sock.send(self._query())
-                self._await(sock, IN, self._datagram)
+                self._watch(sock, IN, self._on_datagram)
             except OSError:  # no route, no descriptor, no watch left: the next server may do better
                 self._reason = SERVFAIL
                 self._drop()
@@ -88,7 +86,7 @@ class Exchange:
         family = AF_INET6 if ":" in address else AF_INET
         sock = self._sock = Socket(family, kind)
         sock.settimeout(0)
-        code = sock.connect_ex(_place(address, port))
+        code = sock.connect_ex(_socket_address(address, port))
         if code not in (0, errno.EINPROGRESS):
             raise OSError(code, os.strerror(code))
         return sock
@@ -96,20 +94,20 @@ class Exchange:
     def _query(self) -> bytes:
         ident = os.urandom(2)
         self._id = int.from_bytes(ident, "big")
-        self._question = _shuffled(self._name) + self._qtype.to_bytes(2, "big") + b"\0\1"
+        self._question = _random_case(self._name) + self._qtype.to_bytes(2, "big") + b"\0\1"
         return ident + b"\1\0\0\1\0\0\0\0\0\1" + self._question + _OPT
 
-    def _await(self, sock: Socket, events: int, handler: Callable[[int], None]) -> None:
+    def _watch(self, sock: Socket, events: int, handler: Callable[[int], None]) -> None:
         self._loop.watch(sock.fileno(), events, handler)
-        self._timer = self._loop.call_later(self._timeout, self._late)
+        self._timer = self._loop.call_later(self._timeout, self._on_timeout)
 
-    def _late(self) -> None:
+    def _on_timeout(self) -> None:
         self._reason = TIMEOUT
         self._next()
 
-    def _datagram(self, _events: int) -> None:
+    def _on_datagram(self, _events: int) -> None:
         assert self._sock is not None
-        for _ in range(_LOOKS):
+        for _ in range(_MAX_DATAGRAMS):
             try:
                 data = self._sock.recv(4096)
             except BlockingIOError:
@@ -122,29 +120,29 @@ class Exchange:
             if reply is None or reply.id != self._id or reply.question.lower() != self._question.lower():
                 continue
             if reply.truncated or reply.question != self._question:
-                self._over_tcp()
+                self._retry_over_tcp()
             else:
-                self._heard(reply)
+                self._accept(reply)
             return
 
-    def _heard(self, reply: Reply) -> None:
+    def _accept(self, reply: Reply) -> None:
         if reply.rcode in (NOERROR, NXDOMAIN):
             self._finish(reply)
             return
         self._reason = SERVFAIL
         self._next()
 
-    def _over_tcp(self) -> None:
+    def _retry_over_tcp(self) -> None:
         self._drop()
         query = self._query()
         self._stream = bytearray(len(query).to_bytes(2, "big") + query)
         try:
-            self._await(self._connected(SOCK_STREAM), OUT, self._writable)
+            self._watch(self._connected(SOCK_STREAM), OUT, self._on_writable)
         except OSError:
             self._reason = SERVFAIL
             self._next()
 
-    def _writable(self, _events: int) -> None:
+    def _on_writable(self, _events: int) -> None:
         assert self._sock is not None
         try:
             if self._sock.getsockopt(SOL_SOCKET, SO_ERROR):
@@ -160,9 +158,9 @@ class Exchange:
             return
         # The handler changes with the direction, so the descriptor is watched anew.
         self._loop.unwatch(self._sock.fileno())
-        self._loop.watch(self._sock.fileno(), IN, self._readable)
+        self._loop.watch(self._sock.fileno(), IN, self._on_readable)
 
-    def _readable(self, _events: int) -> None:
+    def _on_readable(self, _events: int) -> None:
         assert self._sock is not None
         try:
             data = self._sock.recv(65537 - len(self._stream))
@@ -177,7 +175,7 @@ class Exchange:
         reply = parse_reply(bytes(self._stream[2:whole])) if len(self._stream) >= whole else None
         right = reply is not None and reply.id == self._id and reply.question.lower() == self._question.lower()
         if reply is not None and right and not reply.truncated:
-            self._heard(reply)
+            self._accept(reply)
             return
         self._reason = SERVFAIL
         self._next()
@@ -198,7 +196,7 @@ class Exchange:
             done(result)
 
 
-def _place(address: str, port: int) -> tuple[str, int] | tuple[str, int, int, int]:
+def _socket_address(address: str, port: int) -> tuple[str, int] | tuple[str, int, int, int]:
     bare, _, zone = address.partition("%")
     if not zone:
         return address, port
@@ -207,7 +205,7 @@ def _place(address: str, port: int) -> tuple[str, int] | tuple[str, int, int, in
     return bare, port, 0, int(zone) if zone.isdigit() else if_nametoindex(zone)
 
 
-def _shuffled(name: bytes) -> bytes:
+def _random_case(name: bytes) -> bytes:
     """The name with each letter's case drawn at random; lengths (at most 63) are below every letter."""
     bits = os.urandom(len(name))
     return bytes(c ^ 0x20 if c | 0x20 in _LETTERS and bits[i] & 1 else c for i, c in enumerate(name))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from netsandbox.policy.verdict import Verdict
     from netsandbox.runtime.loop import Loop
-    from netsandbox_dns.pool import SyntheticPool
+    from netsandbox_dns.synthetic_pool import SyntheticPool
     from netsandbox_dns.tunnel_guard import TunnelGuard
 
     QueryKind = tuple[str, int, bool, str, str | None]  # host, type, allowed, reason, rule

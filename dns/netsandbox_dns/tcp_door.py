@@ -3,8 +3,8 @@
 Rules kept here:
 
 1. A connection that has not completed a question for `DEADLINE` seconds is closed, however busily it trickles.
-2. At most `CONNECTIONS_MAX` at once; more are accepted and closed, so the backlog never hides them.
-3. A client that does not read its answers is not read from: at most `UNSENT_MAX` bytes wait for it.
+2. At most `MAX_CONNECTIONS` at once; more are accepted and closed, so the backlog never hides them.
+3. A client that does not read its answers is not read from: at most `MAX_UNSENT` bytes wait for it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from netsandbox.runtime.loop import Loop, Timer
     from netsandbox_dns.resolver import Resolver
 
-CONNECTIONS_MAX = 64
+MAX_CONNECTIONS = 64
 DEADLINE = 10.0
-UNSENT_MAX = 65536
+MAX_UNSENT = 65536
 _CHUNK = 16384
 
 
@@ -40,7 +40,7 @@ class TcpDoor:
         self._listener.close()
 
     def _receive(self, sock: Socket, _source: object) -> None:
-        if len(self.connections) >= CONNECTIONS_MAX:
+        if len(self.connections) >= MAX_CONNECTIONS:
             sock.close()
         else:
             self.connections.add(Connection(self, sock))
@@ -74,7 +74,7 @@ class Connection:
         try:
             if events & OUT:
                 self._push()
-            if events & ~OUT and len(self._unsent) < UNSENT_MAX:
+            if events & ~OUT and len(self._unsent) < MAX_UNSENT:
                 data = self._sock.recv(_CHUNK)
                 if not data:
                     self.close()
@@ -89,7 +89,7 @@ class Connection:
     def _serve(self) -> None:
         """Answer the whole questions at hand, as far as the client takes the answers."""
         answered = False
-        while self._fd >= 0 and len(self._unsent) < UNSENT_MAX and len(self._unread) >= 2:
+        while self._fd >= 0 and len(self._unsent) < MAX_UNSENT and len(self._unread) >= 2:
             end = 2 + int.from_bytes(self._unread[:2], "big")
             if len(self._unread) < end:
                 break
@@ -120,7 +120,7 @@ class Connection:
         except OSError:
             self.close()
             return
-        wanted = (OUT if self._unsent else 0) | (IN if len(self._unsent) < UNSENT_MAX else 0)
+        wanted = (OUT if self._unsent else 0) | (IN if len(self._unsent) < MAX_UNSENT else 0)
         if wanted != self._events:
             self._events = wanted
             self._door.loop.rewatch(self._fd, wanted)

@@ -4,8 +4,8 @@ Rules kept here:
 
 1. A name is looked up once and the addresses are handed over together, so what is checked is what is dialled (INV-4).
    Judging the addresses, and the aliases in `chain`, is the launcher's part.
-2. Every failure is a `Failed` with one of five reasons; there is no answer of last resort (INV-1).
-3. Memory and descriptors are bounded: `CACHE_MAX` names, `PENDING_MAX` lookups at once.
+2. Every failure is a `LookupFailed` with one of five reasons; there is no answer of last resort (INV-1).
+3. Memory and descriptors are bounded: `MAX_CACHED` names, `MAX_PENDING` lookups at once.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from __future__ import annotations
 from _socket import AF_INET, AF_INET6, inet_ntop
 
 from netsandbox_dns.exchange import SERVFAIL, TIMEOUT, Exchange
-from netsandbox_dns.message import Path, follow
-from netsandbox_dns.settings import family_of
+from netsandbox_dns.resolv_conf import family_of
+from netsandbox_dns.upstream_reply import Answer, follow_aliases
 from netsandbox_dns.wire import AAAA, NXDOMAIN, A
 
 TYPE_CHECKING = False
@@ -22,19 +22,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from netsandbox.runtime.loop import Loop, Timer
-    from netsandbox_dns.message import Reply
+    from netsandbox_dns.resolv_conf import NameServers
+    from netsandbox_dns.upstream_reply import Reply
     from netsandbox_dns.wire import Query
 
-CACHE_MAX = 1024
-PENDING_MAX = 256
-TTL_MIN, TTL_MAX, FAILED_TTL = 1, 300, 2
-GRACE = 0.3  # how long one family, having succeeded, waits for the other
+MAX_CACHED = 1024
+MAX_PENDING = 256
+MIN_TTL, MAX_TTL, FAILED_TTL = 1, 300, 2
+SECOND_FAMILY_SECONDS = 0.3  # how long one family, having succeeded, waits for the other
 _FAMILIES = {A: int(AF_INET), AAAA: int(AF_INET6)}
 _NXDOMAIN, _EMPTY, _LOOP = "nxdomain", "empty", "loop"
-_TELLING = (_NXDOMAIN, _LOOP, _EMPTY, SERVFAIL, TIMEOUT)  # of two failures, the one that says more
+_MOST_SPECIFIC_FIRST = (_NXDOMAIN, _LOOP, _EMPTY, SERVFAIL, TIMEOUT)  # of two failures, the one that says more
 
 
-class Found:
+class Resolved:
     """The addresses of a name, IPv4 first, and the aliases that led there."""
 
     __slots__ = ("addresses", "chain", "ttl")
@@ -45,7 +46,7 @@ class Found:
         self.ttl = ttl
 
 
-class Failed:
+class LookupFailed:
     """nxdomain | servfail | timeout | empty | loop"""
 
     __slots__ = ("reason",)
@@ -60,20 +61,15 @@ class Upstream:
     def __init__(
         self,
         loop: Loop,
-        servers: list[tuple[str, int]],
+        servers: NameServers,
         hosts: dict[str, list[str]],
         clock: Callable[[], float],
-        *,
-        timeout: float = 2.0,
-        attempts: int = 2,
     ) -> None:
         self._loop = loop
         self._servers = servers
         self._hosts = hosts
         self._clock = clock
-        self._timeout = timeout
-        self._attempts = attempts
-        self._cache: dict[str, tuple[float, Found | Failed]] = {}  # stalest first
+        self._cache: dict[str, tuple[float, Resolved | LookupFailed]] = {}  # stalest first
         self._pending: dict[str, Lookup] = {}
         self._forwarded = 0
 
@@ -81,7 +77,7 @@ class Upstream:
         """Whether a lookup now would put no question to a server."""
         return name in self._pending or self._known(name) is not None
 
-    def lookup(self, name: str, done: Callable[[Found | Failed], None]) -> None:
+    def lookup(self, name: str, done: Callable[[Resolved | LookupFailed], None]) -> None:
         """Call *done* once, now or later."""
         known = self._known(name)
         if known is not None:
@@ -91,53 +87,53 @@ class Upstream:
         if pending is not None:
             pending.waiting.append(done)
             return
-        if len(self._pending) >= PENDING_MAX:
-            done(Failed(SERVFAIL))
+        if len(self._pending) >= MAX_PENDING:
+            done(LookupFailed(SERVFAIL))
             return
-        if not is_askable(name):
-            done(Failed(_NXDOMAIN))
+        if not is_queryable(name):
+            done(LookupFailed(_NXDOMAIN))
             return
-        lookup = self._pending[name] = Lookup(self._loop, name, done, self._settled)
+        lookup = self._pending[name] = Lookup(self._loop, name, done, self._finish)
         lookup.start(self._exchange)
 
     def forward(self, query: Query, done: Callable[[bytes | None], None]) -> None:
         """Put a question of another type to the servers; *done* gets a rebuilt reply, or None for every failure."""
         from netsandbox_dns.reply_rebuild import rebuilt
 
-        if self._forwarded >= PENDING_MAX:
+        if self._forwarded >= MAX_PENDING:
             done(None)
             return
         self._forwarded += 1
 
-        def heard(result: Reply | str) -> None:
+        def received(result: Reply | str) -> None:
             self._forwarded -= 1
             done(None if isinstance(result, str) else rebuilt(query, result))
 
-        self._exchange(query.name.decode("ascii"), query.qtype, heard)
+        self._exchange(query.name.decode("ascii"), query.qtype, received)
 
     def close(self) -> None:
         for lookup in list(self._pending.values()):
-            lookup.abandon()
+            lookup.fail()
 
     def _exchange(self, name: str, qtype: int, done: Callable[[Reply | str], None]) -> Exchange:
-        return Exchange(self._loop, self._servers, name, qtype, done, timeout=self._timeout, attempts=self._attempts)
+        return Exchange(self._loop, self._servers, name, qtype, done)
 
-    def _known(self, name: str) -> Found | Failed | None:
+    def _known(self, name: str) -> Resolved | LookupFailed | None:
         listed = self._hosts.get(name)
         if listed:
             pairs = [(family, text) for text in listed if (family := family_of(text)) is not None]
-            return Found(sorted(pairs, key=_four_first), [], TTL_MIN) if pairs else Failed(_EMPTY)
+            return Resolved(sorted(pairs, key=_is_not_ipv4), [], MIN_TTL) if pairs else LookupFailed(_EMPTY)
         held = self._cache.pop(name, None)
         if held is None or held[0] <= self._clock():
             return None
         self._cache[name] = held
         return held[1]
 
-    def _settled(self, lookup: Lookup, result: Found | Failed) -> None:
+    def _finish(self, lookup: Lookup, result: Resolved | LookupFailed) -> None:
         del self._pending[lookup.name]
-        if len(self._cache) >= CACHE_MAX:
+        if len(self._cache) >= MAX_CACHED:
             del self._cache[next(iter(self._cache))]
-        life = result.ttl if isinstance(result, Found) else FAILED_TTL
+        life = result.ttl if isinstance(result, Resolved) else FAILED_TTL
         self._cache[lookup.name] = (self._clock() + life, result)
         failure: Exception | None = None
         for done in lookup.waiting:
@@ -156,68 +152,70 @@ class Lookup:
         self,
         loop: Loop,
         name: str,
-        done: Callable[[Found | Failed], None],
-        settled: Callable[[Lookup, Found | Failed], None],
+        done: Callable[[Resolved | LookupFailed], None],
+        settled: Callable[[Lookup, Resolved | LookupFailed], None],
     ) -> None:
         self.name = name
         self.waiting = [done]
         self._loop = loop
         self._labels = tuple(name.encode("ascii").lower().split(b"."))
-        self._settled = settled
-        self._results: dict[int, Path | str] = {}
+        self._finish = settled
+        self._results: dict[int, Answer | str] = {}
         self._exchanges: list[Exchange] = []
-        self._grace: Timer | None = None
-        self._over = False
+        self._timer: Timer | None = None
+        self._is_over = False
 
     def start(self, ask: Callable[[str, int, Callable[[Reply | str], None]], Exchange]) -> None:
         for qtype in (A, AAAA):
-            if not self._over:
-                self._exchanges.append(ask(self.name, qtype, self._hearer(qtype)))
+            if not self._is_over:
+                self._exchanges.append(ask(self.name, qtype, self._receiver(qtype)))
 
-    def abandon(self) -> None:
+    def fail(self) -> None:
         self._results = {A: SERVFAIL}
-        self._settle()
+        self._finish_lookup()
 
-    def _hearer(self, qtype: int) -> Callable[[Reply | str], None]:
-        return lambda result: self._heard(qtype, result)
+    def _receiver(self, qtype: int) -> Callable[[Reply | str], None]:
+        return lambda result: self._receive(qtype, result)
 
-    def _heard(self, qtype: int, result: Reply | str) -> None:
+    def _receive(self, qtype: int, result: Reply | str) -> None:
         if isinstance(result, str):
             self._results[qtype] = result
         elif result.rcode == NXDOMAIN:
             self._results[qtype] = _NXDOMAIN
         else:
-            path = follow(result, self._labels, qtype)
+            path = follow_aliases(result, self._labels, qtype)
             self._results[qtype] = _LOOP if path is None else path if path.addresses else _EMPTY
         if len(self._results) == len(_FAMILIES):
-            self._settle()
-        elif isinstance(self._results[qtype], Path):
-            self._grace = self._loop.call_later(GRACE, self._settle)
+            self._finish_lookup()
+        elif isinstance(self._results[qtype], Answer):
+            self._timer = self._loop.call_later(SECOND_FAMILY_SECONDS, self._finish_lookup)
 
-    def _settle(self) -> None:
-        if self._over:
+    def _finish_lookup(self) -> None:
+        if self._is_over:
             return
-        self._over = True
-        if self._grace is not None:
-            self._grace.cancel()
+        self._is_over = True
+        if self._timer is not None:
+            self._timer.cancel()
         for exchange in self._exchanges:
             exchange.cancel()
-        self._settled(self, self._result())
+        self._finish(self, self._result())
 
-    def _result(self) -> Found | Failed:
-        paths = [(qtype, path) for qtype in (A, AAAA) if isinstance(path := self._results.get(qtype), Path)]
+    def _result(self) -> Resolved | LookupFailed:
+        paths = [(qtype, path) for qtype in (A, AAAA) if isinstance(path := self._results.get(qtype), Answer)]
         if not paths:
-            return Failed(min((r for r in self._results.values() if isinstance(r, str)), key=_TELLING.index))
+            return LookupFailed(
+                min((r for r in self._results.values() if isinstance(r, str)), key=_MOST_SPECIFIC_FIRST.index)
+            )
         addresses = [(_FAMILIES[q], inet_ntop(_FAMILIES[q], packed)) for q, path in paths for packed in path.addresses]
         chain = list(dict.fromkeys(alias for _, path in paths for alias in path.chain))
         ttl = min(path.ttl for _, path in paths)
-        return Found(addresses, chain, min(max(ttl, TTL_MIN), TTL_MAX))
+        return Resolved(addresses, chain, min(max(ttl, MIN_TTL), MAX_TTL))
 
 
-def is_askable(name: str) -> bool:
+def is_queryable(name: str) -> bool:
     """A name that fits a question: the launcher sends no other, but a bug there must not become an exception here."""
     return name.isascii() and len(name) <= 253 and all(0 < len(label) <= 63 for label in name.split("."))
 
 
-def _four_first(pair: tuple[int, str]) -> bool:
+def _is_not_ipv4(pair: tuple[int, str]) -> bool:
     return pair[0] != AF_INET

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from _socket import AF_INET, AF_INET6
 
-from netsandbox_dns.upstream import Failed
+from netsandbox_dns.upstream import LookupFailed
 from netsandbox_proxy.contract import Grant, Refusal
 
 from netsandbox.frozen import frozen
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from typing import TypeAlias
 
-    from netsandbox_dns.pool import SyntheticPool
+    from netsandbox_dns.synthetic_pool import SyntheticPool
     from netsandbox_dns.tunnel_guard import TunnelGuard
-    from netsandbox_dns.upstream import Found, Upstream
+    from netsandbox_dns.upstream import Resolved, Upstream
     from netsandbox_proxy.contract import Attempt, Parent
 
     from netsandbox.audit.log import AuditLog
@@ -202,7 +202,7 @@ class Gate:
         name = pending.host.text
         answered = False
 
-        def found(result: Found | Failed) -> None:
+        def found(result: Resolved | LookupFailed) -> None:
             nonlocal answered
             answered = True
             done(self._found(attempt, pending.host, pending.decided, result))
@@ -230,9 +230,9 @@ class Gate:
             raise BadName(attempt.address)
         return host_of(address)
 
-    def _found(self, attempt: Attempt, host: Host, decided: Verdict, found: Found | Failed) -> Grant | Refusal:
+    def _found(self, attempt: Attempt, host: Host, decided: Verdict, found: Resolved | LookupFailed) -> Grant | Refusal:
         try:
-            if isinstance(found, Failed):
+            if isinstance(found, LookupFailed):
                 return self._refuse(attempt, verdict(reasons.LOOKUP_FAILED, host.text, attempt.port), found.reason)
             for alias in found.chain:
                 denied = self.policy.denies_name(canonical(alias), attempt.port)

@@ -15,8 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from netsandbox_dns.pool import SyntheticPool
     from netsandbox_dns.resolver import QueryKind
+    from netsandbox_dns.synthetic_pool import SyntheticPool
     from netsandbox_proxy.contract import Attempt, Grant
 
     from netsandbox.audit.log import AuditLog

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import _socket
 
-from netsandbox_dns.pool import SyntheticPool
+from netsandbox_dns.resolv_conf import NameServers, parse_hosts, parse_resolv_conf
 from netsandbox_dns.resolver import Resolver, ResolverOptions
-from netsandbox_dns.settings import parse_hosts, parse_resolv_conf
+from netsandbox_dns.synthetic_pool import SyntheticPool
 from netsandbox_dns.tunnel_guard import TunnelGuard
 from netsandbox_dns.upstream import Upstream
 
@@ -49,7 +49,5 @@ class SessionServices:
 def _upstream_of(loop: Loop, host: HostResolver) -> Upstream:
     """The name servers for names that are allowed."""
     if host.servers:
-        return Upstream(loop, list(host.servers), {}, loop.now)
-    found = parse_resolv_conf(host.resolv_conf)
-    hosts = parse_hosts(host.hosts)
-    return Upstream(loop, found.servers, hosts, loop.now, timeout=found.timeout, attempts=found.attempts)
+        return Upstream(loop, NameServers(list(host.servers)), {}, loop.now)
+    return Upstream(loop, parse_resolv_conf(host.resolv_conf), parse_hosts(host.hosts), loop.now)

@@ -11,10 +11,11 @@ from typing import Any
 import dnslib
 import pytest
 from netsandbox_dns import upstream as upstream_module
-from netsandbox_dns.pool import SyntheticPool
+from netsandbox_dns.resolv_conf import NameServers
 from netsandbox_dns.resolver import Resolver, ResolverOptions
+from netsandbox_dns.synthetic_pool import SyntheticPool
 from netsandbox_dns.tunnel_guard import TunnelGuard
-from netsandbox_dns.upstream import Failed, Found, Upstream
+from netsandbox_dns.upstream import LookupFailed, Resolved, Upstream
 
 from netsandbox.policy.verdict import Verdict, verdict
 from netsandbox.runtime.loop import Loop
@@ -171,8 +172,8 @@ class Asker:
         self.loop = loop
         self.upstream = upstream
 
-    def __call__(self, name: str, *, patience: float = 30.0) -> Found | Failed:
-        results: list[Found | Failed] = []
+    def __call__(self, name: str, *, patience: float = 30.0) -> Resolved | LookupFailed:
+        results: list[Resolved | LookupFailed] = []
         self.upstream.lookup(name, lambda result: (results.append(result), self.loop.stop())[0])
         if not results:
             guard = self.loop.call_later(patience, self.loop.stop)
@@ -191,7 +192,7 @@ def loop() -> Iterator[Loop]:
 
 @pytest.fixture
 def ask_upstream(loop: Loop, server: NameServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Asker]]:
-    monkeypatch.setattr(upstream_module, "GRACE", 10.0)  # a busy machine is not a silent family
+    monkeypatch.setattr(upstream_module, "SECOND_FAMILY_SECONDS", 10.0)  # a busy machine is not a silent family
     made: list[Upstream] = []
 
     def make(
@@ -201,7 +202,8 @@ def ask_upstream(loop: Loop, server: NameServer, monkeypatch: pytest.MonkeyPatch
         **options: Any,
     ) -> Asker:
         options = {"timeout": 10.0, "attempts": 2, **options}
-        upstream = Upstream(loop, servers or [server.place], hosts or {}, clock, **options)
+        name_servers = NameServers(servers or [server.place], **options)
+        upstream = Upstream(loop, name_servers, hosts or {}, clock)
         made.append(upstream)
         return Asker(loop, upstream)
 

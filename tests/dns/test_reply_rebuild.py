@@ -6,8 +6,8 @@ import dnslib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from netsandbox_dns.message import Reply, parse_reply
-from netsandbox_dns.reply_rebuild import TTL_MAX, rebuilt
+from netsandbox_dns.reply_rebuild import MAX_TTL, rebuilt
+from netsandbox_dns.upstream_reply import Reply, parse_reply
 from netsandbox_dns.wire import Query, parse_query
 
 ZONE = 'a.test. 60 TXT "right"'
@@ -50,8 +50,8 @@ def test_records_that_do_not_hang_on_the_question_are_left_out() -> None:
 
 
 def test_a_chain_of_aliases_is_kept_and_nothing_lives_longer_than_the_bound() -> None:
-    zone = f'a.test. {TTL_MAX + 1} CNAME b.test.\nb.test. 60 TXT "right"\nc.test. 60 TXT "wrong"'
-    assert records(rebuilt(query(), reply(zone))) == [("a.test.", "CNAME", TTL_MAX), ("b.test.", "TXT", 60)]
+    zone = f'a.test. {MAX_TTL + 1} CNAME b.test.\nb.test. 60 TXT "right"\nc.test. 60 TXT "wrong"'
+    assert records(rebuilt(query(), reply(zone))) == [("a.test.", "CNAME", MAX_TTL), ("b.test.", "TXT", 60)]
 
 
 @pytest.mark.attack(75)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from netsandbox_dns import wire
-from netsandbox_dns.pool import SyntheticPool
 from netsandbox_dns.resolver import MAX_REPLIES, TokenBucket
+from netsandbox_dns.synthetic_pool import SyntheticPool
 
 OTHER_TYPES = ["TXT", "NULL", "CNAME", "MX", "SRV", "ANY", "NS", "SOA", "AXFR", "NAPTR"]
 

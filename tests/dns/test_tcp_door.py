@@ -94,7 +94,7 @@ def test_a_trickle_is_closed_at_the_deadline(running: Running, monkeypatch: pyte
 
 @pytest.mark.attack(193)
 def test_connections_are_bounded(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "CONNECTIONS_MAX", 4)
+    monkeypatch.setattr(module, "MAX_CONNECTIONS", 4)
     clients = [running.dial() for _ in range(8)]
     for client in clients[4:]:
         assert client.recv(1) == b""
@@ -120,7 +120,7 @@ def test_a_client_that_never_reads_is_not_read_from(running: Running) -> None:
         other.sendall(framed("allowed.test"))
         assert heard(other).header.rcode == 0
         held = max(len(connection._unsent) for connection in running.door.connections)
-        assert held <= module.UNSENT_MAX + 4096
+        assert held <= module.MAX_UNSENT + 4096
 
 
 @pytest.mark.attack(195)

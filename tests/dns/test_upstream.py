@@ -8,7 +8,8 @@ from typing import Any
 import dnslib
 import pytest
 from netsandbox_dns import upstream as module
-from netsandbox_dns.upstream import Failed, Found, Upstream
+from netsandbox_dns.resolv_conf import NameServers
+from netsandbox_dns.upstream import LookupFailed, Resolved, Upstream
 from netsandbox_dns.wire import Query, parse_query
 
 V4, V6 = int(socket.AF_INET), int(socket.AF_INET6)
@@ -36,7 +37,7 @@ def test_one_family_is_enough(
     server.script = script
     expected = (V4, "192.0.2.1") if good == "A" else (V6, "2001:db8::1")
     ask = ask_upstream()
-    monkeypatch.setattr(module, "GRACE", 0.05)
+    monkeypatch.setattr(module, "SECOND_FAMILY_SECONDS", 0.05)
     assert ask("a.test").addresses == [expected]
 
 
@@ -82,7 +83,7 @@ def test_a_rebinding_authority_is_asked_once_while_the_answer_lives(
 def test_lookups_of_one_name_are_one_lookup(server: Any, loop: Any, ask_upstream: Any, answer_from: Any) -> None:
     server.script = lambda request, transport: answer_from(request, "a.test. 60 A 192.0.2.1")
     ask = ask_upstream()
-    others: list[Found | Failed] = []
+    others: list[Resolved | LookupFailed] = []
 
     def faulty(_result: object) -> None:
         raise RuntimeError("a waiter fell over")
@@ -99,7 +100,7 @@ def test_answers_live_as_long_as_they_say_within_limits(server: Any, loop: Any, 
     now = [0.0]
     ttl = [100_000]
     server.script = lambda request, transport: answer_from(request, f"a.test. {ttl[0]} A 192.0.2.1")
-    upstream = Upstream(loop, [server.place], {}, lambda: now[0], timeout=20.0)
+    upstream = Upstream(loop, NameServers([server.place], 20.0), {}, lambda: now[0])
 
     def ask() -> int:
         upstream.lookup("a.test", lambda _: loop.stop())
@@ -117,7 +118,7 @@ def test_answers_live_as_long_as_they_say_within_limits(server: Any, loop: Any, 
 def test_a_failure_is_remembered_for_two_seconds(server: Any, loop: Any, answer_from: Any) -> None:
     now = [0.0]
     server.script = lambda request, transport: answer_from(request, "", rcode=3)
-    upstream = Upstream(loop, [server.place], {}, lambda: now[0], timeout=20.0)
+    upstream = Upstream(loop, NameServers([server.place], 20.0), {}, lambda: now[0])
     for moment, asked in ((0.0, 2), (1.9, 2), (2.1, 4)):
         now[0] = moment
         upstream.lookup("no.test", lambda _: loop.stop())
@@ -130,14 +131,14 @@ def test_a_failure_is_remembered_for_two_seconds(server: Any, loop: Any, answer_
 def test_the_cache_and_the_crowd_are_bounded(
     server: Any, loop: Any, answer_from: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "CACHE_MAX", 4)
-    monkeypatch.setattr(module, "PENDING_MAX", 6)
+    monkeypatch.setattr(module, "MAX_CACHED", 4)
+    monkeypatch.setattr(module, "MAX_PENDING", 6)
     server.script = lambda request, transport: answer_from(request, "")
-    upstream = Upstream(loop, [server.place], {}, loop.now, timeout=20.0)
-    results: list[Found | Failed] = []
+    upstream = Upstream(loop, NameServers([server.place], 20.0), {}, loop.now)
+    results: list[Resolved | LookupFailed] = []
     for i in range(8):
         upstream.lookup(f"n{i}.test", lambda result: (results.append(result), len(results) < 8 or loop.stop())[0])
-    assert [r.reason for r in results if isinstance(r, Failed)] == ["servfail", "servfail"]
+    assert [r.reason for r in results if isinstance(r, LookupFailed)] == ["servfail", "servfail"]
     loop.run()
     assert len(results) == 8
     assert len(upstream._cache) == 4
@@ -150,11 +151,11 @@ def test_what_is_no_name_is_not_asked(server: Any, ask_upstream: Any, name: str)
 
 
 def test_closing_tells_everyone_who_waits(loop: Any, server: Any) -> None:
-    upstream = Upstream(loop, [server.place], {}, loop.now, timeout=20.0)
-    results: list[Found | Failed] = []
+    upstream = Upstream(loop, NameServers([server.place], 20.0), {}, loop.now)
+    results: list[Resolved | LookupFailed] = []
     upstream.lookup("a.test", results.append)
     upstream.close()
-    assert [r.reason for r in results if isinstance(r, Failed)] == ["servfail"]
+    assert [r.reason for r in results if isinstance(r, LookupFailed)] == ["servfail"]
     assert loop._handlers == {}
 
 
@@ -173,7 +174,7 @@ def forwarded(loop: Any, upstream: Upstream, qtype: str) -> bytes | None:
 def test_a_forwarded_question_gets_a_rebuilt_answer(server: Any, loop: Any, answer_from: Any) -> None:
     zone = 'a.test. 999 CNAME b.test.\nb.test. 60 TXT "right"\nevil.test. 60 TXT "wrong"'
     server.script = lambda request, transport: answer_from(request, zone)
-    upstream = Upstream(loop, [server.place], {}, loop.now, timeout=20.0)
+    upstream = Upstream(loop, NameServers([server.place], 20.0), {}, loop.now)
     reply = dnslib.DNSRecord.parse(forwarded(loop, upstream, "TXT"))
     assert reply.header.id == 4711
     assert str(reply.q.qname) == "A.test."
@@ -192,7 +193,7 @@ def test_a_failed_forward_is_none(server: Any, loop: Any, answer_from: Any, said
         return good[:-3] + b"\0\2\xff"
 
     server.script = script
-    assert forwarded(loop, Upstream(loop, [server.place], {}, loop.now, timeout=0.1, attempts=1), "TXT") is None
+    assert forwarded(loop, Upstream(loop, NameServers([server.place], 0.1, attempts=1), {}, loop.now), "TXT") is None
 
 
 @pytest.mark.attack(195)
@@ -204,7 +205,7 @@ def test_a_lookup_that_cannot_start_fails_and_leaves_nobody_waiting(
     def full(*arguments: object) -> None:
         raise OSError(28, "No space left on device")
 
-    upstream = Upstream(loop, [server.place], {}, loop.now, timeout=20.0)
+    upstream = Upstream(loop, NameServers([server.place], 20.0), {}, loop.now)
     heard: list[Any] = []
     with monkeypatch.context() as patch:
         patch.setattr(loop, "watch", full)

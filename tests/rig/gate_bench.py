@@ -6,9 +6,9 @@ from collections.abc import Callable
 from socket import AF_INET, AF_INET6
 from typing import Any
 
-from netsandbox_dns.pool import SyntheticPool
+from netsandbox_dns.synthetic_pool import SyntheticPool
 from netsandbox_dns.tunnel_guard import TunnelGuard
-from netsandbox_dns.upstream import Failed, Found
+from netsandbox_dns.upstream import LookupFailed, Resolved
 from netsandbox_proxy.contract import Attempt
 
 from netsandbox.policy.ip import Address
@@ -45,7 +45,7 @@ class Upstream:
 
     def lookup(self, name: str, done: Callable[[Any], None]) -> None:
         self.story.append(("lookup", name))
-        answer = self.table.get(name, Failed("nxdomain"))
+        answer = self.table.get(name, LookupFailed("nxdomain"))
         if answer is None:
             self.waiting.append(done)
             return
@@ -53,7 +53,7 @@ class Upstream:
 
 
 def found(*addresses: str, chain: tuple[str, ...] = ()) -> Found:
-    return Found([(AF_INET6 if ":" in text else AF_INET, text) for text in addresses], list(chain), 60)
+    return Resolved([(AF_INET6 if ":" in text else AF_INET, text) for text in addresses], list(chain), 60)
 
 
 class Bench:

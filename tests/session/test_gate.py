@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from netsandbox_dns.tunnel_guard import TunnelGuard
-from netsandbox_dns.upstream import Failed
+from netsandbox_dns.upstream import LookupFailed
 from netsandbox_proxy.contract import Attempt, Parent, Refusal
 
 from netsandbox.policy import reasons
@@ -108,7 +108,7 @@ class TestCheckedIsDialled:
 
     @pytest.mark.parametrize("why", ["nxdomain", "servfail", "timeout", "empty", "loop"])
     def test_a_lookup_that_fails_is_refused_and_says_how(self, why: str) -> None:
-        bench = Bench(POLICY, {"example.com": Failed(why)})
+        bench = Bench(POLICY, {"example.com": LookupFailed(why)})
         assert bench.admit(b"example.com").reason == "lookup-failed"
         assert bench.records[-1]["detail"] == why
 

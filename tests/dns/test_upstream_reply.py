@@ -8,7 +8,7 @@ import dnslib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from netsandbox_dns.message import CHAIN_MAX, follow, parse_reply, read_name
+from netsandbox_dns.upstream_reply import MAX_CHAIN, follow_aliases, parse_reply, read_name
 
 NAME = (b"a", b"test")
 
@@ -26,7 +26,7 @@ HEAD = built("a.test. 60 A 192.0.2.1")[:30]
 def test_no_bytes_make_the_parser_raise(data: bytes) -> None:
     reply = parse_reply(data)
     if reply is not None:
-        follow(reply, NAME, 1)
+        follow_aliases(reply, NAME, 1)
 
 
 @given(st.integers(0, 200), st.integers(0, 255))
@@ -35,7 +35,7 @@ def test_one_changed_byte_never_raises(at: int, value: int) -> None:
     data[at % len(data)] = value
     reply = parse_reply(bytes(data))
     if reply is not None:
-        follow(reply, NAME, 1)
+        follow_aliases(reply, NAME, 1)
 
 
 @pytest.mark.attack(78)
@@ -52,20 +52,20 @@ def test_a_name_over_255_bytes_is_none() -> None:
 def test_records_of_other_names_are_not_seen() -> None:
     reply = parse_reply(built("evil.test. 60 A 192.0.2.66\na.test. 60 A 192.0.2.1\nb.test. 60 CNAME a.test."))
     assert reply is not None
-    path = follow(reply, NAME, 1)
+    path = follow_aliases(reply, NAME, 1)
     assert path is not None
     assert (path.addresses, path.chain) == ([b"\xc0\0\2\1"], [])
 
 
 @pytest.mark.attack(76)
-@pytest.mark.parametrize("depth", [1, CHAIN_MAX, CHAIN_MAX + 1, 20])
+@pytest.mark.parametrize("depth", [1, MAX_CHAIN, MAX_CHAIN + 1, 20])
 def test_chains_are_followed_to_the_cap_and_no_further(depth: int) -> None:
     names = ["a", *(f"c{i}" for i in range(1, depth + 1))]
     links = [f"{one}.test. {60 + i} CNAME {two}.test." for i, (one, two) in enumerate(pairwise(names))]
     reply = parse_reply(built("\n".join([*links, f"{names[-1]}.test. 90 A 192.0.2.1"])))
     assert reply is not None
-    path = follow(reply, NAME, 1)
-    if depth > CHAIN_MAX:
+    path = follow_aliases(reply, NAME, 1)
+    if depth > MAX_CHAIN:
         assert path is None
         return
     assert path is not None
@@ -77,13 +77,13 @@ def test_chains_are_followed_to_the_cap_and_no_further(depth: int) -> None:
 def test_a_loop_has_no_end() -> None:
     reply = parse_reply(built("a.test. 60 CNAME b.test.\nb.test. 60 CNAME a.test."))
     assert reply is not None
-    assert follow(reply, NAME, 1) is None
+    assert follow_aliases(reply, NAME, 1) is None
 
 
 def test_an_address_of_the_wrong_size_is_no_address() -> None:
     data = built("a.test. 60 A 192.0.2.1")
     reply = parse_reply(data[:-6] + b"\0\3\1\2\3")
     assert reply is not None
-    path = follow(reply, NAME, 1)
+    path = follow_aliases(reply, NAME, 1)
     assert path is not None
     assert path.addresses == []

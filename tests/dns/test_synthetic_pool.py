@@ -7,7 +7,7 @@ import socket
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from netsandbox_dns.pool import SyntheticPool
+from netsandbox_dns.synthetic_pool import SyntheticPool
 
 NAMES = st.sampled_from([f"n{i}.test" for i in range(12)])
 

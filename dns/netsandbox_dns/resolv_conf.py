@@ -1,6 +1,6 @@
-"""The host's resolver settings, read from text: resolv.conf(5) and hosts(5). Pure; the launcher reads the files.
+"""The host's name servers and hosts file, from the text of resolv.conf(5) and hosts(5). Pure: no file is read here.
 
-The search list is deliberately not read: a decision is about the whole name the client asked for and nothing is ever
+The search list is ignored on purpose: a decision is about the whole name that the client sent, and nothing is ever
 appended to it.
 """
 
@@ -8,45 +8,45 @@ from __future__ import annotations
 
 from _socket import AF_INET, AF_INET6, inet_pton
 
-SERVERS_MAX = 3  # as the C library has it
+MAX_SERVERS = 3  # as the C library has it
 DNS_PORT = 53
 
 
-class Settings:
-    """Which servers to ask, for how long and how often."""
+class NameServers:
+    """Which servers are queried (address and port), how long each may take, and how often each is tried."""
 
-    __slots__ = ("attempts", "servers", "timeout")
+    __slots__ = ("attempts", "places", "timeout")
 
-    def __init__(self, servers: list[tuple[str, int]], timeout: float = 2.0, attempts: int = 2) -> None:
-        self.servers = servers
+    def __init__(self, places: list[tuple[str, int]], timeout: float = 2.0, attempts: int = 2) -> None:
+        self.places = places
         self.timeout = timeout
         self.attempts = attempts
 
 
-def parse_resolv_conf(text: str) -> Settings:
-    """Without a usable nameserver line the C library asks 127.0.0.1, and so do we."""
-    settings = Settings([])
+def parse_resolv_conf(text: str) -> NameServers:
+    """Without a usable nameserver line the C library queries 127.0.0.1, and so do we."""
+    found = NameServers([])
     for line in text.splitlines():
         words = line.split()
         if len(words) < 2:
             continue
-        if words[0] == "nameserver" and len(settings.servers) < SERVERS_MAX and is_address(words[1]):
-            settings.servers.append((words[1], DNS_PORT))
+        if words[0] == "nameserver" and len(found.places) < MAX_SERVERS and is_address(words[1]):
+            found.places.append((words[1], DNS_PORT))
         elif words[0] == "options":
             for word in words[1:]:
-                _take_option(settings, word)
-    settings.servers = settings.servers or [("127.0.0.1", DNS_PORT)]
-    return settings
+                _take_option(found, word)
+    found.places = found.places or [("127.0.0.1", DNS_PORT)]
+    return found
 
 
-def _take_option(settings: Settings, word: str) -> None:
+def _take_option(found: NameServers, word: str) -> None:
     name, _, value = word.partition(":")
     if not (value.isascii() and value.isdigit() and len(value) < 6):
         return
     if name == "timeout":
-        settings.timeout = float(min(max(int(value), 1), 30))
+        found.timeout = float(min(max(int(value), 1), 30))
     elif name == "attempts":
-        settings.attempts = min(max(int(value), 1), 5)
+        found.attempts = min(max(int(value), 1), 5)
 
 
 def parse_hosts(text: str) -> dict[str, list[str]]:

@@ -14,9 +14,9 @@ from _struct import Struct
 from netsandbox_dns.wire import escaped
 
 CNAME = 5
-CHAIN_MAX = 8
-ADDRESSES_MAX = 32
-RECORDS_MAX = 256
+MAX_CHAIN = 8
+MAX_ADDRESSES = 32
+MAX_RECORDS = 256
 _HEADER = Struct("!HHHHHH")
 _RECORD = Struct("!HHIH")
 _SIZES = {1: 4, 28: 16}
@@ -49,7 +49,7 @@ class Reply:
         self.records = records
 
 
-class Path:
+class Answer:
     """Where a question led: the aliases passed, and the addresses at the end of them."""
 
     __slots__ = ("addresses", "chain", "ttl")
@@ -73,7 +73,7 @@ def parse_reply(data: bytes) -> Reply | None:
     question = data[12:at]
     if flags & 0x0200:  # cut somewhere: what is left of it is not looked at
         return Reply(data, ident, flags, question, [])
-    records = _read_records(data, at, min(answers, RECORDS_MAX))
+    records = _read_records(data, at, min(answers, MAX_RECORDS))
     return None if records is None else Reply(data, ident, flags, question, records)
 
 
@@ -125,19 +125,19 @@ def read_name(data: bytes, at: int) -> tuple[tuple[bytes, ...], int] | None:
     return None
 
 
-def follow(reply: Reply, labels: tuple[bytes, ...], qtype: int) -> Path | None:
-    """Walk from *labels* to its addresses; None: the chain loops or is longer than `CHAIN_MAX`."""
+def follow_aliases(reply: Reply, labels: tuple[bytes, ...], qtype: int) -> Answer | None:
+    """Walk from *labels* to its addresses; None: the chain loops or is longer than `MAX_CHAIN`."""
     here = labels
     chain: list[str] = []
     passed = {labels}
     ttl = 1 << 31
     while alias := next((r for r in reply.records if r.kind == CNAME and r.owner == here), None):
         here = alias.target
-        if here in passed or len(chain) >= CHAIN_MAX:
+        if here in passed or len(chain) >= MAX_CHAIN:
             return None
         passed.add(here)
         chain.append(escaped(here).decode("ascii"))
         ttl = min(ttl, alias.ttl)
     ends = [r for r in reply.records if r.kind == qtype and r.owner == here and len(r.data) == _SIZES.get(qtype)]
-    ends = ends[:ADDRESSES_MAX]
-    return Path([r.data for r in ends], chain, min([ttl, *(r.ttl for r in ends)]))
+    ends = ends[:MAX_ADDRESSES]
+    return Answer([r.data for r in ends], chain, min([ttl, *(r.ttl for r in ends)]))
