@@ -1,4 +1,4 @@
-"""Errors that end a command of ours. Each says what happened and, after a semicolon or full stop, what to do next."""
+"""Errors that end a command of ours. Each message states what happened and, after a semicolon, what to do next."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ else:
                 missing = [name for name in fields if name not in values]
                 unknown = [name for name in values if name not in fields]
                 raise TypeError(f"{cls.__name__}: missing {missing}, unknown {unknown}")
-            self.__dict__.update((name, values[name]) for name in fields)  # in declaration order, as `vars` tells it
+            self.__dict__.update((name, values[name]) for name in fields)  # in declaration order, which `vars` keeps
 
         def __setattr__(self, name, value):
             raise AttributeError(f"{cls.__name__} is frozen: cannot set {name}")

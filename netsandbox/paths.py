@@ -201,7 +201,7 @@ def session_dir(session: str) -> str:
 
 
 def log_path(session: str, override: str | None = None) -> str:
-    """The log of *session*: in its own directory, or where *override* (--audit-log, SANDBOX_AUDIT_LOG) says.
+    """The log of *session*: in its own directory, or at *override* (--audit-log, SANDBOX_AUDIT_LOG).
 
     An override that is a directory, or ends in a slash, gets one file a session, so that several can run at once.
     """

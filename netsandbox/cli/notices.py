@@ -7,7 +7,7 @@ import os
 from netsandbox.config.paths import PROJECT_FILES
 from netsandbox.paths import home, short
 from netsandbox.policy import reasons
-from netsandbox.policy.file_rules import FileRules, Place, is_lifted
+from netsandbox.policy.file_rules import FileRules, ResolvedPath, is_lifted
 from netsandbox.system import IS_MACOS
 from netsandbox.text import join_host_port, shell_quoted, single_line
 
@@ -78,14 +78,14 @@ def shell_word(path: str) -> str:
     return short(path) if quoted == path else single_line(quoted)
 
 
-def _as_place(path: str) -> Place:
+def _as_place(path: str) -> ResolvedPath:
     plain = os.path.normpath(path)
-    return Place(plain, plain)
+    return ResolvedPath(plain, plain)
 
 
 def wide_read_lines(files: FileRules) -> list[str]:
     """The user's word counts; but one word that shows every secret is worth a line."""
-    own = Place(home(), os.path.realpath(home()))
+    own = ResolvedPath(home(), os.path.realpath(home()))
     wide = [rule for rule in files.allow_read if is_lifted(own, (_as_place(rule.path),))]
     return [
         f"{rule.origin}: {rule.path} shows the command every secret of your home; name what it needs instead"

@@ -1,8 +1,8 @@
 """The address guard: destinations that a public name has no business resolving to.
 
 Loopback, private networks, cloud metadata and the host's own addresses are reached only where an address rule names
-them. Rules kept: an IPv4 address carried inside an IPv6 address is judged as that IPv4 address, whichever of the known
-ways carries it; documentation ranges are ordinary networks (they are no one's intranet) and pass.
+them. Rules kept: an IPv4 address inside an IPv6 address is checked as that IPv4 address, for each of the known ways to
+embed it; documentation ranges are ordinary networks (no intranet uses them) and pass.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
-"""The decision: may this host be reached, or resolved?
+"""The decision: may this host be reached, or resolved? Pure: no I/O, no clock, no state that changes.
 
-Pure: no I/O, no clock, no state that changes. Built from a `Policy` when the first question comes, which is after exec:
-the tables of a hundred thousand rules take longer than a launch may. Rules kept, in this order:
+A `Decision` is built from a `Policy` for the first request, which comes after exec: the tables of a hundred thousand
+rules take longer than a launch may. Rules kept, in this order:
 
-1. Deny rules and known DNS-over-HTTPS endpoints say no in every mode, whatever allows the name (INV-6).
-2. The host's loopback is never ours to give: only an address rule opens it.
-3. Offline, which a policy is that allows nothing and names no mode, or localhost: everything is denied.
-4. An address needs an address rule (online: must not be guarded); a name needs a domain rule (online: none).
-5. After the lookup every address is judged again by `check_address`, literals too (INV-4).
+1. Deny rules and known DNS-over-HTTPS endpoints are denied in every mode, even if another rule allows them (INV-6).
+2. The host's loopback is opened by an address rule alone.
+3. In the modes offline and localhost everything else is denied. A policy that allows nothing and names no mode is
+   offline.
+4. An address needs an address rule (online: it must not be guarded). A name needs a domain rule (online: no rule).
+5. After the lookup every address is checked again by `check_address`, literals too (INV-4).
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _LOOPBACK = (Address(4, 0x7F000001), Address(6, 1))
 
 
 class Decision:
-    """Answers for one policy."""
+    """The tables of one policy, and the decisions that follow from them."""
 
     __slots__ = ("_addresses", "_allow", "_closed", "_deny", "mode")
 
@@ -60,7 +61,7 @@ class Decision:
         return verdict(reasons.UDP, host.text, port) if answer.allowed else answer  # no door carries it
 
     def check_address(self, host: Host, address: Address, port: int, own: Collection[Address] = ()) -> Verdict:
-        """Judge one address that an allowed *host* resolved to (or is), before it is dialled (INV-4).
+        """Check one address that an allowed *host* resolved to (or is), before it is dialled (INV-4).
 
         *own* holds the host's own addresses as they are now.
         """
@@ -72,7 +73,7 @@ class Decision:
         return self._judge(host.text, address, port, own, reasons.ONLINE if self.mode == ONLINE else reasons.RULE)
 
     def denies_name(self, host: Host, port: int = EVERY_PORT) -> Verdict | None:
-        """What the deny list and the list of DoH endpoints say against a name, for every link of a CNAME chain."""
+        """The denial by a deny rule or the list of DoH endpoints, else None; for every link of a CNAME chain."""
         name = host.text
         rule = self._deny.match(name, port)
         if rule is not None:
@@ -146,7 +147,7 @@ class Decision:
     def _judge(
         self, name: str, address: Address, port: int, own: Collection[Address], otherwise: str | None
     ) -> Verdict:
-        """By address rule, else by guard, else *otherwise*: the reason that lets it through, None for none."""
+        """Decide by address rule, else by guard, else allow for the reason *otherwise*; None denies."""
         text = address.text
         where = address_guard.guarded(address, own)
         rule = self._addresses.match(address, port, exact=where == address_guard.METADATA)

@@ -79,7 +79,7 @@ TEXTS: dict[str, tuple[str, str]] = {
     reasons.SNI_MISSING: ("the TLS client names no host", "let the client name the host that it connects to (SNI)"),
     reasons.TLS_UNREADABLE: ("the beginning of the TLS connection cannot be read whole", "correct the client"),
     reasons.ECH: ("Encrypted ClientHello hides which host is wanted", "turn it off in the client"),
-    reasons.DEADLINE: ("the client took too long to say what it wants", "try again"),
+    reasons.DEADLINE: ("the client took too long to send its request", "try again"),
     reasons.LIMIT: ("there were too many connections or questions at once", "let it make fewer at a time"),
     reasons.SOCKET_FAMILY: ("raw, packet and other kinds of sockets could walk past the doors", ""),
     reasons.UNIX_SOCKET: (
@@ -116,7 +116,7 @@ TEXTS: dict[str, tuple[str, str]] = {
 
 @frozen
 class Explanation:
-    """A verdict in words. *change* is the smallest change that would turn it, None where there is none."""
+    """A verdict, its cause in one clause, and the smallest change that would turn it (None: no change does)."""
 
     verdict: Verdict
     because: str
@@ -130,7 +130,7 @@ def explanation(policy: Policy, request: Request) -> Explanation:
 
 
 def because(verdict: Verdict) -> str:
-    """Why, in one clause, with the rule and where it was written."""
+    """The cause in one clause, with the rule and its origin."""
     text = _BECAUSE.get(verdict.reason, verdict.reason)
     if verdict.rule is not None:
         text += f": {verdict.rule} ({verdict.origin})"
@@ -155,7 +155,7 @@ def flag_for(verdict: Verdict, default_ports: Collection[int] = DEFAULT_PORTS) -
 
 
 def hint(verdict: Verdict, default_ports: Collection[int] = DEFAULT_PORTS) -> str:
-    """One line behind a refusal that has already named the host and the reason: why, and what would help."""
+    """One line after a refusal that has already named the host and the reason: the cause, and what would help."""
     why, advice = TEXTS.get(verdict.reason) or (because(verdict), "")
     flag = flag_for(verdict, default_ports)
     remedy = f"the user can allow it by starting the session with {flag}" if flag else advice or "no option allows it"

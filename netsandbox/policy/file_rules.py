@@ -1,10 +1,10 @@
-"""What was said about files, and what follows from it (pure).
+"""Rules for files, and what follows from them. Pure.
 
-Reading is open but for secrets (`secret_places`) and what `deny_read` names. `allow_read` shows the secrets at or below
-its path; a `deny_read` wins over every `allow_read`. Once any `allow_write` was said, nothing else can be written but
-the working folder, the temporary folders and /dev. Paths are compared by whole names, after links were followed; a
-secret counts as lying where it leads and where it is named. What is shown or opened has to be written as it is: a link
-that a command could have made opens nothing.
+- Every file can be read except secrets (`secret_paths`) and the paths in `deny_read`. `allow_read` shows the secrets at
+  or below its path; a `deny_read` wins over every `allow_read`.
+- With any `allow_write`, nothing else can be written but the working folder, the temporary folders and /dev.
+- Paths are compared by whole names, after links were followed. A secret is hidden by its name and where that leads.
+- A path that is shown or opened must be the real one: a link that a command could have made opens nothing.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-MAX_WRITABLE = 512  # as many as the helper takes
-MAX_DENIED = 512  # each is a mount; a project's file may say so by itself
+MAX_WRITABLE = 512  # the helper's bound
+MAX_DENIED = 512  # each is a mount, and an untrusted project file may list paths here
 
 
 @frozen
 class PathRule:
-    """One absolute path, and who said it: an option, or `FILE:LINE`. `folder`: it ends with a slash as it was said."""
+    """One absolute path and its origin: an option, or `FILE:LINE`. `folder`: it was written with a slash at its end."""
 
     path: str
     origin: str
@@ -31,7 +31,7 @@ class PathRule:
 
 @frozen
 class FileRules:
-    """As they were said. `allow_write` is None when nobody said it: then writing stays open (on Linux)."""
+    """The rules as written. `allow_write` is None where no rule names it: then writing stays open (on Linux)."""
 
     allow_read: tuple[PathRule, ...] = ()
     allow_write: tuple[PathRule, ...] | None = None
@@ -40,8 +40,8 @@ class FileRules:
 
 
 @frozen
-class Place:
-    """A path by its name and by what it leads to."""
+class ResolvedPath:
+    """A path as it is written, and the real path that it leads to."""
 
     name: str
     real: str
@@ -59,7 +59,7 @@ def path_rule(text: str, origin: str, base: str, home: Callable[[], str]) -> Pat
 
 
 def normal(path: str) -> str:
-    """*path*, which is absolute, without `.` and slashes that say nothing; `..` stays: a link may stand before it."""
+    """*path*, which is absolute, without `.` and repeated slashes; `..` stays, since a link may stand before it."""
     return "/" + "/".join(part for part in path.split("/") if part not in ("", "."))
 
 
@@ -77,13 +77,15 @@ def outermost(paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(kept)
 
 
-def is_lifted(secret: Place, allowed: Iterable[Place]) -> bool:
-    """Whether the user said that this secret may be read: it is one of *allowed*, or below one, as they are written.
+def is_lifted(secret: ResolvedPath, allowed: Iterable[ResolvedPath]) -> bool:
+    """Whether a rule allows to read this secret: it is one of *allowed* as they are written, or below one.
     Where their links lead does not count: an earlier command may have made them."""
     return any(is_within(secret.name, place.name) or is_within(secret.real, place.name) for place in allowed)
 
 
-def hidden(secrets: Iterable[Place], allowed: Iterable[Place], denied: Iterable[Place]) -> tuple[str, ...]:
+def hidden(
+    secrets: Iterable[ResolvedPath], allowed: Iterable[ResolvedPath], denied: Iterable[ResolvedPath]
+) -> tuple[str, ...]:
     """The real paths that a session cannot read, each with all below it."""
     shown = tuple(allowed)
     closed = [place.real for place in secrets if not is_lifted(place, shown)]
@@ -105,10 +107,10 @@ def check_few(denied: tuple[PathRule, ...]) -> None:
         )
 
 
-def check_shown(rule: PathRule, place: Place, closed: Iterable[str], denied: Iterable[Place]) -> None:
+def check_shown(rule: PathRule, place: ResolvedPath, closed: Iterable[str], denied: Iterable[ResolvedPath]) -> None:
     """An error for a path inside of a secret, which would change nothing: the secret is hidden as a whole."""
     if any(is_within(place.real, other.real) for other in denied):
-        return  # a deny wins, and says so in its own place
+        return  # the deny wins, and its own check reports it
     for path in closed:
         if is_within(place.real, path):
             raise UsageError(
@@ -126,7 +128,7 @@ def check_open(path: str, origin: str, closed: Iterable[str]) -> None:
             )
 
 
-def check_straight(place: Place, origin: str, links: Iterable[str], writable: Iterable[str]) -> None:
+def check_straight(place: ResolvedPath, origin: str, links: Iterable[str], writable: Iterable[str]) -> None:
     """An error for a path that leads out of *writable* by a link within it: an earlier command may have made that."""
     known = tuple(writable)
     if any(is_within(place.real, folder) for folder in known):
@@ -134,7 +136,7 @@ def check_straight(place: Place, origin: str, links: Iterable[str], writable: It
     check_no_link(place, origin, (link for link in links if any(is_within(link, folder) for folder in known)))
 
 
-def check_no_link(place: Place, origin: str, links: Iterable[str]) -> None:
+def check_no_link(place: ResolvedPath, origin: str, links: Iterable[str]) -> None:
     """An error for a path to be written that goes through any of *links*, which a command could have made."""
     for link in links:
         raise UsageError(

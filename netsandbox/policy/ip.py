@@ -1,9 +1,10 @@
 """IP addresses as numbers, and the one spelling of each.
 
-`ipaddress` costs more to import than the whole path to exec may take, so reading and writing addresses is done here.
-Rules kept:
+`ipaddress` costs more to import than the whole path to exec may take. The C library's functions are no substitute: what
+inet_pton(3) accepts differs between systems, and inet_ntop(3) writes `::1.2.3.4` for an IPv4-compatible address, while
+the policy must read and write an address the same everywhere. Rules kept:
 
-1. `parse` reads exactly what inet_pton(3) reads: no octal, no hexadecimal, no short IPv4, no zone id, no brackets.
+1. `parse` is strict: no octal, no hexadecimal, no short IPv4, no zone id, no brackets.
 2. `Address.text` is the canonical form (dotted quad, RFC 5952), so one address has one spelling (INV-2).
 """
 
@@ -30,7 +31,7 @@ class Address:
 
 
 def parse(text: str) -> Address | None:
-    """The address that *text* spells, or None if it spells none."""
+    """The address that *text* spells, or None."""
     value = parse4(text)
     if value is not None:
         return Address(4, value)

@@ -1,7 +1,7 @@
-"""Places of the home directory that are elsewhere because the environment says so: `CARGO_HOME`, `GOCACHE`. Pure.
+"""Folders of the home directory that environment variables such as `CARGO_HOME` and `GOCACHE` move. Pure.
 
-What holds for `~/.cargo` then holds for the folder that the variable names: programs in it are run, its cache is
-written, its credentials stay closed. A variable that names too much is not followed: nothing is opened by it.
+The rules for `~/.cargo` then hold for the folder that the variable names: programs in it can be run, its cache can be
+written, its credentials stay hidden. A variable that names too much is not followed: it opens nothing.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ DEVICES = "/dev"  # HISTFILE=/dev/null
 
 
 def moves(environment: Mapping[str, str], home: str, working: str) -> tuple[tuple[str, str], ...]:
-    """Pairs of a place in *home* and the path that stands for it."""
+    """Pairs of a path relative to *home* and the path that replaces it."""
     found = []
     for variable, place in VARIABLES.items():
         value = environment.get(variable, "")
@@ -91,7 +91,7 @@ def _is_followed(path: str, home: str, working: str) -> bool:
 
 
 def moved(places: Iterable[str], pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Where those of *places* are that were moved, or that are within what was."""
+    """The new paths of those *places* that were moved, or that lie within a moved folder."""
     known = tuple(pairs)
     for place in places:
         for root, path in known:

@@ -114,5 +114,5 @@ def is_resolver(name: str) -> bool:
 
 
 def is_resolver_address(address: Address) -> bool:
-    """Whether *address* is a known public resolver's own."""
+    """Whether *address* belongs to a known public resolver."""
     return address.value in _VALUES[address.version]

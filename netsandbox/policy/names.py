@@ -1,9 +1,9 @@
-"""The one place where a host becomes canonical (INV-2).
+"""The only module that makes a host canonical (INV-2).
 
-Whatever a client or a rule spelled goes through `canonical` once; the string that comes out is matched, dialled, routed
-and logged. Rules kept:
+Every spelling from a client or a rule goes through `canonical` once; the string that comes out is matched, dialled,
+routed and logged. Rules kept:
 
-1. What is not plainly a name or an address is `BadName`, never a near match: nothing is trimmed, decoded or guessed.
+1. A text that is not plainly a name or an address is `BadName`, never a near match: nothing is trimmed or guessed.
 2. IPv4 is a canonical dotted quad or an error. `127.1`, `0x7f.1` and `2130706433` mean different things to different
    resolvers, so they mean nothing here.
 3. Bytes from the wire are ASCII. Only text that a person wrote may hold other letters, and only such letters as every
@@ -17,8 +17,8 @@ from netsandbox.frozen import frozen
 from netsandbox.policy.ip import Address, parse4, parse6, unmapped
 from netsandbox.text import quoted
 
-NAME_LIMIT = 253
-LABEL_LIMIT = 63
+MAX_NAME = 253
+MAX_LABEL = 63
 _LETTERS = b"abcdefghijklmnopqrstuvwxyz0123456789-_."
 _HEX = "0123456789abcdef"
 
@@ -36,14 +36,14 @@ class Host:
 
     @property
     def bracketed(self) -> str:
-        """As it stands before `:PORT`: IPv6 in brackets, everything else as it is."""
+        """The host as it is written before `:PORT`: IPv6 in brackets, everything else as it is."""
         return f"[{self.text}]" if self.address is not None and self.address.version == 6 else self.text
 
 
 def canonical(raw: bytes | str) -> Host:
-    """The host that *raw* spells (IPv6 in brackets); `BadName` if it spells none."""
-    if len(raw) > NAME_LIMIT + 1:
-        raise BadName(f"host of {len(raw)} bytes is longer than {NAME_LIMIT}")
+    """The host that *raw* spells (IPv6 in brackets); `BadName` for any other text."""
+    if len(raw) > MAX_NAME + 1:
+        raise BadName(f"host of {len(raw)} bytes is longer than {MAX_NAME}")
     data = (_ascii(raw) if isinstance(raw, str) else bytes(raw)).lower()
     if data.translate(None, _LETTERS):
         return _bracketed(data, raw)
@@ -61,9 +61,9 @@ def canonical(raw: bytes | str) -> Host:
 
 
 def is_plain(text: str) -> bool:
-    """True only where `canonical(text).text == text` is a name, told in a fraction of the time; False tells nothing."""
+    """A fast check: True only if *text* is a name and canonical already. False means that `canonical` has to look."""
     return (
-        len(text) <= LABEL_LIMIT
+        len(text) <= MAX_LABEL
         and text.isascii()
         and not text.encode("ascii").translate(None, _LETTERS)
         and text[-1:].isalpha()
@@ -91,10 +91,10 @@ def _bracketed(data: bytes, raw: bytes | str) -> Host:
 def _check_labels(name: str, raw: bytes | str) -> None:
     if not name or name[0] == "." or name[-1] == "." or ".." in name:
         raise BadName(f"host {quoted(raw)} has an empty label")
-    if len(name) > NAME_LIMIT:
-        raise BadName(f"host of {len(name)} bytes is longer than {NAME_LIMIT}")
-    if len(name) > LABEL_LIMIT and max(map(len, name.split("."))) > LABEL_LIMIT:
-        raise BadName(f"host {quoted(raw)} has a label longer than {LABEL_LIMIT}")
+    if len(name) > MAX_NAME:
+        raise BadName(f"host of {len(name)} bytes is longer than {MAX_NAME}")
+    if len(name) > MAX_LABEL and max(map(len, name.split("."))) > MAX_LABEL:
+        raise BadName(f"host {quoted(raw)} has a label longer than {MAX_LABEL}")
     if "xn--" in name:
         from netsandbox.policy.idn import valid_alabel
 

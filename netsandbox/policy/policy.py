@@ -1,7 +1,7 @@
-"""The policy: what one session may reach, as it was said.
+"""The policy: the rules of what one session may reach.
 
-A `Policy` is checked when it is made and never edited; whoever changes the rules puts a new one in its place, so every
-decision is made under one whole policy. What follows from the rules is decided in `decision.py`.
+A `Policy` is checked when it is made and never edited: changed rules are a new `Policy`, so that every decision is made
+under one whole policy. `decision.py` decides what follows from the rules.
 """
 
 from __future__ import annotations
@@ -77,18 +77,18 @@ class Policy:
         return (self._decision or self._decided()).decide(request)
 
     def check_address(self, host: Host, address: Address, port: int, own: Collection[Address] = ()) -> Verdict:
-        """Judge one address that an allowed *host* resolved to (or is), before it is dialled (INV-4).
+        """Check one address that an allowed *host* resolved to (or is), before it is dialled (INV-4).
 
         *own* holds the host's own addresses as they are now.
         """
         return (self._decision or self._decided()).check_address(host, address, port, own)
 
     def denies_name(self, host: Host, port: int = EVERY_PORT) -> Verdict | None:
-        """What the deny list and the list of DoH endpoints say against a name, for every link of a CNAME chain."""
+        """The denial by a deny rule or the list of DoH endpoints, else None; for every link of a CNAME chain."""
         return (self._decision or self._decided()).denies_name(host, port)
 
     def explain(self, request: Request) -> Explanation:
-        """The verdict, why, and the smallest change that would turn it."""
+        """The verdict, its cause, and the smallest change that would turn it."""
         from netsandbox.policy.explain import explanation
 
         return explanation(self, request)

@@ -47,7 +47,7 @@ def type_name(number: int) -> str:
 
 
 def canonical_type(text: str) -> str | None:
-    """The one name of the type that *text* means (`txt` and `TYPE16` are `TXT`), or None if it means none."""
+    """The one name of the type that *text* means (`txt` and `TYPE16` are `TXT`), or None."""
     name = text.upper() if text.isascii() else ""
     digits = name[4:]
     if name[:4] == "TYPE" and digits.isdigit() and len(digits) <= 5 and int(digits) < 65536:

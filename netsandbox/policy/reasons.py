@@ -1,15 +1,15 @@
-"""The closed list of reasons (INV-11): every verdict carries exactly one of these, and nothing else."""
+"""The closed list of reasons (INV-11): every verdict carries exactly one of them."""
 
 from __future__ import annotations
 
-# Why something was let through.
+# Allowed.
 RULE = "rule"
 ONLINE = "online"
 LOOPBACK = "loopback"
 APPROVED = "approved"
 ASK = "ask"
 
-# Why the policy said no.
+# Denied by the policy.
 OFFLINE = "offline"
 NOT_ALLOWED = "not-allowed"
 DENY_RULE = "deny-rule"
@@ -20,7 +20,7 @@ ADDRESS_GUARD = "address-guard"
 BAD_NAME = "bad-name"
 BAD_PORT = "bad-port"
 
-# Why a door or the resolver said no.
+# Denied by a door, the resolver or the backend.
 QUERY_TYPE = "query-type"
 TUNNEL_LABEL = "tunnel-label"
 TUNNEL_RATE = "tunnel-rate"
@@ -46,7 +46,7 @@ SEATBELT = "seatbelt"
 AUDIT_UNWRITABLE = "audit-unwritable"
 INTERNAL = "internal"
 
-# Why the user said no, or nobody did.
+# Denied by the user, or because nobody answered.
 DENIED_BY_USER = "denied-by-user"
 UNANSWERED = "unanswered"
 

@@ -1,7 +1,7 @@
-"""Where keys, tokens, passwords, histories and other people's letters are kept: one list for both systems (pure).
+"""Paths of keys, tokens, passwords, histories and mail, relative to the home directory: one list for both systems.
 
-Named relative to the home directory. A session reads none of them unless `--allow-read` says so (docs/configuration.md,
-Files). On the path to exec, so nothing here is looked up.
+A session reads them only with `--allow-read` (docs/configuration.md, Files). The module is on the path to exec, so it
+looks nothing up.
 """
 
 from __future__ import annotations
@@ -72,6 +72,6 @@ _MAC_SPACED = (
 
 OF_LINUX = (*EVERYWHERE, *_LINUX)
 OF_MAC = (*EVERYWHERE, *_MAC, *_MAC_SPACED)
-LINUX_SYSTEM = ("/run/secrets",)  # what container runtimes put there: tokens of the cluster, passwords
-# The second name of the whole disk, by which no rule for a first name would be asked.
+LINUX_SYSTEM = ("/run/secrets",)  # container runtimes put the cluster's tokens and passwords there
+# /System/Volumes/Data is a second name of the whole disk, which no rule for the first name would match.
 MAC_SYSTEM = ("/Library/Keychains", "/System/Volumes/Data", "/private/etc/master.passwd", "/private/var/db/dslocal")

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     Ports = tuple[int, ...] | None
     DomainBucket = DomainRule | dict[Ports, DomainRule]
 
-# Asked of a trie in place of a port.
+# Arguments of `match` in place of a port.
 SOME_PORT = -1  # is there a port that a rule covers?
 EVERY_PORT = 0  # is there a rule that covers every port?
 
 
 class NameTrie:
-    """Domain rules by name. *bare* are the ports of a rule that names none; () is every port."""
+    """Domain rules by name. *bare* are the ports of a rule without ports; () is every port."""
 
     __slots__ = ("_bare", "_below", "_exact")
 

@@ -1,9 +1,9 @@
-"""Which variables of the user's environment the command gets (pure).
+"""Which variables of the user's environment the command gets. Pure.
 
-Secrets are withheld: the command could send them to an allowed host. So is what tells a loader to load things, since it
-is meant for programs of the host. Patterns are names in which `*` stands for anything; capitals do not matter. The
-highest layer that says something about a name decides; within it a name written out beats a pattern, and a deny beats a
-pass of the same kind.
+Secrets are withheld: the command could send them to an allowed host. Variables of the dynamic loader are withheld too,
+since they are meant for programs of the host. Patterns are names in which `*` stands for anything, in any case.
+The highest layer with a rule for a name decides; within it a name written out beats a pattern, and a deny beats a pass
+of the same kind.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LOADERS = ("LD_*", "DYLD_*")
 
 
 class Patterns:
-    """Which names are written out, and which patterns they fit; looked at by kind, which is quick."""
+    """Patterns, sorted by kind so that a name is matched quickly."""
 
     __slots__ = ("_infixes", "_names", "_others", "_prefixes", "_suffixes")
 
@@ -65,7 +65,7 @@ class Patterns:
 
 @frozen
 class Layer:
-    """What one place says: a file, a profile, the command line."""
+    """The rules of one source: a file, a profile, the command line."""
 
     passed: tuple[str, ...] = ()
     denied: tuple[str, ...] = ()
@@ -82,13 +82,13 @@ class VariableRules:
     def __init__(self, layers: Iterable[Layer] = ()) -> None:
         self._tests: list[tuple[Callable[[bytes], bool], bool]] = []
         for layer in reversed((DEFAULTS, *layers)):
-            said = [
+            rules = [
                 (Patterns(patterns), passes)
                 for patterns, passes in ((layer.denied, False), (layer.passed, True))
                 if patterns
             ]
-            self._tests += [(patterns.names, passes) for patterns, passes in said]
-            self._tests += [(patterns.fits, passes) for patterns, passes in said]
+            self._tests += [(patterns.names, passes) for patterns, passes in rules]
+            self._tests += [(patterns.fits, passes) for patterns, passes in rules]
 
     def passes(self, name: bytes) -> bool:
         name = name.upper()
@@ -98,7 +98,7 @@ class VariableRules:
         return True
 
     def split(self, outer: Mapping[bytes, bytes]) -> tuple[dict[bytes, bytes], list[bytes]]:
-        """What the command gets, and the names that it does not."""
+        """The variables that the command gets, and the names of the others."""
         inner = {name: value for name, value in outer.items() if self.passes(name)}
         return inner, sorted(name for name in outer if name not in inner)
 
@@ -111,14 +111,14 @@ def check_name(text: str, origin: str) -> str:
 
 
 def check_pattern(text: str, origin: str) -> str:
-    """*text* if it can be the name of a variable, or a pattern for some, and not for all."""
+    """*text* if it can be the name of a variable, or a pattern that does not match every name."""
     if not text.isascii() or not text.replace("*", "A").isidentifier() or not text.strip("*"):
         raise UsageError(f"{origin}: {text!a} is no name of a variable; write GITHUB_TOKEN, or AWS_* for many")
     return text
 
 
 def _fits(parts: list[bytes], name: bytes) -> bool:
-    """The pieces between the stars, in their order."""
+    """Whether *name* has the pieces between the stars, in their order."""
     first, *middle, last = parts
     if not name.startswith(first) or not name.endswith(last) or len(name) < len(first) + len(last):
         return False

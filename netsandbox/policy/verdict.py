@@ -1,4 +1,4 @@
-"""What is asked of the policy, and what it answers."""
+"""A request to the policy, and the verdict on it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DNS = "dns"
 
 @frozen
 class Request:
-    """One wish to reach or to resolve a host. For "dns" the port is ignored."""
+    """One attempt to reach or to resolve a host. For "dns" the port is ignored."""
 
     host: Host
     port: int
@@ -24,7 +24,7 @@ class Request:
 
 @frozen
 class Verdict:
-    """The answer: yes or no, one reason of the closed list (INV-11), and the rule that decided, where one did."""
+    """Allowed or not, one reason of the closed list (INV-11), and the rule that decided, where one did."""
 
     allowed: bool
     reason: str
@@ -32,8 +32,10 @@ class Verdict:
     origin: str | None
     host: str
     port: int
-    wildcard: str | None = None  # a match below a wildcard: the name it stands over, for the tunnel guard
-    address: str | None = None  # the address that was judged: a literal, or what a name resolved to
+    wildcard: str | None = (
+        None  # for a match below a wildcard, the name under the wildcard; the tunnel guard counts by it
+    )
+    address: str | None = None  # the address that was checked: a literal, or one that the name resolved to
     guard: str | None = None  # the guarded range it is in
 
 
@@ -49,7 +51,7 @@ def verdict(
     address: str | None = None,
     guard: str | None = None,
 ) -> Verdict:
-    """A `Verdict`, filled in one step: the record's own constructor takes longer than the decision."""
+    """A `Verdict`, filled in one step: the constructor of the class takes longer than the decision."""
     made = Verdict.__new__(Verdict)
     made.__dict__.update(
         allowed=allowed,

@@ -1,8 +1,8 @@
-"""How control sockets are named, reached and recognised, for both of their ends.
+"""Control sockets: their names, how a client connects, and who the peer is.
 
     <state home>/netsandbox/sessions/<id>/control
 
-A socket address holds 108 bytes (104 on a Mac) and a state folder may lie deeper: then it is spelled by the folder's
+A socket address holds 108 bytes (104 on a Mac) and a state folder may lie deeper: then the address is written by the folder's
 descriptor, which only Linux can.
 """
 
@@ -43,7 +43,7 @@ def address(folder: int, path: str) -> str:
 
 
 def connect(directory: str, name: str = CONTROL_NAME) -> _socket.socket:
-    """A non-blocking connection. ConnectionRefusedError: nobody listens; BlockingIOError: too many ask at once."""
+    """A non-blocking connection. ConnectionRefusedError: nobody listens; BlockingIOError: too many clients at once."""
     folder = open_folder(directory)
     sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
@@ -58,14 +58,14 @@ def connect(directory: str, name: str = CONTROL_NAME) -> _socket.socket:
 
 
 def peer_pid(sock: _socket.socket) -> int:
-    """Who connected, or began to listen, at the other end; 0 when that process is of another PID namespace."""
+    """The process that connected, or began to listen, at the other end; 0 for one in another PID namespace."""
     if hasattr(_socket, "SO_PEERCRED"):
         return _credential(sock, 0)
     return int.from_bytes(sock.getsockopt(SOL_LOCAL, LOCAL_PEERPID, 4), sys.byteorder)
 
 
 def peer_uid(sock: _socket.socket) -> int:
-    """Whose process that is."""
+    """The user of that process."""
     if hasattr(_socket, "SO_PEERCRED"):
         return _credential(sock, 4)
     return int.from_bytes(sock.getsockopt(SOL_LOCAL, LOCAL_PEERCRED, CREDENTIALS)[4:8], sys.byteorder)
@@ -78,5 +78,5 @@ def _credential(sock: _socket.socket, at: int) -> int:
 
 
 def is_trusted(sock: _socket.socket) -> bool:
-    """Whether the other end is our own user, or root, who needs no socket to do as he likes (attacks 171, 182)."""
+    """Whether the peer is our own user, or root, who needs no socket to control a session (attacks 171, 182)."""
     return peer_uid(sock) in (os.geteuid(), 0)

@@ -1,4 +1,4 @@
-"""SHA-256 for the chain. `hashlib` costs milliseconds (it loads OpenSSL), the interpreter's own module does not."""
+"""SHA-256 for the chain of the log and for fingerprints. `hashlib` would load OpenSSL, which costs milliseconds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ else:
 
 __all__ = ["GENESIS", "digest", "sha256"]
 
-# What the first line of a log names as its predecessor.
+# The predecessor that the first line of a log names.
 GENESIS = "0" * 64
 
 

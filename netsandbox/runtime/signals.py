@@ -70,7 +70,7 @@ def _take_foreground() -> None:
 
 
 def _with_terminal(act: Callable[[int], object]) -> bool:
-    """Whether *act* says yes of the controlling terminal; False where there is none."""
+    """The result of *act* on the controlling terminal; False without a terminal."""
     try:
         terminal = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
     except OSError:

@@ -51,7 +51,7 @@ def check_stdio(descriptors: tuple[int, int, int], kept: Iterable[str | None] = 
 def _identity(path: str) -> tuple[int, int] | None:
     try:
         state = os.stat(path)
-    except OSError:  # it is made later, or cannot be protected, which is told elsewhere
+    except OSError:  # it is made later, or cannot be protected, which is reported elsewhere
         return None
     return (state.st_dev, state.st_ino) if stat.S_ISREG(state.st_mode) else None
 

@@ -11,7 +11,7 @@ from netsandbox.policy.file_rules import (
     MAX_DENIED,
     MAX_WRITABLE,
     PathRule,
-    Place,
+    ResolvedPath,
     check_few,
     check_hidden,
     check_open,
@@ -28,11 +28,11 @@ from netsandbox.policy.file_rules import (
 
 names = st.sampled_from(["a", "b", "a-b", "ab", "é", "."])
 paths = st.lists(st.sampled_from(["a", "b", "a-b", "ab"]), max_size=4).map(lambda parts: "/" + "/".join(parts))
-places = st.lists(st.builds(Place, paths, paths), max_size=6)
+places = st.lists(st.builds(ResolvedPath, paths, paths), max_size=6)
 
 
-def at(*found: str) -> list[Place]:
-    return [Place(path, path) for path in found]
+def at(*found: str) -> list[ResolvedPath]:
+    return [ResolvedPath(path, path) for path in found]
 
 
 def below(path: str, folder: str) -> bool:
@@ -56,7 +56,7 @@ def test_the_outermost_paths_hold_all_of_them_and_none_holds_another(found: list
 
 @given(places, places, places, paths)
 def test_a_path_is_hidden_by_a_deny_or_by_a_secret_that_nobody_lifted(
-    secrets: list[Place], allowed: list[Place], denied: list[Place], path: str
+    secrets: list[ResolvedPath], allowed: list[ResolvedPath], denied: list[ResolvedPath], path: str
 ) -> None:
     closed = any(below(path, place.real) for place in denied)
     for secret in secrets:
@@ -67,7 +67,7 @@ def test_a_path_is_hidden_by_a_deny_or_by_a_secret_that_nobody_lifted(
 
 @given(places, places, places, places)
 def test_more_allows_never_hide_more_and_no_allow_opens_a_deny(
-    secrets: list[Place], allowed: list[Place], more: list[Place], denied: list[Place]
+    secrets: list[ResolvedPath], allowed: list[ResolvedPath], more: list[ResolvedPath], denied: list[ResolvedPath]
 ) -> None:
     before, after = hidden(secrets, allowed, denied), hidden(secrets, [*allowed, *more], denied)
     assert all(any(is_within(path, place) for place in before) for path in after)
@@ -88,26 +88,26 @@ def test_more_allows_never_hide_more_and_no_allow_opens_a_deny(
     ],
 )
 def test_a_secret_is_shown_by_an_allow_at_it_or_above_it(allowed: str, lifted: bool) -> None:
-    assert is_lifted(Place("/home/me/.ssh", "/data/keys"), at(allowed)) == lifted
+    assert is_lifted(ResolvedPath("/home/me/.ssh", "/data/keys"), at(allowed)) == lifted
 
 
 @pytest.mark.attack(146)
 @pytest.mark.parametrize("leads", ["/home/me/.ssh", "/home/me", "/data/keys"])
 def test_146_a_link_that_leads_to_a_secret_does_not_show_it(leads: str) -> None:
     """An earlier command may have made it; the twin is the same path written out."""
-    secret = Place("/home/me/.ssh", "/data/keys")
-    assert not is_lifted(secret, [Place("/home/me/project/fixtures", leads)])
-    assert is_lifted(secret, [Place(leads, leads)])
+    secret = ResolvedPath("/home/me/.ssh", "/data/keys")
+    assert not is_lifted(secret, [ResolvedPath("/home/me/project/fixtures", leads)])
+    assert is_lifted(secret, [ResolvedPath(leads, leads)])
 
 
 @pytest.mark.attack(146)
 def test_146_a_link_within_what_is_writable_leads_to_nothing_else() -> None:
-    place = Place("/project/build", "/home/me")
+    place = ResolvedPath("/project/build", "/home/me")
     with pytest.raises(UsageError, match=r"^x: '/project/build' leads to '/home/me' by the link '/project/build'"):
         check_straight(place, "x:", ["/project/build"], ["/project"])
     check_straight(place, "x:", ["/project/build"], ["/project", "/home"])  # it is writable anyway
     check_straight(place, "x:", ["/workshop"], ["/project"])  # no command that is confined made this link
-    check_straight(Place("/project/build", "/project/build"), "x:", [], ["/project"])
+    check_straight(ResolvedPath("/project/build", "/project/build"), "x:", [], ["/project"])
 
 
 def test_what_lies_in_a_hidden_secret_cannot_be_allowed_alone() -> None:

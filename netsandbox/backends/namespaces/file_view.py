@@ -15,7 +15,7 @@ from netsandbox.frozen import frozen
 from netsandbox.paths import home
 from netsandbox.policy import secret_paths
 from netsandbox.policy.file_rules import (
-    Place,
+    ResolvedPath,
     check_few,
     check_hidden,
     check_no_link,
@@ -80,14 +80,14 @@ def always_writable(environment: Mapping[bytes, bytes]) -> tuple[str, ...]:
     return _writable((), _working(), environment, [], ())
 
 
-def _secrets(working: str | None, endless: list[str]) -> Iterator[Place]:
+def _secrets(working: str | None, endless: list[str]) -> Iterator[ResolvedPath]:
     """Those that are there; *endless* gets those that are links to nowhere."""
     own = home()
     pairs = moves(dict(os.environ), own, working or own)
     names = [f"{own}/{name}" for name in _listed(own, secret_paths.OF_LINUX)]
     for name in (*names, *secret_paths.LINUX_SYSTEM, *moved(secret_paths.OF_LINUX, pairs)):
         if _mode(name, endless) is not None:
-            yield Place(name, os.path.realpath(name))
+            yield ResolvedPath(name, os.path.realpath(name))
 
 
 def _listed(own: str, names: Sequence[str]) -> Sequence[str]:
@@ -111,7 +111,7 @@ def _plainly(name: str) -> str:
     return folded if folded.isascii() else "".join(filter(str.isascii, folded))
 
 
-def _place(rule: PathRule, missing: list[PathRule], endless: list[str] | None = None) -> Place | None:
+def _place(rule: PathRule, missing: list[PathRule], endless: list[str] | None = None) -> ResolvedPath | None:
     if not rule.path.startswith("/"):
         raise UsageError(f"{rule.origin}: {rule.path!a} is not absolute; write it from / on")
     if _mode(rule.path, endless) is None:
@@ -120,14 +120,14 @@ def _place(rule: PathRule, missing: list[PathRule], endless: list[str] | None = 
     return _settled(rule.path)
 
 
-def _settled(path: str) -> Place:
+def _settled(path: str) -> ResolvedPath:
     """*path* without `..` where no link stands before it."""
     real = os.path.realpath(path)
     plain = os.path.normpath(path)
-    return Place(plain if os.path.realpath(plain) == real else path, real)
+    return ResolvedPath(plain if os.path.realpath(plain) == real else path, real)
 
 
-def _links(place: Place) -> tuple[str, ...]:
+def _links(place: ResolvedPath) -> tuple[str, ...]:
     if place.name == place.real:
         return ()
     from netsandbox.runtime.links import links_to
@@ -232,7 +232,7 @@ def _writable(
     return outermost(path for path in found if not any(is_within(path, other) for other in closed))
 
 
-def _made_later(rule: PathRule, place: Place) -> tuple[str, ...]:
+def _made_later(rule: PathRule, place: ResolvedPath) -> tuple[str, ...]:
     """The links on the way that an earlier session may have left, in another project for instance."""
     links = _links(place)
     if not links:

@@ -24,7 +24,7 @@ from netsandbox.backends.seatbelt.signing import signed_home
 from netsandbox.errors import UsageError
 from netsandbox.frozen import frozen
 from netsandbox.paths import config_folders, packages, state_home
-from netsandbox.policy.file_rules import PathRule, Place, check_no_link, check_straight, is_within
+from netsandbox.policy.file_rules import PathRule, ResolvedPath, check_no_link, check_straight, is_within
 from netsandbox.policy.moved_paths import moves
 from netsandbox.policy.policy import FILTERED, ONLINE
 from netsandbox.runtime.links import links_to, made_later
@@ -102,7 +102,7 @@ def _check_straight(
     written = [path for path in _paths(files.allow_write or ()) if known(path) == path]
     writable = [*map(known, usual), *written]
     for rule in (*files.allow_read, *(files.allow_write or ()), *files.allow_execute, *sockets):
-        place = Place(rule.path, known(rule.path))
+        place = ResolvedPath(rule.path, known(rule.path))
         if place.name != place.real:
             links = links_to(place.name, place.real, is_same_name)
             check_straight(place, f"{rule.origin}:", links, writable)

@@ -23,7 +23,7 @@ from netsandbox.backends.seatbelt.profile.mac_paths import (
 from netsandbox.backends.seatbelt.profile.switches import ON
 from netsandbox.errors import UsageError
 from netsandbox.frozen import copy_with, frozen
-from netsandbox.policy.file_rules import Place, is_lifted
+from netsandbox.policy.file_rules import ResolvedPath, is_lifted
 from netsandbox.policy.moved_paths import moved
 from netsandbox.policy.secret_paths import OF_MAC
 
@@ -89,7 +89,7 @@ def resolve(
         raise UsageError(f"the working directory {settings.working!a} does not exist; change to one that does")
     links = _Links(realpath)
     values = dict(vars(settings))
-    shown = tuple(Place(path, links.one(path)) for path in settings.shown)
+    shown = tuple(ResolvedPath(path, links.one(path)) for path in settings.shown)
     for name in ("working", "home", "terminal"):
         values[name] = links.one(values[name])
     for name, places in _moved_in(settings).items():
@@ -125,8 +125,8 @@ def _moved_in(settings: ProfileSettings) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _is_lifted(secret: str, shown: Iterable[Place], links: _Links) -> bool:
-    return bool(shown) and is_lifted(Place(secret, links.one(secret)), shown)
+def _is_lifted(secret: str, shown: Iterable[ResolvedPath], links: _Links) -> bool:
+    return bool(shown) and is_lifted(ResolvedPath(secret, links.one(secret)), shown)
 
 
 class _Links:
