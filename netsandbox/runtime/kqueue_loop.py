@@ -1,7 +1,7 @@
-"""The loop of a Mac: `netsandbox.runtime.loop.Loop` on kqueue(2), with events as epoll(7) numbers them.
+"""The event loop on macOS: `netsandbox.runtime.loop.Loop` on kqueue(2), with the event numbers of epoll(7).
 
-kqueue has one filter for each direction and reports them apart; here they become one mask a descriptor, so that a
-handler written for epoll sees no difference: level-triggered, a hang-up told whatever was asked for, what was closed
+kqueue has one filter for each direction and reports them separately. Here they become one mask per descriptor, so that
+a handler written for epoll sees no difference: level-triggered, hang-ups always reported, and closed descriptors
 forgotten by the kernel.
 """
 
@@ -44,7 +44,7 @@ _FILTERS = ((IN, READ), (OUT, WRITE))
 
 
 def changes(fd: int, before: int, after: int) -> list[tuple[int, int, int]]:
-    """What to tell the kernel when *after* is wanted of *fd* instead of *before*: (fd, filter, flags) each."""
+    """The changes for the kernel, as (fd, filter, flags), when *fd* waits for *after* instead of *before*."""
     found = []
     for event, name in _FILTERS:
         if after & event and not before & event:
@@ -55,7 +55,7 @@ def changes(fd: int, before: int, after: int) -> list[tuple[int, int, int]]:
 
 
 def translate(filter_: int, flags: int, fflags: int) -> int:
-    """One event of kqueue as epoll would say it. At the end of a stream both say readable; reading tells the rest."""
+    """One event of kqueue as epoll would report it. At the end of a stream both report that it is readable."""
     if flags & FAILED:
         return ERROR
     if filter_ == READ:
@@ -65,7 +65,7 @@ def translate(filter_: int, flags: int, fflags: int) -> int:
 
 
 def merged(events: Iterable[Event]) -> list[tuple[int, int]]:
-    """One mask for each descriptor, in the order in which the kernel named them first."""
+    """One mask for each descriptor, in the order in which the kernel reported them first."""
     masks: dict[int, int] = {}
     for event in events:
         masks[event.ident] = masks.get(event.ident, 0) | translate(event.filter, event.flags, event.fflags)
@@ -73,7 +73,7 @@ def merged(events: Iterable[Event]) -> list[tuple[int, int]]:
 
 
 class KqueuePoll:
-    """Answers as `select.epoll` does."""
+    """Has the interface of `select.epoll`."""
 
     def __init__(self, queue: Queue, make_event: MakeEvent) -> None:
         self._queue = queue
@@ -81,17 +81,19 @@ class KqueuePoll:
         self._wanted: dict[int, int] = {}
 
     def register(self, fd: int, events: int = IN | OUT, /) -> None:
-        self._tell(changes(fd, 0, events))  # also where another of that number was closed unsaid: the kernel forgot it
+        self._apply(
+            changes(fd, 0, events)
+        )  # also right if an earlier fd of that number was closed: the kernel forgot it
         self._wanted[fd] = events
 
     def modify(self, fd: int, events: int, /) -> None:
-        self._tell(changes(fd, self._known(fd), events))
+        self._apply(changes(fd, self._watched(fd), events))
         self._wanted[fd] = events
 
     def unregister(self, fd: int, /) -> None:
-        before = self._known(fd)
+        before = self._watched(fd)
         del self._wanted[fd]  # first: a descriptor that was closed is gone from the kernel's list already
-        self._tell(changes(fd, before, 0))
+        self._apply(changes(fd, before, 0))
 
     def poll(self, timeout: float | None = -1, most: int = 256, /) -> list[tuple[int, int]]:
         """A negative *timeout* waits for ever, as with epoll."""
@@ -102,18 +104,18 @@ class KqueuePoll:
         self._wanted.clear()
         self._queue.close()
 
-    def _known(self, fd: int) -> int:
+    def _watched(self, fd: int) -> int:
         if fd not in self._wanted:
             raise FileNotFoundError(errno.ENOENT, "the descriptor is not watched")
         return self._wanted[fd]
 
-    def _tell(self, told: list[tuple[int, int, int]]) -> None:
-        if told:
-            self._queue.control([self._make_event(*change) for change in told], 0, 0)
+    def _apply(self, made: list[tuple[int, int, int]]) -> None:
+        if made:
+            self._queue.control([self._make_event(*change) for change in made], 0, 0)
 
 
 class KqueueLoop(Loop):
-    """The same loop on a Mac."""
+    """The event loop on macOS."""
 
     def _open_poll(self) -> Poll:
         return KqueuePoll(

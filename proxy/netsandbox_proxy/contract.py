@@ -1,12 +1,11 @@
-"""What the TCP doors ask of the launcher, and the values that travel between them.
+"""The interface between the TCP doors and the session: the `Gate`, and the values that both sides exchange.
 
 The doors parse and relay; they decide nothing. Every attempt goes to the injected `Gate`, which canonicalises the name,
 decides, looks it up, checks the addresses and writes the audit record. Rules kept by every door:
 
 1. No byte is sent upstream, and no connect() is made, before `Gate.dialling` returned True for that address (INV-5).
 2. Only an address listed in the grant is dialled (INV-4).
-3. After a grant, `Gate.ended` is called exactly once, whatever happens; a denial found later goes through
-   `Gate.refuse` first.
+3. After a grant, `Gate.ended` is called exactly once, whatever happens; a later denial first goes to `Gate.refuse`.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ else:
 
 
 class Attempt:
-    """One wish to reach a destination, as the client spelled it."""
+    """One attempt to reach a destination, as the client spelled it."""
 
     __slots__ = ("abandoned", "address", "door", "host", "port", "source")
 
@@ -30,11 +29,11 @@ class Attempt:
         self.port = port
         self.source = source  # the client's own address, for attribution
         self.address = address  # the destination the kernel saw, where there is one
-        self.abandoned = False  # whether the client left before it was answered
+        self.abandoned = False  # whether the client left before it got a reply
 
 
 class Parent:
-    """A corporate proxy that stands between us and the world."""
+    """A corporate proxy, through which every connection goes."""
 
     __slots__ = ("addresses", "authorization", "port")
 
@@ -45,7 +44,7 @@ class Parent:
 
 
 class Grant:
-    """The gate said yes: these addresses, in this order, and no others."""
+    """The gate allows the attempt: these addresses, in this order, and no others."""
 
     __slots__ = ("addresses", "allowed", "attempt", "host", "named", "parent", "port", "token")
 
@@ -67,11 +66,11 @@ class Grant:
         self.addresses = addresses  # (address family, literal); empty when a parent proxy resolves
         self.named = named  # True: host is a name, so TLS must carry it as SNI
         self.parent = parent
-        self.token = token  # the gate's own
+        self.token = token  # private to the gate
 
 
 class Refusal:
-    """The gate said no. `hint` is one line for a person or an agent: what would change the answer."""
+    """The gate refuses the attempt. `hint` is one line for a person or an agent: what would change the decision."""
 
     __slots__ = ("allowed", "hint", "host", "port", "reason")
 
@@ -127,7 +126,7 @@ class Outcome:
 
 
 class Gate(Protocol):
-    """Implemented by the launcher; the doors see nothing else of it."""
+    """Implemented by the session; the doors see nothing else of it."""
 
     def admit(self, attempt: Attempt, done: Callable[[Grant | Refusal], None]) -> None:
         """Decide, look up and check; call *done* once, now or later. A refusal has been recorded when it arrives."""

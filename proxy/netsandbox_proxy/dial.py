@@ -1,7 +1,7 @@
-"""Reach the destination of a grant: address after address, each recorded before it is dialled.
+"""Connects to the destination of a grant: address after address, each recorded before it is dialled.
 
-Rules: connect() only after `Gate.dialling` said True for that address (INV-5), and only to an address of the grant or
-of its parent proxy (INV-4). A parent must answer our CONNECT with 2xx before the flow sees the socket, so no byte of
+Rules: connect() only after `Gate.dialling` returned True for that address (INV-5), and only to an address of the grant
+or of its parent proxy (INV-4). A parent must answer our CONNECT with 2xx before the flow sees the socket, so no byte of
 the client leaves earlier. The owner calls `expired` when the time for one address is over.
 """
 
@@ -32,9 +32,20 @@ _STREAM = _socket.SOCK_STREAM | _NONBLOCK
 
 
 class Dial:
-    """`done(end, address, leftover)` on success, `failed(reason)` otherwise; one of them, once."""
+    """Calls `done(stream, address, leftover)` on success, `failed(reason)` otherwise; one of them, once."""
 
-    __slots__ = ("_addresses", "_answer", "_done", "_end", "_failed", "_gate", "_grant", "_index", "_loop", "_port")
+    __slots__ = (
+        "_addresses",
+        "_done",
+        "_failed",
+        "_gate",
+        "_grant",
+        "_index",
+        "_loop",
+        "_parent_reply",
+        "_port",
+        "_stream",
+    )
 
     def __init__(
         self,
@@ -53,8 +64,8 @@ class Dial:
         self._addresses = grant.addresses if parent is None else parent.addresses
         self._port = grant.port if parent is None else parent.port
         self._index = 0
-        self._end: Stream | None = None
-        self._answer = b""
+        self._stream: Stream | None = None
+        self._parent_reply = b""
 
     def start(self) -> None:
         """Dial the next address, or give up."""
@@ -68,15 +79,15 @@ class Dial:
         return self._failed(UNREACHABLE)
 
     def expired(self) -> None:
-        """This address had its time."""
+        """The time for this address is over."""
         self.close()
         self.start()
 
     def close(self) -> None:
-        end, self._end = self._end, None
-        self._answer = b""
-        if end is not None:
-            end.abort()
+        stream, self._stream = self._stream, None
+        self._parent_reply = b""
+        if stream is not None:
+            stream.abort()
 
     def _connect(self, family: int, literal: str) -> bool:
         """True when the connection is under way."""
@@ -93,58 +104,58 @@ class Dial:
             if code not in _UNDERWAY and code not in _CONNECTED:
                 sock.close()
                 return False
-            end = Stream(self._loop, sock, self._on_connect)
-            end.on_failure = self.expired
-            end.want(OUT)
+            stream = Stream(self._loop, sock, self._on_connect)
+            stream.on_failure = self.expired
+            stream.want(OUT)
         except (OSError, OverflowError):
             sock.close()
             return False
-        self._end = end
+        self._stream = stream
         return True
 
     def _on_connect(self, events: int) -> None:
-        end = self._end
-        assert end is not None
+        stream = self._stream
+        assert stream is not None
         literal = self._addresses[self._index - 1][1]
-        # Asking again tells success, failure and "not yet" apart, where SO_ERROR is 0 for both the first and the last.
-        code = end.sock.connect_ex((literal, self._port))
+        # A second connect() tells success, failure and "not yet" apart; SO_ERROR is 0 for the first and the last.
+        code = stream.sock.connect_ex((literal, self._port))
         if code in _UNDERWAY:
             return
         if code not in _CONNECTED:
             self.expired()
         elif self._grant.parent is not None:
-            self._ask_parent(end)
+            self._request_tunnel(stream)
         else:
-            self._end = None
-            self._done(end, literal, b"")
+            self._stream = None
+            self._done(stream, literal, b"")
 
-    def _ask_parent(self, end: Stream) -> None:
+    def _request_tunnel(self, stream: Stream) -> None:
         request = parent_request(self._grant)
-        if end.send(request) != len(request):  # a fresh socket takes 64 KiB: this one is broken
+        if stream.send(request) != len(request):  # a fresh socket takes 64 KiB: this one is broken
             return self.expired()
-        end.on_ready = self._on_parent
-        return end.want(IN)
+        stream.on_ready = self._on_parent
+        return stream.want(IN)
 
     def _on_parent(self, events: int) -> None:
-        end = self._end
-        assert end is not None
-        data = end.read(MAX_PARENT_HEAD)
+        stream = self._stream
+        assert stream is not None
+        data = stream.read(MAX_PARENT_HEAD)
         if data is None:
             return None
-        self._answer += data
-        head, blank, leftover = self._answer.partition(b"\r\n\r\n")
+        self._parent_reply += data
+        head, blank, leftover = self._parent_reply.partition(b"\r\n\r\n")
         if not data or len(head) > MAX_PARENT_HEAD:
             return self.expired()
         if not blank:
             return None
         if not accepted(head):
             return self.expired()
-        self._end = None
-        return self._done(end, self._addresses[self._index - 1][1], leftover)
+        self._stream = None
+        return self._done(stream, self._addresses[self._index - 1][1], leftover)
 
 
 def parent_request(grant: Grant) -> bytes:
-    """Our own CONNECT, made of the canonical name: nothing the client wrote is in it."""
+    """Our own CONNECT, made from the canonical name: it contains no byte of the client."""
     host = f"[{grant.host}]" if ":" in grant.host else grant.host
     authority = f"{host}:{grant.port}".encode("ascii")
     lines = [b"CONNECT " + authority + b" HTTP/1.1", b"Host: " + authority]
@@ -154,7 +165,7 @@ def parent_request(grant: Grant) -> bytes:
 
 
 def accepted(head: bytes) -> bool:
-    """Whether a parent's answer is 2xx."""
+    """Whether a parent's reply is 2xx."""
     words = head.split(b"\r\n", 1)[0].split(b" ", 2)
     if len(words) < 2 or words[0] not in (b"HTTP/1.1", b"HTTP/1.0"):
         return False

@@ -1,8 +1,8 @@
-"""The listening sockets: who may come in, how many at once, and for how long they may dawdle.
+"""The listening sockets of the proxy: who may connect, how many at once, and how long a stage may take.
 
-Rules: a door that cannot accept (no descriptor left) waits and goes on serving the flows it has; past the limit it
-hangs up on the newcomer; nothing is ever let through because something ran out (INV-1). Deadlines are kept by one
-sweep a second over all flows, which costs nothing per byte and nothing when nobody is connected.
+Rules: a door that cannot accept (no descriptor left) waits and goes on serving its flows; past the limit it closes new
+connections; nothing is ever let through because something ran out (INV-1). One sweep a second over all flows keeps the
+deadlines. It costs nothing per byte, and nothing while there is no connection.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from netsandbox.runtime.loop import Loop, Timer
     from netsandbox_proxy.contract import Gate, Limits
 
-SWEEP = 1.0
+SWEEP = 1.0  # seconds
 SOCKS_VERSION = 5
 PREAMBLE_VERSION = 1
 
 
 class Door:
-    """What the two doors share. `flows` is the number of client connections."""
+    """The parts that both doors share; it is the `DoorContext` of its flows."""
 
     name = ""
 
@@ -57,7 +57,7 @@ class Door:
         self._flows.discard(flow)
 
     def close(self) -> None:
-        """Hang up on everybody; the listener is closed too."""
+        """Close the listener, and every flow with a reset."""
         if self._closed:
             return
         self._closed = True
@@ -69,11 +69,11 @@ class Door:
         self.pipes.close()
 
     def start_stage(self, flow: Flow) -> None:
-        """The first stage of a new flow."""
+        """Give a new flow its first stage."""
         raise NotImplementedError
 
     def reply_when_full(self) -> bytes:
-        """For a client that comes when the door is full."""
+        """The reply to a client that connects when the door is full."""
         return b""
 
     def _receive(self, sock: _socket.socket, source: tuple[str, int]) -> None:
@@ -94,7 +94,7 @@ class Door:
         return None
 
     def _turn_away(self, sock: _socket.socket, source: tuple[str, int]) -> None:
-        """Recorded once between two sweeps, with the number of those that went unrecorded at the next."""
+        """Close it. One record is written at once; the next sweep records how many more there were."""
         if not self._turned_away:
             self.gate.reject(self.name, "limit", f"more than {self.limits.flows} connections at once", source[:2])
         self._turned_away += 1
@@ -118,9 +118,9 @@ class Door:
 
 
 class MixedDoor(Door):
-    """HTTP CONNECT, absolute-form HTTP and SOCKS5 on one port, told apart by the first byte and never again.
+    """HTTP CONNECT, absolute-form HTTP and SOCKS5 on one port, told apart by the first byte only.
 
-    With a token also what comes behind a preamble: connections of programs that know of no proxy.
+    With a token it also accepts connections of programs that do not know of the proxy, behind a preamble.
     """
 
     name = "mixed"
@@ -132,9 +132,8 @@ class MixedDoor(Door):
         self.token = token
 
     def start_stage(self, flow: Flow) -> None:
-        greeting = DetectProtocol(flow)
-        flow.stage = greeting
-        flow.client.on_ready = greeting.on_client
+        flow.stage = stage = DetectProtocol(flow)
+        flow.client.on_ready = stage.on_client
         flow.client.want(IN)
 
     def reply_when_full(self) -> bytes:
@@ -178,21 +177,21 @@ class DetectProtocol:
         return flow.fail()
 
     def expired(self, now: float) -> None:
-        self._flow.door.gate.reject("mixed", "deadline", "nothing was said in time", self._flow.source)
+        self._flow.door.gate.reject("mixed", "deadline", "nothing was sent in time", self._flow.source)
         self._flow.fail()
 
     def close(self, outcome: str) -> None:
-        """Nothing is held but the client."""
+        """This stage holds nothing but the client."""
 
 
-def own_name(sock: _socket.socket) -> tuple[str, int]:
-    """Under TPROXY the accepted socket's own name is where the client meant to go."""
+def original_destination(sock: _socket.socket) -> tuple[str, int]:
+    """Under TPROXY the accepted socket's own address is the destination of the client."""
     host, port = sock.getsockname()[:2]
     return host, port
 
 
 class TransparentDoor(Door):
-    """Every TCP connection that is not for a door, wherever it was going."""
+    """Every TCP connection to an address that is not a door's, redirected by the kernel."""
 
     name = "transparent"
 
@@ -202,7 +201,7 @@ class TransparentDoor(Door):
         gate: Gate,
         listener: _socket.socket,
         limits: Limits,
-        destination: Callable[[_socket.socket], tuple[str, int]] = own_name,
+        destination: Callable[[_socket.socket], tuple[str, int]] = original_destination,
     ) -> None:
         super().__init__(loop, gate, listener, limits)
         self._destination = destination

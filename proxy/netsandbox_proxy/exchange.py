@@ -1,8 +1,8 @@
-"""One request and its answer, between a client and a server, with bounded buffers both ways.
+"""One HTTP request and its response, with bounded buffers in both directions.
 
-The body goes up under `BodyReader`, the answer comes down under `ResponseReader`; neither passes a byte whose framing
-it has not understood. A long answer of known extent goes by splice(2) up to its last byte and no further. A server may
-answer before the body is through; then the rest of the body is read and dropped.
+`BodyReader` follows the request's body and `ResponseReader` the response; neither passes a byte whose framing it has
+not understood. A long response of known length goes by splice(2) up to its last byte and no further. A server may
+respond before the body has ended; then the rest of the body is read and dropped.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from netsandbox.runtime.stream import Stream
     from netsandbox_proxy.parsers.request_rewrite import ForwardRequest
 
-MIN_SPLICE = 4 * MAX_BUFFER  # so much of an answer still to come is worth a pipe
+MIN_SPLICE = 4 * MAX_BUFFER  # bytes still to come that are worth a pipe
 
 
 class Exchange:
@@ -52,7 +52,7 @@ class Exchange:
         self.to_client = b""
         self.up = 0
         self.down = 0
-        self.tainted = False  # bytes behind the response, or a server that stopped listening: not to be used again
+        self.tainted = False  # bytes behind the response, or a server that reads no more: not to be reused
         self.fault: ProtocolError | None = None  # what went wrong on the server's side
 
     @property
@@ -61,7 +61,7 @@ class Exchange:
 
     @property
     def behind(self) -> bool:
-        """Whether the client has yet to take what we hold for it."""
+        """Whether the client has not yet taken what we hold for it."""
         return bool(self.to_client) or self.pump.blocked
 
     @property
@@ -70,7 +70,7 @@ class Exchange:
 
     @property
     def answered(self) -> bool:
-        """Whether the client has seen any of the answer."""
+        """Whether the client has seen any of the response."""
         return bool(self.down or self.to_client)
 
     @property
@@ -152,7 +152,7 @@ class Exchange:
             return
         try:
             sent = self.server.send(data)
-        except OSError:  # it closed its ear; its answer may still be on the way
+        except OSError:  # it reads no more; its response may still be on the way
             self.tainted = True
             return
         self.up += sent

@@ -1,7 +1,7 @@
-"""The HTTP of the mixed door: absolute-form requests and CONNECT, each put to the gate on its own.
+"""The HTTP stage of the mixed door: absolute-form requests and CONNECT; the gate decides on each of them.
 
-A server's connection is used again only for the same host and port, to an address of the new grant, when both sides
-keep it alive and nothing is left in it; the new request is recorded before its first byte leaves all the same (INV-5).
+A connection to a server is reused only for the same host and port, to an address of the new grant, when both sides keep
+it alive and nothing is left in it. The new request is recorded before its first byte leaves all the same (INV-5).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class ForwardProxy(HttpStage):
-    """`_server_key` is the destination that the open server connection leads to."""
+    """`_server_key` is the destination of the open connection to a server."""
 
     __slots__ = ("_dial", "_pending", "_server_key")
 
@@ -64,7 +64,7 @@ class ForwardProxy(HttpStage):
         self._settle()
         return flow.request_grant(self, "http", request.authority_host, request.port)
 
-    # The gate's answer and the way there
+    # The gate's decision and the connection
 
     def refused(self, refusal: Refusal) -> None:
         self._drop_server()
@@ -108,8 +108,10 @@ class ForwardProxy(HttpStage):
         active.address = address
         grant = active.grant
         self._server_key = (grant.host, grant.port, address, grant.parent is not None)
-        if leftover:  # it answered before it was asked
-            return self._say(active, ProtocolError("malformed", "origin: spoke before the request", 502), Outcome.RESET)
+        if leftover:  # the server sent before the request
+            return self._reply(
+                active, ProtocolError("malformed", "origin: spoke before the request", 502), Outcome.RESET
+            )
         return self._start(request, server)
 
     def _unreachable(self, reason: str) -> None:
@@ -118,7 +120,7 @@ class ForwardProxy(HttpStage):
         self._dial = None
         outcome = Outcome.UNREACHABLE if reason == Outcome.UNREACHABLE else Outcome.UNRECORDED
         status = 502 if reason == Outcome.UNREACHABLE else 503
-        self._say(active, ProtocolError(reason, HINTS[reason], status), outcome)
+        self._reply(active, ProtocolError(reason, HINTS[reason], status), outcome)
 
     # Between requests
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Handshake:
-    """The deadline of the flow, set at accept, covers all of it."""
+    """Reads until the destination is known. The deadline of the flow, set at accept, covers all of it."""
 
     __slots__ = ("_flow",)
 
@@ -36,7 +36,7 @@ class Handshake:
         raise NotImplementedError
 
     def close(self, outcome: str) -> None:
-        """Nothing is held but the client."""
+        """This stage holds nothing but the client."""
 
     def _on_client(self, events: int) -> None:
         data = self._flow.client.read(MAX_BUFFER)
@@ -51,7 +51,7 @@ class Handshake:
 
 
 class SocksHandshake(Handshake):
-    """A refusal is a reply in SOCKS5's own words."""
+    """Refusals are SOCKS5 replies."""
 
     __slots__ = ("_reader",)
 
@@ -77,7 +77,7 @@ class SocksHandshake(Handshake):
 
 
 class PreambleHandshake(Handshake):
-    """A refusal is a reset: nothing is ever answered."""
+    """Refusals are resets: the program does not know of the proxy."""
 
     __slots__ = ("_reader",)
 

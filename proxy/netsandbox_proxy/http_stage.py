@@ -1,8 +1,8 @@
-"""A stage that reads requests from a client, strictly one after another, and has each of them answered.
+"""Stages that read HTTP requests from a client, strictly one after another.
 
-What both kinds share: forward requests name their own destination (forward_http), pinned ones may only repeat the one
-already decided on (pinned_http). Rules: a request is acted on when its head is whole; what comes behind it waits, in
-bounds; after a refusal the connection ends, so nothing unread can be taken for a request.
+`HttpStage` is the base of two: requests of `ForwardProxy` name their own destination, requests of `PinnedHttp` may only
+repeat the one that is decided. Rules: a request is acted on when its head is whole; bytes behind it wait, in bounds;
+after a refusal the connection ends, so that no unread bytes can be taken for a request.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from netsandbox_proxy.parsers.errors import ProtocolError
 from netsandbox_proxy.parsers.head import HeadReader
 from netsandbox_proxy.parsers.request_rewrite import pinned_request
 from netsandbox_proxy.replies import FinalReply, refusal_response
-from netsandbox_proxy.tunnel import CHECKS, IdleCheck, RelayStage
+from netsandbox_proxy.tunnel import IDLE_CHECKS, IdleCheck, RelayStage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class HttpStage:
-    """`_busy` from the end of a head to the end of its answer; in between nothing of the next request is parsed."""
+    """`_busy` is set from the end of a head to the end of its response; the next request is not parsed meanwhile."""
 
     __slots__ = (
         "_active",
@@ -56,7 +56,7 @@ class HttpStage:
         self._served = 0
 
     def begin(self, data: bytes, *, client_ended: bool = False) -> None:
-        """The flow's deadline, as it stands, is that of the first head."""
+        """Start with *data*; the flow's present deadline is that of the first head."""
         flow = self._flow
         flow.stage = self
         self._buffer = data
@@ -78,25 +78,25 @@ class HttpStage:
             self._idle = IdleCheck(now, moved)
         if self._idle.over(now, moved, limits.idle):
             return flow.fail(Outcome.DEADLINE)
-        flow.deadline = now + limits.idle / CHECKS
+        flow.deadline = now + limits.idle / IDLE_CHECKS
         return None
 
     def close(self, outcome: str) -> None:
         if self._exchange is not None:
             self._exchange.close()
         if self._server is not None and outcome != Outcome.HTTP:
-            self._server.abort()  # it must not take what it got for the whole
+            self._server.abort()  # so that it does not take a part for the whole
         self._drop_server()
         self._end_grant(outcome)
 
-    # What the two kinds do differently
+    # What the two stages do differently
 
     def _request(self, head: RequestHead) -> None:
-        """Act on a head; raise ProtocolError if it cannot be."""
+        """Act on a head, or raise ProtocolError."""
         raise NotImplementedError
 
     def _refuse_request(self, error: ProtocolError) -> None:
-        """Record that the client broke the rules, and answer it."""
+        """Record that the client broke the protocol, and reply."""
         raise NotImplementedError
 
     def _exchange_done(self, exchange: Exchange) -> None:
@@ -172,7 +172,7 @@ class HttpStage:
         flow = self._flow
         server.on_ready = self._on_server
         exchange = self._exchange = Exchange(flow.client, server, request, flow.door.pipes)
-        flow.deadline = flow.door.loop.now() + flow.door.limits.idle / CHECKS
+        flow.deadline = flow.door.loop.now() + flow.door.limits.idle / IDLE_CHECKS
         try:
             self._buffer = exchange.start(self._buffer)
         except ProtocolError as error:
@@ -192,7 +192,7 @@ class HttpStage:
         return self._after(exchange)
 
     def _on_idle_server(self) -> None:
-        """Between two requests it has nothing to say but goodbye."""
+        """Between two requests a server can only close; bytes would be stray."""
         if self._server is not None and self._server.read(1) is not None:
             self._server_left()
 
@@ -246,7 +246,7 @@ class HttpStage:
         else:
             self._flow.client.want(IN if reading else 0)
 
-    # What goes wrong
+    # Failures
 
     def _bad_body(self, error: ProtocolError) -> None:
         active, exchange = self._active, self._exchange
@@ -254,24 +254,24 @@ class HttpStage:
         self._flow.door.gate.refuse(active.grant, error.reason)
         if exchange is not None and exchange.answered:
             return self._flow.fail(Outcome.REFUSED)
-        return self._say(active, error, Outcome.REFUSED)
+        return self._reply(active, error, Outcome.REFUSED)
 
     def _bad_gateway(self, exchange: Exchange, fault: ProtocolError) -> None:
-        """Before a byte of the answer: 502. Behind one, or where the client can tell a race from a fault: hang up."""
+        """502 before the first byte of a response; a reset behind it, and a close where the client may simply retry."""
         active = self._active
         assert active is not None
         if exchange.answered:
             return self._flow.fail()
         if self._served and fault.reason == "unreachable":
             return self._flow.close(Outcome.RESET)
-        return self._say(active, fault, Outcome.UNREACHABLE)
+        return self._reply(active, fault, Outcome.UNREACHABLE)
 
-    def _say(self, active: ActiveGrant, error: ProtocolError, outcome: str) -> None:
-        """Our answer in place of the origin's, and the end."""
+    def _reply(self, active: ActiveGrant, error: ProtocolError, outcome: str) -> None:
+        """Send our reply in place of the origin's, and end."""
         grant = active.grant
-        words = refusal_response(error.status, error.reason, grant.host, grant.port, error.detail)
+        reply = refusal_response(error.status, error.reason, grant.host, grant.port, error.detail)
         self.close(outcome)
-        FinalReply(self._flow, words).start()
+        FinalReply(self._flow, reply).start()
 
     def _late_head(self) -> None:
         if self._reader is None:
@@ -329,4 +329,4 @@ class PinnedHttp(HttpStage):
         active = self._active
         assert active is not None
         self._flow.door.gate.refuse(active.grant, error.reason)
-        self._say(active, error, Outcome.REFUSED)
+        self._reply(active, error, Outcome.REFUSED)

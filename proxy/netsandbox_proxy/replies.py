@@ -47,12 +47,12 @@ MAX_DRAIN = 16 * MAX_BUFFER  # a client that sends more after a refusal does not
 
 
 def status_for(reason: str) -> int:
-    """The status that answers a reason; what is not a fault of the request or the network was policy."""
+    """The HTTP status for a reason; every other reason is one of policy."""
     return STATUSES.get(reason, 403)
 
 
 def refusal_response(status: int, reason: str, host: str, port: int, hint: str) -> bytes:
-    """A complete response; the connection closes behind it."""
+    """A complete response; the connection closes after it."""
     body = f"netsandbox: {_sentence(status, printable(reason), printable(host), port)} {printable(hint)}".rstrip()
     payload = body.encode("ascii") + b"\n"
     lines = [
@@ -91,7 +91,7 @@ def printable(text: str) -> str:
 
 
 class ReplyStyle:
-    """`accepted` is sent when the way is open; `refused` gives the last words, or b"" for a reset."""
+    """`accepted` is sent when the connection is made; `refused` makes the last reply, or b"" for a reset."""
 
     __slots__ = ()
 

@@ -1,8 +1,7 @@
-"""A stage that asks the gate, dials, answers the client and has its first sniffer judged.
+"""A stage that requests a grant, dials, replies to the client and has its first bytes checked.
 
 CONNECT, SOCKS5 and transparent connections all come here and differ only in their `ReplyStyle`. What the client sends
-early is held, in bounds, and goes nowhere before the grant, the connection and the judgement of the first sniffer
-(INV-5).
+early is held, in bounds, and goes nowhere before the grant, the connection and the verdict on its first bytes (INV-5).
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from netsandbox_proxy.flow import ActiveGrant, Flow
     from netsandbox_proxy.replies import ReplyStyle
 
-CHECKS = 4  # looks per idle time; the sweep compares byte counts, so a byte costs no clock
+IDLE_CHECKS = 4  # per idle time; the sweep compares byte counts, so that no byte needs the clock
 HINTS = {
     "unreachable": "The destination did not answer.",
     "audit-unwritable": "The audit record could not be written, so nothing was dialled.",
@@ -29,7 +28,7 @@ HINTS = {
 
 
 class Tunnel:
-    """`begin` starts it; from then on it answers to the flow."""
+    """`begin` starts it; then the flow owns it."""
 
     __slots__ = ("_active", "_dial", "_early", "_ended", "_flow", "_idle", "_relay", "_server", "_sniffer", "_style")
 
@@ -37,7 +36,7 @@ class Tunnel:
         self._flow = flow
         self._style = style
         self._early = early
-        self._ended = client_ended  # it has said its last
+        self._ended = client_ended  # it has half-closed its side
         self._active: ActiveGrant | None = None
         self._dial: Dial | None = None
         self._server: Stream | None = None
@@ -70,7 +69,7 @@ class Tunnel:
         if self._active is not None:
             self._active.end(up, down, outcome)
 
-    # Before the way is open
+    # Before the connection
 
     def granted(self, active: ActiveGrant) -> None:
         flow, door = self._flow, self._flow.door
@@ -80,9 +79,9 @@ class Tunnel:
         self._dial.start()
 
     def refused(self, refusal: Refusal) -> None:
-        words = self._style.refused(refusal)
-        if words:
-            FinalReply(self._flow, words).start()
+        reply = self._style.refused(refusal)
+        if reply:
+            FinalReply(self._flow, reply).start()
         else:
             self._flow.fail(Outcome.REFUSED)
 
@@ -94,7 +93,7 @@ class Tunnel:
         self.refused(Refusal(active.grant.host, active.grant.port, reason, HINTS[reason]))
 
     def _on_early(self, events: int) -> None:
-        """The client speaks, or leaves, before it was answered."""
+        """The client sends, or leaves, before it got our reply."""
         client = self._flow.client
         data = client.read(MAX_BUFFER)
         if data is None:
@@ -105,9 +104,9 @@ class Tunnel:
         client.want(0)
         self._ended = not data
         if self._ended and not self._early and self._style.accepted:
-            self._flow.close(Outcome.ABANDONED)  # it waited for our answer and waits no more
+            self._flow.close(Outcome.ABANDONED)  # it waited for our reply and left
 
-    # The way is open
+    # Connected
 
     def _connected(self, server: Stream, address: str, leftover: bytes) -> None:
         flow, active = self._flow, self._active
@@ -129,36 +128,36 @@ class Tunnel:
         flow = self._flow
         flow.deadline = flow.door.loop.now() + flow.door.limits.handshake
         self._sniffer = Sniffer(active.grant.host)
-        self._relay = Relay(flow.client, server, flow.door.pipes, self._judge)
+        self._relay = Relay(flow.client, server, flow.door.pipes, self._inspect)
         early, self._early = self._early, b""
         self._relay.start(down=leftover, client_muted=self._ended)
         if early:
-            self._judge(early)
+            self._inspect(early)
         if self._ended and self._sniffer is not None and not flow.closed:
-            self._judge(b"")
+            self._inspect(b"")
 
-    def _judge(self, data: bytes) -> None:
+    def _inspect(self, data: bytes) -> None:
         sniffer, relay = self._sniffer, self._relay
         assert sniffer is not None
         assert relay is not None
-        word = sniffer.feed(data)
-        if word is None:
+        verdict = sniffer.feed(data)
+        if verdict is None:
             return None
         self._sniffer = None
-        if word not in PASSING:
-            return self._deny(word)
-        if word == HTTP:
+        if verdict not in PASSING:
+            return self._deny(verdict)
+        if verdict == HTTP:
             if not relay.down.moved and not relay.down.blocked:
                 return self._start_http(sniffer.held)
-            word = Outcome.OPAQUE  # the server spoke first (SMTP, FTP, IMAP): a word and a space is no HTTP request
-        self._start_relay_stage(relay, word)
+            verdict = Outcome.OPAQUE  # the server sent first (SMTP, FTP, IMAP), so this is no HTTP request
+        self._start_relay_stage(relay, verdict)
         return relay.release(sniffer.held, client_ended=self._ended or not data)
 
-    def _start_relay_stage(self, relay: Relay, word: str) -> None:
+    def _start_relay_stage(self, relay: Relay, outcome: str) -> None:
         active, server = self._active, self._server
         assert active is not None
         assert server is not None
-        RelayStage(self._flow, active, server, relay, word)
+        RelayStage(self._flow, active, server, relay, outcome)
 
     def _start_http(self, held: bytes) -> None:
         from netsandbox_proxy.http_stage import PinnedHttp
@@ -174,7 +173,7 @@ class Tunnel:
         self._flow.fail(Outcome.REFUSED)
 
     def _sniffing_late(self, now: float) -> None:
-        """Half a sniffer is a refusal; none at all is allowed while the server speaks."""
+        """Half a first message is refused; none at all is allowed while the server sends."""
         flow, relay, sniffer = self._flow, self._relay, self._sniffer
         assert relay is not None
         assert sniffer is not None
@@ -190,7 +189,7 @@ class Tunnel:
 
 
 class IdleCheck:
-    """Tells a silent connection from a slow one by its byte count."""
+    """Tells an idle connection from a slow one by its byte count."""
 
     __slots__ = ("_moved", "_since")
 
@@ -198,46 +197,46 @@ class IdleCheck:
         self._moved = moved
         self._since = now
 
-    def over(self, now: float, moved: int, patience: float) -> bool:
+    def over(self, now: float, moved: int, idle_time: float) -> bool:
         if moved != self._moved:
             self._moved = moved
             self._since = now
-        return now - self._since >= patience
+        return now - self._since >= idle_time
 
 
 class RelayStage:
-    """Takes over a relay that is running. `word` is what its audit record will say."""
+    """A relay that nobody inspects: bytes pass until both sides have ended, or both are idle."""
 
-    __slots__ = ("_active", "_flow", "_idle", "_relay", "_server", "_word")
+    __slots__ = ("_active", "_flow", "_idle", "_outcome", "_relay", "_server")
 
-    def __init__(self, flow: Flow, active: ActiveGrant, server: Stream, relay: Relay, word: str) -> None:
+    def __init__(self, flow: Flow, active: ActiveGrant, server: Stream, relay: Relay, outcome: str) -> None:
         self._flow = flow
         self._active = active
         self._server = server
         self._relay = relay
-        self._word = word
+        self._outcome = outcome  # of the audit record, if both sides end normally
         self._idle: IdleCheck | None = None
-        relay.on_end = self._over
+        relay.on_end = self._ended
         flow.stage = self
         flow.deadline = flow.door.loop.now() + flow.door.limits.handshake
 
     def expired(self, now: float) -> None:
         flow, limits = self._flow, self._flow.door.limits
-        moved = self._relay.up.moved + self._relay.down.moved
+        moved = self._relay.moved
         if self._idle is None:
             self._idle = IdleCheck(now, moved)
         if not moved or self._idle.over(now, moved, limits.idle):
             return flow.fail(Outcome.DEADLINE)
-        flow.deadline = now + limits.idle / CHECKS
+        flow.deadline = now + limits.idle / IDLE_CHECKS
         return None
 
     def close(self, outcome: str) -> None:
         self._relay.close()
-        if outcome == self._word:
+        if outcome == self._outcome:
             self._server.close()
         else:
             self._server.abort()
         self._active.end(self._relay.up.moved, self._relay.down.moved, outcome)
 
-    def _over(self) -> None:
-        self._flow.close(self._word)
+    def _ended(self) -> None:
+        self._flow.close(self._outcome)

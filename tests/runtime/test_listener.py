@@ -119,7 +119,7 @@ def test_it_can_be_closed_while_it_pauses(scene: Scene) -> None:
     scene.run(scene.listener.close)
     with socket.socket() as client:
         assert client.connect_ex(("127.0.0.1", scene.port)) == errno.ECONNREFUSED
-    assert scene.run(scene.loop._patience) == -1
+    assert scene.run(scene.loop._time_to_wait) == -1
 
 
 def test_a_client_that_left_the_queue_is_skipped(scene: Scene) -> None:
@@ -155,4 +155,4 @@ def test_a_resume_takes_back_the_pause(scene: Scene, monkeypatch: pytest.MonkeyP
     scene.run(scene.listener.resume)
     scene.client()
     wait_for(lambda: len(scene.received) == 1)
-    assert scene.run(scene.loop._patience) == -1
+    assert scene.run(scene.loop._time_to_wait) == -1

@@ -1,11 +1,11 @@
-"""What the preload library says before anything else on a connection that was meant for elsewhere (pure).
+"""The preamble that the preload library sends first on a connection that it redirected to the proxy.
 
 The layout is `struct ns_preamble` of interpose/src/portmap.h: 36 bytes, and no answer. Rules kept here:
 
-1. Nothing of it is believed before its token is right. It carries in raw bytes what a proxy's password spells in
+1. Nothing of it counts before its token is right. It carries in raw bytes what a proxy's password spells in
    hexadecimal digits, and is compared in constant time.
 2. One address has one spelling: IPv4 is family 4 and followed by zeros, also where a program wrote it within IPv6.
-3. Bytes behind it are the program's own, and are kept back until its destination has been judged.
+3. Bytes behind it belong to the program; they are held until the gate has decided on the destination.
 """
 
 from __future__ import annotations

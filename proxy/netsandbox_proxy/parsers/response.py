@@ -1,4 +1,4 @@
-"""An origin's answer on its way to the client, verbatim, with its end known.
+"""An origin's response, passed to the client verbatim, with a known end.
 
 Rules kept here:
 

@@ -36,7 +36,7 @@ SIGNS = (b"HTTP/", b"://")  # a version, or a target that names its own host
 
 
 class Sniffer:
-    """Feed it what the client sends (b"" for the end of the stream) until it says a word."""
+    """Feed it what the client sends (b"" for the end of the stream) until it returns a verdict."""
 
     __slots__ = ("_host", "_reader", "held")
 

@@ -33,12 +33,12 @@ CODES = {
 
 
 def reply(code: int) -> bytes:
-    """A reply that binds nothing: we never tell the workload our own addresses."""
+    """A reply without an address: the workload does not learn ours."""
     return bytes((VERSION, code, 0, IPV4, 0, 0, 0, 0, 0, 0))
 
 
 def code_for(reason: str) -> int:
-    """The reply code for a reason; what is not a fault of the network was policy."""
+    """The reply code for a reason; every other reason is one of policy."""
     return CODES.get(reason, NOT_ALLOWED)
 
 
