@@ -114,7 +114,7 @@ def test_no_page_names_an_option_of_netsandbox_that_it_does_not_have() -> None:
         "docs/policy.md",
         "docs/audit-log.md",
         "docs/localhost.md",
-        "docs/seatbelt.md",
+        "docs/seatbelt-profile.md",
         "docs/configuration.md",
         "docs/shells.md",
     ):

@@ -22,4 +22,4 @@ def test_the_package_itself_imports_nothing() -> None:
 
 def test_it_says_where_its_limits_are_written() -> None:
     assert profile.__doc__ is not None
-    assert "docs/seatbelt.md" in profile.__doc__
+    assert "docs/seatbelt-profile.md" in profile.__doc__

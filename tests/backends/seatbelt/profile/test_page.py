@@ -1,4 +1,4 @@
-"""docs/seatbelt.md tells every check and every assumption, and no others."""
+"""The README of the Seatbelt model lists every check and every assumption, and no others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.seatbelt_model.models import all_models
 
 ROOT = Path(__file__).resolve().parents[4]
-PAGE = (ROOT / "docs/seatbelt.md").read_text("utf-8")
+PAGE = (ROOT / "tests/seatbelt_model/README.md").read_text("utf-8")
 PLACES = {"error": 1, "warning": 1, "Finding": 2, "_probe": 4}  # of the check's name among the arguments
 
 
