@@ -2,7 +2,7 @@
 
     <state home>/netsandbox/sessions/<id>/control
 
-A socket address holds 108 bytes (104 on a Mac) and a state folder may lie deeper: then the address is written by the folder's
+A socket address holds 108 bytes (104 on a Mac) and a state folder may lie deeper: then it names the folder by its
 descriptor, which only Linux can.
 """
 
