@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.cli.grammar import Command
 from netsandbox.runtime.option_parser import (
     DOMAINS,
     FILES,
@@ -22,6 +21,7 @@ from netsandbox.runtime.option_parser import (
     VARIABLES,
     Option,
 )
+from netsandbox.shells.grammar import Command
 
 COMMANDS = (
     Command(

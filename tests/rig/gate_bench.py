@@ -52,7 +52,7 @@ class Upstream:
         done(answer() if callable(answer) else answer)
 
 
-def found(*addresses: str, chain: tuple[str, ...] = ()) -> Found:
+def found(*addresses: str, chain: tuple[str, ...] = ()) -> Resolved:
     return Resolved([(AF_INET6 if ":" in text else AF_INET, text) for text in addresses], list(chain), 60)
 
 
@@ -67,8 +67,8 @@ class Bench:
         self.own: frozenset[Address] = frozenset()
         settings = {"own": lambda: self.own, "attribute": lambda source: None, "clock": lambda: 0.0, **changes}
         guard, parent = settings.pop("guard", TunnelGuard()), settings.pop("parent", None)
-        names = NameServices(self.upstream, self.pool, guard, parent)  # type: ignore[arg-type]
-        peers = PeerFacts(settings.pop("own"), settings.pop("attribute"))  # type: ignore[arg-type]
+        names = NameServices(self.upstream, self.pool, guard, parent)
+        peers = PeerFacts(settings.pop("own"), settings.pop("attribute"))
         self.gate = Gate(policy, self.log, names, peers, **settings)  # type: ignore[arg-type]
 
     def admit(self, host: bytes, port: int = 443, door: str = "connect", address: str | None = None) -> Any:
