@@ -1,24 +1,32 @@
-"""Reads audit logs, rotated files included, oldest line first. What is not a record is reported, never fatal.
+"""Reads audit logs, rotated files included, oldest line first; filters records; follows a log that is being written.
 
-The bytes may come from anywhere, so they are read like a hostile input: bounded lines, strict JSON, no FIFOs.
+A line that is no record is reported, never fatal. The bytes may come from anywhere, so they are treated as hostile:
+bounded lines, strict JSON, no FIFOs.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import stat
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import IO, Any
 
-from netsandbox.audit.record_line import ENVELOPE, MAX_LINE
-from netsandbox.errors import NetsandboxError
+from netsandbox.audit.record_line import DENY, ENVELOPE, MAX_LINE
+from netsandbox.audit.sweep import is_live
+from netsandbox.errors import NetsandboxError, UsageError
 from netsandbox.runtime.digest import GENESIS
 
 Record = dict[str, Any]
 
 MAX_ROTATED = 1000
+INTERVAL = 0.2  # seconds between two looks at a log that is followed
+_SPAN = re.compile(r"([0-9]{1,9})([smhd])", re.ASCII)
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +67,7 @@ def read_lines(path: str) -> Iterator[Line]:
 
 
 def read_records(path: str) -> Iterator[Record]:
-    """Only the well-formed records; `audit verify` is there to complain about the others."""
+    """Only the well-formed records; `audit verify` reports the others."""
     return (line.record for line in read_lines(path) if line.record is not None)
 
 
@@ -95,7 +103,7 @@ def _skip_line(stream: IO[bytes]) -> None:
 
 def parse(raw: bytes, file: str, number: int) -> Line:
     try:
-        record = json.loads(raw.decode("ascii"), object_pairs_hook=_no_twins, parse_constant=_no_constant)
+        record = json.loads(raw.decode("ascii"), object_pairs_hook=_unique_keys, parse_constant=_no_constant)
     except (ValueError, RecursionError):
         return Line(file, number, raw, None, "not a record")
     problem = _shape_problem(record)
@@ -114,7 +122,7 @@ def _shape_problem(record: object) -> str | None:
     return None
 
 
-def _no_twins(pairs: list[tuple[str, Any]]) -> Record:
+def _unique_keys(pairs: list[tuple[str, Any]]) -> Record:
     record = dict(pairs)
     if len(record) != len(pairs):
         raise ValueError("a key occurs twice")
@@ -123,3 +131,100 @@ def _no_twins(pairs: list[tuple[str, Any]]) -> Record:
 
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A record passes when it satisfies every condition that is set."""
+
+    denied: bool = False
+    host: str | None = None
+    since: str | None = None  # a stamp as records carry it, so that text order is time order
+    event: str | None = None
+
+    def __call__(self, record: Record) -> bool:
+        if self.denied and record.get("verdict") != DENY:
+            return False
+        if self.since is not None and record["ts"] < self.since:
+            return False
+        if self.event is not None and record["event"] != self.event:
+            return False
+        return self.host is None or host_matches(self.host, record.get("host"))
+
+
+def host_matches(pattern: str, host: object) -> bool:
+    """`example.com` that host, `*.example.com` below it, `**.example.com` both; as rules are written."""
+    if not isinstance(host, str):
+        return False
+    wanted, found = pattern.lower().rstrip("."), host.lower().rstrip(".")
+    if wanted.startswith("**."):
+        return found == wanted[3:] or found.endswith(wanted[2:])
+    if wanted.startswith("*."):
+        return found.endswith(wanted[1:]) and len(found) > len(wanted) - 1
+    return found == wanted
+
+
+def span_seconds(text: str) -> int | None:
+    """`45s`, `10m`, `2h`, `3d` as seconds; None: it is no such span."""
+    span = _SPAN.fullmatch(text)
+    return int(span[1]) * _UNITS[span[2]] if span else None
+
+
+def parse_since(text: str, now: datetime) -> str:
+    """`10m`, `2h`, `3d`, `45s` before *now*, or an ISO 8601 moment (UTC unless it says otherwise), as a stamp."""
+    span = span_seconds(text)
+    try:
+        moment = datetime.fromisoformat(text) if span is None else now - timedelta(seconds=span)
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
+    except (ValueError, OverflowError):
+        raise UsageError(f"--since {text!a} is not a time; write 45s, 10m, 2h, 3d or 2025-01-31T12:00:00Z") from None
+
+
+def follow(path: str, interval: float = INTERVAL) -> Iterator[Record | None]:
+    """Every record from the beginning, then each new one; None when all that was written so far has been given.
+
+    Ends when nobody writes the log any more.
+    """
+    stream = open_log(log_files(path)[0])
+    try:
+        rest = b""
+        while True:
+            live = is_live(path)  # asked before reading, so that nothing is missed in between
+            data = stream.read(1 << 20)
+            if data:
+                lines, rest = _whole_lines(rest + data, path)
+                for line in lines:
+                    if line.record is not None:
+                        yield line.record
+                continue
+            newer = _successor(stream, path)
+            if newer is not None:
+                stream.close()
+                stream, rest = newer, b""
+            elif not live:
+                return
+            else:
+                yield None
+                time.sleep(interval)
+    finally:
+        stream.close()
+
+
+def _whole_lines(data: bytes, path: str) -> tuple[list[Line], bytes]:
+    *whole, rest = data.split(b"\n")
+    return [parse(raw, path, 0) for raw in whole], rest
+
+
+def _successor(stream: IO[bytes], path: str) -> IO[bytes] | None:
+    """The file that was begun when the one we read was rotated, or None while ours is the current one."""
+    ours = os.fstat(stream.fileno()).st_ino
+    files = log_files(path)
+    for position, file in enumerate(files):
+        try:
+            if os.stat(file).st_ino == ours:
+                return open_log(files[position + 1]) if position + 1 < len(files) else None
+        except FileNotFoundError:
+            continue
+    return open_log(path) if os.path.exists(path) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from netsandbox.audit.denial_text import place
+from netsandbox.audit.denials import place
 from netsandbox.cli.explain import read_target
 from netsandbox.cli.help import print_help
 from netsandbox.cli.session_table import pending_entries

@@ -11,11 +11,9 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
 from netsandbox.audit import table
-from netsandbox.audit.filters import Filter, parse_since
-from netsandbox.audit.follow import follow
 from netsandbox.audit.log import ROTATE
 from netsandbox.audit.placed_log import log_in, newest
-from netsandbox.audit.reader import Record, read_lines
+from netsandbox.audit.reader import Filter, Record, follow, parse_since, read_lines
 from netsandbox.audit.summary import summarise
 from netsandbox.audit.sweep import sweep
 from netsandbox.audit.verify import verify

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 
-from netsandbox.audit.denial_text import wanted
+from netsandbox.audit.denials import wanted
 from netsandbox.audit.placed_log import newest
 from netsandbox.audit.reader import lines_of, log_files, open_log, read_records
 from netsandbox.audit.record_line import DENY

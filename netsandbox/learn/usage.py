@@ -5,7 +5,7 @@ Only what was let through becomes a proposal; what was refused, or only looked u
 
 from __future__ import annotations
 
-from netsandbox.audit.denial_text import place
+from netsandbox.audit.denials import place
 from netsandbox.audit.record_line import ALLOW, DENY, MAX_TEXT
 from netsandbox.frozen import frozen
 from netsandbox.policy import reasons

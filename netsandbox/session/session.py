@@ -34,7 +34,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from netsandbox.audit.denial_stream import DenialStream
+    from netsandbox.audit.denials import DenialStream
     from netsandbox.audit.log import AuditLog
     from netsandbox.backends.contract import Backend
     from netsandbox.policy.policy import Policy
@@ -157,7 +157,7 @@ class Session:
 
     def _denial_stream(self, stderr: int) -> DenialStream:
         """Made before the command can put anything at the file's path."""
-        from netsandbox.audit.denial_stream import DenialStream, open_debug_log
+        from netsandbox.audit.denials import DenialStream, open_debug_log
 
         path = self.settings.debug_log
         file = None if path is None else open_debug_log(path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netsandbox.audit.filters import span_seconds
+from netsandbox.audit.reader import span_seconds
 from netsandbox.errors import UsageError
 from netsandbox.session.approvals.reply import MAX_SECONDS
 
