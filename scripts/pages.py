@@ -14,9 +14,8 @@ from pathlib import Path
 
 from netsandbox_proxy.flow import stage_diagram, stage_table
 
-from netsandbox.config.key_docs import Row, rows
+from netsandbox.config.key_docs import Row, rows, schema_text
 from netsandbox.config.keys import KEYS
-from netsandbox.config.schema import text
 
 BEGIN_KEYS = "<!-- `make docs` writes the tables below from the table of keys; do not edit them by hand. -->\n"
 BEGIN_STAGES = (
@@ -57,4 +56,4 @@ if __name__ == "__main__":
     with_stages = replaced(architecture.read_text("utf-8"), BEGIN_STAGES, stages())
     keys_page.write_text(with_keys, "utf-8")
     architecture.write_text(with_stages, "utf-8")
-    schema.write_text(f"{text()}\n", "utf-8")
+    schema.write_text(f"{schema_text()}\n", "utf-8")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.config import schema
+from netsandbox.config.key_docs import SCHEMA_FILE
 
 ROOT = Path(__file__).resolve().parents[1]
 KEYS = ROOT / "docs" / "configuration.md"
@@ -48,7 +48,7 @@ def test_the_keys_the_schema_and_the_stages_are_up_to_date(tmp_path: Path) -> No
     assert (ended.returncode, ended.stderr) == (0, "")
     assert keys_page.read_text("utf-8") == keys, "run `make docs`"
     assert architecture_page.read_text("utf-8") == architecture, "run `make docs`"
-    assert (tmp_path / "schema.json").read_text("utf-8") == Path(schema.FILE).read_text("utf-8"), "run `make docs`"
+    assert (tmp_path / "schema.json").read_text("utf-8") == Path(SCHEMA_FILE).read_text("utf-8"), "run `make docs`"
 
 
 def test_edited_tables_are_written_again(tmp_path: Path) -> None:

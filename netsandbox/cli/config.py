@@ -9,11 +9,11 @@ from netsandbox.cli.notices import shell_word
 from netsandbox.cli.terminal import print_text
 from netsandbox.config.document import read_layer
 from netsandbox.config.effective import effective_layers
+from netsandbox.config.key_docs import SCHEMA_FILE, schema_text
 from netsandbox.config.keys import KEYS
 from netsandbox.config.merging import merge
 from netsandbox.config.paths import project_files, user_files
 from netsandbox.config.profiles.selection import ProfileRequest, select_profiles
-from netsandbox.config.schema import FILE, text
 from netsandbox.errors import UsageError
 from netsandbox.paths import short
 from netsandbox.runtime.option_parser import FILES, FLAG, VALUE, Option, parse
@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> int:
     if parsed.command is not None or not subcommand or len(words) > (subcommand == "validate"):
         raise UsageError(f"config takes a subcommand; write `netsandbox config` and one of {', '.join(WORDS)}")
     if subcommand == "schema":
-        print_text(FILE if "path" in parsed.flags else text())
+        print_text(SCHEMA_FILE if "path" in parsed.flags else schema_text())
         return 0
     if words:
         read_layer(words[0])
@@ -130,12 +130,12 @@ def as_json(merged: Merged, untrusted: Iterable[tuple[str, str]] = ()) -> dict[s
         "values": [
             {"table": table, "key": name, "value": value, "origin": origin}
             for (table, name), setting in merged.values.items()
-            for value, origin in setting.sayings
+            for value, origin in setting.written
         ],
         "ignored": [
             {"table": table, "key": name, "value": value, "origin": origin}
             for (table, name), setting in merged.ignored
-            for value, origin in setting.sayings
+            for value, origin in setting.written
         ],
         "untrusted": [{"value": value, "origin": origin} for value, origin in untrusted],
     }

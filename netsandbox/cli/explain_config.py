@@ -98,7 +98,7 @@ def _files_and_settings(parsed: Parsed) -> tuple[list[FileRead], list[SourcedSet
     sourced = [
         SourcedSetting(".".join(place), without_password(str(item)) if place == PROXY else item, origin)
         for place, value in merged.values.items()
-        for item, origin in value.sayings
+        for item, origin in value.written
         if place not in SHOWN or item == []
     ]
     return [_file_read(layer, user, project) for layer in layers], sourced

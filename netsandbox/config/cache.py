@@ -38,7 +38,7 @@ ABSENT = "absent"
 FOREVER = float("inf")
 _DIGEST_LENGTH = 64
 
-CONFIGURATION = "configuration"  # the kind of what files and profiles say in a folder
+CONFIGURATION = "configuration"  # the kind of the settings of a folder
 
 Input = tuple[str, str, object]  # how it is compared, a path or `$VARIABLE`, and what it was
 
@@ -67,7 +67,7 @@ class ConfigSources:
 
 
 def recall_settings(sources: ConfigSources) -> tuple[FileSettings | None] | None:
-    """What the files and profiles of a run said the last time, in a tuple (None: they said nothing), if it is known."""
+    """The settings of a run as they were found the last time, in a tuple (None: no file has any); None if unknown."""
     value = recall(CONFIGURATION, sources.key)
     if value is None or value == (None,):
         return value  # type: ignore[no-any-return]

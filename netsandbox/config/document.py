@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import stat
 
+from netsandbox.config.key import Entry
 from netsandbox.config.keys import KEYS
 from netsandbox.config.layer import Layer, Setting
-from netsandbox.config.located_value import Entry
 from netsandbox.config.source_lines import locate
 from netsandbox.errors import UsageError
 from netsandbox.text import quoted
@@ -62,22 +62,22 @@ def checked(path: str, document: dict[str, Any], lines: Lines, tables: Tables, *
     """The layer that *document* makes, if every table and key of it is one of *tables* (pure)."""
     values: dict[Place, Setting] = {}
     for table, content in document.items():
-        place = f"{path}:{lines.get((table,), 1)}"
+        origin = f"{path}:{lines.get((table,), 1)}"
         keys = tables.get(table)
         if keys is None:
-            raise UsageError(f"{place}: {_unknown('table', table, tables)}")
+            raise UsageError(f"{origin}: {_unknown('table', table, tables)}")
         if not isinstance(content, dict):
-            raise UsageError(f"{place}: {table} is not a table; write [{table}] on a line of its own")
+            raise UsageError(f"{origin}: {table} is not a table; write [{table}] on a line of its own")
         for name, value in content.items():
             entry = Entry(path, (table, name), value, lines)
             if name not in keys:
                 raise UsageError(f"{entry.origin()}: {_unknown('key', name, keys)}")
-            meant = keys[name].means or (table, name)
-            if meant in values:
+            place = keys[name].alias_of or (table, name)
+            if place in values:
                 raise UsageError(
-                    f"{entry.origin()}: {table}.{name} is {'.'.join(meant)} said twice; leave one of them out"
+                    f"{entry.origin()}: {table}.{name} is {'.'.join(place)} set twice; leave one of them out"
                 )
-            values[meant] = Setting(keys[name].read(entry), _items(entry), (entry.origin(),) if value == [] else ())
+            values[place] = Setting(keys[name].read(entry), _items(entry), (entry.origin(),) if value == [] else ())
     return Layer(path, values, trusted)
 
 

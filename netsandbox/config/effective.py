@@ -14,7 +14,7 @@ import stat
 from netsandbox.config.cache import ABSENT, CONFIGURATION, CONTENT, EXISTS, FINGERPRINT, current, store
 from netsandbox.config.document import check_short, layer_of, read, read_layer
 from netsandbox.config.file_settings import to_plain
-from netsandbox.config.merging import merge, settings
+from netsandbox.config.merging import file_settings, merge
 from netsandbox.config.path_list import list_layer
 from netsandbox.config.paths import (
     is_about_folder,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 SECONDS = 86400  # what tools print can change without a trace
 SOCKET_VARIABLES = ("$XDG_RUNTIME_DIR", "$SSH_AUTH_SOCK")  # paths of sockets may begin with them
 FILES_ALONE = ProfileRequest(detect=False)
-_PIPES: dict[tuple[str, int], Layer] = {}  # what was read from each
+_PIPES: dict[tuple[str, int], Layer] = {}  # by path and inode
 
 
 def load(sources: ConfigSources) -> FileSettings | None:
@@ -70,7 +70,7 @@ def load(sources: ConfigSources) -> FileSettings | None:
 def _settings(sources: ConfigSources, layers: Sequence[Layer]) -> FileSettings | None:
     if not layers and not sources.profiles and not (sources.detect and anything_here()):
         return None
-    return settled(
+    return merged_settings(
         layers, (*sources.user, sources.named), ProfileRequest(sources.profiles, sources.detect, sources.mode)
     )
 
@@ -116,13 +116,13 @@ def _registry_inputs(sources: ConfigSources, tools: Sequence[str]) -> tuple[Inpu
 def effective(
     user: Sequence[str], project: Sequence[str], named: str | None, request: ProfileRequest = FILES_ALONE
 ) -> FileSettings:
-    return settled(effective_layers(user, project, named), (*user, named), request)
+    return merged_settings(effective_layers(user, project, named), (*user, named), request)
 
 
-def settled(files: Sequence[Layer], kept: Iterable[str | None], request: ProfileRequest) -> FileSettings:
+def merged_settings(files: Sequence[Layer], kept: Iterable[str | None], request: ProfileRequest) -> FileSettings:
     """*kept* are the files that no command may write. A project's may be: changed, it is not trusted any more."""
     selection = select_profiles(files, request)
-    found = settings(merge(selection.layers), filter(None, (*kept, *selection.kept)))
+    found = file_settings(merge(selection.layers), filter(None, (*kept, *selection.kept)))
     return copy_with(
         found,
         ignored=(*found.ignored, *selection.untrusted),
@@ -136,7 +136,7 @@ def effective_layers(user: Sequence[str], project: Sequence[str], named: str | N
     """From the lowest to the highest; *user* and *project* are too."""
     found = [_own_layer(path) for path in user]
     of_project = [_project_layer(path) for path in project]
-    if any(map(_stands_alone, of_project)):
+    if any(map(_leaves_user_out, of_project)):
         found = [layer for layer in found if is_about_folder(layer.path)]
     found += of_project
     if named is not None:
@@ -145,7 +145,7 @@ def effective_layers(user: Sequence[str], project: Sequence[str], named: str | N
 
 
 def _named_layer(path: str) -> Layer:
-    """A pipe gives what it has once, and `explain` asks twice."""
+    """A pipe can be read once, and `explain` reads twice."""
     try:
         found = os.stat(path)
     except (OSError, ValueError):
@@ -171,7 +171,7 @@ def _project_layer(path: str) -> Layer:
     return layer_of(path, data, trusted=trusted)
 
 
-def _stands_alone(project: Layer) -> bool:
+def _leaves_user_out(project: Layer) -> bool:
     """Leaving the user's own rules out is opening, which takes trust."""
-    said = project.values.get(("sandbox", "inherit_global"))
-    return said is not None and said.value is False and project.trusted
+    setting = project.values.get(("sandbox", "inherit_global"))
+    return setting is not None and setting.value is False and project.trusted

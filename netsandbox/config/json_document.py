@@ -1,6 +1,6 @@
 """A JSON file (`.claude-sandbox.json`, `.agent-os/sandbox-config.json`) becomes the tables of a TOML one (pure).
 
-Strict as the TOML files: what JSON does not allow, a name said twice, an unknown name and a value of the wrong type are
+Strict as the TOML files: what JSON does not allow, a repeated name, an unknown name and a value of the wrong type are
 errors with file and line. Beyond JSON only `//` comments are taken, to the end of their line.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from json import JSONDecodeError, JSONDecoder
 
-from netsandbox.config.located_value import too_long
+from netsandbox.config.key import too_long
 from netsandbox.errors import UsageError
 from netsandbox.text import quoted
 
@@ -29,8 +29,8 @@ NAMES: dict[str, tuple[str, str, type, str]] = {
     "network_ports": ("localhost", "connect_host", int, "[5432]"),
     "environment": ("shell", "set_env", dict, '{"NODE_ENV": "test"}'),
 }
-WORDS: tuple[tuple[str, object], ...] = (("true", True), ("false", False), ("null", None))
-DEEPEST = 64
+LITERALS: tuple[tuple[str, object], ...] = (("true", True), ("false", False), ("null", None))
+MAX_DEPTH = 64
 _STRINGS = JSONDecoder()
 _SPACE, _NUMBER = " \t\r\n", "+-.0123456789eE"
 
@@ -100,7 +100,7 @@ class _Walk:
     def value(self, place: Path, depth: int) -> object:
         char = self.skip()
         self.lines[place] = self.line()
-        if depth > DEEPEST:
+        if depth > MAX_DEPTH:
             raise self.wrong("too deep")
         if char == "{":
             return self.table(place, depth)
@@ -108,10 +108,10 @@ class _Walk:
             return self.list(place, depth)
         if char == '"':
             return self.string()
-        for word, meant in WORDS:
-            if self.text.startswith(word, self.at):
-                self.at += len(word)
-                return meant
+        for literal, value in LITERALS:
+            if self.text.startswith(literal, self.at):
+                self.at += len(literal)
+                return value
         return self.number()
 
     def table(self, place: Path, depth: int) -> dict[str, object]:
@@ -126,7 +126,7 @@ class _Walk:
             line = self.line()
             name = self.string()
             if name in found:
-                raise self.wrong(f"{quoted(name)} is said twice")
+                raise self.wrong(f"{quoted(name)} is set twice")
             self.expect(":")
             found[name] = self.value((*place, name), depth + 1)
             self.lines[*place, name] = line

@@ -1,15 +1,15 @@
-"""What a key of a configuration file is: its reader, its kind of value, and which of its values open something."""
+"""A key of a configuration file: its reader, its kind of value, which of its values open something; and one entry."""
 
 from __future__ import annotations
 
+from netsandbox.errors import UsageError
 from netsandbox.frozen import frozen
 from netsandbox.policy.policy import LOCALHOST, OFFLINE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from netsandbox.config.located_value import Entry
+    from collections.abc import Callable, Mapping
+    from typing import Any
 
 TEXT: dict[str, object] = {"type": "string", "minLength": 1}
 TEXTS: dict[str, object] = {"type": "array", "items": TEXT}
@@ -19,12 +19,12 @@ PORTS: dict[str, object] = {"type": "array", "items": PORT}
 
 
 def always(value: object) -> bool:
-    """Whatever it says, it could open something."""
+    """Every value could open something."""
     return True
 
 
 def never(value: object) -> bool:
-    """Whatever it says, it opens nothing."""
+    """No value opens anything."""
     return False
 
 
@@ -35,7 +35,7 @@ class Key:
     `field`: the field of `FileSettings`; '' where the value is used up before. `widens(value)`: whether a project's
     file needs the user's trust to set it; an empty list opens nothing. `adds`: the lists of several files are joined;
     otherwise the highest file's value is taken. `stacks`: each file's value is kept, with its rank. `options`: those of
-    `run` that set the same. `unsaid`: the default in words, where the field's own default does not tell it.
+    `run` that set the same. `default_text`: the default in words, where the field's own default does not tell it.
     """
 
     field: str
@@ -45,9 +45,9 @@ class Key:
     widens: Callable[[object], bool]
     adds: bool = False
     stacks: bool = False
-    means: tuple[str, str] | None = None  # another spelling of that table's key
+    alias_of: tuple[str, str] | None = None  # the table and key that this is another spelling of
     options: tuple[str, ...] = ()
-    unsaid: str = ""
+    default_text: str = ""
 
 
 HARMLESS_PROFILES = ("base", OFFLINE, LOCALHOST)
@@ -66,3 +66,60 @@ def leaves_the_user_out(inherits: object) -> bool:
 def opens_the_network(mode: object) -> bool:
     """Whether anything could leave."""
     return mode not in (OFFLINE, LOCALHOST)
+
+
+class Entry:
+    """One key in a file, with its value and lines, as readers get it; a wrong value is a `UsageError` with its line."""
+
+    def __init__(
+        self, path: str, key: tuple[str, ...], value: object, lines: Mapping[tuple[str | int, ...], int]
+    ) -> None:
+        self.path = path
+        self.key = key
+        self.value = value
+        self._lines = lines
+
+    def origin(self, *below: str | int) -> str:
+        """`FILE:LINE` of the key, or of something in its value."""
+        return f"{self.path}:{self._lines.get((*self.key, *below), self._lines.get(self.key, 1))}"
+
+    def below(self, name: str) -> Entry:
+        """One key of the table that the value is."""
+        assert isinstance(self.value, dict)
+        return Entry(self.path, (*self.key, name), self.value[name], self._lines)
+
+    def wrong(self, wanted: str, *below: str | int) -> UsageError:
+        return UsageError(f"{self.origin(*below)}: {self.key[-1]} has a value of the wrong type; write {wanted}")
+
+    def items(self, kind: type, wanted: str) -> list[tuple[Any, str]]:
+        """Each item of a list with its origin."""
+        if not isinstance(self.value, list):
+            raise self.wrong(wanted)
+        for index, item in enumerate(self.value):
+            if type(item) is not kind or too_long(item):
+                raise self.wrong(wanted, index)
+        return [(item, self.origin(index)) for index, item in enumerate(self.value)]
+
+    def pairs(self, wanted: str) -> list[tuple[str, str, str]]:
+        """Each name of a table with its text and its origin."""
+        if not isinstance(self.value, dict):
+            raise self.wrong(wanted)
+        for name, text in self.value.items():
+            if not isinstance(text, str) or "\0" in text:
+                raise self.wrong(wanted, name)
+        return [(name, text, self.origin(name)) for name, text in self.value.items()]
+
+    def text(self, wanted: str) -> str:
+        if not isinstance(self.value, str) or not self.value or "\0" in self.value:
+            raise self.wrong(wanted)
+        return self.value
+
+    def truth(self) -> bool:
+        if not isinstance(self.value, bool):
+            raise self.wrong("true or false")
+        return self.value
+
+
+def too_long(value: object) -> bool:
+    """Longer than TOML's 64 bits: Python refuses to write such numbers down."""
+    return isinstance(value, int) and not -(1 << 63) <= value < 1 << 63

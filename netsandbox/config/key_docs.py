@@ -1,8 +1,9 @@
-"""What is to be said about each key, made from the table of keys: kind of value, default, who may say it. Pure."""
+"""Documentation made from the table of keys: a row for each key, and the JSON Schema of a configuration file."""
 
 from __future__ import annotations
 
 import json
+import os
 
 from netsandbox.backends.seatbelt.profile import switches
 from netsandbox.config.file_settings import FileSettings
@@ -16,8 +17,10 @@ if TYPE_CHECKING:
 
     from netsandbox.config.key import Key
 
+DIALECT = "http://json-schema.org/draft-07/schema#"  # editors of TOML know no later one
+SCHEMA_FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "netsandbox.schema.json")  # by `make docs`
 YES, NO = "yes", "no"
-TRUST: dict[Callable[[object], bool], str] = {  # where the values are too many to ask about each
+TRUST: dict[Callable[[object], bool], str] = {  # for keys with too many values to list
     always: YES,
     never: NO,
     bool: "unless empty",
@@ -29,7 +32,7 @@ PLAIN = {"string": "text", "integer": "number", "boolean": "`true`, `false`"}
 
 @frozen
 class Row:
-    """One key in words, in Markdown; what is empty has nothing to be said."""
+    """One key in Markdown; a column that does not apply is empty."""
 
     key: str
     kind: str
@@ -40,16 +43,16 @@ class Row:
 
 
 def rows(table: str) -> list[Row]:
-    """Of each key of *table*, in the order of the table of keys."""
+    """A row for each key of *table*, in the order of the table of keys."""
     return [_row(table, name, key) for name, key in KEYS[table].items()]
 
 
 def default(table: str, key: Key) -> object:
-    """The value that holds where nobody says the key; None: there is none, or `Key.unsaid` tells."""
-    if key.unsaid or not key.field or key.means:
+    """The value of a key that no file sets; None if it has none, or `Key.default_text` describes it."""
+    if key.default_text or not key.field or key.alias_of:
         return None
-    usual = FileSettings()
-    home = {"localhost": usual.localhost, "limits": usual.bounds}.get(table, usual)
+    settings = FileSettings()
+    home = {"localhost": settings.localhost, "limits": settings.bounds}.get(table, settings)
     value: object = getattr(home, key.field, None)
     if isinstance(value, tuple):
         return list(value) or None
@@ -58,21 +61,21 @@ def default(table: str, key: Key) -> object:
 
 def _row(table: str, name: str, key: Key) -> Row:
     value = default(table, key)
-    told = key.unsaid or ("" if value is None else f"`{json.dumps(value)}`")
+    shown = key.default_text or ("" if value is None else f"`{json.dumps(value)}`")
     options = ", ".join(f"`--{option}`" for option in key.options)
-    return Row(name, _kind(key.schema), told, _about(key), _trust(key), options)
+    return Row(name, _kind(key.schema), shown, _about(key), _trust(key), options)
 
 
 def _about(key: Key) -> str:
     if key.stacks:
         return f"{key.about}; the highest file that speaks of a name decides"
-    return f"{key.about}; added up" if key.adds and not key.means else key.about
+    return f"{key.about}; added up" if key.adds and not key.alias_of else key.about
 
 
 def _kind(schema: Mapping[str, object]) -> str:
-    items, values, words = schema.get("items"), schema.get("additionalProperties"), schema.get("enum")
-    if isinstance(words, list):
-        return ", ".join(f'`"{word}"`' for word in words)
+    items, values, choices = schema.get("items"), schema.get("additionalProperties"), schema.get("enum")
+    if isinstance(choices, list):
+        return ", ".join(f'`"{choice}"`' for choice in choices)
     if isinstance(items, dict):
         return f"list of {_kind(items)}{'s' * (items.get('type') == 'integer')}"
     if isinstance(values, dict):
@@ -81,9 +84,36 @@ def _kind(schema: Mapping[str, object]) -> str:
 
 
 def _trust(key: Key) -> str:
-    """Which values of a project's file wait for the user's yes."""
+    """Which values in a project's file need the user's trust."""
     values = [True, False] if key.schema.get("type") == "boolean" else key.schema.get("enum")
     if not isinstance(values, list):
         return TRUST[key.widens]
     opening = [f"`{json.dumps(value)}`" for value in values if key.widens(value)]
     return YES if len(opening) == len(values) else ", ".join(opening) or NO
+
+
+def schema() -> dict[str, object]:
+    return {
+        "$schema": DIALECT,
+        "title": "netsandbox configuration",
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            table: {
+                "type": "object",
+                "additionalProperties": False,
+                "properties": {name: _property(table, key) for name, key in keys.items()},
+            }
+            for table, keys in KEYS.items()
+        },
+    }
+
+
+def schema_text() -> str:
+    """The schema as it is printed and shipped."""
+    return json.dumps(schema(), indent=2)
+
+
+def _property(table: str, key: Key) -> dict[str, object]:
+    value = default(table, key)
+    return {"description": key.about, **key.schema, **({} if value is None else {"default": value})}

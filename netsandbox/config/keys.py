@@ -1,4 +1,4 @@
-"""Every key that a file may have: what reads it, how layers of it are joined, and who may say it.
+"""Every key that a file may have: its reader, how the values of several layers are joined, and which need trust.
 
 The one table behind reading, merging, trust, the JSON Schema and the tables of docs/configuration.md: `make docs`.
 """
@@ -34,7 +34,7 @@ KEYS: dict[str, dict[str, Key]] = {
             "the same as `network.mode`",
             {"enum": list(MODES)},
             opens_the_network,
-            means=("network", "mode"),
+            alias_of=("network", "mode"),
         ),
         "default_network": Key(
             "mode",
@@ -42,7 +42,7 @@ KEYS: dict[str, dict[str, Key]] = {
             "the same as `network.mode`",
             {"enum": list(MODES)},
             opens_the_network,
-            means=("network", "mode"),
+            alias_of=("network", "mode"),
         ),
         "inherit_global": Key(
             "",
@@ -50,7 +50,7 @@ KEYS: dict[str, dict[str, Key]] = {
             "false in a project's file: leave your own file out",
             TRUTH,
             leaves_the_user_out,
-            unsaid="`true`",
+            default_text="`true`",
         ),
         "profiles": Key(
             "",
@@ -68,13 +68,15 @@ KEYS: dict[str, dict[str, Key]] = {
             TEXTS,
             names_opening,
             adds=True,
-            means=("sandbox", "profiles"),
+            alias_of=("sandbox", "profiles"),
         ),
-        "shell": Key("shell", readers.path, "what runs when no command is given", TEXT, always, unsaid="`$SHELL`"),
+        "shell": Key(
+            "shell", readers.path, "what runs when no command is given", TEXT, always, default_text="`$SHELL`"
+        ),
         "prompt_indicator": Key(
             "prompt_indicator", readers.truth, "whether the prompt of that shell shows the mode", TRUTH, never
         ),
-        "log_file": Key("audit_log", readers.path, "the same as `audit.log`", TEXT, always, means=("audit", "log")),
+        "log_file": Key("audit_log", readers.path, "the same as `audit.log`", TEXT, always, alias_of=("audit", "log")),
     },
     "network": {
         "mode": Key(
@@ -84,7 +86,7 @@ KEYS: dict[str, dict[str, Key]] = {
             {"enum": list(MODES)},
             opens_the_network,
             options=("offline", "localhost", "online"),
-            unsaid='`"offline"`; `"filtered"` if any name or address is allowed',
+            default_text='`"offline"`; `"filtered"` if any name or address is allowed',
         ),
         "allow_domains": Key(
             "allow_domains",
@@ -141,7 +143,7 @@ KEYS: dict[str, dict[str, Key]] = {
             TEXTS,
             always,
             options=("upstream-dns",),
-            unsaid="the host's resolv.conf",
+            default_text="the host's resolv.conf",
         ),
         "upstream_proxy": Key(
             "upstream_proxy",
@@ -173,7 +175,7 @@ KEYS: dict[str, dict[str, Key]] = {
             bool,
             adds=True,
             options=("allow-write",),
-            unsaid="writing is not confined, but on a Mac by the profile",
+            default_text="writing is not confined, but on a Mac by the profile",
         ),
         "deny_read": Key(
             "deny_read",
@@ -196,16 +198,16 @@ KEYS: dict[str, dict[str, Key]] = {
     "localhost": {
         "network_strategy": Key(
             "strategy",
-            readers.word(localhost.strategy, '"isolate"'),
+            readers.checked_text(localhost.strategy, '"isolate"'),
             "how ports of the session show on the host",
             {"enum": list(STRATEGIES)},
             always,
             options=("network-strategy",),
-            unsaid=f'`"{default_strategy("linux")}"`, on a Mac `"{default_strategy("darwin")}"`',
+            default_text=f'`"{default_strategy("linux")}"`, on a Mac `"{default_strategy("darwin")}"`',
         ),
         "rewrite_engine": Key(
             "engine",
-            readers.word(localhost.engine, '"kernel"'),
+            readers.checked_text(localhost.engine, '"kernel"'),
             "who rewires: the kernel's side, or a library in the command",
             {"enum": list(localhost.ENGINES)},
             never,
@@ -218,7 +220,7 @@ KEYS: dict[str, dict[str, Key]] = {
             PORT,
             always,
             options=("listening-base-port",),
-            unsaid="the first that is free in `port_pool`",
+            default_text="the first that is free in `port_pool`",
         ),
         "listening_port_count": Key(
             "count",
@@ -227,11 +229,11 @@ KEYS: dict[str, dict[str, Key]] = {
             {"type": "integer", "minimum": 1, "maximum": localhost.MAX_PORTS},
             never,
             options=("listening-port-count",),
-            unsaid="`100`, or fewer where there is no room",
+            default_text="`100`, or fewer where there is no room",
         ),
         "listening_loopback": Key(
             "device",
-            readers.word(localhost.device, '"127.0.0.2"'),
+            readers.checked_text(localhost.device, '"127.0.0.2"'),
             "the session's loopback address",
             TEXT,
             always,
@@ -245,7 +247,7 @@ KEYS: dict[str, dict[str, Key]] = {
             TEXTS,
             bool,
             options=("publish", "no-publish"),
-            unsaid="whatever listens",
+            default_text="whatever listens",
         ),
         "connect_host": Key(
             "connect_host",
@@ -306,7 +308,7 @@ KEYS: dict[str, dict[str, Key]] = {
             TRUTH,
             bool,
             options=("no-detect",),
-            unsaid="`true`",
+            default_text="`true`",
         ),
         "detect": Key(
             "",
@@ -315,7 +317,7 @@ KEYS: dict[str, dict[str, Key]] = {
             {"type": "object", "additionalProperties": TEXTS},
             bool,
             adds=True,
-            unsaid="the profile's own `detect`",
+            default_text="the profile's own `detect`",
         ),
     },
     "approvals": {
@@ -338,7 +340,11 @@ KEYS: dict[str, dict[str, Key]] = {
     },
     "limits": {
         name: Key(
-            name, readers.bound(name), about, {"type": "integer", "minimum": 1, "maximum": readers.MOST[name]}, always
+            name,
+            readers.bound(name),
+            about,
+            {"type": "integer", "minimum": 1, "maximum": readers.MAX_BOUNDS[name]},
+            always,
         )
         for name, about in (
             ("connections", "connections at once, at each door"),
@@ -357,7 +363,7 @@ KEYS: dict[str, dict[str, Key]] = {
             TEXT,
             never,
             options=("name",),
-            unsaid="of the folder and its branch",
+            default_text="of the folder and its branch",
         )
     },
     "audit": {
@@ -368,7 +374,7 @@ KEYS: dict[str, dict[str, Key]] = {
             TEXT,
             always,
             options=("audit-log",),
-            unsaid="in the state folder",
+            default_text="in the state folder",
         )
     },
 }

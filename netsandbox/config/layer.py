@@ -1,4 +1,4 @@
-"""What one file says, checked, each value with the lines it stands on."""
+"""The checked settings of one file, each with its lines."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ Place = tuple[str, str]  # table and key
 @frozen
 class Setting:
     """A checked value; `items` are its parts as they were written, with `FILE:LINE` each: one part if it is no list.
-    `empties`: where it was said as an empty list, which has no part and means something all the same."""
+    `empties`: where it was set to an empty list, which has no part and still means something."""
 
     value: object
     items: tuple[tuple[object, str], ...]
     empties: tuple[str, ...] = ()
 
     @property
-    def sayings(self) -> tuple[tuple[object, str], ...]:
-        """All that was written, each with its place."""
+    def written(self) -> tuple[tuple[object, str], ...]:
+        """Everything that was written, each with its origin."""
         return (*self.items, *(([], place) for place in self.empties))
 
     @property
     def origin(self) -> str:
         """Of what was written first."""
-        return self.sayings[0][1]
+        return self.written[0][1]
 
 
 @frozen

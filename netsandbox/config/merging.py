@@ -1,6 +1,6 @@
-"""Layers, laid over one another, become settings (pure): lists add up, of other values the highest layer's is taken.
+"""Layers are merged into settings (pure): lists add up, of other values the highest layer's is taken.
 
-An empty list allows nothing (INV-6). A layer that nobody trusts says only what narrows; what it says beyond is listed.
+An empty list allows nothing (INV-6). A layer that is not trusted may only narrow; its other settings are listed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @frozen
 class Merged:
-    """`ignored`: what layers said without being trusted to say it."""
+    """`ignored`: settings of layers that are not trusted to make them."""
 
     values: Mapping[Place, Setting]
     ignored: tuple[tuple[Place, Setting], ...] = ()
@@ -36,29 +36,33 @@ def merge(layers: Iterable[Layer]) -> Merged:
     values: dict[Place, Setting] = {}
     ignored: list[tuple[Place, Setting]] = []
     for rank, layer in enumerate(layers):
-        for place, said in layer.values.items():
+        for place, setting in layer.values.items():
             key = _key(place)
-            if not layer.trusted and key.widens(said.value):
-                ignored.append((place, said))
+            if not layer.trusted and key.widens(setting.value):
+                ignored.append((place, setting))
             elif key.stacks:
-                values[place] = _joined(values.get(place), Setting(((rank, said.value),), said.items, said.empties))
+                values[place] = _joined(
+                    values.get(place), Setting(((rank, setting.value),), setting.items, setting.empties)
+                )
             else:
-                values[place] = _joined(values.get(place), said) if key.adds else said
+                values[place] = _joined(values.get(place), setting) if key.adds else setting
     return Merged(values, tuple(ignored))
 
 
-def settings(merged: Merged, kept: Iterable[str] = ()) -> FileSettings:
-    ignored = tuple((".".join(place), said.origin) for place, said in merged.ignored)
+def file_settings(merged: Merged, kept: Iterable[str] = ()) -> FileSettings:
+    ignored = tuple((".".join(place), setting.origin) for place, setting in merged.ignored)
     fields: dict[str, Any] = {"kept": tuple(kept), "ignored": ignored}
-    own: dict[str, Any] = {}  # of the [localhost] table
+    localhost: dict[str, Any] = {}  # of the [localhost] table
     bounds: dict[str, Any] = {}  # of [limits]
-    for place, said in merged.values.items():
+    for place, setting in merged.values.items():
         if _key(place).field:
-            {"localhost": own, "limits": bounds}.get(place[0], fields)[_key(place).field] = said.value
+            {"localhost": localhost, "limits": bounds}.get(place[0], fields)[_key(place).field] = setting.value
     fields["variables"] = _variables(dict(fields.pop("pass_env", ())), dict(fields.pop("deny_env", ())))
-    if "connect_host" in own:
-        own["connect_host"] = tuple(sorted(set(own["connect_host"])))
-    return FileSettings(**fields, bounds=Bounds(**bounds), localhost=LocalhostSettings(**own, chosen="strategy" in own))
+    if "connect_host" in localhost:
+        localhost["connect_host"] = tuple(sorted(set(localhost["connect_host"])))
+    return FileSettings(
+        **fields, bounds=Bounds(**bounds), localhost=LocalhostSettings(**localhost, chosen="strategy" in localhost)
+    )
 
 
 def _variables(passed: dict[int, tuple[str, ...]], denied: dict[int, tuple[str, ...]]) -> tuple[VariableLayer, ...]:

@@ -41,7 +41,7 @@ def paths_of(path: str, data: bytes, home: Callable[[], str]) -> tuple[PathRule,
 
 
 def _text(line: bytes) -> str | None:
-    """What the line says; '' for nothing, None if it is no text."""
+    """The path on the line; '' if it has none, None if it is no text."""
     try:
         text = line.decode("utf-8").strip()
     except UnicodeDecodeError:
@@ -57,12 +57,12 @@ def _unreadable(path: str, number: int) -> UsageError:
 
 
 def list_layer(path: str, data: bytes, home: Callable[[], str]) -> Layer:
-    """It says `allow_write`; a list without a path says nothing."""
+    """The layer that sets `allow_write`; a list without a path sets nothing."""
     rules = paths_of(path, data, home)
     if not rules:
         return Layer(path, {})
-    said = Setting(rules, tuple((rule.path, rule.origin) for rule in rules))
-    return Layer(path, {("filesystem", "allow_write"): said})
+    setting = Setting(rules, tuple((rule.path, rule.origin) for rule in rules))
+    return Layer(path, {("filesystem", "allow_write"): setting})
 
 
 def added(data: bytes, path: str) -> bytes:

@@ -8,7 +8,7 @@ from netsandbox_portmap import localhost_settings as localhost
 from netsandbox_portmap import window
 
 from netsandbox.backends.seatbelt.profile.switches import check_word
-from netsandbox.config.located_value import too_long
+from netsandbox.config.key import too_long
 from netsandbox.config.paths import folder_of, is_profile_name
 from netsandbox.errors import UsageError
 from netsandbox.paths import home
@@ -25,17 +25,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from netsandbox.config.located_value import Entry
+    from netsandbox.config.key import Entry
 
-MOST = {"connections": 16384, "idle_seconds": 7 * 86400, "log_megabytes": 4096}
+MAX_BOUNDS = {"connections": 16384, "idle_seconds": 7 * 86400, "log_megabytes": 4096}
 POOL = str(list(window.POOL))  # as it is written in the file
 
 
 def mode(entry: Entry) -> str:
-    word = entry.text(f"one of {', '.join(MODES)} as a string")
-    if word not in MODES:
-        raise UsageError(f"{entry.origin()}: mode {quoted(word)} is unknown; write one of {', '.join(MODES)}")
-    return word
+    name = entry.text(f"one of {', '.join(MODES)} as a string")
+    if name not in MODES:
+        raise UsageError(f"{entry.origin()}: mode {quoted(name)} is unknown; write one of {', '.join(MODES)}")
+    return name
 
 
 def allow_domains(entry: Entry) -> tuple[DomainRule, ...]:
@@ -103,7 +103,7 @@ def text(wanted: str) -> Callable[[Entry], str]:
     return lambda entry: entry.text(wanted)
 
 
-def word(read: Callable[[str, str], str], wanted: str) -> Callable[[Entry], str]:
+def checked_text(read: Callable[[str, str], str], wanted: str) -> Callable[[Entry], str]:
     return lambda entry: read(entry.text(wanted), entry.origin())
 
 
@@ -136,11 +136,11 @@ def connect_host(entry: Entry) -> tuple[int, ...]:
 
 
 def bound(name: str) -> Callable[[Entry], int]:
-    most, usual = MOST[name], getattr(Bounds(), name)
+    most, default = MAX_BOUNDS[name], getattr(Bounds(), name)
 
     def checked(text: str, origin: str) -> int:
         if not (text.isdigit() and 1 <= int(text) <= most):
-            raise UsageError(f"{origin}: {name} is a number from 1 to {most}; write one, such as {usual}")
+            raise UsageError(f"{origin}: {name} is a number from 1 to {most}; write one, such as {default}")
         return int(text)
 
     return number(checked)

@@ -1,8 +1,8 @@
-"""What the user has said yes to: a file of a project, with just this content.
+"""The files of projects that the user trusts, each with one content.
 
-A project's own file is the word of whoever wrote the project, and of every command that worked in it. So what it opens
-counts only after the user has seen it; a changed file is a new one. The content that is judged is the content that is
-used: it is read once. Kept in the state home, which no session can see (INV-8).
+The author of a project wrote its file, and so may have every command that worked in it. So what the file opens counts
+only after the user has seen it; a changed file is a new one. The content that is checked is the content that is used:
+it is read once. Records are kept in the state home, which no session can see (INV-8).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from netsandbox.runtime.private_file import replace
 
 
 def is_trusted(path: str, data: bytes) -> bool:
-    """Whether the user said yes to *data* at *path*; anything unclear is a no (INV-1)."""
+    """Whether the user trusts *data* at *path*; anything unclear is a no (INV-1)."""
     try:
         with open(_record(path, data), "rb") as file:
             return file.read() == _content(path)
@@ -49,7 +49,7 @@ def distrust(path: str) -> int:
 
 
 def trusted_paths() -> list[str]:
-    """The files that were said yes to, in some version."""
+    """The files that are trusted in some version."""
     found: set[str] = set()
     for place in _records():
         try:

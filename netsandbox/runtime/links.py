@@ -1,6 +1,6 @@
-"""Which symbolic links a path goes through: what leads to a place decides as much as the place itself.
+"""The symbolic links that a path goes through.
 
-A link lies in a folder, and whoever may write there can let it lead elsewhere, for the next session too.
+A command that may write to the folder of a link can make it lead elsewhere, for the next session too.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-MOST = 40  # as many as the kernel follows
+MAX_LINKS = 40  # as many as the kernel follows
 
 
 class LinkLoop(HostError):
-    """A way that the kernel does not follow either. `links` are those on it, each once."""
+    """A path that the kernel does not follow either. `links` are those on it, each once."""
 
     def __init__(self, path: str, links: tuple[str, ...]) -> None:
-        super().__init__(f"{path!a} leads through more than {MOST} links; write where it leads to")
+        super().__init__(f"{path!a} leads through more than {MAX_LINKS} links; write where it leads to")
         self.links = links
 
 
 def links_of_loop(path: str) -> tuple[str, ...]:
-    """The links on a way that has no end, or had none a moment ago."""
+    """The links on a path that has no end, or had none a moment ago."""
     try:
         return links_on(path)
     except LinkLoop as error:
@@ -79,7 +79,7 @@ def followed(path: str) -> tuple[tuple[str, ...], str]:
             target = os.readlink(here)
         except OSError:  # no link, or nothing
             continue
-        if len(found) == MOST:
+        if len(found) == MAX_LINKS:
             raise LinkLoop(path, tuple(dict.fromkeys(found)))
         found.append(here)
         here = "/" if target.startswith("/") else os.path.dirname(here)

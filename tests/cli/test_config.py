@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from netsandbox.cli import config as command
-from netsandbox.config.schema import schema
+from netsandbox.config.key_docs import schema
 from netsandbox.errors import UsageError
 
 

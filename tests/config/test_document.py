@@ -11,8 +11,8 @@ from netsandbox.config import document
 from netsandbox.config.document import read_layer
 from netsandbox.config.file_settings import FileSettings
 from netsandbox.config.keys import KEYS
+from netsandbox.config.merging import file_settings as settings_of
 from netsandbox.config.merging import merge
-from netsandbox.config.merging import settings as settings_of
 from netsandbox.config.readers import check_proxy, check_server
 from netsandbox.errors import UsageError
 from netsandbox.policy.names import canonical
@@ -206,8 +206,8 @@ def test_an_empty_or_absent_list_denies_everything(written, text):
         ("[localhost]\nconnect_host = [-5]\n", 2, "no number"),
         ("[localhost]\nconnect_host = [\n1,\n0x" + "f" * 4000 + "]\n", 4, "wrong type"),
         ("[network]\ndefault_ports = [0x" + "f" * 4000 + "]\n", 2, "wrong type"),
-        ("[sandbox]\nnetwork = 'online'\n[network]\nmode = 'offline'\n", 4, "network.mode said twice"),
-        ("[sandbox]\nnetwork = 'online'\ndefault_network = 'offline'\n", 3, "network.mode said twice"),
+        ("[sandbox]\nnetwork = 'online'\n[network]\nmode = 'offline'\n", 4, "network.mode set twice"),
+        ("[sandbox]\nnetwork = 'online'\ndefault_network = 'offline'\n", 3, "network.mode set twice"),
         ("[sandbox]\ninherit_global = 1\n", 2, "write true or false"),
         ("[sandbox]\nshell = ''\n", 2, "write a path"),
         ("[limits]\nconnections = 0\n", 2, "from 1 to 16384; write one, such as 4096"),

@@ -93,7 +93,7 @@ def test_each_item_has_its_own_line(items: list[str]) -> None:
         ('{"network_ports": [1,]}', "f:1: invalid JSON"),
         ('{"network_ports": [1]\n"environment": {}}', "f:2: invalid JSON: a comma or } is missing"),
         ('{"network_ports": [1]}\n{}', "f:2: invalid JSON: more than one value"),
-        ('{"network_ports": [1],\n"network_ports": [2]}', "f:2: invalid JSON: 'network_ports' is said twice"),
+        ('{"network_ports": [1],\n"network_ports": [2]}', "f:2: invalid JSON: 'network_ports' is set twice"),
         ('{"network_ports": [01]}', "f:1: invalid JSON"),
         ('{"network_ports": [1.5]}', "f:1: invalid JSON"),
         ('{"network_ports": [99999999999999999999]}', "f:1: invalid JSON"),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from netsandbox.cli import run
 from netsandbox.config.document import layer_of
-from netsandbox.config.key_docs import NO, YES, Row, default, rows
+from netsandbox.config.key_docs import NO, YES, Row, default, rows, schema
 from netsandbox.config.keys import KEYS
-from netsandbox.config.merging import merge, settings
+from netsandbox.config.merging import file_settings, merge
 
 EVERY = [(table, name) for table, keys in KEYS.items() for name in keys]
 
@@ -71,7 +73,7 @@ def test_and_a_file_that_nobody_trusts_is_judged_so(text: str, needs: bool) -> N
 
 
 def test_a_default_said_in_a_file_changes_nothing() -> None:
-    plain = settings(merge([]))
+    plain = file_settings(merge([]))
     said = [(table, name, default(table, KEYS[table][name])) for table, name in EVERY]
     named = [each for each in said if each[2] is not None]
     assert {("network", "default_ports"), ("limits", "connections"), ("localhost", "port_pool")} <= {
@@ -80,4 +82,17 @@ def test_a_default_said_in_a_file_changes_nothing() -> None:
     for table, name, value in named:
         written = str(value).lower() if isinstance(value, bool) else repr(value)
         layer = layer_of("f.toml", f"[{table}]\n{name} = {written}\n".encode())
-        assert settings(merge([layer])) == plain, (table, name)
+        assert file_settings(merge([layer])) == plain, (table, name)
+
+
+def test_every_key_is_in_the_schema_and_nothing_else_is_allowed() -> None:
+    made = json.loads(json.dumps(schema()))
+    assert made["additionalProperties"] is False
+    assert {table: set(content["properties"]) for table, content in made["properties"].items()} == {
+        table: set(keys) for table, keys in KEYS.items()
+    }
+    for content in made["properties"].values():
+        assert content["additionalProperties"] is False
+        for key in content["properties"].values():
+            assert key["description"]
+            assert key.keys() & {"type", "enum"}

@@ -10,7 +10,7 @@ from netsandbox.config.document import layer_of
 from netsandbox.config.file_settings import FileSettings
 from netsandbox.config.keys import KEYS
 from netsandbox.config.layer import Layer
-from netsandbox.config.merging import merge, settings
+from netsandbox.config.merging import file_settings, merge
 from netsandbox.policy.names import canonical
 from netsandbox.policy.policy import Policy
 from netsandbox.policy.variables import Layer as VariableLayer
@@ -24,7 +24,7 @@ def layer(text: str, path: str = "f", *, trusted: bool = True) -> Layer:
 
 
 def joined(*layers: Layer) -> FileSettings:
-    return settings(merge(layers))
+    return file_settings(merge(layers))
 
 
 def test_lists_add_up_from_the_lowest_to_the_highest() -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from netsandbox.config.document import Lines
-    from netsandbox.config.located_value import Entry
+    from netsandbox.config.key import Entry
     from netsandbox.config.profiles.profile_files import ProfileFile
 
 ABOUT_ITSELF = "profile"

@@ -1,9 +1,9 @@
-"""The registries that a profile's tools use, as a layer of rules: what the user and the tools say, never the project.
+"""The registries that a profile's tools use, as a layer of rules, from the user's settings and the tools themselves.
 
 The user's file that names a registry is shown to the command, though it may be a place of secrets: the tool could not
-use the registry without it. What only a project's file says, or one that a session may have written, counts once the
-user has trusted that file (`netsandbox trust .npmrc`), with the content that was read: a file that changed in between
-is not believed. Nor is a program asked that a session may have put there, before it is trusted.
+use the registry without it. A registry that only a project's file names, or one that a session may have written, counts
+once the user has trusted that file (`netsandbox trust .npmrc`), with the content that was read: a file that changed in
+between does not count. A program that a session may have put there is not run before it is trusted.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def registries_of(path: str) -> list[tuple[str, str, str]]:
 
 
 def tools_run_from(path: str) -> list[str]:
-    """The tools whose registry the program at *path* would be asked for."""
+    """The tools that would be queried by running the program at *path*."""
     wanted = os.path.abspath(path)
     return [tool for tool in _tools() if wanted in untrusted_programs(tool, os.environ)]
 

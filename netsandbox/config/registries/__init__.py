@@ -1,5 +1,4 @@
-"""Which registries a toolchain uses, so that a profile allows these hosts and no others.
+"""Which registries a tool uses, so that a profile allows these hosts and no others: `lookup.hosts`.
 
-`lookup.hosts` is the whole of it. No registry is known to this package: what no file and no variable says, the tool is
-asked.
+No registry is known here by name: where no file and no variable of the user names it, the tool is queried.
 """

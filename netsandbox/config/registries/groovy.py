@@ -11,7 +11,7 @@ import re
 
 from netsandbox.frozen import frozen
 
-BUILT_IN = ("mavenCentral", "google", "gradlePluginPortal", "jcenter")  # words, whose hosts only Gradle knows
+BUILT_IN = ("mavenCentral", "google", "gradlePluginPortal", "jcenter")  # only Gradle knows their hosts
 _TOKEN = re.compile(
     r"""(?P<comment>//[^\n]*|/\*.*?(?:\*/|\Z))
     |(?P<long>\"\"\".*?(?:\"\"\"|\Z)|'''.*?(?:'''|\Z))
@@ -91,7 +91,7 @@ def _last(before: list[str], word: str) -> int:
 
 
 def _name(before: list[str]) -> str:
-    """What a block is called: the last word before its brace that is not inside of parentheses."""
+    """The name of a block: the last word before its brace that is not inside of parentheses."""
     depth = 0
     for word in reversed(before):
         depth += (word == ")") - (word == "(")

@@ -1,13 +1,13 @@
-"""Whose word a file is: the user's own, or that of a session which may have written it.
+"""Provenance: whether a file is the user's own, or a session may have written it.
 
-A session on Linux may write nearly everywhere in the user's home, so what lies there is believed only if
+A session on Linux may write nearly everywhere in the user's home, so a file there counts only if
 
 1. the user can write neither it nor any folder on the way to it: it is the system's, or
 2. it is older than the first session of this user: the file, each link to it, and the folders on the way that a
    session could have moved. The kernel sets this time (ctime) at every change, move and link, and nobody else can, or
-3. the user has said yes to this very content (`netsandbox trust FILE`), which is not judged here.
+3. the user trusts this very content (`netsandbox trust FILE`), which is not checked here.
 
-Folders above the configuration and the state cannot be moved by a session, so their time says nothing.
+A session cannot move the folders above the configuration and the state, so their time does not matter.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def is_out_of_reach(path: str) -> bool:
 
 
 def is_old_program(path: str) -> bool:
-    """The same for a program. Its folder changes with every other tool in it, so that says nothing."""
+    """The same for a program. Its folder changes with every other tool in it, so its time does not matter."""
     return _is_sound(path, with_folders=False)
 
 

@@ -1,4 +1,4 @@
-"""A session of its own for a tool that is queried. Without it, whoever can write to the user's PATH, or to what a tool
+"""The session in which a tool is queried. Without it, a command that can write to the user's PATH, or to what a tool
 loads, could run programs outside of every session by letting us query them.
 
 The session is offline, with no configuration, no profile and no published port; secrets are hidden as always. It works
