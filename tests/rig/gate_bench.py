@@ -67,7 +67,7 @@ class Bench:
         self.own: frozenset[Address] = frozenset()
         settings = {"own": lambda: self.own, "attribute": lambda source: None, "clock": lambda: 0.0, **changes}
         guard, parent = settings.pop("guard", TunnelGuard()), settings.pop("parent", None)
-        names = NameServices(self.upstream, self.pool, guard, parent)
+        names = NameServices(self.upstream, self.pool, guard, parent)  # type: ignore[arg-type]
         peers = PeerFacts(settings.pop("own"), settings.pop("attribute"))
         self.gate = Gate(policy, self.log, names, peers, **settings)  # type: ignore[arg-type]
 

@@ -16,7 +16,9 @@ import pytest
 
 from tests.rig.mac_log import stand_in
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="plays a Mac on Linux; test_on_a_mac.py needs no play")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="plays a Mac on Linux; test_backend_on_a_mac.py needs no play"
+)
 
 ROOT = Path(__file__).parents[3]
 PATHS = [str(ROOT / name) for name in ("", "proxy", "dns", "portmap", "interpose")]

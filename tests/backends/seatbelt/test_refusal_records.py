@@ -19,7 +19,9 @@ from netsandbox.runtime.loop import Loop
 from tests.rig.mac_log import stand_in
 from tests.rig.waiting import turn_until
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="plays a Mac on Linux; test_on_a_mac.py needs no play")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="plays a Mac on Linux; test_backend_on_a_mac.py needs no play"
+)
 
 TAG = "netsandbox-0123456789abcdef0123456789abcdef"
 CLOSED = 24999

@@ -18,7 +18,9 @@ from netsandbox.errors import HostError
 from tests.rig.mac_start import ENVIRONMENT, PROFILE, Start, starting
 from tests.rig.waiting import wait_for
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="plays a Mac on Linux; test_on_a_mac.py needs no play")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="plays a Mac on Linux; test_backend_on_a_mac.py needs no play"
+)
 
 
 @pytest.fixture

@@ -21,7 +21,9 @@ from netsandbox.paths import new_session_id
 from netsandbox.runtime.loop import IN, Loop
 from tests.rig.fake_log import FakeLog
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="plays a Mac on Linux; test_on_a_mac.py needs no play")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="plays a Mac on Linux; test_backend_on_a_mac.py needs no play"
+)
 
 PATIENCE = 20.0
 

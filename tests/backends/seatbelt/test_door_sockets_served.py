@@ -31,7 +31,9 @@ from tests.rig.authority import Authority
 from tests.rig.canary import Canaries, StreamCanary
 from tests.rig.threaded_server import read_exactly
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="plays a Mac on Linux; test_on_a_mac.py needs no play")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="plays a Mac on Linux; test_backend_on_a_mac.py needs no play"
+)
 
 TOKEN = bytes(range(16))
 PATIENCE = 20.0

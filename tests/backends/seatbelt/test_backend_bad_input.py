@@ -18,7 +18,9 @@ from netsandbox.backends.seatbelt.mac_system import MacSystem
 from netsandbox.errors import HostError, NetsandboxError, UsageError
 from netsandbox.policy.policy import Policy
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="plays a Mac on Linux; test_on_a_mac.py needs no play")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="plays a Mac on Linux; test_backend_on_a_mac.py needs no play"
+)
 
 CHOSEN = {name: LocalhostSettings(strategy=name, chosen=True, count=4) for name in ("rewire-port", "rewire-device")}
 DEFAULT = LocalhostSettings(strategy="rewire-port", count=4)

@@ -32,7 +32,7 @@ from tests.seatbelt_model.profile import load
 from tests.seatbelt_model.request import file
 
 pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="plays a Mac on Linux; test_on_a_mac.py needs no play"),
+    pytest.mark.skipif(sys.platform != "linux", reason="plays a Mac on Linux; test_backend_on_a_mac.py needs no play"),
     pytest.mark.usefixtures("place"),
 ]
 

@@ -20,7 +20,9 @@ from tests.rig.leftovers import what_stays
 from tests.rig.localhost import eventually
 from tests.rig.processes import is_gone
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="plays a Mac on Linux; test_on_a_mac.py needs no play")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="plays a Mac on Linux; test_backend_on_a_mac.py needs no play"
+)
 
 ROOT = Path(__file__).parents[3]
 PATHS = ":".join(str(ROOT / name) for name in ("", "proxy", "dns", "portmap", "interpose"))

@@ -23,7 +23,9 @@ from tests.rig.canary import Canaries
 from tests.rig.mac_doors import compile_library
 from tests.rig.world import ALLOWED, DENIED, need
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="plays a Mac on Linux; test_on_a_mac.py needs no play")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="plays a Mac on Linux; test_backend_on_a_mac.py needs no play"
+)
 
 SOURCES = Path(__file__).parents[3] / "interpose" / "src"
 STRATEGIES = ["fail", "rewire-port", "rewire-device"]

@@ -21,7 +21,9 @@ from tests.rig.mac_start import ENVIRONMENT, Start, starting, supervising
 from tests.rig.processes import is_gone
 from tests.rig.waiting import PATIENCE, wait_for
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="plays a Mac on Linux; test_on_a_mac.py needs no play")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="plays a Mac on Linux; test_backend_on_a_mac.py needs no play"
+)
 
 
 class LaunchMethod(NamedTuple):

@@ -18,7 +18,9 @@ from netsandbox.backends.seatbelt.mac_system import MacSystem
 from netsandbox.runtime.loop import Loop
 from tests.rig.mac_log import ROOT, stand_in
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="plays a Mac on Linux; test_on_a_mac.py needs no play")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="plays a Mac on Linux; test_backend_on_a_mac.py needs no play"
+)
 
 PATHS = ":".join(str(ROOT / name) for name in ("", "proxy", "dns", "portmap", "interpose"))
 FOREVER = "while True: time.sleep(60)"

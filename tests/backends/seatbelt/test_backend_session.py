@@ -23,7 +23,9 @@ from netsandbox.session.session import Session
 from netsandbox.settings import Command, RunSettings
 from tests.rig import ports
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="plays a Mac on Linux; test_on_a_mac.py needs no play")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="plays a Mac on Linux; test_backend_on_a_mac.py needs no play"
+)
 
 PROBE = """
 import errno, socket, sys
