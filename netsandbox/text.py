@@ -51,6 +51,13 @@ def join_host_port(host: str, port: object) -> str:
     return f"[{host}]:{port}" if ":" in host and host[0] != "[" else f"{host}:{port}"
 
 
+def printable_place(host: object, port: object) -> str:
+    """`HOST:PORT`, the host alone, or `port PORT`, from values that a command chose."""
+    if host is None:
+        return f"port {printable(port)}"
+    return join_host_port(printable(host), printable(port)) if port else printable(host)
+
+
 def shell_quoted(text: str) -> str:
     """*text* as one word of a POSIX shell, as `shlex.quote` writes it; `shlex` would load `re`."""
     if text and _SHELL_PLAIN.issuperset(text):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.text import columns, join_host_port, printable, quoted, shell_quoted, single_line
+from netsandbox.text import columns, join_host_port, printable, printable_place, quoted, shell_quoted, single_line
 
 ROWS = st.lists(st.tuples(*[st.text("abc", min_size=1, max_size=30)] * 3), min_size=1, max_size=4)
 
@@ -91,3 +91,17 @@ def test_a_column_gives_way_by_a_cut_or_as_a_whole() -> None:
 def test_for_a_program_nothing_is_cut() -> None:
     lines = columns([("A", "B"), ("x" * 300, "y")], yielding=((0, 0),))
     assert lines == ["A".ljust(300) + "  B", "x" * 300 + "  y"]
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "shown"),
+    [
+        ("example.com", 443, "example.com:443"),
+        ("::1", 80, "[::1]:80"),
+        ("a\x1b", None, "a\\x1b"),
+        (None, 53, "port 53"),
+        ("example.com", 0, "example.com"),
+    ],
+)
+def test_a_place_is_shown_with_what_is_known_of_it(host: object, port: object, shown: str) -> None:
+    assert printable_place(host, port) == shown

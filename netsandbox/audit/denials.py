@@ -14,7 +14,7 @@ import time
 
 from netsandbox.audit.log_file import DEBUG, open_file, refusal
 from netsandbox.runtime.stdio import write_notice
-from netsandbox.text import join_host_port, printable
+from netsandbox.text import printable, printable_place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -115,17 +115,7 @@ def wanted(event: str, fields: Mapping[str, object]) -> str:
         return printable(f"a socket of the kind {fields.get('family', '?')}/{fields.get('type', '?')}")
     if host is None and port is None:
         return printable(fields.get("detail") or event)
-    return _VERBS.get(event, "") + place(host, port)
-
-
-def place(host: object, port: object) -> str:
-    """`HOST:PORT`, IPv6 in brackets."""
-    if host is None:
-        return f"port {printable(port)}"
-    shown = printable(host)
-    if not port:
-        return shown
-    return join_host_port(shown, printable(port))
+    return _VERBS.get(event, "") + printable_place(host, port)
 
 
 def _advice(fields: Mapping[str, object]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-from netsandbox.audit.denials import place
 from netsandbox.cli.explain import read_target
 from netsandbox.cli.help import print_help
 from netsandbox.cli.session_table import pending_entries
@@ -18,7 +17,7 @@ from netsandbox.session.approvals import reply as replies
 from netsandbox.session.approvals.duration import read_duration
 from netsandbox.session.approvals.reply import APPROVE, ONCE, PROJECT, SCOPES, SESSION, USER, Reply
 from netsandbox.session.sessions_client import find, nothing_runs, put_to, survey
-from netsandbox.text import printable
+from netsandbox.text import printable, printable_place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -133,7 +132,7 @@ def listed(entries: list[Status]) -> str:
 
 
 def target_text(entry: Status) -> str:
-    return place(entry["host"], entry["port"])
+    return printable_place(entry["host"], entry["port"])
 
 
 def send_reply(entry: Status, reply: Reply) -> None:

@@ -5,7 +5,6 @@ Only what was let through becomes a proposal; what was refused, or only looked u
 
 from __future__ import annotations
 
-from netsandbox.audit.denials import place
 from netsandbox.audit.record_line import ALLOW, DENY, MAX_TEXT
 from netsandbox.frozen import frozen
 from netsandbox.policy import reasons
@@ -14,6 +13,7 @@ from netsandbox.policy.decision import is_loopback_name
 from netsandbox.policy.ip import parse
 from netsandbox.policy.names import BadName, canonical
 from netsandbox.policy.path_folding import CHANGE, FOLDER, MAKE, MANY
+from netsandbox.text import printable_place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class _Found:
         elif type(port) is int and _is_loopback(entry):
             self._add("host_ports", port)
         elif entry.get("event") in ("egress", "dns", "udp"):
-            what = place(entry.get("host") or entry.get("address"), port)
+            what = printable_place(entry.get("host") or entry.get("address"), port)
             self._add("unreached" if reason in UNREACHED else "refused", f"{what} ({reason})")
             if reason in UNREACHED and name is not None:
                 self._unreached.add(name)
