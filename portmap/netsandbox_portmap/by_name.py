@@ -14,7 +14,7 @@ import _socket
 
 from netsandbox.runtime.loop import IN
 from netsandbox_portmap.acceptor import bind_all, listen_all
-from netsandbox_portmap.forward import CONNECTIONS, REFUSED, InsideDial, hang_up
+from netsandbox_portmap.forward import MAX_CONNECTIONS, REFUSED, InsideDial, hang_up
 from netsandbox_portmap.publish_addresses import LOCALHOST
 from netsandbox_portmap.request_host import HeadError, RequestHost, route
 
@@ -100,7 +100,7 @@ class ByName:
         self._visits.discard(visit)
 
     def _receive(self, client: _socket.socket) -> None:
-        if len(self._visits) >= CONNECTIONS:
+        if len(self._visits) >= MAX_CONNECTIONS:
             hang_up(client)
             return
         visit = Visit(self, client)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Moved = tuple[int, int]
 
-CONNECTIONS = 4096  # at once, through one door of the host
+MAX_CONNECTIONS = 4096  # at once, through one door of the host
 DEADLINE = 10.0
 REFUSED, LATE, UNABLE = "refused", "late", "unable"
 

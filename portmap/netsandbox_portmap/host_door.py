@@ -10,7 +10,7 @@ import _socket
 
 from netsandbox.policy import reasons
 from netsandbox_portmap.acceptor import Acceptor
-from netsandbox_portmap.forward import CONNECTIONS, Forward, hang_up
+from netsandbox_portmap.forward import MAX_CONNECTIONS, Forward, hang_up
 from netsandbox_portmap.publish_addresses import LOCALHOST
 
 TYPE_CHECKING = False
@@ -56,7 +56,7 @@ class HostDoor:
             forward.close()
 
     def _receive(self, client: _socket.socket) -> None:
-        if len(self._open) >= CONNECTIONS or not self._record():  # INV-5
+        if len(self._open) >= MAX_CONNECTIONS or not self._record():  # INV-5
             hang_up(client)
             return
         began = self._loop.now()

@@ -16,7 +16,7 @@ from netsandbox.frozen import frozen
 from netsandbox_portmap.acceptor import bind_all, listen_all
 from netsandbox_portmap.contract import LOOPBACK, PORT_TAKEN, WINDOW_FULL
 from netsandbox_portmap.fixed_ports import reserve, split_faces
-from netsandbox_portmap.forward import CONNECTIONS, Forward, hang_up
+from netsandbox_portmap.forward import MAX_CONNECTIONS, Forward, hang_up
 from netsandbox_portmap.publish_addresses import dial_address
 from netsandbox_portmap.published import Published, PublishError
 
@@ -246,7 +246,7 @@ class Publisher:
     # Connections and records
 
     def _receive(self, entry: Listening, client: _socket.socket) -> None:
-        if len(self._forwards) >= CONNECTIONS:
+        if len(self._forwards) >= MAX_CONNECTIONS:
             return hang_up(client)
         inside_port = entry.targets[0][1]
         forward = Forward(client, self._relays, self._over, lambda: self.on_refused(inside_port))

@@ -10,6 +10,8 @@ decides, looks it up, checks the addresses and writes the audit record. Rules ke
 
 from __future__ import annotations
 
+from netsandbox.frozen import frozen
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -82,6 +84,7 @@ class Refusal:
         self.hint = hint
 
 
+@frozen
 class Limits:
     """Every bound that a door keeps; the defaults suit one workload.
 
@@ -89,26 +92,13 @@ class Limits:
     within a second. A bound that is reached closes (INV-1); none of them lets anything through.
     """
 
-    __slots__ = ("connect", "drain", "flows", "handshake", "head", "idle", "keep_alive")
-
-    def __init__(
-        self,
-        *,
-        head: float = 10.0,
-        handshake: float = 10.0,
-        connect: float = 10.0,
-        idle: float = 3600.0,
-        keep_alive: float = 75.0,
-        drain: float = 5.0,
-        flows: int = 4096,
-    ) -> None:
-        self.head = head  # from accept (or from the first byte of a later request) to the end of the request head
-        self.handshake = handshake  # from the grant to a first sniffer that can be judged
-        self.connect = connect  # per address
-        self.idle = idle  # without a byte in either direction
-        self.keep_alive = keep_alive  # between two requests of one client
-        self.drain = drain  # after our last answer, so that the client reads it rather than a reset
-        self.flows = flows  # client connections at once
+    head: float = 10.0  # from accept (or from the first byte of a later request) to the end of the request head
+    handshake: float = 10.0  # from the grant to first bytes that can be checked
+    connect: float = 10.0  # per address
+    idle: float = 3600.0  # without a byte in either direction
+    keep_alive: float = 75.0  # between two requests of one client
+    drain: float = 5.0  # after our last reply, so that the client reads it rather than a reset
+    flows: int = 4096  # client connections at once
 
 
 class Outcome:

@@ -113,7 +113,7 @@ def test_past_the_limit_newcomers_are_answered_503(
 def test_past_the_limit_of_connections_newcomers_see_a_reset(
     rig: Any, door: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "CONNECTIONS", 0)
+    monkeypatch.setattr(module, "MAX_CONNECTIONS", 0)
     with pytest.raises(ConnectionResetError):
         rig.client(door.port).recv(1)
 

@@ -120,7 +120,7 @@ def test_no_record_no_connection(make: Callable[[int], Scene], server: socket.so
 def test_too_many_connections_are_hung_up(
     make: Callable[[int], Scene], server: socket.socket, log: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(host_door, "CONNECTIONS", 1)
+    monkeypatch.setattr(host_door, "MAX_CONNECTIONS", 1)
     scene = make(server.getsockname()[1])
     with scene.client():
         scene.until(lambda: scene.door.flows == 1)

@@ -129,7 +129,7 @@ def test_close_gives_everything_back(rig: Any, make: Any, speak: Any) -> None:
 def test_past_the_limit_of_connections_newcomers_see_a_reset(
     rig: Any, make: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "CONNECTIONS", 1)
+    monkeypatch.setattr(module, "MAX_CONNECTIONS", 1)
     server = rig.server()
     publisher, _ = make()
     one = found(rig, publisher, "127.0.0.1", server.port)

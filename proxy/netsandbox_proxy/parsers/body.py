@@ -9,6 +9,7 @@ Rules kept here:
 
 from __future__ import annotations
 
+from netsandbox.frozen import frozen
 from netsandbox_proxy.parsers.authority import DIGITS
 from netsandbox_proxy.parsers.errors import ProtocolError, malformed
 from netsandbox_proxy.parsers.head import CONTROLS, LineBlock, RequestHead, parse_header
@@ -23,23 +24,12 @@ HEX = DIGITS + b"abcdefABCDEF"
 FORBIDDEN_TRAILERS = frozenset({b"host", b"content-length", b"transfer-encoding", b"connection", b"upgrade", b"te"})
 
 
+@frozen
 class Framing:
     """`kind` is NONE, LENGTH, CHUNKED or, for responses only, CLOSE."""
 
-    __slots__ = ("kind", "length")
-
-    def __init__(self, kind: str, length: int = 0) -> None:
-        self.kind = kind
-        self.length = length
-
-    def __repr__(self) -> str:
-        return f"Framing({self.kind!r}, {self.length})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Framing) and (self.kind, self.length) == (other.kind, other.length)
-
-    def __hash__(self) -> int:
-        return hash((self.kind, self.length))
+    kind: str
+    length: int = 0
 
 
 def framing(head: RequestHead) -> Framing:

@@ -10,6 +10,7 @@ Rules kept here:
 
 from __future__ import annotations
 
+from netsandbox.frozen import frozen
 from netsandbox_proxy.parsers.authority import VISIBLE, fold_host, split_authority, split_url
 from netsandbox_proxy.parsers.body import NONE, Framing, framing
 from netsandbox_proxy.parsers.errors import ProtocolError, malformed
@@ -23,27 +24,17 @@ DROPPED_PREFIXES = (b"proxy-", b"x-netsandbox-")
 NOT_HOP_BY_HOP = frozenset({b"host", b"content-length", b"transfer-encoding"})
 
 
+@frozen
 class ForwardRequest:
-    __slots__ = ("authority_host", "framing", "head_bytes", "keep_alive", "method", "port", "upgrade")
+    """A request as it goes to the origin."""
 
-    def __init__(
-        self,
-        authority_host: bytes,
-        port: int,
-        head_bytes: bytes,
-        method: bytes,
-        framing: Framing,
-        *,
-        upgrade: bool,
-        keep_alive: bool,
-    ) -> None:
-        self.authority_host = authority_host  # as spelled, for the gate
-        self.port = port
-        self.head_bytes = head_bytes  # what goes to the origin
-        self.method = method
-        self.framing = framing
-        self.upgrade = upgrade  # a WebSocket handshake: only now may the origin answer 101
-        self.keep_alive = keep_alive  # the client means to send another request
+    authority_host: bytes  # as spelled, for the gate
+    port: int
+    head_bytes: bytes
+    method: bytes
+    framing: Framing
+    upgrade: bool  # a WebSocket handshake: only then may the origin respond with 101
+    keep_alive: bool  # the client means to send another request
 
 
 def forward_request(head: RequestHead) -> ForwardRequest:
@@ -111,7 +102,7 @@ def _rewrite(head: RequestHead, host: bytes, port: int, path: bytes) -> ForwardR
     elif head.version == b"HTTP/1.0":
         lines.append(b"Connection: keep-alive")
     raw = b"\r\n".join(lines) + b"\r\n\r\n"
-    return ForwardRequest(host, port, raw, head.method, body, upgrade=upgrade, keep_alive=keep_alive)
+    return ForwardRequest(host, port, raw, head.method, body, upgrade, keep_alive)
 
 
 def host_header(host: bytes, port: int) -> bytes:

@@ -270,7 +270,7 @@ def test_counted_bodies_are_cut_alike(length: int, data: bytes, step: int) -> No
 
 def test_framings_compare_by_value() -> None:
     assert len({Framing(LENGTH, 1), Framing(LENGTH, 1), Framing(LENGTH, 2)}) == 2
-    assert repr(Framing(LENGTH, 1)) == "Framing('length', 1)"
+    assert repr(Framing(LENGTH, 1)) == "Framing(kind='length', length=1)"
     assert Framing(NONE) != NONE
 
 
