@@ -181,7 +181,7 @@ static long ask_once(const struct ns_map *map, int port)
 {
     struct sockaddr_in door = place("127.0.0.1", map->door);
     struct ns_request request = {
-        .magic = NS_MAP_MAGIC, .operation = NS_ASK_BIND, .port = (uint16_t)port, .address = {127, 0, 0, 1}, .protocol = 6};
+        .magic = NS_MAP_MAGIC, .operation = NS_REQUEST_BIND, .port = (uint16_t)port, .address = {127, 0, 0, 1}, .protocol = 6};
     struct ns_reply reply;
     long began = now(), taken;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -55,13 +55,23 @@ SHARED_HEADERS = (
     "rewrite.h",
     "route.h",
     "dns.h",
-    "target.h",
-    "shell.h",
-    "env.h",
+    "exec_target.h",
+    "shell_command.h",
+    "env_command.h",
     "injection.h",
-    "bridge.h",
+    "shell_bridge.h",
 )
-SHARED_SOURCES = ("map.c", "place.c", "rewrite.c", "route.c", "dns.c", "target.c", "shell.c", "env.c", "bridge.c")
+SHARED_SOURCES = (
+    "map.c",
+    "sockaddr.c",
+    "rewrite.c",
+    "route.c",
+    "dns.c",
+    "exec_target.c",
+    "shell_command.c",
+    "env_command.c",
+    "shell_bridge.c",
+)
 ZIG = [sys.executable, "-m", "ziglang", "cc"]
 # Ubuntu's compiler defines _FORTIFY_SOURCE itself; without the -U the two definitions quarrel.
 HARDEN = [

@@ -1,10 +1,10 @@
 /* bind and listen: where a socket may be is in the map, or the supervisor is asked. A stream socket that listens without
  * a name of its own gets one here first, since the kernel would pick a port outside the window. */
-#include "ask.h"
+#include "bind_request.h"
 #include "hook.h"
-#include "memory.h"
+#include "readable_memory.h"
 #include "session.h"
-#include "spelling.h"
+#include "address_spelling.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -34,7 +34,7 @@ static int bind_asked(int fd, const struct sockaddr *name, socklen_t length, str
     const struct ns_map *map = ns_session_map();
     uint32_t protocol = option(fd, SOL_SOCKET, SO_TYPE) == SOCK_STREAM ? TCP : UDP;
     uint16_t port = 0;
-    int error = ns_ask(map, plan, protocol, &port);
+    int error = ns_bind_request(map, plan, protocol, &port);
 
     if (error != 0)
         return refuse(error);

@@ -2,11 +2,11 @@
 #include "door.h"
 #include "egress.h"
 #include "hook.h"
-#include "memory.h"
-#include "peers.h"
+#include "readable_memory.h"
+#include "peer_addresses.h"
 #include "rewrite.h"
 #include "session.h"
-#include "spelling.h"
+#include "address_spelling.h"
 
 #include <errno.h>
 #include <netinet/in.h>

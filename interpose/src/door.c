@@ -1,7 +1,7 @@
 /* Nothing here keeps anything; whoever calls with a descriptor that must not be lost keeps cancellation off. */
 #include "door.h"
 
-#include "real.h"
+#include "real_functions.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,8 +5,8 @@
 #ifdef NS_EGRESS
 
 #include "door.h"
-#include "peers.h"
-#include "real.h"
+#include "peer_addresses.h"
+#include "real_functions.h"
 #include "session.h"
 
 #include <errno.h>

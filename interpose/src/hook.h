@@ -4,7 +4,7 @@
 #ifndef NETSANDBOX_HOOK_H
 #define NETSANDBOX_HOOK_H
 
-#include "real.h"
+#include "real_functions.h"
 
 #ifdef __APPLE__
 struct ns_pair {

@@ -1,14 +1,15 @@
-/* Remembers the injection. The first caller fills the record in; a signal handler that interrupts it finds it unfinished
- * and does without, so that nobody ever waits. */
+/* Remembers the injection, and puts it back into an environment, where entries of the user stay behind ours. The first
+ * caller fills the record in; a signal handler that interrupts it finds the record unfinished and does without, so that
+ * nobody ever waits. */
 #include "injection.h"
 
-#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { EMPTY, FILLING, FILLED, ABSENT };
 
-static struct ns_injection injection;
+static struct ns_injection remembered;
 static int state;
 
 static int put(char *room, size_t size, const char *name, const char *value, size_t length)
@@ -45,9 +46,9 @@ static int fill(void)
     size_t length;
     const char *entry = own_entry(getenv(NS_PRELOAD), &length);
 
-    if (map == NULL || put(injection.map, sizeof injection.map, NS_PORT_MAP, map, strlen(map)) != 0)
+    if (map == NULL || put(remembered.map, sizeof remembered.map, NS_PORT_MAP, map, strlen(map)) != 0)
         return ABSENT;
-    if (entry != NULL && put(injection.preload, sizeof injection.preload, NS_PRELOAD, entry, length) != 0)
+    if (entry != NULL && put(remembered.preload, sizeof remembered.preload, NS_PRELOAD, entry, length) != 0)
         return ABSENT;
     return FILLED;
 }
@@ -60,5 +61,71 @@ const struct ns_injection *ns_injection(void)
         expected = fill();
         __atomic_store_n(&state, expected, __ATOMIC_RELEASE);
     }
-    return expected == FILLED ? &injection : NULL;
+    return expected == FILLED ? &remembered : NULL;
+}
+
+static int is_named(const char *variable, const char *name)
+{
+    size_t length = strlen(name);
+
+    return strncmp(variable, name, length) == 0 && variable[length] == '=';
+}
+
+static size_t joined_size(const struct ns_injection *injection, const char *variable)
+{
+    if (strstr(variable, injection->preload + strlen(NS_PRELOAD "=")) != NULL)
+        return 0;
+    return strlen(injection->preload) + 1 + strlen(variable + strlen(NS_PRELOAD "=")) + 1;
+}
+
+struct ns_shape ns_environment_shape(const struct ns_injection *injection, char *const *environment)
+{
+    struct ns_shape shape = {0, -1, -1, 0, 0};
+
+    for (; environment != NULL && environment[shape.count] != NULL; shape.count++) {
+        if (shape.preload < 0 && is_named(environment[shape.count], NS_PRELOAD))
+            shape.preload = (ptrdiff_t)shape.count;
+        if (shape.map < 0 && is_named(environment[shape.count], NS_PORT_MAP))
+            shape.map = (ptrdiff_t)shape.count;
+    }
+    if (shape.preload >= 0)
+        shape.joined = joined_size(injection, environment[shape.preload]);
+    shape.complete = shape.preload >= 0 && shape.joined == 0 && shape.map >= 0 &&
+                     strcmp(environment[shape.map], injection->map) == 0;
+    return shape;
+}
+
+static void join(const struct ns_injection *injection, const char *variable, char *joined)
+{
+    size_t ours = strlen(injection->preload);
+    const char *theirs = variable + strlen(NS_PRELOAD "=");
+
+    memcpy(joined, injection->preload, ours);
+    joined[ours] = ':';
+    memcpy(joined + ours + 1, theirs, strlen(theirs) + 1);
+}
+
+void ns_environment_complete(const struct ns_injection *injection, char *const *environment, struct ns_shape shape,
+                             char **room, char *joined)
+{
+    if (shape.count > 0)
+        memcpy(room, environment, shape.count * sizeof *room);
+    if (shape.preload < 0) {
+        room[shape.count++] = (char *)(uintptr_t)injection->preload;
+    } else if (shape.joined > 0) {
+        join(injection, environment[shape.preload], joined);
+        room[shape.preload] = joined;
+    }
+    if (shape.map < 0)
+        shape.map = (ptrdiff_t)shape.count++;
+    room[shape.map] = (char *)(uintptr_t)injection->map;
+    room[shape.count] = NULL;
+}
+
+void ns_environment_drop(char *const *environment, struct ns_shape shape, char **room)
+{
+    size_t before = (size_t)shape.preload;
+
+    memcpy(room, environment, before * sizeof *room);
+    memcpy(room + before, environment + before + 1, (shape.count - before) * sizeof *room); /* with the final NULL */
 }

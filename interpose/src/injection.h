@@ -3,6 +3,8 @@
 #ifndef NETSANDBOX_INJECTION_H
 #define NETSANDBOX_INJECTION_H
 
+#include <stddef.h>
+
 #ifdef __APPLE__
 #define NS_PRELOAD "DYLD_INSERT_LIBRARIES"
 #define NS_LIBRARY "libnetsandbox_interpose.dylib"
@@ -21,5 +23,23 @@ struct ns_injection {
 
 /* What was remembered, or NULL when there is nothing: a process into which the library came some other way. */
 const struct ns_injection *ns_injection(void);
+
+/* An environment, and where the injection stands in it. What follows is pure; the caller brings the room. */
+struct ns_shape {
+    size_t count;      /* variables */
+    ptrdiff_t preload; /* where LD_PRELOAD stands, or -1 */
+    ptrdiff_t map;     /* where NETSANDBOX_PORT_MAP stands, or -1 */
+    size_t joined;     /* bytes for "LD_PRELOAD=ours:theirs", or 0 when there is nothing to join */
+    int complete;      /* 1: nothing is to be done */
+};
+
+struct ns_shape ns_environment_shape(const struct ns_injection *injection, char *const *environment);
+
+/* Fills *room*, of shape.count + 3 pointers, with *joined*, of shape.joined bytes, for the variable of that length. */
+void ns_environment_complete(const struct ns_injection *injection, char *const *environment, struct ns_shape shape,
+                             char **room, char *joined);
+
+/* Fills *room*, of shape.count pointers, with everything but LD_PRELOAD, which must be there. */
+void ns_environment_drop(char *const *environment, struct ns_shape shape, char **room);
 
 #endif

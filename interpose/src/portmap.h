@@ -29,7 +29,7 @@
 #define NS_STRATEGY_DEVICE 2
 #define NS_STRATEGY_PORT 3
 
-#define NS_ASK_BIND 1
+#define NS_REQUEST_BIND 1
 
 struct ns_map {
     uint32_t magic;
@@ -52,7 +52,7 @@ struct ns_map {
 
 struct ns_request {
     uint32_t magic;
-    uint16_t operation;     /* NS_ASK_BIND */
+    uint16_t operation;     /* NS_REQUEST_BIND */
     uint16_t port;          /* the port that the program asked for; 0: any */
     uint8_t address[4];     /* where it wants to bind, as IPv4; 0.0.0.0 for a wildcard, ::1 is 127.0.0.1 */
     uint32_t protocol;      /* 6 TCP, 17 UDP */

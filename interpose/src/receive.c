@@ -1,9 +1,9 @@
 /* recvfrom, recvmsg, recvmmsg: who sent a datagram, as the program knows the sender. */
 #include "hook.h"
-#include "memory.h"
-#include "names.h"
+#include "readable_memory.h"
+#include "socket_names.h"
 #include "rewrite.h"
-#include "spelling.h"
+#include "address_spelling.h"
 
 #include <errno.h>
 #include <string.h>

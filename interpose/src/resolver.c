@@ -1,11 +1,11 @@
-/* One question by UDP to the door on 127.0.0.1, three times a second's patience. The socket lives only here, as ask.c's;
+/* One question by UDP to the door on 127.0.0.1, three times a second's patience. The socket lives only here, as bind_request.c's;
  * it is connected, so that nobody else's datagram gets in and a door that is gone is noticed at once. */
 #include "resolver.h"
 
 #ifdef NS_EGRESS
 
 #include "door.h"
-#include "place.h"
+#include "sockaddr.h"
 #include "session.h"
 
 #include <arpa/inet.h>
@@ -46,7 +46,7 @@ static int hear(int fd, const struct question *question, int64_t deadline, struc
 static int ask(int fd, uint16_t door, const struct question *question, struct ns_addresses *found)
 {
     uint8_t name[NS_NAME_BYTES];
-    uint32_t length = ns_place_localhost(AF_INET, door, name);
+    uint32_t length = ns_sockaddr_localhost(AF_INET, door, name);
     int said = NS_RESOLVER_SILENT;
 
     if (ns_door_reach(fd, name, length, ns_deadline(PATIENCE_MS)) != 0)

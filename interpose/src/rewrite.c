@@ -2,7 +2,7 @@
  * leave the session is not decided here (INV-7). Without a sound map everything local is refused (INV-1). */
 #include "rewrite.h"
 
-#include "place.h"
+#include "sockaddr.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -23,33 +23,33 @@ static void change(struct ns_plan *plan, const void *name, uint32_t length, int 
     plan->verdict = NS_CHANGED;
     plan->length = length < whole ? length : whole;
     memcpy(plan->name, name, plan->length);
-    ns_place_set_port(plan->name, port);
+    ns_sockaddr_set_port(plan->name, port);
 #ifdef __APPLE__
     plan->name[offsetof(struct sockaddr, sa_len)] = (uint8_t)plan->length;
 #endif
 }
 
-static int is_localhost(const struct ns_place *place)
+static int is_localhost(const struct ns_sockaddr *place)
 {
     return place->where == NS_WILDCARD || memcmp(place->v4, NS_LOCALHOST, 4) == 0;
 }
 
-static void to_device(struct ns_plan *plan, const struct ns_place *place, const struct ns_view *view)
+static void to_device(struct ns_plan *plan, const struct ns_sockaddr *place, const struct ns_view *view)
 {
-    ns_place_set_v4(plan->name, place->family, view->device);
+    ns_sockaddr_set_v4(plan->name, place->family, view->device);
     plan->dual = place->family == AF_INET6;
 }
 
 /* Strategy fail: on any loopback address, or only on the one that the session has. */
-static int is_allowed(const struct ns_place *place, const struct ns_view *view)
+static int is_allowed(const struct ns_sockaddr *place, const struct ns_view *view)
 {
     if (place->port < view->base || place->port - view->base >= view->count)
         return 0;
-    return ns_place_where(view->device) == NS_WILDCARD || memcmp(place->v4, view->device, 4) == 0;
+    return ns_sockaddr_where(view->device) == NS_WILDCARD || memcmp(place->v4, view->device, 4) == 0;
 }
 
 /* 1 if the name is local and the map could be looked at; 0 if the plan is already made. */
-static int begin(const struct ns_map *map, struct ns_place *place, struct ns_view *view, struct ns_plan *plan)
+static int begin(const struct ns_map *map, struct ns_sockaddr *place, struct ns_view *view, struct ns_plan *plan)
 {
     memset(plan, 0, sizeof *plan);
     if (place->where == NS_ELSEWHERE)
@@ -67,25 +67,25 @@ static int begin(const struct ns_map *map, struct ns_place *place, struct ns_vie
 
 void ns_plan_bind(const struct ns_map *map, const void *name, uint32_t length, struct ns_plan *plan)
 {
-    struct ns_place place;
+    struct ns_sockaddr place;
     struct ns_view view;
 
-    ns_place_read(name, length, AF_INET, &place);
+    ns_sockaddr_read(name, length, AF_INET, &place);
     if (!begin(map, &place, &view, plan))
         return;
     if (view.strategy == NS_STRATEGY_PORT && view.window != 0)
         change(plan, name, length, place.family, view.window);
     else if (view.strategy != NS_STRATEGY_FAIL || !is_allowed(&place, &view))
-        plan->verdict = NS_ASK;
+        plan->verdict = NS_REQUEST;
     plan->dual = view.strategy == NS_STRATEGY_DEVICE && is_localhost(&place) && place.family == AF_INET6;
 }
 
 void ns_plan_answer(const struct ns_map *map, const void *name, uint32_t length, uint16_t port, struct ns_plan *plan)
 {
-    struct ns_place place;
+    struct ns_sockaddr place;
     struct ns_view view;
 
-    ns_place_read(name, length, AF_INET, &place);
+    ns_sockaddr_read(name, length, AF_INET, &place);
     if (!begin(map, &place, &view, plan))
         return;
     if (view.strategy == NS_STRATEGY_DEVICE && place.port != 0)
@@ -110,10 +110,10 @@ static uint32_t reached(uint32_t spelling)
 static void plan_reach(const struct ns_map *map, const void *name, uint32_t length, int unspecified,
                        struct ns_plan *plan)
 {
-    struct ns_place place;
+    struct ns_sockaddr place;
     struct ns_view view;
 
-    ns_place_read(name, length, unspecified, &place);
+    ns_sockaddr_read(name, length, unspecified, &place);
     if (!begin(map, &place, &view, plan))
         return;
     plan->spelling = reached(plan->spelling);
@@ -135,30 +135,30 @@ void ns_plan_send(const struct ns_map *map, const void *name, uint32_t length, s
     plan_reach(map, name, length, AF_INET, plan);
 }
 
-static void restore_device(void *name, const struct ns_place *place, uint32_t spelling)
+static void restore_device(void *name, const struct ns_sockaddr *place, uint32_t spelling)
 {
     uint8_t *address6 = (uint8_t *)name + offsetof(struct sockaddr_in6, sin6_addr);
 
     if (place->family == AF_INET)
-        ns_place_set_v4(name, AF_INET, spelling == NS_SPELT_ANY4 ? NS_NOWHERE : NS_LOCALHOST);
+        ns_sockaddr_set_v4(name, AF_INET, spelling == NS_SPELT_ANY4 ? NS_UNSPECIFIED : NS_LOCALHOST);
     else if (spelling == NS_SPELT_ONE6)
-        memcpy(address6, NS_ONE6, 16);
+        memcpy(address6, NS_LOOPBACK6, 16);
     else if (spelling == NS_SPELT_ANY6)
-        memcpy(address6, NS_NOWHERE, 16);
+        memcpy(address6, NS_UNSPECIFIED, 16);
     else
-        ns_place_set_v4(name, AF_INET6, NS_LOCALHOST);
+        ns_sockaddr_set_v4(name, AF_INET6, NS_LOCALHOST);
 }
 
 int ns_restore(const struct ns_map *map, uint32_t spelling, void *name, uint32_t length)
 {
-    struct ns_place place;
+    struct ns_sockaddr place;
     struct ns_view view;
 
-    ns_place_read(name, length, AF_UNSPEC, &place);
+    ns_sockaddr_read(name, length, AF_UNSPEC, &place);
     if (place.where == NS_ELSEWHERE || ns_map_look(map, place.port, &view) != 0)
         return 0;
     if (view.strategy == NS_STRATEGY_PORT && view.asked != 0 && view.asked != place.port && !view.passing) {
-        ns_place_set_port(name, view.asked);
+        ns_sockaddr_set_port(name, view.asked);
         return 1;
     }
     if (view.strategy != NS_STRATEGY_DEVICE || spelling == NS_SPELT_DEVICE || memcmp(place.v4, view.device, 4) != 0)
@@ -169,8 +169,8 @@ int ns_restore(const struct ns_map *map, uint32_t spelling, void *name, uint32_t
 
 int ns_is_local(const void *name, uint32_t length)
 {
-    struct ns_place place;
+    struct ns_sockaddr place;
 
-    ns_place_read(name, length, AF_UNSPEC, &place);
+    ns_sockaddr_read(name, length, AF_UNSPEC, &place);
     return place.where != NS_ELSEWHERE;
 }

@@ -8,7 +8,7 @@
 /* cdef */
 #define NS_PASS 0           /* use the address as it is */
 #define NS_CHANGED 1        /* use plan.name instead */
-#define NS_ASK 2            /* the supervisor decides: ask it, then call ns_plan_answer */
+#define NS_REQUEST 2            /* the supervisor decides: ask it, then call ns_plan_answer */
 #define NS_REFUSE 3         /* fail with plan.error */
 
 /* How a program wrote the session's device when it did not write 127.0.0.1 (strategy device). */
@@ -21,7 +21,7 @@
 #define NS_NAME_BYTES 28    /* the longest address that is rewritten: a sockaddr_in6 */
 
 struct ns_plan {
-    int32_t verdict;        /* NS_PASS, NS_CHANGED, NS_ASK or NS_REFUSE */
+    int32_t verdict;        /* NS_PASS, NS_CHANGED, NS_REQUEST or NS_REFUSE */
     int32_t error;          /* NS_REFUSE: the errno */
     uint16_t port;          /* what the program asked for, for struct ns_request */
     uint8_t address[4];
@@ -35,7 +35,7 @@ void ns_plan_bind(const struct ns_map *map, const void *name, uint32_t length, s
 void ns_plan_connect(const struct ns_map *map, const void *name, uint32_t length, struct ns_plan *plan);
 /* As connect, but AF_UNSPEC means AF_INET, as sendto(2) has it on Linux; for connect it means: forget the peer. */
 void ns_plan_send(const struct ns_map *map, const void *name, uint32_t length, struct ns_plan *plan);
-/* Turns an NS_ASK of ns_plan_bind for the same name into NS_CHANGED by the port of the supervisor's reply. */
+/* Turns an NS_REQUEST of ns_plan_bind for the same name into NS_CHANGED by the port of the supervisor's reply. */
 void ns_plan_answer(const struct ns_map *map, const void *name, uint32_t length, uint16_t port, struct ns_plan *plan);
 /* The way back, in place: an address from the kernel becomes the one that the program knows. 1 if anything changed. */
 int ns_restore(const struct ns_map *map, uint32_t spelling, void *name, uint32_t length);

@@ -1,27 +1,27 @@
 /* The rules of route.h. Without a map there are no doors, and the kernel refuses (INV-7). */
 #include "route.h"
 
-#include "place.h"
+#include "sockaddr.h"
 
 #include <netinet/in.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
 
-static int is_internet(const struct ns_place *place)
+static int is_internet(const struct ns_sockaddr *place)
 {
     return place->family == AF_INET || place->family == AF_INET6;
 }
 
 int ns_is_elsewhere(const void *name, uint32_t length, int unspecified)
 {
-    struct ns_place place;
+    struct ns_sockaddr place;
 
-    ns_place_read(name, length, unspecified, &place);
+    ns_sockaddr_read(name, length, unspecified, &place);
     return place.where == NS_ELSEWHERE && is_internet(&place);
 }
 
-static void write_preamble(const void *name, const struct ns_place *place, const struct ns_view *view,
+static void write_preamble(const void *name, const struct ns_sockaddr *place, const struct ns_view *view,
                            struct ns_preamble *preamble)
 {
     int is_v4 = place->family == AF_INET || place->mapped;
@@ -40,11 +40,11 @@ static void write_preamble(const void *name, const struct ns_place *place, const
 void ns_route_plan(const struct ns_map *map, const void *name, uint32_t length, int unspecified, uint32_t protocol,
                    struct ns_route *route)
 {
-    struct ns_place place;
+    struct ns_sockaddr place;
     struct ns_view view;
 
     memset(route, 0, sizeof *route);
-    ns_place_read(name, length, unspecified, &place);
+    ns_sockaddr_read(name, length, unspecified, &place);
     if (map == NULL || place.where != NS_ELSEWHERE || !is_internet(&place))
         return;
     if (protocol != NS_TCP && (protocol != NS_UDP || place.port != NS_DNS_PORT))
@@ -53,20 +53,20 @@ void ns_route_plan(const struct ns_map *map, const void *name, uint32_t length, 
         route->kind = NS_ROUTE_REFUSE;
     } else if (place.port == NS_DNS_PORT && view.resolver != 0) {
         route->kind = NS_ROUTE_RESOLVER;
-        route->length = ns_place_localhost(place.family, view.resolver, route->name);
+        route->length = ns_sockaddr_localhost(place.family, view.resolver, route->name);
     } else if (protocol == NS_TCP && view.egress != 0) {
         route->kind = NS_ROUTE_EGRESS;
-        route->length = ns_place_localhost(place.family, view.egress, route->name);
+        route->length = ns_sockaddr_localhost(place.family, view.egress, route->name);
         write_preamble(name, &place, &view, &route->preamble);
     }
 }
 
 int ns_route_is_door(const struct ns_map *map, const void *name, uint32_t length)
 {
-    struct ns_place place;
+    struct ns_sockaddr place;
     struct ns_view view;
 
-    ns_place_read(name, length, AF_UNSPEC, &place);
+    ns_sockaddr_read(name, length, AF_UNSPEC, &place);
     if (place.where != NS_LOOPBACK || place.port == 0 || ns_map_look(map, 0, &view) != 0)
         return 0;
     return place.port == view.egress || place.port == view.resolver;

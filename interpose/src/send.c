@@ -1,7 +1,7 @@
 /* sendto, sendmsg, sendmmsg: as connect, for each datagram that carries its own destination. */
 #include "egress.h"
 #include "hook.h"
-#include "memory.h"
+#include "readable_memory.h"
 #include "rewrite.h"
 #include "session.h"
 

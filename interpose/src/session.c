@@ -3,7 +3,7 @@
 #include "session.h"
 
 #include "injection.h"
-#include "real.h"
+#include "real_functions.h"
 
 #include <errno.h>
 #include <stddef.h>

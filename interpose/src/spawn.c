@@ -3,11 +3,11 @@
  *
  * An environment that already has both variables is handed on as it is. One beyond the bounds below is handed on too:
  * its program then runs without the library, where the kernel refuses what the library would have rewritten (INV-7). */
-#include "bridge.h"
-#include "environment.h"
+#include "shell_bridge.h"
+#include "injection.h"
 #include "hook.h"
-#include "memory.h"
-#include "target.h"
+#include "readable_memory.h"
+#include "exec_target.h"
 
 #include <alloca.h>
 #include <errno.h>

@@ -1,5 +1,6 @@
 """Protected shells and env, as the library starts them that is compiled for macOS: on an emulated processor, the
-arguments that reach the system byte by byte. test_shell.py and test_env.py have what they mean to real programs."""
+arguments that reach the system byte by byte. test_shell_command.py and test_env_command.py show what these arguments
+mean to real programs."""
 
 from __future__ import annotations
 
@@ -111,8 +112,8 @@ def test_arguments_that_become_too_long_are_started_as_they_are(library: bytes, 
 
 
 test_a_fault_in_the_sources_is_noticed = darwin.noticed(
-    ("bridge.c", 'say(text, "export ");', 'say(text, "");', check_shells),
-    ("bridge.c", "insert_variables(bridge, room, 1);", "insert_variables(bridge, room, 2);", check_env),
-    ("bridge.c", "== 0 && config == 0;", "== 0;", check_left_alone),
-    ("bridge.c", "== NS_TARGET_KILLED)\n", "== 7)\n", check_left_alone),
+    ("shell_bridge.c", 'say(text, "export ");', 'say(text, "");', check_shells),
+    ("shell_bridge.c", "insert_variables(bridge, room, 1);", "insert_variables(bridge, room, 2);", check_env),
+    ("shell_bridge.c", "== 0 && config == 0;", "== 0;", check_left_alone),
+    ("shell_bridge.c", "== NS_TARGET_KILLED)\n", "== 7)\n", check_left_alone),
 )

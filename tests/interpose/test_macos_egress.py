@@ -258,7 +258,7 @@ def test_a_hostile_map_leads_nowhere_else_than_linux_says(library: bytes) -> Non
 
 
 test_a_fault_in_the_sources_is_noticed = darwin.noticed(
-    ("place.c", "head.sa_len = (uint8_t)length;", "", check_the_bytes),
+    ("sockaddr.c", "head.sa_len = (uint8_t)length;", "", check_the_bytes),
     ("route.c", "view->token, sizeof preamble->token", "view->token + 1, 8", check_the_bytes),
     ("egress.c", "    if (failed)\n        shutdown(fd, SHUT_RDWR);", "", check_the_failures),
     ("egress.c", "before = ns_quiet(fd);", "before = 0;", check_the_bytes),

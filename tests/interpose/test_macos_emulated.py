@@ -84,7 +84,7 @@ def test_what_is_bound_is_what_linux_binds_and_asks_for(library: bytes, strategy
         for port in PORTS:
             name = darwin.name(address, port)
             found = plan(lib.ns_plan_bind, made, name)
-            asked = found.verdict == lib.NS_ASK
+            asked = found.verdict == lib.NS_REQUEST
             where = socket.inet_ntoa(bytes(found.address))
             if asked:
                 found = plan(lib.ns_plan_answer, made, name, ANSWERED)
@@ -321,7 +321,7 @@ def test_a_writer_that_never_ends_is_no_map_and_nobody_waits_long(library: bytes
     ("unit", "before", "after", "check"),
     [
         ("rewrite.c", "plan->name[offsetof(struct sockaddr, sa_len)] = (uint8_t)plan->length;", "", check_the_bytes),
-        ("place.c", "port = htons(port);", "", check_the_bytes),
+        ("sockaddr.c", "port = htons(port);", "", check_the_bytes),
         ("rewrite.c", "        refuse(plan, EACCES);\n        return 0;", "        return 0;", check_a_missing_map),
         ("map.c", "READ(map->size) == sizeof *map &&", "", check_a_wrong_header),
         ("map.c", "(before & 1) == 0", "1", check_an_unfinished_map),

@@ -1,5 +1,5 @@
 """Starting programs, as the library does it that is compiled for macOS: on an emulated processor, the environment that
-reaches the system byte by byte. test_target.py holds to its promise which programs take the library."""
+reaches the system byte by byte. test_exec_target.py holds to its promise which programs take the library."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_a_process_without_the_variables_leaves_its_children_alone(library: byte
 
 
 test_a_fault_in_the_sources_is_noticed = darwin.noticed(
-    ("environment.c", "joined[ours] = ':';", "joined[ours] = ';';", check_the_environment),
-    ("target.c", "if (ns_target_is_protected(path) ||", "if (path == 0 ||", check_what_goes_without),
-    ("target.c", "== ARM64E", "== 7u", check_what_goes_without),
+    ("injection.c", "joined[ours] = ':';", "joined[ours] = ';';", check_the_environment),
+    ("exec_target.c", "if (ns_target_is_protected(path) ||", "if (path == 0 ||", check_what_goes_without),
+    ("exec_target.c", "== ARM64E", "== 7u", check_what_goes_without),
 )

@@ -185,7 +185,7 @@ def test_a_map_that_went_bad_is_a_failure(mac: MacWithNames) -> None:
 
 
 test_a_fault_in_the_sources_is_noticed = darwin.noticed(
-    ("lookup.c", "request->last->ai_next = more;", "", check_a_lookup),
+    ("getaddrinfo.c", "request->last->ai_next = more;", "", check_a_lookup),
     ("dns.c", "rcode == NXDOMAIN || rcode == REFUSED", "rcode == NXDOMAIN", check_the_failures),
     ("resolver.c", "close(fd);", "", check_a_lookup),
 )

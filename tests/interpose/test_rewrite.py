@@ -86,7 +86,7 @@ def test_a_mapped_port_is_bound_and_reached_at_its_window_port(address: str) -> 
 def test_a_port_without_a_mapping_is_asked_for_to_bind_and_left_alone_to_connect(address: str) -> None:
     made = plan(lib.ns_plan_bind, PORT, name(address, 4000))
     as_v4 = "0.0.0.0" if address in ("0.0.0.0", "::", "::ffff:0.0.0.0") else "127.0.0.1"
-    assert (made.verdict, made.port, socket.inet_ntoa(bytes(made.address))) == (lib.NS_ASK, 4000, as_v4)
+    assert (made.verdict, made.port, socket.inet_ntoa(bytes(made.address))) == (lib.NS_REQUEST, 4000, as_v4)
     assert outcome(plan(lib.ns_plan_connect, PORT, name(address, 4000))) == lib.NS_PASS
     assert outcome(plan(lib.ns_plan_answer, PORT, name(address, 4000), BASE + 9)) == read(name(address, BASE + 9))
 
@@ -130,7 +130,7 @@ def test_an_answer_without_a_port_is_a_refusal() -> None:
     ],
 )
 def test_localhost_is_the_device_and_the_port_stays(address: str, expected: str) -> None:
-    assert plan(lib.ns_plan_bind, DEVICE_MAP, name(address, 3000)).verdict == lib.NS_ASK
+    assert plan(lib.ns_plan_bind, DEVICE_MAP, name(address, 3000)).verdict == lib.NS_REQUEST
     bound = plan(lib.ns_plan_answer, DEVICE_MAP, name(address, 3000), 9999)
     assert outcome(bound) == (expected, 3000)
     assert bool(bound.dual) is (":" in address)
@@ -157,7 +157,7 @@ def test_the_way_back_from_the_device_is_what_the_program_wrote(asked: str, spel
 
 def test_another_loopback_address_is_the_supervisors_to_refuse_and_not_rewritten() -> None:
     made = plan(lib.ns_plan_bind, DEVICE_MAP, name("127.0.0.9", 3000))
-    assert (made.verdict, socket.inet_ntoa(bytes(made.address))) == (lib.NS_ASK, "127.0.0.9")
+    assert (made.verdict, socket.inet_ntoa(bytes(made.address))) == (lib.NS_REQUEST, "127.0.0.9")
     assert outcome(plan(lib.ns_plan_answer, DEVICE_MAP, name("127.0.0.9", 3000), 3000)) == ("127.0.0.9", 3000)
     assert outcome(plan(lib.ns_plan_connect, DEVICE_MAP, name("127.0.0.9", 3000))) == lib.NS_PASS
 
@@ -167,8 +167,8 @@ def test_strategy_fail_passes_only_the_window_on_the_allowed_device(address: str
     inside = BASE <= port < BASE + COUNT
     local = address not in ELSEWHERE
     anywhere, on_device = (plan(lib.ns_plan_bind, table, name(address, port)) for table in (FAIL, FAIL_ON_DEVICE))
-    assert anywhere.verdict == (lib.NS_PASS if inside or not local else lib.NS_ASK)
-    assert on_device.verdict == (lib.NS_PASS if (inside and DEVICE in address) or not local else lib.NS_ASK)
+    assert anywhere.verdict == (lib.NS_PASS if inside or not local else lib.NS_REQUEST)
+    assert on_device.verdict == (lib.NS_PASS if (inside and DEVICE in address) or not local else lib.NS_REQUEST)
     assert plan(lib.ns_plan_connect, FAIL, name(address, port)).verdict == lib.NS_PASS
 
 
@@ -196,7 +196,7 @@ def test_a_short_address_is_left_to_the_kernel(address: str, port: int, length: 
 @given(st.binary(max_size=140), st.sampled_from([PORT, DEVICE_MAP, FAIL, ffi.NULL]), st.integers(0, 65535))
 def test_bytes_that_are_no_address_do_no_harm(data: bytes, table: Any, port: int) -> None:
     for how in (lib.ns_plan_bind, lib.ns_plan_connect, lib.ns_plan_send):
-        assert plan(how, table, data).verdict in (lib.NS_PASS, lib.NS_CHANGED, lib.NS_ASK, lib.NS_REFUSE)
+        assert plan(how, table, data).verdict in (lib.NS_PASS, lib.NS_CHANGED, lib.NS_REQUEST, lib.NS_REFUSE)
     assert plan(lib.ns_plan_answer, table, data, port).length <= min(len(data), 28)
     buffer = ffi.new("char[]", data + b"guard")
     for spelling in range(16):

@@ -24,7 +24,7 @@ def fields(name):
 def test_the_messages_are_those_of_the_header():
     assert bind_requests.REQUEST.size == ffi.sizeof("struct ns_request")
     assert bind_requests.REPLY.size == ffi.sizeof("struct ns_reply")
-    assert (bind_requests.MAGIC, bind_requests.ASK_BIND) == (lib.NS_MAP_MAGIC, lib.NS_ASK_BIND)
+    assert (bind_requests.MAGIC, bind_requests.ASK_BIND) == (lib.NS_MAP_MAGIC, lib.NS_REQUEST_BIND)
     assert fields("ns_request") == {
         "magic": (0, 4), "operation": (4, 2), "port": (6, 2), "address": (8, 4), "protocol": (12, 4), "token": (16, 16)
     }  # fmt: skip
@@ -33,7 +33,7 @@ def test_the_messages_are_those_of_the_header():
 
 def test_a_request_as_c_writes_it_is_understood():
     made = ffi.new("struct ns_request *")
-    made.magic, made.operation, made.port, made.protocol = lib.NS_MAP_MAGIC, lib.NS_ASK_BIND, 3000, 17
+    made.magic, made.operation, made.port, made.protocol = lib.NS_MAP_MAGIC, lib.NS_REQUEST_BIND, 3000, 17
     made.address, made.token = [127, 0, 0, 1], list(TOKEN)
     understood = parse_request(bytes(ffi.buffer(made)), TOKEN)
     assert isinstance(understood, Request)

@@ -1,4 +1,4 @@
-"""The way over protected programs (interpose/src/bridge.c), called alone: arguments in, arguments out."""
+"""The way over protected programs (interpose/src/shell_bridge.c), called alone: arguments in, arguments out."""
 
 from __future__ import annotations
 

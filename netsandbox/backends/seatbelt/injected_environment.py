@@ -1,5 +1,6 @@
-"""A command that begins with a shell or env of the system, which dyld keeps the preload library out of, is told to hand
-it on: by the library's own code (interpose/src/bridge.c), since the helper that starts the command has no library."""
+"""A command that begins with a shell or env of the system, which dyld keeps the preload library out of, is rewritten so
+that it sets the variables again. The library's own code does it (interpose/src/shell_bridge.c), since the helper that
+starts the command has no library."""
 
 from __future__ import annotations
 

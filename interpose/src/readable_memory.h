@@ -1,7 +1,7 @@
 /* Whether memory of the program's can be read. A hook must look at addresses that only the kernel looked at before, and
  * where the kernel says EFAULT a hook must not crash. */
-#ifndef NETSANDBOX_MEMORY_H
-#define NETSANDBOX_MEMORY_H
+#ifndef NETSANDBOX_READABLE_MEMORY_H
+#define NETSANDBOX_READABLE_MEMORY_H
 
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
 /* Reads and writes sockaddr_in and sockaddr_in6 as bytes, since nothing says that a program's own is aligned. */
-#include "place.h"
+#include "sockaddr.h"
 
 #include "rewrite.h"
 
@@ -12,43 +12,43 @@
 #define LONGEST_NAME 128 /* sizeof(struct sockaddr_storage): the kernel refuses longer ones */
 
 const uint8_t NS_LOCALHOST[4] = {127, 0, 0, 1};
-const uint8_t NS_NOWHERE[16];
-const uint8_t NS_ONE6[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+const uint8_t NS_UNSPECIFIED[16];
+const uint8_t NS_LOOPBACK6[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
 static const uint8_t MAPPED[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
-enum ns_where ns_place_where(const uint8_t *v4)
+enum ns_where ns_sockaddr_where(const uint8_t *v4)
 {
     if (v4[0] == 127)
         return NS_LOOPBACK;
-    return memcmp(v4, NS_NOWHERE, 4) == 0 ? NS_WILDCARD : NS_ELSEWHERE;
+    return memcmp(v4, NS_UNSPECIFIED, 4) == 0 ? NS_WILDCARD : NS_ELSEWHERE;
 }
 
-static void read_in(const uint8_t *bytes, struct ns_place *place)
+static void read_in(const uint8_t *bytes, struct ns_sockaddr *place)
 {
     memcpy(place->v4, bytes + offsetof(struct sockaddr_in, sin_addr), 4);
-    place->where = ns_place_where(place->v4);
+    place->where = ns_sockaddr_where(place->v4);
     place->spelling = place->where == NS_WILDCARD ? NS_SPELT_ANY4 : NS_SPELT_DEFAULT;
 }
 
-static void read_in6(const uint8_t *bytes, struct ns_place *place)
+static void read_in6(const uint8_t *bytes, struct ns_sockaddr *place)
 {
     const uint8_t *address = bytes + offsetof(struct sockaddr_in6, sin6_addr);
 
-    if (memcmp(address, NS_ONE6, 16) == 0) {
+    if (memcmp(address, NS_LOOPBACK6, 16) == 0) {
         memcpy(place->v4, NS_LOCALHOST, 4);
         place->where = NS_LOOPBACK;
         place->spelling = NS_SPELT_ONE6;
-    } else if (memcmp(address, NS_NOWHERE, 16) == 0) {
+    } else if (memcmp(address, NS_UNSPECIFIED, 16) == 0) {
         place->where = NS_WILDCARD;
         place->spelling = NS_SPELT_ANY6;
     } else if (memcmp(address, MAPPED, 12) == 0) {
         memcpy(place->v4, address + 12, 4);
-        place->where = ns_place_where(place->v4);
+        place->where = ns_sockaddr_where(place->v4);
         place->mapped = 1;
     }
 }
 
-void ns_place_read(const void *name, uint32_t length, int unspecified, struct ns_place *place)
+void ns_sockaddr_read(const void *name, uint32_t length, int unspecified, struct ns_sockaddr *place)
 {
     struct sockaddr head;
     uint16_t port;
@@ -68,13 +68,13 @@ void ns_place_read(const void *name, uint32_t length, int unspecified, struct ns
         read_in6(name, place);
 }
 
-void ns_place_set_port(void *name, uint16_t port)
+void ns_sockaddr_set_port(void *name, uint16_t port)
 {
     port = htons(port);
     memcpy((uint8_t *)name + offsetof(struct sockaddr_in, sin_port), &port, sizeof port);
 }
 
-void ns_place_set_v4(void *name, int family, const uint8_t *v4)
+void ns_sockaddr_set_v4(void *name, int family, const uint8_t *v4)
 {
     if (family == AF_INET) {
         memcpy((uint8_t *)name + offsetof(struct sockaddr_in, sin_addr), v4, 4);
@@ -99,7 +99,7 @@ static uint32_t set_head(int family, void *name)
     return length;
 }
 
-uint32_t ns_place_copy(const void *name, uint32_t length, int family, void *copy)
+uint32_t ns_sockaddr_copy(const void *name, uint32_t length, int family, void *copy)
 {
     uint32_t telling = family == AF_INET ? offsetof(struct sockaddr_in, sin_zero) : NS_NAME_BYTES;
 
@@ -108,13 +108,13 @@ uint32_t ns_place_copy(const void *name, uint32_t length, int family, void *copy
     return set_head(family, copy);
 }
 
-uint32_t ns_place_localhost(int family, uint16_t port, void *name)
+uint32_t ns_sockaddr_localhost(int family, uint16_t port, void *name)
 {
     memset(name, 0, NS_NAME_BYTES);
     if (family == AF_INET)
         memcpy((uint8_t *)name + offsetof(struct sockaddr_in, sin_addr), NS_LOCALHOST, 4);
     else
-        memcpy((uint8_t *)name + offsetof(struct sockaddr_in6, sin6_addr), NS_ONE6, 16);
-    ns_place_set_port(name, port);
+        memcpy((uint8_t *)name + offsetof(struct sockaddr_in6, sin6_addr), NS_LOOPBACK6, 16);
+    ns_sockaddr_set_port(name, port);
     return set_head(family, name);
 }

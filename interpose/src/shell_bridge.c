@@ -5,13 +5,13 @@
  *
  * and in it the names of `#!/usr/bin/env node` scripts become what the kernel makes of them, with the variables, since
  * the shell starts them past us. Such a script itself becomes `/usr/bin/env NAME=value NAME=value node SCRIPT …`. */
-#include "bridge.h"
+#include "shell_bridge.h"
 
 #ifdef NS_BRIDGE
 
-#include "env.h"
-#include "shell.h"
-#include "target.h"
+#include "env_command.h"
+#include "shell_command.h"
+#include "exec_target.h"
 
 #include <errno.h>
 #include <stdint.h>

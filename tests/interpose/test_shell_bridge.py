@@ -79,9 +79,9 @@ def without_bridge(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> P
     """The same library, but that it changes no arguments."""
     sources = tmp_path_factory.mktemp("unbridged") / "src"
     shutil.copytree(SOURCES, sources)
-    text = (sources / "bridge.c").read_text()
+    text = (sources / "shell_bridge.c").read_text()
     assert text.count("    return 1;\n}\n#endif") == 1
-    (sources / "bridge.c").write_text(text.replace("    return 1;\n}\n#endif", "    return 0;\n}\n#endif"))
+    (sources / "shell_bridge.c").write_text(text.replace("    return 1;\n}\n#endif", "    return 0;\n}\n#endif"))
     return compile_library(compiler, sources, sources.parent, "-DNS_BRIDGE", str(PROGRAMS / "dyld.c"))
 
 

@@ -1,7 +1,7 @@
 /* One byte a descriptor, written whole: no lock, no allocation. A closed descriptor's byte stays until the next bind,
  * connect or accept of that number, which comes before its next name is asked for; only a descriptor that was copied or
  * received has no such moment, and may be shown one spelling of its own address for another. */
-#include "spelling.h"
+#include "address_spelling.h"
 
 #define DESCRIPTORS 4096
 #define PEER_SHIFT 4

@@ -5,7 +5,7 @@
 #ifdef NS_EGRESS
 
 #include "hook.h"
-#include "place.h"
+#include "sockaddr.h"
 #include "session.h"
 
 #include <arpa/inet.h>
@@ -57,7 +57,7 @@ static void write_number(const uint8_t *v4, int within6, char *number)
 {
     struct sockaddr_in6 name;
 
-    ns_place_set_v4(&name, AF_INET6, v4);
+    ns_sockaddr_set_v4(&name, AF_INET6, v4);
     if (within6)
         inet_ntop(AF_INET6, &name.sin6_addr, number, INET6_ADDRSTRLEN);
     else

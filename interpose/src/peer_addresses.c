@@ -1,12 +1,12 @@
-/* A static table by descriptor, as spelling.c, but of whole addresses: each has a seqlock, and nobody waits for it. A
+/* A static table by descriptor, as address_spelling.c, but of whole addresses: each has a seqlock, and nobody waits for it. A
  * writer that finds another one at work leaves it alone, a reader then takes the kernel's word. What a closed descriptor
  * left behind is believed only where the kernel says that its successor speaks with a door; that is wrong for one that
  * was copied or received, which may be shown one address for another. */
-#include "peers.h"
+#include "peer_addresses.h"
 
 #ifdef NS_EGRESS
 
-#include "place.h"
+#include "sockaddr.h"
 
 #include <string.h>
 
@@ -54,13 +54,13 @@ static int load(int fd, struct sockaddr_storage *name)
 
 void ns_peer_set(int fd, const void *name, uint32_t length, int unspecified)
 {
-    struct ns_place place;
+    struct ns_sockaddr place;
     uint8_t copy[NS_NAME_BYTES];
 
     if (fd < 0 || fd >= DESCRIPTORS)
         return;
-    ns_place_read(name, length, unspecified, &place);
-    ns_place_copy(name, length, place.family, copy);
+    ns_sockaddr_read(name, length, unspecified, &place);
+    ns_sockaddr_copy(name, length, place.family, copy);
     store(fd, copy);
 }
 

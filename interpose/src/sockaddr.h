@@ -1,16 +1,16 @@
 /* A socket address, read: where it is, as far as this library tells places apart. Pure. */
-#ifndef NETSANDBOX_PLACE_H
-#define NETSANDBOX_PLACE_H
+#ifndef NETSANDBOX_SOCKADDR_H
+#define NETSANDBOX_SOCKADDR_H
 
 #include <stdint.h>
 
 extern const uint8_t NS_LOCALHOST[4]; /* 127.0.0.1 */
-extern const uint8_t NS_NOWHERE[16];  /* 0.0.0.0 and :: */
-extern const uint8_t NS_ONE6[16];     /* ::1 */
+extern const uint8_t NS_UNSPECIFIED[16];  /* 0.0.0.0 and :: */
+extern const uint8_t NS_LOOPBACK6[16];     /* ::1 */
 
 enum ns_where { NS_ELSEWHERE, NS_LOOPBACK, NS_WILDCARD };
 
-struct ns_place {
+struct ns_sockaddr {
     enum ns_where where;
     int family;
     uint16_t port;
@@ -19,15 +19,15 @@ struct ns_place {
     uint32_t spelling; /* NS_SPELT_… (rewrite.h) */
 };
 
-enum ns_where ns_place_where(const uint8_t *v4);
+enum ns_where ns_sockaddr_where(const uint8_t *v4);
 /* Whatever the kernel would not take for an internet address is elsewhere. *unspecified* is what AF_UNSPEC means. */
-void ns_place_read(const void *name, uint32_t length, int unspecified, struct ns_place *place);
-void ns_place_set_port(void *name, uint16_t port);
+void ns_sockaddr_read(const void *name, uint32_t length, int unspecified, struct ns_sockaddr *place);
+void ns_sockaddr_set_port(void *name, uint16_t port);
 /* Of a name of that family; IPv4 within IPv6 where it is AF_INET6. */
-void ns_place_set_v4(void *name, int family, const uint8_t *v4);
+void ns_sockaddr_set_v4(void *name, int family, const uint8_t *v4);
 /* The first bytes of an internet address, as the kernel would tell it back; its length, NS_NAME_BYTES (28) at most. */
-uint32_t ns_place_copy(const void *name, uint32_t length, int family, void *copy);
+uint32_t ns_sockaddr_copy(const void *name, uint32_t length, int family, void *copy);
 /* 127.0.0.1 or ::1, of either family; its length, NS_NAME_BYTES at most. */
-uint32_t ns_place_localhost(int family, uint16_t port, void *name);
+uint32_t ns_sockaddr_localhost(int family, uint16_t port, void *name);
 
 #endif

@@ -1,7 +1,7 @@
 /* How a program wrote the address of each descriptor (strategy device): 127.0.0.1, ::1, 0.0.0.0, :: and the device itself
  * all become the device, and the way back must give each program its own. */
-#ifndef NETSANDBOX_SPELLING_H
-#define NETSANDBOX_SPELLING_H
+#ifndef NETSANDBOX_ADDRESS_SPELLING_H
+#define NETSANDBOX_ADDRESS_SPELLING_H
 
 #include <stdint.h>
 

@@ -1,8 +1,8 @@
 /* Whether a program takes the library. On macOS one that is built for arm64e is killed by dyld when a library without
  * that architecture is inserted into it, and one that the system protects has the variable deleted by dyld; both are
  * started without, and the kernel refuses what is left. */
-#ifndef NETSANDBOX_TARGET_H
-#define NETSANDBOX_TARGET_H
+#ifndef NETSANDBOX_EXEC_TARGET_H
+#define NETSANDBOX_EXEC_TARGET_H
 
 #include <stdint.h>
 #include <sys/stat.h>

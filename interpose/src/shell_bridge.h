@@ -1,10 +1,10 @@
-/* A way over programs of the system that dyld keeps the library out of: protected shells and env. dyld deletes the
+/* Passes the library on through programs that dyld keeps it out of: protected shells and env. dyld deletes the
  * variable when they start, for their children too; one that they set later is passed on. So they are told to set it: a
  * shell by its command, env by its words. Whatever is not surely understood is left as it is.
  *
  * macOS only. On Linux tests define NS_BRIDGE, and so does the module for Python, by which a session's command is told. */
-#ifndef NETSANDBOX_BRIDGE_H
-#define NETSANDBOX_BRIDGE_H
+#ifndef NETSANDBOX_SHELL_BRIDGE_H
+#define NETSANDBOX_SHELL_BRIDGE_H
 
 #if defined(__APPLE__) && !defined(NS_BRIDGE)
 #define NS_BRIDGE

@@ -1,5 +1,5 @@
 /* Reads the headers of <mach-o/loader.h> and <mach-o/fat.h>, by their numbers, since Linux has neither. */
-#include "target.h"
+#include "exec_target.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 /* One request, one reply, one second. The socket lives only here: a program that closes or counts descriptors never
  * meets it, and a thread that is being cancelled does not leave it behind. */
-#include "ask.h"
+#include "bind_request.h"
 
 #include "door.h"
-#include "place.h"
+#include "sockaddr.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -36,7 +36,7 @@ static int exchange(uint16_t door, const struct ns_request *request, struct ns_r
 {
     int64_t deadline = ns_deadline(PATIENCE_MS);
     uint8_t name[NS_NAME_BYTES];
-    uint32_t length = ns_place_localhost(AF_INET, door, name);
+    uint32_t length = ns_sockaddr_localhost(AF_INET, door, name);
     int fd = ns_door_socket(SOCK_STREAM);
     int failed;
 
@@ -48,9 +48,9 @@ static int exchange(uint16_t door, const struct ns_request *request, struct ns_r
     return failed ? -1 : 0;
 }
 
-int ns_ask(const struct ns_map *map, const struct ns_plan *plan, uint32_t protocol, uint16_t *port)
+int ns_bind_request(const struct ns_map *map, const struct ns_plan *plan, uint32_t protocol, uint16_t *port)
 {
-    struct ns_request request = {.magic = NS_MAP_MAGIC, .operation = NS_ASK_BIND, .port = plan->port};
+    struct ns_request request = {.magic = NS_MAP_MAGIC, .operation = NS_REQUEST_BIND, .port = plan->port};
     struct ns_reply reply;
     struct ns_view view;
     int saved = errno;

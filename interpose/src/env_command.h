@@ -1,6 +1,6 @@
 /* The arguments of env(1), and a script's first line that names it. Pure. */
-#ifndef NETSANDBOX_ENV_H
-#define NETSANDBOX_ENV_H
+#ifndef NETSANDBOX_ENV_COMMAND_H
+#define NETSANDBOX_ENV_COMMAND_H
 
 #include <stddef.h>
 

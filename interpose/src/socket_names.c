@@ -1,12 +1,12 @@
 /* What the kernel calls a socket becomes what the program calls it: getsockname, getpeername, accept. */
-#include "names.h"
+#include "socket_names.h"
 
 #include "hook.h"
-#include "memory.h"
-#include "peers.h"
+#include "readable_memory.h"
+#include "peer_addresses.h"
 #include "rewrite.h"
 #include "session.h"
-#include "spelling.h"
+#include "address_spelling.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* The room that a program gives for an address. One that holds any internet address goes to the kernel as it is; a
  * smaller one is filled from a room of our own, since a cut address can't be read back. */
-#ifndef NETSANDBOX_NAMES_H
-#define NETSANDBOX_NAMES_H
+#ifndef NETSANDBOX_SOCKET_NAMES_H
+#define NETSANDBOX_SOCKET_NAMES_H
 
 #include <stdint.h>
 #include <sys/socket.h>

@@ -1,8 +1,8 @@
 /* The options that macOS' env has in common with others', but -S, and of a first line what every kernel reads alike:
  * one word, or -S with words in which there is nothing to unquote. */
-#include "env.h"
+#include "env_command.h"
 
-#include "shell.h"
+#include "shell_command.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Linux: rt_sigprocmask(2) copies eight bytes in before it finds that it was asked for nothing sensible, so it tells
  * readable memory from other at the price of the cheapest system call. macOS has no such call: there only the first page
  * is known to be bad, and any other bad pointer crashes in the hook instead of giving EFAULT. */
-#include "memory.h"
+#include "readable_memory.h"
 
 #include <errno.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* A shell's `-c COMMAND`, as far as it must be understood to put something before a program's name in it. Pure. What is
  * not surely understood is said to be so, and left alone. */
-#ifndef NETSANDBOX_SHELL_H
-#define NETSANDBOX_SHELL_H
+#ifndef NETSANDBOX_SHELL_COMMAND_H
+#define NETSANDBOX_SHELL_COMMAND_H
 
 #include <stddef.h>
 

@@ -5,7 +5,7 @@
 #ifdef NS_EGRESS
 
 #include "hook.h"
-#include "place.h"
+#include "sockaddr.h"
 #include "session.h"
 
 #include <netdb.h>
@@ -63,7 +63,7 @@ static struct hostent *give_localhost(const char *name, int family)
 {
     struct answer *answer = begin(name, family);
 
-    memcpy(answer->addresses[0], family == AF_INET ? NS_LOCALHOST : NS_ONE6, (size_t)answer->host.h_length);
+    memcpy(answer->addresses[0], family == AF_INET ? NS_LOCALHOST : NS_LOOPBACK6, (size_t)answer->host.h_length);
     answer->list[0] = (char *)answer->addresses[0];
     return &answer->host;
 }

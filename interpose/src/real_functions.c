@@ -1,7 +1,7 @@
 /* Looks the real functions up: in the constructor, or earlier when another library's constructor calls a hook first.
  * Whoever comes at the same time looks up the same addresses, so nobody waits for anybody. A function that this C
  * library does not have is answered by ENOSYS. */
-#include "real.h"
+#include "real_functions.h"
 
 #ifndef __APPLE__
 

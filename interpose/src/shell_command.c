@@ -1,6 +1,6 @@
 /* Options as npm, node, Python, make and workflows pass them, and a small part of sh's grammar (POSIX.1-2017, 2.10):
  * commands, quotes, operators, redirections. Anything else makes the walk unsure. */
-#include "shell.h"
+#include "shell_command.h"
 
 #include <string.h>
 

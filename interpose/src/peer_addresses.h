@@ -1,6 +1,6 @@
 /* Whom a descriptor's program believes to speak with, where in truth it is a door of ours. */
-#ifndef NETSANDBOX_PEERS_H
-#define NETSANDBOX_PEERS_H
+#ifndef NETSANDBOX_PEER_ADDRESSES_H
+#define NETSANDBOX_PEER_ADDRESSES_H
 
 #include "egress.h"
 
