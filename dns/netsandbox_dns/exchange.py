@@ -112,7 +112,7 @@ class Exchange:
                 data = self._sock.recv(4096)
             except BlockingIOError:
                 return
-            except OSError:  # nobody listens there
+            except OSError:  # no server listens there
                 self._reason = SERVFAIL
                 self._next()
                 return

@@ -4,8 +4,8 @@ Rules kept here:
 
 1. One name has one address and one address one name, for as long as the name is among the *size* last used.
 2. An address whose name was forgotten is not given to another name until the whole network has been gone through, so a
-   stale address in some client's cache means nothing rather than somebody else.
-3. Whoever keeps answers made from the pool is told through `on_evict` before a forgotten name can be asked for again.
+   stale address in a client's cache stands for no name rather than for another one.
+3. `on_evict` is called when names are forgotten, so that replies made from the pool can be dropped with them.
 """
 
 from __future__ import annotations

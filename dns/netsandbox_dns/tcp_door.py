@@ -1,8 +1,8 @@
-"""The TCP door of the resolver: the same questions behind two bytes of length (RFC 7766), several to a connection.
+"""The TCP door of the resolver: queries with two bytes of length before each (RFC 7766), several to a connection.
 
 Rules kept here:
 
-1. A connection that has not completed a question for `DEADLINE` seconds is closed, however busily it trickles.
+1. A connection that has not completed a query for `DEADLINE` seconds is closed, even if single bytes keep arriving.
 2. At most `MAX_CONNECTIONS` at once; more are accepted and closed, so the backlog never hides them.
 3. A client that does not read its answers is not read from: at most `MAX_UNSENT` bytes wait for it.
 """
@@ -47,7 +47,7 @@ class TcpDoor:
 
 
 class Connection:
-    """One client: bytes in until a question is whole, answers out in the order they are known."""
+    """One client: reads bytes until a query is complete, sends replies in the order in which they are ready."""
 
     __slots__ = ("_door", "_events", "_fd", "_sock", "_timer", "_unread", "_unsent")
 
@@ -87,7 +87,7 @@ class Connection:
             self.close()
 
     def _serve(self) -> None:
-        """Answer the whole questions at hand, as far as the client takes the answers."""
+        """Answer the complete queries in the buffer while the client takes the replies."""
         answered = False
         while self._fd >= 0 and len(self._unsent) < MAX_UNSENT and len(self._unread) >= 2:
             end = 2 + int.from_bytes(self._unread[:2], "big")
@@ -104,7 +104,7 @@ class Connection:
             self._timer = self._door.loop.call_later(DEADLINE, self.close)
         self._push()
 
-    def say(self, reply: bytes) -> None:
+    def send(self, reply: bytes) -> None:
         if self._fd >= 0:
             self._unsent += len(reply).to_bytes(2, "big") + reply
             self._push()
@@ -127,4 +127,4 @@ class Connection:
 
 
 def _respond(reply: bytes, connection: Connection, _destination: object) -> None:
-    connection.say(reply)
+    connection.send(reply)

@@ -1,8 +1,8 @@
 """Guard against data smuggled out in the labels of names under an allowed wildcard.
 
-A rule for one exact host leaves nothing to choose, so only names matched by a wildcard are judged. Three limits, each
-above what real content networks, object stores and package hosts use (tests/dns/test_guard.py keeps a list of such
-forms), and together a ceiling on what one parent can carry: 100 new names a minute.
+A rule for one exact host leaves no choice of names, so only names matched by a wildcard are checked. Three limits, each
+above what real content networks, object stores and package hosts use (tests/dns/test_tunnel_guard.py lists such names),
+and together a ceiling on what one parent can carry: 100 new names a minute.
 
 Memory is bounded: at most *parents* parents, and per parent the names of its window, at most *names*. No parent is
 forgotten while its names count: in a session that asks, a command may name as many parents as it likes, and what could
@@ -22,7 +22,7 @@ MAX_ENTROPY = 4.0
 
 
 class TunnelGuard:
-    """One per session: `admit` says None or why not."""
+    """One per session. `admit` returns None, or the reason why a name is refused."""
 
     def __init__(self, *, names: int = 100, window: float = 60.0, parents: int = 512) -> None:
         self._names = names

@@ -2,7 +2,7 @@
 
 Rules kept here:
 
-1. A reply leaves from the address the query was sent to, so a client that asked 203.0.113.53 hears 203.0.113.53.
+1. A reply leaves from the address that the query was sent to: clients ignore replies from another address.
 2. At most `BATCH` datagrams are served before the loop gets its turn back, so a flood slows the flooder only.
 3. Nothing is queued for a client: what the kernel does not take at once is lost, as DNS over UDP may be.
 """
@@ -41,8 +41,8 @@ class UdpDoor:
     def __init__(self, loop: Loop, sock: Socket, resolver: Resolver, *, bound: bool = False) -> None:
         sock.settimeout(0)
         if not bound:
-            level, told = (IPPROTO_IPV6, _IPV6_RECVPKTINFO) if sock.family == AF_INET6 else (IPPROTO_IP, _IP_PKTINFO)
-            sock.setsockopt(level, told, 1)
+            level, option = (IPPROTO_IPV6, _IPV6_RECVPKTINFO) if sock.family == AF_INET6 else (IPPROTO_IP, _IP_PKTINFO)
+            sock.setsockopt(level, option, 1)
         self._loop = loop
         self._sock = sock
         self._resolver = resolver

@@ -52,7 +52,7 @@ class UdpRecorder:
     def _ready(self, _events: int) -> None:
         for _ in range(BATCH):
             try:
-                # The largest datagram there is: the record says how much was tried.
+                # The largest datagram there is, since the record has its size.
                 data, ancillary, _flags, _source = self._sock.recvmsg(65535, 128)
             except BlockingIOError:
                 return

@@ -3,7 +3,7 @@
 Rules kept here:
 
 1. A name is looked up once and the addresses are handed over together, so what is checked is what is dialled (INV-4).
-   Judging the addresses, and the aliases in `chain`, is the launcher's part.
+   The gate checks the addresses, and the aliases in `chain`.
 2. Every failure is a `LookupFailed` with one of five reasons; there is no answer of last resort (INV-1).
 3. Memory and descriptors are bounded: `MAX_CACHED` names, `MAX_PENDING` lookups at once.
 """
@@ -32,7 +32,13 @@ MIN_TTL, MAX_TTL, FAILED_TTL = 1, 300, 2
 SECOND_FAMILY_SECONDS = 0.3  # how long one family, having succeeded, waits for the other
 _FAMILIES = {A: int(AF_INET), AAAA: int(AF_INET6)}
 _NXDOMAIN, _EMPTY, _LOOP = "nxdomain", "empty", "loop"
-_MOST_SPECIFIC_FIRST = (_NXDOMAIN, _LOOP, _EMPTY, SERVFAIL, TIMEOUT)  # of two failures, the one that says more
+_MOST_SPECIFIC_FIRST = (
+    _NXDOMAIN,
+    _LOOP,
+    _EMPTY,
+    SERVFAIL,
+    TIMEOUT,
+)  # of two failures the more specific one is reported
 
 
 class Resolved:
@@ -74,7 +80,7 @@ class Upstream:
         self._forwarded = 0
 
     def knows(self, name: str) -> bool:
-        """Whether a lookup now would put no question to a server."""
+        """Whether a lookup would be answered without a query to a server."""
         return name in self._pending or self._known(name) is not None
 
     def lookup(self, name: str, done: Callable[[Resolved | LookupFailed], None]) -> None:
@@ -97,7 +103,7 @@ class Upstream:
         lookup.start(self._exchange)
 
     def forward(self, query: Query, done: Callable[[bytes | None], None]) -> None:
-        """Put a question of another type to the servers; *done* gets a rebuilt reply, or None for every failure."""
+        """Send a query of another type to the servers; *done* gets a rebuilt reply, or None for every failure."""
         from netsandbox_dns.reply_rebuild import rebuilt
 
         if self._forwarded >= MAX_PENDING:
@@ -146,7 +152,7 @@ class Upstream:
 
 
 class Lookup:
-    """One name on its way: both families asked at once, everyone who wants it waiting together."""
+    """One lookup: a query for each address family at once, and the callbacks of all who wait for the name."""
 
     def __init__(
         self,
@@ -165,10 +171,10 @@ class Lookup:
         self._timer: Timer | None = None
         self._is_over = False
 
-    def start(self, ask: Callable[[str, int, Callable[[Reply | str], None]], Exchange]) -> None:
+    def start(self, exchange: Callable[[str, int, Callable[[Reply | str], None]], Exchange]) -> None:
         for qtype in (A, AAAA):
             if not self._is_over:
-                self._exchanges.append(ask(self.name, qtype, self._receiver(qtype)))
+                self._exchanges.append(exchange(self.name, qtype, self._receiver(qtype)))
 
     def fail(self) -> None:
         self._results = {A: SERVFAIL}
@@ -213,7 +219,7 @@ class Lookup:
 
 
 def is_queryable(name: str) -> bool:
-    """A name that fits a question: the launcher sends no other, but a bug there must not become an exception here."""
+    """Whether *name* fits a DNS query. The gate passes no other, but a bug there must not become an exception here."""
     return name.isascii() and len(name) <= 253 and all(0 < len(label) <= 63 for label in name.split("."))
 
 

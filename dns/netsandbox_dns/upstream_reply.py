@@ -1,9 +1,9 @@
-"""Replies of upstream servers: a parser that trusts nothing, and the walk from a question to its addresses.
+"""Replies of upstream servers: a parser that trusts nothing, and the walk from a name along its aliases to addresses.
 
 Rules kept here:
 
 1. `parse_reply` never raises and takes bounded time: compression pointers go strictly backwards, names have an end.
-2. Only the answer section is read, and of it only what hangs on the question by an unbroken chain of CNAMEs; a record
+2. Only the answer section is read, and of it only what the question leads to by an unbroken chain of CNAMEs; a record
    for any other name, however helpful, is not seen.
 """
 
@@ -36,7 +36,7 @@ class Record:
 
 
 class Reply:
-    """A well-formed answer to one question."""
+    """A well-formed reply to one query."""
 
     __slots__ = ("data", "id", "question", "rcode", "records", "truncated")
 
@@ -50,7 +50,7 @@ class Reply:
 
 
 class Answer:
-    """Where a question led: the aliases passed, and the addresses at the end of them."""
+    """The aliases that a name led to, and the addresses of the last one."""
 
     __slots__ = ("addresses", "chain", "ttl")
 
@@ -66,10 +66,10 @@ def parse_reply(data: bytes) -> Reply | None:
     ident, flags, questions, answers, _authorities, _additionals = _HEADER.unpack_from(data)
     if not flags & 0x8000 or flags & 0x7800 or questions != 1:
         return None
-    asked = read_name(data, 12)
-    if asked is None or asked[1] + 4 > len(data):
+    name = read_name(data, 12)
+    if name is None or name[1] + 4 > len(data):
         return None
-    at = asked[1] + 4
+    at = name[1] + 4
     question = data[12:at]
     if flags & 0x0200:  # cut somewhere: what is left of it is not looked at
         return Reply(data, ident, flags, question, [])

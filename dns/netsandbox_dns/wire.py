@@ -31,7 +31,7 @@ _VISIBLE = frozenset(range(0x21, 0x7F)) - frozenset(b'."\\')
 
 
 class Query:
-    """One well-formed question of class IN."""
+    """A well-formed query: one question of class IN."""
 
     __slots__ = ("clean", "edns", "flags", "id", "labels", "name", "qtype", "question", "udp_size")
 
@@ -52,7 +52,7 @@ class Query:
 
 
 class BadQuery:
-    """Bytes that are not a question we answer. `rcode` None: say nothing."""
+    """Bytes that are not a query we answer. `rcode` None: no reply is sent."""
 
     __slots__ = ("flags", "id", "question", "rcode", "reason")
 
@@ -75,7 +75,7 @@ def parse_query(data: bytes) -> Query | BadQuery:
     if size < 12:
         return BadQuery(None, MALFORMED)
     ident, flags, questions, answers, authorities, additionals = _HEADER.unpack_from(data)
-    if flags & _QR:  # answering an answer is how two servers talk for ever
+    if flags & _QR:  # two servers that answer answers never stop
         return BadQuery(None, MALFORMED)
     if flags & _OPCODE:
         return BadQuery(NOTIMP, UNSUPPORTED, ident, flags)
@@ -106,7 +106,7 @@ def parse_query(data: bytes) -> Query | BadQuery:
 
 
 def _read_edns(query: Query, data: bytes, at: int) -> int:
-    """Take in the one record that may follow the question; anything but a sound OPT to the last byte is refused."""
+    """Read the one record that may follow the question; it must be a well-formed OPT that ends with the message."""
     if at + 11 > len(data):
         return FORMERR
     root, kind, udp_size, _extended, version, _flags, length = _OPT.unpack_from(data, at)
@@ -128,7 +128,7 @@ def _read_edns(query: Query, data: bytes, at: int) -> int:
 
 
 def address_answer(query: Query, packed: bytes, ttl: int) -> bytes:
-    """The one address of the name asked for: four bytes for A, sixteen for AAAA."""
+    """The one address of the name in the question: four bytes for A, sixteen for AAAA."""
     kind = A if len(packed) == 4 else AAAA
     return _reply(query, NOERROR, _RECORD.pack(0xC00C, kind, 1, ttl, len(packed)) + packed)
 
@@ -156,12 +156,12 @@ def servfail(query: Query) -> bytes:
 
 
 def truncated(query: Query) -> bytes:
-    """The answer does not fit a datagram: ask again over TCP."""
+    """The reply does not fit a datagram: the client should repeat its query over TCP."""
     return _reply(query, NOERROR, bits=_TC)
 
 
 def bad_query_answer(query: BadQuery) -> bytes | None:
-    """What a client hears about bytes we do not take, or None for silence."""
+    """The reply to bytes that are no query we answer; None: no reply is sent."""
     if query.rcode is None:
         return None
     bits = _QR | _RA | (query.flags & (_OPCODE | _KEPT)) | (query.rcode & 15)

@@ -1,10 +1,10 @@
 """Folding of repeats: the first event of a kind gets its record at once, its repeats are counted and recorded later.
 
-A program may ask for the same socket or name ten thousand times a second; the log then gets two records. Rules:
+A program may request the same socket or name ten thousand times a second; the log then gets two records. Rules:
 
 1. The record of a kind is written before `count` returns for the first event of that kind (INV-5).
 2. Every event is counted in exactly one record. A count that could not be written is kept for the next attempt.
-3. While the log cannot be written nothing is folded: each event needs a record of its own, or fails (INV-1).
+3. While the log cannot be written nothing is folded: each event needs its own record, or fails (INV-1).
 4. The number of open kinds is bounded; *when_full* says what happens to further ones.
 """
 

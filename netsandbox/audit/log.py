@@ -1,7 +1,7 @@
 """The audit log as the supervisor writes it.
 
 Rules kept here:
-1. `write` returns True only when the whole line is in the file; whoever gets False denies (INV-1, INV-5).
+1. `write` returns True only when the whole line is in the file; on False the caller denies (INV-1, INV-5).
 2. A failure is final: after it nothing more is written and every `write` returns False, so a torn line is the last one.
 3. The chain runs over everything, rotation and later sessions in the same file included (attack 181).
 4. With a cap, all files together never exceed keep * cap_bytes; what is rotated away is counted (attack 177).
@@ -63,7 +63,7 @@ class AuditLog:
         self.path = path
         self.session = session
         self.failed: str | None = None
-        self.observer: Observer | None = None  # hears of each denial, after it was written; raises nothing
+        self.observer: Observer | None = None  # called with each denial after it was written; must not raise
         self.counts: dict[tuple[str, object], int] = {}  # (event, verdict) -> records, folded ones by their count
         self.denied: dict[
             DeniedKey, int

@@ -1,4 +1,4 @@
-"""Opens the file of an audit log, or of a debug log, or says why that file will not do.
+"""Opens the file of an audit log or debug log, or raises an error that says what is wrong with the file.
 
 Rules kept here:
 1. Only a regular file of our own, under one name, that is empty or already such a log: a FIFO blocks, a symlink or a

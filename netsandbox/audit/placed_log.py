@@ -1,8 +1,8 @@
-"""Where the newest session that was given a place for its log has put it: `audit` would look for it in vain.
+"""Remembers where `--audit-log` put the log of the newest such session, so that `netsandbox audit` can name the path.
 
     <state home>/placed-log    the session's id, a space, the path
 
-A help for people: where it cannot be written or read, nothing is known. No session sees the file (INV-8).
+Errors are ignored, since this is only a help for people. No session sees the file (INV-8).
 """
 
 from __future__ import annotations

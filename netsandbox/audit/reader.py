@@ -185,13 +185,13 @@ def parse_since(text: str, now: datetime) -> str:
 def follow(path: str, interval: float = INTERVAL) -> Iterator[Record | None]:
     """Every record from the beginning, then each new one; None when all that was written so far has been given.
 
-    Ends when nobody writes the log any more.
+    Ends when no session writes the log any more.
     """
     stream = open_log(log_files(path)[0])
     try:
         rest = b""
         while True:
-            live = is_live(path)  # asked before reading, so that nothing is missed in between
+            live = is_live(path)  # checked before reading, so that nothing is missed in between
             data = stream.read(1 << 20)
             if data:
                 lines, rest = _whole_lines(rest + data, path)

@@ -1,8 +1,8 @@
 """Forgets the logs of old sessions and the sockets of dead ones. Run after a command or by a reader, never on the path
 to exec.
 
-Only log files and control sockets that nobody listens on are removed, and a session's directory when that leaves it
-empty; a log that a supervisor still holds locked stays, whatever its age, and so does what cannot be told dead.
+Only log files and control sockets without a listener are removed, and a session's directory when that leaves it empty.
+A log that a supervisor still holds locked stays, whatever its age, and so does everything that may still be in use.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def sweep(*, keep_sessions: int = KEEP_SESSIONS, keep_bytes: int = KEEP_BYTES) -
 
 
 def is_live(path: str) -> bool:
-    """Whether a supervisor holds the log at *path*; when that cannot be told, it does."""
+    """Whether a supervisor holds the log at *path*; True also when that cannot be determined."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
@@ -58,7 +58,7 @@ def forget_dead_control(directory: str) -> None:
             connect(directory, name).close()
         except ConnectionRefusedError:
             _forget_socket(directory, name)
-        except OSError:  # none there, or one that lives but cannot be asked
+        except OSError:  # there is none, or it lives and cannot be connected to
             pass
 
 

@@ -152,4 +152,4 @@ def test_an_answer_for_a_client_that_left_is_dropped(running: Running) -> None:
         heard(client)
         (connection,) = running.door.connections
     eventually(lambda: not running.door.connections)
-    connection.say(b"late")
+    connection.send(b"late")
