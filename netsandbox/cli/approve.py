@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _approve(entry: Status, reply: Reply, term: str | None) -> None:
-    """The session's record stands before the file is written, and a file that cannot take the rule is told first."""
+    """A file that cannot take the rule is an error first. The session records the approval before the file changes."""
     file = _file(entry, reply.scope)
     if file is not None:
         with_rule(file, _rule(entry))
@@ -99,7 +99,7 @@ def _extent(scope: str, term: str | None, file: str | None) -> str:
 
 
 LISTED = 20
-SECONDS = 5.0  # with a busy session: somebody waits for this answer
+SECONDS = 5.0  # how long a busy session may take
 
 
 def pending_by_words(words: list[str], session: str | None) -> list[Status]:

@@ -1,6 +1,6 @@
 """`netsandbox completion bash | zsh | fish`: a script for the user's shell, made from the tables of options.
 
-The scripts ask `netsandbox completion --words KIND` for what changes from day to day; that form is theirs alone.
+The scripts call `netsandbox completion --words KIND` for words that change; that form is for them only.
 """
 
 from __future__ import annotations

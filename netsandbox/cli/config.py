@@ -89,7 +89,7 @@ def main(arguments: list[str]) -> int:
 
 def lines(merged: Merged, untrusted: Iterable[tuple[str, str]] = ()) -> list[str]:
     """TOML with the origin of each value behind it; what is ignored comes last, as a comment. *untrusted* are hosts
-    that files of the project ask for, with their places."""
+    that files of the project name, with their file and line."""
     shown: list[str] = []
     for table, keys in KEYS.items():
         values = [(name, merged.values[table, name]) for name in keys if (table, name) in merged.values]
@@ -100,8 +100,8 @@ def lines(merged: Merged, untrusted: Iterable[tuple[str, str]] = ()) -> list[str
     for (table, name), value in merged.ignored:
         shown.append(f"# ignored until you run `netsandbox trust`: {table}.{name}  # {short(value.origin)}")
     for name, origin in untrusted:
-        word = shell_word(origin.rpartition(":")[0])
-        shown.append(f"# ignored until you run `netsandbox trust {word}`: {name}  # {short(origin)}")
+        argument = shell_word(origin.rpartition(":")[0])
+        shown.append(f"# ignored until you run `netsandbox trust {argument}`: {name}  # {short(origin)}")
     return [*map(single_line, shown)] or ["# no file says anything; the defaults hold: nothing leaves"]
 
 

@@ -89,7 +89,7 @@ def _remove(file: str, path: str) -> int:
 
 
 def _edit(file: str, here: str) -> int:
-    """What was written is checked, so that a slip shows now and not at the next run."""
+    """The file is checked after the edit, so that a mistake shows now and not at the next run."""
     import shlex
     import subprocess
 

@@ -70,7 +70,7 @@ def dry_profile(policy: Policy, settings: RunSettings) -> str:
 
 
 def on_a_mac(local: LocalhostSettings) -> LocalhostSettings:
-    """*local* as a Mac would have it from the same words: what nobody chose is its own default."""
+    """*local* as a Mac would have it from the same options: its own default where no strategy was chosen."""
     return local if local.chosen else copy_with(local, strategy=default_strategy("darwin"))
 
 

@@ -42,7 +42,8 @@ usage: netsandbox explain [HOST[:PORT] | URL] [OPTIONS]
        netsandbox explain --last [--event SEQ] [SESSION]
 
 Say whether a host would be let through under these options, which rule decides and what would change it.
-Without HOST: show everything that holds here, and where it was said. Exit status: 0 allowed, 1 denied, 2 not a host."""
+Without HOST: show the whole policy of this folder, and where each value comes from.
+Exit status: 0 allowed, 1 denied, 2 not a host."""
 SCHEMES = {"http": 80, "https": 443}
 AFTER_LOOKUP = "the addresses it resolves to are checked again: private ones need --allow-address"
 OWN_LOOPBACK = "inside a session this is the session's own loopback, which always works; the verdict is on the host's"

@@ -55,7 +55,7 @@ class FileRead:
 
 @frozen
 class SourcedSetting:
-    """One value of a file or a profile, and where it stands."""
+    """One value of a file or a profile, and its file and line."""
 
     key: str
     value: object

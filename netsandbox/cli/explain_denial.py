@@ -128,7 +128,7 @@ def _folder(path: str) -> object:
 
 
 def last_denial(records: Iterable[Record]) -> Record | None:
-    """The last one that somebody may wonder about; most programs look for Unix sockets and do without."""
+    """The last denial. A refused Unix socket counts only if there is no other: most programs try some."""
     last = socket_denial = None
     for each in records:
         if each.get("verdict") == DENY:
@@ -184,7 +184,7 @@ def _host(text: object) -> Host | None:
 
 
 def _origin(rule: str | None, policy: Policy) -> str | None:
-    """Where the rule stands now."""
+    """The file and line of the rule now."""
     rules: list[DomainRule | AddressRule] = [*policy.deny_domains, *policy.allow_domains, *policy.allow_addresses]
     return next((each.origin for each in rules if each.text == rule), None)
 

@@ -41,7 +41,7 @@ TEXT = """\
 # `netsandbox learn -- CMD` finds out which ones a command needs and adds them here.
 allow_domains = [
 ]
-# Hosts that never are, whatever else is said:
+# Hosts that are never let through, whatever other rules allow:
 # deny_domains = ["telemetry.example.com"]
 
 [localhost]
@@ -51,7 +51,7 @@ allow_domains = [
 [filesystem]
 # What it may not read, besides places of secrets such as ~/.ssh, which are hidden anyway:
 # deny_read = ["~/Documents"]
-# Once said, nothing else can be written but this folder and temporary ones:
+# With this list, nothing else can be written but this folder and temporary ones:
 # allow_write = ["~/.cache"]
 
 [shell]

@@ -1,8 +1,8 @@
 """`netsandbox learn -- CMD`: run CMD online and recorded, then propose the rules that it needs.
 
-The doors stand as ever: deny rules, the guard on addresses and the list of public resolvers hold, and everything is in
-the log. What is proposed is shown as a diff of the project's file, written on a yes, and trusted by nobody yet.
-All that is imported here is imported before the command runs: afterwards nothing is, see `runtime.import_sealing`.
+Deny rules, the guard on addresses and the list of public resolvers hold as in any session, and everything is logged.
+The proposal is shown as a diff of the project's file and written if the user agrees; it counts after `trust`.
+Everything is imported before the command runs, since nothing may be afterwards; see `runtime.import_sealing`.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _print_remarks(found: Proposed, result: Result, file: FileSettings | None) -
     if result.returncode:
         notice(f"the command ended with status {result.returncode}; what it would have reached after that is not known")
     if file is not None and file.mode not in (None, FILTERED):
-        notice(f"your configuration says mode {file.mode}; rules count when it is filtered, or not said")
+        notice(f"your configuration says mode {file.mode}; rules count when it is filtered, or not set")
     for line in found.remarks:
         print(f"# {line}", file=sys.stderr)
 

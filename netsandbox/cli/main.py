@@ -1,4 +1,4 @@
-"""The entry point: one subcommand, one exit status, no traceback for what a user can mend."""
+"""The entry point: it runs one subcommand and exits with its status. Errors that a user can fix have no traceback."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def main() -> NoReturn:
         try:
             if stream is not None:  # closed when we were started
                 stream.flush()
-        except OSError:  # whoever read our output is gone
+        except OSError:  # the reader of our output has left
             pass
     complete_bundle()
     from netsandbox.runtime.signals import exit_with  # loaded by `run` anyway
@@ -45,20 +45,20 @@ def main() -> NoReturn:
 
 def dispatch(arguments: list[str]) -> int:
     """The status of one subcommand; negative for the signal that killed the user's command."""
-    word = arguments[0] if arguments else "--help"
-    if word in COMMANDS:
-        status: int = __import__(f"netsandbox.cli.{word}", fromlist=["main"]).main(arguments[1:])
+    name = arguments[0] if arguments else "--help"
+    if name in COMMANDS:
+        status: int = __import__(f"netsandbox.cli.{name}", fromlist=["main"]).main(arguments[1:])
         return status
-    if word in ("-h", "--help", "help"):
+    if name in ("-h", "--help", "help"):
         from netsandbox.cli.help import print_overview
 
         return print_overview()
-    if word in ("-V", "--version"):
+    if name in ("-V", "--version"):
         from netsandbox.version import __version__
 
         print(f"netsandbox {__version__}")
         return 0
-    raise UsageError(f"unknown command {word!a}; use one of {', '.join(COMMANDS)}, or see `netsandbox --help`")
+    raise UsageError(f"unknown command {name!a}; use one of {', '.join(COMMANDS)}, or see `netsandbox --help`")
 
 
 def complete_bundle() -> None:

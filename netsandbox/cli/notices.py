@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from netsandbox.policy.file_rules import PathRule
 
 MAX_LINES = 20
-# Every program that looks up a user name asks nscd by a unix socket first; that is in the log, not worth a line here.
-# A refused bind, and a port that could not be published, were told when it happened.
+# Every program that looks up a user name tries the socket of nscd first; the log has that, and it is not worth a line.
+# A refused bind and a port that could not be published were reported when it happened.
 REPORTED_BEFORE = (reasons.OUTSIDE_WINDOW, reasons.WRONG_DEVICE, reasons.WINDOW_FULL, reasons.PORT_TAKEN)
 NOT_REPORTED = (reasons.UNIX_SOCKET, *REPORTED_BEFORE)
 UNREACHED = (reasons.LOOKUP_FAILED,)
@@ -44,7 +44,7 @@ def denial_lines(denials: Iterable[Denial]) -> list[str]:
 
 
 def _only_port(denial: Denial) -> str | None:
-    """Seatbelt tells the port and rarely the address. Files and services, which it refuses too, are left to the log."""
+    """Seatbelt reports the port and rarely the address. Refused files and services are in the log only."""
     return f"port {denial.port}" if denial.reason == reasons.SEATBELT and denial.port else None
 
 
@@ -68,8 +68,9 @@ def ignored_lines(ignored: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def _ignored_line(file: str, names: list[str]) -> str:
-    word = "" if any(os.path.abspath(file).endswith(f"/{name}") for name in PROJECT_FILES) else f" {shell_word(file)}"
-    return f"{single_line(short(file))} would open {', '.join(names)}; ignored until you run `netsandbox trust{word}`"
+    is_default = any(os.path.abspath(file).endswith(f"/{name}") for name in PROJECT_FILES)
+    command = "netsandbox trust" if is_default else f"netsandbox trust {shell_word(file)}"
+    return f"{single_line(short(file))} would open {', '.join(names)}; ignored until you run `{command}`"
 
 
 def shell_word(path: str) -> str:
@@ -84,7 +85,7 @@ def _as_place(path: str) -> ResolvedPath:
 
 
 def wide_read_lines(files: FileRules) -> list[str]:
-    """The user's word counts; but one word that shows every secret is worth a line."""
+    """A rule of the user counts; but one that shows every secret of the home is worth a line."""
     own = ResolvedPath(home(), os.path.realpath(home()))
     wide = [rule for rule in files.allow_read if is_lifted(own, (_as_place(rule.path),))]
     return [

@@ -1,4 +1,4 @@
-"""`netsandbox pending`: what sessions ask for and wait to be answered."""
+"""`netsandbox pending`: the approvals that sessions wait for."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def _writing(files: FileRules) -> list[str]:
 
 
 def labelled(label: str, texts: Iterable[str]) -> list[str]:
-    """A label before the first of *texts*, room for it before the others."""
+    """*texts* as lines: a label before the first, blanks before the rest."""
     return [f"{label if number == 0 else '':<{LABEL}}{text}" for number, text in enumerate(texts)]
 
 

@@ -118,7 +118,7 @@ def _row(each: ProfileFile, here: dict[str, str], library: Library) -> Row:
         try:
             tables = parsed(each.path, read(each.path, regular=True))
             about = profile_of(each.name, each.path, *tables).about
-        except UsageError as error:  # a stranger's mistake hides nobody else's profiles
+        except UsageError as error:  # a mistake in one project file hides no other profile
             about = f"cannot be used: {error}"
     else:
         about = library.about(each).get("about", "")

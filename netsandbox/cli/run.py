@@ -1,4 +1,4 @@
-"""`netsandbox run`: everything between the user's words and the command, and the few lines after it."""
+"""`netsandbox run`: from the options to the running command, and the few lines after it."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def _report_unsigned() -> None:
 
 
 def _report_configuration(file: FileSettings, *, verbose: bool) -> None:
-    """What is ignored is always said: silence would let the user look for a mistake where there is none."""
+    """Ignored settings are always reported; otherwise the user would look for a mistake elsewhere."""
     if verbose:
         for name, why in file.profiles:
             _notice(f"profile {name}: {why}")

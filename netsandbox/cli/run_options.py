@@ -163,8 +163,8 @@ def _chosen_mode(parsed: Parsed, file: FileSettings | None) -> str | None:
 
 
 def asks(parsed: Parsed, file: FileSettings | None) -> bool:
-    """Whether the user is asked about names that no rule allows. Who says --ask is asked in a closed mode too; a file
-    that says it opens no mode that somebody closed."""
+    """Whether the user is asked about names that no rule allows. The option --ask counts in a closed mode too; the
+    setting of a file does not open a closed mode."""
     mode = _chosen_mode(parsed, file)
     if "ask" in parsed.flags:
         if mode == "online":
@@ -177,7 +177,7 @@ def asks(parsed: Parsed, file: FileSettings | None) -> bool:
 
 
 def _ask(parsed: Parsed, file: FileSettings | None) -> int | None:
-    """For how many seconds a question stays; None: nobody is asked."""
+    """How many seconds a question waits for the user; None: the user is not asked."""
     if not asks(parsed, file):
         return None
     if "ask-wait" in parsed.values:
@@ -302,7 +302,7 @@ NAMES = frozenset(option.name for option in LOCALHOST_OPTIONS)
 
 
 def localhost_of(parsed: Parsed, file: FileSettings | None) -> LocalhostSettings:
-    """The command line's word wins over the file's; lists add up."""
+    """The command line wins over the file; lists add up."""
     given = parsed.values.keys() | parsed.lists.keys() | parsed.flags
     base = file.localhost if file is not None else localhost.LocalhostSettings()
     if given.isdisjoint(NAMES):

@@ -85,7 +85,7 @@ def port_rows(entries: list[Status]) -> list[Row]:
 
 
 def pending_entries(sessions: list[Status]) -> list[Status]:
-    """Each question with the session that asks it: what `pending --json` prints. The first to be due comes first."""
+    """Each pending approval with its session, as `pending --json` prints it. The first to expire comes first."""
     entries = [
         {"session": status["session"], "name": status["name"], "folder": status["folder"], **question}
         for status in sessions
@@ -114,7 +114,7 @@ def _program(exe: str | None) -> str:
 
 
 def short_ids(sessions: list[str]) -> dict[str, str]:
-    """Each id by as much of its beginning as tells it from the others, which is what `stop` and `ports` take."""
+    """Each id shortened to a unique beginning, which `stop` and `ports` take."""
     length = TIME_PART
     longest = max(map(len, sessions), default=0)
     while length < longest and len({session[:length] for session in sessions}) < len(sessions):

@@ -39,7 +39,7 @@ def main(arguments: list[str]) -> int:
     if not everything and not words:
         raise UsageError("stop needs a NAME or --all; `netsandbox ps` lists the sessions")
     sessions, silent = survey()
-    # Every word is understood before the first session is asked to end.
+    # All names are resolved before the first session is ended.
     chosen = sessions if everything else [find(word, sessions) for word in words]
     known = {status["session"]: status for status in chosen}
     left = stop_sessions([*known, *(silent if everything else ())], seconds)

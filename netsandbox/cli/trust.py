@@ -1,4 +1,4 @@
-"""`netsandbox trust [FILE]`: let a file that others may have written open what it asks for, once the user saw it."""
+"""`netsandbox trust [FILE]`: let a file that others may have written open what it names, after the user has seen it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """`--watch`: shows something again and again until Ctrl-C, and what shows it is left as it was.
 
 On a terminal the picture is drawn over the last one, every second. Anywhere else a block is printed whenever there is
-something new, so that `… --watch --json | while read` works; it ends when nobody reads any more.
+something new, so that `… --watch --json | while read` works; it ends when the reader leaves.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def watch(look: Look, draw: Draw, interval: float = INTERVAL) -> int:
             _print_news(look, draw, interval)
     except KeyboardInterrupt:
         if sys.stdout.isatty():
-            print()  # the shell's prompt stands on a line of its own
+            print()  # so that the shell's prompt is on a new line
     except BrokenPipeError:
         discard_stdout()
     return 0
@@ -48,7 +48,7 @@ def _redraw(look: Look, draw: Draw, interval: float) -> None:
         lines = draw(look())
         height = shutil.get_terminal_size().lines
         if len(lines) >= height:
-            room = max(0, height - 2)  # the cursor has a line of its own
+            room = max(0, height - 2)  # one line is for the cursor
             lines = [*lines[:room], f"... and {len(lines) - room} more"]
         sys.stdout.write(HOME + "".join(f"{line}{CLEAR_LINE}\n" for line in lines) + CLEAR_BELOW)
         sys.stdout.flush()

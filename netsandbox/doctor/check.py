@@ -1,4 +1,4 @@
-"""One look at the machine: what was looked for, what is there, and what mends what is not."""
+"""One check of the machine: what is needed, what is there, and how to get what is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judging a probe (pure). The verdict is what was heard outside; what the client saw only explains it.
+"""Judging a probe (pure). The verdict is what arrived outside; what the client saw only explains it.
 
 A probe that gave no answer proves nothing, so it fails: silence of a canary counts only if someone tried to wake it.
 """
@@ -38,8 +38,8 @@ def silence(answer: Answer | None, received: int | None) -> Judgement:
     if received is None:
         return Judgement(FAILED, "the canary was not there in time")
     if received:
-        return Judgement(LEAK, f"the canary heard {received}")
-    return UNANSWERED if answer is None else Judgement(OK, f"nothing heard; client: {answer.detail}")
+        return Judgement(LEAK, f"the canary received {received}")
+    return UNANSWERED if answer is None else Judgement(OK, f"nothing arrived; client: {answer.detail}")
 
 
 def spared(answer: Answer | None, *, ended: bool) -> Judgement:
@@ -60,7 +60,7 @@ def arrival(answer: Answer | None, received: int) -> Judgement:
         return UNANSWERED
     if received and answer.succeeded:
         return Judgement(OK, f"reached; client: {answer.detail}")
-    return Judgement(FAILED, f"the control heard {received}; client: {answer.detail}")
+    return Judgement(FAILED, f"the control received {received}; client: {answer.detail}")
 
 
 def denial(answer: Answer | None, records: Iterable[dict[str, Any]], address: str) -> Judgement:

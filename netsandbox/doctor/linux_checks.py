@@ -62,7 +62,7 @@ def helper(path: str) -> Check:
 
 
 def namespaces() -> list[Check]:
-    """Each needs the one before it; what stands on something missing is not tried, so that one cause has one remedy."""
+    """A feature that needs a missing one is not tried, so that one cause has one remedy."""
     found = [by_error("user namespaces", user_namespace(), "creating namespaces")]
     for name, try_feature, step in (
         ("private /proc", private_proc, "/proc"),

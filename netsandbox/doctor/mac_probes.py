@@ -1,7 +1,7 @@
 """The probes of a session on a Mac: what Seatbelt promises, tried from inside, and the controls that must be reached.
 
 The doors are on the Mac's own localhost, at numbers of their own, behind a token: the session's environment names them.
-Without the preload library programs that ignore proxies reach nothing, so that control has no ground then.
+Without the preload library programs that ignore proxies reach nothing, so that control is skipped then.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def _files(scene: Scene, home: str) -> list[Probe | Absent]:
 
 
 def _took_away(path: str) -> bool:
-    """Whether a probe left *path*, which nobody else has made, where it must not be."""
+    """Whether a probe made *path*, which must not exist; it is removed."""
     try:
         os.unlink(path)
     except FileNotFoundError:
@@ -191,7 +191,7 @@ def mac_run_settings(scene: Scene) -> RunSettings:
 
 
 def run_on_mac(scene: Scene, policy: Policy, command: list[str], output: int) -> str | None:
-    """The path of the session's log. Where the user stands may be no folder that a session is given."""
+    """The path of the session's log. The user's own folder may be one that no session is given."""
     with contextlib.chdir(scene.work):
         return run_with(mac_run_settings(scene), policy, command, output)
 

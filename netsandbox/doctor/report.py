@@ -22,7 +22,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Everything needed is there and every probe that has ground here holds; no probes, no proof."""
+        """Everything needed is there and every probe that was tried holds; without probes nothing is proven."""
         lacking = any(check.status == MISSING for check in self.machine)
         holding = all(finding.status in judgement.HOLDING for finding in self.jail)
         return not lacking and bool(self.jail) and holding and self.unproven is None
@@ -56,7 +56,7 @@ def _jail_lines(report: Report) -> list[str]:
         return [f"The jail was not proven: {printable(report.unproven)}"]
     rows = [HEADINGS, *((each.probe, each.expected, printable(each.happened), each.status) for each in report.jail)]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    title = "The jail, tried from inside and judged by what was heard outside"
+    title = "The jail, tried from inside and judged by what arrived outside"
     return [title, *(f"  {'  '.join(_padded(row, widths))}".rstrip() for row in rows)]
 
 
@@ -70,12 +70,12 @@ def _sum(report: Report) -> str:
         counts[finding.status] += 1
     missing = sum(check.status == MISSING for check in report.machine)
     if report.ok:
-        skipped = f", {counts[judgement.SKIPPED]} have no ground here" if counts[judgement.SKIPPED] else ""
+        skipped = f", {counts[judgement.SKIPPED]} cannot be tried here" if counts[judgement.SKIPPED] else ""
         return f"The jail holds: {counts[judgement.OK]} probes{skipped}."
     if counts[judgement.LEAK]:
         return f"THE JAIL LEAKS: {counts[judgement.LEAK]} probes got out. Do not rely on it; please report this table."
     if missing:
-        return f"{missing} needed things are missing; no session runs here until that is mended."
+        return f"{missing} needed things are missing; no session runs here until that is fixed."
     return (
         f"Not proven: {counts[judgement.FAILED]} probes failed. Run it again; if that stays, please report this table."
     )

@@ -1,4 +1,4 @@
-"""What stands outside while the probes run: canaries, controls, name servers, a state directory; and its end."""
+"""Everything outside the session while the probes run: canaries, controls, name servers, a state directory."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Scene:
 
     @property
     def ready(self) -> str:
-        """The file by which the probe asks for the late socket."""
+        """The file by which the probe requests the late socket."""
         return os.path.join(self.directory, "ready")
 
     @property
@@ -107,7 +107,7 @@ class Scene:
         return other_process
 
     def late_received(self) -> int | None:
-        """None when nobody asked for the socket, or it could not be made."""
+        """None when the socket was not requested, or could not be made."""
         return None if self._late is None else self._late.received()
 
     def close(self) -> None:
@@ -138,7 +138,7 @@ class Scene:
         self._responder.each_tick(self._make_late_socket)
 
     def _make_late_socket(self) -> None:
-        """The late socket: made when the probe, already inside, asks for it."""
+        """The late socket is made when the probe, already inside, requests it."""
         if self._late is None and os.path.exists(self.ready):
             self._late = self.unix("late.sock")
 

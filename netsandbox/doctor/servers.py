@@ -22,7 +22,7 @@ MAX_COUNTED = 1000
 
 
 class Canary:
-    """One listening or receiving socket. `heard()` counts what has arrived since it was made."""
+    """One listening or receiving socket. `received()` counts what has arrived since it was made."""
 
     def __init__(self, family: int, kind: int, address: str) -> None:
         self.address = address

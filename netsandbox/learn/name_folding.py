@@ -1,6 +1,6 @@
 """Names that were used become rules: each as it is, or a wildcard where many siblings were used. Pure.
 
-A wildcard never stands over a name under which strangers have names of their own, nor over a name that was denied.
+A wildcard never covers a name under which strangers can register names, nor a name that was denied.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a run used, from the records of its log. Pure.
 
-Only what was let through becomes a proposal; what was refused, or only looked up, is told and left to the user.
+Only what was let through becomes a proposal; what was refused, or only looked up, is reported and left to the user.
 """
 
 from __future__ import annotations

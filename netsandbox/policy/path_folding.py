@@ -76,14 +76,14 @@ class PathProposal:
         started = any(
             is_within(f"{home}/{name}", self.path) or is_within(self.path, f"{home}/{name}") for name in STARTED
         )
-        said = [RUNS] if started else []
+        remarks = [RUNS] if started else []
         if self.made and not self.folder:
-            said.append(ONLY_CHANGED)
+            remarks.append(ONLY_CHANGED)
         if self.folded:
             names = ", ".join(path[len(self.path) + 1 :] for path in self.folded[:_SHOWN])
             more = f", and {len(self.folded) - _SHOWN} more" if len(self.folded) > _SHOWN else ""
-            said.append(f"{len(self.folded)} places in it were written: {names}{more}")
-        return "; ".join(said)
+            remarks.append(f"{len(self.folded)} places in it were written: {names}{more}")
+        return "; ".join(remarks)
 
 
 @frozen

@@ -1,1 +1,1 @@
-"""bash, zsh and fish: the mode in their prompt, and what they complete after the word netsandbox."""
+"""bash, zsh and fish: the mode in their prompt, and completion of the netsandbox command."""

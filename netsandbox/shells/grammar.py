@@ -52,7 +52,7 @@ def look_up(kind: str) -> list[str]:
 
 
 def plain(found: Iterable[str]) -> list[str]:
-    """Without doubles and without what a shell would not take for one word, in the order in which they were found."""
+    """The plain words of *found* in their order, each once. What a shell would not read as one word is dropped."""
     kept: dict[str, None] = {}
     for word in found:
         if 0 < len(word) < 254 and _LETTERS.issuperset(word) and word[0] not in "-.":

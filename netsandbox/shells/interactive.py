@@ -30,5 +30,5 @@ def interactive(shell: str, outer: Mapping[str, str]) -> tuple[list[str], tuple[
 
 
 def fish_quoted(text: str) -> str:
-    """*text* as one word of fish that is nothing but itself."""
+    """*text* quoted as one word of fish."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

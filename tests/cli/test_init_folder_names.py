@@ -51,7 +51,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         lambda: run.main(["--dry-run", "-v", "--allow-read", "..", "--", "true"]),
         lambda: trust.main(["--yes"]),
         lambda: trust.main(["--list"]),
-        lambda: learn._offer(Proposed(), ProjectText(os.path.abspath(".netsandbox.toml")), write=False),
+        lambda: learn._offer_change(Proposed(), ProjectText(os.path.abspath(".netsandbox.toml")), write=False),
     ],
 )
 def test_172_no_command_lets_a_folders_name_reach_the_terminal(

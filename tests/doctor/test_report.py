@@ -15,10 +15,10 @@ from netsandbox.errors import UsageError
 
 WELL = Check("kernel", "ok", "Linux 6.1")
 LACKING = Check("user namespaces", "MISSING", "Operation not permitted", "as root run `sysctl -w x=1`")
-HELD = Finding("tcp-loopback", "nothing arrives", "nothing heard; client: ECONNREFUSED", "ok")
-LEAKED = Finding("tcp-host", "nothing arrives", "the canary heard 1", "LEAK")
+HELD = Finding("tcp-loopback", "nothing arrives", "nothing arrived; client: ECONNREFUSED", "ok")
+LEAKED = Finding("tcp-host", "nothing arrives", "the canary received 1", "LEAK")
 SKIPPED = Finding("tcp6-host", "nothing arrives", "this host has no IPv6 host address", "skipped")
-FAILED = Finding("control-name", "reached", "the control heard 0; client: no answer", "FAILED")
+FAILED = Finding("control-name", "reached", "the control received 0; client: no answer", "FAILED")
 
 
 @pytest.mark.parametrize(
@@ -47,10 +47,10 @@ def test_the_table_of_a_machine_that_leaks():
         "  user namespaces      Operation not permitted  MISSING",
         "                       as root run `sysctl -w x=1`",
         "",
-        "The jail, tried from inside and judged by what was heard outside",
+        "The jail, tried from inside and judged by what arrived outside",
         "  probe         expected         what happened",
-        "  tcp-loopback  nothing arrives  nothing heard; client: ECONNREFUSED  ok",
-        "  tcp-host      nothing arrives  the canary heard 1                   LEAK",
+        "  tcp-loopback  nothing arrives  nothing arrived; client: ECONNREFUSED  ok",
+        "  tcp-host      nothing arrives  the canary received 1                  LEAK",
         "",
         "THE JAIL LEAKS: 1 probes got out. Do not rely on it; please report this table.",
     ]
@@ -59,9 +59,9 @@ def test_the_table_of_a_machine_that_leaks():
 @pytest.mark.parametrize(
     ("report", "end"),
     [
-        (Report([WELL], [HELD, SKIPPED]), "The jail holds: 1 probes, 1 have no ground here."),
+        (Report([WELL], [HELD, SKIPPED]), "The jail holds: 1 probes, 1 cannot be tried here."),
         (Report([WELL], [HELD]), "The jail holds: 1 probes."),
-        (Report([LACKING], [], "x"), "1 needed things are missing; no session runs here until that is mended."),
+        (Report([LACKING], [], "x"), "1 needed things are missing; no session runs here until that is fixed."),
         (
             Report([WELL], [FAILED]),
             "Not proven: 1 probes failed. Run it again; if that stays, please report this table.",
@@ -94,7 +94,7 @@ def test_programs_read_stable_keys():
             {
                 "probe": "tcp-host",
                 "expected": "nothing arrives",
-                "happened": "the canary heard 1",
+                "happened": "the canary received 1",
                 "status": "LEAK",
             }
         ],

@@ -30,7 +30,7 @@ def io_uring(number: int) -> str:
 
 
 def user_namespace(unshare: int, clone: int, clone3: int) -> str:
-    """Each of the three ways, each in a process of its own."""
+    """Try unshare, clone and clone3, each in a child process."""
     ways: dict[str, Callable[[], str]] = {
         "unshare": lambda: _reached(LIBC.syscall(unshare, CLONE_NEWUSER)),
         "clone": lambda: _child(LIBC.syscall(clone, CLONE_NEWUSER | signal.SIGCHLD, None, None, None, None)),

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from netsandbox.doctor.inside import Prevented
 
 SECONDS = 8.0  # for a door to answer: on a busy machine it may just be waking up
-ANSWER_SECONDS = 2.0  # for whoever stands behind it
+ANSWER_SECONDS = 2.0  # for the server behind it
 REQUEST = b"GET / HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n"
 HEAD_LIMIT = 16384
 

@@ -189,7 +189,7 @@ def test_the_command_reports_what_got_out_and_fails(
     assert command.main([]) == 1
     text = capsys.readouterr().out
     assert "THE JAIL LEAKS: 2 probes got out" in text
-    assert "the canary heard 1" in text
+    assert "the canary received 1" in text
 
 
 def test_a_profile_that_enforces_nothing_is_found_by_the_session_itself(

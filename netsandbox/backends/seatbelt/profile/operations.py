@@ -75,12 +75,12 @@ PARENTS = {child: parent for parent, children in _CHILDREN.items() for child in 
 KNOWN = frozenset(PARENTS) | {DEFAULT} | frozenset(ALIASES)
 
 
-# Written in many a profile on the web, and in none that loads.
+# Mistakes that many public profiles have; no profile with them loads.
 _MEANT = {"file-execute": "process-exec*", "file-read-write*": "file-read* file-write*"}
 
 
 def nearest(name: str) -> str:
-    """What somebody who wrote *name* may have meant; empty for nothing near."""
+    """The known operation that *name* may be a mistake for; empty for none."""
     from difflib import get_close_matches  # slow to import, and needed only for a mistake
 
     return _MEANT.get(name) or next(iter(get_close_matches(name, sorted(PARENTS), n=1, cutoff=0.8)), "")
