@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-TESTS = Path(__file__).resolve().parents[1] / "tests"
+ROOT = Path(__file__).resolve().parents[1]
 NO_TEST = "no test yet"
 _ROW = re.compile(r"^\| (\d+) \|(.*)\|[^|]*\|$", re.MULTILINE)
 _MARK = re.compile(r"mark\.attack\(([\d, ]+)\)")
@@ -29,12 +29,12 @@ def numbers_in(text: str) -> Iterator[int]:
             yield from range(int(first), int(last or first) + 1)
 
 
-def files_by_attack(folder: Path) -> dict[int, list[str]]:
-    """The test files of *folder* that try each attack, as paths below it."""
+def files_by_attack(root: Path) -> dict[int, list[str]]:
+    """The test files that try each attack, as paths below *root*."""
     found: defaultdict[int, list[str]] = defaultdict(list)
-    for path in sorted(folder.rglob("test_*.py")):
+    for path in sorted((root / "tests").rglob("test_*.py")):
         for number in set(numbers_in(path.read_text("utf-8"))):
-            found[number].append(path.relative_to(folder).as_posix())
+            found[number].append(path.relative_to(root).as_posix())
     return found
 
 
@@ -54,4 +54,4 @@ def with_tests(page: str, tests: dict[int, list[str]]) -> str:
 
 if __name__ == "__main__":
     file = Path(sys.argv[1])
-    file.write_text(with_tests(file.read_text("utf-8"), files_by_attack(TESTS)), "utf-8")
+    file.write_text(with_tests(file.read_text("utf-8"), files_by_attack(ROOT)), "utf-8")

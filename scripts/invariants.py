@@ -47,8 +47,7 @@ def with_table(page: str, code: Files, tests: Files) -> str:
 
 
 def _listed(files: list[str]) -> str:
-    short = (re.sub(r"^(?:(\w+)/netsandbox_\1|netsandbox|tests)/", r"\1/", name).lstrip("/") for name in files)
-    return ", ".join(f"`{name}`" for name in short)
+    return ", ".join(f"`{name}`" for name in files)
 
 
 if __name__ == "__main__":

@@ -193,6 +193,18 @@ def test_links_lead_somewhere(path: Path) -> None:
         assert not anchor or anchor in anchors(found), target
 
 
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_named_files_exist(path: Path) -> None:
+    """A path in backticks that begins with a folder of ours is a file or a folder there."""
+    named = re.findall(
+        rf"`((?:{'|'.join((*SOURCES, 'tests', 'docs', 'scripts', 'bench'))})/[\w./-]+)`", path.read_text("utf-8")
+    )
+    placeholders = {"netsandbox/backends/NAME/backend.py", "tests/backends/NAME/"}
+    built = {"netsandbox/backends/seatbelt/native/netsandbox-apply"}
+    ours = {name for name in named if "." in Path(name).name or name.endswith("/")} - placeholders - built
+    assert {name for name in ours if not ((ROOT / name).exists() or (path.parent / name).exists())} == set()
+
+
 def test_every_invariant_is_documented_and_every_tag_means_one() -> None:
     listed = set(re.findall(r"^\| (INV-\d+) \| \*\*", page("docs/invariants.md"), re.MULTILINE))
     assert listed == {f"INV-{number}" for number in range(1, 12)}

@@ -97,6 +97,7 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.attack(215)
 @pytest.mark.parametrize(
     "environment",
     [
