@@ -12,6 +12,7 @@ import errno
 
 from netsandbox.runtime.loop import IN, OUT
 from netsandbox.runtime.stream import Stream
+from netsandbox.text import join_host_port
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -156,8 +157,7 @@ class Dial:
 
 def parent_request(grant: Grant) -> bytes:
     """Our own CONNECT, made from the canonical name: it contains no byte of the client."""
-    host = f"[{grant.host}]" if ":" in grant.host else grant.host
-    authority = f"{host}:{grant.port}".encode("ascii")
+    authority = join_host_port(grant.host, grant.port).encode("ascii")
     lines = [b"CONNECT " + authority + b" HTTP/1.1", b"Host: " + authority]
     if grant.parent is not None and grant.parent.authorization is not None:
         lines.append(b"Proxy-Authorization: " + grant.parent.authorization)

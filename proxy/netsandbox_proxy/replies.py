@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from netsandbox.runtime.loop import IN, OUT
 from netsandbox.runtime.stream import MAX_BUFFER
+from netsandbox.text import join_host_port, printable
 from netsandbox_proxy.parsers import socks5
 
 TYPE_CHECKING = False
@@ -53,11 +54,12 @@ def status_for(reason: str) -> int:
 
 def refusal_response(status: int, reason: str, host: str, port: int, hint: str) -> bytes:
     """A complete response; the connection closes after it."""
-    body = f"netsandbox: {_sentence(status, printable(reason), printable(host), port)} {printable(hint)}".rstrip()
+    reason, host, hint = (printable(text, MAX_TEXT) for text in (reason, host, hint))
+    body = f"netsandbox: {_sentence(status, reason, host, port)} {hint}".rstrip()
     payload = body.encode("ascii") + b"\n"
     lines = [
         f"HTTP/1.1 {status} {PHRASES.get(status, 'Refused')}",
-        f"x-netsandbox-reason: {printable(reason)}",
+        f"x-netsandbox-reason: {reason}",
         "content-type: text/plain; charset=us-ascii",
         f"content-length: {len(payload)}",
         "cache-control: no-store",
@@ -69,8 +71,7 @@ def refusal_response(status: int, reason: str, host: str, port: int, hint: str) 
 
 
 def _sentence(status: int, reason: str, host: str, port: int) -> str:
-    name = f"[{host}]" if ":" in host and not host.startswith("[") else host
-    where = f"{name}:{port}" if host else "the request"
+    where = join_host_port(host, port) if host else "the request"
     if reason == "unanswered":
         return f"{where} was refused by the sandbox's network policy ({reason}); tell the user before you try again."
     if status in (403, 421):
@@ -82,12 +83,6 @@ def _sentence(status: int, reason: str, host: str, port: int) -> str:
     if status in (500, 503):
         return f"{where} was refused because the sandbox could not serve it ({reason})."
     return f"{where} was refused: the proxy could not accept the request as it was sent ({reason})."
-
-
-def printable(text: str) -> str:
-    """*text* on one line of printable ASCII, and no longer than a line should be."""
-    safe = "".join(char if " " <= char <= "~" else ascii(char)[1:-1] for char in text[:MAX_TEXT])
-    return safe if len(text) <= MAX_TEXT else safe + "..."
 
 
 class ReplyStyle:
