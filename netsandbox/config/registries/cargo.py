@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from netsandbox.config.registries.discovery import Setting, strongest
+from collections.abc import Iterable, Iterator
+
+from netsandbox.config.registries.discovery import Discovery, Setting, SettingsFile, strongest
 from netsandbox.config.registries.readers import table, text_at, toml
 from netsandbox.config.registries.urls import NoRule, cargo_links, pattern_of
 from netsandbox.frozen import copy_with
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from netsandbox.config.registries.discovery import Discovery, SettingsFile
 
 REPLACED = "replaced"  # the key that tells that the user replaced Cargo's own registry
 _DEFAULT = "crates-io"  # Cargo's name of its own registry; it is no host

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from netsandbox.config.cache import fingerprint, with_prefix
 from netsandbox.config.document import read as read_document
@@ -21,11 +22,7 @@ from netsandbox.errors import NetsandboxError
 from netsandbox.frozen import copy_with, frozen
 from netsandbox.text import single_line
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    Reader = Callable[["SettingsFile"], Iterable["Setting"]]
+Reader = Callable[["SettingsFile"], Iterable["Setting"]]
 
 SYSTEM = "/etc"  # where the system's settings are
 MAX_FILE_SIZE = 1 << 20

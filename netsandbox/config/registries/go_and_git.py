@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from netsandbox.config.registries.discovery import Setting, split_values
+from collections.abc import Iterable, Iterator
+
+from netsandbox.config.registries.discovery import Discovery, Setting, SettingsFile, split_values
 from netsandbox.config.registries.readers import npm_ini, pairs
-from netsandbox.config.registries.sources import files
+from netsandbox.config.registries.sources import Source, files
 from netsandbox.frozen import copy_with
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from netsandbox.config.registries.discovery import Discovery, SettingsFile
-    from netsandbox.config.registries.sources import Source
 
 _UNCHECKED = ("GONOSUMDB", "GOPRIVATE")  # the second is used where the first is not set
 GO_NAMES = ("GOPROXY", "GOSUMDB", *_UNCHECKED)
@@ -25,8 +20,8 @@ def go_env_files(discovery: Discovery) -> Iterable[Setting]:
     named = discovery.variable("GOENV")
     if named == "off":
         return ()
-    usual = ("$XDG_CONFIG_HOME/go/env", "~/Library/Application Support/go/env")
-    return files(go_env_file, *(("$GOENV",) if named else usual))(discovery)
+    usual = "$XDG_CONFIG_HOME/go/env, ~/Library/Application Support/go/env"
+    return files(go_env_file, "$GOENV" if named else usual)(discovery)
 
 
 def go_env_file(file: SettingsFile) -> Iterator[Setting]:

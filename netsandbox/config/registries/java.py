@@ -7,21 +7,15 @@ Maven; the others must be named by the user.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
-from netsandbox.config.registries.discovery import Setting
+from netsandbox.config.registries.discovery import Discovery, Setting, SettingsFile
 from netsandbox.config.registries.groovy import repositories
 from netsandbox.config.registries.readers import BadFile, Element, pairs, xml
 from netsandbox.config.registries.urls import NotExpanded, expand
 from netsandbox.frozen import copy_with
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from netsandbox.config.registries.discovery import Discovery, SettingsFile
-
 CENTRAL = "central"  # the key that tells that a mirror replaces Maven's default
-GRADLE_SCRIPTS = ("settings.gradle", "settings.gradle.kts", "build.gradle", "build.gradle.kts")
 _LISTS = ("mirror", "repository", "pluginRepository")
 _MODEL = "org/apache/maven/model/pom-4.0.0.xml"  # where Maven keeps its own default
 _MAX_MODEL = 1 << 20
@@ -124,10 +118,11 @@ def gradle_script(file: SettingsFile) -> Iterator[Setting]:
 
 
 def gradle_init_scripts(discovery: Discovery) -> Iterator[Setting]:
-    (folder,) = discovery.paths("${GRADLE_USER_HOME:-~/.gradle}/init.d")
-    for name in discovery.names(folder)[:_MAX_SCRIPTS]:
-        if name.endswith((".gradle", ".gradle.kts")):
-            yield from discovery.settings_in(os.path.join(folder, name), gradle_script) or ()
+    (home,) = discovery.paths("${GRADLE_USER_HOME:-~/.gradle}")
+    folder = os.path.join(home, "init.d")
+    names = [name for name in discovery.names(folder)[:_MAX_SCRIPTS] if name.endswith((".gradle", ".gradle.kts"))]
+    for path in (f"{home}/init.gradle", f"{home}/init.gradle.kts", *(os.path.join(folder, name) for name in names)):
+        yield from discovery.settings_in(path, gradle_script) or ()
 
 
 def gradle_wrapper(file: SettingsFile) -> Iterator[Setting]:

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 
+from netsandbox.config.registries.discovery import Discovery, Setting, SettingsFile
 from netsandbox.config.registries.readers import npm_ini, pairs, table, text_at, toml, yaml
-from netsandbox.config.registries.sources import files
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from netsandbox.config.registries.discovery import Discovery, Setting, SettingsFile
 
 REGISTRY = "registry"
 SERVER = "npmRegistryServer"  # yarn's name of it from its second version on
@@ -73,9 +68,11 @@ def yarnrc(file: SettingsFile) -> Iterator[Setting]:
             yield file.setting(key, line.value.strip("\"'"), line.number)
 
 
-def yarnrc_yml_files(discovery: Discovery) -> Iterable[Setting]:
+def yarnrc_yml_files(discovery: Discovery) -> Iterator[Setting]:
     name = discovery.variable("YARN_RC_FILENAME") or ".yarnrc.yml"
-    return files(yarnrc_yml, f"./{name}", f"~/{name}")(discovery)
+    for folder in discovery.folders_upward():
+        yield from discovery.settings_in(os.path.join(folder, name), yarnrc_yml, project=True) or ()
+    yield from discovery.settings_in(os.path.join(discovery.home, name), yarnrc_yml) or ()
 
 
 def yarnrc_yml(file: SettingsFile) -> Iterator[Setting]:

@@ -14,12 +14,9 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
 
 from netsandbox.paths import config_home, first_session, state_home
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _MAX_LINKS = 40
 _SCRIPT_HEAD = 512

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 
-from netsandbox.config.registries.discovery import Setting, split_values, strongest
+from netsandbox.config.registries.discovery import Discovery, Reader, Setting, SettingsFile, split_values, strongest
 from netsandbox.config.registries.readers import pip_ini, table, tables, text_at, texts, toml
-from netsandbox.config.registries.sources import files
+from netsandbox.config.registries.sources import Source, files
 from netsandbox.config.registries.urls import NoRule, index_links, pattern_of
 from netsandbox.frozen import copy_with
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from netsandbox.config.registries.discovery import Discovery, Reader, SettingsFile
-    from netsandbox.config.registries.sources import Source
-
+_PIP = "pip/pip.conf"
 INDEX, NO_INDEX = "index-url", "no-index"
 _LINKS = "find-links"
 _MORE = ("extra-index-url", _LINKS)
@@ -39,10 +34,8 @@ def pip_files(discovery: Discovery) -> Iterator[Setting]:
     if not named or not os.path.exists(os.path.join(discovery.folder, named)):
         templates += [f"~/Library/Application Support/{_PIP}", f"$XDG_CONFIG_HOME/{_PIP}", "~/.pip/pip.conf"]
     templates += ["/etc/pip.conf", f"$XDG_CONFIG_DIRS/{_PIP}", f"/Library/Application Support/{_PIP}"]
-    yield from files(pip_conf, *templates)(discovery)
-
-
-_PIP = "pip/pip.conf"
+    for path in (path for template in templates for path in discovery.paths(template)):
+        yield from discovery.settings_in(path, pip_conf) or ()
 
 
 def pip_conf(file: SettingsFile) -> Iterator[Setting]:
@@ -75,8 +68,8 @@ def uv_files(discovery: Discovery) -> Iterable[Setting]:
         return files(uv_toml, "$UV_CONFIG_FILE")(discovery)
     if discovery.variable("UV_NO_CONFIG"):
         return ()
-    user = ("$XDG_CONFIG_HOME/uv/uv.toml", "$XDG_CONFIG_DIRS/uv/uv.toml", "/etc/uv/uv.toml")
-    return files(uv_toml, "./uv.toml|pyproject.toml", *user)(discovery)
+    user = "$XDG_CONFIG_HOME/uv/uv.toml, $XDG_CONFIG_DIRS/uv/uv.toml, /etc/uv/uv.toml"
+    return files(uv_toml, f"./uv.toml|pyproject.toml, {user}")(discovery)
 
 
 def uv_toml(file: SettingsFile) -> Iterator[Setting]:

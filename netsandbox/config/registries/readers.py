@@ -6,11 +6,9 @@ Each reader takes linear time. INI, YAML and lines are never an error: what is n
 
 from __future__ import annotations
 
-from netsandbox.frozen import frozen
+from collections.abc import Iterator
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from netsandbox.frozen import frozen
 
 MAX_DOTS = 1000  # in a line of TOML: tomllib takes quadratic time over the parts of one key
 MAX_YAML_DEPTH = 8

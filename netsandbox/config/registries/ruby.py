@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from netsandbox.config.registries.discovery import Setting, is_set, strongest
+from collections.abc import Iterable, Iterator
+
+from netsandbox.config.registries.discovery import Discovery, Setting, SettingsFile, is_set, strongest
 from netsandbox.config.registries.readers import yaml
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from netsandbox.config.registries.discovery import Discovery, SettingsFile
 
 SOURCES = "sources"
 MIRROR_ALL = "BUNDLE_MIRROR__ALL"

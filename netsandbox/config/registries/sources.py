@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Iterator
 
-from netsandbox.config.registries.discovery import Setting
+from netsandbox.config.registries.discovery import Discovery, Reader, Setting
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from netsandbox.config.registries.discovery import Discovery, Reader
-
-    Source = Callable[[Discovery], Iterable[Setting]]
+Source = Callable[[Discovery], Iterable[Setting]]
 
 
 def variable(key: str, *names: str) -> Source:
@@ -40,10 +35,11 @@ def after(prefix: str, key_of: Callable[[str], str]) -> Source:
     return source
 
 
-def files(reader: Reader, *templates: str, nearest: bool = False) -> Source:
-    """Files by their templates; `./A|B` is A or, if that cannot be read, B. *nearest*: only the first that is there."""
-    own = [template[2:].split("|") for template in templates if template.startswith("./")]
-    others = [template for template in templates if not template.startswith("./")]
+def files(reader: Reader, templates: str, *, nearest: bool = False) -> Source:
+    """Files by their templates; `./A|B` is A or, if that cannot be read, B. *nearest*: only the first that exists."""
+    listed = templates.split(", ")
+    own = [template[2:].split("|") for template in listed if template.startswith("./")]
+    others = [template for template in listed if not template.startswith("./")]
 
     def source(discovery: Discovery) -> Iterator[Setting]:
         for folder in discovery.folders_upward():

@@ -1,31 +1,26 @@
 """The table of tools: where each has its settings, strongest first, and how its default registry is found.
 
 To add a tool, add a row. A source gives settings: variables, or files with the reader of their format. Paths are
-templates (`Discovery.paths`); those that begin with `./` are looked for in the folder and each one above it, and are
-the project's. Where no setting of the user replaces the tool's default, the defaults are queried.
+templates (`Discovery.paths`), with commas between them; those that begin with `./` are looked for in the folder and
+each one above it, and are the project's. Where no setting of the user replaces the tool's default, it is queried.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 from netsandbox.config.registries import cargo, go_and_git, java, node, python, ruby
-from netsandbox.config.registries.discovery import Setting, is_set, strongest
-from netsandbox.config.registries.sources import after, expanded, files, first_of, printed_url, variable
+from netsandbox.config.registries.discovery import Discovery, Setting, is_set, strongest
+from netsandbox.config.registries.sources import Source, after, expanded, files, first_of, printed_url, variable
 from netsandbox.frozen import frozen
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from netsandbox.config.registries.discovery import Discovery
-    from netsandbox.config.registries.sources import Source
-
-    Default = tuple[tuple[str, ...], Source]  # the keys that make it needless, and what finds it
+Default = tuple[tuple[str, ...], Source]  # the keys that make it needless, and what finds it
 
 
 @frozen
 class Tool:
-    """`defaults`: groups of which each gives its first that is found. `select` chooses among the settings of all
-    sources, `follow` replaces or adds some in the end."""
+    """`defaults`: chains of which each gives its first that is found, until a key is set. `select` chooses among the
+    settings of all sources; `follow` replaces or adds some in the end."""
 
     sources: tuple[Source, ...]
     defaults: tuple[tuple[Default, ...], ...] = ()
@@ -35,8 +30,8 @@ class Tool:
     def settings(self, discovery: Discovery) -> list[Setting]:
         """Every setting that names a registry."""
         found = self.select(each for source in self.sources for each in source(discovery))
-        for group in self.defaults:
-            for keys, source in group:
+        for chain in self.defaults:
+            for keys, source in chain:
                 if is_set(found, *keys):
                     break
                 default = list(source(discovery))
@@ -48,183 +43,147 @@ class Tool:
         return [each for each in found if each.value]
 
 
+def _tool(
+    *sources: Source,
+    defaults: tuple[tuple[Default, ...], ...] = (),
+    select: Callable[[Iterable[Setting]], list[Setting]] = strongest,
+    follow: Callable[[Discovery, list[Setting]], list[Setting]] | None = None,
+) -> Tool:
+    return Tool(sources, defaults, select, follow)
+
+
+def _default(source: Source, *keys: str) -> tuple[Default, ...]:
+    """A chain of one; chains are joined by `+`."""
+    return ((keys, source),)
+
+
 _REGISTRY, _SERVER, _INDEX = node.REGISTRY, node.SERVER, python.INDEX
-_NO_FILE = "/nonexistent/npmrc"  # npm reads no settings there
-_NPM_SOURCES = (
-    after("npm_config_", node.registry_key),
-    files(node.npmrc, "./.npmrc"),
-    node.npm_user_files,
-)
-_NPM_DEFAULT: Default = (
-    (_REGISTRY,),
-    printed_url(
-        _REGISTRY, "npm", "config", "get", _REGISTRY, f"--userconfig={_NO_FILE}", f"--globalconfig={_NO_FILE}-global"
-    ),
-)
-_PIP_SOURCES = (
+_NO_FILES = ("--userconfig=/nonexistent/npmrc", "--globalconfig=/nonexistent/npmrc-global")  # npm reads no settings
+_NPM = (after("npm_config_", node.registry_key), files(node.npmrc, "./.npmrc"), node.npm_user_files)
+_NPM_DEFAULT = _default(printed_url(_REGISTRY, "npm", "config", "get", _REGISTRY, *_NO_FILES), _REGISTRY)
+_PIP = (
     variable(_INDEX, "PIP_INDEX_URL"),
     variable("extra-index-url", "PIP_EXTRA_INDEX_URL"),
     variable("find-links", "PIP_FIND_LINKS"),
     python.pip_files,
 )
-_PIP_KEYS = (_INDEX, python.NO_INDEX)
-_PIP_DEFAULT: Default = (_PIP_KEYS, python.default_index("pip", "pip3", "uv"))
+_PIP_HELP = python.default_index("pip", "pip3", "uv")
+_PIP_DEFAULT = _default(_PIP_HELP, _INDEX, python.NO_INDEX)
 
 TOOLS: dict[str, Tool] = {
-    "npm": Tool((expanded(*_NPM_SOURCES),), ((_NPM_DEFAULT,),)),
-    "yarn": Tool(  # the first yarn reads npm's settings and its own, the later ones only their own
-        (
-            expanded(
-                *_NPM_SOURCES,
-                variable(_REGISTRY, "YARN_REGISTRY", "yarn_registry"),
-                files(node.yarnrc, "./.yarnrc", "~/.yarnrc", "/etc/yarnrc"),
-                variable(_SERVER, "YARN_NPM_REGISTRY_SERVER"),
-                node.yarnrc_yml_files,
-            ),
+    "npm": _tool(expanded(*_NPM), defaults=(_NPM_DEFAULT,)),
+    "yarn": _tool(  # the first yarn reads npm's settings and its own, the later ones only their own
+        expanded(
+            *_NPM,
+            variable(_REGISTRY, "YARN_REGISTRY", "yarn_registry"),
+            files(node.yarnrc, "./.yarnrc, ~/.yarnrc, /etc/yarnrc"),
+            variable(_SERVER, "YARN_NPM_REGISTRY_SERVER"),
+            node.yarnrc_yml_files,
         ),
-        (
-            (
-                ((_SERVER,), printed_url(_SERVER, "yarn", "config", "get", _SERVER)),
-                ((_REGISTRY,), printed_url(_REGISTRY, "yarn", "config", "get", _REGISTRY)),
-            ),
+        defaults=(
+            _default(printed_url(_SERVER, "yarn", "config", "get", _SERVER), _SERVER)
+            + _default(printed_url(_REGISTRY, "yarn", "config", "get", _REGISTRY), _REGISTRY),
         ),
     ),
-    "pnpm": Tool(
-        (
-            expanded(
-                after("pnpm_config_", node.registry_key),
-                files(node.pnpm_yaml, "./pnpm-workspace.yaml", "$XDG_CONFIG_HOME/pnpm/config.yaml"),
-                files(node.npmrc, "$XDG_CONFIG_HOME/pnpm/rc"),
-                files(node.pnpm_yaml, "~/Library/Preferences/pnpm/config.yaml"),
-                files(node.npmrc, "~/Library/Preferences/pnpm/rc"),
-                *_NPM_SOURCES,
-            ),
+    "pnpm": _tool(
+        expanded(
+            after("pnpm_config_", node.registry_key),
+            files(node.pnpm_yaml, "./pnpm-workspace.yaml, $XDG_CONFIG_HOME/pnpm/config.yaml"),
+            files(node.npmrc, "$XDG_CONFIG_HOME/pnpm/rc"),
+            files(node.pnpm_yaml, "~/Library/Preferences/pnpm/config.yaml"),
+            files(node.npmrc, "~/Library/Preferences/pnpm/rc"),
+            *_NPM,
         ),
-        ((((_REGISTRY,), printed_url(_REGISTRY, "pnpm", "config", "get", _REGISTRY)), _NPM_DEFAULT),),
+        defaults=(_default(printed_url(_REGISTRY, "pnpm", "config", "get", _REGISTRY), _REGISTRY) + _NPM_DEFAULT,),
     ),
-    "bun": Tool(  # it has no command that prints its default, and documents that it is npm's
-        (
-            expanded(
-                variable(_REGISTRY, "BUN_CONFIG_REGISTRY"),
-                files(node.bunfig, "./bunfig.toml", "${XDG_CONFIG_HOME:-~}/.bunfig.toml"),
-                *_NPM_SOURCES,
-            ),
+    "bun": _tool(  # it has no command that prints its default, and documents that it is npm's
+        expanded(
+            variable(_REGISTRY, "BUN_CONFIG_REGISTRY"),
+            files(node.bunfig, "./bunfig.toml, ${XDG_CONFIG_HOME:-~}/.bunfig.toml"),
+            *_NPM,
         ),
-        ((_NPM_DEFAULT,),),
+        defaults=(_NPM_DEFAULT,),
     ),
-    "pip": Tool(_PIP_SOURCES, ((_PIP_DEFAULT,),), python.select_pip, python.with_links),
-    "uv": Tool(
-        (
-            expanded(
-                variable(_INDEX, "UV_DEFAULT_INDEX", "UV_INDEX_URL"),
-                variable("index", "UV_INDEX"),
-                variable("extra-index-url", "UV_EXTRA_INDEX_URL"),
-                variable("find-links", "UV_FIND_LINKS"),
-                python.uv_files,
-            ),
+    "pip": _tool(*_PIP, defaults=(_PIP_DEFAULT,), select=python.select_pip, follow=python.with_links),
+    "uv": _tool(
+        expanded(
+            variable(_INDEX, "UV_DEFAULT_INDEX", "UV_INDEX_URL"),
+            variable("index", "UV_INDEX"),
+            variable("extra-index-url", "UV_EXTRA_INDEX_URL"),
+            variable("find-links", "UV_FIND_LINKS"),
+            python.uv_files,
         ),
-        ((((_INDEX,), python.default_index("uv", "pip", "pip3")),),),
-        python.select_uv,
-        python.with_links,
-    ),
-    "poetry": Tool(  # the user has no setting for this, and its own default is pip's
-        (expanded(files(python.sources_in("tool", "poetry", "source"), "./pyproject.toml")),),
-        ((((), python.default_index("pip", "pip3", "uv")),),),
+        defaults=(_default(python.default_index("uv", "pip", "pip3"), _INDEX),),
+        select=python.select_uv,
         follow=python.with_links,
     ),
-    "pipenv": Tool(
-        (
-            first_of(variable(_INDEX, "PIPENV_PYPI_MIRROR"), *_PIP_SOURCES),
-            expanded(files(python.sources_in("source"), "./Pipfile")),
-        ),
-        ((_PIP_DEFAULT,),),
-        python.select_pip,
-        python.with_links,
-    ),
-    "pdm": Tool(
-        (
-            expanded(
-                variable(_INDEX, "PDM_PYPI_URL"),
-                files(python.sources_in("tool", "pdm", "source"), "./pyproject.toml"),
-                files(
-                    python.pdm_toml,
-                    "./pdm.toml",
-                    "$XDG_CONFIG_HOME/pdm/config.toml",
-                    "~/Library/Application Support/pdm/config.toml",
-                ),
-            ),
-        ),
-        (
-            (
-                ((_INDEX,), printed_url(_INDEX, "pdm", "config", "pypi.url")),
-                ((_INDEX,), python.default_index("pip", "pip3", "uv")),
-            ),
-        ),
+    "poetry": _tool(  # the user has no setting for this, and its own default is pip's
+        expanded(files(python.sources_in("tool", "poetry", "source"), "./pyproject.toml")),
+        defaults=(_default(_PIP_HELP),),
         follow=python.with_links,
     ),
-    "cargo": Tool(  # `config` is the older spelling, and it wins
-        (
-            cargo.variables,
+    "pipenv": _tool(
+        first_of(variable(_INDEX, "PIPENV_PYPI_MIRROR"), *_PIP),
+        expanded(files(python.sources_in("source"), "./Pipfile")),
+        defaults=(_PIP_DEFAULT,),
+        select=python.select_pip,
+        follow=python.with_links,
+    ),
+    "pdm": _tool(
+        expanded(
+            variable(_INDEX, "PDM_PYPI_URL"),
+            files(python.sources_in("tool", "pdm", "source"), "./pyproject.toml"),
+            files(python.pdm_toml, "./pdm.toml, $XDG_CONFIG_HOME/pdm/config.toml"),
             files(
-                cargo.config_toml,
-                "./.cargo/config",
-                "./.cargo/config.toml",
-                "~/.cargo/config",
-                "~/.cargo/config.toml",
-                "$CARGO_HOME/config",
-                "$CARGO_HOME/config.toml",
+                python.pdm_toml,
+                "~/Library/Application Support/pdm/config.toml",
             ),
         ),
-        ((((cargo.REPLACED,), cargo.default),),),
-        cargo.select,
-        cargo.with_links,
+        defaults=(_default(printed_url(_INDEX, "pdm", "config", "pypi.url"), _INDEX) + _default(_PIP_HELP, _INDEX),),
+        follow=python.with_links,
     ),
-    "go": Tool(
-        (*(variable(name, name) for name in go_and_git.GO_NAMES), go_and_git.go_env_files),
-        tuple((((name,), go_and_git.go_env(name)),) for name in ("GOPROXY", "GOSUMDB")),
+    "cargo": _tool(  # `config` is the older spelling, and it wins
+        cargo.variables,
+        files(cargo.config_toml, "./.cargo/config, ./.cargo/config.toml, ~/.cargo/config, ~/.cargo/config.toml"),
+        files(cargo.config_toml, "$CARGO_HOME/config, $CARGO_HOME/config.toml"),
+        defaults=(_default(cargo.default, cargo.REPLACED),),
+        select=cargo.select,
+        follow=cargo.with_links,
+    ),
+    "go": _tool(
+        *(variable(name, name) for name in go_and_git.GO_NAMES),
+        go_and_git.go_env_files,
+        defaults=tuple(_default(go_and_git.go_env(name), name) for name in ("GOPROXY", "GOSUMDB")),
         follow=go_and_git.go_urls,
     ),
-    "gem": Tool((ruby.gemrc_files,), ((((ruby.SOURCES,), ruby.default),),), list),
-    "bundle": Tool(  # mirrors replace sources; project settings come before variables, both before the user's
-        (
-            files(ruby.bundle_config, "./.bundle/config"),
-            ruby.mirror_variables,
-            files(ruby.bundle_config, "${BUNDLE_USER_CONFIG:-~/.bundle/config}"),
-            files(ruby.gemfile, "./Gemfile", "./gems.rb"),
-            ruby.gemrc_files,
-        ),
-        ((((ruby.SOURCES, ruby.MIRROR_ALL), ruby.default),),),
-        ruby.select_bundle,
+    "gem": _tool(ruby.gemrc_files, defaults=(_default(ruby.default, ruby.SOURCES),), select=list),
+    "bundle": _tool(  # mirrors replace sources; project settings come before variables, both before the user's
+        files(ruby.bundle_config, "./.bundle/config"),
+        ruby.mirror_variables,
+        files(ruby.bundle_config, "${BUNDLE_USER_CONFIG:-~/.bundle/config}"),
+        files(ruby.gemfile, "./Gemfile, ./gems.rb"),
+        ruby.gemrc_files,
+        defaults=(_default(ruby.default, ruby.SOURCES, ruby.MIRROR_ALL),),
+        select=ruby.select_bundle,
     ),
-    "mvn": Tool(
-        (
-            files(java.settings_xml, "~/.m2/settings.xml"),
-            java.maven_home_settings,
-            files(java.pom_xml, "./pom.xml"),
-        ),
-        ((((java.CENTRAL,), java.maven_default),),),
-        list,
-        java.expand_urls,
+    "mvn": _tool(
+        files(java.settings_xml, "~/.m2/settings.xml"),
+        java.maven_home_settings,
+        files(java.pom_xml, "./pom.xml"),
+        defaults=(_default(java.maven_default, java.CENTRAL),),
+        select=list,
+        follow=java.expand_urls,
     ),
-    "gradle": Tool(
-        (
-            files(java.gradle_script, *(f"./{name}" for name in java.GRADLE_SCRIPTS)),
-            files(
-                java.gradle_script,
-                "${GRADLE_USER_HOME:-~/.gradle}/init.gradle",
-                "${GRADLE_USER_HOME:-~/.gradle}/init.gradle.kts",
-            ),
-            java.gradle_init_scripts,
-            files(java.gradle_wrapper, "./gradle/wrapper/gradle-wrapper.properties", nearest=True),
-        ),
+    "gradle": _tool(
+        files(java.gradle_script, "./settings.gradle, ./settings.gradle.kts, ./build.gradle, ./build.gradle.kts"),
+        java.gradle_init_scripts,
+        files(java.gradle_wrapper, "./gradle/wrapper/gradle-wrapper.properties", nearest=True),
         select=list,
         follow=java.gradle_built_in,
     ),
-    "git": Tool(  # git has no host of its own
-        (
-            files(go_and_git.git_config, "~/.gitconfig", "$XDG_CONFIG_HOME/git/config"),
-            files(go_and_git.git_config, "./.git/config", nearest=True),
-        ),
+    "git": _tool(  # it has no default
+        files(go_and_git.git_config, "~/.gitconfig, $XDG_CONFIG_HOME/git/config"),
+        files(go_and_git.git_config, "./.git/config", nearest=True),
         select=list,
         follow=go_and_git.http_remotes,
     ),

@@ -11,16 +11,14 @@ Rules kept:
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from netsandbox.errors import UsageError
 from netsandbox.policy.address_guard import guarded
 from netsandbox.policy.decision import is_loopback_name
 from netsandbox.policy.names import BadName, canonical
 from netsandbox.policy.rules import parse_domain, read_port
 from netsandbox.text import join_host_port, quoted
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _PORTS = {"http": "80", "https": "443"}
 _WRAPPERS = ("sparse+", "registry+", "git+")

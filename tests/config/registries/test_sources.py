@@ -14,7 +14,7 @@ def content(file: SettingsFile) -> Iterator[Setting]:
 
 
 def values(scene: Scene, *templates: str, nearest: bool = False) -> list[tuple[str, bool]]:
-    found = files(content, *templates, nearest=nearest)(scene.discovery())
+    found = files(content, ", ".join(templates), nearest=nearest)(scene.discovery())
     return [(each.value, each.project) for each in found]
 
 
