@@ -12,7 +12,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from netsandbox.audit.log import AuditLog
@@ -65,7 +65,9 @@ class Folding:
         self.is_broken = False  # the last write failed, and nothing was flushed since
         self.left_out = 0  # events of further kinds that are in no record (COUNT_ONLY)
 
-    def count(self, kind: Kind, times: int = 1, size: int = 0, **first: object) -> Repeats | None:
+    def count(
+        self, kind: Kind, times: int = 1, size: int = 0, first: Mapping[str, object] | None = None
+    ) -> Repeats | None:
         """Count an event. None: it is not in the log, so it must not be answered or granted.
 
         *first* are fields of the record that is written at once; records of repeats lack them.
@@ -84,7 +86,7 @@ class Folding:
         if is_full and self._when_full == COUNT_ONLY:
             self.left_out += times
             return None
-        if not self._written(kind, times, size, **first):
+        if not self._written(kind, times, size, first):
             return None
         repeats = Repeats(kind)
         if is_full and (self._when_full == WRITE_EACH or not self._make_room()):
@@ -118,9 +120,9 @@ class Folding:
         self._on_close()
         return True
 
-    def _written(self, kind: Kind, count: int, size: int, **first: object) -> bool:
+    def _written(self, kind: Kind, count: int, size: int, first: Mapping[str, object] | None = None) -> bool:
         try:
-            written = bool(self._write(kind, count, size, **first))
+            written = bool(self._write(kind, count, size, **first) if first else self._write(kind, count, size))
         except Exception:  # a log that raises is a log that does not write
             written = False
         if not written and not self.is_broken:
@@ -148,7 +150,7 @@ class FoldedRecords(Folding):
 
     def note(self, pid: int | None, times: int = 1, /, *, event: str = "socket", **fields: object) -> bool:
         """Record or count an event. False: it is not in the log, so it must not be granted (INV-5)."""
-        counted = self.count((event, tuple(fields.items())), times, pid=pid)
+        counted = self.count((event, tuple(fields.items())), times, first={"pid": pid})
         return counted is not None and self._log.failed is None
 
     def _write_record(self, kind: Kind, count: int, _size: int, pid: int | None = None) -> bool:

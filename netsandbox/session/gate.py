@@ -163,7 +163,9 @@ class Gate:
         except BadName:
             return bad_name(name, 0)
         decided = self.policy.decide(Request(host, 0, DNS))
-        return self._unasked(host) if self._may_ask(host, decided) else decided
+        if self._inbox is not None and self._may_ask(host, decided):
+            return self._unasked(host)
+        return decided
 
     # The way of one attempt.
 

@@ -100,9 +100,6 @@ class GateRecords:
 
     def queries(self, kind: QueryKind, count: int, _size: int) -> bool:
         host, qtype, allowed, reason, rule = kind
-        extra: dict[str, object] = {"count": count} if count > 1 else {}
-        if not allowed:
-            extra["hint"] = flag_for(verdict(reason, host, 0))
         return self._log.write(
             "dns",
             verdict="allow" if allowed else "deny",
@@ -111,7 +108,8 @@ class GateRecords:
             door="dns",
             host=host,
             qtype=type_name(qtype),
-            **extra,
+            count=count if count > 1 else None,
+            hint=None if allowed else flag_for(verdict(reason, host, 0)),
         )
 
     def datagrams(self, destination: tuple[str, int], count: int, size: int) -> bool:

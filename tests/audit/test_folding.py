@@ -164,7 +164,7 @@ def test_sizes_are_added_up_and_the_first_record_has_fields_of_its_own() -> None
     written: list[Any] = []
     folding = Folding(lambda kind, count, size, **first: written.append((kind, count, size, first)) or True)
     for size in (5, 6, 7):
-        folding.count(("a",), 1, size, pid=size)
+        folding.count(("a",), 1, size, {"pid": size})
     folding.flush()
     assert written == [(("a",), 1, 5, {"pid": 5}), (("a",), 2, 13, {})]
 
