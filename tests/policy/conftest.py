@@ -1,4 +1,4 @@
-"""Fixtures that the policy tests share: a short way to ask, and hostile hosts made the same way every time."""
+"""Fixtures that the policy tests share: a short way to decide, and hostile hosts made the same way every time."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from netsandbox.policy.verdict import Request
 
 
 @pytest.fixture
-def ask():
-    """ask(policy, host, port, kind) -> Verdict"""
+def decide():
+    """decide(policy, host, port, kind) -> Verdict"""
 
     def put(policy: Policy, host: str | bytes, port: int = 443, kind: str = "tcp"):
         return policy.decide(Request(canonical(host), port, kind))

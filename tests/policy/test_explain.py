@@ -116,13 +116,13 @@ def test_the_flag_for_a_name_that_leads_inside_names_the_address():
 
 
 @pytest.mark.parametrize("raw", [b"evil\r\n\0.test", "\u2028\u0085.test", b"x" * 100_000])
-def test_a_hint_is_one_printable_line_whatever_was_asked(raw):
+def test_a_hint_is_one_printable_line_for_any_host(raw):
     text = hint(bad_name(raw, 443))
     assert text.isprintable()
     assert len(text) < 500
 
 
-def test_a_hint_says_why_and_what_the_user_can_do():
+def test_a_hint_names_the_cause_and_the_remedy():
     text = hint(Policy(["example.test"]).decide(Request(canonical("evil.test"), 443, "tcp")))
     assert text == (
         "No rule allows this host; the user can allow it by starting the session with --allow-domain evil.test."
@@ -143,7 +143,7 @@ def test_every_denial_has_a_hint(reason):
     assert not text.lower().startswith(reason)  # a word of the log is no sentence
 
 
-def test_a_hint_about_a_name_that_is_allowed_and_not_found_says_what_to_look_at():
+def test_a_hint_about_an_allowed_name_without_address_names_what_to_check():
     from netsandbox.policy.verdict import verdict
 
     assert hint(verdict(reasons.LOOKUP_FAILED, "example.test", 443)) == (

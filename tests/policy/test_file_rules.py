@@ -101,7 +101,7 @@ def test_146_a_link_that_leads_to_a_secret_does_not_show_it(leads: str) -> None:
 
 
 @pytest.mark.attack(146)
-def test_146_a_link_within_what_is_writable_leads_to_nothing_else() -> None:
+def test_146_a_link_in_a_writable_folder_opens_nothing_outside() -> None:
     place = ResolvedPath("/project/build", "/home/me")
     with pytest.raises(UsageError, match=r"^x: '/project/build' leads to '/home/me' by the link '/project/build'"):
         check_straight(place, "x:", ["/project/build"], ["/project"])
@@ -110,7 +110,7 @@ def test_146_a_link_within_what_is_writable_leads_to_nothing_else() -> None:
     check_straight(ResolvedPath("/project/build", "/project/build"), "x:", [], ["/project"])
 
 
-def test_what_lies_in_a_hidden_secret_cannot_be_allowed_alone() -> None:
+def test_a_path_in_a_hidden_secret_cannot_be_allowed_alone() -> None:
     rule = PathRule("/home/me/.ssh/config", "rules.toml:3")
     with pytest.raises(UsageError, match=r"^rules\.toml:3: '/home/me/\.ssh/config' is within '/home/me/\.ssh'"):
         check_shown(rule, *at(rule.path), ["/home/me/.ssh"], [])
@@ -124,7 +124,7 @@ def test_a_folder_to_write_or_work_in_is_seen() -> None:
     check_open("/secrets", "the working folder", ["/secret"])
 
 
-def test_the_whole_disk_is_neither_hidden_nor_what_writing_is_confined_to() -> None:
+def test_the_whole_disk_can_be_neither_hidden_nor_the_writable_folder() -> None:
     with pytest.raises(UsageError, match="whole disk"):
         check_hidden(("/",))
     with pytest.raises(UsageError, match="whole disk"):
@@ -167,7 +167,7 @@ def test_a_path_is_written_from_the_root_from_home_or_from_its_file(text: str, p
 
 
 @pytest.mark.parametrize("text", ["", "a\0b", "~root/.ssh"])
-def test_what_is_no_path_is_an_error_with_its_line(text: str) -> None:
+def test_an_invalid_path_is_an_error_with_its_line(text: str) -> None:
     with pytest.raises(UsageError, match=r"^x:1: "):
         path_rule(text, "x:1", "/project", home)
 

@@ -76,7 +76,7 @@ def test_a_list_is_followed_path_by_path() -> None:
 @pytest.mark.parametrize(
     "path", ["", "/", "//", HOME, "/Users", f"{HOME}/", "relative", "~/x", f"{HOME}/src", APP, "/dev/null"]
 )
-def test_what_holds_everything_or_is_no_path_is_not_followed(path: str) -> None:
+def test_a_variable_that_names_too_much_or_no_path_is_not_followed(path: str) -> None:
     for variable in VARIABLES:
         assert moves({variable: path}, HOME, APP) == ()
 

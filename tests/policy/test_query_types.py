@@ -15,7 +15,7 @@ def test_number_and_name_mean_the_same_type(number: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "TXTX", "TYPE", "TYPE65536", "TYPE-1", "TYPE1 ", "TYPE\u0661", "16"])
-def test_what_is_no_type_means_none(text: str) -> None:
+def test_an_unknown_type_has_no_name(text: str) -> None:
     assert canonical_type(text) is None
 
 

@@ -29,7 +29,7 @@ from netsandbox.policy.rules import parse_address, parse_domain, read_port
         ("localhost", "localhost", None, True, False),
     ],
 )
-def test_a_domain_rule_means_what_it_says(text, name, ports, apex, below):
+def test_a_domain_rule_covers_its_names_and_ports(text, name, ports, apex, below):
     rule = parse_domain(text, "netsandbox.toml:12")
     assert (rule.name, rule.ports, rule.apex, rule.below) == (name, ports, apex, below)
     assert (rule.text, rule.origin) == (text, "netsandbox.toml:12")
@@ -101,7 +101,7 @@ def test_a_wildcard_is_a_whole_first_label(text):
         "a" * 64 + ".test",
     ],
 )
-def test_what_is_no_pattern_is_refused_with_advice_on_one_line(text):
+def test_an_invalid_pattern_is_refused_with_advice_on_one_line(text):
     with pytest.raises(UsageError) as caught:
         parse_domain(text, "file.toml:3")
     message = str(caught.value)
@@ -199,7 +199,7 @@ def test_denying_everything_is_called_offline():
         ("::ffff:10.0.0.0/104", "10.0.0.0", 8, None),
     ],
 )
-def test_an_address_rule_means_what_it_says(text, network, length, ports):
+def test_an_address_rule_covers_its_network_and_ports(text, network, length, ports):
     rule = parse_address(text, "--allow-address")
     assert (rule.network.text, rule.length, rule.ports) == (network, length, ports)
     assert rule.exact == (length in (32, 128) and "/" not in text)
@@ -246,7 +246,7 @@ def test_unbracketed_ipv6_with_a_port_is_refused_as_ambiguous(text):
         "http://10.0.0.5/",
     ],
 )
-def test_what_is_no_address_rule_is_refused_with_advice(text):
+def test_an_invalid_address_rule_is_refused_with_advice(text):
     with pytest.raises(UsageError) as caught:
         parse_address(text, "file.toml:3")
     assert str(caught.value).startswith("file.toml:3: ")

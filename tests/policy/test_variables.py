@@ -75,7 +75,7 @@ def test_the_highest_layer_that_speaks_decides() -> None:
     assert VariableRules([Layer(denied=("X",)), Layer(passed=("X*",)), Layer(denied=("Y",))]).passes(b"X")
 
 
-def test_the_split_names_what_is_withheld() -> None:
+def test_the_split_names_the_withheld_variables() -> None:
     outer = {b"PATH": b"/bin", b"Z_TOKEN": b"1", b"A_KEY": b"2", b"\xff\xfe": b"odd"}
     inner, withheld = VariableRules().split(outer)
     assert inner == {b"PATH": b"/bin", b"\xff\xfe": b"odd"}
@@ -98,7 +98,7 @@ def test_no_name_is_too_odd_to_be_judged(name: bytes) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "*", "**", "A=B", "A B", "A-B", "1A", "Ä", "A\n", "A\0"])
-def test_what_names_no_variable_or_all_of_them_is_an_error(text: str) -> None:
+def test_a_pattern_for_no_variable_or_all_of_them_is_an_error(text: str) -> None:
     with pytest.raises(UsageError, match="is no name of a variable"):
         check_pattern(text, "here")
 
