@@ -323,7 +323,7 @@ def test_proxies_that_are_one(text):
         "http://u:hush@p.test:x",
     ],
 )
-def test_proxies_that_are_none_are_refused_without_showing_a_password(text):
+def test_bad_proxies_are_refused_without_showing_a_password(text):
     with pytest.raises(UsageError) as caught:
         check_proxy(text, "--upstream-proxy")
     assert "hush" not in str(caught.value)

@@ -103,7 +103,7 @@ def test_a_trusted_project_may_leave_the_users_rules_out(says: Callable[..., Non
     assert [rule.text for rule in found().deny_domains] == ["u.test"]
 
 
-def test_other_spellings_are_the_same_word(says: Callable[..., None], homes: Path, project: Path) -> None:
+def test_other_spellings_are_the_same_key(says: Callable[..., None], homes: Path, project: Path) -> None:
     says(
         user="[network]\nmode = 'online'\n[sandbox]\nlog_file = '~/audit.jsonl'\nshell = '/bin/zsh'\n",
         project_file="[sandbox]\nnetwork = 'localhost'\n",
@@ -353,7 +353,7 @@ def test_settings_survive_being_written(pairs: list[tuple[str, str]], name: str,
     assert from_plain(marshal.loads(marshal.dumps(to_plain(made)))) == made
 
 
-def test_a_remembered_answer_is_had_without_reading_toml(known: FileSettings, project: Path) -> None:
+def test_cached_settings_are_read_without_parsing_toml(known: FileSettings, project: Path) -> None:
     code = (
         "import os, sys\n"
         "from netsandbox.cli.run_options import POLICY_OPTIONS, read_config\n"

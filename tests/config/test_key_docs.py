@@ -20,7 +20,7 @@ def row(table: str, name: str) -> Row:
 
 
 @pytest.mark.parametrize(("table", "name"), EVERY)
-def test_every_key_has_a_kind_of_value_words_and_a_word_on_trust(table: str, name: str) -> None:
+def test_every_key_has_a_kind_of_value_a_description_and_its_trust(table: str, name: str) -> None:
     found = row(table, name)
     assert found.kind
     assert found.about
@@ -72,7 +72,7 @@ def test_and_a_file_that_nobody_trusts_is_judged_so(text: str, needs: bool) -> N
     assert bool(merge([layer_of("f.toml", text.encode(), trusted=False)]).ignored) is needs
 
 
-def test_a_default_said_in_a_file_changes_nothing() -> None:
+def test_a_default_set_in_a_file_changes_nothing() -> None:
     plain = file_settings(merge([]))
     said = [(table, name, default(table, KEYS[table][name])) for table, name in EVERY]
     named = [each for each in said if each[2] is not None]

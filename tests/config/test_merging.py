@@ -162,7 +162,7 @@ def test_every_key_says_what_it_is_for() -> None:
             assert key.widens(()) in (True, False)
 
 
-def test_each_files_word_on_variables_is_kept_by_itself() -> None:
+def test_the_variables_of_each_file_are_kept_by_themselves() -> None:
     found = joined(
         layer("[shell]\ndeny_env = ['A*', 'B_KEY']\n"),
         layer("[network]\n"),

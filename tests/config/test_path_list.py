@@ -40,7 +40,7 @@ def test_what_is_no_path_is_an_error_with_its_line(line: bytes) -> None:
         paths_of("list", b"/fine\n" + line + b"\n", home)
 
 
-def test_a_list_says_allow_write_and_an_empty_one_nothing() -> None:
+def test_a_list_sets_allow_write_and_an_empty_one_nothing() -> None:
     layer = list_layer("list", b"/a\n/b\n", home)
     (said,) = layer.values.values()
     assert list(layer.values) == [("filesystem", "allow_write")]

@@ -55,7 +55,7 @@ def test_the_users_file_that_names_a_registry_is_shown_and_no_other(scene: Scene
     assert registry_rules("npm", os.environ).layer.values[SHOWN].items == ((str(file), "npm (~/.npmrc:1)"),)
 
 
-def test_a_projects_file_is_never_shown_by_its_own_word(scene: Scene, cloned: Path) -> None:
+def test_a_projects_file_cannot_show_itself(scene: Scene, cloned: Path) -> None:
     trust(str(cloned), cloned.read_bytes())
     assert SHOWN not in registry_rules("npm", os.environ).layer.values
 
@@ -77,7 +77,7 @@ def cloned(scene: Scene) -> Path:
     return scene.file(".npmrc", "registry=https://evil.test/\n")
 
 
-def test_a_projects_file_is_not_believed_and_hides_nothing(scene: Scene, cloned: Path) -> None:
+def test_a_projects_file_does_not_count_and_hides_nothing(scene: Scene, cloned: Path) -> None:
     found = registry_rules("npm", os.environ)
     assert rules(found) == [("default.test:443", "npm (npm config get registry)")]
     assert found.untrusted == (("evil.test:443", f"{cloned}:1"),)
@@ -93,7 +93,7 @@ def test_once_trusted_it_counts_as_long_as_it_stays_as_it_is(scene: Scene, clone
     assert [host for host, _ in found.untrusted] == ["worse.test:443"]
 
 
-def test_a_file_that_is_put_back_after_it_was_read_is_not_believed(
+def test_a_file_that_is_put_back_after_it_was_read_does_not_count(
     scene: Scene, cloned: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The trusted content is there when it is looked at, but the answer is from another one."""
@@ -110,7 +110,7 @@ def test_a_file_that_is_put_back_after_it_was_read_is_not_believed(
     assert [host for host, _ in found.untrusted] == ["worse.test:443"]
 
 
-def test_a_file_that_is_gone_is_not_believed(scene: Scene, cloned: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_is_gone_does_not_count(scene: Scene, cloned: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trust(str(cloned), cloned.read_bytes())
     registry_rules("npm", os.environ)
     recalled = recall("npm", os.path.realpath("."), os.environ, str(scene.home))
@@ -132,7 +132,7 @@ def test_a_warm_answer_starts_no_program(scene: Scene) -> None:
     assert not marker.exists()
 
 
-def test_a_tool_that_a_session_may_have_put_there_is_not_asked_until_it_is_trusted(
+def test_a_tool_that_a_session_may_have_put_there_is_not_queried_until_it_is_trusted(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", f"{scene.bin}:/bin")
@@ -220,14 +220,14 @@ def timers() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if isinstance(thread, threading.Timer)]
 
 
-def test_what_takes_long_is_told_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_query_is_shown_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", screen := Screen(terminal=True))
     with Progress("asking npm", seconds=0):
         assert screen.written.wait(20)
     assert screen.getvalue() == "netsandbox: asking npm …\n"
 
 
-def test_what_is_quick_is_not_told_and_leaves_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_quick_query_is_not_shown_and_leaves_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", screen := Screen(terminal=True))
     with Progress("asking npm", seconds=600):
         (timer,) = timers()
@@ -237,7 +237,7 @@ def test_what_is_quick_is_not_told_and_leaves_no_thread(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("stream", [None, Screen(terminal=False)])
-def test_elsewhere_nothing_is_told(monkeypatch: pytest.MonkeyPatch, stream: Screen | None) -> None:
+def test_without_a_terminal_nothing_is_shown(monkeypatch: pytest.MonkeyPatch, stream: Screen | None) -> None:
     monkeypatch.setattr(sys, "stderr", stream)
     with Progress("asking npm", seconds=600):
         assert timers() == []

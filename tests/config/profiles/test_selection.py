@@ -67,7 +67,7 @@ def test_named_twice_it_counts_at_the_higher_place_once(scene: Scene) -> None:
     assert [name for name, _ in names(other)] == ["git", "node"], "in the order of the higher place"
 
 
-def test_registries_lie_just_above_their_profile_and_are_asked_for_once(scene: Scene) -> None:
+def test_registries_lie_just_above_their_profile_and_are_queried_once(scene: Scene) -> None:
     scene.profile("shop", '[profile]\nregistries = ["npm"]\n')
     stack = select_profiles([USER], ProfileRequest(("node", "shop"), detect=False))
     assert paths(stack) == ["git.toml", "git", "user", "node.toml", "npm", "shop.toml"]
@@ -86,7 +86,9 @@ def test_registries_lie_just_above_their_profile_and_are_asked_for_once(scene: S
         (ProfileRequest(("node",), query_tools=False), "", False),
     ],
 )
-def test_nothing_is_asked_where_it_changes_nothing(scene: Scene, wanted: ProfileRequest, text: str, asks: bool) -> None:
+def test_no_tool_is_queried_where_it_changes_nothing(
+    scene: Scene, wanted: ProfileRequest, text: str, asks: bool
+) -> None:
     marker = scene.home / "ran"
     scene.tool("npm", f"touch {marker}; echo https://default.test/")
     select_profiles([layer(text)] if text else [], wanted)

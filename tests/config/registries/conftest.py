@@ -67,16 +67,16 @@ class Scene:
     def discovery(self) -> Discovery:
         return Discovery(str(self.project), self.environment, str(self.home))
 
-    def ask(self, tool: str) -> ToolRegistries:
-        """Without memory."""
+    def discover(self, tool: str) -> ToolRegistries:
+        """Without the cache."""
         return lookup.discover(tool, str(self.project), self.environment, str(self.home))
 
     def hosts(self, tool: str) -> ToolRegistries:
         return lookup.hosts(tool, str(self.project), self.environment, str(self.home))
 
-    def said(self, tool: str) -> dict[str, bool]:
-        """Each name with whether only the project says so."""
-        return {each.pattern: each.project for each in self.ask(tool).registries}
+    def found(self, tool: str) -> dict[str, bool]:
+        """Each pattern with whether only the project names it."""
+        return {each.pattern: each.project for each in self.discover(tool).registries}
 
 
 @pytest.fixture

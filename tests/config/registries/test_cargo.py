@@ -5,7 +5,7 @@ import pytest
 from netsandbox.config.registries.cargo import replacement
 from netsandbox.config.registries.discovery import Setting
 from tests.config.registries.conftest import Scene
-from tests.config.registries.test_node import Files, Wanted, check
+from tests.config.registries.test_node import Expected, Files, check
 from tests.rig.certificates import CertificateAuthority
 from tests.rig.package_index import PackageIndex
 
@@ -20,7 +20,7 @@ def mirror(name: str) -> str:
     return f'[source.crates-io]\nreplace-with = "m"\n[source.m]\nregistry = "sparse+https://{name}.example/"\n'
 
 
-CARGO: list[tuple[Files, dict[str, str], Wanted]] = [
+CARGO: list[tuple[Files, dict[str, str], Expected]] = [
     ({USER: named("user")}, {}, {"user": False}),
     ({"~/.cargo/config": named("user")}, {}, {"user": False}),
     ({"~/c/config.toml": named("user")}, {"CARGO_HOME": "~/c"}, {"user": False}),
@@ -46,7 +46,7 @@ CARGO: list[tuple[Files, dict[str, str], Wanted]] = [
 
 
 @pytest.mark.parametrize(("files", "variables", "wanted"), CARGO)
-def test_cargo(scene: Scene, files: Files, variables: dict[str, str], wanted: Wanted) -> None:
+def test_cargo(scene: Scene, files: Files, variables: dict[str, str], wanted: Expected) -> None:
     check(scene, "cargo", files, {key: value.replace("~", str(scene.home)) for key, value in variables.items()}, wanted)
 
 
@@ -86,19 +86,19 @@ def test_cargo_is_overheard_unless_its_registry_is_replaced(scene: Scene, text: 
     tool = scene.tool("cargo", HEAR)
     scene.environment["PATH"] = f"{tool.parent}:{scene.environment['PATH']}"
     scene.write(USER, text)
-    assert ("default.example:443" in scene.ask("cargo").patterns()) is asked
+    assert ("default.example:443" in scene.discover("cargo").patterns()) is asked
 
 
 def test_the_real_cargo_names_its_index(scene: Scene) -> None:
     scene.real("cargo")
-    answer = scene.ask("cargo")
+    answer = scene.discover("cargo")
     (registry,) = answer.registries
     assert registry.origin == "cargo search"
     assert not registry.project
     assert any("could not be asked where its crates are" in note for note in answer.notes)
 
 
-def test_an_index_is_asked_where_its_crates_are(scene: Scene, ca: CertificateAuthority) -> None:
+def test_an_index_is_queried_for_the_host_of_its_crates(scene: Scene, ca: CertificateAuthority) -> None:
     pages = {
         "/index/config.json": (200, "application/json", b'{"dl": "https://dl.example/x", "api": "https://api.example"}')
     }
@@ -106,5 +106,5 @@ def test_an_index_is_asked_where_its_crates_are(scene: Scene, ca: CertificateAut
         scene.environment.update(https_proxy=index.proxy, SSL_CERT_FILE=str(ca.cert))
         scene.write(OWN, named("project", "other"))
         scene.write(USER, named("user"))
-        assert scene.ask("cargo").patterns() == ("user.example:443", "dl.example:443", "api.example:443")
+        assert scene.discover("cargo").patterns() == ("user.example:443", "dl.example:443", "api.example:443")
         assert index.tunnels == ["user.example:443"]

@@ -66,7 +66,7 @@ def test_in_a_folder_of_a_repository_the_whole_of_it_is_the_project(scene: Scene
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file away")
-def test_a_file_of_a_stranger_is_not_believed(scene: Scene) -> None:
+def test_a_file_of_a_stranger_does_not_count(scene: Scene) -> None:
     file = scene.write("~/.npmrc", "")
     os.chown(file, 65534, 65534)
     text = scene.discovery().read(str(file))
@@ -96,7 +96,7 @@ def test_notes_have_an_end_and_come_once(scene: Scene) -> None:
     assert discovery.notes == [str(number) for number in range(20)]
 
 
-def test_each_thing_that_is_looked_at_is_remembered(scene: Scene) -> None:
+def test_every_input_is_recorded(scene: Scene) -> None:
     scene.environment["A"] = "hunter2"
     discovery = scene.discovery()
     discovery.variable("A")
@@ -126,7 +126,7 @@ def test_a_tool_that_fails_leaves_a_gap_and_one_that_is_missing_does_not(scene: 
     assert discovery.notes == ["npm x gave no answer in a session of its own"]
 
 
-def test_a_script_is_asked_only_if_what_starts_it_is_believed_too(scene: Scene) -> None:
+def test_a_script_is_run_only_if_its_interpreter_is_trusted_too(scene: Scene) -> None:
     """A session that cannot write npm may still put a node before the true one."""
     npm = scene.tool("npm", "")
     npm.write_text("#!/usr/bin/env node\necho https://a.example\n")
@@ -143,7 +143,7 @@ def test_a_script_is_asked_only_if_what_starts_it_is_believed_too(scene: Scene) 
     assert scene.discovery().trusted_program("npm") == str(npm)
 
 
-def test_of_several_tools_the_first_that_is_believed_is_asked(scene: Scene) -> None:
+def test_of_several_tools_the_first_that_is_trusted_is_queried(scene: Scene) -> None:
     old = scene.tool("pip", "echo old")
     settle_first_session(scene)
     new = scene.tool("pip", "echo new", scene.home / "bin")
@@ -158,7 +158,7 @@ def test_of_several_tools_the_first_that_is_believed_is_asked(scene: Scene) -> N
     assert scene.discovery().query("pip") == "new"
 
 
-def test_a_program_that_is_gone_or_too_large_is_not_believed(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_is_gone_or_too_large_is_not_trusted(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     settle_first_session(scene)
     monkeypatch.setattr("netsandbox.config.document.SIZE_LIMIT", 10)
     large = scene.tool("pip", "echo more than ten bytes")
@@ -250,7 +250,7 @@ def test_a_project_sets_nothing_where_the_user_is_stronger():
     assert strongest([setting("a", "1"), setting("a", "2", True)]) == [setting("a", "1")]
 
 
-def test_the_projects_word_is_not_is_set():
+def test_a_setting_of_the_project_is_not_the_users():
     assert not is_set([setting("a", "1", True)], "a")
     assert is_set([setting("a", "1", True), setting("a", "1")], "a")
     assert not is_set([setting("b", "1")], "a")

@@ -9,13 +9,13 @@ import pytest
 from netsandbox.config.registries.discovery import Setting
 from netsandbox.config.registries.go_and_git import database
 from tests.config.registries.conftest import Scene
-from tests.config.registries.test_node import Files, Wanted, check
+from tests.config.registries.test_node import Expected, Files, check
 
 ENV = "~/.config/go/env"
 DEFAULT = (
     'case "$2 $GOENV" in "GOPROXY off") echo https://default.example,direct;; "GOSUMDB off") echo sum.example;; esac'
 )
-GO: list[tuple[Files, dict[str, str], Wanted]] = [
+GO: list[tuple[Files, dict[str, str], Expected]] = [
     ({}, {}, {"default": False, "sum": False}),
     ({}, {"GOPROXY": "https://a.example|https://b.example,direct"}, {"a": False, "b": False, "sum": False}),
     ({}, {"GOPROXY": "off", "GOSUMDB": "off"}, {}),
@@ -37,18 +37,18 @@ GO: list[tuple[Files, dict[str, str], Wanted]] = [
 
 
 @pytest.mark.parametrize(("files", "variables", "wanted"), GO)
-def test_go(scene: Scene, files: Files, variables: dict[str, str], wanted: Wanted) -> None:
+def test_go(scene: Scene, files: Files, variables: dict[str, str], wanted: Expected) -> None:
     scene.tool("go", DEFAULT)
     check(scene, "go", files, {key: value.replace("~", str(scene.home)) for key, value in variables.items()}, wanted)
 
 
 def test_direct_is_a_note(scene: Scene) -> None:
     scene.environment["GOPROXY"] = "https://a.example,direct"
-    assert any("own hosts" in note and "--allow-domain" in note for note in scene.ask("go").notes)
+    assert any("own hosts" in note and "--allow-domain" in note for note in scene.discover("go").notes)
     scene.environment["GOPROXY"] = "https://a.example"
-    assert not any("own hosts" in note for note in scene.ask("go").notes)
+    assert not any("own hosts" in note for note in scene.discover("go").notes)
     scene.environment["GOPRIVATE"] = "b.example"
-    assert any("own hosts" in note for note in scene.ask("go").notes)
+    assert any("own hosts" in note for note in scene.discover("go").notes)
 
 
 def test_a_database_by_name_or_url() -> None:
@@ -64,7 +64,7 @@ def test_the_real_go_names_its_defaults(scene: Scene) -> None:
         ["go", "env", "GOPROXY", "GOSUMDB"], cwd="/", env=environment, capture_output=True, text=True, check=True
     )
     proxies, sums = run.stdout.split()
-    answer = scene.ask("go")
+    answer = scene.discover("go")
     hosts = [pattern.removesuffix(":443") for pattern in answer.patterns()]
     assert hosts == [*(each.removeprefix("https://") for each in proxies.split(",") if each != "direct"), sums]
 
@@ -75,7 +75,7 @@ def test_what_the_real_go_writes_is_read(scene: Scene) -> None:
     subprocess.run(
         ["go", "env", "-w", "GOPROXY=https://a.example", "GOSUMDB=off"], cwd="/", env=environment, check=True
     )
-    assert scene.said("go") == {"a.example:443": False}
+    assert scene.found("go") == {"a.example:443": False}
 
 
 OWN = """\
@@ -94,21 +94,21 @@ OWN = """\
 
 def test_sections_that_are_named_by_a_url(scene: Scene) -> None:
     scene.write("~/.gitconfig", OWN)
-    assert scene.said("git") == {"git.company.test:443": False, "code.test:8443": False, "mirror.test:443": False}
+    assert scene.found("git") == {"git.company.test:443": False, "code.test:8443": False, "mirror.test:443": False}
 
 
 def test_the_other_place_of_the_users_settings(scene: Scene) -> None:
     scene.write("~/.config/git/config", '[credential "https://code.test"]\n\tusername = me\n')
-    assert scene.said("git") == {"code.test:443": False}
+    assert scene.found("git") == {"code.test:443": False}
 
 
-def test_remotes_are_the_projects_word(scene: Scene) -> None:
+def test_remotes_are_settings_of_the_project(scene: Scene) -> None:
     file = scene.write(
         ".git/config",
         '[remote "origin"]\n\turl = https://me:secret@evil.test/shop.git\n\tpushurl = git@ssh.test:shop.git\n'
         '[url "https://evil2.test/"]\n\tinsteadOf = https://git.company.test/\n',
     )
-    answer = scene.ask("git")
+    answer = scene.discover("git")
     assert {each.pattern: each.project for each in answer.registries} == {"evil.test:443": True, "evil2.test:443": True}
     assert answer.patterns() == ()
     assert answer.registries[0].origin == f"{file}:2"
@@ -120,5 +120,5 @@ def test_no_program_is_started(scene: Scene) -> None:
     marker = scene.home / "ran"
     scene.tool("git", f"touch {marker}")
     scene.write(".git/config", "[core]\n\tfsmonitor = touch x\n")
-    scene.ask("git")
+    scene.discover("git")
     assert not marker.exists()

@@ -8,7 +8,7 @@ import pytest
 from netsandbox.config.registries.java import mirrors_default
 from netsandbox.config.registries.readers import xml
 from tests.config.registries.conftest import Scene
-from tests.config.registries.test_node import Files, Wanted, check
+from tests.config.registries.test_node import Expected, Files, check
 
 USER = "~/.m2/settings.xml"
 
@@ -28,7 +28,7 @@ def profile(url: str) -> str:
 POM = """<project><url>https://no.example</url><repositories><repository><url>https://project.example</url></repository>
 </repositories><distributionManagement><repository><url>https://no.example</url></repository></distributionManagement>
 </project>"""
-MAVEN: list[tuple[Files, dict[str, str], Wanted]] = [
+MAVEN: list[tuple[Files, dict[str, str], Expected]] = [
     ({}, {}, {"default": False}),
     ({USER: settings(mirror("user", "*"))}, {}, {"user": False}),
     ({USER: settings(mirror("user", "central"))}, {}, {"user": False}),
@@ -62,7 +62,7 @@ def maven(scene: Scene) -> Path:
 
 
 @pytest.mark.parametrize(("files", "variables", "wanted"), MAVEN)
-def test_maven(scene: Scene, files: Files, variables: dict[str, str], wanted: Wanted) -> None:
+def test_maven(scene: Scene, files: Files, variables: dict[str, str], wanted: Expected) -> None:
     maven(scene)
     check(scene, "mvn", files, variables, wanted)
 
@@ -77,14 +77,14 @@ def test_settings_that_lead_into_the_project_do_not_replace_the_default(scene: S
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 broken"])
 def test_a_maven_that_is_built_otherwise_leaves_a_gap(scene: Scene, content: bytes) -> None:
     maven(scene).write_bytes(content)
-    answer = scene.ask("mvn")
+    answer = scene.discover("mvn")
     assert answer.registries == ()
     assert not answer.complete
 
 
 def test_the_real_maven_has_its_default_with_it(scene: Scene) -> None:
     scene.real("mvn")
-    answer = scene.ask("mvn")
+    answer = scene.discover("mvn")
     assert len(answer.patterns()) == 1
     assert answer.registries[0].origin == "the model packed with mvn"
 
@@ -103,7 +103,7 @@ def script(name: str) -> str:
 
 
 WRAPPER = "distributionBase=GRADLE_USER_HOME\ndistributionUrl=https\\://wrapper.example/distributions/gradle.zip\n"
-GRADLE: list[tuple[Files, dict[str, str], Wanted]] = [
+GRADLE: list[tuple[Files, dict[str, str], Expected]] = [
     ({}, {}, {}),
     ({"build.gradle": script("project")}, {}, {"project": True}),
     ({"settings.gradle.kts": script("project")}, {}, {"project": True}),
@@ -124,7 +124,7 @@ GRADLE: list[tuple[Files, dict[str, str], Wanted]] = [
 
 
 @pytest.mark.parametrize(("files", "variables", "wanted"), GRADLE)
-def test_gradle(scene: Scene, files: Files, variables: dict[str, str], wanted: Wanted) -> None:
+def test_gradle(scene: Scene, files: Files, variables: dict[str, str], wanted: Expected) -> None:
     maven(scene)
     check(
         scene, "gradle", files, {key: value.replace("~", str(scene.home)) for key, value in variables.items()}, wanted
@@ -134,7 +134,7 @@ def test_gradle(scene: Scene, files: Files, variables: dict[str, str], wanted: W
 @pytest.mark.parametrize("name", ["mavenCentral", "google", "gradlePluginPortal"])
 def test_what_only_gradle_knows_is_named_for_the_user(scene: Scene, name: str) -> None:
     file = scene.write("build.gradle", f"\nrepositories {{ {name}() }}")
-    answer = scene.ask("gradle")
+    answer = scene.discover("gradle")
     assert answer.registries == ()
     assert f"{file}:2: {name}() is built into Gradle; allow its host with --allow-domain" in answer.notes
 

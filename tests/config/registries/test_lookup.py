@@ -28,7 +28,7 @@ def test_a_tool_that_nobody_knows_is_an_error_that_names_the_others(scene: Scene
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_without_files_variables_and_tools_there_is_a_note_and_nothing_else(scene: Scene, tool: str) -> None:
-    answer = scene.ask(tool)
+    answer = scene.discover(tool)
     assert answer.registries == ()
     assert f"no registry of {tool} is known; allow it with --allow-domain" in answer.notes
 
@@ -57,7 +57,7 @@ def test_a_hostile_file_is_passed_over_with_a_note(scene: Scene, tool: str, kind
     file = scene.project / FILES[tool]
     file.parent.mkdir(exist_ok=True)
     hostile(file.parent, kind).rename(file) if kind != "loop" else file.symlink_to(file)
-    answer = scene.ask(tool)
+    answer = scene.discover(tool)
     assert answer.registries == ()
     assert any(FILES[tool] in note and "passed over" in note for note in answer.notes)
 
@@ -69,7 +69,7 @@ WORDS = st.sampled_from([*PLAIN.split(), ": ", "- ", "\n", "npmScopes:\n  a:\n  
 
 
 @pytest.mark.parametrize("tool", FILES)
-def test_no_file_of_a_project_stops_a_run_or_is_believed(scene: Scene, tool: str) -> None:
+def test_no_file_of_a_project_stops_a_run_or_counts(scene: Scene, tool: str) -> None:
     scene.environment["VIRTUAL_ENV"] = str(scene.project / "venv")
     file = scene.project / FILES[tool]
     file.parent.mkdir(exist_ok=True)
@@ -77,7 +77,7 @@ def test_no_file_of_a_project_stops_a_run_or_is_believed(scene: Scene, tool: str
     @given(st.binary() | st.lists(WORDS).map(lambda words: "".join(words).encode()))
     def whatever(content: bytes) -> None:
         file.write_bytes(content)
-        answer = scene.ask(tool)
+        answer = scene.discover(tool)
         assert answer.patterns() == ()
         assert all(pattern.rpartition(":")[0].encode() in content for pattern in answer.patterns(project=True))
         assert all(note.isprintable() for note in answer.notes)
@@ -91,7 +91,7 @@ def counted(scene: Scene) -> list[str]:
     return log.read_text().split() if log.exists() else []
 
 
-def test_the_tool_is_asked_once_and_again_after_a_change(scene: Scene) -> None:
+def test_the_tool_is_queried_once_and_again_after_a_change(scene: Scene) -> None:
     scene.tool("npm", f"echo x >> {scene.home}/asked; echo https://a.example/")
     first = scene.hosts("npm")
     assert first.patterns() == ("a.example:443",)
@@ -108,7 +108,7 @@ def test_the_tool_is_asked_once_and_again_after_a_change(scene: Scene) -> None:
     assert scene.hosts("npm").patterns() == ("b.example:443", "c.example:443")
 
 
-def test_a_damaged_memory_is_asked_anew(scene: Scene) -> None:
+def test_a_damaged_cache_is_queried_anew(scene: Scene) -> None:
     scene.tool("npm", f"echo x >> {scene.home}/asked; echo https://a.example/")
     first = scene.hosts("npm")
     (file,) = Path(cache.folder()).iterdir()
@@ -142,10 +142,10 @@ def test_credentials_are_neither_kept_nor_shown(scene: Scene) -> None:
     assert not any(SECRET.encode() in file.read_bytes() for file in kept)
 
 
-def test_what_the_user_says_is_not_listed_as_the_projects(scene: Scene) -> None:
+def test_a_registry_of_the_user_is_not_listed_as_the_projects(scene: Scene) -> None:
     scene.write(".npmrc", "registry=https://a.example\n@x:registry=https://b.example")
     scene.write("~/.npmrc", "registry=https://a.example")
-    listed = [(each.pattern, each.project) for each in scene.ask("npm").registries]
+    listed = [(each.pattern, each.project) for each in scene.discover("npm").registries]
     assert sorted(listed) == [("a.example:443", False), ("b.example:443", True)]
 
 

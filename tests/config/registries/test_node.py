@@ -7,22 +7,22 @@ import pytest
 from tests.config.registries.conftest import Scene
 
 Files = dict[str, str]
-Wanted = dict[str, bool]
+Expected = dict[str, bool]
 
 
-def check(scene: Scene, tool: str, files: Files, variables: dict[str, str], wanted: Wanted) -> None:
+def check(scene: Scene, tool: str, files: Files, variables: dict[str, str], wanted: Expected) -> None:
     """Each host with whether only the project names it."""
     for path, text in files.items():
         scene.write(path, text)
     scene.environment.update(variables)
-    assert scene.said(tool) == {f"{name}.example:443": project for name, project in wanted.items()}
+    assert scene.found(tool) == {f"{name}.example:443": project for name, project in wanted.items()}
 
 
 def npmrc(name: str, key: str = "registry") -> str:
     return f"{key} = https://{name}.example/npm/\n"
 
 
-NPM: list[tuple[Files, dict[str, str], Wanted]] = [
+NPM: list[tuple[Files, dict[str, str], Expected]] = [
     ({}, {}, {"default": False}),
     ({"~/.npmrc": npmrc("user")}, {}, {"user": False}),
     ({".npmrc": npmrc("project")}, {}, {"project": True, "default": False}),
@@ -52,7 +52,7 @@ NPM: list[tuple[Files, dict[str, str], Wanted]] = [
 
 
 @pytest.mark.parametrize(("files", "variables", "wanted"), NPM)
-def test_npm(scene: Scene, files: Files, variables: dict[str, str], wanted: Wanted) -> None:
+def test_npm(scene: Scene, files: Files, variables: dict[str, str], wanted: Expected) -> None:
     scene.tool("npm", "echo https://default.example/")
     at_home = {name: value.replace("~", str(scene.home)) for name, value in variables.items()}
     check(scene, "npm", {path: text.replace("~", str(scene.home)) for path, text in files.items()}, at_home, wanted)
@@ -70,17 +70,17 @@ def test_a_prefix_below_the_home(scene: Scene) -> None:
 
 def test_a_registry_on_this_machine_is_a_note_that_names_the_option(scene: Scene) -> None:
     scene.write("~/.npmrc", "registry=http://localhost:4873/")
-    answer = scene.ask("npm")
+    answer = scene.discover("npm")
     assert any(f"{scene.home}/.npmrc:1" in note and "--connect-host 4873" in note for note in answer.notes)
 
 
-def test_the_real_npm_says_what_it_says_in_an_empty_home(scene: Scene) -> None:
+def test_the_real_npm_prints_the_same_as_in_an_empty_home(scene: Scene) -> None:
     scene.real("npm", "node")
     environment = {"PATH": scene.environment["PATH"], "HOME": str(scene.home)}
     said = subprocess.run(
         ["npm", "config", "get", "registry"], cwd="/", env=environment, capture_output=True, text=True, check=True
     )
-    (registry,) = scene.ask("npm").registries
+    (registry,) = scene.discover("npm").registries
     assert said.stdout.strip().rstrip("/") == f"https://{registry.pattern.removesuffix(':443')}"
     assert not registry.project
 
@@ -103,10 +103,10 @@ def test_the_real_npm_understands_a_users_file_as_we_do(scene: Scene, line: str)
     command = ["npm", "config", "get", "registry"]
     said = subprocess.run(command, cwd="/", env=environment, capture_output=True, text=True, check=True)
     assert said.stdout.strip() == "https://here.example/"
-    assert scene.ask("npm").patterns() == ("here.example:443",)
+    assert scene.discover("npm").patterns() == ("here.example:443",)
 
 
-YARN: list[tuple[Files, dict[str, str], Wanted]] = [
+YARN: list[tuple[Files, dict[str, str], Expected]] = [
     ({}, {}, {"later": False}),
     ({".yarnrc.yml": 'npmRegistryServer: "https://project.example"\n'}, {}, {"project": True, "later": False}),
     ({"~/.yarnrc.yml": "npmRegistryServer: https://user.example\n"}, {}, {"user": False}),
@@ -135,19 +135,19 @@ YARN: list[tuple[Files, dict[str, str], Wanted]] = [
 
 
 @pytest.mark.parametrize(("files", "variables", "wanted"), YARN)
-def test_yarn(scene: Scene, files: Files, variables: dict[str, str], wanted: Wanted) -> None:
+def test_yarn(scene: Scene, files: Files, variables: dict[str, str], wanted: Expected) -> None:
     scene.tool("yarn", '[ "$3" = npmRegistryServer ] && echo https://later.example')
     check(scene, "yarn", files, variables, wanted)
 
 
-def test_the_first_yarn_is_asked_by_its_own_word(scene: Scene) -> None:
+def test_the_first_yarn_is_queried_by_its_own_key(scene: Scene) -> None:
     scene.tool("yarn", '[ "$3" = registry ] && echo https://first.example || echo undefined')
     check(scene, "yarn", {}, {}, {"first": False})
     scene.trusted("~/.npmrc", npmrc("user"))
     check(scene, "yarn", {}, {}, {"user": False})
 
 
-PNPM: list[tuple[Files, dict[str, str], Wanted]] = [
+PNPM: list[tuple[Files, dict[str, str], Expected]] = [
     ({}, {}, {"default": False}),
     ({"~/.npmrc": npmrc("user")}, {}, {"user": False}),
     ({"~/.npmrc": npmrc("user"), "~/.config/pnpm/rc": npmrc("own")}, {}, {"own": False}),
@@ -166,7 +166,7 @@ PNPM: list[tuple[Files, dict[str, str], Wanted]] = [
 
 
 @pytest.mark.parametrize(("files", "variables", "wanted"), PNPM)
-def test_pnpm(scene: Scene, files: Files, variables: dict[str, str], wanted: Wanted) -> None:
+def test_pnpm(scene: Scene, files: Files, variables: dict[str, str], wanted: Expected) -> None:
     scene.tool("pnpm", "echo https://default.example")
     check(scene, "pnpm", files, variables, wanted)
 
@@ -176,7 +176,7 @@ def test_pnpm_without_an_answer_is_as_npm(scene: Scene) -> None:
     check(scene, "pnpm", {}, {}, {"default": False})
 
 
-BUN: list[tuple[Files, dict[str, str], Wanted]] = [
+BUN: list[tuple[Files, dict[str, str], Expected]] = [
     ({}, {}, {"default": False}),
     ({"~/.npmrc": npmrc("user")}, {}, {"user": False}),
     ({"~/.bunfig.toml": 'install.registry = "https://own.example"\n', "~/.npmrc": npmrc("user")}, {}, {"own": False}),
@@ -202,6 +202,6 @@ BUN: list[tuple[Files, dict[str, str], Wanted]] = [
 
 
 @pytest.mark.parametrize(("files", "variables", "wanted"), BUN)
-def test_bun(scene: Scene, files: Files, variables: dict[str, str], wanted: Wanted) -> None:
+def test_bun(scene: Scene, files: Files, variables: dict[str, str], wanted: Expected) -> None:
     scene.tool("npm", "echo https://default.example")
     check(scene, "bun", files, variables, wanted)

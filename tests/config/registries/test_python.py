@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from netsandbox.config.registries.discovery import Discovery
 from netsandbox.config.registries.python import default_in
 from tests.config.registries.conftest import Scene
-from tests.config.registries.test_node import Files, Wanted, check
+from tests.config.registries.test_node import Expected, Files, check
 from tests.rig.certificates import CertificateAuthority
 from tests.rig.package_index import PackageIndex
 from tests.rig.world import need
@@ -25,7 +25,7 @@ def conf(name: str, key: str = "index-url", section: str = "global") -> str:
 
 
 MANY = "[global]\nextra-index-url =\n  https://a.example/simple\n  https://b.example/simple\n"
-PIP: list[tuple[Files, dict[str, str], Wanted]] = [
+PIP: list[tuple[Files, dict[str, str], Expected]] = [
     ({}, {}, {"default": False}),
     ({"~/.config/pip/pip.conf": conf("user")}, {}, {"user": False}),
     ({"~/.pip/pip.conf": conf("legacy"), "~/.config/pip/pip.conf": conf("user")}, {}, {"user": False}),
@@ -71,7 +71,7 @@ def offline(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("offline")
 @pytest.mark.parametrize(("files", "variables", "wanted"), PIP)
-def test_pip(scene: Scene, files: Files, variables: dict[str, str], wanted: Wanted) -> None:
+def test_pip(scene: Scene, files: Files, variables: dict[str, str], wanted: Expected) -> None:
     scene.tool("pip", PIP_HELP)
     check(scene, "pip", files, at_home(scene, variables), wanted)
 
@@ -79,7 +79,7 @@ def test_pip(scene: Scene, files: Files, variables: dict[str, str], wanted: Want
 INDEX = '[[index]]\nname = "x"\nurl = "https://{}.example/simple"\n'
 DEFAULT = INDEX + "default = true\n"
 USER = "~/.config/uv/uv.toml"
-UV: list[tuple[Files, dict[str, str], Wanted]] = [
+UV: list[tuple[Files, dict[str, str], Expected]] = [
     ({}, {}, {"default": False}),
     ({USER: DEFAULT.format("user")}, {}, {"user": False}),
     ({USER: INDEX.format("user")}, {}, {"user": False, "default": False}),
@@ -117,13 +117,13 @@ UV: list[tuple[Files, dict[str, str], Wanted]] = [
 
 @pytest.mark.usefixtures("offline")
 @pytest.mark.parametrize(("files", "variables", "wanted"), UV)
-def test_uv(scene: Scene, files: Files, variables: dict[str, str], wanted: Wanted) -> None:
+def test_uv(scene: Scene, files: Files, variables: dict[str, str], wanted: Expected) -> None:
     scene.tool("uv", "echo '--index-url <URL> The index (by default: <https://default.example/simple>) [env: X]'")
     check(scene, "uv", files, at_home(scene, variables), wanted)
 
 
 SOURCE = '[[{}]]\nname = "x"\nurl = "https://project.example/simple"\n'
-OTHERS: list[tuple[str, Files, dict[str, str], Wanted]] = [
+OTHERS: list[tuple[str, Files, dict[str, str], Expected]] = [
     ("poetry", {}, {}, {"default": False}),
     ("poetry", {"pyproject.toml": SOURCE.format("tool.poetry.source")}, {}, {"project": True, "default": False}),
     ("poetry", {"pyproject.toml": "tool.poetry.source = 3"}, {}, {"default": False}),
@@ -157,13 +157,13 @@ OTHERS: list[tuple[str, Files, dict[str, str], Wanted]] = [
 @pytest.mark.usefixtures("offline")
 @pytest.mark.parametrize(("tool", "files", "variables", "wanted"), OTHERS)
 def test_poetry_pipenv_and_pdm(
-    scene: Scene, tool: str, files: Files, variables: dict[str, str], wanted: Wanted
+    scene: Scene, tool: str, files: Files, variables: dict[str, str], wanted: Expected
 ) -> None:
     scene.tool("pip", PIP_HELP)
     check(scene, tool, files, variables, wanted)
 
 
-def test_pdm_is_asked_before_pip(scene: Scene) -> None:
+def test_pdm_is_queried_before_pip(scene: Scene) -> None:
     scene.tool("pip", PIP_HELP)
     scene.tool("pdm", "echo https://own.example/simple")
     check(scene, "pdm", {}, {}, {"own": False})
@@ -179,7 +179,7 @@ def test_the_real_pip_names_its_default(scene: Scene) -> None:
     scene.real("pip")
     environment = {key: scene.environment[key] for key in ("PATH", "PYENV_ROOT") if key in scene.environment}
     named = real_default(["pip", "download", "--isolated", "--help"], {**environment, "HOME": str(scene.home)})
-    answer = scene.ask("pip")
+    answer = scene.discover("pip")
     assert answer.patterns() == (f"{named}:443",)
     assert not answer.complete  # nobody could be asked for links
     assert any("could not be asked where its files are" in note for note in answer.notes)
@@ -205,7 +205,7 @@ def test_the_real_pip_reads_files_as_we_do(scene: Scene) -> None:
         if "https://" in word
     }
     assert named == {f"{name}.example" for name in "abcd"}
-    assert {pattern.removesuffix(":443") for pattern in scene.ask("pip").patterns()} == named
+    assert {pattern.removesuffix(":443") for pattern in scene.discover("pip").patterns()} == named
 
 
 def test_the_real_uv_names_its_default(scene: Scene) -> None:
@@ -215,7 +215,7 @@ def test_the_real_uv_names_its_default(scene: Scene) -> None:
     help_text = subprocess.run(
         [uv, "pip", "install", "--help"], cwd="/", env=environment, capture_output=True, text=True, check=True
     ).stdout
-    (registry,) = scene.ask("uv").registries
+    (registry,) = scene.discover("uv").registries
     assert f"https://{registry.pattern.removesuffix(':443')}/" in help_text
 
 
@@ -234,7 +234,9 @@ PAGES = {
 
 
 @pytest.mark.parametrize(("path", "files"), [("simple", "files.example:443"), ("json/", "cdn.example:443")])
-def test_an_index_is_asked_where_its_files_are(scene: Scene, ca: CertificateAuthority, path: str, files: str) -> None:
+def test_an_index_is_queried_for_the_hosts_of_its_files(
+    scene: Scene, ca: CertificateAuthority, path: str, files: str
+) -> None:
     with PackageIndex(ca.issue("index.example"), PAGES) as index:
         scene.environment.update(
             https_proxy=index.proxy, PIP_CERT=str(ca.cert), PIP_INDEX_URL=f"https://index.example/{path}"
@@ -246,21 +248,21 @@ def test_an_index_is_asked_where_its_files_are(scene: Scene, ca: CertificateAuth
         assert len(index.requests) == 1
 
 
-def test_a_projects_index_is_never_asked(scene: Scene, ca: CertificateAuthority) -> None:
+def test_a_projects_index_is_never_queried(scene: Scene, ca: CertificateAuthority) -> None:
     with PackageIndex(ca.issue("index.example"), PAGES) as index:
         scene.environment.update(https_proxy=index.proxy, http_proxy=index.proxy, SSL_CERT_FILE=str(ca.cert))
         scene.write("uv.toml", DEFAULT.format("index"))
-        assert scene.said("uv") == {"index.example:443": True}
+        assert scene.found("uv") == {"index.example:443": True}
         assert index.tunnels == []
         scene.write("~/.config/uv/uv.toml", DEFAULT.format("index"))
-        assert scene.said("uv") == {"index.example:443": False, "files.example:443": False}
+        assert scene.found("uv") == {"index.example:443": False, "files.example:443": False}
         assert index.tunnels == ["index.example:443"]
 
 
-def test_an_index_without_tls_is_not_asked(scene: Scene, ca: CertificateAuthority) -> None:
+def test_an_index_without_tls_is_not_queried(scene: Scene, ca: CertificateAuthority) -> None:
     with PackageIndex(ca.issue("index.example"), PAGES) as index:
         scene.environment.update(http_proxy=index.proxy, PIP_INDEX_URL="http://index.example/simple")
-        answer = scene.ask("pip")
+        answer = scene.discover("pip")
         assert answer.patterns() == ("index.example:80",)
         assert any("links are not followed" in note for note in answer.notes)
         assert index.tunnels == index.requests == []

@@ -37,13 +37,13 @@ def private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def shell(script: str, timeout: float = TIMEOUT, **variables: str) -> str | None:
     environment = {"PATH": os.environ["PATH"], **variables}
-    said = query_sandbox.run(["/bin/sh", "-c", script], environment, "/root", timeout=timeout)
-    return None if said is None else said.decode()
+    printed = query_sandbox.run(["/bin/sh", "-c", script], environment, "/root", timeout=timeout)
+    return None if printed is None else printed.decode()
 
 
 def test_it_is_in_a_session_and_works_in_an_empty_folder() -> None:
-    said = shell('echo "$SANDBOX_MODE $HOME"; [ -n "$NETSANDBOX_SESSION" ] && ls -A && echo end')
-    assert said == "offline /sys/none\nend\n"
+    printed = shell('echo "$SANDBOX_MODE $HOME"; [ -n "$NETSANDBOX_SESSION" ] && ls -A && echo end')
+    assert printed == "offline /sys/none\nend\n"
 
 
 def test_its_home_is_missing_and_cannot_be_made() -> None:
@@ -169,7 +169,7 @@ def test_the_first_tunnel_is_the_answer(tmp_path: Path) -> None:
 
 
 @IN_A_SESSION
-def test_a_visitor_without_the_password_is_not_believed(tmp_path: Path) -> None:
+def test_a_client_without_the_password_does_not_count(tmp_path: Path) -> None:
     assert heard(tmp_path, [(False, "evil.example:443"), (True, "a.example:443")]) == "a.example:443"
     assert heard(tmp_path, [(False, "evil.example:443")]) is None
 
@@ -197,7 +197,7 @@ def test_a_program_that_goes_nowhere_or_does_not_start_is_no_answer() -> None:
     ).map(b"".join)
     | st.binary()
 )
-def test_only_what_was_asked_with_the_password_comes_out(head: bytes) -> None:
+def test_only_a_tunnel_with_the_password_counts(head: bytes) -> None:
     target = tunnel_of(head, "u:p")
     if target is not None:
         assert target.encode() in head
@@ -209,7 +209,7 @@ VALUES = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"
 
 
 @given(st.dictionaries(NAMES, VALUES))
-def test_what_is_told_is_heard(told: dict[str, str]) -> None:
+def test_variables_are_read_as_they_were_passed(told: dict[str, str]) -> None:
     assert variables("\0".join(f"{name}={value}" for name, value in told.items()).encode()) == told
 
 

@@ -6,13 +6,13 @@ from hypothesis import strategies as st
 
 from netsandbox.config.registries.ruby import source_in
 from tests.config.registries.conftest import Scene
-from tests.config.registries.test_node import Files, Wanted, check
+from tests.config.registries.test_node import Expected, Files, check
 
 USER, OWN, RC = "~/.bundle/config", ".bundle/config", "~/.gemrc"
 ALL = '---\nBUNDLE_MIRROR__ALL: "https://{}.example"\n'
 ONE = 'BUNDLE_MIRROR__HTTPS://X__EXAMPLE/: "https://{}.example"\n'
 GEMFILE = "source 'https://project.example'\ngem 'a', source: \"https://b.example\"\n"
-RUBY: list[tuple[str, Files, dict[str, str], Wanted]] = [
+RUBY: list[tuple[str, Files, dict[str, str], Expected]] = [
     ("gem", {}, {}, {"default": False}),
     ("gem", {RC: "---\n:sources:\n- https://a.example\n- https://b.example/\n"}, {}, {"a": False, "b": False}),
     ("gem", {"~/own": ":sources:\n- https://a.example"}, {"GEMRC": "~/own"}, {"a": False}),
@@ -33,7 +33,7 @@ RUBY: list[tuple[str, Files, dict[str, str], Wanted]] = [
 
 
 @pytest.mark.parametrize(("tool", "files", "variables", "wanted"), RUBY)
-def test_gem_and_bundle(scene: Scene, tool: str, files: Files, variables: dict[str, str], wanted: Wanted) -> None:
+def test_gem_and_bundle(scene: Scene, tool: str, files: Files, variables: dict[str, str], wanted: Expected) -> None:
     scene.tool("gem", "echo '*** CURRENT SOURCES ***'; echo; echo https://default.example/")
     check(scene, tool, files, {key: value.replace("~", str(scene.home)) for key, value in variables.items()}, wanted)
 

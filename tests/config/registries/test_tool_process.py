@@ -19,7 +19,7 @@ def shell(script: str, timeout: float = 20.0, data: bytes = b"") -> bytes | None
     return None if process is None else output(process, timeout)
 
 
-def test_a_program_is_asked_in_the_root_and_says_what_it_says() -> None:
+def test_a_program_runs_in_the_root_and_its_output_is_read() -> None:
     assert shell("pwd; cat", data=b"why?\n") == b"/\nwhy?\n"
 
 
@@ -42,8 +42,8 @@ def test_what_cannot_be_started_is_no_answer(tmp_path: Path) -> None:
 )
 def test_a_program_that_takes_too_long_ends_with_all_that_it_started(tmp_path: Path, script: str) -> None:
     file = tmp_path / "pid"
-    said = shell(script.format(file), timeout=2.0)
-    assert said is None
+    printed = shell(script.format(file), timeout=2.0)
+    assert printed is None
     child = int(file.read_text())
     wait_for(lambda: is_gone(child))
 
@@ -96,12 +96,12 @@ def test_a_tool_of_the_project_is_never_run_and_its_twin_outside_is(scene: Scene
     (scene.bin / "link").symlink_to(scene.project / "bin")
     scene.environment["PATH"] = f"{scene.project}/bin:{scene.bin}/link:{scene.bin}"
     assert scene.discovery().program(tool) is None
-    scene.ask(tool)
+    scene.discover(tool)
     assert not (tmp_path / "inside").exists()
     outside = scene.tool(tool, f": > {tmp_path}/outside; pwd > {tmp_path}/where")
     for path in (inside, outside):
         trust(str(path), path.read_bytes())
-    scene.ask(tool)
+    scene.discover(tool)
     if tool != "mvn":  # only its files are read
         assert (tmp_path / "outside").exists()
         where = (tmp_path / "where").read_text().strip()

@@ -76,7 +76,7 @@ def test_what_is_not_plainly_a_name_is_a_note_that_says_what_to_do(text: str, ad
 
 
 @pytest.mark.parametrize("text", ["file:///srv/index", "/srv/index", "./wheels", "~/wheels", "file:wheels"])
-def test_a_folder_needs_no_network_and_no_words(text: str) -> None:
+def test_a_folder_needs_no_network_and_no_note(text: str) -> None:
     with pytest.raises(NoRule) as refusal:
         pattern_of(text)
     assert str(refusal.value) == ""
@@ -192,7 +192,7 @@ def test_links_of_a_page_in_json() -> None:
     ]
 
 
-def test_an_index_of_crates_says_where_they_are() -> None:
+def test_an_index_of_crates_names_their_host() -> None:
     page = b'{"dl": "https://dl.example/{crate}/{version}", "api": "https://api.example", "auth-required": true}'
     assert cargo_links(page) == ["https://dl.example", "https://api.example"]
     assert cargo_links(b'{"dl": 1}') == cargo_links(b"[]") == cargo_links(b"{") == cargo_links(b"[" * 100_000) == []
