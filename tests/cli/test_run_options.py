@@ -221,3 +221,9 @@ def test_a_named_pipe_is_protected_as_files_are_and_one_without_a_name_needs_it_
     os.mkfifo(pipe)
     Thread(target=pipe.write_text, args=("[network]\nmode = 'offline'\n",), daemon=True).start()
     assert protected(str(pipe)) == (str(pipe),)
+
+
+def test_the_named_backend_reaches_the_session() -> None:
+    for arguments, backend in (["--backend", "namespaces"], "namespaces"), ([], None):
+        parsed = parse(["--no-config", *arguments], run.OPTIONS)
+        assert settings_of(parsed, None).backend == backend
