@@ -89,7 +89,8 @@ class ResponseReader:
             lines, data = block
             self._head(parse_response(lines))
             out.append(self._block.raw)
-            self._block = _new_block()
+            if self._body is None and not self.upgraded:  # an interim response: another head follows
+                self._block = _new_block()
         if self.upgraded:
             out.append(data)
             data = b""
@@ -142,6 +143,8 @@ def parse_response(lines: list[bytes]) -> ResponseHead:
 
 def wants_keep_alive(version: bytes, connection: list[bytes]) -> bool:
     """Whether a message with these Connection headers leaves its connection usable."""
+    if not connection:
+        return version == b"HTTP/1.1"
     options = connection_options(connection)
     if b"close" in options:
         return False
