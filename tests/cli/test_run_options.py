@@ -225,5 +225,5 @@ def test_a_named_pipe_is_protected_as_files_are_and_one_without_a_name_needs_it_
 
 def test_the_named_backend_reaches_the_session() -> None:
     for arguments, backend in (["--backend", "namespaces"], "namespaces"), ([], None):
-        parsed = parse(["--no-config", *arguments], run.OPTIONS)
+        parsed = parse(["--no-config", *arguments], run.OPTIONS, "netsandbox run")
         assert settings_of(parsed, None).backend == backend
