@@ -12,7 +12,7 @@ import pytest
 from netsandbox_portmap.localhost_settings import LocalhostSettings
 
 from netsandbox import Policy, Sandbox
-from netsandbox.backends.namespaces.syscalls import abi_of
+from netsandbox.backends.namespaces.seccomp import syscall_table
 from netsandbox.cli import (
     approve,
     audit,
@@ -138,7 +138,7 @@ def test_every_configuration_key_is_documented_and_no_other() -> None:
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 def test_every_refused_system_call_is_listed_with_its_errno(machine: str) -> None:
-    abi = abi_of(machine)
+    abi = syscall_table(machine)
     rows = section(page("docs/platform-linux.md"), "System calls").splitlines()
     for errno, names in (("EPERM", abi.refused), ("ENOSYS", abi.absent)):
         listed = {name for row in rows if errno in row for name in re.findall(r"`(\w+)`", row)}

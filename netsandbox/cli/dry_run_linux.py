@@ -16,7 +16,7 @@ from netsandbox.backends.environment import session_environment
 from netsandbox.backends.namespaces import plan, seccomp
 from netsandbox.backends.namespaces.file_view import file_view
 from netsandbox.backends.namespaces.mount_view import FILES, bytecode_folders, session_view
-from netsandbox.backends.namespaces.syscalls import abi_of
+from netsandbox.backends.namespaces.seccomp import syscall_table
 from netsandbox.cli.policy_text import labelled, policy_lines
 from netsandbox.cli.run_options import withheld_names
 from netsandbox.frozen import copy_with, frozen
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from netsandbox_portmap.localhost_settings import LocalhostSettings
 
     from netsandbox.backends.namespaces.plan import Door, View
-    from netsandbox.backends.namespaces.syscalls import Abi
+    from netsandbox.backends.namespaces.seccomp import SyscallTable
     from netsandbox.policy.policy import Policy
     from netsandbox.settings import Bounds, RunSettings
 
@@ -55,7 +55,7 @@ class Planned:
     command: Sequence[str]
     view: View
     doors: tuple[Door, ...]
-    abi: Abi
+    abi: SyscallTable
     asked: tuple[str, ...]  # calls that the supervisor is asked about
     added: tuple[str, ...]  # names of variables that are set or changed
     withheld: Sequence[str]
@@ -75,7 +75,7 @@ def _planned(command: Sequence[str], settings: RunSettings) -> Planned:
         command,
         _view(settings, log, outer),
         plan.doors() + plan.localhost_doors(local.connect_host, asking=local.engine == "preload"),
-        abi_of(os.uname().machine),
+        syscall_table(os.uname().machine),
         seccomp.trapped(unix_sockets=settings.unix_sockets, asked=local.asked),
         tuple(_added(settings, outer)),
         withheld_names(settings),
@@ -156,7 +156,7 @@ def _localhost(settings: LocalhostSettings) -> list[str]:
     return [*lines, f"published: {', '.join(shown) or 'nothing'}"]
 
 
-def _calls(abi: Abi, asked: Iterable[str]) -> list[str]:
+def _calls(abi: SyscallTable, asked: Iterable[str]) -> list[str]:
     return [
         *_wrapped("refused (EPERM): ", abi.refused),
         *_wrapped("said not to exist (ENOSYS): ", abi.absent),

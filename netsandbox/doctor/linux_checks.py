@@ -14,7 +14,7 @@ from collections.abc import Callable
 from netsandbox.backends.namespaces import nft_bytes
 from netsandbox.backends.namespaces.diagnosis import explain_failure
 from netsandbox.backends.namespaces.launch import HELPER
-from netsandbox.backends.namespaces.syscalls import abi_of
+from netsandbox.backends.namespaces.seccomp import syscall_table
 from netsandbox.doctor.check import MISSING, NOTE, OK, UNTRIED, Check, state_directory
 from netsandbox.errors import NetsandboxError
 
@@ -48,7 +48,7 @@ def kernel_version(release: str) -> Check:
 
 def architecture(machine: str) -> Check:
     try:
-        abi_of(machine)
+        syscall_table(machine)
     except NetsandboxError as error:
         return Check("architecture", MISSING, machine, str(error))
     return Check("architecture", OK, machine)

@@ -7,7 +7,7 @@ import socket
 from typing import Any
 
 from netsandbox.audit.verify import verify
-from netsandbox.backends.namespaces.syscalls import abi_of
+from netsandbox.backends.namespaces.seccomp import syscall_table
 from netsandbox.doctor import judgement
 from netsandbox.doctor.probe import SILENCE, UNCHANGED, Absent, Probe, refused
 from netsandbox.doctor.scene import MARK, Scene
@@ -32,7 +32,7 @@ def _sockets() -> list[Probe]:
 
 
 def _kernel(scene: Scene) -> list[Probe]:
-    calls = abi_of(os.uname().machine).calls
+    calls = syscall_table(os.uname().machine).calls
     host = {kind: os.readlink(f"/proc/self/ns/{kind}") for kind in NAMESPACES}
     return [
         refused("io-uring", "io-uring", number=calls["io_uring_setup"]),

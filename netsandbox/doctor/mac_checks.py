@@ -9,8 +9,8 @@ import tempfile
 from netsandbox_portmap.ranges import RangeLock
 
 from netsandbox.backends.seatbelt.launch import helper_trouble
-from netsandbox.backends.seatbelt.loopback_alias import alias_command
-from netsandbox.backends.seatbelt.macos_release import macos_version
+from netsandbox.backends.seatbelt.mac_system import macos_version
+from netsandbox.backends.seatbelt.reservation import alias_command
 from netsandbox.doctor.check import MISSING, NOTE, OK, UNTRIED, Check, state_directory
 from netsandbox.paths import new_session_id
 from netsandbox.runtime.control_socket import MAX_ADDRESS

@@ -11,7 +11,7 @@ from netsandbox_portmap.localhost_settings import LocalhostSettings
 
 from netsandbox.backends.namespaces import plan, seccomp
 from netsandbox.backends.namespaces.plan import View
-from netsandbox.backends.namespaces.syscalls import abi_of
+from netsandbox.backends.namespaces.seccomp import syscall_table
 from netsandbox.cli.dry_run_linux import NAMESPACES, Planned, plan_lines
 from netsandbox.cli.run import main
 from netsandbox.frozen import copy_with
@@ -34,7 +34,7 @@ PLANNED = Planned(
     ("curl", "\x1b[2J"),
     VIEW,
     (plan.doors()[0], plan.doors()[9], *plan.localhost_doors((5432,), asking=False)[:1]),
-    abi_of("x86_64"),
+    syscall_table("x86_64"),
     ("listen",),
     ("HTTP_PROXY", "SANDBOX_MODE"),
     ["NPM_TOKEN"],
@@ -107,7 +107,7 @@ def test_the_namespaces_are_those_that_the_helper_makes() -> None:
 
 
 def test_the_calls_that_are_asked_about_are_those_of_the_filter() -> None:
-    abi = abi_of("x86_64")
+    abi = syscall_table("x86_64")
     for unix in (False, True):
         for asked in ((), ("listen",), ("bind", "listen")):
             without = len(seccomp.build(abi))

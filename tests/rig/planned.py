@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from netsandbox.backends.namespaces import launch, plan, seccomp
-from netsandbox.backends.namespaces.syscalls import abi_of
+from netsandbox.backends.namespaces.seccomp import syscall_table
 
 Start = Callable[..., launch.Helper]
 
@@ -20,4 +20,4 @@ def view(**fields: Any) -> plan.View:
 
 def planned(seen: plan.View | None = None, extra: tuple[plan.Door, ...] = ()) -> bytes:
     """A plan that can be carried out."""
-    return plan.build(seen or view(), seccomp.build(abi_of(os.uname().machine)), extra)
+    return plan.build(seen or view(), seccomp.build(syscall_table(os.uname().machine)), extra)

@@ -15,7 +15,7 @@ from netsandbox.backends.environment import session_environment
 from netsandbox.backends.namespaces import launch, plan, seccomp
 from netsandbox.backends.namespaces.mount_view import bytecode_folders, session_view
 from netsandbox.backends.namespaces.reservation import NamespaceReservation
-from netsandbox.backends.namespaces.syscalls import abi_of
+from netsandbox.backends.namespaces.seccomp import syscall_table
 from netsandbox.paths import is_made, made_config_folders, packages, session_state_home, unused_state_home
 from netsandbox.runtime.stdio import check_stdio
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from netsandbox.backends.contract import Attribution, Backend, Clock, OwnAddresses, SessionContext
     from netsandbox.backends.namespaces.file_view import FileView
     from netsandbox.backends.namespaces.serving import NamespaceServing
-    from netsandbox.backends.namespaces.unix_pins import Pin
+    from netsandbox.backends.namespaces.unix_pins import PinnedSocket
     from netsandbox.backends.namespaces.watched_paths import WatchedPaths
     from netsandbox.policy.policy import Policy
     from netsandbox.runtime.loop import Loop
@@ -54,7 +54,7 @@ class NamespacesBackend:
     def __init__(self, context: SessionContext) -> None:
         self.context = context
         self.helper: launch.Helper | None = None
-        self.pins: list[Pin] = []
+        self.pins: list[PinnedSocket] = []
         self.watched: WatchedPaths | None = None
         self.localhost_doors: dict[str, _socket.socket] = {}
         self._doors: dict[str, _socket.socket] = {}
@@ -83,7 +83,7 @@ class NamespacesBackend:
         held = self._reservation = NamespaceReservation(settings.localhost, state)
         placed, logs = self.context.placed_log()
         program = seccomp.build(
-            abi_of(os.uname().machine),
+            syscall_table(os.uname().machine),
             unix_sockets=settings.unix_sockets,
             asked=settings.localhost.asked,
             watched=self._watched_calls(),
@@ -136,10 +136,10 @@ class NamespacesBackend:
         if bool(policy.allow_unix_sockets) != self.context.settings.unix_sockets:
             raise AssertionError("the seccomp filter does not fit the policy")
         if policy.allow_unix_sockets:
-            from netsandbox.backends.namespaces.unix_pins import Pin
+            from netsandbox.backends.namespaces.unix_pins import PinnedSocket
 
             for path in policy.allow_unix_sockets:
-                self.pins.append(Pin(path))
+                self.pins.append(PinnedSocket(path))
 
     def seal_imports(self, policy: Policy) -> None:
         from netsandbox.runtime import import_sealing

@@ -11,7 +11,7 @@ import _socket
 import errno
 
 from netsandbox.backends.namespaces import procfs, remote_process, sockaddr
-from netsandbox.backends.namespaces.syscall_outcome import Refusal, Task
+from netsandbox.backends.namespaces.syscall_outcome import AllowedCall, Refusal
 from netsandbox.policy import reasons
 
 TYPE_CHECKING = False
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from netsandbox_portmap.bind_rule import BindRule
 
     from netsandbox.audit.folding import FoldedRecords
-    from netsandbox.backends.namespaces.seccomp_notify import Call, Listener
+    from netsandbox.backends.namespaces.seccomp_notify import Listener, TrappedCall
 
     Heard = Callable[[str, int, int, str], None]
 PROTOCOLS = {1: "tcp", 2: "udp"}
@@ -47,10 +47,10 @@ class BindGuard:
         self._refused = refused
         self._next = 0  # where in the window the search for a free port goes on
 
-    def __call__(self, call: Call, name: str, sock: _socket.socket, address: bytes) -> Task | Refusal:
+    def __call__(self, call: TrappedCall, name: str, sock: _socket.socket, address: bytes) -> AllowedCall | Refusal:
         return self._bind(call, sock, address) if name == "bind" else self._listen(call, sock)
 
-    def _bind(self, call: Call, sock: _socket.socket, address: bytes) -> Task | Refusal:
+    def _bind(self, call: TrappedCall, sock: _socket.socket, address: bytes) -> AllowedCall | Refusal:
         wanted = sockaddr.read_endpoint(sock.family, address)
         if wanted is None:
             return Refusal(errno.EINVAL)
@@ -58,20 +58,20 @@ class BindGuard:
         if refusal is not None:
             return refusal
         if wanted[1] == 0 and self._rule.window is not None:
-            return Task(call, "bind", sock, act=lambda: self._bind_any(sock, address))
-        return Task(call, "bind", sock, address)
+            return AllowedCall(call, "bind", sock, act=lambda: self._bind_any(sock, address))
+        return AllowedCall(call, "bind", sock, address)
 
-    def _listen(self, call: Call, sock: _socket.socket) -> Task | Refusal:
+    def _listen(self, call: TrappedCall, sock: _socket.socket) -> AllowedCall | Refusal:
         if sock.type & 0xF != _socket.SOCK_STREAM:
-            return Task(call, "listen", sock)  # the kernel has a word for that
+            return AllowedCall(call, "listen", sock)  # the kernel has a word for that
         here = self._here(sock)
         refusal = self._judge(call, "listen" if here[1] else "bind", sock, here)
         if refusal is not None:
             return refusal
         pid, exe = procfs.process_of(call.pid), self._listener.exe_of(call)
-        return Task(call, "listen", sock, act=lambda: self._start(call, sock, pid, exe))
+        return AllowedCall(call, "listen", sock, act=lambda: self._start(call, sock, pid, exe))
 
-    def _start(self, call: Call, sock: _socket.socket, pid: int, exe: str) -> int:
+    def _start(self, call: TrappedCall, sock: _socket.socket, pid: int, exe: str) -> int:
         number = self._hold(sock) or remote_process.listen(sock.fileno(), call.arguments[1] & 0xFFFFFFFF)
         if number:
             return number
@@ -91,7 +91,7 @@ class BindGuard:
         number = remote_process.bind(sock.fileno(), sockaddr.written(sock.family, address, port))
         return 0 if number == errno.EINVAL else number  # EINVAL: it is bound
 
-    def _judge(self, call: Call, name: str, sock: _socket.socket, wanted: tuple[str, int]) -> Refusal | None:
+    def _judge(self, call: TrappedCall, name: str, sock: _socket.socket, wanted: tuple[str, int]) -> Refusal | None:
         """None when it may go on, and that is in the log."""
         address, port = wanted
         fields: dict[str, object] = {

@@ -1,9 +1,9 @@
-"""Lets go of copies of the command's sockets, and answers then, in a thread of its own.
+"""Closes copies of the command's sockets in a thread, and answers the trapped call after that.
 
-First the copy, then the answer: a port is free as soon as the command closes its own socket, not some time later. And
-in a thread, because close(2) of the last descriptor of a TCP connection may wait as long as SO_LINGER says, which is
-the command's to set: on the loop's thread it would keep every door of the session waiting. What is waited for is
-bounded; whoever finds `full` refuses the next call unseen.
+The copy is closed before the answer, so that a port is free as soon as the command closes its own socket. It is closed
+in a thread, because close(2) of the last descriptor of a TCP connection may wait as long as SO_LINGER says, which the
+command sets: on the loop's thread it would keep every door of the session waiting. The queue is bounded; when it is
+`full`, the broker refuses the next call without looking at it.
 """
 
 from __future__ import annotations
@@ -17,48 +17,48 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Protocol
 
-    class Mortal(Protocol):
+    class Closeable(Protocol):
         def close(self) -> None: ...
 
 
-MOST = 64
+MAX_WAITING = 64
 
 
 class CloseLater:
-    """`bury` returns at once. The thread begins with the first burial and ends with `close`."""
+    """The thread begins with the first copy and ends with `close`."""
 
     def __init__(self) -> None:
-        self._dead: _queue.SimpleQueue[tuple[Mortal, Callable[[], object]] | None] = _queue.SimpleQueue()
+        self._copies: _queue.SimpleQueue[tuple[Closeable, Callable[[], object]] | None] = _queue.SimpleQueue()
         self._begun = False
 
     @property
     def full(self) -> bool:
-        return self._dead.qsize() >= MOST
+        return self._copies.qsize() >= MAX_WAITING
 
-    def bury(self, dead: Mortal, then: Callable[[], object]) -> None:
-        """Close *dead*, then call *then*."""
+    def queue(self, copy: Closeable, then: Callable[[], object]) -> None:
+        """Close *copy*, then call *then*; returns at once."""
         if not self._begun:
             try:
                 _thread.start_new_thread(self._work, ())
             except RuntimeError:  # no thread to be had: waiting is better than leaking
-                _end(dead, then)
+                _close(copy, then)
                 return
             self._begun = True
-        self._dead.put((dead, then))
+        self._copies.put((copy, then))
 
     def close(self) -> None:
         if self._begun:
-            self._dead.put(None)
+            self._copies.put(None)
 
     def _work(self) -> None:
         _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())  # signals are the main thread's
-        while (last := self._dead.get()) is not None:
-            _end(*last)
+        while (last := self._copies.get()) is not None:
+            _close(*last)
 
 
-def _end(dead: Mortal, then: Callable[[], object]) -> None:
+def _close(copy: Closeable, then: Callable[[], object]) -> None:
     try:
-        dead.close()
+        copy.close()
     except OSError:  # it is closed all the same
         pass
     finally:

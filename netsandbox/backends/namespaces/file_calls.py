@@ -11,7 +11,7 @@ from netsandbox.frozen import frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    Row = tuple[tuple[int | None, int | None], tuple["Named", ...]]
+    Row = tuple[tuple[int | None, int | None], tuple["PathArgument", ...]]
 
 # What a call does with a path.
 OPEN = "open"  # its flags say
@@ -25,7 +25,7 @@ CREATED = os.O_CREAT | os.O_WRONLY | os.O_TRUNC  # creat(2)
 
 
 @frozen
-class Named:
+class PathArgument:
     """One path of a call: the numbers of its arguments. `folder`: of the descriptor that it begins at, None: where the
     caller works. `flags`: of flags with AT_SYMLINK_NOFOLLOW, or of those of open. `follows`: a link at the end."""
 
@@ -39,23 +39,23 @@ class Named:
 @frozen
 class FileCall:
     name: str
-    paths: tuple[Named, ...]
+    paths: tuple[PathArgument, ...]
 
 
-def _name(path: int, folder: int | None = None, does: str = MAKE) -> Named:
-    return Named(path, does, folder, follows=False)
+def _name(path: int, folder: int | None = None, does: str = MAKE) -> PathArgument:
+    return PathArgument(path, does, folder, follows=False)
 
 
-def _at(does: str, flags: int | None = None) -> Named:
-    return Named(1, does, 0, flags)
+def _at(does: str, flags: int | None = None) -> PathArgument:
+    return PathArgument(1, does, 0, flags)
 
 
 # name: ((x86_64, aarch64), paths); those that are called most stand first
 _ROWS: dict[str, Row] = {
     "openat": ((257, 56), (_at(OPEN, 2),)),
-    "open": ((2, None), (Named(0, OPEN, flags=1),)),
+    "open": ((2, None), (PathArgument(0, OPEN, flags=1),)),
     "openat2": ((437, 437), (_at(OPEN, 2),)),  # its flags lie in memory
-    "creat": ((85, None), (Named(0, OPEN),)),
+    "creat": ((85, None), (PathArgument(0, OPEN),)),
     "mkdir": ((83, None), (_name(0, does=FOLDER),)),
     "mkdirat": ((258, 34), (_name(1, 0, FOLDER),)),
     "rename": ((82, None), (_name(0), _name(1))),
@@ -70,20 +70,20 @@ _ROWS: dict[str, Row] = {
     "rmdir": ((84, None), (_name(0),)),
     "mknod": ((133, None), (_name(0),)),
     "mknodat": ((259, 33), (_name(1, 0),)),
-    "truncate": ((76, 45), (Named(0, CHANGE),)),
-    "chmod": ((90, None), (Named(0, CHANGE),)),
+    "truncate": ((76, 45), (PathArgument(0, CHANGE),)),
+    "chmod": ((90, None), (PathArgument(0, CHANGE),)),
     "fchmodat": ((268, 53), (_at(CHANGE),)),
     "fchmodat2": ((452, 452), (_at(CHANGE, 3),)),
-    "chown": ((92, None), (Named(0, CHANGE),)),
+    "chown": ((92, None), (PathArgument(0, CHANGE),)),
     "lchown": ((94, None), (_name(0, does=CHANGE),)),
     "fchownat": ((260, 54), (_at(CHANGE, 4),)),
-    "utime": ((132, None), (Named(0, CHANGE),)),
-    "utimes": ((235, None), (Named(0, CHANGE),)),
+    "utime": ((132, None), (PathArgument(0, CHANGE),)),
+    "utimes": ((235, None), (PathArgument(0, CHANGE),)),
     "futimesat": ((261, None), (_at(CHANGE),)),
     "utimensat": ((280, 88), (_at(CHANGE, 3),)),
-    "setxattr": ((188, 5), (Named(0, CHANGE),)),
+    "setxattr": ((188, 5), (PathArgument(0, CHANGE),)),
     "lsetxattr": ((189, 6), (_name(0, does=CHANGE),)),
-    "removexattr": ((197, 14), (Named(0, CHANGE),)),
+    "removexattr": ((197, 14), (PathArgument(0, CHANGE),)),
     "lremovexattr": ((198, 15), (_name(0, does=CHANGE),)),
 }
 _COLUMNS = {"x86_64": 0, "aarch64": 1}

@@ -1,7 +1,11 @@
-"""The file rules of a session, as paths of this host: what is hidden, and where writing is confined to.
+"""The file rules of a session as paths of this host: what is hidden, and where writing is allowed.
 
-Everything is looked at before the command runs: one `stat` for each place of secrets that its folder lists, links
-followed once. What cannot be looked at is an error (INV-1).
+Everything is looked up before the command runs: one `stat` for each secret place that its folder lists, links followed
+once. What cannot be looked up is an error (INV-1).
+
+A mount covers one name, so a path that a bind mount, or a second mount of the same disk, shows elsewhere is covered
+there too. Root's own sessions do not see the devices of disks either, since they lead below every file system; for
+other users these devices belong to somebody else (a group such as `disk` aside).
 """
 
 from __future__ import annotations
@@ -178,7 +182,7 @@ def _everywhere(closed: tuple[str, ...]) -> tuple[str, ...]:
     """*closed* by every name that it has in this mount namespace."""
     if not closed:
         return closed
-    from netsandbox.backends.namespaces.mounts import other_names, read_mounts
+    from netsandbox.backends.namespaces.file_view import other_names, read_mounts
 
     try:
         with open(MOUNTS, "rb") as file:
@@ -245,7 +249,7 @@ def _made_later(rule: PathRule, place: ResolvedPath) -> tuple[str, ...]:
 def _disks() -> tuple[str, ...]:
     if os.geteuid() != 0:
         return ()
-    from netsandbox.backends.namespaces.disks import disks
+    from netsandbox.backends.namespaces.file_view import disks
 
     return tuple(disks())
 
@@ -263,3 +267,90 @@ def _working() -> str | None:
         return os.getcwd()
     except OSError:  # it was removed, or lies where we may not look
         return None
+
+
+DEVICES = "/dev"
+PASSED_OVER = ("shm", "mqueue", "pts", "hugepages")  # no devices, or none of disks
+RAW_MAJORS = (21, 162)  # character devices of disks: sg(4), raw(8)
+
+
+def disks(folder: str = DEVICES) -> Iterator[str]:
+    """Those in *folder* and in its folders; a link leads to one of them."""
+    for entry in _entries(folder):
+        try:
+            seen = entry.stat(follow_symlinks=False)
+        except OSError:  # it was taken out
+            continue
+        if stat.S_ISDIR(seen.st_mode) and not (folder == DEVICES and entry.name in PASSED_OVER):
+            yield from disks(entry.path)
+        elif is_disk(seen.st_mode, seen.st_rdev):
+            yield entry.path
+
+
+def is_disk(mode: int, device: int) -> bool:
+    return stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and os.major(device) in RAW_MAJORS)
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entries, key=lambda entry: entry.name)
+    except OSError:
+        return []
+
+
+@frozen
+class Mount:
+    """The folder *root* of the file system *device*, shown at *point*."""
+
+    device: bytes
+    root: str
+    point: str
+
+
+def read_mounts(text: bytes) -> tuple[Mount, ...]:
+    """The lines of /proc/self/mountinfo, proc_pid_mountinfo(5): ID PARENT MAJOR:MINOR ROOT POINT …"""
+    found = []
+    for line in text.split(b"\n"):
+        fields = line.split(b" ", 5)
+        if len(fields) == 6:
+            found.append(Mount(fields[2], _name(fields[3]), _name(fields[4])))
+    return tuple(found)
+
+
+def _name(field: bytes) -> str:
+    """Blanks, line ends and backslashes are written as octal numbers; the result is as os.fsdecode has it."""
+    first, *rest = field.split(b"\\")
+    whole = first + b"".join(bytes([int(part[:3], 8) & 0xFF]) + part[3:] for part in rest)
+    return whole.decode("utf-8", "surrogateescape")
+
+
+def other_names(path: str, mounts: Sequence[Mount]) -> Iterator[tuple[str, str]]:
+    """Names that may lead to what is at *path* or to something in it, each with the name below *path* that it would
+    stand for. The caller looks whether they do: another mount may lie over them."""
+    holder = None
+    for mount in mounts:
+        if is_within(path, mount.point) and (holder is None or len(mount.point) >= len(holder.point)):
+            holder = mount  # of several at one point the last one lies on top
+    if holder is None:
+        return
+    inside = _joined(holder.root, _below(path, holder.point))
+    for mount in mounts:
+        if mount.device != holder.device:
+            continue
+        if is_within(inside, mount.root):
+            name, known = _joined(mount.point, _below(inside, mount.root)), path
+        elif is_within(mount.root, inside):
+            name, known = mount.point, _joined(path, _below(mount.root, inside))
+        else:
+            continue
+        if not is_within(name, path):
+            yield name, known
+
+
+def _below(path: str, folder: str) -> str:
+    return path[len(folder.rstrip("/")) :]
+
+
+def _joined(folder: str, rest: str) -> str:
+    return (folder.rstrip("/") + rest).rstrip("/") or "/"

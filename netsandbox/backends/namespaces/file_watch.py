@@ -36,8 +36,8 @@ from netsandbox.policy.file_rules import is_within
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from netsandbox.audit.log import AuditLog
-    from netsandbox.backends.namespaces.file_calls import FileCall, Named
-    from netsandbox.backends.namespaces.seccomp_notify import Call, Listener
+    from netsandbox.backends.namespaces.file_calls import FileCall, PathArgument
+    from netsandbox.backends.namespaces.seccomp_notify import Listener, TrappedCall
     from netsandbox.backends.namespaces.watched_paths import WatchedPaths
 
 MAX_REFUSED = 200  # notes of what the user may not write either
@@ -62,10 +62,10 @@ class FileWatch:
         self._known: set[bytes] = set()
         self._unknown = 0
 
-    def takes(self, call: Call) -> bool:
+    def takes(self, call: TrappedCall) -> bool:
         return call.number in self._calls
 
-    def serve(self, call: Call) -> None:
+    def serve(self, call: TrappedCall) -> None:
         try:
             made = self._calls[call.number]
             for named in made.paths:
@@ -83,7 +83,7 @@ class FileWatch:
         if self._unknown:
             self._log.write("file", door="seccomp", count=self._unknown, detail="the path could not be found out")
 
-    def _look(self, call: Call, made: FileCall, named: Named) -> None:
+    def _look(self, call: TrappedCall, made: FileCall, named: PathArgument) -> None:
         try:
             if self._root is None:
                 self._root = remote_process.open_root(call.pid)
@@ -105,7 +105,7 @@ class FileWatch:
             return
         self._found(call, made.name, path, os.fsdecode(real), _done(named.does, flags, mode))
 
-    def _path(self, call: Call, named: Named) -> bytes | None:
+    def _path(self, call: TrappedCall, named: PathArgument) -> bytes | None:
         """Absolute, as the caller means it; None: there is none, or it is where we do not follow."""
         address = call.arguments[named.path]
         path = remote_process.path_text(call.pid, address) if address else b""
@@ -121,7 +121,7 @@ class FileWatch:
                 raise _too_deep()
         return None if path.startswith((b"/proc/", b"/dev/")) else path
 
-    def _found(self, call: Call, name: str, path: bytes, real: str, done: str | None) -> None:
+    def _found(self, call: TrappedCall, name: str, path: bytes, real: str, done: str | None) -> None:
         place = next((place for place in self._places.hidden if is_within(real, place)), None)
         if place is not None:
             if done is not None and (place, done) not in self._secrets:
@@ -138,7 +138,7 @@ class FileWatch:
             if note is not None:
                 self._write(call, name, *note, permitted=None if permitted else False)
 
-    def _write(self, call: Call, name: str, path: str, done: str, **more: object) -> None:
+    def _write(self, call: TrappedCall, name: str, path: str, done: str, **more: object) -> None:
         try:
             pid = process_of(call.pid)
         except OSError:  # it was killed meanwhile
@@ -208,7 +208,7 @@ def _missing(root: int, path: bytes) -> bytes:
         return b"/".join((found.rstrip(b"/"), *reversed(names)))
 
 
-def _flags(call: Call, made: FileCall, named: Named) -> int:
+def _flags(call: TrappedCall, made: FileCall, named: PathArgument) -> int:
     if made.name == "creat":
         return CREATED
     if named.flags is None:

@@ -13,13 +13,13 @@ from __future__ import annotations
 import os
 
 from netsandbox.backends.namespaces import procfs
-from netsandbox.backends.namespaces.syscalls import abi_of
+from netsandbox.backends.namespaces.seccomp import syscall_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from netsandbox.backends.namespaces.seccomp_notify import Call, Listener
+    from netsandbox.backends.namespaces.seccomp_notify import Listener, TrappedCall
     from netsandbox.backends.namespaces.session_sockets import SessionSockets
     from netsandbox.runtime.loop import Loop
 
@@ -28,7 +28,7 @@ LOOKS = (*SOON, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)  # seconds from one look to the ne
 PATIENT = 256  # looked for at once beyond the soon ones
 
 
-class Listening:
+class ListenWatch:
     """`heard(address, port, pid, exe)` is called once a socket is seen to listen."""
 
     def __init__(
@@ -43,21 +43,21 @@ class Listening:
         self._sockets = sockets
         self._heard = heard
         self._late = 0
-        self._number = abi_of(os.uname().machine).calls["listen"]
+        self._number = syscall_table(os.uname().machine).calls["listen"]
 
-    def takes(self, call: Call) -> bool:
+    def takes(self, call: TrappedCall) -> bool:
         return bool(call.number == self._number)
 
     def close(self) -> None:
         """Nothing is held here."""
 
-    def serve(self, call: Call) -> None:
+    def serve(self, call: TrappedCall) -> None:
         inode, pid, exe = self._caller(call)
         self._listener.let_go_on(call)
         if inode is not None:
             self._look(inode, pid, exe, 0)
 
-    def _caller(self, call: Call) -> tuple[str | None, int, str]:
+    def _caller(self, call: TrappedCall) -> tuple[str | None, int, str]:
         try:
             inode = procfs.socket_inode(call.pid, call.arguments[0] & 0xFFFFFFFF)
             return inode, procfs.process_of(call.pid), self._listener.exe_of(call)

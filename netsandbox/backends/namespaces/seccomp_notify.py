@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     class Taker(Protocol):
         """Answers the calls it takes."""
 
-        def takes(self, call: Call) -> bool: ...
+        def takes(self, call: TrappedCall) -> bool: ...
 
-        def serve(self, call: Call) -> None: ...
+        def serve(self, call: TrappedCall) -> None: ...
 
         def close(self) -> None: ...
 
@@ -61,7 +61,7 @@ FAMILIES = {
 TYPES = {1: "stream", 2: "dgram", 3: "raw", 4: "rdm", 5: "seqpacket", 6: "dccp", 10: "packet"}
 
 
-class Call:
+class TrappedCall:
     """One trapped system call. `pid` is the caller's, as this process sees it."""
 
     __slots__ = ("arguments", "id", "number", "pid")
@@ -98,7 +98,7 @@ class Listener:
         self.answer(call, error=number)
         return None
 
-    def _confess(self, call: Call, error: Exception) -> None:
+    def _confess(self, call: TrappedCall, error: Exception) -> None:
         try:
             self._repeats.note(
                 call.pid, verdict="deny", reason=reasons.INTERNAL, door="seccomp", detail=repr(error), call=call.number
@@ -106,7 +106,7 @@ class Listener:
         except Exception:  # the log itself may be what failed
             return
 
-    def answer(self, call: Call, *, value: int = 0, error: int = 0) -> bool:
+    def answer(self, call: TrappedCall, *, value: int = 0, error: int = 0) -> bool:
         """Let the call return *value*, or fail with *error*. False: the caller was killed or interrupted meanwhile."""
         try:
             fcntl.ioctl(self._fd, NOTIF_SEND, RESPONSE.pack(call.id, value, -error, 0))
@@ -114,14 +114,14 @@ class Listener:
             return False
         return True
 
-    def let_go_on(self, call: Call) -> None:
+    def let_go_on(self, call: TrappedCall) -> None:
         """The kernel carries the call out itself. Only for calls about which nothing is decided."""
         try:
             fcntl.ioctl(self._fd, NOTIF_SEND, RESPONSE.pack(call.id, 0, 0, CONTINUE))
         except OSError:  # the caller is gone
             pass
 
-    def is_valid(self, call: Call) -> bool:
+    def is_valid(self, call: TrappedCall) -> bool:
         """Whether the caller still waits: what was read from its process is its own only then."""
         try:
             fcntl.ioctl(self._fd, NOTIF_ID_VALID, _struct.pack("=Q", call.id))
@@ -138,7 +138,7 @@ class Listener:
         os.close(self._fd)
         self._fd = -1
 
-    def _receive(self) -> Call | None:
+    def _receive(self) -> TrappedCall | None:
         buffer = bytearray(NOTIFICATION.size)
         try:
             fcntl.ioctl(self._fd, NOTIF_RECV, buffer)
@@ -146,9 +146,9 @@ class Listener:
             if error.errno != errno.ENOENT:  # ENOENT: the caller died before we looked
                 self._loop.unwatch(self._fd)
             return None
-        return Call(bytes(buffer))
+        return TrappedCall(bytes(buffer))
 
-    def _refuse_socket(self, call: Call) -> int:
+    def _refuse_socket(self, call: TrappedCall) -> int:
         """Record and deny."""
         family, kind, protocol = (argument & 0xFFFFFFFF for argument in call.arguments[:3])
         self._repeats.note(
@@ -164,7 +164,7 @@ class Listener:
         # Programs that probe for unix sockets (nscd, resolvers) expect this errno where there are none, and stay quiet.
         return errno.EAFNOSUPPORT if family == AF_UNIX else errno.EPERM
 
-    def exe_of(self, call: Call) -> str:
+    def exe_of(self, call: TrappedCall) -> str:
         """The program that calls, as this host names it."""
         try:
             exe = os.readlink(f"/proc/{call.pid}/exe")

@@ -132,11 +132,11 @@ class NamespaceServing:
             unix, guard = self._unix_judge(listener, repeats), self._bind_guard(listener, repeats)
             listener.takers.append(Broker(listener, repeats, unix=unix, guard=guard))
         if settings.publishes and not settings.guarded:
-            from netsandbox.backends.namespaces.listen_watch import Listening
+            from netsandbox.backends.namespaces.listen_watch import ListenWatch
 
             localhost = self._open_localhost()
             assert self._sockets is not None
-            listener.takers.append(Listening(self._loop, listener, self._sockets, localhost.listening))
+            listener.takers.append(ListenWatch(self._loop, listener, self._sockets, localhost.listening))
         return listener
 
     def _unix_judge(self, listener: Listener, repeats: FoldedRecords) -> UnixConnect | None:

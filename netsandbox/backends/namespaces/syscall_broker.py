@@ -11,7 +11,7 @@ That is a session that may use Unix sockets (`--allow-unix-socket`), or one whos
 4. Whatever cannot be found out is a no (INV-1).
 
 A connect may wait as long as its socket does, so it is made by a thread that touches nothing but its own descriptors;
-closing a copy may wait too, and is the reaper's work.
+closing a copy may wait too, and is done by `close_later`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from netsandbox_portmap.bind_rule import needs_capability
 
 from netsandbox.backends.namespaces import remote_process
 from netsandbox.backends.namespaces.close_later import CloseLater
-from netsandbox.backends.namespaces.syscall_outcome import Refusal, Task
-from netsandbox.backends.namespaces.syscalls import abi_of
+from netsandbox.backends.namespaces.seccomp import syscall_table
+from netsandbox.backends.namespaces.syscall_outcome import AllowedCall, Refusal
 from netsandbox.policy import reasons
 
 TYPE_CHECKING = False
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from netsandbox.audit.folding import FoldedRecords
-    from netsandbox.backends.namespaces.seccomp_notify import Call, Listener
+    from netsandbox.backends.namespaces.seccomp_notify import Listener, TrappedCall
 
-    Judge = Callable[[Call, str, _socket.socket, bytes], Task | Refusal]
+    Judge = Callable[[TrappedCall, str, _socket.socket, bytes], AllowedCall | Refusal]
 
 MAX_ADDRESS = 128  # sizeof(struct sockaddr_storage)
 MAX_WAITING = 256
@@ -59,24 +59,24 @@ class Broker:
         self._repeats = repeats
         self._unix = unix
         self._guard = guard
-        calls = abi_of(os.uname().machine).calls
+        calls = syscall_table(os.uname().machine).calls
         names = ("connect", "bind") if guard is None else ("connect", "bind", "listen")
         self._names = {calls[name]: name for name in names}
-        self._reaper = CloseLater()
-        self._waiting: set[Task] = set()
+        self._closer = CloseLater()
+        self._waiting: set[AllowedCall] = set()
         self._unheard: set[tuple[str, int, bytes]] = set()  # made, but the caller was interrupted before it knew
 
-    def takes(self, call: Call) -> bool:
+    def takes(self, call: TrappedCall) -> bool:
         return call.number in self._names
 
     def close(self) -> None:
-        self._reaper.close()
+        self._closer.close()
 
-    def serve(self, call: Call) -> None:
+    def serve(self, call: TrappedCall) -> None:
         sock: _socket.socket | None = None
         try:
-            if self._reaper.full:
-                decided: Task | Refusal = _too_many()
+            if self._closer.full:
+                decided: AllowedCall | Refusal = _too_many()
             else:
                 sock = remote_process.copy_socket(call.pid, call.arguments[0] & 0xFFFFFFFF)
                 decided = self._decide(call, sock)
@@ -91,7 +91,7 @@ class Broker:
         if refusal is not None:
             self._refuse(call, refusal, decided)
 
-    def _decide(self, call: Call, sock: _socket.socket) -> Task | Refusal:
+    def _decide(self, call: TrappedCall, sock: _socket.socket) -> AllowedCall | Refusal:
         _, pointer, length = call.arguments[:3]
         length &= 0xFFFFFFFF
         if self._names[call.number] == "listen":
@@ -100,7 +100,7 @@ class Broker:
             return Refusal(errno.EINVAL)
         return self._judge(call, sock, remote_process.memory(call.pid, pointer, length))
 
-    def _judge(self, call: Call, sock: _socket.socket, address: bytes) -> Task | Refusal:
+    def _judge(self, call: TrappedCall, sock: _socket.socket, address: bytes) -> AllowedCall | Refusal:
         name = self._names[call.number]
         if not remote_process.in_network_of(call.pid, sock):
             detail = "the socket belongs to another network"
@@ -113,9 +113,9 @@ class Broker:
             return self._guard(call, name, sock, address)
         if name == "bind" and _needs_capability(sock, address):
             return Refusal(errno.EACCES)
-        return Task(call, name, sock, address)
+        return AllowedCall(call, name, sock, address)
 
-    def _start(self, task: Task) -> Refusal | None:
+    def _start(self, task: AllowedCall) -> Refusal | None:
         """Carry it out, at once or in a thread; or say why not."""
         if task.name != "connect":  # never waits
             self._carry_out(task)
@@ -130,7 +130,7 @@ class Broker:
             return Refusal(errno.EACCES, {"reason": reasons.INTERNAL, "detail": repr(error)})
         return None
 
-    def _wait_for(self, task: Task) -> None:
+    def _wait_for(self, task: AllowedCall) -> None:
         """In a thread of its own. The process's signals are the main thread's."""
         try:
             signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
@@ -138,20 +138,20 @@ class Broker:
         finally:
             self._waiting.discard(task)
 
-    def _carry_out(self, task: Task) -> None:
+    def _carry_out(self, task: AllowedCall) -> None:
         key = _key(task)
         try:
             number = self._make(task)
         except Exception as error:
             number = errno.EACCES
             self._note(task.call, Refusal(number, {"reason": reasons.INTERNAL, "detail": repr(error)}))
-        self._reaper.bury(task, lambda: self._answer(task.call, number, key))
+        self._closer.queue(task, lambda: self._answer(task.call, number, key))
 
-    def _answer(self, call: Call, number: int, key: tuple[str, int, bytes]) -> None:
+    def _answer(self, call: TrappedCall, number: int, key: tuple[str, int, bytes]) -> None:
         if not self._listener.answer(call, error=number) and number == 0:
             self._remember(key)
 
-    def _make(self, task: Task) -> int:
+    def _make(self, task: AllowedCall) -> int:
         """A caller that was interrupted asks again for what we have done already: it hears of the success then."""
         number = task.act() if task.act is not None else _act(task)
         if number == DONE_ALREADY.get(task.name) and _key(task) in self._unheard:
@@ -164,16 +164,16 @@ class Broker:
             self._unheard.clear()
         self._unheard.add(key)
 
-    def _refuse(self, call: Call, refusal: Refusal, copy: _socket.socket | Task | None) -> None:
+    def _refuse(self, call: TrappedCall, refusal: Refusal, copy: _socket.socket | AllowedCall | None) -> None:
         try:
             self._note(call, refusal)
         finally:
             if copy is None:
                 self._listener.answer(call, error=refusal.number)
             else:
-                self._reaper.bury(copy, lambda: self._listener.answer(call, error=refusal.number))
+                self._closer.queue(copy, lambda: self._listener.answer(call, error=refusal.number))
 
-    def _note(self, call: Call, refusal: Refusal) -> None:
+    def _note(self, call: TrappedCall, refusal: Refusal) -> None:
         if refusal.record is not None:
             exe, name = self._listener.exe_of(call), self._names[call.number]
             fields = {"door": "seccomp", "exe": exe, "call": name, "verdict": "deny", **refusal.record}
@@ -184,7 +184,7 @@ def _too_many() -> Refusal:
     return Refusal(errno.EAGAIN, {"reason": reasons.LIMIT, "detail": "too many calls wait at once"})
 
 
-def _act(task: Task) -> int:
+def _act(task: AllowedCall) -> int:
     fd = task.sock.fileno()
     if task.name == "listen":
         return remote_process.listen(fd, task.call.arguments[1] & 0xFFFFFFFF)
@@ -195,7 +195,7 @@ def _needs_capability(sock: _socket.socket, address: bytes) -> bool:
     return sock.family in INTERNET and needs_capability(int.from_bytes(address[2:4], "big"))
 
 
-def _key(task: Task) -> tuple[str, int, bytes]:
+def _key(task: AllowedCall) -> tuple[str, int, bytes]:
     address = b"" if task.target >= 0 else task.address  # the address of a target names our descriptor
     return task.name, os.fstat(task.sock.fileno()).st_ino, address
 

@@ -1,4 +1,4 @@
-"""What a judge says of a trapped call: a `Task` to be carried out on copies, or a `Refusal`."""
+"""What a judge says of a trapped call: a `AllowedCall` to be carried out on copies, or a `Refusal`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import _socket
     from collections.abc import Callable
 
-    from netsandbox.backends.namespaces.seccomp_notify import Call
+    from netsandbox.backends.namespaces.seccomp_notify import TrappedCall
 
 
 class Refusal:
@@ -23,14 +23,14 @@ class Refusal:
         self.event = event
 
 
-class Task:
+class AllowedCall:
     """A call that will be made: the copied socket, what to do with it, and a descriptor to keep open until then."""
 
     __slots__ = ("act", "address", "call", "name", "sock", "target")
 
     def __init__(
         self,
-        call: Call,
+        call: TrappedCall,
         name: str,
         sock: _socket.socket,
         address: bytes = b"",

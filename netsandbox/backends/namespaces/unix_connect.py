@@ -13,7 +13,7 @@ import stat
 
 from netsandbox.backends.namespaces import remote_process
 from netsandbox.backends.namespaces.seccomp_notify import TYPES
-from netsandbox.backends.namespaces.syscall_outcome import Refusal, Task
+from netsandbox.backends.namespaces.syscall_outcome import AllowedCall, Refusal
 from netsandbox.policy import reasons
 
 TYPE_CHECKING = False
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from netsandbox.audit.folding import FoldedRecords
-    from netsandbox.backends.namespaces.seccomp_notify import Call, Listener
-    from netsandbox.backends.namespaces.unix_pins import Pin
+    from netsandbox.backends.namespaces.seccomp_notify import Listener, TrappedCall
+    from netsandbox.backends.namespaces.unix_pins import PinnedSocket
 
 AF_UNIX = (1).to_bytes(2, "little")
 PLAIN = "@%+=:,./-_"  # beside letters and digits, what no shell takes for more than itself
@@ -33,12 +33,12 @@ NO_SUCH_FILE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
 class UnixConnect:
     """One per session. *pins* are the paths of the policy, pinned before the workload ran."""
 
-    def __init__(self, listener: Listener, repeats: FoldedRecords, pins: Sequence[Pin]) -> None:
+    def __init__(self, listener: Listener, repeats: FoldedRecords, pins: Sequence[PinnedSocket]) -> None:
         self._listener = listener
         self._repeats = repeats
         self._pins = pins
 
-    def __call__(self, call: Call, name: str, sock: _socket.socket, address: bytes) -> Task | Refusal:
+    def __call__(self, call: TrappedCall, name: str, sock: _socket.socket, address: bytes) -> AllowedCall | Refusal:
         shown = _shown(address)
         if name != "connect":
             return _refusal(reasons.UNIX_SOCKET, path=shown, detail=name)
@@ -60,9 +60,9 @@ class UnixConnect:
         if refusal is not None:
             os.close(target)
             return refusal
-        return Task(call, name, sock, AF_UNIX + b"/proc/self/fd/%d\0" % target, target=target)
+        return AllowedCall(call, name, sock, AF_UNIX + b"/proc/self/fd/%d\0" % target, target=target)
 
-    def _admit(self, call: Call, sock: _socket.socket, target: int, shown: str) -> Refusal | None:
+    def _admit(self, call: TrappedCall, sock: _socket.socket, target: int, shown: str) -> Refusal | None:
         """None when the opened file is an allowed socket, the call still waits, and the record is written."""
         info = os.fstat(target)
         if not self._listener.is_valid(call):
@@ -99,7 +99,7 @@ def _is_plain(path: str) -> bool:
     return path.isascii() and all(char.isalnum() or char in PLAIN for char in path)
 
 
-def _admits(pin: Pin, info: os.stat_result) -> bool:
+def _admits(pin: PinnedSocket, info: os.stat_result) -> bool:
     try:
         return pin.admits(info)
     except OSError:  # the name is gone, or the kernel cannot be asked

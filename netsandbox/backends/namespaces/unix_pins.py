@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from netsandbox.backends.namespaces.unix_names import Server
 
 
-class Pin:
+class PinnedSocket:
     """One allowed path. Make it before the workload runs; the descriptor keeps the inode's number from being reused."""
 
     __slots__ = ("_fd", "_firm", "_identity", "_names", "path")

@@ -17,12 +17,10 @@ from netsandbox.backends.contract import DoorSockets, path_of
 from netsandbox.backends.environment import session_environment
 from netsandbox.backends.seatbelt.launch import check_places, launch_method, library_trouble
 from netsandbox.backends.seatbelt.localhost_settings import check_for_mac, mac_settings
-from netsandbox.backends.seatbelt.macos_release import check_release
+from netsandbox.backends.seatbelt.mac_system import check_release
 from netsandbox.backends.seatbelt.profile.tag import new_tag, tagged
 from netsandbox.backends.seatbelt.profile_inputs import ProfilePaths, has_door, profile_text, programs
-from netsandbox.backends.seatbelt.reservation import SeatbeltReservation
-from netsandbox.backends.seatbelt.token import password, proxy_url
-from netsandbox.backends.seatbelt.verbose_notice import introduction
+from netsandbox.backends.seatbelt.reservation import SeatbeltReservation, password, proxy_url
 from netsandbox.frozen import copy_with
 from netsandbox.paths import made_config_folders, session_state_home
 from netsandbox.runtime.import_sealing import AT_END, DOORS, load_needed
@@ -33,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from netsandbox_portmap.localhost_settings import LocalhostSettings
+    from netsandbox_portmap.window import Window
 
     from netsandbox.backends.contract import Attribution, Backend, Clock, OwnAddresses, SessionContext
     from netsandbox.backends.seatbelt.helper_process import HelperProcess
@@ -53,7 +52,7 @@ class SeatbeltBackend:
         "netsandbox.backends.seatbelt.serving",
         "netsandbox.backends.seatbelt.helper_process",
         "netsandbox.runtime.signals",
-        "netsandbox.runtime.descriptor_limit",
+        "netsandbox.runtime.listener",
         "netsandbox.audit.log",
         "binascii",  # by which the doors read the token; a file in many installations
     )
@@ -103,7 +102,7 @@ class SeatbeltBackend:
         check_places(self._launch, os.fsdecode(command.environment.get(b"HOME", b"")))
         trouble = library_trouble(self.system, self._launch)
         if trouble:
-            from netsandbox.backends.seatbelt.library_fallback import notice, stricter
+            from netsandbox.backends.seatbelt.localhost_settings import notice, stricter
 
             wanted = stricter(wanted, trouble)
             Notices(self.context.stderr).say(notice(trouble, helper=self._launch.injects))
@@ -225,3 +224,26 @@ def load_all() -> None:
 
 
 open_backend: Callable[[SessionContext], Backend] = SeatbeltBackend
+
+
+# System Integrity Protection covers these: dyld takes the library's variable away from what lies there.
+PROTECTED = ("/bin/", "/sbin/", "/usr/", "/System/")
+UNPROTECTED = ("/usr/local/", "/System/Volumes/Data/")
+
+
+def introduction(strategy: str, window: Window, program: str, *, opens: bool, library: bool) -> list[str]:
+    """Lines for the user. *program* is the command's resolved path, empty if it is not known."""
+    doors = "doors for HTTP, SOCKS5 and names on localhost, behind a token" if opens else "no doors: nothing is allowed"
+    lines = [f"strategy {strategy}, window {window}; {doors}; {'with' if library else 'without'} the preload library"]
+    if library and is_protected(program):
+        lines.append(
+            f"{program} is a program of the system: macOS starts it without the preload library, and what it starts"
+            " too, but for commands of a shell (-c) and of env; servers there have ports of the window only, and"
+            " programs there need the proxy variables"
+        )
+    return lines
+
+
+def is_protected(path: str) -> bool:
+    """Whether SIP keeps the library out of the program at *path*, by where it lies; it is confined all the same."""
+    return path.startswith(PROTECTED) and not path.startswith(UNPROTECTED)

@@ -1,7 +1,7 @@
 """Starts netsandbox-apply (netsandbox/backends/seatbelt/native), which confines itself and becomes the command.
 
-`sandbox_exec` does the same by other means; what both have in common, the plan, the report and the command's life as
-our child, is here.
+`sandbox_exec` does the same by other means. Both share what is here: the plan, the report with its meaning for the
+user, and the command's life as our child.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import errno
 import os
 import time
 
-from netsandbox.backends.seatbelt.launch_failure import failure
+from netsandbox.backends.contract import exec_failure
 from netsandbox.backends.seatbelt.spawn import spawn
 from netsandbox.errors import HostError
 
@@ -191,3 +191,42 @@ def _in_foreground() -> bool:
         return False
     finally:
         os.close(terminal)
+
+
+MEANINGS = {
+    "profile": "this macOS does not accept the Seatbelt profile",
+    "self-test": "the Seatbelt profile was accepted and does not hold",
+    "watch": "cannot watch over the command",
+    "plan": "the helper did not get what it needs",
+    "environment": "the helper did not get what it needs",
+}
+ADVICE = "nothing was run; report it with the output of `sw_vers` and `netsandbox run --dry-run --backend seatbelt`"
+SPOKEN = "sandbox-exec did not start the session"
+LOST = "the helper ended without a word; nothing was run, see `netsandbox doctor`"
+
+
+def read_report(data: bytes) -> tuple[str, int, str] | None:
+    """Step, error number and detail; None when *data* is no report."""
+    parts = data.split(b"\0", 2)
+    if len(parts) != 3 or not parts[0] or not parts[1].isdigit():
+        return None
+    step, number, detail = parts
+    return step.decode("ascii", "replace"), int(number), detail.decode("utf-8", "replace")
+
+
+def failure(data: bytes, command: str, path: str, words: str = "") -> NetsandboxError:
+    """The error for what the helper wrote before it left; *words* are what sandbox-exec said, in no form."""
+    report = read_report(data)
+    if report is None:
+        return HostError(f"{SPOKEN} ({_line(words)}); {ADVICE}" if words else LOST)
+    step, number, detail = report
+    if step == "exec":
+        return exec_failure(command, number, path)
+    why = os.strerror(number) if number else "no error"
+    told = _line(f"{why}: {detail}" if detail else why)
+    return HostError(f"{MEANINGS.get(step, 'cannot set the session up')} ({step}: {told}); {ADVICE}")
+
+
+def _line(text: str) -> str:
+    """The system's own words, on one line."""
+    return ascii(text)[1:-1]

@@ -1,16 +1,21 @@
-"""By which way the command is started on this Mac: our helper, or the system's sandbox-exec where that cannot run.
+"""How the command is started on this Mac: by our helper, or by the system's sandbox-exec where the helper cannot run.
 
-Asked before anything else is set up, since the second way comes without the preload library. Only a helper that does
-not start at all is stood in for; a profile that is refused or does not hold ends the run, whichever way it came.
+This is decided before anything else is set up, since sandbox-exec comes without the preload library. It replaces only a
+helper that does not start at all; a profile that is refused or does not hold ends the run in either case.
+
+dyld keeps the preload library out of the system's own shells and env. A command that begins with one of them gets the
+library's variables again in its arguments, by the library's own code (interpose/src/shell_bridge.c).
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import shutil
+
+from netsandbox_interpose.library import PORT_MAP_VARIABLE, PRELOAD
 
 from netsandbox.backends.seatbelt.helper_process import HelperProcess
-from netsandbox.backends.seatbelt.injected_environment import handed_on
 from netsandbox.backends.seatbelt.spawn import spawn
 from netsandbox.errors import HostError
 from netsandbox.frozen import frozen
@@ -18,6 +23,8 @@ from netsandbox.policy.file_rules import is_within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from netsandbox.backends.seatbelt.mac_system import MacSystem
     from netsandbox.settings import Command
 
@@ -95,3 +102,35 @@ def _not_started(number: int) -> str:
     if number in (errno.ENOEXEC, BAD_ARCHITECTURE):
         return f"{NAME} is built for another processor"
     return f"{NAME} cannot be started ({os.strerror(number)})"
+
+
+LONGEST = 1023  # struct ns_injection
+
+
+def handed_on(command: Sequence[str], environment: Mapping[bytes, bytes]) -> list[str]:
+    """What to start: *command* itself, unless it is such a one and the library is in *environment*."""
+    entry, _, _ = environment.get(PRELOAD, b"").partition(b":")
+    preload, port_map = PRELOAD + b"=" + entry, PORT_MAP_VARIABLE + b"=" + environment.get(PORT_MAP_VARIABLE, b"")
+    path = shutil.which(command[0], path=os.fsdecode(environment.get(b"PATH", b"")))
+    if not entry or PORT_MAP_VARIABLE not in environment or path is None or max(len(preload), len(port_map)) > LONGEST:
+        return [*command]
+    words = _rewritten(os.fsencode(path), [os.fsencode(word) for word in command], preload, port_map, environment)
+    return [*command] if words is None else [os.fsdecode(word) for word in words]
+
+
+def _rewritten(
+    path: bytes, words: list[bytes], preload: bytes, port_map: bytes, environment: Mapping[bytes, bytes]
+) -> list[bytes] | None:
+    from netsandbox_interpose._native import ffi, lib
+
+    given = [ffi.new("char[]", word) for word in words]
+    variables = [ffi.new("char[]", b"%s=%s" % pair) for pair in environment.items()]
+    arguments, there = ffi.new("char *[]", [*given, ffi.NULL]), ffi.new("char *[]", [*variables, ffi.NULL])
+    injection = ffi.new("struct ns_injection *", {"preload": preload, "map": port_map})
+    bridge = ffi.new("struct ns_bridge *", {"injection": injection, "environment": there})
+    if not lib.ns_bridge_measure(bridge, path, arguments):
+        return None
+    room, text = ffi.new("char *[]", bridge.pointers), ffi.new("char[]", bridge.bytes)
+    if lib.ns_bridge_build(bridge, path, arguments, room, text) == ffi.NULL:
+        return None
+    return [ffi.string(word) for word in ffi.unpack(room, list(room).index(ffi.NULL))]

@@ -1,10 +1,13 @@
-"""Which wishes for a session's localhost a Mac can keep (pure). What it cannot keep is an error, not half a promise."""
+"""Which localhost settings a Mac can keep (pure). What it cannot keep is an error, not half a promise.
+
+Without the preload library a session is stricter, and a notice tells the user.
+"""
 
 from __future__ import annotations
 
-from netsandbox_portmap.strategies import FAIL, ISOLATE
+from netsandbox_portmap.strategies import FAIL, ISOLATE, REWIRE_DEVICE, REWIRE_PORT
 
-from netsandbox.errors import UsageError
+from netsandbox.errors import HostError, UsageError
 from netsandbox.frozen import copy_with
 
 TYPE_CHECKING = False
@@ -36,3 +39,22 @@ def mac_settings(wanted: LocalhostSettings, *, library: bool) -> LocalhostSettin
     check_for_mac(wanted)
     engine = "preload" if library or wanted.strategy != FAIL else "kernel"
     return copy_with(wanted, engine=engine)
+
+
+def stricter(wanted: LocalhostSettings, trouble: str) -> LocalhostSettings:
+    """*wanted* by Seatbelt alone. A strategy that somebody chose is not replaced; *trouble* says what is missing."""
+    if wanted.strategy not in (REWIRE_DEVICE, REWIRE_PORT):
+        return wanted
+    if wanted.chosen:
+        advice = "reinstall netsandbox, or use --network-strategy fail, which needs no library"
+        raise HostError(f"{trouble}, and {wanted.strategy} needs the preload library; {advice}")
+    return copy_with(wanted, strategy=FAIL)
+
+
+def notice(trouble: str, *, helper: bool) -> str:
+    """One line for the user; *helper*: whether it is the library alone that is missing."""
+    instead = "" if helper else ", so sandbox-exec starts the session, without the preload library"
+    return (
+        f"{trouble}{instead}: its servers can listen on ports of its window only (see LISTENING_BASE_PORT), and only"
+        " programs that use the proxy variables reach what is allowed; reinstall netsandbox to change that"
+    )

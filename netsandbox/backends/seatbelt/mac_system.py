@@ -1,23 +1,34 @@
-"""What the backend asks of the system it runs on, in one value: a Mac's answers, or a test's on another system."""
+"""What the backend needs from the system it runs on, in one value: a Mac's answers, or a test's on another system.
+
+Also the notice of a process's end, as a descriptor that a loop can watch, and the macOS version by the number of its
+kernel, since uname(3) costs nothing and no variable changes it.
+"""
 
 from __future__ import annotations
 
 import os
+import select
 
 from netsandbox_interpose.library import LIBRARY
 
 from netsandbox.backends.seatbelt.sandbox_exec import SANDBOX_EXEC
+from netsandbox.errors import HostError
 from netsandbox.frozen import frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from netsandbox.backends.seatbelt.exit_watch import ExitNotice
     from netsandbox.policy.ip import Address
     from netsandbox.runtime.loop import Loop
 
     Clock = Callable[[], float]
+    from typing import Any, Protocol
+
+    class ExitNotice(Protocol):
+        def fileno(self) -> int: ...
+        def close(self) -> None: ...
+
 
 APPLY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "native", "netsandbox-apply")
 
@@ -39,7 +50,7 @@ class MacSystem:
 
 def this_mac() -> MacSystem:
     """What is native is signed by this Mac first, if it was not before."""
-    from netsandbox.backends.seatbelt.exit_watch import KqueueExit
+    from netsandbox.backends.seatbelt.mac_system import KqueueExit
     from netsandbox.backends.seatbelt.own_addresses import InterfaceAddresses
     from netsandbox.backends.seatbelt.profile.violations import LOG
     from netsandbox.backends.seatbelt.signing import load_module, signed_parts
@@ -58,3 +69,56 @@ def this_mac() -> MacSystem:
         library=parts.library,
         unsigned=parts.unsigned,
     )
+
+
+FILTER_PROCESS, ADD, ONCE, AT_EXIT = -5, 0x0001, 0x0010, 0x80000000  # EVFILT_PROC, EV_ADD, EV_ONESHOT, NOTE_EXIT
+
+
+class KqueueExit:
+    """A kqueue of its own: it can be watched by another. The process must not have been waited for."""
+
+    def __init__(self, pid: int) -> None:
+        module: Any = select  # the names are a Mac's
+        self._queue = module.kqueue()
+        try:
+            self._queue.control([module.kevent(pid, FILTER_PROCESS, ADD | ONCE, AT_EXIT)], 0, 0)
+        except ProcessLookupError:  # it has ended already: an event that is always there says so
+            self._reader, writer = os.pipe()
+            os.close(writer)
+            self._queue.close()
+        else:
+            self._reader = -1
+        self._open = True
+
+    def fileno(self) -> int:
+        return self._reader if self._reader >= 0 else int(self._queue.fileno())
+
+    def close(self) -> None:
+        if not self._open:
+            return
+        self._open = False
+        if self._reader >= 0:
+            os.close(self._reader)
+        else:
+            self._queue.close()
+
+
+LEAST_DARWIN = 20  # macOS 11
+
+
+def macos_version(darwin: str) -> str | None:
+    """The macOS with the kernel release *darwin*, such as 24 for 24.6.0; None if that is no such number."""
+    major = darwin.partition(".")[0]
+    if not (major.isascii() and major.isdigit() and len(major) < 4):
+        return None
+    number = int(major)
+    if number < LEAST_DARWIN:
+        return f"10.{number - 4}" if number > 4 else None
+    return str(number - 9 if number < 25 else number + 1)  # 15 was followed by 26
+
+
+def check_release(darwin: str) -> None:
+    """An error for a macOS that is too old. A newer one than we know may do: whether the profile holds is tried."""
+    version = macos_version(darwin)
+    if version is not None and version.startswith("10."):
+        raise HostError(f"this is macOS {version}, and a session needs macOS 11 or newer; nothing was run")

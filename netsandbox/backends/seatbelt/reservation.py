@@ -1,11 +1,19 @@
 """What a session holds on a Mac before its command runs: beside window, name and map, the sockets of its doors.
 
-Everything is a lock or a socket of this process, so the kernel takes it back when we die (INV-10); the file of the port
-map is in the session's folder, which is swept with its log.
+Everything is a lock or a socket of this process, so the kernel frees it when we die (INV-10). The file of the port map
+is in the session's folder, which is swept with its log.
+
+Any program of the Mac can connect to a door, so the door asks for a token (attacks 53, 182, 184): 128 random bits for
+each session, in no log, known to the supervisor, to the session's environment and to its port map alone.
+
+A Mac answers on 127.0.0.1 alone until root gives `lo0` another address, which strategy `rewire-device` needs. The user
+does that, once: the error shows the command, and we never ask for a password.
 """
 
 from __future__ import annotations
 
+import _socket
+import errno
 import os
 
 from netsandbox_interpose.library import LIBRARY, PORT_MAP_VARIABLE, inject
@@ -13,14 +21,14 @@ from netsandbox_portmap.reservation import MapDoors, MapSource, Reservation
 from netsandbox_portmap.strategies import REWIRE_DEVICE
 
 from netsandbox.backends.seatbelt.door_sockets import DoorSockets
-from netsandbox.backends.seatbelt.loopback_alias import can_bind, check_device
 from netsandbox.backends.seatbelt.profile_inputs import SessionPorts
-from netsandbox.backends.seatbelt.token import new_token
 from netsandbox.errors import HostError
 from netsandbox.paths import session_dir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from netsandbox_portmap.localhost_settings import LocalhostSettings
 
 MAP_NAME = "ports"
@@ -106,3 +114,54 @@ class SeatbeltReservation(Reservation):
 
 def port_of(door: DoorSockets | None) -> int:
     return door.port if door is not None else 0
+
+
+def alias_command(device: str) -> str:
+    return f"sudo ifconfig lo0 alias {device}"
+
+
+def removal_command(device: str) -> str:
+    return f"sudo ifconfig lo0 -alias {device}"
+
+
+def check_device(device: str, can_bind: Callable[[str], bool]) -> None:
+    """An error that says what is missing, or nothing."""
+    if not can_bind(device):
+        raise HostError(
+            f"this Mac has no loopback address {device}; run `{alias_command(device)}`, which lasts until the next"
+            f" restart or `{removal_command(device)}`, and start the session with --listening-loopback {device}, or use"
+            " --network-strategy rewire-port"
+        )
+
+
+def can_bind(device: str) -> bool:
+    sock = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
+    try:
+        sock.bind((device, 0))
+    except OSError as error:
+        if error.errno == errno.EADDRNOTAVAIL:
+            return False
+        raise HostError(f"cannot tell whether {device} is an address of this Mac: {error.strerror}") from None
+    finally:
+        sock.close()
+    return True
+
+
+TOKEN_BYTES = 16  # 128 bits
+USER = b"netsandbox"  # proxies want a name before the password; which one does not matter
+
+
+def new_token() -> bytes:
+    """Raw, as the port map has it."""
+    return os.urandom(TOKEN_BYTES)
+
+
+def password(token: bytes) -> bytes:
+    """In hexadecimal digits, which every client carries unchanged in a URL. No door is opened without a token."""
+    if len(token) != TOKEN_BYTES:
+        raise ValueError("a door on the shared loopback needs a token")
+    return token.hex().encode("ascii")
+
+
+def proxy_url(port: int, token: bytes) -> bytes:
+    return b"http://%s:%s@localhost:%d" % (USER, password(token), port)

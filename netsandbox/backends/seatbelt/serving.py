@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from netsandbox.backends.seatbelt.backend import SeatbeltBackend
-    from netsandbox.backends.seatbelt.exit_watch import ExitNotice
+    from netsandbox.backends.seatbelt.mac_system import ExitNotice
     from netsandbox.runtime.loop import Loop
 
 

@@ -21,16 +21,16 @@ from netsandbox_portmap.window import Window
 from netsandbox.audit.folding import FoldedRecords
 from netsandbox.backends.namespaces import launch, plan, remote_process, seccomp_notify
 from netsandbox.backends.namespaces.close_later import CloseLater
+from netsandbox.backends.namespaces.seccomp import syscall_table
 from netsandbox.backends.namespaces.syscall_broker import Broker
-from netsandbox.backends.namespaces.syscalls import abi_of
 from netsandbox.backends.namespaces.unix_connect import UnixConnect
-from netsandbox.backends.namespaces.unix_pins import Pin
+from netsandbox.backends.namespaces.unix_pins import PinnedSocket
 from tests.rig import ports
 from tests.rig.fake_log import FakeLog
 from tests.rig.guarded import ANY, COUNT, DEVICE, Scene
 from tests.rig.planned import Start, planned
 
-CALLS = abi_of(os.uname().machine).calls
+CALLS = syscall_table(os.uname().machine).calls
 
 
 def run_bpf(program: bytes, number: int, architecture: int, arguments: tuple[int, ...] = ()) -> int:
@@ -72,7 +72,7 @@ class FakeListener:
 
     def __init__(self) -> None:
         self.answers: list[int] = []
-        self.passed: list[seccomp_notify.Call] = []  # those for which the kernel heard CONTINUE
+        self.passed: list[seccomp_notify.TrappedCall] = []  # those for which the kernel heard CONTINUE
         self.valid = True
         self.heard = True
 
@@ -108,14 +108,16 @@ class Trapped:
 
     def call(
         self, name: str, sock: socket.socket | int, address: bytes = b"", length: int | None = None, pid: int = 0
-    ) -> seccomp_notify.Call:
+    ) -> seccomp_notify.TrappedCall:
         self._memory = ctypes.create_string_buffer(address, max(len(address), 1))
         number = sock if isinstance(sock, int) else sock.fileno()
         second, third = ctypes.addressof(self._memory), len(address) if length is None else length
         if name == "listen":
             second, third = third, 0
         arguments = (number, second, third, 0, 0, 0)
-        return seccomp_notify.Call(struct.pack("=QIIiIQ6Q", 1, pid or os.getpid(), 0, CALLS[name], 0, 0, *arguments))
+        return seccomp_notify.TrappedCall(
+            struct.pack("=QIIiIQ6Q", 1, pid or os.getpid(), 0, CALLS[name], 0, 0, *arguments)
+        )
 
     @property
     def denials(self) -> list[tuple[str, str | None]]:
@@ -141,7 +143,7 @@ class UnixScene:
         self.server = socket.socket(socket.AF_UNIX)
         self.server.bind(str(path))
         self.server.listen()
-        self.pin = Pin(str(path))
+        self.pin = PinnedSocket(str(path))
         unix = UnixConnect(self.listener, self.repeats, (self.pin,))
         self.broker = Broker(self.listener, self.repeats, unix=unix, guard=None)
 
@@ -192,7 +194,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> 
         then()
 
     if request.module.__name__.rpartition(".")[2] != "test_close_later":
-        monkeypatch.setattr(CloseLater, "bury", end)
+        monkeypatch.setattr(CloseLater, "queue", end)
 
 
 @pytest.fixture

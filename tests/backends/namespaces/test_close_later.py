@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from netsandbox.backends.namespaces import close_later
-from netsandbox.backends.namespaces.close_later import MOST, CloseLater
+from netsandbox.backends.namespaces.close_later import MAX_WAITING, CloseLater
 
 
 class Slow:
@@ -30,20 +30,20 @@ def nothing() -> None:
 
 
 def test_who_buries_does_not_wait_and_the_answer_comes_behind_the_end() -> None:
-    grave, slow, answered = CloseLater(), Slow(), threading.Event()
+    closer, slow, answered = CloseLater(), Slow(), threading.Event()
     order: list[bool] = []
 
     def answer() -> None:
         order.append(slow.over.is_set())
         answered.set()
 
-    grave.bury(slow, answer)
+    closer.queue(slow, answer)
     assert not slow.over.is_set()
     assert not answered.is_set()
     slow.word.set()
     assert answered.wait(20)
     assert order == [True]
-    grave.close()
+    closer.close()
 
 
 def test_one_that_fails_is_answered_and_keeps_nobody_alive() -> None:
@@ -51,21 +51,21 @@ def test_one_that_fails_is_answered_and_keeps_nobody_alive() -> None:
         def close(self) -> None:
             raise OSError("Input/output error")
 
-    grave, last, answered = CloseLater(), Slow(released=True), threading.Event()
-    grave.bury(Failing(), answered.set)
-    grave.bury(last, nothing)
+    closer, last, answered = CloseLater(), Slow(released=True), threading.Event()
+    closer.queue(Failing(), answered.set)
+    closer.queue(last, nothing)
     assert last.over.wait(20)
     assert answered.is_set()
-    grave.close()
+    closer.close()
 
 
 def test_without_a_burial_there_is_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[object] = []
     monkeypatch.setattr(close_later._thread, "start_new_thread", lambda *words: started.append(words))
-    grave = CloseLater()
-    grave.close()
+    closer = CloseLater()
+    closer.close()
     assert started == []
-    CloseLater().bury(Slow(released=True), nothing)
+    CloseLater().queue(Slow(released=True), nothing)
     assert len(started) == 1
 
 
@@ -75,24 +75,24 @@ def test_where_no_thread_can_be_had_it_is_closed_and_answered_at_once(monkeypatc
 
     monkeypatch.setattr(close_later._thread, "start_new_thread", fail)
     dead, answered = Slow(released=True), threading.Event()
-    CloseLater().bury(dead, answered.set)
+    CloseLater().queue(dead, answered.set)
     assert dead.over.is_set()
     assert answered.is_set()
 
 
 def test_what_is_waited_for_is_bounded() -> None:
-    grave, stuck = CloseLater(), Slow()
-    grave.bury(stuck, nothing)
-    for _ in range(MOST + 1):  # the first may be under way already
-        assert not grave.full or _ >= MOST - 1
-        grave.bury(Slow(released=True), nothing)
-    assert grave.full
+    closer, stuck = CloseLater(), Slow()
+    closer.queue(stuck, nothing)
+    for _ in range(MAX_WAITING + 1):  # the first may be under way already
+        assert not closer.full or _ >= MAX_WAITING - 1
+        closer.queue(Slow(released=True), nothing)
+    assert closer.full
     stuck.word.set()
     last = Slow(released=True)
-    grave.bury(last, nothing)
+    closer.queue(last, nothing)
     assert last.over.wait(20)
-    assert not grave.full
-    grave.close()
+    assert not closer.full
+    closer.close()
 
 
 def test_a_connection_that_lingers_is_the_reapers_own_trouble() -> None:
@@ -108,10 +108,10 @@ def test_a_connection_that_lingers_is_the_reapers_own_trouble() -> None:
             pass
         sock.setblocking(True)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 600))
-        grave, after = CloseLater(), Slow(released=True)
-        grave.bury(sock, nothing)
-        grave.bury(after, nothing)
+        closer, after = CloseLater(), Slow(released=True)
+        closer.queue(sock, nothing)
+        closer.queue(after, nothing)
         assert not after.over.wait(0.2)  # it waits its turn behind the connection
         peer.close()  # which this ends
         assert after.over.wait(20)
-        grave.close()
+        closer.close()

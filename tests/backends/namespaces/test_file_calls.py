@@ -7,8 +7,8 @@ import os
 import pytest
 
 from netsandbox.backends.namespaces.file_calls import CHANGE, FOLDER, MAKE, READ, file_calls, follows, opened
-from netsandbox.backends.namespaces.syscalls import abi_of
-from tests.backends.namespaces.test_syscalls import HEADERS, numbers_of
+from netsandbox.backends.namespaces.seccomp import syscall_table
+from tests.backends.namespaces.test_seccomp import HEADERS, numbers_of
 
 NEWER_THAN_SOME_HEADERS = {"fchmodat2"}
 CREATE, WRITE = os.O_CREAT, os.O_WRONLY
@@ -31,7 +31,7 @@ def test_no_call_is_left_out_that_this_machine_has(machine: str) -> None:
 
 @pytest.mark.parametrize("machine", sorted(HEADERS))
 def test_no_call_is_watched_that_is_judged_otherwise(machine: str) -> None:
-    assert not set(file_calls(machine)) & set(abi_of(machine).calls.values())
+    assert not set(file_calls(machine)) & set(syscall_table(machine).calls.values())
 
 
 @pytest.mark.parametrize(

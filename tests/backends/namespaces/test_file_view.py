@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from netsandbox.backends.namespaces import file_view as module
-from netsandbox.backends.namespaces.file_view import file_view
+from netsandbox.backends.namespaces.file_view import Mount, disks, file_view, is_disk, other_names, read_mounts
 from netsandbox.errors import HostError, UsageError
 from netsandbox.policy import secret_paths
 from netsandbox.policy.file_rules import FileRules, PathRule
@@ -294,3 +297,82 @@ def test_a_second_name_of_a_secret_is_hidden_too(home: Path, tmp_path: Path, mon
     found = file_view(FileRules(), {})
     assert set(found.files) == {str(home / ".netrc"), str(tmp_path / "other" / ".netrc")}
     assert found.folders == (str(home / ".ssh"),)  # the other name leads to nothing
+
+
+def test_block_devices_and_their_raw_twins_are_disks_and_terminals_are_not() -> None:
+    assert is_disk(stat.S_IFBLK | 0o660, os.makedev(8, 0))
+    assert is_disk(stat.S_IFCHR | 0o660, os.makedev(21, 0))
+    assert not is_disk(stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    assert not is_disk(stat.S_IFREG | 0o666, 0)
+
+
+def test_folders_are_looked_into_and_links_are_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mapper").mkdir()
+    for name in ("mapper/root", "null"):
+        (tmp_path / name).touch()
+    (tmp_path / "loop").symlink_to(tmp_path)
+    monkeypatch.setattr("netsandbox.backends.namespaces.file_view.is_disk", lambda mode, device: stat.S_ISREG(mode))
+    assert list(disks(str(tmp_path))) == [str(tmp_path / "mapper" / "root"), str(tmp_path / "null")]
+
+
+def test_a_folder_that_cannot_be_read_has_none(tmp_path: Path) -> None:
+    assert list(disks(str(tmp_path / "absent"))) == []
+
+
+def test_only_roots_sessions_look_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("netsandbox.backends.namespaces.file_view.disks", lambda: iter(["/dev/sda"]))
+    monkeypatch.setattr(module.os, "geteuid", lambda: 0)
+    assert module._disks() == ("/dev/sda",)
+    monkeypatch.setattr(module.os, "geteuid", lambda: 1000)
+    assert module._disks() == ()
+
+
+DISK, OTHER = b"8:1", b"8:2"
+
+
+def test_a_line_is_read_with_its_escapes() -> None:
+    line = rb"36 35 98:0 /mnt\0401 /mnt/a\134b\011c rw,noatime master:1 - ext3 /dev/root rw"
+    assert read_mounts(line + b"\n") == (Mount(b"98:0", "/mnt 1", "/mnt/a\\b\tc"),)
+
+
+def test_the_kernels_own_lines_are_read() -> None:
+    with open("/proc/self/mountinfo", "rb") as file:
+        data = file.read()
+    mounts = read_mounts(data)
+    assert len(mounts) == len(data.splitlines())
+    assert any(mount.point == "/proc" for mount in mounts)
+
+
+@given(st.binary().filter(lambda name: b"\0" not in name))
+def test_any_name_survives_the_kernels_way_to_write_it(name: bytes) -> None:
+    written = b"".join(b"\\%03o" % byte if byte in b" \t\n\\" else bytes([byte]) for byte in name)
+    assert read_mounts(b"1 2 8:1 /" + written + b" /p rw - x x x")[0].root == "/" + os.fsdecode(name)
+
+
+@pytest.mark.parametrize(
+    ("path", "mounts", "expected"),
+    [
+        ("/home/me/.ssh", [("/", "/")], []),
+        ("/home/me/.ssh", [("/", "/"), ("/", "/mnt/disk")], [("/mnt/disk/home/me/.ssh", "/home/me/.ssh")]),
+        ("/home/me/.ssh", [("/", "/"), ("/home", "/data")], [("/data/me/.ssh", "/home/me/.ssh")]),
+        ("/home/me/.ssh", [("/", "/"), ("/home/me/.ssh/keys", "/k")], [("/k", "/home/me/.ssh/keys")]),
+        ("/home/me/.ssh", [("/", "/"), ("/home/me/.ssh", "/k")], [("/k", "/home/me/.ssh")]),
+        ("/home/me/.ssh", [("/", "/"), ("/home/you", "/k")], []),
+        ("/home/me/.ssh", [("/@", "/"), ("/@home", "/home"), ("/", "/top")], [("/top/@home/me/.ssh", "/home/me/.ssh")]),
+    ],
+)
+def test_a_second_mount_of_the_same_disk_is_a_second_name(
+    path: str, mounts: list[tuple[str, str]], expected: list[tuple[str, str]]
+) -> None:
+    assert list(other_names(path, [Mount(DISK, *mount) for mount in mounts])) == expected
+
+
+def test_another_disk_is_no_second_name() -> None:
+    mounts = [Mount(DISK, "/", "/"), Mount(OTHER, "/", "/mnt"), Mount(OTHER, "/home", "/home2")]
+    assert list(other_names("/home/me", mounts)) == []
+    assert list(other_names("/mnt/home/me", mounts)) == [("/home2/me", "/mnt/home/me")]
+
+
+def test_of_two_mounts_at_one_point_the_later_one_is_seen() -> None:
+    mounts = [Mount(DISK, "/", "/"), Mount(DISK, "/a", "/m"), Mount(OTHER, "/b", "/m"), Mount(OTHER, "/", "/o")]
+    assert list(other_names("/m/x", mounts)) == [("/o/b/x", "/m/x")]

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from netsandbox.backends.namespaces import file_watch, remote_process
 from netsandbox.backends.namespaces.file_calls import file_calls
 from netsandbox.backends.namespaces.file_watch import FileWatch
-from netsandbox.backends.namespaces.seccomp_notify import Call
+from netsandbox.backends.namespaces.seccomp_notify import TrappedCall
 from netsandbox.backends.namespaces.watched_paths import WatchedPaths
 from netsandbox.policy.path_folding import EntryLimits
 
@@ -30,13 +30,13 @@ class Listener:
         self.gone_on: list[int] = []
         self.valid = True
 
-    def is_valid(self, call: Call) -> bool:
+    def is_valid(self, call: TrappedCall) -> bool:
         return self.valid
 
-    def let_go_on(self, call: Call) -> None:
+    def let_go_on(self, call: TrappedCall) -> None:
         self.gone_on.append(call.id)
 
-    def exe_of(self, call: Call) -> str:
+    def exe_of(self, call: TrappedCall) -> str:
         return "/bin/probe"
 
 
@@ -64,7 +64,7 @@ class Scene:
         self._calls += 1
         six = [value & (1 << 64) - 1 for value in (*arguments, 0, 0, 0, 0, 0, 0)[:6]]
         who = os.getpid() if pid is None else pid
-        call = Call(struct.pack("=QIIiIQ6Q", self._calls, who, 0, number, 0, 0, *six))
+        call = TrappedCall(struct.pack("=QIIiIQ6Q", self._calls, who, 0, number, 0, 0, *six))
         assert self.watch.takes(call)
         self.watch.serve(call)
         assert self.listener.gone_on[-1] == self._calls

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from netsandbox.backends.namespaces import listen_watch, procfs
-from netsandbox.backends.namespaces.listen_watch import LOOKS, PATIENT, SOON, Listening
+from netsandbox.backends.namespaces.listen_watch import LOOKS, PATIENT, SOON, ListenWatch
+from netsandbox.backends.namespaces.seccomp import syscall_table
 from netsandbox.backends.namespaces.socket_table import listeners
-from netsandbox.backends.namespaces.syscalls import abi_of
 
-CALLS = abi_of(os.uname().machine).calls
+CALLS = syscall_table(os.uname().machine).calls
 
 
 class FakeLoop:
@@ -51,7 +51,7 @@ class Scene:
         self.loop = FakeLoop()
         self.sockets = OwnSockets()
         self.heard: list[tuple[str, int, int, str]] = []
-        self.listening = Listening(
+        self.listening = ListenWatch(
             self.loop,  # type: ignore[arg-type]
             trapped.listener,
             self.sockets,  # type: ignore[arg-type]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import struct
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +13,8 @@ from hypothesis import strategies as st
 
 from netsandbox.backends.namespaces import seccomp
 from netsandbox.backends.namespaces.file_calls import file_calls
-from netsandbox.backends.namespaces.syscalls import abi_of
+from netsandbox.backends.namespaces.seccomp import syscall_table
+from netsandbox.errors import HostError
 
 ALLOW, NOTIFY, KILL = 0x7FFF0000, 0x7FC00000, 0x80000000
 EPERM, ENOSYS, EPROTONOSUPPORT = 0x00050001, 0x00050026, 0x0005005D
@@ -55,7 +58,7 @@ class Filter:
         asked: tuple[str, ...] = (),
         watched: tuple[int, ...] = (),
     ) -> None:
-        self.program = seccomp.build(abi_of(machine), unix_sockets=unix_sockets, asked=asked, watched=watched)
+        self.program = seccomp.build(syscall_table(machine), unix_sockets=unix_sockets, asked=asked, watched=watched)
         self.machine = machine
         self._bpf = bpf
 
@@ -170,7 +173,7 @@ def test_nothing_types_into_the_terminal(bpf: Any, machine: str) -> None:
 @given(high=st.integers(0, 2**32 - 1), family=st.integers(0, 2**32 - 1), kind=st.integers(0, 2**32 - 1))
 def test_bits_that_the_kernel_ignores_are_ignored(bpf: Any, high: int, family: int, kind: int) -> None:
     """socket(2) takes ints: the upper half of a register must not turn a no into a yes, nor the reverse."""
-    program = seccomp.build(abi_of("x86_64"))
+    program = seccomp.build(syscall_table("x86_64"))
     plain = bpf(program, 41, MACHINES["x86_64"], (family, kind, 0))
     assert bpf(program, 41, MACHINES["x86_64"], (high << 32 | family, high << 32 | kind, high << 32)) == plain
     assert plain == expected_socket(family, kind, 0, unix_sockets=False)
@@ -227,3 +230,41 @@ def test_watching_files_adds_notices_and_changes_no_other_answer(bpf: Any, machi
             before = plain(number, *arguments)
             assert watching(number, *arguments) == (NOTIFY if number in numbers else before), number
             assert number not in numbers or before == ALLOW, number
+
+
+# The first is this distribution's x86_64 header; asm-generic is what aarch64 uses.
+HEADERS = {
+    "x86_64": ("/usr/include/x86_64-linux-gnu/asm/unistd_64.h", "/usr/include/asm/unistd_64.h"),
+    "aarch64": ("/usr/include/asm-generic/unistd.h",),
+}
+NEWER_THAN_SOME_HEADERS = {"open_tree_attr"}
+
+
+def numbers_of(machine: str) -> dict[str, int]:
+    for path in map(Path, HEADERS[machine]):
+        if path.exists():
+            defined = re.findall(r"^#define __NR(?:3264)?_(\w+)\s+(\d+)\s*$", path.read_text(), re.MULTILINE)
+            return {name: int(number) for name, number in defined}
+    pytest.skip(f"no kernel header for {machine} (package linux-libc-dev)")
+
+
+@pytest.mark.parametrize("machine", sorted(HEADERS))
+def test_every_number_is_the_kernels(machine: str) -> None:
+    header, ours = numbers_of(machine), syscall_table(machine).calls
+    known = {name: number for name, number in ours.items() if name not in NEWER_THAN_SOME_HEADERS or name in header}
+    assert known == {name: header.get(name) for name in known}
+
+
+@pytest.mark.parametrize("machine", sorted(HEADERS))
+def test_every_call_is_filtered_refused_or_absent_exactly_once(machine: str) -> None:
+    abi = syscall_table(machine)
+    judged = {"socket", "socketpair", "bind", "connect", "listen", "clone", "unshare", "ioctl"}
+    judged |= {"setpriority", "ioprio_set"}
+    assert sorted([*abi.refused, *abi.absent, *judged]) == sorted(abi.calls)
+    assert len(set(abi.calls.values())) == len(abi.calls)
+
+
+@pytest.mark.parametrize("machine", ["i686", "armv7l", "riscv64", "s390x", ""])
+def test_an_architecture_without_numbers_is_refused(machine: str) -> None:
+    with pytest.raises(HostError, match="runs on"):
+        syscall_table(machine)

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from netsandbox.audit.folding import FoldedRecords
 from netsandbox.backends.namespaces import seccomp_notify
-from netsandbox.backends.namespaces.listen_watch import Listening
+from netsandbox.backends.namespaces.listen_watch import ListenWatch
+from netsandbox.backends.namespaces.seccomp import syscall_table
 from netsandbox.backends.namespaces.syscall_broker import Broker
 from netsandbox.backends.namespaces.syscall_outcome import Refusal
-from netsandbox.backends.namespaces.syscalls import abi_of
 
 SEND, RECEIVE, VALID = 0xC0182101, 0xC0502100, 0x40082102
 
@@ -89,7 +89,7 @@ def serve(monkeypatch: pytest.MonkeyPatch, log: Any) -> Any:
     st.lists(st.integers(0, 2**64 - 1), min_size=6, max_size=6),
 )
 def test_a_notification_is_read_as_the_kernel_wrote_it(number: int, pid: int, call: int, arguments: list[int]) -> None:
-    read = seccomp_notify.Call(struct.pack("=QIIiIQ6Q", number, pid, 0, call, 0xC000003E, 0, *arguments))
+    read = seccomp_notify.TrappedCall(struct.pack("=QIIiIQ6Q", number, pid, 0, call, 0xC000003E, 0, *arguments))
     assert (read.id, read.pid, read.number, read.arguments) == (number, pid, call, arguments)
 
 
@@ -167,7 +167,7 @@ def test_when_the_last_process_is_gone_nobody_waits_for_its_calls(serve: Any, ev
 def test_an_answer_after_the_end_is_lost_quietly(serve: Any) -> None:
     _, listener = serve()
     listener.close()
-    assert not listener.answer(seccomp_notify.Call(notification()))
+    assert not listener.answer(seccomp_notify.TrappedCall(notification()))
 
 
 class Taker:
@@ -177,7 +177,7 @@ class Taker:
         self.number = number
         self.serve = work
 
-    def takes(self, call: seccomp_notify.Call) -> bool:
+    def takes(self, call: seccomp_notify.TrappedCall) -> bool:
         return call.number == self.number
 
 
@@ -217,14 +217,14 @@ def test_a_taker_that_raises_is_a_no(serve: Any, log: Any, monkeypatch: pytest.M
 
 def test_going_on_is_said_with_the_flag_and_nothing_else(serve: Any) -> None:
     kernel, listener = serve()
-    listener.let_go_on(seccomp_notify.Call(notification(50)))
+    listener.let_go_on(seccomp_notify.TrappedCall(notification(50)))
     assert kernel.answers == [(7, 0, 0, 1)]
 
 
 def test_going_on_for_a_caller_that_is_gone_is_no_error(serve: Any) -> None:
     kernel, listener = serve()
     kernel.gone = True
-    listener.let_go_on(seccomp_notify.Call(notification(50)))
+    listener.let_go_on(seccomp_notify.TrappedCall(notification(50)))
     assert kernel.answers == []
 
 
@@ -232,10 +232,10 @@ def test_going_on_for_a_caller_that_is_gone_is_no_error(serve: Any) -> None:
 def test_only_listen_ever_goes_on(serve: Any) -> None:
     """115: with every taker of an unguarded session, no other number of a trapped call hears CONTINUE."""
     kernel, listener = serve()
-    calls = abi_of(os.uname().machine).calls
+    calls = syscall_table(os.uname().machine).calls
     sockets = SimpleNamespace(listening=list)
     listener.takers.append(Broker(listener, listener._repeats, unix=None, guard=None))
-    listener.takers.append(Listening(listener._loop, listener, sockets, lambda *_: None))  # type: ignore[arg-type]
+    listener.takers.append(ListenWatch(listener._loop, listener, sockets, lambda *_: None))  # type: ignore[arg-type]
     for number in sorted(calls.values()):
         kernel.waiting = [notification(number, (0xFFFFFFFF, 1, 0))]
         listener.serve(select.EPOLLIN)
@@ -247,7 +247,7 @@ def test_only_listen_ever_goes_on(serve: Any) -> None:
 def test_a_guard_hears_listen_before_it_could_go_on(serve: Any) -> None:
     """INV-7: the broker of a guarded session takes listen itself."""
     kernel, listener = serve()
-    calls = abi_of(os.uname().machine).calls
+    calls = syscall_table(os.uname().machine).calls
     listener.takers.append(Broker(listener, listener._repeats, unix=None, guard=lambda *_: Refusal(errno.EACCES)))
     for name in ("bind", "listen", "connect"):
         kernel.waiting = [notification(calls[name], (0xFFFFFFFF, 1, 0))]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from netsandbox.backends.namespaces.syscall_outcome import Refusal, Task
+from netsandbox.backends.namespaces.syscall_outcome import AllowedCall, Refusal
 
 CALL: Any = object()
 
@@ -24,7 +24,7 @@ def test_a_task_closes_its_copy_and_what_it_keeps_open(targeted: bool) -> None:
     sock = socket.socket()
     target = os.open("/", os.O_PATH) if targeted else -1
     held = [sock.fileno(), target] if targeted else [sock.fileno()]
-    Task(CALL, "connect", sock, b"", target=target).close()
+    AllowedCall(CALL, "connect", sock, b"", target=target).close()
     for descriptor in held:
         with pytest.raises(OSError, match="Bad file descriptor"):
             os.fstat(descriptor)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from netsandbox.backends.namespaces import remote_process
-from netsandbox.backends.namespaces.syscall_outcome import Refusal, Task
+from netsandbox.backends.namespaces.syscall_outcome import AllowedCall, Refusal
 
 
 def test_the_allowed_socket_is_connected_and_recorded_first(scene: Any) -> None:
@@ -75,16 +75,16 @@ def test_repeats_are_counted_and_written_at_the_end(scene: Any) -> None:
     assert [record["count"] for record in scene.log.records] == [1, 4]
 
 
-def judge(scene: Any, address: bytes, name: str = "connect") -> Task | Refusal:
+def judge(scene: Any, address: bytes, name: str = "connect") -> AllowedCall | Refusal:
     with socket.socket(socket.AF_UNIX) as sock:
-        said: Task | Refusal = scene.broker._unix(scene.call(name, sock, address), name, sock, address)
+        said: AllowedCall | Refusal = scene.broker._unix(scene.call(name, sock, address), name, sock, address)
         return said
 
 
 def test_a_yes_names_our_own_descriptor_of_the_inode(scene: Any) -> None:
     """Attack 116: what the kernel will look up is the opened inode, not the path once more."""
     task = judge(scene, struct.pack("=H", 1) + str(scene.path).encode() + b"\0")
-    assert isinstance(task, Task)
+    assert isinstance(task, AllowedCall)
     assert task.address == struct.pack("=H", 1) + b"/proc/self/fd/%d\0" % task.target
     assert os.fstat(task.target).st_ino == os.stat(scene.path).st_ino
     task.close()

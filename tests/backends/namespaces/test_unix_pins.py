@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from netsandbox.backends.namespaces import unix_pins
 from netsandbox.backends.namespaces.unix_names import Server
-from netsandbox.backends.namespaces.unix_pins import Pin, is_name_of
+from netsandbox.backends.namespaces.unix_pins import PinnedSocket, is_name_of
 from netsandbox.errors import HostError, UsageError
 
 Listen = Callable[[Path | str], socket.socket]
 
 
-def admits(pin: Pin, path: Path) -> bool:
+def admits(pin: PinnedSocket, path: Path) -> bool:
     try:
         return pin.admits(path.stat())
     finally:
@@ -29,7 +29,7 @@ def admits(pin: Pin, path: Path) -> bool:
 def test_the_socket_that_was_there_is_meant_whatever_it_is_called_now(listen: Listen, short_tmp: Path) -> None:
     path = short_tmp / "a.sock"
     listen(path)
-    pin = Pin(str(path))
+    pin = PinnedSocket(str(path))
     path.rename(short_tmp / "b.sock")
     assert admits(pin, short_tmp / "b.sock")
 
@@ -37,14 +37,14 @@ def test_the_socket_that_was_there_is_meant_whatever_it_is_called_now(listen: Li
 def test_a_socket_made_anew_under_the_same_name_is_meant(listen: Listen, short_tmp: Path) -> None:
     path = short_tmp / "a.sock"
     listen(path)
-    pin = Pin(str(path))
+    pin = PinnedSocket(str(path))
     path.unlink()
     listen(path)
     assert admits(pin, path)
 
 
 def test_a_socket_that_comes_later_is_meant(listen: Listen, short_tmp: Path) -> None:
-    pin = Pin(str(short_tmp / "a.sock"))
+    pin = PinnedSocket(str(short_tmp / "a.sock"))
     listen(short_tmp / "a.sock")
     assert admits(pin, short_tmp / "a.sock")
 
@@ -66,16 +66,16 @@ def test_a_server_bound_under_the_real_name_of_a_linked_folder_is_meant(
     (short_tmp / "run").mkdir()
     (theirs / "var").symlink_to(short_tmp / "run")
     path = theirs / "var" / "a.sock"
-    pin = Pin(str(path)) if late else None
+    pin = PinnedSocket(str(path)) if late else None
     listen(short_tmp / "run" / "a.sock")
-    assert admits(pin or Pin(str(path)), short_tmp / "run" / "a.sock")
+    assert admits(pin or PinnedSocket(str(path)), short_tmp / "run" / "a.sock")
 
 
 def test_a_server_bound_through_a_link_is_meant_by_the_real_name(listen: Listen, short_tmp: Path, theirs: Path) -> None:
     (short_tmp / "run").mkdir()
     (theirs / "var").symlink_to(short_tmp / "run")
     listen(theirs / "var" / "a.sock")
-    assert admits(Pin(str(short_tmp / "run" / "a.sock")), short_tmp / "run" / "a.sock")
+    assert admits(PinnedSocket(str(short_tmp / "run" / "a.sock")), short_tmp / "run" / "a.sock")
 
 
 @pytest.mark.attack(146)
@@ -85,13 +85,13 @@ def test_a_link_that_a_command_could_have_made_leads_to_no_server(listen: Listen
     (short_tmp / "var").symlink_to(short_tmp / "run")
     path = short_tmp / "var" / "a.sock"
     if late:
-        pin = Pin(str(path))
+        pin = PinnedSocket(str(path))
         listen(short_tmp / "run" / "a.sock")
         assert not admits(pin, path)
     else:
         listen(short_tmp / "run" / "a.sock")
         with pytest.raises(UsageError, match=f"write '{short_tmp}/run/a.sock' if you mean that one"):
-            Pin(str(path))
+            PinnedSocket(str(path))
 
 
 def test_a_server_that_was_bound_by_that_very_name_is_meant_whatever_links_it_has(
@@ -100,7 +100,7 @@ def test_a_server_that_was_bound_by_that_very_name_is_meant_whatever_links_it_ha
     (short_tmp / "run").mkdir()
     (short_tmp / "var").symlink_to(short_tmp / "run")
     listen(short_tmp / "var" / "a.sock")
-    assert admits(Pin(f"{short_tmp}//var/./a.sock"), short_tmp / "run" / "a.sock")
+    assert admits(PinnedSocket(f"{short_tmp}//var/./a.sock"), short_tmp / "run" / "a.sock")
 
 
 @pytest.mark.parametrize("bound", ["a.sock", "./a.sock", "../folder/a.sock", "../folder//a.sock"])
@@ -111,7 +111,7 @@ def test_a_server_that_was_bound_by_a_relative_name_is_meant(
     folder.mkdir()
     monkeypatch.chdir(folder)
     listen(bound)
-    assert admits(Pin(str(folder / "a.sock")), folder / "a.sock")
+    assert admits(PinnedSocket(str(folder / "a.sock")), folder / "a.sock")
 
 
 @pytest.mark.parametrize("how", ["rename", "link"])
@@ -120,7 +120,7 @@ def test_a_server_that_puts_its_socket_into_place_is_meant(listen: Listen, short
     path, temporary = short_tmp / "a.sock", short_tmp / "a.sock.6GhT"
     listen(temporary)
     temporary.rename(path) if how == "rename" else path.hardlink_to(temporary)
-    assert admits(Pin(str(path)), path)
+    assert admits(PinnedSocket(str(path)), path)
 
 
 @pytest.mark.attack(147)
@@ -139,7 +139,7 @@ def test_a_server_that_was_put_there_before_the_start_is_an_error(listen: Listen
         )
     before = len(os.listdir("/proc/self/fd"))
     with pytest.raises(UsageError, match="a command may have put it there"):
-        Pin(str(path))
+        PinnedSocket(str(path))
     assert len(os.listdir("/proc/self/fd")) == before
     server.setblocking(False)
     with pytest.raises(BlockingIOError):  # and nobody has spoken with it
@@ -154,7 +154,7 @@ def test_a_link_from_where_the_server_was_bound_does_not_make_it_the_one_meant(l
     other.rename(path)
     other.symlink_to(path)
     with pytest.raises(UsageError, match="started at"):
-        Pin(str(path))
+        PinnedSocket(str(path))
 
 
 def test_where_no_command_can_put_anything_the_socket_is_meant_whoever_listens(
@@ -164,11 +164,11 @@ def test_where_no_command_can_put_anything_the_socket_is_meant_whoever_listens(
     listen(short_tmp / "other.sock")
     (short_tmp / "other.sock").rename(path)
     monkeypatch.setattr(unix_pins, "user_can_change", lambda folder: False)
-    assert admits(Pin(str(path)), path)
+    assert admits(PinnedSocket(str(path)), path)
     for ours in (str(short_tmp), os.path.dirname(short_tmp)):  # a folder above is as good
         monkeypatch.setattr(unix_pins, "user_can_change", lambda folder, ours=ours: folder == ours)
         with pytest.raises(UsageError):
-            Pin(str(path))
+            PinnedSocket(str(path))
 
 
 @pytest.mark.parametrize(
@@ -182,10 +182,10 @@ def test_of_a_server_in_a_container_the_last_part_of_the_name_counts(
     listen(short_tmp / "a.sock")
     monkeypatch.setattr(unix_pins, "server_at", lambda fd: Server(frozenset((bound,)), foreign))
     if meant:
-        assert admits(Pin(str(short_tmp / "a.sock")), short_tmp / "a.sock")
+        assert admits(PinnedSocket(str(short_tmp / "a.sock")), short_tmp / "a.sock")
     else:
         with pytest.raises(UsageError):
-            Pin(str(short_tmp / "a.sock"))
+            PinnedSocket(str(short_tmp / "a.sock"))
 
 
 def test_a_path_that_leads_elsewhere_from_one_look_to_the_next_is_an_error(
@@ -202,7 +202,7 @@ def test_a_path_that_leads_elsewhere_from_one_look_to_the_next_is_an_error(
 
     monkeypatch.setattr(unix_pins.os, "open", exchanges)
     with pytest.raises(HostError, match="leads elsewhere"):
-        Pin(str(short_tmp / "a.sock"))
+        PinnedSocket(str(short_tmp / "a.sock"))
 
 
 MEANT = "/home/me/run/db.sock"
@@ -246,7 +246,7 @@ def test_a_name_that_ends_otherwise_is_never_taken(bound: str, names: list[str])
 def test_another_server_under_the_name_is_not_meant(listen: Listen, short_tmp: Path, how: str) -> None:
     path, other = short_tmp / "a.sock", short_tmp / "other.sock"
     listen(other)
-    pin = Pin(str(path))
+    pin = PinnedSocket(str(path))
     {"symlink": path.symlink_to, "hardlink": path.hardlink_to, "rename": other.rename}[how](
         path if how == "rename" else other
     )
@@ -254,7 +254,7 @@ def test_another_server_under_the_name_is_not_meant(listen: Listen, short_tmp: P
 
 
 def test_a_file_that_nobody_listens_at_is_not_meant(short_tmp: Path) -> None:
-    pin = Pin(str(short_tmp / "a.sock"))
+    pin = PinnedSocket(str(short_tmp / "a.sock"))
     with socket.socket(socket.AF_UNIX) as bound:
         bound.bind(str(short_tmp / "a.sock"))
         assert not admits(pin, short_tmp / "a.sock")
@@ -262,6 +262,6 @@ def test_a_file_that_nobody_listens_at_is_not_meant(short_tmp: Path) -> None:
 
 def test_a_name_that_is_gone_admits_nothing(listen: Listen, short_tmp: Path) -> None:
     listen(short_tmp / "other.sock")
-    pin = Pin(str(short_tmp / "none.sock"))
+    pin = PinnedSocket(str(short_tmp / "none.sock"))
     with pytest.raises(FileNotFoundError):
         pin.admits((short_tmp / "other.sock").stat())

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 from netsandbox_portmap.localhost_settings import LocalhostSettings
 
-from netsandbox.backends.seatbelt.loopback_alias import can_bind
 from netsandbox.backends.seatbelt.mac_system import MacSystem
+from netsandbox.backends.seatbelt.reservation import can_bind
 from netsandbox.errors import HostError
 
 pytestmark = [

@@ -8,10 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from netsandbox_interpose.library import PORT_MAP_VARIABLE, PRELOAD
 
 from netsandbox.backends.seatbelt import launch
 from netsandbox.backends.seatbelt.helper_process import HelperProcess
-from netsandbox.backends.seatbelt.launch import LaunchMethod, helper_trouble, launch_method, library_trouble
+from netsandbox.backends.seatbelt.launch import LaunchMethod, handed_on, helper_trouble, launch_method, library_trouble
 from netsandbox.backends.seatbelt.mac_system import MacSystem
 from netsandbox.backends.seatbelt.sandbox_exec import SandboxExec, interpreter_places
 from netsandbox.errors import HostError
@@ -82,3 +83,34 @@ def test_both_words_for_another_processor_are_known(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(os, "posix_spawn", refuse)
     assert helper_trouble("x") == "the helper netsandbox-apply is built for another processor"
+
+
+SET = f"{PRELOAD.decode()}='/opt/ours' {PORT_MAP_VARIABLE.decode()}='/map'"
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[bytes, bytes]:
+    (tmp_path / "npm").write_text("#!/usr/bin/env node\n")
+    (tmp_path / "npm").chmod(0o755)
+    path = os.fsencode(tmp_path) + b":/usr/bin:/bin"
+    return {b"PATH": path, PRELOAD: b"/opt/ours:/opt/theirs", PORT_MAP_VARIABLE: b"/map"}
+
+
+def test_shells_and_env_and_its_scripts_are_told(environment: dict[bytes, bytes], tmp_path: Path) -> None:
+    words = [f"{PRELOAD.decode()}=/opt/ours", f"{PORT_MAP_VARIABLE.decode()}=/map"]
+    npm = str(tmp_path / "npm")
+    assert handed_on(["/bin/sh", "-c", "vite", "zero"], environment) == ["/bin/sh", "-c", f"{SET} vite", "zero"]
+    assert handed_on(["npm", "run", "dev"], environment) == ["/usr/bin/env", *words, "node", npm, "run", "dev"]
+    assert handed_on(["/usr/bin/env", "-i", "node"], environment) == ["/usr/bin/env", "-i", *words, "node"]
+
+
+def test_anything_else_is_started_as_it_is(environment: dict[bytes, bytes]) -> None:
+    for command in (["/bin/ls", "-c", "x"], ["/bin/sh", "script"], ["absent"], ["/absent/sh", "-c", "x"]):
+        assert handed_on(command, environment) == command
+
+
+def test_without_the_library_nothing_is_told(environment: dict[bytes, bytes]) -> None:
+    command = ["/bin/sh", "-c", "vite"]
+    assert handed_on(command, {**environment, PRELOAD: b""}) == command
+    assert handed_on(command, {b"PATH": environment[b"PATH"], PRELOAD: b"/opt/theirs"}) == command
+    assert handed_on(command, {**environment, PORT_MAP_VARIABLE: b"/" + b"x" * 1024}) == command

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from netsandbox_portmap.localhost_settings import LocalhostSettings, check
 
-from netsandbox.backends.seatbelt.localhost_settings import mac_settings
-from netsandbox.errors import UsageError
+from netsandbox.backends.seatbelt.localhost_settings import mac_settings, notice, stricter
+from netsandbox.errors import HostError, UsageError
 
 
 @pytest.mark.parametrize(
@@ -40,3 +40,34 @@ def test_each_strategy_has_the_engine_that_there_is(strategy: str, library: bool
 def test_what_cannot_be_kept_says_what_to_use(wanted: LocalhostSettings, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         mac_settings(wanted, library=True)
+
+
+TROUBLE = "the preload library is missing"
+
+
+def test_a_default_becomes_fail_and_the_rest_stays() -> None:
+    wanted = LocalhostSettings(strategy="rewire-port", base=31000, connect_host=(5432,))
+    assert stricter(wanted, TROUBLE) == LocalhostSettings(strategy="fail", base=31000, connect_host=(5432,))
+
+
+@pytest.mark.parametrize("strategy", ["rewire-port", "rewire-device"])
+def test_what_was_chosen_is_refused(strategy: str) -> None:
+    with pytest.raises(HostError, match=rf"is missing, and {strategy} needs .*use --network-strategy fail"):
+        stricter(LocalhostSettings(strategy=strategy, chosen=True), TROUBLE)
+
+
+@pytest.mark.parametrize("chosen", [True, False])
+@pytest.mark.parametrize("strategy", ["fail", "isolate"])
+def test_what_needs_no_library_is_not_touched(strategy: str, chosen: bool) -> None:
+    """Whether there is such a strategy on a Mac at all is said elsewhere."""
+    wanted = LocalhostSettings(strategy=strategy, chosen=chosen)
+    assert stricter(wanted, TROUBLE) == wanted
+
+
+def test_the_notice_is_one_line_with_what_is_missing_and_what_to_do() -> None:
+    line = notice(TROUBLE, helper=True)
+    assert line.startswith(f"{TROUBLE}: ")
+    assert "sandbox-exec starts the session" in notice(TROUBLE, helper=False)
+    assert "LISTENING_BASE_PORT" in line
+    assert "reinstall" in line
+    assert "\n" not in line

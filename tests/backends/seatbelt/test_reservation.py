@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from netsandbox_interpose.library import LIBRARY
@@ -15,7 +16,17 @@ from netsandbox_portmap.localhost_settings import LocalhostSettings
 from netsandbox.backends.seatbelt import reservation
 from netsandbox.backends.seatbelt.door_sockets import DoorSockets
 from netsandbox.backends.seatbelt.localhost_settings import mac_settings
-from netsandbox.backends.seatbelt.reservation import SeatbeltReservation
+from netsandbox.backends.seatbelt.reservation import (
+    TOKEN_BYTES,
+    SeatbeltReservation,
+    alias_command,
+    can_bind,
+    check_device,
+    new_token,
+    password,
+    proxy_url,
+    removal_command,
+)
 from netsandbox.errors import HostError
 from netsandbox.paths import new_session_id, session_dir
 
@@ -162,3 +173,53 @@ def test_what_was_held_is_free_when_taking_fails(take: Take, monkeypatch: pytest
 
 def _refuse(*_: Any, **__: Any) -> None:
     raise HostError("no door")
+
+
+def test_a_missing_address_is_named_with_the_command_that_makes_it() -> None:
+    with pytest.raises(HostError) as caught:
+        check_device("127.78.32.1", lambda device: False)
+    assert "`sudo ifconfig lo0 alias 127.78.32.1`" in str(caught.value)
+    assert "`sudo ifconfig lo0 -alias 127.78.32.1`" in str(caught.value)
+    assert "--listening-loopback 127.78.32.1" in str(caught.value)
+    assert "rewire-port" in str(caught.value)
+
+
+def test_an_address_that_is_there_is_fine() -> None:
+    check_device("127.78.32.1", lambda device: True)
+
+
+def test_what_was_added_can_be_taken_away() -> None:
+    assert alias_command("127.0.0.2") == "sudo ifconfig lo0 alias 127.0.0.2"
+    assert removal_command("127.0.0.2") == "sudo ifconfig lo0 -alias 127.0.0.2"
+
+
+def test_the_trial_tells_addresses_of_this_host_from_others() -> None:
+    assert can_bind("127.0.0.1")
+    assert not can_bind("192.0.2.1")
+
+
+def test_what_cannot_be_tried_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken:
+        def bind(self, place: object) -> None:
+            raise OSError(1, "no")
+
+        def close(self) -> None: ...
+
+    monkeypatch.setattr("netsandbox.backends.seatbelt.reservation._socket.socket", lambda *_: Broken())
+    with pytest.raises(HostError, match="cannot tell"):
+        can_bind("127.0.0.1")
+
+
+@pytest.mark.attack(184)
+def test_a_token_has_128_bits_and_is_never_the_same() -> None:
+    tokens = {new_token() for _ in range(1000)}
+    assert len(tokens) == 1000
+    assert TOKEN_BYTES * 8 >= 128
+    assert all(bytes.fromhex(password(token).decode()) == token for token in tokens)
+    assert {len(token) for token in tokens} == {TOKEN_BYTES}
+
+
+def test_clients_read_the_url_as_it_is_meant() -> None:
+    token = new_token()
+    url = urlsplit(proxy_url(50123, token).decode())
+    assert (url.scheme, url.hostname, url.port, url.password) == ("http", "localhost", 50123, token.hex())

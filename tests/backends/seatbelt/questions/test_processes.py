@@ -15,8 +15,8 @@ from collections.abc import Callable
 import pytest
 from netsandbox_interpose.library import PRELOAD
 
-from netsandbox.backends.seatbelt.exit_watch import KqueueExit
 from netsandbox.backends.seatbelt.launch import helper_trouble
+from netsandbox.backends.seatbelt.mac_system import KqueueExit
 from netsandbox.backends.seatbelt.signing import INSTALLED, signed_parts
 from netsandbox.doctor.mac_checks import verified
 from tests.rig.mac_questions import SIGNAL, TYPE
