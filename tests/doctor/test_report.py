@@ -6,12 +6,10 @@ import json
 
 import pytest
 
-from netsandbox.cli import doctor
 from netsandbox.doctor.examine import examine
 from netsandbox.doctor.jail import Finding
 from netsandbox.doctor.linux_checks import Check
 from netsandbox.doctor.report import Report, as_json, lines
-from netsandbox.errors import UsageError
 
 WELL = Check("kernel", "ok", "Linux 6.1")
 LACKING = Check("user namespaces", "MISSING", "Operation not permitted", "as root run `sysctl -w x=1`")
@@ -100,20 +98,6 @@ def test_programs_read_stable_keys():
         ],
         "unproven": None,
     }
-
-
-@pytest.mark.parametrize(("jail", "status"), [([HELD], 0), ([HELD, LEAKED], 1), ([FAILED], 1), ([], 1)])
-def test_the_exit_status_follows(monkeypatch, capsys, jail, status):
-    monkeypatch.setattr("netsandbox.doctor.examine.examine", lambda: Report([WELL], jail))
-    assert doctor.main([]) == status
-    assert doctor.main(["--json"]) == status
-    assert '"ok": ' in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("arguments", [["x"], ["--", "x"], ["--jason"]])
-def test_arguments_are_an_error(arguments):
-    with pytest.raises(UsageError):
-        doctor.main(arguments)
 
 
 def test_what_is_missing_is_not_tried(monkeypatch):

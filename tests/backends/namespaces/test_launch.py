@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import struct
@@ -11,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.backends.contract import exec_failure
 from netsandbox.backends.namespaces import launch, plan
-from netsandbox.errors import CommandError, HostError
+from netsandbox.errors import HostError
 from tests.rig.planned import Start, planned, view
 
 pytestmark = pytest.mark.usefixtures("user_namespaces")
@@ -101,21 +99,6 @@ def test_a_helper_that_is_missing_says_what_to_do(monkeypatch: pytest.MonkeyPatc
     (tmp_path / "none").write_text("")
     with pytest.raises(HostError, match="doctor"):
         launch.Helper(["true"], {}, (0, 1, 2))
-
-
-@pytest.mark.parametrize(("number", "status"), [(2, 127), (20, 127), (13, 126), (8, 126)])
-def test_exec_errors_have_the_shells_statuses(number: int, status: int) -> None:
-    error = exec_failure("./cmd", number, "")
-    assert isinstance(error, CommandError)
-    assert error.status == status
-    assert "cmd" in str(error)
-
-
-def test_a_folder_of_the_path_that_cannot_be_entered_is_no_command(tmp_path: Path) -> None:
-    """execvp(3) says EACCES for both; shells tell them apart."""
-    assert exec_failure("cmd", errno.EACCES, f"/nowhere:{tmp_path}").status == 127
-    (tmp_path / "cmd").write_text("no program")
-    assert exec_failure("cmd", errno.EACCES, f"/nowhere:{tmp_path}").status == 126
 
 
 def test_a_door_is_bound_where_its_name_says(start: Start) -> None:

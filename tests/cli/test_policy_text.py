@@ -1,0 +1,37 @@
+"""The policy as people and programs read it: every rule with its ports and origin, and no password."""
+
+from __future__ import annotations
+
+import pytest
+
+from netsandbox.cli.policy_text import labelled, policy_json, policy_lines, without_password
+from netsandbox.policy.policy import Policy
+from netsandbox.settings import RunSettings
+
+
+def test_a_label_stands_before_the_first_line_alone() -> None:
+    assert labelled("mode", ["a", "b"]) == ["mode      a", "          b"]
+    assert labelled("mode", []) == []
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [("http://me:secret@proxy.test:3128", "http://proxy.test:3128"), ("http://proxy.test", "http://proxy.test")],
+)
+def test_the_password_of_a_proxy_is_not_shown(url: str, shown: str) -> None:
+    assert without_password(url) == shown
+
+
+def test_lines_and_values_name_every_rule_with_its_ports_and_origin() -> None:
+    policy = Policy(["a.test", "b.test:*"], ["c.test"], ["192.0.2.7:5432"])
+    text = "\n".join(policy_lines(policy, RunSettings(mode=policy.mode), ["MY_TOKEN"]))
+    for rule, ports, origin in (
+        ("a.test", "ports 80, 443", "--allow-domain"),
+        ("b.test:*", "every port", "--allow-domain"),
+        ("192.0.2.7:5432", "port 5432", "--allow-address"),
+    ):
+        assert any(rule in line and ports in line and origin in line for line in text.splitlines()), (rule, text)
+    assert "c.test" in text
+    assert "MY_TOKEN" in text
+    values = repr(policy_json(policy, RunSettings(mode=policy.mode), ["MY_TOKEN"]))
+    assert all(name in values for name in ("a.test", "b.test:*", "c.test", "192.0.2.7:5432", "MY_TOKEN"))
