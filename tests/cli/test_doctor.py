@@ -13,10 +13,11 @@ from netsandbox.errors import UsageError
 WELL = Check("kernel", "ok", "Linux 6.1")
 HELD = Finding("tcp-loopback", "nothing arrives", "nothing arrived; client: ECONNREFUSED", "ok")
 LEAKED = Finding("tcp-host", "nothing arrives", "the canary received 1", "LEAK")
+FAILED = Finding("control-name", "reached", "the control received 0; client: no answer", "FAILED")
 
 
 @pytest.mark.parametrize(("jail", "status"), [([HELD], 0), ([HELD, LEAKED], 1), ([FAILED], 1), ([], 1)])
-def test_the_exit_status_follows(monkeypatch, capsys, jail, status):
+def test_the_exit_status_follows_the_report(monkeypatch, capsys, jail, status):
     monkeypatch.setattr("netsandbox.doctor.examine.examine", lambda: Report([WELL], jail))
     assert doctor.main([]) == status
     assert doctor.main(["--json"]) == status
