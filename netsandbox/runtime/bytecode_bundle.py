@@ -18,12 +18,12 @@ from __future__ import annotations
 import marshal
 import os
 import sys
+from _frozen_importlib import ModuleSpec
 from _frozen_importlib_external import MAGIC_NUMBER, ExtensionFileLoader, SourceFileLoader, spec_from_file_location
 from _imp import is_frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from importlib.machinery import ModuleSpec
     from types import CodeType
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -88,11 +88,11 @@ class Bundle:
         file, _, _, begin, end = entry
         if begin == end:
             return spec_from_file_location(name, file, loader=ExtensionFileLoader(name, file))
-        inner = [os.path.dirname(file)] if file.endswith("/__init__.py") else None
-        loader = BundledLoader(name, file, self.code(entry))
-        spec = spec_from_file_location(name, file, loader=loader, submodule_search_locations=inner)
-        if spec is not None:
-            spec.cached = self.place
+        spec = ModuleSpec(name, BundledLoader(name, file, self.code(entry)), origin=file)
+        spec.has_location = True
+        spec.cached = self.place
+        if file.endswith("/__init__.py"):
+            spec.submodule_search_locations = [file.removesuffix("/__init__.py")]
         return spec
 
 

@@ -258,7 +258,10 @@ class CommandLine:
         """Starts the command in a session (process group) of its own, with TERMINAL on a pseudo-terminal of its own."""
         home = self.home(as_user=as_user)
         before = home.logs()
-        command = [*home.identity.command, *map(str, arguments)]
+        start = home.identity.command
+        if any(name.startswith("PYTHON") for name in env or ()):  # the launcher ignores them, a module does not
+            start = [home.identity.python, "-m", "netsandbox"]
+        command = [*start, *map(str, arguments)]
         master, slave = pty.openpty() if terminal else (None, None)
         if slave is not None:
             command = ["setsid", "--ctty", *command]
