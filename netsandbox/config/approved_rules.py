@@ -1,4 +1,4 @@
-"""An approval that outlives its session: one rule more in a file of the user's, everything else in it as it was.
+"""An approval that outlives its session: a rule is added to a file of the user's, and everything else in it stays.
 
 The files lie in the configuration home, which no session can write, so no command can approve itself there (INV-8).
 """
@@ -32,7 +32,7 @@ def with_rule(path: str, rule: str) -> str:
 
 
 def add_rule(path: str, rule: str) -> None:
-    """Whole or not at all; a link leads to the file that is meant."""
+    """Write the file whole or not at all; a link is followed."""
     text = with_rule(path, rule)
     try:
         os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)

@@ -21,12 +21,12 @@ NAME_LENGTH = 16
 
 
 def list_name(folder: bytes) -> str:
-    """What the list of *folder*, a real path, is called."""
+    """The file name of the list for *folder*, a real path."""
     return digest(folder)[:NAME_LENGTH]
 
 
 def paths_of(path: str, data: bytes, home: Callable[[], str]) -> tuple[PathRule, ...]:
-    """Each path with the line that it stands on."""
+    """Each path with its line."""
     found = []
     for number, line in enumerate(data.split(b"\n"), 1):
         text = _text(line)

@@ -1,6 +1,6 @@
-"""Where configuration is looked for: the user's own, that of a project, and what the user keeps about a project.
+"""Paths of configuration: the user's files, those of a project, and what the user keeps about a project's folder.
 
-On the path to exec, so nothing here reads a file: it only looks which ones there are.
+Every launch loads this module. It reads no file; it only finds out which ones exist.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ def user_file() -> str | None:
 
 
 def user_files() -> tuple[str, ...]:
-    """That, and what the user keeps about the folder we are in: its list of paths, and its rules."""
+    """The user's configuration, and the list of paths and the rules that the user keeps about the current folder."""
     found = (user_file(), *((list_file(), rules_file()) if os.path.isdir(_lists()) else ()))
     return tuple(path for path in found if path is not None and os.path.lexists(path))
 
 
 def list_file(folder: str | None = None) -> str | None:
-    """Where the user's list of paths of *folder*, or of this one, is or would be; None: we are nowhere.
+    """The path of the user's list for *folder*, or for the current one; None if the current one was removed.
 
     *folder* is taken as it is written: a session can move its own and leave a link to another one in its place."""
     from netsandbox.config.path_list import list_name
@@ -44,13 +44,13 @@ def list_file(folder: str | None = None) -> str | None:
 
 
 def rules_file(folder: str | None = None) -> str | None:
-    """Where the rules are, or would be, that the user approved for sessions in it."""
+    """The path of the rules that the user approved for sessions in *folder*."""
     path = list_file(folder)
     return None if path is None else path + RULES
 
 
 def is_about_folder(path: str) -> bool:
-    """Whether it is one of the two."""
+    """Whether *path* is a list or the rules of a folder."""
     return os.path.dirname(path) == _lists()
 
 

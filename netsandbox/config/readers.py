@@ -1,4 +1,4 @@
-"""Readers: one key's value in, the checked value out, or a `UsageError` with file, line and advice (pure)."""
+"""Readers of keys: each takes an entry and returns its checked value, or raises a `UsageError` with file and line."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def bound(name: str) -> Callable[[Entry], int]:
 
 
 def waiting(text: str, origin: str) -> int:
-    """Seconds for which a question to the user stays."""
+    """Seconds for which a request waits for the user's approval."""
     if not (text.isascii() and text.isdigit() and len(text) < 6 and 1 <= int(text) <= MAX_WAIT):
         raise UsageError(f"{origin}: {quoted(text)} is no number of seconds from 1 to {MAX_WAIT}; write {WAIT}")
     return int(text)
@@ -193,12 +193,12 @@ def check_proxy(url: str, origin: str) -> str:
 
 
 def profile_names(entry: Entry) -> tuple[tuple[str, str], ...]:
-    """Each with the line that names it."""
+    """Each name with its line."""
     return tuple((check_profile(name, origin), origin) for name, origin in entry.items(str, '["node", "git"]'))
 
 
 def detection(entry: Entry) -> tuple[tuple[str, tuple[str, ...], str], ...]:
-    """Each profile with the files that it is detected by, and the line that says so."""
+    """Each profile with the files that it is detected by, and its line."""
     if not isinstance(entry.value, dict):
         raise entry.wrong('{ node = ["package.json"] }')
     return tuple(

@@ -54,7 +54,7 @@ def _lines(items: Sequence[Item], end: str, indent: str = "    ") -> str:
 
 
 def _quoted(text: str) -> str:
-    """In printable ASCII: whoever reads the file sees every character that a command may have chosen."""
+    """In printable ASCII, so that a reader of the file sees every character that a command may have chosen."""
     return f'"{"".join(map(_character, text))}"'
 
 
@@ -105,11 +105,11 @@ def _in_list(text: str, path: tuple[str, str], count: int, items: Sequence[Item]
 
 
 def _has_comma(text: str) -> bool:
-    """Whether a comma stands in it outside of comments."""
+    """Whether there is a comma outside of comments."""
     return any("," in line.partition("#")[0] for line in text.split("\n"))
 
 
 def _indent(text: str, at: int) -> str:
-    """What stands before the first item, if that is blank."""
+    """The text before the first item, if it is blank."""
     before = text[text.rfind("\n", 0, at) + 1 : at]
     return before if before and not before.strip() else "    "

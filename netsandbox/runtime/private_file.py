@@ -1,4 +1,4 @@
-"""A file that we keep for later, in a folder that no session can write: ours alone, whole or not at all."""
+"""Files that are kept in a folder that no session can write: private to the user, and written whole or not at all."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 def content(path: str, limit: int) -> bytes:
-    """What was kept, up to *limit*; nothing if somebody else could have written it."""
+    """The content of the file, up to *limit*; empty if somebody else could have written it."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         state = os.fstat(descriptor)
@@ -20,7 +20,7 @@ def content(path: str, limit: int) -> bytes:
 
 
 def replace(path: str, data: bytes, mode: int = 0o600) -> None:
-    """Put *data* at *path* in one step; unless *mode* says so, for nobody else to read."""
+    """Put *data* at *path* in one step; by default nobody else can read it."""
     draft = f"{path}.{os.urandom(8).hex()}"
     descriptor = os.open(draft, _NEW, mode)
     try:

@@ -1,7 +1,7 @@
-"""Which profiles there are, and whose: the user's own, those that come with us, and the project's.
+"""The files of profiles and their owners: the user's, the built-in ones, and the project's.
 
-A user's profile takes the place of ours with the same name. A project's takes nobody's place: what `node` means does
-not change with the folder we are in.
+A user's profile replaces the built-in one of the same name. A project's profile replaces none: what `node` means does
+not depend on the current folder.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 BUILT_IN_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "files")
 PROJECT_FOLDERS = (".netsandbox/profiles", ".sandbox/profiles")
 ENDINGS = (".profile.toml", ".toml")
-BASE = "base"  # which counts in every run; ours says nothing
+BASE = "base"  # it counts in every run; the built-in one is empty
 YOURS, BUILT_IN, PROJECTS = "yours", "built in", "the project's"
 
 
@@ -34,7 +34,7 @@ class ProfileFile:
 
 
 def own_folders() -> tuple[tuple[str, str], ...]:
-    """Those that no project can write to, the strongest first."""
+    """The folders of profiles that no project can write to, the strongest first."""
     return (profile_folder(), YOURS), (BUILT_IN_FOLDER, BUILT_IN)
 
 

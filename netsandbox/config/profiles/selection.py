@@ -56,7 +56,7 @@ class ActiveProfile:
 
 @frozen
 class Selection:
-    """`untrusted`: hosts that files of the project ask for, each with its place."""
+    """The layers of files and profiles. `untrusted`: hosts that files of the project ask for, each with its origin."""
 
     layers: tuple[Layer, ...]
     active: tuple[ActiveProfile, ...] = ()
@@ -109,7 +109,7 @@ def select_profiles(files: Sequence[Layer], request: ProfileRequest) -> Selectio
 
 
 def _highest(choices: Sequence[ProfileChoice]) -> list[ProfileChoice]:
-    """Each profile once, in the order of the stack."""
+    """Each profile once, at its highest level."""
     kept: dict[str, ProfileChoice] = {}
     for choice in sorted(choices, key=lambda choice: choice.level):
         kept.pop(choice.name, None)
@@ -120,7 +120,7 @@ def _highest(choices: Sequence[ProfileChoice]) -> list[ProfileChoice]:
 def detection_rules(
     files: Iterable[Layer], profiles: dict[str, ProfileFile], library: Library
 ) -> dict[str, Sequence[str]]:
-    """By which files each profile is chosen: as it says itself, unless a file says otherwise."""
+    """The files that each profile is detected by: its own `detect`, unless a configuration file sets others."""
     rules = own_rules(profiles, library)
     setting = merge(files).values.get(DETECT)
     rows: Any = setting.value if setting is not None else ()
@@ -144,7 +144,7 @@ def detected(rules: Mapping[str, Sequence[str]], folders: Iterable[str]) -> dict
 
 
 def own_rules(profiles: Mapping[str, ProfileFile], library: Library) -> dict[str, Sequence[str]]:
-    """The files that each of *profiles* is detected by, as it says itself."""
+    """The files in the `detect` of each of *profiles*."""
     return {each.name: library.about(each).get("detect", ()) for each in profiles.values()}
 
 
@@ -162,7 +162,7 @@ def anything_here() -> bool:
 
 
 def _base(profiles: dict[str, ProfileFile]) -> list[ProfileChoice]:
-    """Ours says nothing, so it is not even read."""
+    """The built-in one is empty, so it is not even read."""
     return [ProfileChoice(BASE, "your base for every run", 0)] if profiles[BASE].owner == YOURS else []
 
 
@@ -177,7 +177,7 @@ def _detected(
 
 
 def _named(files: Sequence[Layer]) -> list[ProfileChoice]:
-    """What a file names lies just below it. An untrusted one may name only what closes."""
+    """The profiles that files name; each lies just below its file. An untrusted file may name only those that close."""
     choices = []
     for level, layer in enumerate(files):
         setting = layer.values.get(NAMED)
@@ -205,7 +205,7 @@ def _load(choice: ProfileChoice, library: Library) -> ActiveProfile:
 
 
 def _without_confining(used: ActiveProfile) -> ActiveProfile:
-    """What a project's files call for never confines writing: it says what stays writable if somebody does."""
+    """A detected profile never confines writing by itself; it adds paths where another layer confines it."""
     layer = used.profile.layer
     rest = {place: setting for place, setting in layer.values.items() if place != WRITE}
     return copy_with(used, profile=copy_with(used.profile, layer=copy_with(layer, values=rest)))
@@ -232,7 +232,7 @@ class _Registries:
         self.untrusted: list[tuple[str, str]] = []
 
     def layers(self, profile: Profile) -> list[Layer]:
-        """Nothing for a profile that nobody trusts: its tools are not even queried."""
+        """The layers of its tools; none for a profile that is not trusted: its tools are not even queried."""
         found: list[Layer] = []
         if profile.registries and not profile.layer.trusted:
             self.untrusted.append(("profile.registries", f"{profile.path}:1"))
