@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from typing import Any
 
@@ -84,18 +83,6 @@ def test_a_probe_that_cannot_be_judged_is_not_proven():
 
     finding = jail._finding(Probe("x", "refused", "tcp", {}, broken), Evidence(Answer(succeeded=False, detail="")))
     assert finding.status == FAILED
-
-
-def test_the_scene_ends_whole(tmp_path, monkeypatch):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr("tempfile.tempdir", None)
-    monkeypatch.setenv("XDG_STATE_HOME", "/somewhere")
-    before = set(os.listdir("/proc/self/fd"))
-    with Scene() as scene:
-        assert os.environ["XDG_STATE_HOME"].startswith(scene.directory)
-    assert os.environ["XDG_STATE_HOME"] == "/somewhere"
-    assert os.listdir(tmp_path) == []
-    assert set(os.listdir("/proc/self/fd")) == before
 
 
 @pytest.mark.parametrize("line", [b"", b"x", b"[]", b"3", b"{}", b'{"probe": "a"}', b"\xff", b"null"])
