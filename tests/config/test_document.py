@@ -13,7 +13,6 @@ from netsandbox.config.file_settings import FileSettings
 from netsandbox.config.keys import KEYS
 from netsandbox.config.merging import file_settings as settings_of
 from netsandbox.config.merging import merge
-from netsandbox.config.readers import check_proxy, check_server
 from netsandbox.errors import UsageError
 from netsandbox.policy.names import canonical
 from netsandbox.policy.policy import Policy
@@ -301,36 +300,6 @@ def test_every_setting_has_a_key():
     assert fields.pop("profiles") == {""}
     shell = {"variables" if field.endswith("s_env") or field == "deny_env" else field for field in fields.pop("shell")}
     assert set().union(shell, *fields.values()) | {*MADE_OTHERWISE} == set(FileSettings.__annotations__)
-
-
-@pytest.mark.parametrize(
-    "text", ["http://p.test:3128", "http://p.test:3128/", "HTTP://u:p@w@10.0.0.1:80", "http://[2001:db8::1]:3128"]
-)
-def test_proxies_that_are_one(text):
-    assert check_proxy(text, "--upstream-proxy") == text
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "p.test:3128",
-        "https://p.test:3128",
-        "http://p.test",
-        "http://p.test:0",
-        "http://p.test:1/x",
-        "http://:3128",
-        "http://a b:3128",
-        "http://u:hush@p.test:x",
-    ],
-)
-def test_bad_proxies_are_refused_without_showing_a_password(text):
-    with pytest.raises(UsageError) as caught:
-        check_proxy(text, "--upstream-proxy")
-    assert "hush" not in str(caught.value)
-
-
-def test_a_server_is_one_address():
-    assert check_server("192.0.2.53:5353", "--upstream-dns") == "192.0.2.53:5353"
 
 
 @pytest.mark.parametrize(
