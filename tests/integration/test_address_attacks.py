@@ -1,4 +1,4 @@
-"""Section F of the catalogue: no spelling of an address, and no name that leads to one, reaches inside.
+"""Section F of the catalogue: no spelling of an address, and no name that leads to one, reaches inside (INV-2, INV-4).
 
 Every run is `--online`, the widest mode there is: the address guard stands alone against these attacks.
 """

@@ -1,4 +1,4 @@
-"""What sessions share on the host: control sockets, names, the lock file of windows.
+"""What sessions share on the host: control sockets, names, the lock file of windows (INV-8).
 
 From inside they do not exist; from beside, garbage and other accounts change nothing; and when a supervisor is killed
 the kernel gives everything back.

@@ -1,4 +1,4 @@
-"""Section E of the catalogue: nothing leaves by DNS, and what a lookup says is judged before it is dialled.
+"""Section E of the catalogue: nothing leaves by DNS, and what a lookup says is judged before it is dialled (INV-4).
 
 `authority` plays the host's resolver and keeps every question: what a session wants to smuggle out would be in there.
 """

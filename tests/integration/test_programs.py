@@ -1,4 +1,4 @@
-"""Programs work unchanged in a session, with proxy variables and without, and each has a twin that is denied.
+"""Programs work unchanged in a session, with proxy variables and without, and each has a twin that is denied (INV-7).
 
 The verdict is the canary's: the allowed server has answered, the forbidden one has not seen a single connection.
 """

@@ -1,4 +1,4 @@
-"""Section D of the catalogue: TLS carries the decided name or nothing passes, at every door that leads to TLS.
+"""Section D of the catalogue: TLS carries the decided name or nothing passes, at every door that leads to TLS (INV-4).
 
 The door dials when the name is allowed, so the origin sees a connection; what it must not see is one byte of a hello
 that names somebody else.

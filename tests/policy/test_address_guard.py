@@ -1,4 +1,4 @@
-"""The address guard names every range that no public name should lead to, and no other."""
+"""The address guard names every range that no public name should lead to, and no other (INV-4)."""
 
 from __future__ import annotations
 

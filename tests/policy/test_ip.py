@@ -1,4 +1,4 @@
-"""Reading and writing addresses agrees with the C library and with `ipaddress`."""
+"""Reading and writing addresses agrees with the C library and with `ipaddress` (INV-2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dialling: recorded first, one address after another, through a parent where there is one."""
+"""Dialling: recorded first, one address after another, through a parent where there is one (INV-4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gate and the resolver of one session know the same names."""
+"""The gate and the resolver of one session know the same names (INV-3)."""
 
 from __future__ import annotations
 

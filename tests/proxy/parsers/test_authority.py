@@ -1,4 +1,4 @@
-"""An authority has one reading, or it is refused."""
+"""An authority has one reading, or it is refused (INV-2)."""
 
 from __future__ import annotations
 
