@@ -4,7 +4,7 @@ Rules kept here:
 1. Only our own user and root are answered, by what the kernel says of the peer (attacks 171, 182); the socket is 0600
    in a 0700 folder, which is hidden from every session.
 2. A request is one line out of a closed table, compared byte for byte: there is no parser to feed (attack 185). What
-   is not in it is heard by *hear*, if there is one: the answers to a session that asks, each spelled in one way too.
+   is not in it goes to *handle_reply*, if there is one: the user's replies to a session that asks, spelled in one way.
    Anything else, too long or too slow is answered or not, and closed; the session goes on.
 3. Everything is bounded: clients, bytes of a request, seconds for it, bytes of a reply.
 4. The socket appears under its name only when it listens, so whoever is refused there may remove it as dead.
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from netsandbox.runtime.loop import Loop, Timer
 
-    Hear = Callable[[bytes, int, int], bytes | None]  # a line, the pid and the uid of whoever sent it
+    HandleReply = Callable[[bytes, int, int], bytes | None]  # a line, the pid and the uid of whoever sent it
 
 STATUS, STOP = b'{"op":"status"}', b'{"op":"stop"}'
 STOPPING, UNKNOWN, INTERNAL = b'{"ok":true}\n', b'{"error":"unknown request"}\n', b'{"error":"internal"}\n'
@@ -55,12 +55,12 @@ class Control:
         path: str,
         status: Callable[[], dict[str, object]],
         stop: Callable[[], None],
-        hear: Hear | None = None,
+        handle_reply: HandleReply | None = None,
     ) -> None:
         self.loop = loop
         self.status = status
         self.stop = stop
-        self.hear = hear
+        self.handle_reply = handle_reply
         self._clients: set[_Client] = set()
         self._closed = False
         self._folder, self._name = os.path.split(path)
@@ -141,9 +141,9 @@ class _Client:
             self._stays = True
             self._answer(STOPPING)
             self._control.stop()
-        elif self._control.hear is not None and not rest:
-            hear, pid, uid = self._control.hear, peer_pid(self._sock), peer_uid(self._sock)
-            self._reply_with(lambda: hear(line, pid, uid) or UNKNOWN)
+        elif self._control.handle_reply is not None and not rest:
+            handle_reply, pid, uid = self._control.handle_reply, peer_pid(self._sock), peer_uid(self._sock)
+            self._reply_with(lambda: handle_reply(line, pid, uid) or UNKNOWN)
         else:
             self._answer(UNKNOWN)
 

@@ -162,7 +162,7 @@ class Supervisor:
         """Without it `ps` and `stop` do not find the session, which runs all the same."""
         from netsandbox.session.control import Control
 
-        approvals = self._inbox.hear if self._inbox is not None else None
+        approvals = self._inbox.handle_reply if self._inbox is not None else None
         try:
             self.control = Control(self._loop, str(self._facts["control"]), self._status, self._stop, approvals)
         except HostError as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from netsandbox.frozen import frozen
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,40 +26,39 @@ class Wanted:
         return self.automatic or port in self.fixed
 
 
+@frozen
 class Published:
     """One listener of the session as the host sees it now."""
 
-    __slots__ = (
-        "device_address",
-        "device_port",
-        "exe",
-        "host_address",
-        "host_port",
-        "inside_address",
-        "inside_port",
-        "pid",
-        "port",
-        "since",
-        "url",
-    )
+    port: int  # as the program requested it
+    inside: tuple[str, int]  # as the kernel has it
+    host: tuple[str, int]
+    device: tuple[str, int] | None
+    url: str
+    pid: int
+    exe: str
+    since: float  # seconds of the wall clock
 
-    def __init__(
-        self,
-        port: int,
-        inside: tuple[str, int],
-        host: tuple[str, int],
-        device: tuple[str, int] | None,
-        url: str,
-        pid: int,
-        exe: str,
-        since: float,
-    ) -> None:
-        self.port = port  # as the program asked for it
-        self.inside_address, self.inside_port = inside  # as the kernel has it
-        self.host_address, self.host_port = host
-        self.device_address = device[0] if device else None
-        self.device_port = device[1] if device else None
-        self.url = url
-        self.pid = pid
-        self.exe = exe
-        self.since = since  # seconds of the wall clock
+    @property
+    def inside_address(self) -> str:
+        return self.inside[0]
+
+    @property
+    def inside_port(self) -> int:
+        return self.inside[1]
+
+    @property
+    def host_address(self) -> str:
+        return self.host[0]
+
+    @property
+    def host_port(self) -> int:
+        return self.host[1]
+
+    @property
+    def device_address(self) -> str | None:
+        return self.device[0] if self.device else None
+
+    @property
+    def device_port(self) -> int | None:
+        return self.device[1] if self.device else None

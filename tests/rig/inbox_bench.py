@@ -65,10 +65,10 @@ class InboxBench:
 
     def approve(self, number: int | None = None, scope: str = SESSION, ttl: int = 0) -> bytes | None:
         chosen = self.number if number is None else number
-        return self.inbox.hear(written(Reply(APPROVE, chosen, scope, ttl)), 4711, 1000)
+        return self.inbox.handle_reply(written(Reply(APPROVE, chosen, scope, ttl)), 4711, 1000)
 
     def deny(self, number: int | None = None) -> bytes | None:
-        return self.inbox.hear(written(Reply(DENY, self.number if number is None else number)), 4711, 1000)
+        return self.inbox.handle_reply(written(Reply(DENY, self.number if number is None else number)), 4711, 1000)
 
     @property
     def approvals(self) -> list[dict[str, Any]]:

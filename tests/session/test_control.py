@@ -310,7 +310,7 @@ def test_what_is_not_in_the_table_is_heard_with_who_said_it(session: LiveSession
 
 def test_where_nobody_hears_it_is_unknown(state: Path) -> None:
     live = LiveSession()
-    live.control.hear = None
+    live.control.handle_reply = None
     try:
         assert ask(live.path, b'{"op":"approve","id":1,"scope":"session","ttl":0}\n') == UNKNOWN
         assert live.heard == []
@@ -322,7 +322,7 @@ def test_hearing_that_fails_is_an_error_told_to_both_sides(session: LiveSession)
     def broken(line: bytes, pid: int, uid: int) -> bytes:
         raise RuntimeError("broken")
 
-    session.control.hear = broken
+    session.control.handle_reply = broken
     assert ask(session.path, b"anything\n") == b'{"error":"internal"}\n'
     session.end()
     assert [str(error) for error in session.errors] == ["broken"]

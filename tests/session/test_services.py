@@ -38,7 +38,7 @@ class Court:
 
         def approve() -> None:
             for question in inbox.status():
-                assert inbox.hear(written(Reply(APPROVE, int(str(question["id"])))), 1, 0) == DONE
+                assert inbox.handle_reply(written(Reply(APPROVE, int(str(question["id"])))), 1, 0) == DONE
 
         def say(text: str) -> None:
             self.loop.call_later(0, approve)

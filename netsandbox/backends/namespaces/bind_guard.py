@@ -23,27 +23,27 @@ if TYPE_CHECKING:
     from netsandbox.audit.folding import FoldedRecords
     from netsandbox.backends.namespaces.seccomp_notify import Listener, TrappedCall
 
-    Heard = Callable[[str, int, int, str], None]
+    OnListening = Callable[[str, int, int, str], None]
 PROTOCOLS = {1: "tcp", 2: "udp"}
 ANYWHERE = {_socket.AF_INET: "0.0.0.0", _socket.AF_INET6: "::"}  # noqa: S104 (inside the session)
 
 
 class BindGuard:
-    """One per session. `heard(address, port, pid, exe)` learns of each socket that listens; *refused(address, port)* of
-    each refusal, to tell the user."""
+    """One per session. `on_listening(address, port, pid, exe)` is called for each socket that listens, and
+    `refused(address, port)` for each refusal, to notify the user."""
 
     def __init__(
         self,
         listener: Listener,
         repeats: FoldedRecords,
         rule: BindRule,
-        heard: Heard,
+        on_listening: OnListening,
         refused: Callable[[str, int], None],
     ) -> None:
         self._listener = listener
         self._repeats = repeats
         self._rule = rule
-        self._heard = heard
+        self._on_listening = on_listening
         self._refused = refused
         self._next = 0  # where in the window the search for a free port goes on
 
@@ -79,7 +79,7 @@ class BindGuard:
             sock.shutdown(2)
             return errno.EACCES
         address, port = sock.getsockname()[:2]
-        self._heard(address, port, pid, exe)
+        self._on_listening(address, port, pid, exe)
         return 0
 
     def _hold(self, sock: _socket.socket) -> int:

@@ -29,19 +29,19 @@ PATIENT = 256  # looked for at once beyond the soon ones
 
 
 class ListenWatch:
-    """`heard(address, port, pid, exe)` is called once a socket is seen to listen."""
+    """`on_listening(address, port, pid, exe)` is called once a socket is seen to listen."""
 
     def __init__(
         self,
         loop: Loop,
         listener: Listener,
         sockets: SessionSockets,
-        heard: Callable[[str, int, int, str], None],
+        on_listening: Callable[[str, int, int, str], None],
     ) -> None:
         self._loop = loop
         self._listener = listener
         self._sockets = sockets
-        self._heard = heard
+        self._on_listening = on_listening
         self._late = 0
         self._number = syscall_table(os.uname().machine).calls["listen"]
 
@@ -67,7 +67,7 @@ class ListenWatch:
     def _look(self, inode: str, pid: int, exe: str, turn: int) -> None:
         for address, port, found in self._sockets.listening():
             if found == inode:
-                self._heard(address, port, pid, exe)
+                self._on_listening(address, port, pid, exe)
                 return
         late = turn >= len(SOON)
         if turn == len(LOOKS) or (late and self._late >= PATIENT):

@@ -13,7 +13,7 @@ from netsandbox_portmap import door_ports
 from netsandbox_portmap.reservation import MapDoors, MapSource, Reservation
 from netsandbox_portmap.strategies import REWIRE_DEVICE
 
-from netsandbox.backends.namespaces import plan, procfs
+from netsandbox.backends.namespaces import plan
 from netsandbox.backends.namespaces.mount_view import FILES
 
 _START_TIME = 19  # in /proc/<pid>/stat, counted behind the program's name, which may hold anything
@@ -76,6 +76,8 @@ def _is_live(name: str) -> bool:
 
 def _started(pid: int) -> str:
     """The start time of the process in the kernel's ticks; empty when there is none."""
+    from netsandbox.backends.namespaces import procfs
+
     try:
         return procfs.read(f"/proc/{pid}/stat").rpartition(")")[2].split()[_START_TIME]
     except (OSError, IndexError):

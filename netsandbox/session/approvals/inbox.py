@@ -140,7 +140,7 @@ class Inbox:
             for question in self._questions.values()
         ]
 
-    def hear(self, line: bytes, pid: int, uid: int) -> bytes | None:
+    def handle_reply(self, line: bytes, pid: int, uid: int) -> bytes | None:
         """What is said to an answer that the process *pid* of the user *uid* gave; None: *line* is none."""
         reply = replies.read(line)
         if reply is None:

@@ -75,7 +75,7 @@ class Opened:
 
         def answer() -> None:
             for question in inbox.status():
-                self.heard.append(inbox.hear(written(Reply(op, int(str(question["id"])))), 1, 0))
+                self.heard.append(inbox.handle_reply(written(Reply(op, int(str(question["id"])))), 1, 0))
 
         def say(text: str) -> None:
             self.loop.call_later(0, answer)

@@ -255,7 +255,7 @@ def test_a_yes_that_the_end_overtakes_is_a_no() -> None:
 def test_what_is_no_answer_is_not_heard(line: bytes) -> None:
     bench = InboxBench()
     bench.ask()
-    assert bench.inbox.hear(line, 1, 0) is None
+    assert bench.inbox.handle_reply(line, 1, 0) is None
     assert len(bench.inbox.status()) == 1
 
 
