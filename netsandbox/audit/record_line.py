@@ -83,6 +83,8 @@ class _Field(dict[object, str]):
             printed = self._key + quote(value) if is_plain else self.print(value)
         elif type(value) is int and 1 < value < _MAX_CACHED_NUMBER:  # not 0 and 1, which False and True are equal to
             printed = f"{self._key}{value}"
+        elif value is None:
+            printed = ""
         else:
             return self.print(value)
         if len(self) >= MAX_CACHED:
