@@ -198,7 +198,7 @@ def test_git_clones_from_a_host_of_the_users_settings(shop: Shop, repository: Pa
 
 
 @pytest.mark.ordinary_user
-def test_a_command_changes_no_profile_and_no_memory_of_one(world: World) -> None:
+def test_a_command_changes_no_profile_and_no_cached_value(world: World) -> None:
     """The next run would read them (INV-8)."""
     home = world.netsandbox.home()
     own = home.path / "config" / "netsandbox" / "profiles" / "base.toml"
@@ -207,18 +207,18 @@ def test_a_command_changes_no_profile_and_no_memory_of_one(world: World) -> None
     for folder in (own, own.parent, own.parent.parent):
         os.chown(folder, home.identity.uid, home.identity.gid)
     assert world.netsandbox("explain", "a.test").returncode == 1
-    memory = home.state / "netsandbox" / "profiles"
-    before = memory.read_bytes()
+    cached = {file: file.read_bytes() for file in (home.state / "netsandbox" / "cache").iterdir()}
+    assert cached
     tries = (
         f"echo > {own}",
         f"rm {own}",
         f"mv {own.parent} {own.parent}.away",
         f"echo > {own.parent}/node.toml",
-        f"echo > {memory}",
+        *(f"echo > {file}" for file in cached),
     )
     run = world.netsandbox("run", "--", "sh", "-c", f"{'; '.join(f'({each}) 2>&1' for each in tries)}; echo end")
     assert run.stdout.endswith("end\n"), run.stderr
-    assert memory.read_bytes() == before
+    assert {file: file.read_bytes() for file in cached} == cached
     assert own.read_text() == '[network]\ndeny_domains = ["a.test"]\n'
     assert not (own.parent / "node.toml").exists()
     assert world.netsandbox("explain", "a.test").returncode == 1
