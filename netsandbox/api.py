@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @frozen
 class Denial:
-    """What was refused, how often, and the option that would have allowed it (None where no option does)."""
+    """A refused target, the number of refusals, and the option that would have allowed it (None if no option does)."""
 
     host: str | None
     port: int | None
@@ -37,7 +37,7 @@ class Denial:
 
 @frozen
 class Result:
-    """How a command ended: `returncode` as `subprocess` has it (negative for a signal), and what was refused."""
+    """The end of a command: `returncode` as in `subprocess` (negative for a signal), and what was refused."""
 
     returncode: int
     session: str
@@ -46,7 +46,7 @@ class Result:
 
 
 class Sandbox:
-    """Runs commands under one policy. Each run is a session of its own, with its own network and its own log."""
+    """Runs commands under one policy. Each run is a separate session with a separate network and log."""
 
     def __init__(self, policy: Policy, settings: RunSettings | None = None) -> None:
         base = settings or RunSettings()
@@ -56,10 +56,10 @@ class Sandbox:
 
     @classmethod
     def deferred(cls, policy: Callable[[], Policy], settings: RunSettings) -> Sandbox:
-        """For a process that exists for this one run, as the command line does.
+        """A sandbox for a process that exists only for this run, such as the command line.
 
-        The policy is asked for while the kernel sets the session up, and once the command runs nothing more can be
-        imported into this process but our own code.
+        *policy* is called while the kernel sets the session up. Once the command runs, this process can import only
+        netsandbox's own code.
         """
         box = cls.__new__(cls)
         box._start(policy, settings, sealed=True)
@@ -88,11 +88,11 @@ class Sandbox:
         stdout: int = 1,
         stderr: int = 2,
     ) -> Result:
-        """Run *command* and wait for it. *stdin*, *stdout* and *stderr* are descriptors; *env* defaults to ours without
-        what looks like a secret; what is given here is passed as it is.
+        """Run *command* and wait for it.
 
-        Raises `netsandbox.errors.NetsandboxError` when the sandbox cannot be set up or the command not executed; it is
-        never run unconfined instead.
+        *stdin*, *stdout* and *stderr* are descriptors. *env* is passed unchanged; its default is our environment
+        without variables that look like secrets. Raises `netsandbox.errors.NetsandboxError` if the sandbox cannot be
+        set up or the command cannot be executed; the command never runs unconfined instead.
         """
         if not self._open:
             raise RuntimeError("this Sandbox is closed; make a new one")
@@ -110,7 +110,7 @@ class Sandbox:
 
 
 def inherited(settings: RunSettings) -> dict[bytes, bytes]:
-    """Our own environment without what the command is not to have, and with what is set for it."""
+    """Our environment without the variables that are withheld from the command, and with those that are set for it."""
     inner, _ = VariableRules(settings.variables).split(os.environb)
     return {**inner, **_encoded(settings.set_env)}
 

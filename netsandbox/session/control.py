@@ -1,13 +1,13 @@
-"""The session's control socket: `ps`, `ports`, `stop` and `open` ask here what it is doing, and ask it to end.
+"""The session's control socket, through which `ps`, `ports`, `open` and `stop` query its status or end it.
 
 Rules kept here:
-1. Only our own user and root are answered, by what the kernel says of the peer (attacks 171, 182); the socket is 0600
-   in a 0700 folder, which is hidden from every session.
-2. A request is one line out of a closed table, compared byte for byte: there is no parser to feed (attack 185). What
-   is not in it goes to *handle_reply*, if there is one: the user's replies to a session that asks, spelled in one way.
-   Anything else, too long or too slow is answered or not, and closed; the session goes on.
+1. Only our own user and root get a reply. The kernel reports the peer's uid (attacks 171, 182). The socket has mode
+   0600 in a 0700 folder, which is hidden from every session.
+2. A request is one line from a closed table, compared byte for byte, so there is no parser to attack (attack 185). In a
+   session that asks, any other line goes to *handle_reply*, which accepts one spelling of an answer. A request that is
+   unknown, too long or too slow gets an error or no reply, and its connection is closed; the session continues.
 3. Everything is bounded: clients, bytes of a request, seconds for it, bytes of a reply.
-4. The socket appears under its name only when it listens, so whoever is refused there may remove it as dead.
+4. The socket gets its name only when it listens, so a client whose connection is refused may remove it as dead.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from netsandbox.runtime.loop import Loop, Timer
 
-    HandleReply = Callable[[bytes, int, int], bytes | None]  # a line, the pid and the uid of whoever sent it
+    HandleReply = Callable[[bytes, int, int], bytes | None]  # receives a line, and the pid and uid of its sender
 
 STATUS, STOP = b'{"op":"status"}', b'{"op":"stop"}'
 STOPPING, UNKNOWN, INTERNAL = b'{"ok":true}\n', b'{"error":"unknown request"}\n', b'{"error":"internal"}\n'
@@ -47,7 +47,7 @@ MAX_CLIENTS = 32
 
 
 class Control:
-    """Listens until `close`. *status* says what the session is doing; *stop* begins its end and returns at once."""
+    """Listens until `close`. *status* returns the session's status; *stop* starts its end and returns at once."""
 
     def __init__(
         self,
@@ -72,14 +72,14 @@ class Control:
         self._listener = Listener(loop, sock, self._on_client)
 
     def close(self) -> None:
-        """The session has ended: the name goes first, so that whoever waits for the end finds it gone."""
+        """Close at the end of the session. The name is removed first, so clients that wait for the end find it gone."""
         if self._closed:
             return
         self._closed = True
         for act, path in ((os.unlink, os.path.join(self._folder, self._name)), (os.rmdir, self._folder)):
             try:
                 act(path)
-            except OSError:  # another was faster, or the log is there, as it mostly is
+            except OSError:  # another process removed it first, or the folder holds the log, which is usual
                 pass
         self._listener.close()
         for client in list(self._clients):
@@ -94,12 +94,12 @@ class Control:
             sock.close()
             return
         self._clients.add(_Client(self, sock))
-        if len(self._clients) >= MAX_CLIENTS:  # newcomers wait in the kernel's queue, which is bounded too
+        if len(self._clients) >= MAX_CLIENTS:  # further clients wait in the kernel's queue, which is bounded too
             self._listener.stop()
 
 
 class _Client:
-    """One request and its reply; after a stop, whoever waits for the end."""
+    """One request and its reply. After a stop request, the client stays until the session has ended."""
 
     def __init__(self, control: Control, sock: _socket.socket) -> None:
         self._control = control
@@ -167,7 +167,7 @@ class _Client:
             sent = self._sock.send(self._reply)
         except BlockingIOError:
             return
-        except OSError:  # the asker is gone
+        except OSError:  # the client has left
             self.close()
             return
         self._reply = self._reply[sent:]
@@ -184,7 +184,7 @@ class _Client:
             self._timer = None
         loop, fd = self._control.loop, self._sock.fileno()
         loop.unwatch(fd)
-        loop.watch(fd, IN, lambda events: self.close())  # nothing more is to be said: it left, or it babbles
+        loop.watch(fd, IN, lambda events: self.close())  # the client left, or sends more than one request
 
 
 def _listen(folder: str, name: str) -> _socket.socket:
@@ -201,7 +201,7 @@ def _check_folder(descriptor: int) -> None:
     info = os.fstat(descriptor)
     if info.st_uid != os.geteuid():
         raise PermissionError(errno.EPERM, "its folder belongs to another user")
-    if info.st_mode & 0o777 != 0o700:  # whatever the umask was
+    if info.st_mode & 0o777 != 0o700:  # independent of the umask
         make_private(descriptor)
 
 
@@ -209,7 +209,7 @@ def _bind(descriptor: int, folder: str, name: str) -> _socket.socket:
     sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         sock.setblocking(False)  # noqa: FBT003 (the standard library's own signature)
-        if PATH_ONLY:  # Linux gives the name the socket's mode, less the umask; a Mac's sockets have none
+        if PATH_ONLY:  # Linux gives the name the socket's mode, less the umask; sockets of macOS have no mode
             os.fchmod(sock.fileno(), 0o600)
         sock.bind(address(descriptor, os.path.join(folder, EARLY_NAME)))
         os.chmod(EARLY_NAME, 0o600, dir_fd=descriptor)

@@ -1,15 +1,15 @@
 """The replies of the control socket, each one line of ASCII JSON. Pure.
 
-The line is bounded whatever the values are: when it gets too long, texts and lists are cut shorter until it fits.
+The length of a line is bounded for all values: texts and lists are cut until the line fits.
 """
 
 from __future__ import annotations
 
 from netsandbox.runtime.json_writer import JsonWriter
 
-VERSION = 1  # of the replies: readers take no other
+VERSION = 1  # of the reply format; clients accept no other
 MAX_REPLY = 1 << 20
-BOUNDS = (4096, 256, 64)  # characters of a text and members of a list, until the line fits
+BOUNDS = (4096, 256, 64)  # maximum characters of a text and members of a list, tried in order until the line fits
 TOO_LONG = b'{"error":"too long"}\n'
 
 

@@ -1,8 +1,8 @@
-"""Opens the doors: wires the sockets that the backend made to the components that serve them.
+"""Opens the doors: connects the sockets that the backend made with the components that serve them.
 
-Where other programs can reach the sockets too, the backend gives a password: HTTP, SOCKS5 and connections that the
-preload library brings need it. The DNS doors need none: a stranger learns there whether this policy allows a name, and
-gets an address that is of no use without the password.
+Where other programs can reach the sockets too, the backend sets a password. HTTP, SOCKS5 and connections from the
+preload library require it. The DNS doors do not: another program can learn there whether this policy allows a name, and
+gets an address that is useless without the password.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Doors:
-    """Every door of one session. The sockets are closed with it."""
+    """Every door of one session. `close` closes their sockets too."""
 
     def __init__(self, loop: Loop, inputs: ServiceInputs, sockets: DoorSockets, bounds: Bounds) -> None:
         gc.enable()
@@ -42,11 +42,11 @@ class Doors:
 
     @property
     def flows(self) -> int:
-        """Connections that are still open."""
+        """The number of open connections."""
         return sum(door.flows for door in self._tcp)
 
     def close(self) -> None:
-        """Close everything; what was folded or still open gets its record."""
+        """Close everything. Folded records and open connections get their final record."""
         for close in [door.close for door in self._tcp] + [door.close for door in self._udp]:
             close()
         self._services.close()

@@ -6,19 +6,19 @@ An attempt passes these stages in order. The first stage that refuses ends it; a
 |---|---|---|---|
 | canonical name | `_host` | bad-name | the name; for a synthetic address the name it stands for; or an address |
 | policy | `_judge` | the policy's reason | its verdict, cached by spelling, since the policy never changes |
-| user | `_ask` | the user's answer, or none in time | only in sessions that ask, and only names that no rule is about |
+| user | `_ask` | the user's answer, or none in time | in sessions that ask, for names without a rule: the approval |
 | tunnel guard | `_allowed` | a reason of the guard | |
 | lookup | `_look_up`, `_found` | lookup-failed, or a deny of an alias | addresses; names for a parent proxy skip it |
 | address check | `_checked` | the first reason, if no address passes (INV-4) | a grant for the addresses that pass |
 
 Rules:
-1. Whatever raises on the way is a refusal with the reason `internal` (INV-1).
+1. An exception in any stage is a refusal with the reason `internal` (INV-1).
 2. A refusal is in the log before the door gets it. A lookup is in the log before it leaves the host, and a grant before
    the door dials: `dialling` writes that record and returns whether it was written (INV-5).
-3. `done` is called exactly once, and never inside of a `try`: a door's own error is not answered twice.
+3. `done` is called exactly once, and never inside a `try`: a door's own error is not answered twice.
 
-For the resolver, `decide_name` runs the first two stages only: a name that is allowed gets a synthetic address without
-any lookup, and the rest follows when something connects to it. Imported when the first connection arrives.
+For the resolver, `decide_name` runs the first two stages only: an allowed name gets a synthetic address without a
+lookup, and the other stages follow when the command connects to it. The first connection imports this module.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ LOOPBACK_ADDRESSES = ((AF_INET, "127.0.0.1"), (AF_INET6, "::1"))
 
 
 class Pending:
-    """A name that the policy allows and that has yet to be looked up."""
+    """A name that the policy allows and that is not looked up yet."""
 
     __slots__ = ("decided", "host")
 
@@ -72,7 +72,7 @@ class Pending:
 
 
 class Unallowed:
-    """A name that no rule allows and that the user is to be asked about."""
+    """A name that no rule allows; the user will be asked."""
 
     __slots__ = ("host",)
 
@@ -82,7 +82,7 @@ class Unallowed:
 
 @frozen
 class NameServices:
-    """What the gate shares with the resolver, and the proxy that resolves names in its place, if there is one."""
+    """The services that gate and resolver share, and the parent proxy that resolves names instead, if there is one."""
 
     upstream: Upstream
     pool: SyntheticPool
@@ -92,7 +92,7 @@ class NameServices:
 
 @frozen
 class PeerFacts:
-    """What the backend knows: the host's own addresses, and which process a peer is."""
+    """Facts from the backend: the host's own addresses, and the process of a peer."""
 
     own_addresses: Callable[[], Collection[Address]]
     attribution: Callable[[tuple[str, int]], tuple[int, str] | None]
@@ -120,15 +120,15 @@ class Gate:
         self._clock = clock
         self._parent = names.parent
         self._inbox = inbox  # None: the user is not asked
-        # What was decided before: the policy does not change, so neither does the answer to the same spelling.
+        # Earlier decisions. The policy does not change, so the decision for a spelling does not either.
         self._known: dict[tuple[bytes, int], tuple[Host, Verdict]] = {}
         self._passed: dict[tuple[str, str, int], Verdict] = {}
         self._passed_under: Collection[Address] | None = None
 
-    # For the TCP doors.
+    # Used by the TCP doors.
 
     def admit(self, attempt: Attempt, done: Done) -> None:
-        """Calls *done* once; it is never called from inside a `try`, so a door's own mistake is not answered twice."""
+        """Call *done* once, and not inside a `try`, so that a door's own error is not answered twice."""
         self._settle(attempt, lambda: self._judge(attempt), done)
 
     def _settle(self, attempt: Attempt, judge: Callable[[], Outcome], done: Done) -> None:
@@ -155,7 +155,7 @@ class Gate:
     def ended(self, grant: Grant, address: str | None, up: int, down: int, milliseconds: int, outcome: str) -> None:
         self.records.ended(grant, address, up, down, milliseconds, outcome)
 
-    # For the resolver.
+    # Used by the resolver.
 
     def decide_name(self, name: bytes) -> Verdict:
         try:
@@ -167,7 +167,7 @@ class Gate:
             return self._unasked(host)
         return decided
 
-    # The way of one attempt.
+    # The stages of one attempt.
 
     def _judge(self, attempt: Attempt) -> Outcome:
         port = attempt.port
@@ -200,7 +200,7 @@ class Gate:
         return Pending(host, decided)
 
     def _look_up(self, attempt: Attempt, pending: Pending, done: Done) -> None:
-        """The question itself leaves the host, so it has a record of its own before it does (INV-5)."""
+        """The query itself leaves the host, so it gets its own record first (INV-5)."""
         name = pending.host.text
         answered = False
 
@@ -221,7 +221,7 @@ class Gate:
         done(refusal)
 
     def _host(self, attempt: Attempt) -> Host:
-        """What the attempt is for: the name that its synthetic address stands for, its address, or its spelling."""
+        """The target of the attempt: the name behind its synthetic address, its address, or its name."""
         if attempt.address is None:
             return canonical(attempt.host)
         name = self._pool.name_of(attempt.address)
@@ -247,7 +247,7 @@ class Gate:
     def _checked(
         self, attempt: Attempt, host: Host, decided: Verdict, addresses: Collection[tuple[int, str]]
     ) -> Grant | Refusal:
-        """Keep the addresses that pass (INV-4); the first that does not is the reason when none does."""
+        """Keep the addresses that pass (INV-4). If none passes, the reason is that of the first."""
         passed: list[tuple[int, str]] = []
         failed: Verdict | None = None
         for family, text in addresses:
@@ -262,7 +262,7 @@ class Gate:
         return Grant(attempt, host.text, attempt.port, passed, named=host.address is None, parent=parent, token=decided)
 
     def _check(self, host: Host, text: str, port: int) -> Verdict:
-        """`Policy.check_address`, remembered while the host's own addresses stay the same."""
+        """`Policy.check_address`, cached while the host's own addresses stay the same."""
         own = self._own()
         if own is not self._passed_under or len(self._passed) >= MAX_KNOWN:
             self._passed, self._passed_under = {}, own
@@ -275,15 +275,16 @@ class Gate:
             checked = self._passed[key] = self.policy.check_address(host, address, port, own)
         return checked
 
-    # A session that asks.
+    # Sessions that ask.
 
     def _may_ask(self, host: Host, decided: Verdict) -> bool:
         inbox = self._inbox
         return inbox is not None and not decided.allowed and inbox.is_askable(host, decided)
 
     def _unasked(self, host: Host) -> Verdict:
-        """The program gets an address of ours and comes as far as connecting, which is what waits; nobody outside is
-        asked for the name before the user said yes."""
+        """The program gets a synthetic address, and its connection waits for the user. No name server outside gets a
+        query for the name before the user approves it.
+        """
         assert self._inbox is not None
         return verdict(reasons.ASK, host.text, 0, allowed=True, wildcard=self._inbox.owner_of(host.text))
 
@@ -320,7 +321,7 @@ class Gate:
             refusal = self._refuse(attempt, self._internal(attempt, error))
         done(refusal)
 
-    # Every no.
+    # Refusals.
 
     def _refuse(self, attempt: Attempt, decided: Verdict, detail: str | None = None) -> Refusal:
         self.records.refused(attempt, decided, detail)

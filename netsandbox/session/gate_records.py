@@ -1,7 +1,7 @@
-"""What the gate writes down: attempts, their ends, questions and datagrams, each with the program that made it.
+"""Writes the gate's records: attempts, their ends, questions and datagrams, each with the program that caused it.
 
-Nothing is decided here. `False` from a method means that the log could not be written; what it was to precede must not
-happen then (INV-5).
+Nothing is decided here. A method returns `False` if the log could not be written; the recorded action must not happen
+then (INV-5).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class GateRecords:
-    """One per session. *attribute* tells whose connection it is; *ports* are those of a rule that names none."""
+    """One per session. *attribute* finds the process of a connection; *ports* are those of a rule without ports."""
 
     def __init__(self, log: AuditLog, pool: SyntheticPool, attribute: Attribute, ports: Collection[int]) -> None:
         self._log = log
@@ -37,7 +37,7 @@ class GateRecords:
     # Connections.
 
     def lookup(self, attempt: Attempt, host: str, decided: Verdict) -> bool:
-        """That *host* is asked for, outside."""
+        """Record that a query for *host* leaves the host."""
         return self._log.write(
             "dns", verdict="allow", reason=decided.reason, rule=decided.rule, door=attempt.door, host=host
         )
@@ -93,10 +93,10 @@ class GateRecords:
         self._log.write("egress", verdict="deny", reason=reason, door=door, detail=detail, pid=pid, exe=exe)
 
     def fault(self, error: Exception) -> None:
-        """A mistake of ours, for which an attempt is refused."""
+        """Record an error of ours that caused a refusal."""
         self._log.write("policy", verdict="deny", reason=reasons.INTERNAL, detail=repr(error))
 
-    # Questions of the session, and what else came by UDP.
+    # DNS queries of the session, and other UDP datagrams.
 
     def queries(self, kind: QueryKind, count: int, _size: int) -> bool:
         host, qtype, allowed, reason, rule = kind

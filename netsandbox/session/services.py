@@ -1,7 +1,7 @@
-"""What decides in a session: the gate for connections, the resolver for names, and what the two share.
+"""The services that decide in a session: the gate for connections, the resolver for names, and what the two share.
 
-They share the synthetic addresses, one account of what looks like a tunnel, and the name servers, so a name is the same
-at every door (INV-3).
+They share the synthetic addresses, the tunnel guard's counts and the name servers, so every door treats a name the same
+way (INV-3).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class SessionServices:
-    """One per session."""
+    """The services of one session."""
 
     def __init__(self, loop: Loop, inputs: ServiceInputs, sockets: DoorSockets) -> None:
         pool, guard = SyntheticPool(), TunnelGuard()
@@ -39,7 +39,7 @@ class SessionServices:
         self.resolver = Resolver(loop, gate.decide_name, gate.records.queries, pool, guard, options)
 
     def close(self) -> None:
-        """After the doors; what was folded, or waits for the user, gets its record."""
+        """Close after the doors. Folded records and open questions get their final record."""
         if self._inbox is not None:
             self._inbox.close()
         self.resolver.flush()
@@ -47,7 +47,7 @@ class SessionServices:
 
 
 def _upstream_of(loop: Loop, host: HostResolver) -> Upstream:
-    """The name servers for names that are allowed."""
+    """The name servers for allowed names."""
     if host.servers:
         return Upstream(loop, NameServers(list(host.servers)), {}, loop.now)
     return Upstream(loop, parse_resolv_conf(host.resolv_conf), parse_hosts(host.hosts), loop.now)

@@ -1,23 +1,22 @@
 """One session from start to end. This module owns the order of its steps; the backend knows how each is done.
 
-| step | what happens | and therefore |
+| step | what happens | effect |
 |---|---|---|
-| prepare | the backend reserves ports and, on Linux, starts the helper | the kernel works while we read the policy |
-| policy | the policy is read, once | a mistake in it ends the session before anything has run |
-| confine | the backend fits the sandbox to the policy and holds what it needs | what is missing is an error now |
+| prepare | the backend reserves ports and, on Linux, starts the helper | the kernel works while the policy is read |
+| policy | the policy is read, once | an error in it ends the session before anything has run |
+| confine | the backend fits the sandbox to the policy and takes what it needs | anything missing is an error now |
 | record | the log gets `session.start` | no command runs without its record (INV-5) |
 | serve | with `serves_first`, doors and control socket open now | |
 | seal | nothing that the command can write is imported from now on | it cannot put its code into this process |
-| ready | the sandbox stands, and its doors with it | the first instruction already runs behind them (attack 203) |
-| start | signals are held back, the command starts, signals are passed on | none is lost, none reaches only us |
-| run | the supervisor serves until the command has ended, and a moment longer | last answers and records arrive |
-| end | `session.end` is written, the log is sealed, what is held is freed | |
+| ready | the sandbox and its doors exist | the first instruction already runs behind them (attack 203) |
+| start | signals are blocked, the command starts, signals are forwarded | none is lost, none reaches only us |
+| run | the supervisor serves until shortly after the command's end | the last replies and records arrive |
+| end | `session.end` is written, the log is sealed, reservations are freed | |
 | control | the control socket closes last | its end tells `netsandbox stop` that the session has ended |
 
 Rules:
-1. Whatever is raised, the command has not run or has ended; it is never run unconfined (INV-1).
-2. Imports on the way to `start` are few, and what the kernel need not wait for is imported behind it: they are most of
-   the launch's time.
+1. After any exception, the command has not run or has ended; it never runs unconfined (INV-1).
+2. Imports take most of the launch, so few happen before `start`; modules that the start does not need come after it.
 """
 
 from __future__ import annotations
@@ -45,11 +44,11 @@ if TYPE_CHECKING:
 
 
 class Session:
-    """Run once. After `run`, `log` has the counts and the denials. *backend* replaces that of the settings."""
+    """Runs once. After `run`, `log` has the counts and the denials. *backend* overrides the backend of the settings."""
 
     def __init__(self, settings: RunSettings, *, sealed: bool, backend: OpenBackend | None = None) -> None:
         self.settings = settings
-        self._sealed = sealed  # whether this process is ours alone, so that its imports can be sealed
+        self._sealed = sealed  # whether this process exists only for this session, so that its imports can be sealed
         self._open_backend = backend
         self.id = new_session_id()
         self.log_path = log_path(self.id, settings.audit_log)
@@ -59,7 +58,7 @@ class Session:
 
     @property
     def log(self) -> AuditLog:
-        """Opened at its first use: a log that the user placed must exist before the sandbox protects it."""
+        """Opened at first use, since a log that the user placed must exist before the sandbox protects it."""
         if self._log is None:
             from netsandbox.audit.log import AuditLog
 
@@ -138,7 +137,7 @@ class Session:
             backend.wait_ready()
             forwarder.hold()
             backend.start()
-            supervisor = self._supervisor or supervise()  # loads while the command starts
+            supervisor = self._supervisor or supervise()  # imported while the command starts
             forwarder.release()
             supervisor.run()
         finally:
@@ -148,7 +147,7 @@ class Session:
         return supervisor.status
 
     def _seal_imports(self, backend: Backend, policy: Policy) -> None:
-        """Before the command can write a file: see `netsandbox.runtime.import_sealing`."""
+        """Seal imports before the command can write a file; see `netsandbox.runtime.import_sealing`."""
         if policy.allow_query_types:
             __import__("netsandbox_dns.reply_rebuild")
         if self.settings.ask is not None:
@@ -156,7 +155,7 @@ class Session:
         backend.seal_imports(policy)
 
     def _denial_stream(self, stderr: int) -> DenialStream:
-        """Made before the command can put anything at the file's path."""
+        """Opened before the command can create anything at the file's path."""
         from netsandbox.audit.denials import DenialStream, open_debug_log
 
         path = self.settings.debug_log
@@ -164,7 +163,7 @@ class Session:
         return DenialStream(stderr if self.settings.debug else None, file, self.id)
 
     def write_start(self, backend: Backend, policy: Policy, command: Command) -> None:
-        """No command without this record (INV-5)."""
+        """Write `session.start`; no command runs without it (INV-5)."""
         held = backend.reservation
         written = self.log.write(
             "session.start",
@@ -206,7 +205,7 @@ class Session:
 
 
 def exit_status(status: int) -> int:
-    """A wait status as shells give it."""
+    """The exit status of a wait status, as shells compute it."""
     return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
 

@@ -1,7 +1,7 @@
-"""What a session answered, checked (pure). Readers trust the shape of a status, never the text in it.
+"""Checks a session's status reply. Pure. Readers may rely on the types in a status, never on its texts.
 
-The answer comes from a process of the same user, which may be another version of ours or no session at all: what is
-needed to name and stop a session must be there and right, what is merely shown is None when it is not.
+The reply comes from a process of the same user, which may be another version of netsandbox or no session at all. The
+fields that identify and stop a session must be present and valid; a field that is only displayed is None if invalid.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SCALARS = (str, int, float, bool, type(None))
 
 
 def read_status(line: bytes, session: str) -> Status | None:
-    """The status of *session* in *line*, or None when it is not one."""
+    """The status of *session* in *line*, or None if *line* is not a status."""
     try:
         import json
 
@@ -51,7 +51,7 @@ def read_status(line: bytes, session: str) -> Status | None:
 
 
 def _questions(answer: object) -> list[Status]:
-    """What waits for the user's answer; a session that does not know of such things has none."""
+    """The questions that wait for the user; empty for a session that does not know questions."""
     found = map(_question, answer) if isinstance(answer, list) else ()
     return [question for question in found if question is not None]
 
@@ -109,7 +109,7 @@ def _is_moment(value: object) -> bool:
 
 
 def _is_endless(value: object) -> bool:
-    """1e999 is JSON, and infinite."""
+    """1e999 is valid JSON and becomes infinite."""
     return isinstance(value, float) and value - value != 0
 
 

@@ -1,8 +1,8 @@
-"""Finds this user's live sessions, asks them what they do, answers their questions, and asks them to end.
+"""The client of the control sockets: finds this user's live sessions, reads their status, answers questions, ends them.
 
-A session is live when somebody of ours listens on its control socket. All are asked together, under one deadline, so
-that one that hangs costs a second and not a second each. What is typed by a user is compared with the answers and never
-becomes part of a path (attack 190).
+A session is live if a process of ours listens on its control socket. All sessions get their requests together under one
+deadline, so sessions that hang cost one second in total. User input is compared with the replies and never becomes part
+of a path (attack 190).
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 PATIENCE = 1.0
-PAUSE = 0.05  # before somebody who was busy, or left without a word, is asked again
+PAUSE = 0.05  # seconds before a session that was busy, or closed without a reply, gets the request again
 AT_ONCE = 128
-NAMED = 20  # how many names an error lists
+NAMED = 20  # maximum names in an error message
 _BUSY = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
@@ -39,7 +39,7 @@ def live_sessions() -> list[Status]:
 
 
 def survey(patience: float = PATIENCE) -> tuple[list[Status], list[str]]:
-    """The sessions that answered, oldest first, and the ids of those that exist and did not answer."""
+    """The sessions that replied, oldest first, and the ids of those that exist and did not reply."""
     found: list[Status] = []
     silent: list[str] = []
     for session, line in sorted(_Round(STATUS, _known()).answers(patience).items()):
@@ -60,14 +60,14 @@ def _known() -> list[str]:
 
 
 def nothing_runs() -> str:
-    """Why there is no session to speak of, and what to do."""
+    """Why no session was found, and what to do."""
     if os.environ.get("NETSANDBOX_SESSION"):
         return "this is inside a session, where no session can be seen; ask outside of it"
     return "no session is running; start one with `netsandbox run -- CMD`"
 
 
 def find(word: str, sessions: list[Status] | None = None) -> Status:
-    """The live session that is called *word*, or whose id is or begins with it."""
+    """The live session with the name *word*, or with an id that is or starts with *word*."""
     known = live_sessions() if sessions is None else sessions
     for fits in (_is_called, _has_id, _begins):
         found = [status for status in known if word and fits(status, word)]
@@ -98,11 +98,12 @@ def _listed(sessions: list[Status], key: str) -> str:
 
 
 def stop_sessions(sessions: Iterable[str], seconds: float) -> list[str]:
-    """Ask *sessions*, by id, to end, and wait until they have; those that are still there after *seconds*."""
+    """Request the end of *sessions* (ids) and wait for it. Returns those that are still live after *seconds*."""
     left = list(sessions)
     until = time.monotonic() + seconds
     while left:
-        # Whoever closes the connection has ended and taken its name away, or could not listen to us: it is asked again.
+        # A closed connection means that the session ended and its name is gone, or that it could not read the request:
+        # retry.
         left = list(_Round(STOP, left, is_whole=_never).answers(max(0.0, until - time.monotonic())))
         left = [session for session in left if _is_there(session)]
         if time.monotonic() >= until:
@@ -113,7 +114,7 @@ def stop_sessions(sessions: Iterable[str], seconds: float) -> list[str]:
 
 
 def put_to(session: str, request: bytes, patience: float = PATIENCE) -> bytes:
-    """What one session answers to *request*, a line without its end; b"" for nothing."""
+    """The reply of one session to *request*, a line without its newline; b"" if there is none."""
     return _Round(request, [session]).answers(patience).get(session, b"")
 
 
@@ -128,7 +129,7 @@ def _is_there(session: str) -> bool:
 
 
 def pid_of(session: str) -> int | None:
-    """Whose control socket it is, though nobody answers there. None: that cannot be known, or it is a stranger's."""
+    """The pid behind a control socket, even if it does not reply; None if unknown or of another user."""
     try:
         sock = connect(session_dir(session))
     except OSError:
@@ -148,7 +149,7 @@ def _never(data: bytes) -> bool:
 
 
 class _Round:
-    """One request put to many sessions at once; an answer lasts until it `is_whole` or the session hangs up."""
+    """One request sent to many sessions at once; a reply ends when it `is_whole` or the session disconnects."""
 
     def __init__(self, request: bytes, sessions: list[str], is_whole: Callable[[bytes], bool] = _has_line) -> None:
         self._request = request + b"\n"
@@ -159,7 +160,7 @@ class _Round:
         self._poll = select.poll()
 
     def answers(self, seconds: float) -> dict[str, bytes]:
-        """By session: its line, or what there is of it. Sessions that are not there are not in it."""
+        """The reply line of each session, complete or partial. Sessions that do not exist are left out."""
         until = time.monotonic() + seconds
         try:
             while True:
@@ -174,7 +175,7 @@ class _Round:
                 sock.close()
 
     def _ask(self) -> bool:
-        """Ask as many as can be asked now; whether somebody who was busy is to be asked again."""
+        """Send to as many sessions as possible now. Returns whether a busy session needs another try."""
         busy = []
         while self._waiting and len(self._asked) < AT_ONCE:
             session = self._waiting.pop()

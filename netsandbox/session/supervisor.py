@@ -1,11 +1,11 @@
-"""Serves one session from outside until its command has ended. The backend brings what differs between systems.
+"""Serves one session from outside until its command has ended. The backend provides what differs between systems.
 
-The supervisor stands in the host's network, holds the policy and the log, and is the only way out of the session. When
-it dies the command is ended (INV-10); when one of its handlers fails, that connection is refused and the failure
-recorded, never let through (INV-1).
+The supervisor runs in the host's network, holds the policy and the log, and is the session's only way out. If the
+supervisor dies, the command is ended (INV-10). If a handler fails, its connection is refused and the error is recorded
+(INV-1).
 
-Doors open at the first packet, so a command that never uses the network never pays for them; their modules are loaded
-one by one while the command starts. A backend that `serves_first` has everything opened before the command instead.
+Doors open at the first packet, so a command that never uses the network does not pay for them. Their modules are loaded
+one by one while the command starts. For a backend with `serves_first`, everything opens before the command starts.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from netsandbox.session.upstream import ServiceInputs
 
 LINGER_SECONDS = 0.25
-MAX_LINGER = 5.0  # for answers that a slow client of the host is still reading
+MAX_LINGER = 5.0  # seconds for replies that a slow client of the host is still reading
 SETTLING_ROUNDS = 4
 WARM_UP_AFTER = 0.005
-KILLED = 9  # the wait status of a session that ended without telling us its own
+KILLED = 9  # the wait status of a session that ended without reporting one
 SIGTERM = 15
 PATIENCE = 5.0  # seconds between the request to end and the end
 
 
 class Supervisor:
-    """One per session. `status` is the command's wait status, once it has one."""
+    """The supervisor of one session. `status` is the command's wait status once it has ended."""
 
     def __init__(
         self, backend: Backend, context: SessionContext, inputs: ServiceInputs, facts: dict[str, object]
@@ -48,13 +48,13 @@ class Supervisor:
         self._sockets: DoorSockets | None = None
         self._doors: Doors | None = None
         self._serving: Serving | None = None
-        self.control: Control | None = None  # closed by the session, last of all: its end is the session's end
+        self.control: Control | None = None  # the session closes it last: its end is the session's end
         self._is_open = True
         self._last_moment = 0.0
         self.status = KILLED
 
     def open_everything(self) -> None:
-        """Before the command starts. An error leaves nothing open."""
+        """Open doors and control socket before the command starts. An error leaves nothing open."""
         try:
             self._serving = self._backend.serve(self._loop, self._on_end)
             self._sockets = self._backend.doors()
@@ -77,7 +77,7 @@ class Supervisor:
         else:
             from netsandbox.runtime.listener import raise_descriptor_limit
 
-            raise_descriptor_limit()  # not earlier: the command keeps the limit that it had
+            raise_descriptor_limit()  # not earlier, so that the command keeps its own limit
             self._serving.begin()
         self._loop.run()
 
@@ -96,17 +96,17 @@ class Supervisor:
     # The end of the command
 
     def _on_end(self, status: int | None) -> None:
-        """The backend calls it once; None: the command ended without a status."""
+        """Called once by the backend. None: the command ended without a status."""
         if status is not None:
             self.status = status
         self._last_moment = self._loop.now() + MAX_LINGER
         self._linger(self._loop.now() + LINGER_SECONDS, SETTLING_ROUNDS)
 
     def _linger(self, until: float, rounds: int, moved: int = 0) -> None:
-        """What the command did last may still lie in a door's queue, or be on its way through us or the log.
+        """Serve on for a moment: the command's last data may be in a door's queue, in a relay or on its way to the log.
 
-        A few more rounds of the loop take up what is queued: one opens the doors, one accepts, one reads. While bytes
-        go to a client of the host there is more time: the command itself would have left them to the kernel.
+        A few more rounds of the loop handle the queue: one opens the doors, one accepts, one reads. While bytes still
+        flow to a client of the host, there is more time: without us, the kernel would deliver them after the exit.
         """
         localhost = self._serving.localhost if self._serving is not None else None
         now, so_far = self._loop.now(), localhost.moved if localhost is not None else 0
@@ -134,7 +134,7 @@ class Supervisor:
             raise_descriptor_limit()
             self._doors = self._open_doors(self._sockets)
         except BaseException:
-            for sock in self._sockets.all:  # what cannot be served is refused, not kept waiting
+            for sock in self._sockets.all:  # refuse connections that cannot be served instead of keeping them waiting
                 sock.close()
             raise
 
@@ -150,7 +150,7 @@ class Supervisor:
             self._warm_up(0)
 
     def _warm_up(self, number: int) -> None:
-        """Load one module a round: a command that ends soon waits for one at most."""
+        """Load one module in each round, so a command that ends soon waits for at most one."""
         modules = DOORS + self._backend.needed_modules
         if self._doors is None and number < len(modules):
             __import__(modules[number])
@@ -159,7 +159,7 @@ class Supervisor:
     # The control socket
 
     def _open_control(self) -> None:
-        """Without it `ps` and `stop` do not find the session, which runs all the same."""
+        """Open the control socket. If that fails, the session runs, but `ps` and `stop` do not find it."""
         from netsandbox.session.control import Control
 
         approvals = self._inbox.handle_reply if self._inbox is not None else None
@@ -194,7 +194,7 @@ class Supervisor:
         }
 
     def _stop(self) -> None:
-        """`netsandbox stop`: ask the command to end, and end it when it does not."""
+        """Handle `netsandbox stop`: signal the command to end, and kill it if it does not."""
         self._backend.signal(SIGTERM)
         self._loop.call_later(PATIENCE, self._backend.kill)
 

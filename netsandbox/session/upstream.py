@@ -1,7 +1,7 @@
-"""Where a session sends what it allows: the host's name servers, and a parent proxy if there is one.
+"""Where a session sends allowed traffic: the host's name servers, and a parent proxy if there is one.
 
-Both are read before the command runs: a command of root could put other files in place of the host's, and with them a
-name server of its choice for names that are allowed.
+Both are read before the command runs. A command of root could replace the host's files, and choose a name server for
+allowed names.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @frozen
 class HostResolver:
-    """Servers that the user named, or else the text of the host's two files."""
+    """The servers that the user named, or the text of the host's two files."""
 
     servers: tuple[tuple[str, int], ...]
     resolv_conf: str = ""
@@ -30,7 +30,7 @@ class HostResolver:
 
 @frozen
 class ServiceInputs:
-    """What the doors of a session decide by, whichever backend made their sockets."""
+    """The inputs of a session's services, independent of the backend."""
 
     policy: Policy
     log: AuditLog
@@ -40,7 +40,7 @@ class ServiceInputs:
 
 
 def host_resolver(settings: RunSettings) -> HostResolver:
-    """Servers named by the user are asked alone; otherwise the host's own configuration counts, hosts file first."""
+    """Only the servers that the user named, if any; otherwise the host's configuration, hosts file first."""
     if settings.upstream_dns:
         return HostResolver(settings.upstream_dns)
     return HostResolver((), _read("/etc/resolv.conf"), _read("/etc/hosts"))
@@ -55,15 +55,15 @@ def _read(path: str) -> str:
 
 
 def parent_proxy(settings: RunSettings) -> Parent | None:
-    """The proxy of `--upstream-proxy`; it is never inherited from the environment."""
+    """The proxy of `--upstream-proxy`. It is never taken from the environment."""
     return None if settings.upstream_proxy is None else resolve_parent(settings.upstream_proxy)
 
 
 def resolve_parent(url: str) -> Parent:
-    """The addresses of the parent proxy *url*: `http://[USER:PASSWORD@]HOST:PORT`, already checked for form.
+    """The addresses of the parent proxy *url*: `http://[USER:PASSWORD@]HOST:PORT`, whose form is already checked.
 
-    The proxy is the user's own choice, so its addresses are not guarded. Names go to it unresolved, so the address
-    guard cannot judge what it resolves them to (docs/threat-model.md).
+    The user chose the proxy, so the address guard does not apply to its addresses. Names go to it unresolved, so the
+    address guard cannot check what it resolves them to (docs/threat-model.md).
     """
     import socket
 

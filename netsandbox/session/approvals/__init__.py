@@ -1,1 +1,1 @@
-"""Approvals at run time: what waits for the user's answer, and what was answered. Loaded by sessions that ask."""
+"""Approvals at run time: the questions that wait for the user, and the answers. Only sessions that ask load it."""

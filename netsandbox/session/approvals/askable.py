@@ -1,8 +1,8 @@
-"""Which refusals may become a question to the user. Pure.
+"""Decides which refusals become a question to the user. Pure.
 
-Rule kept: a question is put only where nothing speaks against a name but that no rule allows it. What a deny rule, the
-list of DNS-over-HTTPS endpoints, the guard of addresses or the reader of names refuses is never asked, and neither is a
-bare address.
+Rule: the user is asked only about a name that no rule allows and that nothing else forbids. The user is never asked
+about a bare address, nor about a name that was refused by a deny rule, the list of DNS-over-HTTPS endpoints, the
+address guard or the name parser.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ UNALLOWED = (reasons.NOT_ALLOWED, reasons.PORT_NOT_ALLOWED)
 
 
 def is_askable(host: Host, decided: Verdict) -> bool:
-    """Whether *decided*, a refusal of *host*, is one that an answer of the user may turn."""
+    """Whether the user may turn *decided*, a refusal of *host*, into an approval."""
     return host.address is None and decided.reason in UNALLOWED
 
 
 def owner_of(name: str) -> str | None:
-    """The part of *name* that somebody registered, for the tunnel guard; None where nothing stands below it.
+    """The registered part of *name*, for the tunnel guard; None if *name* has no label in front of it.
 
-    An approval has the whole name looked up, so what a program wrote into the labels in front would leave with it.
+    An approval makes us look up the whole name, so data in the labels in front of it would leave the host.
     """
     labels = name.split(".")
     for count in range(2, len(labels)):

@@ -1,11 +1,11 @@
-"""The questions of one session to its user: what waits, what was answered, and for how long that holds.
+"""The questions of one session to its user: those that wait, the answers, and how long each answer applies.
 
 Rules kept here:
-1. Nothing is approved by silence, by a fault or without a record: each question and each answer is in the log before it
-   has an effect, and where that cannot be written the answer is no (INV-1, INV-5).
-2. Everything is bounded: questions at once and in all, connections that wait, how often the same thing is asked.
-3. What is asked for a second time shares the question; its line is said once.
-4. An approval lies over the policy, which stays as it is: lookup, address guard and the check of names come after it.
+1. Silence, an error or a missing record never approves anything. Each question and each answer is in the log before it
+   takes effect; if the log cannot be written, the answer is no (INV-1, INV-5).
+2. Everything is bounded: open questions, questions per session, waiting connections, repetitions of a question.
+3. A second attempt at the same place joins the open question. The user gets one notice.
+4. An approval does not change the policy. Lookup, address guard and tunnel guard still follow it.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ if TYPE_CHECKING:
     from netsandbox.session.approvals.reply import Reply
 
     Place = tuple[str, int]
-    Answered = Callable[[str, str | None], None]  # a reason, and a detail for the log
+    Answered = Callable[[str, str | None], None]  # receives a reason, and a detail for the log
 
     class Timer(Protocol):
         def cancel(self) -> None: ...
 
 
-MAX_QUESTIONS = 64  # at once
-MAX_WAITING = 256  # connections, of all questions together
-MAX_ASKED = 1000  # questions of one session
-MAX_TIMES = 3  # that the same place is asked for without an answer
+MAX_QUESTIONS = 64  # open at the same time
+MAX_WAITING = 256  # connections, over all questions
+MAX_ASKED = 1000  # questions per session
+MAX_TIMES = 3  # questions about the same place without an answer
 NUMBERS = range(1000, 10000)
-MAX_NAME = 64  # of a program, in the line
+MAX_NAME = 64  # characters of a program's name in the notice
 FOREVER = float("inf")
 LEFT, ENDED = "the client left", "the session ended"
 
 
 class Question:
-    """One place that is asked for; it stays until it is answered or due, though all clients may leave."""
+    """A question about one place. It stays open until its answer or its deadline, even if all clients have left."""
 
     __slots__ = ("exe", "number", "pid", "place", "timer", "until", "waiting")
 
@@ -55,13 +55,13 @@ class Question:
         self.place = place
         self.pid = by[0] if by else None
         self.exe = by[1] if by else None
-        self.until = until  # by the clock on the wall, for people
+        self.until = until  # wall-clock time, to be shown to the user
         self.waiting: list[tuple[Attempt, Answered]] = []
         self.timer: Timer | None = None
 
 
 class Inbox:
-    """One per session that asks. *later* and *clock* are the loop's; *say* tells the user."""
+    """The inbox of one session that asks. *later* and *clock* come from the loop; *say* writes a notice to the user."""
 
     is_askable = staticmethod(is_askable)
     owner_of = staticmethod(owner_of)
@@ -80,18 +80,18 @@ class Inbox:
         self._clock = clock
         self._later = later
         self._say = say
-        self._numbers: set[int] = set()  # of this session; none is used twice, so a late answer meets no other question
+        self._numbers: set[int] = set()  # every number used; none is reused, so a late answer matches no other question
         self._questions: dict[int, Question] = {}
         self._by_place: dict[Place, Question] = {}
-        self._approved: dict[Place, float] = {}  # until when
+        self._approved: dict[Place, float] = {}  # when each approval expires
         self._denied: set[Place] = set()
         self._unanswered: dict[Place, int] = {}
-        self._answering: list[Answered] = []  # connections whose answer is on its way
+        self._answering: list[Answered] = []  # connections whose answer is scheduled
 
-    # For the gate.
+    # Used by the gate.
 
     def said(self, host: str, port: int) -> str | None:
-        """What holds for this place: approved, denied-by-user, or None, nothing yet or no longer."""
+        """The answer that applies to this place now: approved, denied-by-user, or None if there is none."""
         place = (host, port)
         if place in self._denied:
             return reasons.DENIED_BY_USER
@@ -104,7 +104,7 @@ class Inbox:
         return None
 
     def ask(self, place: Place, attempt: Attempt, by: tuple[int, str] | None, answered: Answered) -> str | None:
-        """None: *answered* is called once, later. Otherwise it is refused at once, for this reason."""
+        """Ask the user; None if *answered* is called later, once, or else the reason to refuse now."""
         if self._waiting() >= MAX_WAITING:
             return reasons.LIMIT
         question = self._by_place.get(place)
@@ -117,14 +117,14 @@ class Inbox:
         return None
 
     def close(self) -> None:
-        """The session ends: whatever waits is refused."""
+        """Refuse everything that waits, at the end of the session."""
         for question in list(self._questions.values()):
             self._write(question, "unanswered", detail=ENDED)
             self._answering += [answered for _, answered in self._taken(question)]
         while self._answering:
             self._answering.pop()(reasons.UNANSWERED, ENDED)
 
-    # For the user.
+    # Used by the user's commands.
 
     def status(self) -> list[dict[str, object]]:
         return [
@@ -141,7 +141,7 @@ class Inbox:
         ]
 
     def handle_reply(self, line: bytes, pid: int, uid: int) -> bytes | None:
-        """What is said to an answer that the process *pid* of the user *uid* gave; None: *line* is none."""
+        """The response to the answer in *line*, sent by *pid* of the user *uid*; None if *line* is no answer."""
         reply = replies.read(line)
         if reply is None:
             return None
@@ -168,7 +168,7 @@ class Inbox:
         self._settle(question, reasons.APPROVED)
         return replies.DONE
 
-    # The life of a question.
+    # The life cycle of a question.
 
     def _new(self, place: Place, by: tuple[int, str] | None) -> Question | str:
         if len(self._numbers) >= MAX_ASKED or self._unanswered.get(place, 0) >= MAX_TIMES:
@@ -185,8 +185,8 @@ class Inbox:
         return question
 
     def _number(self) -> int:
-        """By chance, so that an answer to a question of another session, which is gone, hardly finds one here."""
-        while True:  # ends: there are many times more numbers than questions
+        """A random number, so an answer meant for an ended session is unlikely to match a question of this one."""
+        while True:  # terminates: there are far more numbers than questions
             number = NUMBERS[int.from_bytes(os.urandom(4), "big") % len(NUMBERS)]
             if number not in self._numbers:
                 return number
@@ -204,7 +204,7 @@ class Inbox:
                 self._answer_soon(answered, reason, None)
 
     def _answer_soon(self, answered: Answered, reason: str, detail: str | None) -> None:
-        """In a turn of its own, so that one that fails takes no other along; or as a no when the session ends first."""
+        """Schedule each call separately, so that a failure affects no other; `close` turns it into a refusal."""
         self._answering.append(answered)
 
         def answer() -> None:
@@ -225,7 +225,7 @@ class Inbox:
         return [each for each in question.waiting if not each[0].abandoned]
 
     def _waiting(self) -> int:
-        """How many connections wait; whoever left is let go when there seem to be too many."""
+        """The number of waiting connections. At the limit, those whose client has left are dropped first."""
         if sum(len(question.waiting) for question in self._questions.values()) >= MAX_WAITING:
             for question in self._questions.values():
                 left = [each for each in question.waiting if each[0].abandoned]

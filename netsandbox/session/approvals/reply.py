@@ -1,7 +1,7 @@
-"""What the user answers, as it travels to the session: one line, written in exactly one way. Pure.
+"""The user's answer as it is sent to the session: one line with exactly one spelling. Pure.
 
-Rule kept: a line is an answer only if writing that answer again gives the same bytes, so there is no second spelling to
-be understood differently (attack 185).
+Rule: a line is accepted only if encoding the parsed answer gives the same bytes, so no second spelling can be
+interpreted differently (attack 185).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ MAX_SECONDS = 366 * 86400
 _OPENINGS = {APPROVE: b'{"op":"approve","id":', DENY: b'{"op":"deny","id":'}
 _SCOPE, _TTL, _END = b',"scope":"', b'","ttl":', b"}"
 
-# What the session says to it.
+# The session's responses.
 DONE = b'{"ok":true}\n'
 NOT_PENDING = b'{"error":"not pending"}\n'
 NOBODY_WAITS = b'{"error":"nobody waits"}\n'
@@ -24,7 +24,7 @@ UNWRITABLE = b'{"error":"audit-unwritable"}\n'
 
 @frozen
 class Reply:
-    """To the question *number*. `ttl`: seconds for which it holds, 0 for the rest of the session."""
+    """The answer to the question *number*. `ttl`: seconds for which it applies; 0 means the rest of the session."""
 
     op: str
     number: int
@@ -33,7 +33,7 @@ class Reply:
 
 
 def written(reply: Reply) -> bytes:
-    """Without the newline."""
+    """The line of *reply*, without the newline."""
     opening = _OPENINGS[reply.op] + b"%d" % reply.number
     if reply.op == DENY:
         return opening + _END
@@ -41,7 +41,7 @@ def written(reply: Reply) -> bytes:
 
 
 def read(line: bytes) -> Reply | None:
-    """None: *line* is no reply."""
+    """The reply in *line*, or None if it is not one."""
     for op, opening in _OPENINGS.items():
         if line.startswith(opening):
             number, _, rest = line[len(opening) : -1].partition(_SCOPE)
