@@ -1,1 +1,1 @@
-"""Empty in this version; see ../README.md."""
+"""Ports of the host that stand for ports of a session; see ../README.md."""

@@ -1,4 +1,4 @@
-"""Listening sockets of the host: bound by nobody else, and tuned for loopback."""
+"""Listening sockets of the host: shared with no other program, and tuned for loopback."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ if TYPE_CHECKING:
 
     from netsandbox.runtime.loop import Loop
 
-BACKLOG = 4096  # no less than a door of the session has that listens already
-# Left alone, the kernel lets the queue of a fast connection grow to megabytes, and then each byte has left the cache of
-# the processor before it is read. With half a megabyte a forwarded connection reached 0.59 to 0.68 of a direct one in
-# three runs on two shared cores, without it 0.51 to 0.54; in a fourth run there was no gain.
+BACKLOG = 4096  # at least as long as the queue of a listening door of the session
+# Without a limit, the kernel lets the queue of a fast connection grow to megabytes, and each byte has left the
+# processor's cache before it is read. With half a megabyte, a forwarded connection reached 0.59 to 0.68 of a direct one
+# in three runs on two shared cores, without it 0.51 to 0.54; in a fourth run there was no gain.
 MAX_QUEUE = 512 * 1024
 
 
 def tune(sock: _socket.socket) -> None:
-    """Set the socket of a forwarded connection, before listen or connect; accepted sockets inherit it."""
+    """Set the options of a forwarded connection's socket before listen or connect; accepted sockets inherit them."""
     sock.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
     sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_RCVBUF, MAX_QUEUE)
     sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDBUF, MAX_QUEUE)
 
 
 class Acceptor(Listener):
-    """Owns a bound socket and listens from the first moment; one that listens already goes on."""
+    """Owns a bound socket and listens at once. A socket that already listens keeps listening."""
 
     __slots__ = ("address", "port")
 
     def __init__(self, loop: Loop, bound: _socket.socket, receive: Callable[[_socket.socket], None]) -> None:
         self.address, self.port = bound.getsockname()[:2]
-        # Connections that outlive the listener must not keep us from the same port; the kernel still refuses to
-        # everybody a port that is listened on (socket(7), SO_REUSEADDR).
+        # Connections that outlive the listener must not block the same port for us. The kernel still refuses a port on
+        # which another socket listens (socket(7), SO_REUSEADDR).
         bound.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
         tune(bound)
         bound.listen(BACKLOG)
@@ -44,10 +44,10 @@ class Acceptor(Listener):
 
 
 def bind(address: str, port: int) -> _socket.socket:
-    """A bound, non-blocking socket that nobody shares with us.
+    """A bound, non-blocking socket that no other program shares.
 
-    First without SO_REUSEADDR, so that a number which is only reserved cannot be taken over; then with it, for a port
-    that just our own ended connections hold.
+    The first try is without SO_REUSEADDR, so that a port which is only reserved cannot be taken over. The second try is
+    with it, for a port that only our own closed connections still hold.
     """
     family = _socket.AF_INET6 if ":" in address else _socket.AF_INET
     try:
@@ -72,7 +72,7 @@ def _bound(family: int, address: str, port: int, *, reuse: int) -> _socket.socke
 
 
 def bind_all(addresses: Iterable[str], port: int) -> list[_socket.socket]:
-    """One bound socket for each address that this host has, or an error and none at all."""
+    """One bound socket for each address that this host has. On an error, no socket stays open."""
     sockets: list[_socket.socket] = []
     try:
         for address in addresses:
@@ -88,7 +88,7 @@ def bind_all(addresses: Iterable[str], port: int) -> list[_socket.socket]:
 
 
 def listen_all(loop: Loop, sockets: list[_socket.socket], receive: Callable[[_socket.socket], None]) -> list[Acceptor]:
-    """All of them listen, or none is left open."""
+    """Listen on all *sockets*. On an error, none stays open."""
     acceptors: list[Acceptor] = []
     try:
         for sock in sockets:

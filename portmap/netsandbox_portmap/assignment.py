@@ -1,7 +1,7 @@
-"""Which port of the window stands for which port that a program asked for.
+"""Assigns ports of the window to the ports that programs request.
 
-Rules: one to one; only ports of the window, never a reserved one; what was assigned once stays so until it is released,
-so that a URL which worked keeps working. A window that has no room says None and nothing else happens (INV-1).
+Rules: the assignment is one to one. It uses only ports of the window, never a reserved one. A port stays assigned until
+it is released, so that a URL keeps working. A full window gives None and changes nothing (INV-1).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Assignment:
-    """The pairs of one window. `is_free` is asked before a port is given out, and never for one that is taken here."""
+    """The pairs of one window. `is_free` is called before a port is given out, but not for an assigned port."""
 
     __slots__ = ("_any", "_asked_of", "_base", "_closed", "_count", "_is_free", "_port_of")
 
@@ -27,10 +27,10 @@ class Assignment:
         self._closed = set(reserved)  # never given out: reserved, or refused by the host
         self._port_of: dict[int, int] = {}
         self._asked_of: dict[int, int] = {}
-        self._any: list[int] = []  # given to programs that asked for any port, longest ago first
+        self._any: list[int] = []  # given to programs that requested any port, oldest first
 
     def assign(self, asked: int) -> int | None:
-        """The port for *asked*, the same each time; None when the window is full."""
+        """The port for *asked*, the same each time; None if the window is full."""
         if not 0 < asked <= LAST_PORT:
             return None
         port = self._port_of.get(asked)
@@ -42,17 +42,18 @@ class Assignment:
         return port
 
     def any_port(self) -> int | None:
-        """A port for a program that asked for none in particular; it stands for itself.
+        """A port for a program that requested port 0; the port stands for itself.
 
-        Taken from the end of the window. Past half of it, those that are free again come first, as with the kernel's
-        own ephemeral ports: a test suite that opens hundreds of servers leaves room for the next named one.
+        It comes from the end of the window. Once half of the window is used, ports that are free again come first, as
+        with the kernel's own ephemeral ports, so a test suite that opens hundreds of servers leaves room for named
+        ports.
         """
         if 2 * len(self._any) >= self._count:
             return self._any_again() or self._any_new()
         return self._any_new() or self._any_again()
 
     def reassign(self, asked: int) -> int | None:
-        """Another port than the one before, which the host would not let us have, and which is not given out again."""
+        """Another port for *asked*: the host refused the previous one, which is not given out again."""
         port = self._port_of.get(asked)
         if port is not None:
             self.release(asked)
@@ -60,7 +61,7 @@ class Assignment:
         return self.assign(asked)
 
     def release(self, asked: int) -> None:
-        """Nobody uses the port for *asked* any more: it may stand for another."""
+        """Release the port for *asked*, which no program uses any more; it may stand for another."""
         port = self._port_of.pop(asked, None)
         if port is not None:
             del self._asked_of[port]
@@ -75,7 +76,7 @@ class Assignment:
 
     @property
     def full(self) -> bool:
-        """Whether there is no port left that was not given out."""
+        """Whether every port has been given out."""
         return len(self._port_of) + len(self._closed) >= self._count
 
     def pairs(self) -> list[tuple[int, int]]:
@@ -96,7 +97,7 @@ class Assignment:
 
     def _any_new(self) -> int | None:
         for port in range(self._base + self._count - 1, self._base - 1, -1):
-            if port not in self._port_of and self._is_open(port):  # else another port stands for this one already
+            if port not in self._port_of and self._is_open(port):  # otherwise another port already stands for this one
                 self._pair(port, port)
                 self._any.append(port)
                 return port

@@ -1,9 +1,9 @@
-"""The door where the preload library asks for a port that the map does not hold yet.
+"""The door at which the preload library requests a port that the map does not hold yet.
 
-One connection, one request, one reply (struct ns_request and ns_reply of interpose/src/portmap.h). Rules: nothing of a
-request is believed before its token is right; what is not exactly one request is closed without a word, which the
-library takes for a refusal; whatever goes wrong while answering is EACCES (INV-1); what a caller can hold open is
-bounded in number and in time.
+Each connection carries one request and one reply (struct ns_request and ns_reply of interpose/src/portmap.h). Rules: a
+request is not used before its token is checked. Anything but exactly one request is closed without a reply, which the
+library treats as a refusal. Any error while answering is EACCES (INV-1). Open connections are bounded in number and
+time.
 """
 
 from __future__ import annotations
@@ -27,35 +27,35 @@ if TYPE_CHECKING:
 MAGIC = 0x4E534D50
 ASK_BIND = 1
 TCP, UDP = 6, 17
-# Without alignment: the fields of both structs lie on their own boundaries anyway.
+# No padding: the fields of both structs are aligned anyway.
 REQUEST = _struct.Struct("=IHH4sI16s")
 REPLY = _struct.Struct("=IiHH")
 
-OPEN = 64  # callers that have not said everything yet
-DEADLINE = 2.0  # seconds for a whole request
+OPEN = 64  # connections without a complete request
+DEADLINE = 2.0  # seconds for a complete request
 
-_NO_SIGNAL = getattr(_socket, "MSG_NOSIGNAL", 0)  # Python ignores SIGPIPE; where a caller does not, this does
+_NO_SIGNAL = getattr(_socket, "MSG_NOSIGNAL", 0)  # Python ignores SIGPIPE; this covers programs that reset it
 
 
 class Request:
-    """What a program wants to bind."""
+    """The bind that a program wants to make."""
 
     __slots__ = ("address", "port", "protocol")
 
     def __init__(self, address: str, port: int, protocol: int) -> None:
         self.address = address  # IPv4; 0.0.0.0 for a wildcard
-        self.port = port  # 0: any
+        self.port = port  # 0: any port
         self.protocol = protocol
 
 
 def parse_request(data: bytes, token: bytes) -> Request | str:
-    """The request, or the word for what is wrong with it: length, magic, token, operation, protocol."""
+    """The request, or the name of the invalid part: length, magic, token, operation, protocol."""
     if len(data) != REQUEST.size:
         return "length"
     magic, operation, port, address, protocol, presented = REQUEST.unpack(data)
     if magic != MAGIC:
         return "magic"
-    if not compare_digest(presented, token):  # in a time that does not tell where they begin to differ
+    if not compare_digest(presented, token):  # in constant time, so that the duration reveals nothing about the token
         return "token"
     if operation != ASK_BIND:
         return "operation"
@@ -70,8 +70,9 @@ def reply(error: int, port: int) -> bytes:
 
 
 class BindRequestDoor:
-    """Serves the listening socket, which it owns. `answer(address, port, protocol)` gives (errno, port); `failed` is
-    told when it raises."""
+    """Serves its listening socket. `answer(address, port, protocol)` returns (errno, port); `failed` gets its
+    exceptions.
+    """
 
     def __init__(
         self,
@@ -85,12 +86,12 @@ class BindRequestDoor:
         self._token = token
         self._answer = answer
         self._failed = failed
-        self._waiting: dict[int, _Caller] = {}  # by descriptor, in the order of arrival
+        self._waiting: dict[int, _Caller] = {}  # by descriptor, oldest first
         self._sweeper: Timer | None = None
         self._acceptor = Acceptor(loop, sock, self._receive)
 
     def __len__(self) -> int:
-        """How many have begun and not finished asking."""
+        """The number of connections whose request is incomplete."""
         return len(self._waiting)
 
     def close(self) -> None:
@@ -103,11 +104,13 @@ class BindRequestDoor:
 
     def _receive(self, sock: _socket.socket) -> None:
         caller = _Caller(sock)
-        if not self._hear(caller):  # mostly the request is here already
+        if not self._hear(caller):  # the request has usually arrived already
             self._keep(caller)
 
     def _keep(self, caller: _Caller) -> None:
-        """Past the limit the one that has been silent longest goes: an honest caller asks at once."""
+        """Watch the connection. Over the limit, the oldest one is closed: the preload library sends its request at
+        once.
+        """
         if len(self._waiting) >= OPEN:
             oldest = next(iter(self._waiting.values()))
             if not self._hear(oldest):
@@ -126,7 +129,7 @@ class BindRequestDoor:
         self._hear(caller)
 
     def _hear(self, caller: _Caller) -> bool:
-        """Read what is there; True when the caller has been served or sent away."""
+        """Read the available bytes; True if the connection got its reply or was closed."""
         try:
             data = caller.sock.recv(REQUEST.size + 1 - len(caller.heard))
         except BlockingIOError:
@@ -148,13 +151,13 @@ class BindRequestDoor:
             return
         try:
             caller.sock.send(self._decide(request), _NO_SIGNAL)
-        except OSError:  # it left without waiting; twelve bytes always fit otherwise
+        except OSError:  # the client left; otherwise twelve bytes always fit
             pass
 
     def _decide(self, request: Request) -> bytes:
         try:
             error, port = self._answer(request.address, request.port, request.protocol)
-            if error == 0 and port == 0 and request.port != 0:  # "any" may stay "any"; a port never becomes it
+            if error == 0 and port == 0 and request.port != 0:  # 0 may stay 0; another port never becomes 0
                 raise ValueError(f"{port} cannot be bound")
             return reply(error, port if error == 0 else 0)
         except Exception as failure:
@@ -177,7 +180,7 @@ class BindRequestDoor:
 
 
 class _Caller:
-    """One connection and what it has said so far."""
+    """One connection and the bytes received so far."""
 
     __slots__ = ("fd", "heard", "sock", "until")
 

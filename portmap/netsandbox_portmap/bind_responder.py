@@ -1,8 +1,8 @@
-"""The responses to the preload library, which requests a port before it binds.
+"""The replies to the preload library, which requests a port before it binds.
 
-A response is an error number, or a port that the guard will let the program bind. A rewrite is recorded before the
-response and before it is in the map (INV-5); a refusal is recorded, and a notice is written. The library is a
-convenience: the guard judges its bind like any other (INV-7).
+A reply is an errno, or a port that the bind guard lets the program bind. A rewrite is recorded before the reply and
+before it is in the map (INV-5). A refusal is recorded, and a notice is written. The library is a convenience: the guard
+checks its bind like any other (INV-7).
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from netsandbox_portmap.port_map import PortMap
 
 PROTOCOLS = {6: "tcp", 17: "udp"}
-REWRITTEN = (LOCALHOST_IPV4, WILDCARD)  # what the library changes; other addresses it leaves to the kernel's word
+REWRITTEN = (LOCALHOST_IPV4, WILDCARD)  # the addresses that the library rewrites; the kernel decides on all others
 
 
 @frozen
 class PortUse:
-    """Which ports are given out and which are in use. `look` finds the used ones out; `make_room` frees the others."""
+    """The assigned ports and the used ones. `look` refreshes the used ports; `make_room` releases unused ones."""
 
     assignment: Assignment
     table: PortMap
@@ -41,7 +41,7 @@ class PortUse:
 
 
 class BindResponder:
-    """Called by the door of bind requests."""
+    """Called by the door for bind requests."""
 
     def __init__(self, strategy: str, rule: BindRule, ports: PortUse, repeats: FoldedRecords, notices: Notices) -> None:
         self._strategy = strategy
@@ -51,7 +51,7 @@ class BindResponder:
         self._notices = notices
 
     def __call__(self, address: str, port: int, protocol: int) -> tuple[int, int]:
-        """The error number, and the port to bind."""
+        """The errno, and the port to bind."""
         if self._strategy == REWIRE_DEVICE:
             return self._device(address, port, protocol)
         refusal = self._rule.judge(address, port if self._strategy == FAIL else 0)
@@ -83,7 +83,7 @@ class BindResponder:
         return 0, given
 
     def _give(self, port: int) -> int | None:
-        """The port for *port*, or for 0 any free one; what was given before is not looked for again."""
+        """The port for *port*, or any free one for 0. An earlier assignment is returned without a search."""
         known = self._ports.assignment.port_of(port) if port else None
         if known is not None:
             return known
@@ -99,7 +99,7 @@ class BindResponder:
         )
 
     def _refuse(self, number: int, reason: str, address: str, port: int, protocol: int) -> tuple[int, int]:
-        """Recorded and told; the answer to whoever asked."""
+        """Record the refusal, write a notice, and return the reply."""
         self._repeats.note(
             None,
             event="bind",

@@ -1,5 +1,6 @@
-"""Which addresses and ports a session may listen on (pure): strategy `fail`, and what the kernel still guards when a
-preloaded library does the rewriting (INV-7)."""
+"""The addresses and ports that a session may listen on (pure). The bind guard uses it for strategy `fail`, and behind
+the preload library for the strategies that rewrite (INV-7).
+"""
 
 from __future__ import annotations
 
@@ -21,20 +22,21 @@ _OTHERWISE = f"or run with --network-strategy {default_strategy(system.NAME)}"
 
 
 def needs_capability(port: int) -> bool:
-    """Whether a bind needs CAP_NET_BIND_SERVICE: in the session's network we have it, and the workload has not."""
+    """Whether a bind needs CAP_NET_BIND_SERVICE, which in the session's network we have and the command has not."""
     return 0 < port < UNPRIVILEGED_PORT
 
 
 @frozen
 class BindRule:
-    """*window* None: any port that needs no privilege, which we have and the command has not. *devices* are IPv4
-    spellings; `::1` stands as 127.0.0.1 and `::` as 0.0.0.0."""
+    """*window* None: any port that needs no capability. *devices* are IPv4 addresses; 127.0.0.1 covers `::1`, and
+    0.0.0.0 covers `::`.
+    """
 
     window: Window | None
     devices: tuple[str, ...]
 
     def judge(self, address: str, port: int) -> tuple[int, str] | None:
-        """None, or the error and the reason. Port 0 asks for any port, and is given one of the window."""
+        """None, or the errno and the reason. Port 0 requests any port and gets one of the window."""
         outside = needs_capability(port) if self.window is None else port != 0 and port not in self.window
         if outside:
             return errno.EACCES, reasons.OUTSIDE_WINDOW
@@ -43,7 +45,7 @@ class BindRule:
         return None
 
     def text(self) -> str:
-        """What is allowed and what to do, for the person who reads stderr."""
+        """What is allowed and what to do, for the notice on standard error."""
         device = "localhost" if LOCALHOST_IPV4 in self.devices else self.devices[0]
         if self.window is None:
             return f"on {device} only; bind localhost, {_OTHERWISE}"
@@ -52,7 +54,7 @@ class BindRule:
 
 
 def rule_for(strategy: str, window: Window, *, device_given: bool) -> BindRule:
-    """With a device of its own the session keeps to it, wildcards included: they would be more than the device."""
+    """A session with its own device binds only that, without wildcards, which would reach beyond the device."""
     if strategy == REWIRE_DEVICE:
         return BindRule(None, (window.device,))
     if strategy == FAIL and device_given:

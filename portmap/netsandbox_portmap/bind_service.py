@@ -1,7 +1,7 @@
-"""Gives out ports of the window to the preload library that requests them, for every program that binds.
+"""Gives out ports of the window to the preload library, which requests one for each bind.
 
-The library is a convenience: without it, or past it, the backend refuses a bind outside of the window (INV-7). An error
-in here gives out nothing (INV-1).
+The library is a convenience: the backend refuses a bind outside the window if the library is missing or bypassed
+(INV-7). An error here gives out nothing (INV-1).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class BindService:
-    """One per session. `used` are the ports that the session itself uses, as far as they are known."""
+    """The service of one session. `used` are the ports that the session is known to use."""
 
     def __init__(self, loop: Loop, log: AuditLog, reservation: Reservation, notices: Notices) -> None:
         self._loop = loop
@@ -34,11 +34,11 @@ class BindService:
         self._notices = notices
         self.repeats = FoldedRecords(log)
         self.used: set[int] = set()
-        self.responder: BindResponder | None = None  # for the preload library, in sessions that have it
+        self.responder: BindResponder | None = None  # replies to the preload library, in sessions that load it
         self._doors: list[BindRequestDoor] = []
 
     def assignment(self, reserved: tuple[int, ...] = ()) -> Assignment:
-        """The window's ports, without those that are *reserved* for another use."""
+        """An assignment over the window's ports, without those that are *reserved* for another use."""
         window = self._reservation.window
         assert window is not None
         return Assignment(window.base, window.count, reserved, self._is_free)
@@ -52,7 +52,7 @@ class BindService:
         look: Callable[[], None],
         make_room: Callable[[], None],
     ) -> None:
-        """Respond to requests. *look* refreshes `used`; *make_room* frees ports that nobody uses any more."""
+        """Serve requests. *look* refreshes `used`; *make_room* releases ports that no program uses any more."""
         from netsandbox_portmap.bind_requests import BindRequestDoor
         from netsandbox_portmap.bind_responder import BindResponder, PortUse
 
@@ -72,6 +72,6 @@ class BindService:
         return port not in self.used and is_free_on_host(port)
 
     def _failed(self, error: Exception) -> None:
-        """An error of ours: the program was refused, which is in the log like every refusal."""
+        """Record an error of ours. The program was refused, and the log has it like every refusal."""
         fields = {"verdict": "deny", "reason": reasons.INTERNAL, "door": "preload", "detail": repr(error)}
         self.repeats.note(None, event="bind", **fields)

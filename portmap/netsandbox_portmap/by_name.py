@@ -1,11 +1,11 @@
-"""The session by its name: `http://NAME.localhost:P/` and `http://PORT.NAME.localhost:P/` on the host's loopback.
+"""Reaches a session by its name: `http://NAME.localhost:P/` and `http://PORT.NAME.localhost:P/` on the host's loopback.
 
-The first request head of a connection says where it goes; its bytes, and everything after them in both directions, are
-relayed untouched, so WebSocket, server-sent events and keep-alive need nothing of their own here. A browser never uses
-one connection for two names, so the first head speaks for all (RFC 9112, 9.3).
+The first request head of a connection decides where it goes. Its bytes, and all that follow in both directions, are
+relayed unchanged, so WebSocket, server-sent events and keep-alive need no special code. A browser never uses one
+connection for two names, so the first head is enough (RFC 9112, 9.3).
 
-Rules: a foreign Host is answered 421 and reaches nothing (INV-1); a head must be complete within ten seconds; only so
-many heads are open at once; what we answer is one plain sentence that says what to do.
+Rules: a foreign Host gets 421 and reaches nothing (INV-1). A head must be complete within ten seconds. The number of
+open heads is bounded. Our own responses are one plain sentence that states what to do.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 else:
     Protocol = object
 
-HEADS = 256  # connections that have not yet been routed
+HEADS = 256  # connections that are not routed yet
 HEAD_DEADLINE = 10.0
-DRAIN_DEADLINE = 5.0  # after our answer, so that the client reads it rather than a reset
+DRAIN_DEADLINE = 5.0  # seconds after our response, so that the client reads it before it gets a reset
 DRAIN_BYTES = 1 << 20
 CHUNK = 16 * 1024
 PHRASES = {
@@ -47,17 +47,17 @@ PHRASES = {
 
 
 class Directory(Protocol):
-    """What is published (`Publisher`)."""
+    """The published ports (`Publisher`)."""
 
     by_name_port: int | None
     on_refused: Callable[[int], None]
 
     def targets(self, asked: int | None) -> Sequence[tuple[str, int]]:
-        """Where inside a port is reached, None standing for the main one; empty when it is not published."""
+        """The addresses inside for a port, or for the main port if None; empty if it is not published."""
 
 
 class ByName:
-    """Listens from the first moment; where the port cannot be had, the directory is told that there are no names."""
+    """Listens at once. If the port is taken, it sets the directory's `by_name_port` to None."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class ByName:
         return len(self._visits)
 
     def routed(self) -> None:
-        """One head less is open."""
+        """Count one open head less."""
         self._heads -= 1
 
     def forget(self, visit: Visit) -> None:
@@ -111,12 +111,12 @@ class ByName:
                 visit.answer(503, "Too many connections at once. Close some and try again.")
             else:
                 visit.start()
-        except OSError:  # the loop cannot watch one more: this one ends, the door stays
+        except OSError:  # the loop cannot watch another descriptor: close this connection, keep the door
             visit.close()
 
 
 class Visit:
-    """One connection: its head, then the relay or our answer. `close` happens once and takes everything along."""
+    """One connection: its head, then the relay or our response. `close` acts once and closes everything."""
 
     __slots__ = (
         "_client",
@@ -162,13 +162,13 @@ class Visit:
         self._house.forget(self)
 
     def answer(self, status: int, text: str) -> None:
-        """Say it, half-close, and read on until the client has gone (RFC 9112, 9.6)."""
+        """Send the response, half-close, and read until the client has closed (RFC 9112, 9.6)."""
         self._stop_waiting()
         self._leave_heads()
         client = self._client
         assert client is not None
         try:
-            client.send(response(status, text, bodiless=self._head.method == b"HEAD"))  # an empty socket takes it whole
+            client.send(response(status, text, bodiless=self._head.method == b"HEAD"))  # fits an empty buffer
             client.shutdown(_socket.SHUT_WR)
         except OSError:
             return self.close()
@@ -217,7 +217,7 @@ class Visit:
         self._client = None
         self._leave_heads()
         relay = self._house.relays.join(client, server, bytes(self._head.held), self._over)
-        if not self._ended:  # or it is over already
+        if not self._ended:  # unless it has ended already
             self._relay = relay
 
     def _over(self, up: int, down: int) -> None:
@@ -242,11 +242,11 @@ class Visit:
     def _late(self) -> None:
         if self._head.held:
             self.answer(408, "The request was not complete within ten seconds. Send it again.")
-        else:  # a browser's spare connection
+        else:  # a spare connection of a browser
             self.close()
 
     def _read(self) -> bytes | None:
-        """b"" at the end of the stream and when the client broke off; None when there is nothing yet."""
+        """b"" at the end of the stream or after a reset; None if there is no data yet."""
         client = self._client
         assert client is not None
         try:

@@ -1,10 +1,10 @@
-"""What the ports of a session ask of the launcher, and of the compiled port map.
+"""The interfaces that this component needs from the launcher and from the compiled port map.
 
-This component imports neither the launcher nor the other components: sockets made inside the session and the C
-definitions of the map are handed in. Rules kept by whoever implements these:
+This component imports neither the launcher nor the other components; it gets the sockets made inside the session, and
+the C definitions of the map, as arguments. Every implementation keeps these rules:
 
-1. A `done` is called exactly once, now or later, on the loop's thread.
-2. A socket that is handed over belongs to the receiver, who closes it, whatever happens.
+1. `done` is called exactly once, now or later, on the loop's thread.
+2. A socket that is handed over belongs to the receiver, which closes it in every case.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 else:
     Protocol = object
 
-# The reasons of the launcher's closed list that this component itself gives (INV-11).
+# The reasons from the closed list (INV-11) that this component uses.
 LOOPBACK = "loopback"
 WINDOW_FULL = "window-full"
 PORT_TAKEN = "port-taken"
@@ -32,25 +32,25 @@ class Inside(Protocol):
     """Makes sockets in the session's own network."""
 
     def take(self, family: int, done: Callable[[_socket.socket | None], None]) -> None:
-        """A non-blocking TCP socket of this family; None when the session can give none."""
+        """Make a non-blocking TCP socket of this family; None if the session cannot make one."""
 
 
 class InsideSockets(Inside, Closeable, Protocol):
-    """The same, until it is closed."""
+    """An `Inside` that can be closed."""
 
 
 class SocketTable(Closeable, Protocol):
     """The sockets of the session's own network."""
 
     def listening(self) -> Iterable[tuple[str, int, str]]:
-        """Address, port and inode of each socket that listens."""
+        """Address, port and inode of each listening socket."""
 
     def ports_in_use(self, *, bound: bool) -> set[int]:
-        """The ports that are listened on or used by UDP; with *bound* also those that TCP sockets are bound to."""
+        """The ports that TCP listens on or UDP uses; with *bound*, also the ports to which TCP sockets are bound."""
 
 
 class Native(Protocol):
-    """The cffi module of interpose/src: the layout of the port map, and the stores that readers can rely on."""
+    """The cffi module of interpose/src: the layout of the port map, and stores in an order that readers can rely on."""
 
     @property
     def ffi(self) -> Any: ...

@@ -1,7 +1,7 @@
-"""Ports of the host that `--publish PORT:HOSTPORT` names: bound before the command starts, listened on later.
+"""Ports of the host from `--publish PORT:HOSTPORT`: bound before the command starts, listening later.
 
-Bound without listening, a port refuses connections and nobody else can have it; so a port that is taken is an error
-now and not a surprise when the server starts.
+A port that is bound and does not listen refuses connections, and no other program can bind it. So a port that is taken
+is an error at the start of the session, and not when the server starts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def reserve(
     wanted: Mapping[int, int], strategy: str, window: Place, *, device_given: bool
 ) -> dict[int, list[_socket.socket]]:
-    """The bound sockets for each asked port, or `PublishError` and nothing held."""
+    """The bound sockets for each requested port, or `PublishError` with nothing held."""
     held: dict[int, list[_socket.socket]] = {}
     for port, host_port in wanted.items():
         group, _ = split_faces(strategy, port, window, device_given=device_given, host_port=host_port)
@@ -38,7 +38,7 @@ def reserve(
 def split_faces(
     strategy: str, asked: int, window: Place, *, device_given: bool, host_port: int | None
 ) -> tuple[list[Face], list[Face]]:
-    """Those that share one number and must all be had, and those that are left out when they cannot."""
+    """The addresses that must all be bound at one port, and those that may be missing."""
     wanted = faces(strategy, asked, window, device_given=device_given, host_port=host_port)
     number = wanted[0][1]
     group = [face for face in wanted if face[1] == number and (face[0] in LOCALHOST or face == wanted[0])]

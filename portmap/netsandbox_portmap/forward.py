@@ -1,8 +1,8 @@
 """One forwarded connection: a client on the host, a listener inside, and the relay between them.
 
-Rules: nothing is read from the client before the listener inside has answered; a listener that refuses makes the
-client see a reset, as it would on its own machine; `done` is called once, when nothing of the connection is left, with
-the bytes up and down, or None when no listener was reached.
+Rules: nothing is read from the client before the listener inside has accepted. If the listener refuses, the client gets
+a reset, as from a listener on the host. `done` is called once, at the end of the connection, with the bytes up and
+down, or None if no listener was reached.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Moved = tuple[int, int]
 
-MAX_CONNECTIONS = 4096  # at once, through one door of the host
+MAX_CONNECTIONS = 4096  # at the same time, for each door of the host
 DEADLINE = 10.0
 REFUSED, LATE, UNABLE = "refused", "late", "unable"
 
@@ -35,7 +35,7 @@ _UNDERWAY = (errno.EINPROGRESS, errno.EALREADY)
 class InsideDial:
     """Connects to a listener inside the session, with a socket that was made there.
 
-    `done` is called once, with the connected socket or with the reason why there is none, and not after `close`. The
+    `done` is called once, with the connected socket or with the reason of the failure, and not after `close`. The
     deadline covers both the wait for a socket and the connect. Addresses are tried in order, because a program may
     listen on IPv4 and IPv6.
     """
@@ -72,7 +72,7 @@ class InsideDial:
         self._drop()
 
     def _taken(self, sock: _socket.socket | None) -> None:
-        if self._done is None:  # too late
+        if self._done is None:  # closed or past the deadline
             if sock is not None:
                 sock.close()
             return None
@@ -91,7 +91,8 @@ class InsideDial:
     def _on_connect(self, events: int) -> None:
         sock = self._sock
         assert sock is not None
-        # Asking again tells success, failure and "not yet" apart, where SO_ERROR is 0 for both the first and the last.
+        # A second connect distinguishes success, failure and "in progress", where SO_ERROR is 0 for both the first and
+        # the last.
         code = sock.connect_ex(self._addresses[self._index - 1])
         if code in _UNDERWAY:
             return None
@@ -123,7 +124,7 @@ class InsideDial:
 
 
 class Forward:
-    """Owns the client until the relay does. `refused()` is told when nothing listens inside any more."""
+    """Owns the client until the relay does. `refused()` is called if nothing listens inside any more."""
 
     __slots__ = ("_client", "_dial", "_done", "_refused", "_relay", "_relays")
 
@@ -146,12 +147,12 @@ class Forward:
         self._dial.start()
 
     def close(self) -> None:
-        """End it now, with a reset on either side that still waits for something."""
+        """End the connection now, with a reset to each side that still waits."""
         if self._dial is not None:
             self._dial.close()
             self._dial = None
         if self._relay is not None:
-            self._relay.close()  # tells `_over`
+            self._relay.close()  # calls `_over`
         self._end()
 
     def _reached(self, server: _socket.socket | None, reason: str) -> None:
@@ -165,7 +166,7 @@ class Forward:
             return
         self._client = None
         relay = self._relays.join(client, server, b"", self._over)
-        if self._done is not None:  # it may be over already
+        if self._done is not None:  # it may have ended already
             self._relay = relay
 
     def _over(self, up: int, down: int) -> None:
@@ -182,6 +183,6 @@ class Forward:
 
 
 def hang_up(sock: _socket.socket) -> None:
-    """Close with a reset: the peer must not take silence for an answer."""
+    """Close with a reset, so that the peer does not mistake the end for a complete reply."""
     reset_on_close(sock)
     sock.close()

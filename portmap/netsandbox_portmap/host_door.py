@@ -1,7 +1,7 @@
-"""One port of the host's localhost, as the session sees it (`--connect-host`): at the same number, on its own loopback.
+"""One port of the host's localhost inside the session (`--connect-host`), at the same number on its loopback.
 
-The socket was made inside before the command ran; what connects there is recorded, then joined with the port on the
-host. Nothing is parsed: that this port may be reached was the user's decision.
+The socket was made inside before the command ran. Each connection is recorded, then joined with the port on the host.
+Nothing is parsed: the user decided that the command may reach this port.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class HostSockets:
-    """Sockets in the host's own network (`Inside` of the portmap's contract, seen from the other side)."""
+    """Makes sockets in the host's network (an `Inside` of the contract, in the other direction)."""
 
     @staticmethod
     def take(family: int, done: Callable[[_socket.socket | None], None]) -> None:
@@ -95,4 +95,4 @@ class HostDoor:
 
 
 def _nothing() -> None:
-    """Nothing listens on the host: the reset says so."""
+    """Nothing listens on the host. The client gets a reset."""

@@ -1,7 +1,7 @@
-"""Whether a port of the host is free: one place to ask, for windows and for the ports that are given out of them.
+"""Checks whether a port of the host is free, for windows and for the ports that are given out from them.
 
-A window is free when TCP can have all of it, since only TCP is published. A port that is given to a program must be
-free by UDP too, which the program may want. Nothing is held by asking: the answer is good for a moment.
+A window is free if TCP can bind all of it, since only TCP is published. A port for a program must be free for UDP too,
+which the program may use. A check holds nothing, so its result is only valid for a moment.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from errno import EACCES, EADDRINUSE, EADDRNOTAVAIL, EAFNOSUPPORT
 from netsandbox_portmap.publish_addresses import LOCALHOST
 
 TAKEN = (EADDRINUSE, EACCES)
-NO_SUCH_ADDRESS = (EADDRNOTAVAIL, EAFNOSUPPORT)  # a host without IPv6: nobody can hold a port there
+NO_SUCH_ADDRESS = (EADDRNOTAVAIL, EAFNOSUPPORT)  # a host without IPv6: no program can hold a port there
 
 
 def is_free(port: int, device: str | None = None, *, lingering: bool) -> bool:
-    """By TCP, on *device* or without one on both addresses of localhost. `OSError` when that cannot be known.
+    """Whether TCP can bind *port* on *device*, or else on both addresses of localhost. `OSError` if that is unknown.
 
-    *lingering* counts as free what only ended connections hold, for a minute (TIME_WAIT). First without SO_REUSEADDR,
-    which would also say yes beside a socket that is bound but does not listen yet.
+    With *lingering*, a port that only closed connections hold, for a minute (TIME_WAIT), is free. The first try is
+    without SO_REUSEADDR, which would also succeed beside a socket that is bound and does not listen yet.
     """
     tcp = _socket.SOCK_STREAM
     return all(
@@ -29,7 +29,7 @@ def is_free(port: int, device: str | None = None, *, lingering: bool) -> bool:
 
 
 def is_free_on_host(port: int) -> bool:
-    """Can it be given to a program? One that is restarted keeps its URLs; what cannot be known is not free (INV-1)."""
+    """Whether a program can have *port*, TIME_WAIT ignored, since servers restart; unknown is not free (INV-1)."""
     try:
         by_udp = all(_can_bind(_socket.SOCK_DGRAM, address, port) for address in LOCALHOST)
         return by_udp and is_free(port, lingering=True)
@@ -56,6 +56,6 @@ def _bind(kind: int, address: str, port: int, *, reuse: bool) -> None:
             sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
         sock.bind((address, port))
         if reuse:
-            sock.listen(0)  # refused beside another listener, and beside one that is bound without SO_REUSEADDR
+            sock.listen(0)  # fails beside another listener, and beside a socket bound without SO_REUSEADDR
     finally:
         sock.close()

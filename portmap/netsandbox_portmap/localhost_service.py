@@ -1,7 +1,7 @@
-"""Serves a session's localhost from outside: publishes what listens, gives out ports of the window, reaches host ports.
+"""Serves a session's localhost from outside: publishes listeners, gives out ports of the window, reaches host ports.
 
-Made when the first of these is wanted. Each verdict is written before it has an effect (INV-5); what goes wrong in here
-publishes nothing and gives out nothing (INV-1).
+It is made at the first use. Each verdict is recorded before it takes effect (INV-5). An error here publishes nothing
+and gives out nothing (INV-1).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @frozen
 class SessionNetwork:
-    """The session's own network, as the host reaches it. `doors` are the sockets of its localhost by their names."""
+    """The session's network as the host reaches it. `doors` are the sockets of its localhost by name."""
 
     inside: InsideSockets
     table: SocketTable
@@ -45,7 +45,7 @@ class SessionNetwork:
 
 
 class LocalhostService:
-    """One per session. *stderr* is where notices are written."""
+    """The service of one session. Notices go to *stderr*."""
 
     def __init__(
         self, loop: Loop, log: AuditLog, reservation: Reservation, network: SessionNetwork, *, stderr: int
@@ -66,7 +66,7 @@ class LocalhostService:
         ]
         self._rule: BindRule | None = None
         self._publisher: Publisher | None = None
-        self._names_at = reservation.by_name_port  # until that door is open
+        self._names_at = reservation.by_name_port  # until that door opens
         self._closing: list[Closeable] = []
         if reservation.window is not None:
             self._open_window(reservation.window, network.doors.get("asking"))
@@ -103,14 +103,14 @@ class LocalhostService:
         return self._binds.responder
 
     def _open_names(self, publisher: Publisher) -> None:
-        """The door for NAME.localhost, once there is something behind it."""
+        """Open the door for NAME.localhost once something is published."""
         port, self._names_at = self._names_at, None
         if port is not None:
             name = self._reservation.name
             self._closing.append(ByName(self._loop, port, name, publisher, self._network.inside, self._forwarding))
 
     def _look_again(self, port: int) -> None:
-        """Nothing answered inside at *port*."""
+        """Check the listeners: nothing answered inside at *port*."""
         self._check()
 
     @property
@@ -124,18 +124,18 @@ class LocalhostService:
 
     @property
     def moved(self) -> int:
-        """Bytes that went between the host and the session."""
+        """Bytes relayed between the host and the session."""
         return self._forwarding.moved
 
     def published(self) -> list[Published]:
-        """What is published now; what no longer listens is withdrawn first."""
+        """The published ports. Ports that no longer listen are withdrawn first."""
         if self._publisher is None:
             return []
         self._check()
         return self._publisher.published()
 
     def status(self) -> list[dict[str, object]]:
-        """`published`, as `netsandbox ports` tells it."""
+        """`published` in the form that `netsandbox ports` shows."""
         return [
             {
                 "port": found.port,
@@ -152,7 +152,7 @@ class LocalhostService:
         ]
 
     def listening(self, address: str, port: int, pid: int, exe: str) -> None:
-        """A socket of the session listens."""
+        """Handle a new listening socket of the session."""
         asked = self._asked(port)
         allowed: dict[str, object] = {"verdict": "allow", "reason": reasons.LOOPBACK}
         self._repeats.note(pid, event="listen", **allowed, address=address, port=port, exe=exe)
@@ -166,11 +166,11 @@ class LocalhostService:
             self._record_rewrite(address, published)
 
     def refused(self, address: str, port: int) -> None:
-        """The guard let nobody bind that."""
+        """Handle a bind that the guard refused."""
         self._notices.refused(self.rule, address, port)
 
     def _note(self, event: str, **fields: object) -> bool:
-        """What the publisher has to say, for the log; that a port cannot be shown is for the user too."""
+        """Record an event of the publisher. A port that cannot be published also gets a notice."""
         if fields.get("verdict") == "deny":
             full = fields["reason"] == reasons.WINDOW_FULL
             why = f"the window {self._reservation.window} has no free port" if full else "it is taken"
@@ -189,13 +189,13 @@ class LocalhostService:
             self._publisher.check(lambda: {(address, port) for address, port, _ in self._network.table.listening()})
 
     def _asked(self, port: int) -> int:
-        """The port that the program asked for, when a preloaded library changed it on the way."""
+        """The port that the program requested, if the preload library rewrote it."""
         if self._reservation.map is None or self._reservation.settings.strategy != REWIRE_PORT:
             return port
         return self._assignment.asked_of(port) or port
 
     def _record_rewrite(self, address: str, published: Published) -> None:
-        """The kernel engine: the program's port is its own, and the host sees another device or port."""
+        """Record a rewrite by the kernel: the program keeps its port, and the host sees another device or port."""
         if self._reservation.settings.strategy not in (REWIRE_DEVICE, REWIRE_PORT):
             return
         to = join_host_port(published.host_address, published.host_port)
@@ -206,7 +206,7 @@ class LocalhostService:
         self._binds.used = self._network.table.ports_in_use(bound=False)
 
     def _make_room(self) -> None:
-        """The window is full of ports that were asked for once: those at which nothing stands any more are free."""
+        """Release assigned ports that no socket uses any more, when the window is full."""
         self._check()
         self._binds.used = self._network.table.ports_in_use(bound=True)
         shown = {found.port for found in self._publisher.published()} if self._publisher is not None else set()

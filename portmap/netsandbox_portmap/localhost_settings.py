@@ -1,5 +1,6 @@
-"""What the user wants of the session's localhost, checked (pure). Three lists: what may be bound (the window), which
-ports of the host are reached (`connect_host`), and what is published."""
+"""The checked settings of a session's localhost (pure). Three lists: the ports that may be bound (the window), the
+ports of the host that are reached (`connect_host`), and the ports that are published.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +16,15 @@ if TYPE_CHECKING:
 
 ENGINES = ("kernel", "preload")
 MAX_PORTS = window.MAX_PORTS
-MAX_HOST_PORTS = 24  # each takes two descriptors of the helper's message
+MAX_HOST_PORTS = 24  # each needs two descriptors of the helper's message
 
 
 @frozen
 class LocalhostSettings:
-    """`publish` None: whatever listens; a tuple: only these, each with a port of the host or None."""
+    """`publish` None: every listener; a tuple: only these ports, each with a port of the host or None."""
 
     strategy: str = default_strategy(system.NAME)
-    chosen: bool = False  # whether the strategy is the user's word, which is kept or refused and never replaced
+    chosen: bool = False  # whether the user chose the strategy; it is then used or refused, never replaced
     engine: str = "kernel"
     base: int | None = None
     count: int | None = None
@@ -38,12 +39,12 @@ class LocalhostSettings:
 
     @property
     def guarded(self) -> bool:
-        """Whether bind and listen are judged by the kernel's side: always, where a window is a promise."""
+        """Whether the kernel's side checks bind and listen: always, if a window is promised."""
         return self.strategy == FAIL or self.engine == "preload"
 
     @property
     def asked(self) -> tuple[str, ...]:
-        """The calls that the seccomp filter brings to the supervisor."""
+        """The calls that the seccomp filter traps."""
         if self.guarded:
             return ("bind", "listen")
         return ("listen",) if self.publishes else ()
@@ -54,9 +55,9 @@ class LocalhostSettings:
 
 
 def check(settings: LocalhostSettings) -> LocalhostSettings:
-    """*settings*, if each part is one of those that there are, and they go together.
+    """*settings*, if each value exists and they fit together.
 
-    A strategy that nobody knows would be one without a guard (INV-1).
+    An unknown strategy would be one without a guard (INV-1).
     """
     _check_values(settings)
     if settings.strategy == ISOLATE and settings.engine == "preload":
@@ -78,7 +79,7 @@ def check(settings: LocalhostSettings) -> LocalhostSettings:
 
 
 def _check_values(settings: LocalhostSettings) -> None:
-    """Values that Python was given are read as words of the command line are; `repr` tells 3000 from "3000"."""
+    """Check values from Python like those from the command line; `repr` distinguishes 3000 from "3000"."""
     strategy(settings.strategy, "strategy")
     engine(settings.engine, "engine")
     if settings.device is not None:
@@ -142,7 +143,7 @@ def device(text: str, origin: str) -> str:
 
 
 def publications(texts: Iterable[str], origin: str) -> tuple[tuple[int, int | None], ...]:
-    """Each `PORT` or `PORT:HOSTPORT`; a port twice, inside or outside, is a mistake."""
+    """Each `PORT` or `PORT:HOSTPORT`; a repeated port, inside or outside, is an error."""
     found: list[tuple[int, int | None]] = []
     for text in texts:
         inner, colon, outer = text.partition(":")

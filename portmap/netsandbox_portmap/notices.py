@@ -1,4 +1,4 @@
-"""The few lines that a session's localhost has for the user: a bind that was refused, a port that cannot be shown."""
+"""The notices about a session's localhost: a bind that was refused, a port that cannot be published."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MAX_LINES = 64
 
 
 class Notices:
-    """Each thing is said once."""
+    """Writes each notice once."""
 
     def __init__(self, stderr: int) -> None:
         self._stderr = stderr

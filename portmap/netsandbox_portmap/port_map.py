@@ -1,8 +1,8 @@
-"""The port map from the side of its only writer (INV-8); interpose/src/portmap.h says what it looks like.
+"""The port map for its only writer (INV-8); interpose/src/portmap.h defines its layout.
 
-Rules: the file is new, ours, and written from its first byte to its last before anyone maps it, so that no reader ever
-touches a page that is not there (SIGBUS); every change happens inside the seqlock, by the stores of the C side, because
-a plain store from Python promises no order to a reader on another core.
+Rules: the file is new and ours, and every byte is written before a process maps it, so that no reader touches a missing
+page (SIGBUS). Every change happens inside the seqlock and uses the stores of the C side, because a plain store from
+Python guarantees no order to a reader on another core.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class PortMap:
         resolver: int = 0,
         token: bytes | None = None,
     ) -> PortMap:
-        """*strategy* is one of NS_STRATEGY_…; *passing* ports are never rewritten; without a *token* one is drawn."""
+        """*strategy* is one of NS_STRATEGY_…; *passing* ports are never rewritten; the default *token* is random."""
         _check(native.lib, strategy, window_base, window_count, door, passing)
         token = token or os.urandom(native.lib.NS_TOKEN_BYTES)
         header = native.ffi.new("struct ns_map *")
@@ -74,7 +74,7 @@ class PortMap:
         return cls(native, path, _new_file(path, bytes(native.ffi.buffer(header))), token)
 
     def set(self, port: int, asked: int) -> None:
-        """From now on *port* stands for *asked*, and no other port does."""
+        """Make *port*, and no other port, stand for *asked*."""
         if not 0 < asked <= LAST_PORT:
             raise ValueError(f"{asked} is no port")
         self._store(port, asked)
@@ -83,11 +83,11 @@ class PortMap:
         self._store(port, 0)
 
     def close(self) -> None:
-        """Let go of the memory; the file stays as it is."""
+        """Unmap the memory; the file stays unchanged."""
         if self._map is None:
             return
         self._map = None
-        self._ffi.release(self._buffer)  # the memory cannot be closed while it is lent
+        self._ffi.release(self._buffer)  # the memory cannot be unmapped while the buffer is in use
         self._memory.close()
 
     def unlink(self) -> None:
@@ -105,7 +105,7 @@ class PortMap:
             raise ValueError(f"{port} is outside the window")
         before, other = table.asked[slot], table.window[asked]
         self._begin(table)
-        table.window[before] = 0  # entry 0 is always 0: nothing stands for no port
+        table.window[before] = 0  # entry 0 is always 0: no port stands for port 0
         if asked:
             if other:
                 table.asked[other - table.base] = 0
@@ -115,7 +115,7 @@ class PortMap:
 
 
 def _check(lib: Any, strategy: int, base: int, count: int, door: int, passing: Sequence[int]) -> None:
-    """What readers would not believe is an error here; numbers that fit no field are cffi's to refuse."""
+    """Raise an error for values that readers would reject; cffi rejects numbers that do not fit their field."""
     if base <= 0 or not 0 < count <= min(lib.NS_MAP_SLOTS, LAST_PORT + 1 - base):
         raise ValueError(f"there is no window of {count} ports at {base}")
     if len(passing) > lib.NS_MAP_PASSING:
@@ -132,7 +132,7 @@ def _loopback(device: str) -> list[int]:
 
 
 def _new_file(path: str, content: bytes) -> mmap.mmap:
-    """A file with *content*, and its memory. On any failure there is no file."""
+    """A file with *content*, and its mapping. After an error, there is no file."""
     fd = os.open(path, NEW_FILE, 0o600)
     try:
         done = 0

@@ -1,4 +1,4 @@
-"""What is wanted on the host, and what is there: the values of publishing."""
+"""The values of publishing: the ports that are wanted on the host, and those that are there."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
 
 class PublishError(Exception):
-    """Something was asked for that this host cannot give; the text ends with what to do."""
+    """A publication that this host cannot provide; the text ends with what to do."""
 
 
 class Wanted:
-    """`automatic`: whatever listens; otherwise only the asked ports in `fixed`, whose host port may be chosen."""
+    """`automatic`: every listener; otherwise only the requested ports in `fixed`, whose host port may be set."""
 
     __slots__ = ("automatic", "fixed")
 
@@ -31,13 +31,13 @@ class Published:
     """One listener of the session as the host sees it now."""
 
     port: int  # as the program requested it
-    inside: tuple[str, int]  # as the kernel has it
+    inside: tuple[str, int]  # as the kernel knows it
     host: tuple[str, int]
     device: tuple[str, int] | None
     url: str
     pid: int
     exe: str
-    since: float  # seconds of the wall clock
+    since: float  # wall-clock time in seconds
 
     @property
     def inside_address(self) -> str:

@@ -1,10 +1,10 @@
-"""Listeners of the session, offered on the host's loopback for as long as they listen.
+"""Publishes the session's listeners on the host's loopback for as long as they listen.
 
 Rules:
-1. Only loopback addresses are bound on the host, and a port that somebody else has is never shared (INV-7).
-2. A port is offered after its record was written (INV-5); what cannot be offered is recorded once, not retried.
-3. A listener that comes back gets the place it had, unless somebody else took it meanwhile.
-4. Connections outlive the publishing of their port: they end when their own two sides end.
+1. Only loopback addresses are bound on the host, and a port is never shared with another program (INV-7).
+2. A port is published after its record was written (INV-5). A failure is recorded once and not retried.
+3. A listener that returns gets its earlier port, unless another program took it meanwhile.
+4. Connections outlive the publication of their port: they end when their two sides end.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from netsandbox_portmap.publish_addresses import Face, Place
     from netsandbox_portmap.published import Wanted
 
-PORTS = 1024  # published at once
-TARGETS = 16  # addresses inside that share one port
-KINDS = 4096  # of records that are remembered, so that they are not written again
-NOT_THIS_ONE = (EADDRINUSE, EACCES, EADDRNOTAVAIL)  # another number may do, where no descriptor left means none will
+PORTS = 1024  # published at the same time
+TARGETS = 16  # addresses inside for one port
+KINDS = 4096  # records that are remembered, so that none is written twice
+NOT_THIS_ONE = (EADDRINUSE, EACCES, EADDRNOTAVAIL)  # another port may work after these, but not after EMFILE and others
 
 
 class Listening:
-    """One asked port with everything that stands for it; `targets` are (address as the kernel has it, port)."""
+    """One requested port and all its sockets; `targets` are (address as the kernel knows it, port)."""
 
     __slots__ = ("acceptors", "exe", "pid", "port", "since", "targets")
 
@@ -59,19 +59,19 @@ class Listening:
 
 @frozen
 class PublishPlan:
-    """What is to be published, and where on the host."""
+    """What to publish, and where on the host."""
 
     strategy: str
     window: Place
     name: str
     wanted: Wanted
-    by_name_port: int | None  # None: URLs are made of numbers
+    by_name_port: int | None  # None: URLs have port numbers
     device_given: bool = False
     excluded: Container[int] = ()  # ports inside that are doors of the supervisor
 
 
 class Publisher:
-    """`on_refused(port)` gets the port inside at which nothing answered: then look, and call `check`."""
+    """`on_refused(port)` gets a port inside at which nothing answered; the callee looks and calls `check`."""
 
     def __init__(
         self,
@@ -85,24 +85,24 @@ class Publisher:
         self._loop = loop
         self._plan = plan
         self._assignment = assignment
-        self._gone: dict[int, None] = {}  # asked ports that nobody listens on any more, the longest gone first
+        self._gone: dict[int, None] = {}  # requested ports without a listener, longest ago first
         self._inside = inside
         self._relays = relays
         self._note = note
         self.by_name_port = plan.by_name_port
-        self.reserved: dict[int, list[_socket.socket]] = {}  # of `reserve`; closed by us
+        self.reserved: dict[int, list[_socket.socket]] = {}  # sockets of `reserve`, which we close
         self._live: dict[int, Listening] = {}
-        self._order: dict[int, int] = {}  # asked port -> when it was first published
+        self._order: dict[int, int] = {}  # requested port -> position in the order of first publication
         self._noted: set[tuple[object, ...]] = set()
         self._forwards: set[Forward] = set()
         self.on_refused: Callable[[int], None] = _unheard
 
-    # What the session does
+    # Events of the session
 
     def listening(self, address: str, port: int, *, asked: int, pid: int, exe: str) -> Published | None:
-        """A listener exists inside; it is published if it is wanted and is for loopback or for every address.
+        """Handle a new listener: publish it if it is wanted and listens on loopback or on every address.
 
-        What is published now and was not before, or None.
+        Returns what is newly published, or None.
         """
         if port in self._plan.excluded or not self._plan.wanted.wants(asked) or dial_address(address) is None:
             return None
@@ -115,7 +115,7 @@ class Publisher:
         entry = Listening(asked, (address, port), pid, exe)
         self._gone.pop(asked, None)
         if not self._open(entry):
-            number = self._faces(asked)[0][0][1]  # None: any of the window would have done
+            number = self._faces(asked)[0][0][1]  # None: any port of the window was allowed
             reason = WINDOW_FULL if number is None else PORT_TAKEN
             self._tell("deny", reason, port=asked, address=address, pid=pid, exe=exe)
             return None
@@ -128,7 +128,7 @@ class Publisher:
         return None
 
     def check(self, alive: Callable[[], Container[tuple[str, int]]]) -> None:
-        """Drop what no longer listens; *alive* is asked only when there is something to drop."""
+        """Withdraw ports that no longer listen; *alive* is called only if something is published."""
         still = alive() if self._live else ()
         for entry in tuple(self._live.values()):
             entry.targets = [target for target in entry.targets if target in still]
@@ -136,7 +136,7 @@ class Publisher:
                 self._withdraw(entry)
 
     def close(self) -> None:
-        """Hang up on everybody and give every port back."""
+        """Close every connection and release every port."""
         for entry in self._live.values():
             entry.close()
         self._live.clear()
@@ -147,16 +147,17 @@ class Publisher:
                 sock.close()
         self.reserved.clear()
 
-    # What others ask
+    # Queries
 
     def published(self) -> list[Published]:
-        """The one that was first published first."""
+        """In the order of first publication."""
         live = sorted(self._live.values(), key=self._age)
         return [self._describe(entry, live[0]) for entry in live]
 
     def targets(self, asked: int | None) -> list[tuple[str, int]]:
-        """Where inside a port is reached; None is what the session's name stands for, the live port that was first
-        published before all others. Empty when it is not published."""
+        """The addresses inside for a port; empty if it is not published. None means the port of the session's name: the
+        published port that was published first.
+        """
         if asked is None and self._live:
             asked = self._first().port
         entry = self._live.get(asked) if asked is not None else None
@@ -193,7 +194,7 @@ class Publisher:
         return opened
 
     def _candidates(self, entry: Listening) -> Iterator[int]:
-        """The number it had or a new one; in a full window, one whose listener is gone."""
+        """The earlier port or a new one; in a full window, one whose listener has gone."""
         assignment = self._assignment
         number = assignment.assign(entry.port)
         while number is not None or self._gone:
@@ -203,7 +204,7 @@ class Publisher:
                 number = assignment.assign(entry.port)
                 continue
             yield number
-            if entry.targets[0][1] != entry.port:  # the program's own socket has the number already
+            if entry.targets[0][1] != entry.port:  # otherwise the program's own socket has the number
                 return
             number = assignment.reassign(entry.port)
 
@@ -225,7 +226,7 @@ class Publisher:
 
         try:
             entry.acceptors += listen_all(self._loop, sockets, receive)
-        except OSError:  # somebody bound it as we did and listened first
+        except OSError:  # another program bound it at the same time and listened first
             return False
         return True
 
@@ -240,7 +241,7 @@ class Publisher:
                 self.reserved |= reserve(
                     again, self._plan.strategy, self._plan.window, device_given=self._plan.device_given
                 )
-            except PublishError:  # taken at this very moment: tried again when something listens
+            except PublishError:  # taken just now: the next listen tries again
                 pass
 
     # Connections and records
@@ -296,7 +297,7 @@ class Publisher:
         )
 
     def _tell(self, verdict: str, reason: str, *, pid: int, **fields: object) -> bool:
-        """Once for each thing that can be said: a program may listen and stop a thousand times a second."""
+        """Record each combination once, since a program may listen and stop a thousand times a second."""
         kind = (verdict, *fields.values())
         if kind in self._noted:
             return True
@@ -307,4 +308,4 @@ class Publisher:
 
 
 def _unheard(port: int) -> None:
-    """Replaced by whoever can look."""
+    """The default of `on_refused`."""

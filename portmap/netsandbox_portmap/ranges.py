@@ -1,13 +1,14 @@
-"""Byte ranges of one file, each held by at most one `RangeLock`, whoever made it: the memory that sessions share.
+"""Byte ranges of one file, each held by at most one `RangeLock` of any process. Sessions share them as their memory.
 
-Nothing is ever written to the file; byte N only stands for port N (window.py). The locks belong to the open file
-description (F_OFD_SETLK, fcntl(2)), so that
+Nothing is written to the file; byte N only stands for port N (window.py). The locks belong to the open file description
+(F_OFD_SETLK, fcntl(2)), with three effects:
 
-1. two holders exclude each other in one process too, where the older locks of a process do not;
-2. the kernel frees them with the last descriptor, however the holder ended, and there is nothing to reclaim;
-3. a child that was forked and did not exec shares them: descriptors are close-on-exec, and `close` unlocks for both.
+1. Two holders in one process exclude each other too, which the older per-process locks do not do.
+2. The kernel frees them with the last descriptor, however the holder ended, so there is nothing to reclaim.
+3. A forked child that did not exec shares them: descriptors are close-on-exec, and `close` unlocks for both.
 
-The locks are advice: whoever can open the shared file can hold all of it. That costs others their windows, no more.
+The locks are advisory: a user who can open the shared file can lock all of it. Others then get no windows, and nothing
+else happens.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from time import sleep, time
 
 from netsandbox.system import IS_MACOS
 
-# struct flock and its commands, the only place that knows the platform. l_pid must be 0, l_whence is SEEK_SET.
+# struct flock and its commands differ between platforms. l_pid must be 0; l_whence is SEEK_SET.
 if IS_MACOS:
     _SET, _GET = 90, 92
     _FLOCK = Struct("qqihh")
@@ -34,7 +35,7 @@ if IS_MACOS:
         return kind, start, length
 else:
     _SET, _GET = 37, 36
-    _FLOCK = Struct("hhqqi0q")  # 0q: as long as the compiler makes it
+    _FLOCK = Struct("hhqqi0q")  # 0q: padded as the compiler does
 
     def _pack(kind: int, start: int, length: int) -> bytes:
         return _FLOCK.pack(kind, 0, start, length, 0)
@@ -44,15 +45,15 @@ else:
         return kind, start, length
 
 
-# O_NONBLOCK: opening a FIFO that somebody put there must not wait for its other end.
+# O_NONBLOCK: opening a planted FIFO must not wait for its other end.
 _OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _SHARED, _PRIVATE = 0o666, 0o600
-_PAUSES = (0.001, 0.002, 0.005, 0.01, 0.03)  # seconds, while another process makes the file
-_FRESH = 1.0  # seconds: a file that refused us for longer will not change
+_PAUSES = (0.001, 0.002, 0.005, 0.01, 0.03)  # seconds to wait while another process makes the file
+_FRESH = 1.0  # seconds; a file that is older and still refuses us will not change
 
 
 class RangeLock:
-    """One open file and the ranges of it that are held through it."""
+    """One open file, and the ranges that are held through it."""
 
     __slots__ = ("_descriptor", "_held")
 
@@ -62,7 +63,7 @@ class RangeLock:
 
     @classmethod
     def open(cls, path: str, *, shared: bool) -> RangeLock:
-        """The lock file at *path*, made if missing; OSError when it cannot be had or is no plain file.
+        """Open the lock file at *path*, or make it; OSError if that fails or it is not a regular file.
 
         *shared*: for every user of the host, in a sticky folder such as /tmp.
         """
@@ -76,11 +77,11 @@ class RangeLock:
         return cls(descriptor)
 
     def take(self, start: int, length: int) -> bool:
-        """Hold the range; False when any byte of it is held, by this object too."""
+        """Hold the range; False if any byte of it is held, by this object or another."""
         if start < 0 or length < 1:
-            raise ValueError("a range begins at 0 or later and has a length")  # to fcntl, length 0 is all the rest
+            raise ValueError("a range begins at 0 or later and has a length")  # for fcntl, length 0 means up to the end
         if self._own(start, length) is not None:
-            return False  # the kernel would say yes: one description never excludes itself
+            return False  # the kernel would succeed: one description never excludes itself
         try:
             fcntl.fcntl(self._descriptor, _SET, _pack(fcntl.F_WRLCK, start, length))
         except OSError as problem:
@@ -91,14 +92,14 @@ class RangeLock:
         return True
 
     def release(self, start: int, length: int) -> None:
-        """Give back a range as it was taken; any other is left alone."""
+        """Release a range exactly as it was taken; any other range is ignored."""
         if (start, length) not in self._held:
             return
         self._held.remove((start, length))
         fcntl.fcntl(self._descriptor, _SET, _pack(fcntl.F_UNLCK, start, length))
 
     def obstacle(self, start: int, length: int) -> tuple[int, int] | None:
-        """Start and length of a held range that is in the way; touching ranges of another holder are one."""
+        """Start and length of a held range that overlaps; adjacent ranges of another holder count as one."""
         own = self._own(start, length)
         if own is not None:
             return own
@@ -113,7 +114,7 @@ class RangeLock:
         return None
 
     def close(self) -> None:
-        """Give back everything. Can be called again."""
+        """Release everything. May be called again."""
         descriptor, self._descriptor = self._descriptor, -1
         self._held.clear()
         if descriptor < 0:
@@ -125,7 +126,7 @@ class RangeLock:
 
 
 def _open(path: str, mode: int) -> int:
-    """Never O_CREAT on a file that exists: fs.protected_regular forbids it for files of others in sticky folders."""
+    """Never O_CREAT on an existing file: fs.protected_regular forbids it for files of others in sticky folders."""
     for pause in _PAUSES:
         try:
             return os.open(path, _OPEN)
@@ -144,21 +145,21 @@ def _make(path: str, mode: int) -> int | None:
     try:
         return os.open(path, _OPEN | os.O_CREAT | os.O_EXCL, mode)
     except FileExistsError:
-        return None  # another process was quicker
+        return None  # another process was faster
 
 
 def _is_fresh(path: str) -> bool:
-    """Whether its maker may not have come to `_check` yet."""
+    """Whether the process that made the file may not have reached `_check` yet."""
     try:
         return time() - os.lstat(path).st_ctime < _FRESH
     except OSError:
-        return True  # gone again
+        return True  # it was removed
 
 
 def _check(descriptor: int, path: str, mode: int) -> None:
     found = os.fstat(descriptor)
-    if not S_ISREG(found.st_mode) or found.st_nlink != 1:  # two names: another's file, linked to this place
+    if not S_ISREG(found.st_mode) or found.st_nlink != 1:  # two names: a hard link to a file of somebody else
         raise OSError(errno.EINVAL, "not a plain file with one name", path)
     if found.st_uid == os.geteuid() and found.st_mode & 0o777 != mode:
-        os.fchmod(descriptor, mode)  # it is new and we have a umask, or its maker was killed before he came here
-    os.utime(descriptor)  # what cleans /tmp takes files that nobody touched for days
+        os.fchmod(descriptor, mode)  # the umask changed a new file's mode, or its maker was killed before this line
+    os.utime(descriptor)  # cleaners of /tmp remove files that were not touched for days

@@ -1,11 +1,11 @@
-"""Whom the first request of a connection is for: bytes in, one name out. No sockets.
+"""Finds the host of a connection's first request: bytes in, one name out. No sockets.
 
 Rules:
-1. The head is understood whole or not at all, and read as the server behind will read it: CRLF only, no folding, no
-   control bytes, exactly one Host, and no second host in the target.
-2. Memory and time are bounded by HEAD_LIMIT however the bytes are cut.
-3. Only names that no other site can have (`NAME.localhost`, RFC 6761) are routed, so a page whose own name was pointed
-   at 127.0.0.1 reaches nothing.
+1. A head is parsed completely or refused, and read as the server behind reads it: CRLF only, no folding, no control
+   bytes, exactly one Host, and no second host in the target.
+2. HEAD_LIMIT bounds memory and time for every split of the bytes.
+3. Only names that no other site can have (`NAME.localhost`, RFC 6761) are routed, so a page whose name was rebound to
+   127.0.0.1 reaches nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CONTROLS = bytes(byte for byte in range(0x20) if byte != 0x09) + b"\x7f"
 
 
 class HeadError(Exception):
-    """The client is answered `status` and this text."""
+    """The client gets `status` and this text."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(status, text)
@@ -30,18 +30,18 @@ class HeadError(Exception):
 
 
 class RequestHost:
-    """Feed it until `feed` returns the host: lower case, without port. `held` is every byte so far."""
+    """Call `feed` until it returns the host in lower case without port. `held` has every byte so far."""
 
     __slots__ = ("_host", "_start", "held", "method")
 
     def __init__(self) -> None:
         self.held = bytearray()
         self.method = b""
-        self._start = 0  # where the unfinished line begins
+        self._start = 0  # start of the incomplete line
         self._host: str | None = None
 
     def feed(self, data: bytes) -> str | None:
-        """None: more is needed."""
+        """The host, or None if more bytes are needed."""
         held, scan = self.held, len(self.held)
         held += data
         if held and held[0] not in _TOKEN:
@@ -84,19 +84,19 @@ def is_made_of(raw: bytes, alphabet: bytes) -> bool:
 
 
 def parse_request_line(line: bytes) -> bytes:
-    """The method."""
+    """The method of the request line."""
     parts = line.split(b" ")
     if len(parts) != 3 or not is_made_of(parts[0], _TOKEN) or not is_made_of(parts[1], _VISIBLE):
         raise HeadError(400, "The request does not begin with `method target version`.")
     if parts[2] not in (b"HTTP/1.1", b"HTTP/1.0"):
         raise HeadError(505, "Only HTTP/1.1 is spoken here.")
-    if parts[1] != b"*" and not parts[1].startswith(b"/"):  # a host in the target would count for more than Host
+    if parts[1] != b"*" and not parts[1].startswith(b"/"):  # a host in the target would take precedence over Host
         raise HeadError(400, "The target of the request is not a path.")
     return parts[0]
 
 
 def parse_host(value: bytes) -> str:
-    """Without port and without the dot of the root."""
+    """The host without port and without the trailing dot."""
     host, colon, port = value.rpartition(b":") if value[-1:] != b"]" else (value, b"", b"")
     if not colon:
         host = value
@@ -109,7 +109,7 @@ def parse_host(value: bytes) -> str:
 
 
 def route(host: str, name: str) -> tuple[str, int | None] | None:
-    """("main", None), ("port", 3000), or None: not a name of this session."""
+    """("main", None), ("port", 3000), or None if *host* is not a name of this session."""
     own = f"{name.lower()}.localhost"
     if host == own:
         return "main", None

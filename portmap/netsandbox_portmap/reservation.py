@@ -1,8 +1,8 @@
 """What a session holds on the host before its command runs: a window of ports, a name, ports to publish on, a port map.
 
-Everything is held by locks and sockets of this process, so the kernel frees it when we die, however that happens
-(INV-10). What cannot be held is an error now, not a surprise later. A backend derives its own reservation from this,
-since only it knows the doors and where the port map lies. On the path to exec, so imports are few.
+Locks and sockets of this process hold everything, so the kernel frees it however the process ends (INV-10). Anything
+that cannot be held is an error now. Each backend derives its own reservation, since only it knows the doors and the
+place of the port map. This module is on the path to exec, so imports are few.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from netsandbox_portmap.window import HeldWindow, Window
 
 HOST_LOCKS = "/tmp/netsandbox-ports"  # noqa: S108 (one file for all users; opened without following links)
-FEW = 10  # ports of a window in which one that is taken on the host is missed
+FEW = 10  # a window of at most this size must be completely free on the host
 
 
 @frozen
 class MapDoors:
-    """What a port map says of doors, as `PortMap.create` has it; 0 stands for none."""
+    """The doors in a port map, as in `PortMap.create`; 0 means none."""
 
     door: int
     passing: tuple[int, ...]
@@ -42,7 +42,7 @@ class MapDoors:
 
 @frozen
 class MapSource:
-    """What a port map is made of, besides the window."""
+    """The inputs of a port map, besides the window."""
 
     native: Native
     path: str
@@ -50,7 +50,7 @@ class MapSource:
 
 
 class Reservation:
-    """Take it, start the session with what it holds, and close it when the session has ended."""
+    """Take it before the session starts, and close it when the session has ended."""
 
     def __init__(self, settings: LocalhostSettings, state: str) -> None:
         self.settings = settings
@@ -58,7 +58,7 @@ class Reservation:
         self.fixed: dict[int, list[_socket.socket]] = {}  # sockets bound for --publish PORT:HOSTPORT, by PORT
         self._window: HeldWindow | None = None
         self._name: HeldName | None = None
-        self._locks, self.host_locks = _open_locks(state)  # host_locks: the file for all users, if it is used
+        self._locks, self.host_locks = _open_locks(state)  # host_locks: the lock file of all users, if it is used
         try:
             if settings.has_window:
                 self._window = self._take_window()
@@ -72,14 +72,14 @@ class Reservation:
             raise
 
     def take_name(self, name: str) -> None:
-        """The name that the user gave, or an error: another session has it, or it is none."""
+        """Hold the name that the user chose. Raises an error if another session has it or it is invalid."""
         from netsandbox_portmap.session_name import check_name, hold_name
 
         self._name = hold_name(check_name(name), explicit=True)
 
     @property
     def name(self) -> str:
-        """The session's name; where none was given, from the working folder and its branch when it is first wanted."""
+        """The session's name. Without a chosen one, it is made at first use from the working folder and its branch."""
         if self._name is None:
             from netsandbox_portmap.session_name import branch_of, default_name, hold_name
 
@@ -92,14 +92,14 @@ class Reservation:
 
     @property
     def by_name_port(self) -> int | None:
-        """The last port of the window, unless --publish gave it away; with strategy `fail` all are the command's."""
+        """The last port of the window, unless --publish uses it; with strategy `fail` the command gets all ports."""
         window = self.window
         if window is None or window.count == 1 or self.settings.strategy == FAIL or not self.settings.publishes:
             return None
         return None if any(outer == window.last for _, outer in self.settings.publish or ()) else window.last
 
     def environment(self, inner: dict[bytes, bytes]) -> dict[bytes, bytes]:
-        """*inner* with what the command may know of its window."""
+        """*inner* and the variables that describe the window to the command."""
         window = self.window
         if window is None:
             return inner
@@ -115,7 +115,7 @@ class Reservation:
                 sock.close()
         self.fixed.clear()
         if self.map is not None:
-            self.map.unlink()  # a session that never stood
+            self.map.unlink()  # the session never started
             self.map.close()
         if self._window is not None:
             self._window.close()
@@ -190,15 +190,15 @@ class Reservation:
             raise HostError(f"cannot make a port map in {state}: {error.strerror}; {advice}") from None
 
     def _take_doors(self) -> None:
-        """Bind the doors, where they are sockets of the host and not of the session."""
+        """Bind the doors, if they are sockets of the host and not of the session."""
 
     def _map_source(self, state: str) -> MapSource:
-        """Called for settings with the preload library, after the doors are taken."""
+        """Called in sessions with the preload library, after the doors are taken."""
         raise NotImplementedError
 
 
 def _open_locks(state: str) -> tuple[RangeLock, str | None]:
-    """One file for every user of this host; where that is spoilt, one for this user: a port can be bound but once."""
+    """The lock file of all users, or this user's own if that is unusable: a port can be bound only once in any case."""
     try:
         return RangeLock.open(HOST_LOCKS, shared=True), HOST_LOCKS
     except OSError:

@@ -1,11 +1,11 @@
-"""What a session is called: a DNS label, since its servers are reached as http://NAME.localhost.
+"""The name of a session: a DNS label, since its servers are reached as http://NAME.localhost.
 
 Rules kept here:
-1. A name is a-z, 0-9 and hyphens, at most 40 long; never only digits, which would read as the port in
-   PORT.NAME.localhost; never `localhost`; never a label with hyphens at 3 and 4, which DNS reserves (xn--…).
+1. A name has a-z, 0-9 and hyphens, and at most 40 characters. It is never only digits, which would look like the port
+   in PORT.NAME.localhost; never `localhost`; never a label with hyphens at 3 and 4, which DNS reserves (xn--…).
 2. Folder and branch come from files that an earlier command may have written: they are read with bounds, git is never
-   run, and nothing that is wrong with them raises.
-3. Among a user's live sessions a name is held once, by a lock that the kernel takes back when its holder dies.
+   run, and nothing wrong in them raises.
+3. Only one of a user's live sessions holds a name, by a lock that the kernel releases when the holder dies.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from netsandbox_portmap.ranges import RangeLock
 
 LONGEST = 40
-SHORTEST_FOLDER = 12  # what is left of a folder's name beside a long branch
+SHORTEST_FOLDER = 12  # characters kept of a folder's name beside a long branch
 MAIN_BRANCHES = ("main", "master", "trunk")
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
 _FALLBACK = "session"
@@ -41,7 +41,7 @@ def is_name(text: str) -> bool:
 
 
 def slug(text: str) -> str:
-    """The name nearest to *text*, whatever that is."""
+    """The valid name nearest to any *text*."""
     tame = "".join(char if char in _LETTERS else "-" for char in text.lower())
     label = "-".join(filter(None, tame.split("-")))[:LONGEST].rstrip("-")
     if is_name(label):
@@ -50,7 +50,7 @@ def slug(text: str) -> str:
 
 
 def check_name(text: str) -> str:
-    """*text*, the value of --name, when it is a name already: what is typed later must be what was given."""
+    """*text*, the value of --name, if it is a valid name: users later type exactly what they gave."""
     if not is_name(text):
         advice = f"use a-z, 0-9 and hyphens, at most {LONGEST}, not digits alone; for instance --name {slug(text)}"
         raise UsageError(f"--name {text[:80]!a} cannot be part of NAME.localhost; {advice}")
@@ -58,10 +58,10 @@ def check_name(text: str) -> str:
 
 
 def default_name(folder: str, branch: str | None) -> str:
-    """The folder's name, and the branch's unless that goes without saying."""
+    """The folder's name, and the branch's unless it is a usual default branch."""
     try:
         base = os.path.basename(os.path.abspath(folder))
-    except OSError:  # a working folder that was removed
+    except OSError:  # the working folder was removed
         base = ""
     if branch is None or branch in MAIN_BRANCHES:
         return slug(base)
@@ -71,7 +71,7 @@ def default_name(folder: str, branch: str | None) -> str:
 
 
 def branch_of(folder: str) -> str | None:
-    """The branch that is checked out at *folder* or above it; None when there is none, or no telling."""
+    """The branch that is checked out at *folder* or above it; None if there is none or it is unknown."""
     try:
         return _branch(os.path.abspath(folder))
     except (OSError, ValueError):
@@ -92,7 +92,7 @@ def _branch(folder: str) -> str | None:
 
 
 def _git_folder(folder: str, place: str) -> str:
-    """*place*, or what it points to: in a worktree or a submodule `.git` is a file."""
+    """*place*, or the folder it points to: in a worktree or a submodule `.git` is a file."""
     if os.path.isdir(place):
         return place
     line = _first_line(place)
@@ -162,7 +162,7 @@ def numbered(name: str, number: int) -> str:
 
 
 def _offset(name: str) -> int:
-    """Where in the file *name* is locked: 60 bits of its digest, within what a file offset can be."""
+    """The lock offset of *name*: 60 bits of its digest, which fit a file offset."""
     from netsandbox.runtime.digest import digest
 
     return int(digest(name.encode("ascii"))[:15], 16)

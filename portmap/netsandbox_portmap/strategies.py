@@ -1,6 +1,6 @@
-"""The network strategies by name: what of a session's localhost the host sees.
+"""The network strategies by name: what the host sees of a session's localhost.
 
-Spelt here and nowhere else: a name that is misspelt in a comparison is silently another strategy.
+The names are spelled only here: a misspelled name in a comparison would silently be another strategy.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ FAIL = "fail"
 REWIRE_DEVICE = "rewire-device"
 REWIRE_PORT = "rewire-port"
 STRATEGIES = (ISOLATE, FAIL, REWIRE_DEVICE, REWIRE_PORT)
-MAC_STRATEGIES = (FAIL, REWIRE_DEVICE, REWIRE_PORT)  # all programs of a Mac share one localhost: none is isolated
+MAC_STRATEGIES = (FAIL, REWIRE_DEVICE, REWIRE_PORT)  # all programs of macOS share one localhost, so none is isolated
 
 
 def default_strategy(system: str) -> str:
-    """*system* as `sys.platform` has it."""
+    """*system* is a value of `sys.platform`."""
     return REWIRE_PORT if system == "darwin" else ISOLATE

@@ -1,11 +1,12 @@
-"""The window of a session: the ports of the host that stand for its own, and the loopback device that belongs to it.
+"""The window of a session: the ports of the host that stand for its ports, and its loopback device.
 
 Rules kept here:
 
-1. No two windows that are held share a port, and no two sessions a device, across processes and users: every port N is
-   byte N of the lock file, every device 127.x.y.z a byte behind them. 127.0.0.1 is everybody's, so nobody holds it.
-2. A window is probed on the host only while it is held: sessions that start together do not see each other's probes.
-3. Whatever cannot be had, or cannot be known, is a `WindowError`; nothing stays held then (INV-1).
+1. No two held windows share a port, and no two sessions share a device, across processes and users: port N is byte N of
+   the lock file, and each device 127.x.y.z is a byte after them. 127.0.0.1 is for everybody, so no session holds it.
+2. A window is probed on the host only while it is held, so that sessions that start together do not see each other's
+   probes.
+3. Anything unavailable or unknown is a `WindowError`; nothing stays held then (INV-1).
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ if TYPE_CHECKING:
 
 
 POOL = (20000, 29999)
-SIZES = (100, 10, 1)  # what a session gets that asked for no size: the first of which there is one
+SIZES = (100, 10, 1)  # tried in order if the user chose no size
 MAX_PORTS = 4096  # the slots of a port map
 FIRST_PORT, LAST_PORT = 1024, 65535
 LOCALHOST_IPV4 = "127.0.0.1"
-_DEVICES = 65536  # where in the lock file the devices begin
+_DEVICES = 65536  # offset of the devices in the lock file
 
 
 class WindowError(Exception):
-    """No window, or not that one. The text says why and ends with what to do next."""
+    """No window, or not the chosen one. The text gives the cause and ends with what to do."""
 
 
 class Window:
-    """Ports `base` to `last` of the host, and the address 127.x.y.z `device`."""
+    """The host's ports `base` to `last`, and the address 127.x.y.z `device`."""
 
     __slots__ = ("base", "count", "device")
 
@@ -66,21 +67,21 @@ class HeldWindow:
 
     __slots__ = ("_ranges", "locks", "window")
 
-    window: Window  # known once `take_window` has returned
+    window: Window  # set once `take_window` has returned
 
     def __init__(self, locks: Locks) -> None:
         self.locks = locks
         self._ranges: list[tuple[int, int]] = []
 
     def hold(self, start: int, length: int) -> bool:
-        """One more range of the lock file."""
+        """Hold one more range of the lock file."""
         if not self.locks.take(start, length):
             return False
         self._ranges.append((start, length))
         return True
 
     def close(self) -> None:
-        """Give everything back. Can be called again; the lock file stays open, it is the caller's."""
+        """Release everything. May be called again. The lock file stays open, since the caller owns it."""
         while self._ranges:
             self.locks.release(*self._ranges.pop())
 
@@ -90,7 +91,7 @@ def span(base: int, count: int) -> str:
 
 
 def device_of(base: int) -> str:
-    """The device that goes with a window; distinct, because the first ports of windows are."""
+    """The device of a window; unique, because the first ports of windows are."""
     return f"127.{base >> 8}.{base & 255}.1"
 
 
@@ -120,10 +121,10 @@ def check_pool(first: int, last: int) -> None:
 
 
 def check_device(text: str) -> None:
-    """One spelling for each address: what is compared, bound and put in the environment is the same text."""
+    """Accept one spelling for each address, so that the compared, bound and exported texts are equal."""
     try:
         packed = _socket.inet_pton(_socket.AF_INET, text)
-    except (OSError, ValueError):  # ValueError: a NUL, or what UTF-8 cannot carry
+    except (OSError, ValueError):  # ValueError: a NUL, or text that UTF-8 cannot encode
         packed = b""
     if packed[:1] != b"\x7f" or _socket.inet_ntoa(packed) != text:
         raise WindowError(f"{text[:64]!a} is no address in 127.0.0.0/8; give --listening-loopback one, as 127.0.0.2")
@@ -142,7 +143,7 @@ def take_window(
 ) -> HeldWindow:
     """The window at *base*, or else the first free one of *pool*.
 
-    *whole*: every port of it must be free on the host now, on *device* if that is given and on localhost if not.
+    *whole*: every port of it must be free on the host now, on *device* if given and otherwise on localhost.
     """
     check_pool(*pool)
     if device is not None:
@@ -207,7 +208,7 @@ def _hold_named(held: HeldWindow, device: str | None) -> None:
 
 
 def _claim(held: HeldWindow, base: int, count: int, named: str | None) -> bool:
-    """The ports, and unless a device was named the one that goes with them: another session may have named that."""
+    """Hold the ports, and their device unless one was named; another session may have named that device."""
     if not held.hold(base, count):
         return False
     if named is not None or held.hold(_byte_of(device_of(base)), 1):
@@ -218,7 +219,7 @@ def _claim(held: HeldWindow, base: int, count: int, named: str | None) -> bool:
 
 def _taken(held: HeldWindow, base: int, count: int) -> str:
     found = held.locks.obstacle(base, count)
-    if found is None:  # the ports are free, so it is the other thing that was claimed
+    if found is None:  # the ports are free, so the device is taken
         return f"the device {device_of(base)}"
     first, size = found
     last = min(first + size - 1, LAST_PORT) if size else LAST_PORT  # size 0: everything from there on
@@ -232,8 +233,8 @@ def _byte_of(device: str) -> int:
 def _first_busy(base: int, count: int, device: str | None, *, strict: bool) -> int | None:
     """The first port that a program of the host has.
 
-    *strict* counts what closed connections leave behind for a minute (TIME_WAIT): elsewhere in the pool is room enough.
-    Whoever asked for these very ports starts his session again and again, and gets them.
+    *strict* also counts ports that closed connections hold for a minute (TIME_WAIT): elsewhere in the pool is enough
+    room. A user who chose these ports restarts the session again and again, and gets them.
     """
     from netsandbox_portmap.host_ports import is_free
 
