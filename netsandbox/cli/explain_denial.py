@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from netsandbox.audit.reader import Record
     from netsandbox.policy.ip import Address
     from netsandbox.policy.names import Host
-    from netsandbox.policy.policy import Policy
-    from netsandbox.policy.rules import AddressRule, DomainRule
+    from netsandbox.policy.policy import AddressRule, DomainRule, Policy
     from netsandbox.policy.verdict import Verdict
 
 MAX_SESSIONS = 1000  # that are looked through for one of this folder

@@ -10,8 +10,7 @@ if TYPE_CHECKING:
 
     from netsandbox.config.file_settings import FileSettings
     from netsandbox.policy.file_rules import FileRules
-    from netsandbox.policy.policy import Policy
-    from netsandbox.policy.rules import AddressRule, DomainRule
+    from netsandbox.policy.policy import AddressRule, DomainRule, Policy
     from netsandbox.settings import RunSettings
 
     Rule = DomainRule | AddressRule

@@ -6,8 +6,7 @@ from netsandbox_portmap.localhost_settings import LocalhostSettings
 
 from netsandbox.frozen import frozen
 from netsandbox.policy.file_rules import PathRule
-from netsandbox.policy.policy import DEFAULT_PORTS
-from netsandbox.policy.rules import AddressRule, DomainRule, parse_address
+from netsandbox.policy.policy import DEFAULT_PORTS, AddressRule, DomainRule
 from netsandbox.policy.variables import Layer as VariableLayer
 from netsandbox.settings import WAIT, Bounds
 
@@ -79,7 +78,7 @@ def from_plain(fields: dict[str, Any]) -> FileSettings:
             DomainRule(text, origin, host, ports, apex=apex, below=below)
             for text, origin, host, ports, apex, below in fields[name]
         )
-    fields["allow_addresses"] = tuple(parse_address(text, origin) for text, origin in fields["allow_addresses"])
+    fields["allow_addresses"] = tuple(_address_rule(text, origin) for text, origin in fields["allow_addresses"])
     for name in _PATHS:
         fields[name] = None if fields[name] is None else tuple(PathRule(*values) for values in fields[name])
     fields["variables"] = tuple(VariableLayer(*values) for values in fields["variables"])
@@ -90,3 +89,9 @@ def from_plain(fields: dict[str, Any]) -> FileSettings:
 
 def _values(records: Iterable[object]) -> list[tuple[object, ...]]:
     return [tuple(vars(each).values()) for each in records]
+
+
+def _address_rule(text: str, origin: str) -> AddressRule:
+    from netsandbox.policy.rules import parse_address  # few have such a rule, and every launch loads this module
+
+    return parse_address(text, origin)

@@ -15,8 +15,8 @@ from netsandbox.paths import home
 from netsandbox.policy import rules
 from netsandbox.policy.file_rules import PathRule, path_rule
 from netsandbox.policy.names import BadName, canonical
-from netsandbox.policy.policy import MODES
-from netsandbox.policy.rules import AddressRule, DomainRule, parse_address, parse_domain, read_port
+from netsandbox.policy.policy import MODES, AddressRule, DomainRule
+from netsandbox.policy.rules import parse_address, parse_domain, read_port
 from netsandbox.policy.variables import check_name, check_pattern
 from netsandbox.settings import MAX_WAIT, WAIT, Bounds
 from netsandbox.text import quoted

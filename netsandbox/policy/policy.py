@@ -1,24 +1,23 @@
 """The policy: the rules of what one session may reach.
 
 A `Policy` is checked when it is made and never edited: changed rules are a new `Policy`, so that every decision is made
-under one whole policy. `decision.py` decides what follows from the rules.
+under one whole policy. `decision.py` decides what follows from the rules. Every launch loads this module; `rules.py` is
+loaded only for rules that are still text.
 """
 
 from __future__ import annotations
 
 from netsandbox.errors import UsageError
-from netsandbox.policy import rules
-from netsandbox.text import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
+    from typing import Any
 
     from netsandbox.policy.decision import Decision
     from netsandbox.policy.explain import Explanation
     from netsandbox.policy.ip import Address
     from netsandbox.policy.names import Host
-    from netsandbox.policy.rules import AddressRule, DomainRule
     from netsandbox.policy.verdict import Request, Verdict
 
 OFFLINE = "offline"
@@ -26,8 +25,51 @@ LOCALHOST = "localhost"
 FILTERED = "filtered"
 ONLINE = "online"
 MODES = (OFFLINE, LOCALHOST, FILTERED, ONLINE)
-DEFAULT_PORTS = (80, 443)
+DEFAULT_PORTS: tuple[int, ...] = (80, 443)
 EVERY_PORT = 0  # as `trie.EVERY_PORT`, which is not loaded before the first decision
+
+
+class DomainRule:
+    """One domain rule. A policy may hold a hundred thousand, so it is a bare object with slots; nobody writes to it."""
+
+    __slots__ = ("apex", "below", "name", "origin", "ports", "text")
+
+    def __init__(
+        self, text: str, origin: str, name: str, ports: tuple[int, ...] | None, *, apex: bool, below: bool
+    ) -> None:
+        self.text = text  # as the user wrote it
+        self.origin = origin  # where: an option, or file:line
+        self.name = name  # canonical
+        self.ports = ports  # None: the default ports; (): every port
+        self.apex = apex  # covers the name itself
+        self.below = below  # covers every name under it
+
+    def __repr__(self) -> str:
+        return f"DomainRule({self.text!r}, {self.origin!r})"
+
+
+class AddressRule:
+    """One address rule: a network and its ports."""
+
+    __slots__ = ("length", "network", "origin", "ports", "text")
+
+    def __init__(self, text: str, origin: str, network: Address, length: int, ports: tuple[int, ...] | None) -> None:
+        self.text = text
+        self.origin = origin
+        self.network = network
+        self.length = length  # of the prefix, in bits
+        self.ports = ports
+
+    @property
+    def exact(self) -> bool:
+        """Whether the rule names one single address."""
+        return self.length == (32 if self.network.version == 4 else 128)
+
+    def __repr__(self) -> str:
+        return f"AddressRule({self.text!r}, {self.origin!r})"
+
+
+_KINDS = (DomainRule, DomainRule, AddressRule, (), ())  # of the lists of a policy; (): always checked
 
 
 class Policy:
@@ -59,15 +101,37 @@ class Policy:
         allow_unix_sockets: Iterable[str] | None = (),
         allow_query_types: Iterable[str] | None = (),
     ) -> None:
-        self.allow_domains = rules.domains(allow_domains, "--allow-domain", deny=False)
-        self.deny_domains = rules.domains(deny_domains, "--deny-domain", deny=True)
-        self.allow_addresses = rules.addresses(allow_addresses)
-        self.default_ports = rules.ports(default_ports)
-        self.allow_unix_sockets = rules.unix_sockets(allow_unix_sockets)
-        self.allow_query_types = rules.query_types(allow_query_types)
+        given = (allow_domains, deny_domains, allow_addresses, allow_unix_sockets, allow_query_types)
+        self.allow_domains: tuple[DomainRule, ...]
+        self.deny_domains: tuple[DomainRule, ...]
+        self.allow_addresses: tuple[AddressRule, ...]
+        self.allow_unix_sockets: tuple[str, ...]
+        self.allow_query_types: tuple[str, ...]
+        self.default_ports = DEFAULT_PORTS
+        parsed: Any = map(tuple, given)  # type: ignore[arg-type]
+        if default_ports != DEFAULT_PORTS or not all(map(_are_parsed, given, _KINDS)):
+            from netsandbox.policy import rules
+
+            self.default_ports = rules.ports(default_ports)
+            parsed = (
+                rules.domains(allow_domains, "--allow-domain", deny=False),
+                rules.domains(deny_domains, "--deny-domain", deny=True),
+                rules.addresses(allow_addresses),
+                rules.unix_sockets(allow_unix_sockets),
+                rules.query_types(allow_query_types),
+            )
+        (
+            self.allow_domains,
+            self.deny_domains,
+            self.allow_addresses,
+            self.allow_unix_sockets,
+            self.allow_query_types,
+        ) = parsed
         if mode is None:
             mode = FILTERED if self.allow_domains or self.allow_addresses else OFFLINE
         if mode not in MODES:
+            from netsandbox.text import quoted
+
             raise UsageError(f"mode {quoted(str(mode))} is unknown; use one of {', '.join(MODES)}")
         self.mode = mode
         self._decision: Decision | None = None
@@ -98,3 +162,7 @@ class Policy:
 
         self._decision = Decision(self)
         return self._decision
+
+
+def _are_parsed(given: object, kind: Any) -> bool:
+    return isinstance(given, (tuple, list)) and all(isinstance(each, kind) for each in given)

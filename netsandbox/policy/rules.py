@@ -6,8 +6,6 @@ Rules kept:
    never open a door.
 2. The wrong type is an error, never an empty list and never a list of letters: such a slip would deny what was wanted
    or allow what was not. None is the empty list, which allows nothing (INV-6).
-
-Ports of a rule: None is "the default ports", () is every port, else the ports themselves.
 """
 
 from __future__ import annotations
@@ -15,6 +13,7 @@ from __future__ import annotations
 from netsandbox.errors import UsageError
 from netsandbox.policy.ip import BITS, Address, parse, parse6, unmapped
 from netsandbox.policy.names import BadName, canonical, is_plain
+from netsandbox.policy.policy import AddressRule, DomainRule
 from netsandbox.text import join_host_port, quoted
 
 TYPE_CHECKING = False
@@ -29,46 +28,6 @@ _ports_read = {"*": ANY_PORT}  # rules share their ports: a long list repeats a 
 _SCHEMES = {"http": 80, "https": 443}
 _SHORTEST_PREFIX = {4: 8, 6: 7}  # a shorter one is no network but a large part of the world
 _ANSWERED = ("A", "AAAA", "HTTPS", "SVCB")  # forwarding them would let a session learn real addresses, or keys for ECH
-
-
-class DomainRule:
-    """One domain rule. A policy may hold a hundred thousand, so it is a bare object with slots; nobody writes to it."""
-
-    __slots__ = ("apex", "below", "name", "origin", "ports", "text")
-
-    def __init__(
-        self, text: str, origin: str, name: str, ports: tuple[int, ...] | None, *, apex: bool, below: bool
-    ) -> None:
-        self.text = text  # as the user wrote it
-        self.origin = origin  # where: an option, or file:line
-        self.name = name  # canonical
-        self.ports = ports
-        self.apex = apex  # covers the name itself
-        self.below = below  # covers every name under it
-
-    def __repr__(self) -> str:
-        return f"DomainRule({self.text!r}, {self.origin!r})"
-
-
-class AddressRule:
-    """One address rule: a network and its ports."""
-
-    __slots__ = ("length", "network", "origin", "ports", "text")
-
-    def __init__(self, text: str, origin: str, network: Address, length: int, ports: tuple[int, ...] | None) -> None:
-        self.text = text
-        self.origin = origin
-        self.network = network
-        self.length = length  # of the prefix, in bits
-        self.ports = ports
-
-    @property
-    def exact(self) -> bool:
-        """Whether the rule names one single address."""
-        return self.length == BITS[self.network.version]
-
-    def __repr__(self) -> str:
-        return f"AddressRule({self.text!r}, {self.origin!r})"
 
 
 def domains(given: Iterable[str | DomainRule] | None, origin: str, *, deny: bool) -> tuple[DomainRule, ...]:

@@ -13,12 +13,13 @@ from netsandbox.policy.ip import BITS
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import TypeAlias
 
     from netsandbox.policy.ip import Address
-    from netsandbox.policy.rules import AddressRule, DomainRule
+    from netsandbox.policy.policy import AddressRule, DomainRule
 
     Ports = tuple[int, ...] | None
-    DomainBucket = DomainRule | dict[Ports, DomainRule]
+    DomainBucket: TypeAlias = DomainRule | dict[Ports, DomainRule]
 
 # Arguments of `match` in place of a port.
 SOME_PORT = -1  # is there a port that a rule covers?

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from netsandbox.config.registries.lookup import Registry, ToolRegistries
-    from netsandbox.policy.rules import DomainRule
+    from netsandbox.policy.policy import DomainRule
 
 PLACE = ("network", "allow_domains")
 SHOWN = ("filesystem", "allow_read")
