@@ -24,7 +24,7 @@ TRUST: dict[Callable[[object], bool], str] = {  # for keys with too many values 
     always: YES,
     never: NO,
     bool: "unless empty",
-    names_opening: f"for others than {', '.join(f'`{name}`' for name in HARMLESS_PROFILES)}",
+    names_opening: f"except for {', '.join(f'`{name}`' for name in HARMLESS_PROFILES)}",
     switches.widens: f"unless it begins with `{switches.NO}`",
 }
 PLAIN = {"string": "text", "integer": "number", "boolean": "`true`, `false`"}
@@ -68,7 +68,7 @@ def _row(table: str, name: str, key: Key) -> Row:
 
 def _about(key: Key) -> str:
     if key.stacks:
-        return f"{key.about}; the highest file that speaks of a name decides"
+        return f"{key.about}; the highest file with an entry for a name decides"
     return f"{key.about}; added up" if key.adds and not key.alias_of else key.about
 
 
@@ -79,7 +79,7 @@ def _kind(schema: Mapping[str, object]) -> str:
     if isinstance(items, dict):
         return f"list of {_kind(items)}{'s' * (items.get('type') == 'integer')}"
     if isinstance(values, dict):
-        return f"table: to each name a {_kind(values)}"
+        return f"table of name to {_kind(values)}"
     return PLAIN[str(schema["type"])]
 
 

@@ -1,6 +1,6 @@
-"""Every key that a file may have: its reader, how the values of several layers are joined, and which need trust.
+"""Every key of a configuration file: its reader, how values of several layers are merged, and which values need trust.
 
-The one table behind reading, merging, trust, the JSON Schema and the tables of docs/configuration.md: `make docs`.
+This table is the only source for reading, merging, trust, the JSON Schema and the tables of docs/configuration.md.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ KEYS: dict[str, dict[str, Key]] = {
         "inherit_global": Key(
             "",
             readers.truth,
-            "false in a project's file: leave your own file out",
+            "`false` in a project's file ignores your own file",
             TRUTH,
             leaves_the_user_out,
             default_text="`true`",
@@ -55,7 +55,7 @@ KEYS: dict[str, dict[str, Key]] = {
         "profiles": Key(
             "",
             readers.profile_names,
-            "profiles that this file builds on",
+            "profiles to use below this file",
             TEXTS,
             names_opening,
             adds=True,
@@ -71,10 +71,10 @@ KEYS: dict[str, dict[str, Key]] = {
             alias_of=("sandbox", "profiles"),
         ),
         "shell": Key(
-            "shell", readers.path, "what runs when no command is given", TEXT, always, default_text="`$SHELL`"
+            "shell", readers.path, "the program to run without a command", TEXT, always, default_text="`$SHELL`"
         ),
         "prompt_indicator": Key(
-            "prompt_indicator", readers.truth, "whether the prompt of that shell shows the mode", TRUTH, never
+            "prompt_indicator", readers.truth, "show the mode in the prompt of that shell", TRUTH, never
         ),
         "log_file": Key("audit_log", readers.path, "the same as `audit.log`", TEXT, always, alias_of=("audit", "log")),
     },
@@ -82,7 +82,7 @@ KEYS: dict[str, dict[str, Key]] = {
         "mode": Key(
             "mode",
             readers.mode,
-            "what leaves when no rule says otherwise",
+            "what is allowed if no rule matches",
             {"enum": list(MODES)},
             opens_the_network,
             options=("offline", "localhost", "online"),
@@ -91,7 +91,7 @@ KEYS: dict[str, dict[str, Key]] = {
         "allow_domains": Key(
             "allow_domains",
             readers.allow_domains,
-            "names let through",
+            "allowed names",
             TEXTS,
             bool,
             adds=True,
@@ -100,7 +100,7 @@ KEYS: dict[str, dict[str, Key]] = {
         "deny_domains": Key(
             "deny_domains",
             readers.deny_domains,
-            "names never let through; wins over every allow",
+            "denied names; wins over every allow",
             TEXTS,
             never,
             adds=True,
@@ -109,19 +109,19 @@ KEYS: dict[str, dict[str, Key]] = {
         "allow_addresses": Key(
             "allow_addresses",
             readers.allow_addresses,
-            "addresses let through, private ones included",
+            "allowed addresses, private ones included",
             TEXTS,
             bool,
             adds=True,
             options=("allow-address",),
         ),
         "default_ports": Key(
-            "default_ports", readers.default_ports, "the ports of a rule that names none", PORTS, always
+            "default_ports", readers.default_ports, "the ports of a rule without a port", PORTS, always
         ),
         "allow_unix_sockets": Key(
             "allow_unix_sockets",
             readers.allow_unix_sockets,
-            "Unix sockets of the host that may be connected to",
+            "Unix sockets of the host that the command may connect to",
             TEXTS,
             bool,
             adds=True,
@@ -130,7 +130,7 @@ KEYS: dict[str, dict[str, Key]] = {
         "allow_query_types": Key(
             "allow_query_types",
             readers.allow_query_types,
-            "types of DNS questions that are forwarded for allowed names",
+            "DNS query types that are forwarded for allowed names",
             TEXTS,
             bool,
             adds=True,
@@ -139,7 +139,7 @@ KEYS: dict[str, dict[str, Key]] = {
         "upstream_dns": Key(
             "upstream_dns",
             readers.upstream_dns,
-            "who resolves allowed names",
+            "the DNS servers for allowed names",
             TEXTS,
             always,
             options=("upstream-dns",),
@@ -148,20 +148,20 @@ KEYS: dict[str, dict[str, Key]] = {
         "upstream_proxy": Key(
             "upstream_proxy",
             readers.upstream_proxy,
-            "the HTTP proxy that everything is dialled through",
+            "the HTTP proxy for all outgoing connections",
             TEXT,
             always,
             options=("upstream-proxy",),
         ),
         "proxy_env": Key(
-            "proxy_env", readers.truth, "whether proxy variables are set", TRUTH, never, options=("no-proxy-env",)
+            "proxy_env", readers.truth, "set the proxy variables", TRUTH, never, options=("no-proxy-env",)
         ),
     },
     "filesystem": {
         "allow_read": Key(
             "allow_read",
             readers.paths,
-            "paths at or below which secrets may be read",
+            "paths whose secrets are readable, with everything below",
             TEXTS,
             bool,
             adds=True,
@@ -170,17 +170,17 @@ KEYS: dict[str, dict[str, Key]] = {
         "allow_write": Key(
             "allow_write",
             readers.paths,
-            "paths that may be written beside the working and temporary folders; `[]`: no others",
+            "writable paths, besides the working folder and the temporary folders; `[]`: no others",
             TEXTS,
             bool,
             adds=True,
             options=("allow-write",),
-            default_text="writing is not confined, but on a Mac by the profile",
+            default_text="no limit; on a Mac the limit of the profile",
         ),
         "deny_read": Key(
             "deny_read",
             readers.paths,
-            "paths that are hidden; wins over every allow",
+            "hidden paths; wins over every allow",
             TEXTS,
             never,
             adds=True,
@@ -189,7 +189,7 @@ KEYS: dict[str, dict[str, Key]] = {
         "allow_execute": Key(
             "allow_execute",
             readers.paths,
-            "on a Mac: programs, or folders of them, that may be run beside the usual ones",
+            "on a Mac: programs, or folders of programs, that may run besides the usual ones",
             TEXTS,
             bool,
             adds=True,
@@ -199,7 +199,7 @@ KEYS: dict[str, dict[str, Key]] = {
         "network_strategy": Key(
             "strategy",
             readers.checked_text(localhost.strategy, '"isolate"'),
-            "how ports of the session show on the host",
+            "how the host sees ports of the session",
             {"enum": list(STRATEGIES)},
             always,
             options=("network-strategy",),
@@ -208,7 +208,7 @@ KEYS: dict[str, dict[str, Key]] = {
         "rewrite_engine": Key(
             "engine",
             readers.checked_text(localhost.engine, '"kernel"'),
-            "who rewires: the kernel's side, or a library in the command",
+            "what rewrites ports: the kernel's side, or a library in the command",
             {"enum": list(localhost.ENGINES)},
             never,
             options=("rewrite-engine",),
@@ -216,16 +216,16 @@ KEYS: dict[str, dict[str, Key]] = {
         "listening_base_port": Key(
             "base",
             readers.number(localhost.base_port),
-            "first port of the session's window",
+            "the first port of the session's window",
             PORT,
             always,
             options=("listening-base-port",),
-            default_text="the first that is free in `port_pool`",
+            default_text="the first free one of `port_pool`",
         ),
         "listening_port_count": Key(
             "count",
             readers.number(localhost.port_count),
-            "how many ports the window has",
+            "number of ports in the window",
             {"type": "integer", "minimum": 1, "maximum": localhost.MAX_PORTS},
             never,
             options=("listening-port-count",),
@@ -239,20 +239,20 @@ KEYS: dict[str, dict[str, Key]] = {
             always,
             options=("listening-loopback",),
         ),
-        "port_pool": Key("pool", readers.port_pool, "first and last port that windows are taken from", PORTS, always),
+        "port_pool": Key("pool", readers.port_pool, "the first and the last port for windows", PORTS, always),
         "publish": Key(
             "publish",
             readers.publish,
-            "ports shown on the host, and no others: `3000`, or `3000:8000` for port 8000 of the host",
+            "the only ports to publish: `3000`, or `3000:8000` for port 8000 of the host",
             TEXTS,
             bool,
             options=("publish", "no-publish"),
-            default_text="whatever listens",
+            default_text="every port that listens",
         ),
         "connect_host": Key(
             "connect_host",
             readers.connect_host,
-            "ports of the host's localhost that are reached",
+            "ports of the host's localhost that the command may reach",
             PORTS,
             bool,
             adds=True,
@@ -263,14 +263,14 @@ KEYS: dict[str, dict[str, Key]] = {
         "pass_env": Key(
             "pass_env",
             readers.variables,
-            "variables that the command gets though they look like secrets",
+            "variables to pass although they look like secrets",
             TEXTS,
             bool,
             stacks=True,
             options=("pass-env",),
         ),
         "deny_env": Key(
-            "deny_env", readers.variables, "variables that the command never gets", TEXTS, never, stacks=True
+            "deny_env", readers.variables, "variables to withhold from the command", TEXTS, never, stacks=True
         ),
         "set_env": Key(
             "set_env",
@@ -285,7 +285,7 @@ KEYS: dict[str, dict[str, Key]] = {
         "switches": Key(
             "switches",
             readers.switches,
-            "parts of a Mac that are opened, or with `no-` closed; the last word about a part counts",
+            "parts of a Mac to open, or to close with `no-`; the last value for a part wins",
             {"type": "array", "items": {"enum": list(switches.WORDS)}},
             switches.widens,
             adds=True,
@@ -294,7 +294,7 @@ KEYS: dict[str, dict[str, Key]] = {
         "raw": Key(
             "raw",
             readers.raw,
-            "rules in Seatbelt's own words, for a Mac",
+            "rules in Seatbelt's language, for a Mac",
             TEXT,
             always,
             adds=True,
@@ -304,7 +304,7 @@ KEYS: dict[str, dict[str, Key]] = {
         "auto_detect": Key(
             "",
             readers.truth,
-            "whether profiles are chosen by the project's files",
+            "choose profiles by the project's files",
             TRUTH,
             bool,
             options=("no-detect",),
@@ -313,7 +313,7 @@ KEYS: dict[str, dict[str, Key]] = {
         "detect": Key(
             "",
             readers.detection,
-            'by which files a profile is chosen: `{ node = ["package.json"] }`; `[]`: by none',
+            'the files that choose a profile: `{ node = ["package.json"] }`; `[]`: none',
             {"type": "object", "additionalProperties": TEXTS},
             bool,
             adds=True,
@@ -324,7 +324,7 @@ KEYS: dict[str, dict[str, Key]] = {
         "ask": Key(
             "ask",
             readers.truth,
-            "whether you are asked about names that no rule allows, instead of refusing them",
+            "ask you about names that no rule allows, instead of refusing them",
             TRUTH,
             bool,
             options=("ask",),
@@ -332,7 +332,7 @@ KEYS: dict[str, dict[str, Key]] = {
         "wait": Key(
             "ask_wait",
             readers.number(readers.waiting),
-            "how many seconds a connection waits for your answer",
+            "seconds that a connection waits for your answer",
             {"type": "integer", "minimum": 1, "maximum": MAX_WAIT},
             always,
             options=("ask-wait",),
@@ -347,11 +347,11 @@ KEYS: dict[str, dict[str, Key]] = {
             always,
         )
         for name, about in (
-            ("connections", "connections at once, at each door"),
-            ("idle_seconds", "how long a connection may be silent"),
+            ("connections", "open connections at each door"),
+            ("idle_seconds", "seconds without a byte until a connection is closed"),
             (
                 "log_megabytes",
-                "size of one file of the audit log, of which seven are kept; not of a log that you placed",
+                "size of one file of the audit log; seven are kept. It does not apply to `audit.log`",
             ),
         )
     },
@@ -363,14 +363,14 @@ KEYS: dict[str, dict[str, Key]] = {
             TEXT,
             never,
             options=("name",),
-            default_text="of the folder and its branch",
+            default_text="from the folder and its branch",
         )
     },
     "audit": {
         "log": Key(
             "audit_log",
             readers.path,
-            "where the audit log is written",
+            "the path of the audit log",
             TEXT,
             always,
             options=("audit-log",),

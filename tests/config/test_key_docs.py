@@ -44,7 +44,7 @@ def test_the_options_named_are_options_of_run() -> None:
         ("network", "allow_domains", "unless empty"),
         ("network", "upstream_proxy", YES),
         ("sandbox", "inherit_global", "`false`"),
-        ("sandbox", "profiles", "for others than `base`, `offline`, `localhost`"),
+        ("sandbox", "profiles", "except for `base`, `offline`, `localhost`"),
         ("profiles", "auto_detect", "`true`"),
         ("localhost", "network_strategy", YES),
         ("localhost", "rewrite_engine", NO),
