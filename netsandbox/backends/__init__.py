@@ -1,1 +1,1 @@
-"""What confines a session: one folder for each mechanism of a system."""
+"""The backends, which confine a session: one folder for each mechanism."""

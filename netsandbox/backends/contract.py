@@ -5,17 +5,17 @@ for each session and calls its methods in this order:
 
 | step | call | afterwards |
 |---|---|---|
-| 1 | `prepare()` | the host's part is set up as far as that needs no policy; slow work of the kernel has begun |
-| 2 | `confine(policy)` | everything that the session holds is held; `reservation` is complete |
+| 1 | `prepare()` | the host's part that needs no policy is set up; slow work of the kernel has begun |
+| 2 | `confine(policy)` | the session's resources are held; `reservation` is complete |
 | 3 | `seal_imports(policy)` | nothing that the command can write will be imported into this process |
-| 4 | `wait_ready()` | the sandbox stands; the command could run and does not yet |
-| 5 | `start()` | the command runs, or an error says why it never did |
+| 4 | `wait_ready()` | the sandbox is set up; the command does not run yet |
+| 5 | `start()` | the command runs, or an error states why it did not |
 | 6 | `serve(loop, ended)`, `doors()` | the supervisor serves until `ended(status)` is called |
-| 7 | `raise_failure()`, `stop()`, `close()` | the command has ended and was reaped; everything held is free |
+| 7 | `raise_failure()`, `stop()`, `close()` | the command has ended and was reaped; all resources are free |
 
 With `serves_first`, step 6 comes before step 3. Rules that every backend keeps:
 
-1. Whatever raises before `start` returns, the command has not run (INV-1).
+1. If anything raises before `start` returns, the command has not run (INV-1).
 2. When this process dies, the kernel ends the command and frees what the session holds (INV-10).
 3. `stop` and `close` can be called after any step, and twice.
 """
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from netsandbox.settings import Command, RunSettings
 
     Clock = Callable[[], float]
-    OwnAddresses = Callable[[], Collection[Address]]  # of this host, for the address guard
+    OwnAddresses = Callable[[], Collection[Address]]  # this host's addresses, for the address guard
     Attribution = Callable[[tuple[str, int]], tuple[int, str] | None]  # peer -> pid and program
 else:
     Protocol = object
@@ -51,7 +51,7 @@ else:
 
 @frozen
 class SessionContext:
-    """What is known of a session before its policy is read."""
+    """The facts about a session before its policy is read."""
 
     id: str
     settings: RunSettings
@@ -68,7 +68,7 @@ class SessionContext:
         return self.command.stdio[2]
 
     def placed_log(self) -> tuple[str | None, str | None]:
-        """The log that the user placed, which now exists: a file to protect, or a folder of many logs to hide."""
+        """The log that the user placed, which exists now: a file to protect, or a folder of many logs to hide."""
         if not self.settings.audit_log:
             return None, None
         path = self.log.path
@@ -82,7 +82,7 @@ class SessionContext:
 
 @frozen
 class DoorSockets:
-    """The sockets of a session's doors by what is served there, and the facts that the doors need about their peers."""
+    """The sockets of a session's doors by service, and the facts that the doors need about their peers."""
 
     mixed: tuple[_socket.socket, ...]  # HTTP proxy and SOCKS5 on one port
     dns: tuple[_socket.socket, ...]
@@ -114,7 +114,7 @@ class Localhost(Protocol):
 
 
 class Serving(Protocol):
-    """The backend's own part while the supervisor's loop runs: traps, messages of a helper, the command's end."""
+    """The backend's part while the supervisor's loop runs: traps, messages of a helper, the command's end."""
 
     @property
     def localhost(self) -> Localhost | None: ...
@@ -123,17 +123,17 @@ class Serving(Protocol):
         """Watch the command, which runs now."""
 
     def awaits_records(self, status: int) -> bool:
-        """Whether records are still on their way after a command that ended with *status*."""
+        """Whether records may still arrive after a command that ended with *status*."""
 
     def close(self) -> None: ...
 
 
 class Backend(Protocol):
-    """One session of one backend. `pid` is the command's, or that of its first process; 0 until there is one."""
+    """One session of one backend. `pid` is the command's or that of its first process; 0 until it exists."""
 
     name: str
     serves_first: bool  # whether everything is served before the command starts, since nothing can be imported later
-    needed_modules: tuple[str, ...]  # of its own, imported after `start` where imports stay possible
+    needed_modules: tuple[str, ...]  # its modules that are imported after `start`, if imports are still possible
 
     @property
     def pid(self) -> int: ...
@@ -143,7 +143,7 @@ class Backend(Protocol):
 
     @property
     def recorded_name(self) -> str | None:
-        """The session's name for its first record; None: it takes a name only when it is asked for one."""
+        """The session's name for its first record; None if the session is named only on demand."""
 
     def prepare(self) -> None: ...
     def confine(self, policy: Policy) -> None: ...
@@ -154,16 +154,16 @@ class Backend(Protocol):
     def serve(self, loop: Loop, ended: Callable[[int | None], None]) -> Serving: ...
 
     def doors(self) -> DoorSockets | None:
-        """None: nothing may leave, and there is no door."""
+        """None: nothing may leave the session, so there is no door."""
 
     def signal(self, number: int) -> None:
-        """Pass a signal on to the command."""
+        """Forward a signal to the command."""
 
     def kill(self) -> None:
         """End the command and its descendants at once."""
 
     def raise_failure(self) -> None:
-        """Raise the error for a command that could not be executed, if `start` could not tell."""
+        """Raise the error for a command that could not be executed, if `start` could not know."""
 
     def stop(self) -> None:
         """End the command, if it still runs, and reap it."""
@@ -177,9 +177,9 @@ def path_of(environment: Mapping[bytes, bytes]) -> str:
 
 
 def exec_failure(command: str, number: int, path: str) -> CommandError:
-    """The shells' words and exit statuses: 127 not found, 126 found but not executable.
+    """The error with the text and exit status of shells: 127 not found, 126 found but not executable.
 
-    execvp(3) gives EACCES too when a folder of *path* cannot be entered; that is not a command that was found.
+    execvp(3) fails with EACCES too if a folder of *path* cannot be entered; no command was found then.
     """
     missing = number in (errno.ENOENT, errno.ENOTDIR)
     if number == errno.EACCES and "/" not in command:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def load_native() -> Native:
-    """The compiled side of the port map. The library must be there too, or nothing would be rewritten."""
+    """The compiled side of the port map. The library must exist too, or nothing would be rewritten."""
     from netsandbox_interpose.library import LIBRARY
 
     try:

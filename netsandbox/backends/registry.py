@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from netsandbox.backends.contract import Backend, SessionContext
 
-# Name -> the system that it confines commands on. Each has `netsandbox.backends.NAME.backend.open_backend`.
+# Backend name -> its system. Each has `netsandbox.backends.NAME.backend.open_backend`.
 BACKENDS = {"namespaces": "Linux", "seatbelt": "macOS"}
 
 
@@ -23,7 +23,7 @@ def default_backend() -> str:
 
 
 def open_backend(name: str, context: SessionContext) -> Backend:
-    """The backend called *name*, for one session; only its own modules are loaded."""
+    """The backend *name* for one session; only its own modules are loaded."""
     if name not in BACKENDS:
         raise HostError(f"unknown backend {name!a}; use one of {', '.join(BACKENDS)}")
     module = f"netsandbox.backends.{name}.backend"

@@ -70,9 +70,7 @@ def reply(error: int, port: int) -> bytes:
 
 
 class BindRequestDoor:
-    """Serves its listening socket. `answer(address, port, protocol)` returns (errno, port); `failed` gets its
-    exceptions.
-    """
+    """Serves its listening socket. `answer(address, port, protocol)` gives (errno, port); `failed` gets its errors."""
 
     def __init__(
         self,
@@ -108,9 +106,7 @@ class BindRequestDoor:
             self._keep(caller)
 
     def _keep(self, caller: _Caller) -> None:
-        """Watch the connection. Over the limit, the oldest one is closed: the preload library sends its request at
-        once.
-        """
+        """Watch it. Over the limit, the oldest connection is closed: the preload library sends its request at once."""
         if len(self._waiting) >= OPEN:
             oldest = next(iter(self._waiting.values()))
             if not self._hear(oldest):

@@ -28,9 +28,7 @@ def needs_capability(port: int) -> bool:
 
 @frozen
 class BindRule:
-    """*window* None: any port that needs no capability. *devices* are IPv4 addresses; 127.0.0.1 covers `::1`, and
-    0.0.0.0 covers `::`.
-    """
+    """*window* None: any port that needs no capability. 127.0.0.1 in *devices* covers `::1`, 0.0.0.0 covers `::`."""
 
     window: Window | None
     devices: tuple[str, ...]

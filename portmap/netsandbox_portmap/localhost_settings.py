@@ -39,7 +39,7 @@ class LocalhostSettings:
 
     @property
     def guarded(self) -> bool:
-        """Whether the kernel's side checks bind and listen: always, if a window is promised."""
+        """Whether bind and listen are trapped and checked: always, if the session promises to stay in its window."""
         return self.strategy == FAIL or self.engine == "preload"
 
     @property

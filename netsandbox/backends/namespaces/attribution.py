@@ -1,9 +1,9 @@
-"""Which program wanted this connection? Found from outside, by the session's own socket table.
+"""Finds the program behind a connection from outside, with the session's socket table.
 
-The client's address is looked up in /proc/<PID 1>/net/tcp (the table is that of PID 1's network namespace), which names
-the socket's inode; the process of the session that holds it is the one. Best effort: the answer goes into the log and
-decides nothing, a process may pass its socket on, and a budget of time keeps a storm of connections from stalling the
-flows that are open. What is not found is left out of the record.
+/proc/<PID 1>/net/tcp, the table of PID 1's network namespace, gives the inode of the client's socket. The process of
+the session that holds this inode is the client. This is best effort: the result goes into the log and decides nothing,
+since a process may pass its socket on. A time budget keeps many new connections from stalling the open ones. If nothing
+is found, the record has no program.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-SHARE, BURST = 0.01, 0.02  # of our time that may go into this, and seconds of it that may be saved up
+SHARE, BURST = 0.01, 0.02  # the share of our time that this may use, and the seconds that may accumulate
 MAX_PROCESSES = 512
 
 
 class Attribution:
-    """One per session; *init* is the pid of its PID 1 as this process sees it."""
+    """One per session; *init* is the pid of its PID 1 on the host."""
 
     def __init__(self, init: int, clock: Callable[[], float]) -> None:
         self._init = init
@@ -31,7 +31,7 @@ class Attribution:
         self._counted = clock()
 
     def __call__(self, source: tuple[str, int]) -> tuple[int, str] | None:
-        """The pid and the program behind the client *source*; None where that cannot be told, or not cheaply."""
+        """The pid and the program of the client *source*; None if unknown, or if the search costs too much."""
         began = self._clock()
         self._left = min(BURST, self._left + (began - self._counted) * SHARE)
         self._counted = began
@@ -41,7 +41,7 @@ class Attribution:
             inode = self._inode(*source)
             pid = self._holder(f"socket:[{inode}]") if inode is not None else None
             return (pid, os.readlink(f"/proc/{pid}/exe")) if pid is not None else None
-        except OSError:  # it ended meanwhile
+        except OSError:  # it has ended
             return None
         finally:
             self._left -= self._clock() - began
@@ -60,7 +60,7 @@ class Attribution:
                 for descriptor in os.listdir(folder):
                     if os.readlink(f"{folder}/{descriptor}") == link:
                         return pid
-            except OSError:  # that process, or that descriptor, is gone
+            except OSError:  # the process or the descriptor is gone
                 continue
         return None
 

@@ -1,7 +1,7 @@
-"""The namespaces backend, up to the command's start: helper, plan, doors. `serving` is what comes after.
+"""The namespaces backend up to the command's start: helper, plan, doors. `serving` has the rest.
 
 The helper starts before the policy is read, so that the kernel makes the namespaces meanwhile. The command waits for
-`go`. Modules of `serving` are imported after `go`, while the command starts.
+`go`. The modules of `serving` are imported after `go`, while the command starts.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MODULES = "netsandbox.backends.namespaces"
 
 
 class NamespacesBackend:
-    """See `backends.contract.Backend`. `pid` is the session's PID 1 as the host sees it."""
+    """See `backends.contract.Backend`. `pid` is the session's PID 1 on the host."""
 
     name = "namespaces"
     serves_first = False
@@ -113,7 +113,7 @@ class NamespacesBackend:
             held.take_name(settings.name)
 
     def _file_view(self) -> FileView:
-        """While the kernel makes the namespaces."""
+        """Called while the kernel makes the namespaces."""
         from netsandbox.backends.namespaces.file_view import file_view
 
         settings, environment = self.context.settings, self.context.command.environment
@@ -132,7 +132,7 @@ class NamespacesBackend:
         return tuple(file_calls(os.uname().machine))
 
     def confine(self, policy: Policy) -> None:
-        """Hold the Unix sockets that are allowed, before the command can put anything else at their paths."""
+        """Hold the allowed Unix sockets before the command can put anything else at their paths."""
         if bool(policy.allow_unix_sockets) != self.context.settings.unix_sockets:
             raise AssertionError("the seccomp filter does not fit the policy")
         if policy.allow_unix_sockets:
@@ -150,7 +150,7 @@ class NamespacesBackend:
         if guarded:
             __import__(f"{MODULES}.bind_guard")
         if policy.allow_unix_sockets or guarded:
-            __import__(f"{MODULES}.syscall_broker")  # with it ctypes, which is the interpreter's
+            __import__(f"{MODULES}.syscall_broker")  # imports ctypes too, from the interpreter
         if self.context.settings.watch_files:
             __import__(f"{MODULES}.file_watch")
         if self.context.sealed:

@@ -1,8 +1,8 @@
-"""Judges bind and listen of internet sockets by the session's window (INV-7).
+"""Checks bind and listen of internet sockets against the session's window (INV-7).
 
-Whatever made the call, a static binary, a raw system call or the preloaded library, this is what counts. Each verdict
-is recorded before the call is made (INV-5); a refusal is also told once on stderr, with what would be allowed. A port
-is never left to the kernel's choice: port 0, and listening without a bind, get a free port of the window.
+It decides for every caller: a static binary, a raw system call or the preload library. Each verdict is recorded before
+the call is made (INV-5). A refusal also gets one notice with what would be allowed. The kernel never chooses a port:
+port 0, and listening without a bind, get a free port of the window.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ ANYWHERE = {_socket.AF_INET: "0.0.0.0", _socket.AF_INET6: "::"}  # noqa: S104 (i
 
 class BindGuard:
     """One per session. `on_listening(address, port, pid, exe)` is called for each socket that listens, and
-    `refused(address, port)` for each refusal, to notify the user."""
+    `refused(address, port)` for each refusal, to notify the user.
+    """
 
     def __init__(
         self,
@@ -45,7 +46,7 @@ class BindGuard:
         self._rule = rule
         self._on_listening = on_listening
         self._refused = refused
-        self._next = 0  # where in the window the search for a free port goes on
+        self._next = 0  # where the search for a free port continues in the window
 
     def __call__(self, call: TrappedCall, name: str, sock: _socket.socket, address: bytes) -> AllowedCall | Refusal:
         return self._bind(call, sock, address) if name == "bind" else self._listen(call, sock)
@@ -63,7 +64,7 @@ class BindGuard:
 
     def _listen(self, call: TrappedCall, sock: _socket.socket) -> AllowedCall | Refusal:
         if sock.type & 0xF != _socket.SOCK_STREAM:
-            return AllowedCall(call, "listen", sock)  # the kernel has a word for that
+            return AllowedCall(call, "listen", sock)  # the kernel returns the right error
         here = self._here(sock)
         refusal = self._judge(call, "listen" if here[1] else "bind", sock, here)
         if refusal is not None:
@@ -75,7 +76,7 @@ class BindGuard:
         number = self._hold(sock) or remote_process.listen(sock.fileno(), call.arguments[1] & 0xFFFFFFFF)
         if number:
             return number
-        if self._rule.judge(*self._here(sock)) is not None:  # another thread let go of the port between our two calls
+        if self._rule.judge(*self._here(sock)) is not None:  # another thread released the port between our two calls
             sock.shutdown(2)
             return errno.EACCES
         address, port = sock.getsockname()[:2]
@@ -83,16 +84,17 @@ class BindGuard:
         return 0
 
     def _hold(self, sock: _socket.socket) -> int:
-        """Bind what is not bound. A socket whose connection ended still shows its old port, and the kernel has taken it
-        back all the same: listening would give it another one."""
+        """Bind an unbound socket. A socket whose connection ended still shows its old port, although the kernel has
+        taken it back; listening would give it another one.
+        """
         address, port = sock.getsockname()[:2]
         if not port:
             return self._bind_somewhere(sock)
         number = remote_process.bind(sock.fileno(), sockaddr.written(sock.family, address, port))
-        return 0 if number == errno.EINVAL else number  # EINVAL: it is bound
+        return 0 if number == errno.EINVAL else number  # EINVAL: it is already bound
 
     def _judge(self, call: TrappedCall, name: str, sock: _socket.socket, wanted: tuple[str, int]) -> Refusal | None:
-        """None when it may go on, and that is in the log."""
+        """None if the call may proceed and its record is written; otherwise the refusal."""
         address, port = wanted
         fields: dict[str, object] = {
             "address": address,
@@ -104,7 +106,7 @@ class BindGuard:
             number, reason = refused
             self._refused(address, port)
             return Refusal(number, {**fields, "reason": reason}, event=name)
-        if name == "listen":  # recorded by whoever hears of it, with what became of it
+        if name == "listen":  # the callee of `on_listening` records it, with the result
             return None
         exe = self._listener.exe_of(call)
         allowed = {"verdict": "allow", "reason": reasons.LOOPBACK, "door": "seccomp", "exe": exe, **fields}
@@ -114,20 +116,20 @@ class BindGuard:
 
     @staticmethod
     def _here(sock: _socket.socket) -> tuple[str, int]:
-        """The socket's own address, in the rule's spelling."""
+        """The socket's own address, in the form of the rule."""
         address, port = sock.getsockname()[:2]
         if sock.family == _socket.AF_INET:
             return address, port
         return sockaddr.as_ipv4(_socket.inet_pton(_socket.AF_INET6, address)), port
 
     def _bind_somewhere(self, sock: _socket.socket) -> int:
-        """For a socket that listens without having been bound; that it may have any address was judged."""
+        """Bind a socket that listens without a bind; the rule has allowed any address for it."""
         if self._rule.window is None:
             return errno.EACCES
         return self._bind_any(sock, sockaddr.written(sock.family, ANYWHERE[sock.family], 0))
 
     def _bind_any(self, sock: _socket.socket, address: bytes) -> int:
-        """Any free port of the window; EADDRINUSE when there is none."""
+        """Bind any free port of the window; EADDRINUSE if there is none."""
         window = self._rule.window
         assert window is not None
         number = errno.EADDRINUSE

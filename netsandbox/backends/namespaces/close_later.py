@@ -1,9 +1,9 @@
-"""Closes copies of the command's sockets in a thread, and answers the trapped call after that.
+"""Closes copies of the command's sockets in a thread, and then answers the trapped call.
 
-The copy is closed before the answer, so that a port is free as soon as the command closes its own socket. It is closed
-in a thread, because close(2) of the last descriptor of a TCP connection may wait as long as SO_LINGER says, which the
-command sets: on the loop's thread it would keep every door of the session waiting. The queue is bounded; when it is
-`full`, the broker refuses the next call without looking at it.
+The copy is closed before the answer, so that a port is free as soon as the command closes its own socket. A thread
+closes it, because close(2) of the last descriptor of a TCP connection may block for the SO_LINGER time that the command
+sets; on the loop's thread it would block every door of the session. The queue is bounded; when it is `full`, the broker
+refuses the next call without a check.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_WAITING = 64
 
 
 class CloseLater:
-    """The thread begins with the first copy and ends with `close`."""
+    """The thread starts with the first copy and ends with `close`."""
 
     def __init__(self) -> None:
         self._copies: _queue.SimpleQueue[tuple[Closeable, Callable[[], object]] | None] = _queue.SimpleQueue()
@@ -40,7 +40,7 @@ class CloseLater:
         if not self._begun:
             try:
                 _thread.start_new_thread(self._work, ())
-            except RuntimeError:  # no thread to be had: waiting is better than leaking
+            except RuntimeError:  # no thread available: blocking is better than leaking
                 _close(copy, then)
                 return
             self._begun = True
@@ -51,7 +51,7 @@ class CloseLater:
             self._copies.put(None)
 
     def _work(self) -> None:
-        _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())  # signals are the main thread's
+        _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())  # the main thread handles signals
         while (last := self._copies.get()) is not None:
             _close(*last)
 
@@ -59,7 +59,7 @@ class CloseLater:
 def _close(copy: Closeable, then: Callable[[], object]) -> None:
     try:
         copy.close()
-    except OSError:  # it is closed all the same
+    except OSError:  # it is closed anyway
         pass
     finally:
         then()

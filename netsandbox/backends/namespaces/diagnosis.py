@@ -1,4 +1,4 @@
-"""Why the helper could not set the session up, in words that end with what to do."""
+"""Explains why the helper could not set the session up; each message ends with what to do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ ID_FILES = ("/proc/self/setgroups", "/proc/self/uid_map", "/proc/self/gid_map")
 
 
 def explain_failure(step: str, number: int) -> str:
-    """The message for a failed set-up step; an empty step means that the helper died without a word."""
+    """The message for a failed set-up step; an empty step means that the helper died without a message."""
     if not step:
         return "the native helper ended before the sandbox stood; run `netsandbox doctor`"
     what = f"{step} failed: {os.strerror(number)}"
@@ -34,7 +34,7 @@ def explain_failure(step: str, number: int) -> str:
 
 
 def _namespaces(number: int) -> str:
-    """Which switch forbids user namespaces here."""
+    """The kernel setting that forbids user namespaces on this host."""
     for path, wanted, command in (
         ("/proc/sys/kernel/unprivileged_userns_clone", "1", "sysctl -w kernel.unprivileged_userns_clone=1"),
         (

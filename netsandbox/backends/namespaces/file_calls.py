@@ -1,6 +1,6 @@
-"""System calls that open or change files by a path: their numbers, and where their paths stand (pure; syscalls(2)).
+"""System calls that open or change files by path: their numbers and the positions of their paths (pure; syscalls(2)).
 
-For `netsandbox learn` alone: an ordinary run knows none of them. What is changed by a descriptor was opened before.
+Only `netsandbox learn` uses it. Calls on descriptors are missing, since the file was opened by path before.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     Row = tuple[tuple[int | None, int | None], tuple["PathArgument", ...]]
 
 # What a call does with a path.
-OPEN = "open"  # its flags say
-CHANGE = "change"  # what is there, in its place
-MAKE = "make"  # a name in the folder above: made, removed or given to something else
-FOLDER = "folder"  # a folder is made
+OPEN = "open"  # depends on its flags
+CHANGE = "change"  # changes what exists
+MAKE = "make"  # makes, removes or replaces a name in the folder above
+FOLDER = "folder"  # makes a folder
 READ = "read"
 AT_FDCWD = 0xFFFFFF9C
 AT_SYMLINK_NOFOLLOW = 0x100
@@ -26,8 +26,9 @@ CREATED = os.O_CREAT | os.O_WRONLY | os.O_TRUNC  # creat(2)
 
 @frozen
 class PathArgument:
-    """One path of a call: the numbers of its arguments. `folder`: of the descriptor that it begins at, None: where the
-    caller works. `flags`: of flags with AT_SYMLINK_NOFOLLOW, or of those of open. `follows`: a link at the end."""
+    """One path of a call, by argument numbers. `folder`: the descriptor that the path starts at; None: the working
+    folder. `flags`: the flags with AT_SYMLINK_NOFOLLOW, or those of open. `follows`: whether a final link is followed.
+    """
 
     path: int
     does: str
@@ -50,11 +51,11 @@ def _at(does: str, flags: int | None = None) -> PathArgument:
     return PathArgument(1, does, 0, flags)
 
 
-# name: ((x86_64, aarch64), paths); those that are called most stand first
+# name: ((x86_64, aarch64), paths); the most frequent calls come first
 _ROWS: dict[str, Row] = {
     "openat": ((257, 56), (_at(OPEN, 2),)),
     "open": ((2, None), (PathArgument(0, OPEN, flags=1),)),
-    "openat2": ((437, 437), (_at(OPEN, 2),)),  # its flags lie in memory
+    "openat2": ((437, 437), (_at(OPEN, 2),)),  # its flags are in memory
     "creat": ((85, None), (PathArgument(0, OPEN),)),
     "mkdir": ((83, None), (_name(0, does=FOLDER),)),
     "mkdirat": ((258, 34), (_name(1, 0, FOLDER),)),
@@ -90,18 +91,18 @@ _COLUMNS = {"x86_64": 0, "aarch64": 1}
 
 
 def file_calls(machine: str) -> dict[int, FileCall]:
-    """By number, for `uname -m`."""
+    """The calls by number for `uname -m`."""
     column = _COLUMNS[machine]
     numbers = ((row[0][column], FileCall(name, row[1])) for name, row in _ROWS.items())
     return {number: call for number, call in numbers if number is not None}
 
 
 def opened(flags: int, *, exists: bool, is_folder: bool) -> str | None:
-    """What an open does, by its flags and by what is there; None: nothing that counts."""
+    """What an open does, from its flags and from what exists; None if it changes nothing."""
     if flags & os.O_PATH:
         return None
     if flags & os.O_TMPFILE == os.O_TMPFILE:
-        return FOLDER if is_folder else None  # a file without a name, in this folder
+        return FOLDER if is_folder else None  # O_TMPFILE: a file without a name in this folder
     if flags & os.O_CREAT and (not exists or flags & os.O_EXCL):
         return MAKE
     if not exists:

@@ -1,11 +1,11 @@
 """The file rules of a session as paths of this host: what is hidden, and where writing is allowed.
 
-Everything is looked up before the command runs: one `stat` for each secret place that its folder lists, links followed
-once. What cannot be looked up is an error (INV-1).
+Everything is looked up before the command runs, with links followed once and one `stat` for each secret path that its
+folder lists. A failed lookup is an error (INV-1).
 
 A mount covers one name, so a path that a bind mount, or a second mount of the same disk, shows elsewhere is covered
-there too. Root's own sessions do not see the devices of disks either, since they lead below every file system; for
-other users these devices belong to somebody else (a group such as `disk` aside).
+there too. Sessions of root do not see disk devices either, since these give access below every file system. Other users
+have no access to these devices, except through a group such as `disk`.
 """
 
 from __future__ import annotations
@@ -40,25 +40,25 @@ if TYPE_CHECKING:
     from netsandbox.policy.file_rules import FileRules, PathRule
 
 TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 (the user's, for the session to use)
-KEPT = ("/dev", "/proc")  # devices and the session's own processes; what is mounted in them keeps its own rules
+KEPT = ("/dev", "/proc")  # devices and the session's own processes; mounts in them keep their own rules
 MOUNTS = "/proc/self/mountinfo"
-NOWHERE = (errno.ELOOP, errno.ENAMETOOLONG)  # links that a command may leave: in a circle, or to what cannot be
+NOWHERE = (errno.ELOOP, errno.ENAMETOOLONG)  # links that a command may leave behind: circular, or to an impossible path
 
 
 @frozen
 class FileView:
-    """`writable` is None where writing stays open. `missing`: rules of files about paths that are not there."""
+    """`writable` is None if writing is not restricted. `missing`: file rules whose paths do not exist."""
 
-    folders: tuple[str, ...] = ()  # that appear empty
-    files: tuple[str, ...] = ()  # that appear empty
+    folders: tuple[str, ...] = ()  # appear empty
+    files: tuple[str, ...] = ()  # appear empty
     writable: tuple[str, ...] | None = None
     missing: tuple[PathRule, ...] = ()
-    disks: tuple[str, ...] = ()  # devices that are not to be reached
-    links: tuple[str, ...] = ()  # that lead to what is hidden
+    disks: tuple[str, ...] = ()  # devices to hide
+    links: tuple[str, ...] = ()  # lead to hidden paths
 
 
 def file_view(rules: FileRules, environment: Mapping[bytes, bytes]) -> FileView:
-    """*environment* is the command's. Where secrets are kept is asked of our own."""
+    """*environment* is the command's. The places of secrets come from our own environment."""
     check_few(rules.deny_read)
     working = _working()
     missing: list[PathRule] = []
@@ -80,12 +80,12 @@ def file_view(rules: FileRules, environment: Mapping[bytes, bytes]) -> FileView:
 
 
 def always_writable(environment: Mapping[bytes, bytes]) -> tuple[str, ...]:
-    """Where a session writes beside what `allow_write` names, once that is said; *environment* is the command's."""
+    """Where a session may write besides the paths of `allow_write`, if that is set; *environment* is the command's."""
     return _writable((), _working(), environment, [], ())
 
 
 def _secrets(working: str | None, endless: list[str]) -> Iterator[ResolvedPath]:
-    """Those that are there; *endless* gets those that are links to nowhere."""
+    """The secret paths that exist; *endless* collects links that lead nowhere."""
     own = home()
     pairs = moves(dict(os.environ), own, working or own)
     names = [f"{own}/{name}" for name in _listed(own, secret_paths.OF_LINUX)]
@@ -95,11 +95,11 @@ def _secrets(working: str | None, endless: list[str]) -> Iterator[ResolvedPath]:
 
 
 def _listed(own: str, names: Sequence[str]) -> Sequence[str]:
-    """Those of *names* that may be there. Most are not, and the two folders where they would be tell it at once."""
+    """Those of *names* that may exist. Most do not, and the listings of the two folders show that at once."""
     for folder in ("", ".config/"):
         try:
             there = {_plainly(name) for name in os.listdir(f"{own}/{folder}")}
-        except OSError:  # each is looked at by itself, which says what is wrong
+        except OSError:  # the `stat` of each path will report the error
             continue
         names = [
             name
@@ -110,7 +110,7 @@ def _listed(own: str, names: Sequence[str]) -> Sequence[str]:
 
 
 def _plainly(name: str) -> str:
-    """On some disks capitals do not matter, nor characters that are not seen (ext4 with casefold)."""
+    """Some disks ignore case and invisible characters (ext4 with casefold)."""
     folded = name.casefold()
     return folded if folded.isascii() else "".join(filter(str.isascii, folded))
 
@@ -125,7 +125,7 @@ def _place(rule: PathRule, missing: list[PathRule], endless: list[str] | None = 
 
 
 def _settled(path: str) -> ResolvedPath:
-    """*path* without `..` where no link stands before it."""
+    """*path* without `..`, where no link precedes it."""
     real = os.path.realpath(path)
     plain = os.path.normpath(path)
     return ResolvedPath(plain if os.path.realpath(plain) == real else path, real)
@@ -140,7 +140,7 @@ def _links(place: ResolvedPath) -> tuple[str, ...]:
 
 
 def _loops(endless: list[str]) -> tuple[str, ...]:
-    """The links that lead from these places nowhere: held, so that they do not lead to a secret later."""
+    """The links from these places that lead nowhere. They are held, so that they cannot lead to a secret later."""
     if not endless:
         return ()
     from netsandbox.runtime.links import links_of_loop
@@ -149,7 +149,7 @@ def _loops(endless: list[str]) -> tuple[str, ...]:
 
 
 def _mode(path: str, endless: list[str] | None = None) -> int | None:
-    """None: there is nothing, or nothing that the command could come to."""
+    """None: nothing exists there, or nothing that the command could reach."""
     try:
         return os.stat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):
@@ -168,7 +168,7 @@ def _mode(path: str, endless: list[str] | None = None) -> int | None:
 
 
 def _could_be_opened(path: str) -> bool:
-    """Whether the folder that keeps us out is our own: the command could change its mode."""
+    """Whether we own the folder that denies access: the command could change its mode."""
     while path != "/":
         path = os.path.dirname(path)
         try:
@@ -179,7 +179,7 @@ def _could_be_opened(path: str) -> bool:
 
 
 def _everywhere(closed: tuple[str, ...]) -> tuple[str, ...]:
-    """*closed* by every name that it has in this mount namespace."""
+    """*closed* under every name in this mount namespace."""
     if not closed:
         return closed
     from netsandbox.backends.namespaces.file_view import other_names, read_mounts
@@ -196,7 +196,7 @@ def _everywhere(closed: tuple[str, ...]) -> tuple[str, ...]:
 def _is_same(name: str, known: str) -> bool:
     try:
         return os.path.samefile(name, known)
-    except OSError:  # nothing is there, or nothing that the command could come to
+    except OSError:  # nothing exists there, or nothing that the command could reach
         return False
 
 
@@ -237,7 +237,7 @@ def _writable(
 
 
 def _made_later(rule: PathRule, place: ResolvedPath) -> tuple[str, ...]:
-    """The links on the way that an earlier session may have left, in another project for instance."""
+    """The links on the way that an earlier session may have left, for instance in another project."""
     links = _links(place)
     if not links:
         return ()
@@ -255,31 +255,31 @@ def _disks() -> tuple[str, ...]:
 
 
 def _make(path: str) -> None:
-    """A cache that no tool has made yet; in a session nobody could, since what is above it is read-only."""
+    """Make a cache folder that no tool has made yet. No session could make it, since the folder above is read-only."""
     try:
         os.makedirs(path, exist_ok=True)
-    except OSError:  # then it is missing, or no folder, which shows where it is used
+    except OSError:  # it stays missing or is no folder; its first use will show that
         pass
 
 
 def _working() -> str | None:
     try:
         return os.getcwd()
-    except OSError:  # it was removed, or lies where we may not look
+    except OSError:  # it was removed, or is in a folder that we may not read
         return None
 
 
 DEVICES = "/dev"
-PASSED_OVER = ("shm", "mqueue", "pts", "hugepages")  # no devices, or none of disks
+PASSED_OVER = ("shm", "mqueue", "pts", "hugepages")  # no devices, or no disk devices
 RAW_MAJORS = (21, 162)  # character devices of disks: sg(4), raw(8)
 
 
 def disks(folder: str = DEVICES) -> Iterator[str]:
-    """Those in *folder* and in its folders; a link leads to one of them."""
+    """The disk devices in *folder* and below; links only lead to one of them."""
     for entry in _entries(folder):
         try:
             seen = entry.stat(follow_symlinks=False)
-        except OSError:  # it was taken out
+        except OSError:  # it was unplugged
             continue
         if stat.S_ISDIR(seen.st_mode) and not (folder == DEVICES and entry.name in PASSED_OVER):
             yield from disks(entry.path)
@@ -301,7 +301,7 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
 
 @frozen
 class Mount:
-    """The folder *root* of the file system *device*, shown at *point*."""
+    """The folder *root* of the file system *device*, mounted at *point*."""
 
     device: bytes
     root: str
@@ -319,19 +319,20 @@ def read_mounts(text: bytes) -> tuple[Mount, ...]:
 
 
 def _name(field: bytes) -> str:
-    """Blanks, line ends and backslashes are written as octal numbers; the result is as os.fsdecode has it."""
+    """The field with its octal escapes (blanks, line ends, backslashes) decoded, as os.fsdecode returns it."""
     first, *rest = field.split(b"\\")
     whole = first + b"".join(bytes([int(part[:3], 8) & 0xFF]) + part[3:] for part in rest)
     return whole.decode("utf-8", "surrogateescape")
 
 
 def other_names(path: str, mounts: Sequence[Mount]) -> Iterator[tuple[str, str]]:
-    """Names that may lead to what is at *path* or to something in it, each with the name below *path* that it would
-    stand for. The caller looks whether they do: another mount may lie over them."""
+    """Names that may lead to *path* or to something in it, each with the name below *path* that it would stand for. The
+    caller checks whether they do: another mount may cover them.
+    """
     holder = None
     for mount in mounts:
         if is_within(path, mount.point) and (holder is None or len(mount.point) >= len(holder.point)):
-            holder = mount  # of several at one point the last one lies on top
+            holder = mount  # of several mounts at one point, the last one is on top
     if holder is None:
         return
     inside = _joined(holder.root, _below(path, holder.point))

@@ -1,13 +1,13 @@
-"""Notes which files of the host a command changes and which secrets it tries to open, for `netsandbox learn` alone.
+"""Notes the host's files that a command changes and the secrets that it tries to open, for `netsandbox learn` only.
 
-Every call that opens or changes a file by its path comes here and goes on at once: the kernel hears CONTINUE, whatever
-is found. Nothing is decided, so nothing can be gained by another thread that changes the path meanwhile (attack 115):
-such a command deceives the log about itself, and the policy that is proposed from it is only the worse for it. What may
-be read and written is decided by mounts, as in every session.
+Every call that opens or changes a file by path is trapped here and always answered with CONTINUE. Nothing is decided,
+so another thread that changes the path meanwhile gains nothing (attack 115): such a command only falsifies the log
+about itself, and the policy proposed from it gets worse. Mounts decide what may be read and written, as in every
+session.
 
-A path is resolved in the session's own root and mounts, as the kernel is about to. Attempts count, not what came of
-them. What lies where every session may write is not noted; a path through /proc or /dev is not followed. A file system
-that does not answer holds the whole session up, as it does the command.
+A path is resolved in the session's root and mounts, as the kernel will do. Attempts count, not their results. Paths
+where every session may write are not noted, and paths through /proc or /dev are not followed. A file system that hangs
+blocks the whole session, as it blocks the command.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from netsandbox.backends.namespaces.seccomp_notify import Listener, TrappedCall
     from netsandbox.backends.namespaces.watched_paths import WatchedPaths
 
-MAX_REFUSED = 200  # notes of what the user may not write either
-MAX_LINKS = 8  # one behind the other, where the last leads to nothing
+MAX_REFUSED = 200  # notes of paths that the user may not write either
+MAX_LINKS = 8  # in a chain whose last link leads to nothing
 MAX_KNOWN = 1 << 16  # paths that were read and are no secrets
-MAX_KNOWN = 256  # bytes of one of them; a command chooses what we keep
+MAX_KNOWN = 256  # bytes of such a path; the command chooses what we keep
 # The call will fail for the same reason, or its caller is gone.
 FAILS = (errno.EFAULT, errno.ENAMETOOLONG, errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES, errno.ESRCH)
 
@@ -56,7 +56,7 @@ class FileWatch:
         self._log = log
         self._places = places
         self._calls = file_calls(os.uname().machine)
-        self._root: int | None = None  # of whoever calls first, and so of all
+        self._root: int | None = None  # the first caller's root, which all callers share
         self._notes = {True: PathNotes(places.limits), False: PathNotes(places.limits, MAX_REFUSED)}
         self._secrets: set[tuple[str, str]] = set()
         self._known: set[bytes] = set()
@@ -74,7 +74,7 @@ class FileWatch:
             self._listener.let_go_on(call)
 
     def close(self) -> None:
-        """Say what is in no record."""
+        """Record how many notes were left out."""
         if self._root is not None:
             os.close(self._root)
         for notes in self._notes.values():
@@ -95,7 +95,7 @@ class FileWatch:
             return
         if path is None or (path in self._known and named.does == OPEN and _only_reads(flags)):
             return
-        if not self._listener.is_valid(call):  # then the path may be another process's
+        if not self._listener.is_valid(call):  # otherwise the path may belong to another process
             return
         follow = follows(flags) if named.does == OPEN else named.follows and not flags & AT_SYMLINK_NOFOLLOW
         try:
@@ -106,10 +106,10 @@ class FileWatch:
         self._found(call, made.name, path, os.fsdecode(real), _done(named.does, flags, mode))
 
     def _path(self, call: TrappedCall, named: PathArgument) -> bytes | None:
-        """Absolute, as the caller means it; None: there is none, or it is where we do not follow."""
+        """The absolute path that the caller means; None if there is none or it is not followed."""
         address = call.arguments[named.path]
         path = remote_process.path_text(call.pid, address) if address else b""
-        if not path:  # a call about a descriptor, or one that fails
+        if not path:  # a call on a descriptor, or one that fails
             return None
         if not path.startswith(b"/"):
             number = AT_FDCWD if named.folder is None else call.arguments[named.folder] & 0xFFFFFFFF
@@ -141,7 +141,7 @@ class FileWatch:
     def _write(self, call: TrappedCall, name: str, path: str, done: str, **more: object) -> None:
         try:
             pid = process_of(call.pid)
-        except OSError:  # it was killed meanwhile
+        except OSError:  # the caller was killed
             pid = call.pid
         exe = self._listener.exe_of(call)
         self._log.write("file", door="seccomp", pid=pid, exe=exe, operation=done, path=path, call=name, **more)
@@ -155,12 +155,12 @@ def _folder(pid: int, where: str) -> bytes:
 
 
 def _too_deep() -> OSError:
-    """The kernel can go there step by step; by one path nobody can."""
+    """The kernel can go there step by step, but not by one path."""
     return OSError(errno.EOVERFLOW, os.strerror(errno.EOVERFLOW))
 
 
 def _resolved(root: int, path: bytes, flags: int) -> tuple[bytes, int]:
-    """Where *path* leads, with the mode of what is there; 0: nothing yet, though the folders above may be there."""
+    """Where *path* leads, and the mode of the file; 0 if nothing exists there yet, even if the folders above do."""
     path = path.rstrip(b"/") or b"/"
     for _ in range(MAX_LINKS):
         try:
@@ -181,7 +181,7 @@ def _seen(fd: int) -> tuple[bytes, int]:
 
 
 def _dangling(root: int, path: bytes) -> bytes | None:
-    """Where a link leads that leads to nothing: opened to be made, it is made there."""
+    """The target of a link to nothing; an open that creates makes the file there."""
     try:
         fd = remote_process.open_in(root, path, os.O_NOFOLLOW)
     except FileNotFoundError:
@@ -194,11 +194,11 @@ def _dangling(root: int, path: bytes) -> bytes | None:
 
 
 def _missing(root: int, path: bytes) -> bytes:
-    """The nearest folder above that is there, and the names that are not."""
+    """The nearest existing folder above, and the names that are missing."""
     names: list[bytes] = []
     while True:
         path, _, name = path.rpartition(b"/")
-        if name == b"..":  # of a folder that is missing
+        if name == b"..":  # the parent of a missing folder
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         names += [name] if name not in (b"", b".") else []
         try:
@@ -227,14 +227,14 @@ def _done(does: str, flags: int, mode: int) -> str | None:
     if does == OPEN:
         return opened(flags, exists=bool(mode), is_folder=is_folder)
     if does == FOLDER:
-        return None if mode else FOLDER  # one that is there stays as it is
+        return None if mode else FOLDER  # an existing folder stays unchanged
     if does == CHANGE:
         return None if not mode else FOLDER if is_folder else CHANGE
     return does
 
 
 def _permitted(path: str) -> bool:
-    """Whether the user could do it outside: by the nearest that is there."""
+    """Whether the user could do it outside, judged by the nearest existing path."""
     while not os.path.lexists(path) and path != "/":
         path = os.path.dirname(path)
     return os.access(path, os.W_OK)

@@ -1,4 +1,4 @@
-"""Sockets that were made inside the session, for reaching what listens there.
+"""Sockets made inside the session, used to reach listeners there.
 
 PID 1 makes them on request and sends them out. A few are kept ready, so that a connection from the host does not wait
 for the round trip.
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
     from netsandbox.backends.namespaces.launch import Helper, Message
 
-READY = 4  # TCP sockets of each family, once one was wanted
-# Asked for and not yet answered. The channel holds some hundred records in each direction: with more, PID 1 would wait
-# for us to read while we wait for it, for ever.
+READY = 4  # TCP sockets of each family, after the first use
+# Requests without a reply. The channel holds some hundred records in each direction; with more requests, PID 1 would
+# wait for us to read while we wait for it, forever.
 MAX_ASKED = 64
 
 
 class InsideSockets:
-    """`take` gives one, now or when it comes; None when the session has no more to give."""
+    """`take` gives a socket now or later; None if the session cannot make more."""
 
     def __init__(self, helper: Helper) -> None:
         self._helper = helper
         self._ready: dict[int, list[_socket.socket]] = {}
-        self._asked: list[int] = []  # families, in the order in which answers will come
+        self._asked: list[int] = []  # families, in the order of the expected replies
         self._waiting: dict[int, list[Callable[[_socket.socket | None], None]]] = {}
         self._closed = False
 
@@ -44,7 +44,7 @@ class InsideSockets:
             done(found)
 
     def arrived(self, message: Message) -> None:
-        """PID 1 answered: with a socket, or with an error number."""
+        """Handle PID 1's reply: a socket or an errno."""
         if not self._asked:
             for descriptor in message.descriptors:
                 os.close(descriptor)
@@ -66,7 +66,7 @@ class InsideSockets:
             done(made)
 
     def close(self) -> None:
-        """Whoever still waits gets nothing."""
+        """Give None to all that still wait."""
         self._closed = True
         for ready in self._ready.values():
             for sock in ready:
@@ -77,7 +77,7 @@ class InsideSockets:
         self._ready.clear()
 
     def _order(self, family: int) -> None:
-        """Ask for as many as are waited for, and a few more; what is too much now is asked when answers have come."""
+        """Request as many as are waited for, and a few more; those over the limit wait for replies."""
         spare = 0 if family == _socket.AF_NETLINK else READY
         wanted = len(self._waiting.get(family, ())) + spare - len(self._ready[family]) - self._asked.count(family)
         for _ in range(min(wanted, MAX_ASKED - len(self._asked))):

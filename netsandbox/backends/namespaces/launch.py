@@ -1,4 +1,4 @@
-"""Starts the helper and speaks with it over the channel (native/channel.h); the plan is built elsewhere."""
+"""Starts the helper and exchanges messages with it over the channel (native/channel.h). `plan` builds the plan."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 HELPER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "native", "netsandbox-init")
 CHANNEL = 3
 SIGKILL = 9
-SIGPIPE, SIGXFSZ = 13, 25  # CPython ignores these two; the command must not inherit that
+SIGPIPE, SIGXFSZ = 13, 25  # CPython ignores these two signals; the command must not inherit that
 RECORD_LIMIT = 512
 MAX_DESCRIPTORS = 64
 
@@ -36,11 +36,11 @@ class Message:
 
 
 class Helper:
-    """The session's first process, until the command has ended. `pid` is that of PID 1 as the host sees it."""
+    """The session's first process, until the command has ended. `pid` is that of PID 1 on the host."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[bytes, bytes], stdio: tuple[int, int, int]) -> None:
         ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0)
-        # Copies out of the way first: a source that is itself one of 0 to 3 would be overwritten before its turn.
+        # Copy the descriptors to higher numbers first: a source between 0 and 3 would be overwritten before its turn.
         sources = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, CHANNEL + 1) for fd in (*stdio, theirs.fileno())]
         actions = [(os.POSIX_SPAWN_DUP2, source, number) for number, source in enumerate(sources)]
         try:
@@ -63,10 +63,10 @@ class Helper:
         self.pid = 0
 
     def send_plan(self, plan_bytes: bytes) -> None:
-        """Let the helper begin; `doors` waits for what it made."""
+        """Send the plan, with which the helper begins; `doors` waits for the result."""
         try:
             self.channel.send(plan_bytes)
-        except ConnectionError:  # it has failed already, and `doors` hears why
+        except ConnectionError:  # it has failed already; `doors` gets the reason
             pass
         except OSError as error:  # too long for one message
             self.close()
@@ -75,7 +75,7 @@ class Helper:
             ) from None
 
     def doors(self, expected: Sequence[plan.Door]) -> dict[str, _socket.socket]:
-        """Wait until the session stands: its doors by name, as the plan has them."""
+        """Wait until the session is set up. Returns its doors by name, as in the plan."""
         descriptors: list[int] = []
         while not (self.pid and descriptors):
             message = self.receive()
@@ -92,25 +92,25 @@ class Helper:
         }
 
     def go(self) -> None:
-        """Start the command. Until now nothing of it has run."""
+        """Start the command. Nothing of it has run before."""
         self.channel.send(b"G")
 
     def signal(self, number: int) -> None:
-        """Pass a signal on to the command, unless PID 1 saw it come to the whole process group."""
+        """Forward a signal to the command, unless PID 1 saw it arrive at the whole process group."""
         try:
             self.channel.send(b"K" + number.to_bytes(4, sys.byteorder))
         except OSError:  # the session has ended
             pass
 
     def ask_socket(self, family: int) -> None:
-        """Have a socket made inside the session; it comes as a message of kind N."""
+        """Request a socket made inside the session; it arrives as a message of kind N."""
         self.channel.send(b"N" + family.to_bytes(4, sys.byteorder))
 
     def receive(self) -> Message:
         """The next record; an empty kind means that the helper is gone."""
         try:
             data, ancillary = self._receive()
-        except ConnectionResetError:  # said once when the helper left without reading; its last words come behind it
+        except ConnectionResetError:  # raised once if the helper left without reading; its last messages follow
             data, ancillary = self._receive()
         descriptors = [
             int.from_bytes(payload[start : start + 4], sys.byteorder)
@@ -125,7 +125,7 @@ class Helper:
         return self.channel.recvmsg(RECORD_LIMIT, size, _socket.MSG_CMSG_CLOEXEC)[:2]
 
     def close(self) -> None:
-        """End the session, if it still runs, and reap it. PID 1 leaves when the channel closes."""
+        """End the session, if it still runs, and reap it. PID 1 exits when the channel closes."""
         if self.channel.fileno() < 0:
             return
         if not self.pid:
@@ -135,7 +135,7 @@ class Helper:
             _reap(self.pid)
 
     def _learn_pid(self) -> None:
-        """We stop before the doors stood: PID 1 may be there, and its number may still be in the channel."""
+        """Read PID 1's pid from the channel: if we stop before the doors exist, PID 1 may already run."""
         _reap(self._spawned)
         self.channel.settimeout(0)
         try:
@@ -144,7 +144,7 @@ class Helper:
                     self.pid = message.number
                 for descriptor in message.descriptors:
                     os.close(descriptor)
-        except OSError:  # nothing more has been said
+        except OSError:  # no more messages
             pass
 
 

@@ -1,11 +1,10 @@
-"""Notices which sockets of the session begin to listen, where listening is free and only wants to be known.
+"""Reports sockets of the session that begin to listen, in sessions where listening is not restricted.
 
-`listen` is trapped by the seccomp filter and let go on at once. Beside `file_watch` this is the one place where the
-kernel hears CONTINUE: nothing is decided here, so nothing can be swapped behind a decision; a socket that listens in
-the session's own network is nobody else's business until it is published. What came of the call is read from the
-session's socket table, a few times within 60 ms, since the call goes on while we look. On a busy machine the process
-may not get its turn for longer, so some are looked for during seconds: not all, since a program may make calls that
-fail as fast as it can.
+The seccomp filter traps `listen`, and the call continues at once. Only this module and `file_watch` answer CONTINUE:
+they decide nothing, so nothing can be swapped after a decision; a socket that listens in the session's own network
+concerns nobody else until it is published. The result is read from the session's socket table a few times within 60 ms,
+since the call proceeds while we look. On a busy machine the process may run later, so some sockets are looked for
+during seconds. Not all are, since a program may make failing calls as fast as it can.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ if TYPE_CHECKING:
     from netsandbox.runtime.loop import Loop
 
 SOON = (0.0005, 0.002, 0.008, 0.05)
-LOOKS = (*SOON, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)  # seconds from one look to the next
-PATIENT = 256  # looked for at once beyond the soon ones
+LOOKS = (*SOON, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)  # seconds between looks
+PATIENT = 256  # sockets that are looked for after the first 60 ms
 
 
 class ListenWatch:
-    """`on_listening(address, port, pid, exe)` is called once a socket is seen to listen."""
+    """`on_listening(address, port, pid, exe)` is called once a socket listens."""
 
     def __init__(
         self,
@@ -49,7 +48,7 @@ class ListenWatch:
         return bool(call.number == self._number)
 
     def close(self) -> None:
-        """Nothing is held here."""
+        """There is nothing to close."""
 
     def serve(self, call: TrappedCall) -> None:
         inode, pid, exe = self._caller(call)
@@ -61,7 +60,7 @@ class ListenWatch:
         try:
             inode = procfs.socket_inode(call.pid, call.arguments[0] & 0xFFFFFFFF)
             return inode, procfs.process_of(call.pid), self._listener.exe_of(call)
-        except OSError:  # it died meanwhile
+        except OSError:  # the process has died
             return None, call.pid, "?"
 
     def _look(self, inode: str, pid: int, exe: str, turn: int) -> None:
@@ -71,7 +70,7 @@ class ListenWatch:
                 return
         late = turn >= len(SOON)
         if turn == len(LOOKS) or (late and self._late >= PATIENT):
-            return  # the call has failed, or the socket is of another kind
+            return  # the call failed, or the socket is of another kind
         self._late += late
 
         def again() -> None:

@@ -23,12 +23,12 @@ def session_view(
     covers: tuple[tuple[str, str], ...] = (),
     rules: FileView | None = None,
 ) -> View:
-    """*state*, *unused*, which is another one, and *logs*, a folder of logs, are hidden; our own code and what is
-    *protected* (a log, a configuration) cannot be written; the second file of each pair in *covers* is the first one
-    inside (INV-8). *rules* are the user's.
+    """*state*, *unused* (another state folder) and *logs* (a folder of logs) are hidden. Our own code and the
+    *protected* paths (a log, a configuration) are read-only. In each pair of *covers*, the first file appears at the
+    second path (INV-8). *rules* are the user's.
 
-    Nor can the folders on the way be moved, or the links on it be exchanged: a forged log could be put where the true
-    one is looked for (attack 149).
+    The folders on the way cannot be moved, and the links on the way cannot be replaced: otherwise a forged log could
+    appear where the true one is expected (attack 149).
     """
     kept = [path for path in protected if path is not None]
     read_only = packages() + kept
@@ -55,7 +55,7 @@ def session_view(
 
 
 def _links(known: tuple[str, ...], *paths: str) -> tuple[str, ...]:
-    """*known* ones and those on the way to *paths*, as far as the user could exchange them."""
+    """The *known* links and those on the way to *paths* that the user could replace."""
     found = dict.fromkeys(known)
     for path in map(os.path.abspath, paths):
         if os.path.realpath(path) != path:
@@ -66,8 +66,9 @@ def _links(known: tuple[str, ...], *paths: str) -> tuple[str, ...]:
 
 
 def _folders_above(*paths: str, links: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Folders over *paths* and *links* that the user could move, a folder before those in it: were one moved, the next
-    session would not find what it has to hide or protect."""
+    """Folders above *paths* and *links* that the user could move, outer folders first. If one were moved, the next
+    session would not find the paths that it must hide or protect.
+    """
     movable: dict[str, bool] = {}
     for lowest in (*(os.path.dirname(os.path.realpath(path)) for path in paths), *map(os.path.dirname, links)):
         folder = lowest
@@ -79,8 +80,9 @@ def _folders_above(*paths: str, links: tuple[str, ...] = ()) -> tuple[str, ...]:
 
 
 def bytecode_folders() -> tuple[str, ...]:
-    """Where the interpreter looks for the bytecode of all that it can import, ours too, if that does not lie beside the
-    sources (PYTHONPYCACHEPREFIX): a command that could write there would run in the next launch (INV-8)."""
+    """The bytecode folders of the interpreter that are not beside the sources (PYTHONPYCACHEPREFIX). They hold bytecode
+    of all imports, ours too: a command that could write there would run in the next launch (INV-8).
+    """
     if sys.pycache_prefix is None:
         return ()
     prefix = os.path.abspath(sys.pycache_prefix)

@@ -1,4 +1,4 @@
-"""The host's own addresses: reaching one of them is reaching the host, so the address guard denies them."""
+"""The host's own addresses. Each of them reaches the host, so the address guard denies them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FRESH_SECONDS = 5.0
 
 
 def parse_fib_trie(text: str) -> frozenset[Address]:
-    """IPv4 addresses marked `/32 host LOCAL` in /proc/net/fib_trie, each on the line after its own."""
+    """IPv4 addresses marked `/32 host LOCAL` in /proc/net/fib_trie; the mark is on the line after the address."""
     found = set()
     last = ""
     for line in text.splitlines():
@@ -27,13 +27,13 @@ def parse_fib_trie(text: str) -> frozenset[Address]:
 
 
 def parse_if_inet6(text: str) -> frozenset[Address]:
-    """IPv6 addresses: the first word of each line of /proc/net/if_inet6, 32 hex digits."""
+    """IPv6 addresses: the first field of each line of /proc/net/if_inet6, 32 hex digits."""
     words = [line.split(" ", 1)[0] for line in text.splitlines()]
     return frozenset(Address(6, int(word, 16)) for word in words if len(word) == 32)
 
 
 class OwnAddresses:
-    """Read again when older than five seconds: interfaces come and go while a session runs."""
+    """Read again after five seconds, since interfaces change while a session runs."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -45,11 +45,11 @@ class OwnAddresses:
         if now - self._read_at > FRESH_SECONDS:
             try:
                 found = parse_fib_trie(_read("/proc/net/fib_trie")) | parse_if_inet6(_read("/proc/net/if_inet6"))
-            except OSError:  # no descriptor left, say: what was known stays; before that nobody is let through (INV-1)
+            except OSError:  # such as EMFILE: keep the known addresses; before the first read, deny all (INV-1)
                 if not self._known:
                     raise
                 return self._known
-            if found != self._known:  # the same object as long as nothing changed: callers compare by identity
+            if found != self._known:  # the same object while nothing changes: callers compare by identity
                 self._known = found
             self._read_at = now
         return self._known
@@ -59,5 +59,5 @@ def _read(path: str) -> str:
     try:
         with open(path, encoding="utf-8") as file:
             return file.read()
-    except (FileNotFoundError, PermissionError):  # no IPv6, or a /proc without it: the guard's ranges still hold
+    except (FileNotFoundError, PermissionError):  # no IPv6, or a /proc without it: the guard's ranges still apply
         return ""

@@ -1,9 +1,9 @@
-"""Which paths have been noted: each once, and where there are many in one folder, the folder instead. Pure.
+"""The paths that were noted: each once, and many paths in one folder as that folder. Pure.
 
-A command may write a hundred thousand files. When more than CROWD names below a folder have been noted, the folder is
-noted and nothing below it any more, as far as it may be proposed; after MOST notes the rest is only counted. A path of
-more names than DEEPEST stands for its folder at that depth: each folder above a path is kept, and a path may have
-thousands.
+A command may write a hundred thousand files. Once more than CROWD names below a folder were noted, and if a rule may
+name the folder, the folder is noted and nothing below it any more. After MOST notes the rest is only counted. A path
+with more names than DEEPEST is noted as its folder at that depth, since each folder above a path is kept and a path may
+have thousands.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DEEPEST = 32
 
 
 class PathNotes:
-    """`left_out` counts what came after the last note that there was room for."""
+    """`left_out` counts the paths after the last note that fitted."""
 
     def __init__(self, limits: EntryLimits, most: int = MOST) -> None:
         self._limits = limits
@@ -33,7 +33,7 @@ class PathNotes:
         self.left_out = 0
 
     def add(self, path: str, done: str) -> tuple[str, str] | None:
-        """What is to be written down because of it, if anything is new."""
+        """The new note that *path* causes, or None."""
         names = path.split("/", DEEPEST + 1)
         if len(names) > DEEPEST + 1:
             path, done = "/".join(names[:-1]), MANY
@@ -50,7 +50,7 @@ class PathNotes:
         return path, done
 
     def _crowded(self, path: str) -> str | None:
-        """Count the names on the way; the outermost folder that has become too full."""
+        """Count the names on the way; returns the outermost folder that is too full."""
         full, below = None, path
         for folder in _above(path):
             if not self._limits.permits(folder):
@@ -64,7 +64,7 @@ class PathNotes:
 
 
 def _above(path: str) -> Iterator[str]:
-    """The folders above *path*, the nearest first."""
+    """The folders above *path*, nearest first."""
     path = path.rpartition("/")[0]
     while path:
         yield path

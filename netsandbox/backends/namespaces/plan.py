@@ -1,8 +1,8 @@
-"""The plan that the helper carries out, built as bytes (pure). The format is in native/plan.h.
+"""Builds the plan for the helper as bytes (pure). native/plan.h defines the format.
 
-What the plan promises: a private /proc, /dev/shm and resolver configuration; the kernel's switches read-only; our own
-code, logs and state out of the workload's reach (INV-8); secrets hidden, and writing confined where it is to be;
-loopback configured and every other destination captured; the doors, made inside the namespace.
+The plan makes these parts: a private /proc, /dev/shm and resolver configuration; read-only kernel settings; our own
+code, logs and state out of the command's reach (INV-8); hidden secrets, and restricted writing if configured; loopback,
+with every other destination captured; and the doors inside the namespace.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ IP_TRANSPARENT, IPV6_TRANSPARENT = (0, 19), (41, 75)
 IP_ORIGINAL_DESTINATION, IPV6_ORIGINAL_DESTINATION = (0, 20), (41, 74)
 IP_PACKET_INFO, IPV6_PACKET_INFO = (0, 8), (41, 49)
 IPV6_ONLY = (41, 26)
-IPV6_FREE_BIND = (41, 78)  # lets an answer leave from the address that was asked, which is routed to us, not assigned
+IPV6_FREE_BIND = (41, 78)  # a reply leaves from the queried address, which is routed to us but not assigned
 IP_ADD_MEMBERSHIP, IPV6_ADD_MEMBERSHIP = (0, 35), (41, 20)
 ON = (1).to_bytes(4, sys.byteorder)
 BIG_BUFFER = (1 << 20).to_bytes(4, sys.byteorder)
 LOOPBACK_ADDRESS, LOOPBACK_INDEX = bytes([127, 0, 0, 1]), (1).to_bytes(4, sys.byteorder)
-# Multicast reaches a transparent socket only if it joined the group: mDNS, LLMNR and SSDP, so that they are recorded.
+# Multicast reaches a transparent socket only if it joined the group. mDNS, LLMNR and SSDP are joined to be recorded.
 MULTICAST_GROUPS = (bytes([224, 0, 0, 251]), bytes([224, 0, 0, 252]), bytes([239, 255, 255, 250]))
 MULTICAST_GROUPS6 = (
     "ff0200000000000000000000000000fb",
@@ -85,7 +85,7 @@ def doors() -> tuple[Door, ...]:
 
 
 def localhost_doors(host_ports: Iterable[int], *, asking: bool) -> tuple[Door, ...]:
-    """Those of the session's localhost: ports of the host, and where the preloaded library asks."""
+    """The doors of the session's localhost: ports of the host, and the preload library's requests."""
     reuse, v6 = (REUSE_ADDRESS, ON), (IPV6_ONLY, ON)
     found = [_stream("asking", AF_INET, door_ports.ASKING, reuse, loopback=True)] if asking else []
     for port in host_ports:
@@ -112,23 +112,23 @@ def _groups6() -> list[Option]:
 
 @frozen
 class View:
-    """What the session sees differently from the host."""
+    """How the session's files differ from the host's."""
 
     uid: int
     gid: int
     files: tuple[tuple[str, str], ...]  # (ours, the host's path it covers)
     hidden: tuple[str, ...]  # folders that appear empty
     read_only: tuple[str, ...]  # paths that cannot be written
-    pinned: tuple[str, ...] = ()  # folders that cannot be moved or removed, a folder before those that it holds
-    covered: tuple[tuple[str, str], ...] = ()  # (an empty file of ours, the file that appears so)
-    writable: tuple[str, ...] | None = None  # where alone may be written; None: writing is as open as outside
-    links: tuple[str, ...] = ()  # symbolic links that cannot be exchanged
+    pinned: tuple[str, ...] = ()  # folders that cannot be moved or removed, outer folders first
+    covered: tuple[tuple[str, str], ...] = ()  # (an empty file of ours, the file that appears empty)
+    writable: tuple[str, ...] | None = None  # the only writable paths; None: writing is not restricted
+    links: tuple[str, ...] = ()  # symbolic links that cannot be replaced
 
 
 def build(view: View, filter_program: bytes, extra: tuple[Door, ...] = ()) -> bytes:
-    """The whole plan; *extra* doors come behind those of `doors()`."""
+    """The whole plan; *extra* doors follow those of `doors()`."""
     steps = [_step(b"I", _numbers(view.uid, view.gid))]
-    # A mount point cannot be renamed. First, so that what follows lies on the mount that is seen.
+    # A mount point cannot be renamed. These come first, so that later mounts are made on top of them.
     steps += [_mount(BIND, path, path) for path in view.pinned]
     steps += [_step(b"L", _texts(path)) for path in view.links]
     steps.append(_mount(0, "proc", "/proc", "proc"))
@@ -141,7 +141,7 @@ def build(view: View, filter_program: bytes, extra: tuple[Door, ...] = ()) -> by
     steps += [_mount(BIND | READ_ONLY, path, path) for path in view.read_only]
     steps += [_mount(READ_ONLY, "tmpfs", path, "tmpfs", "mode=0555,size=4k") for path in view.hidden]
     steps += [_mount(BIND | READ_ONLY, ours, theirs) for ours, theirs in view.covered]
-    if view.writable is not None:  # last: what was mounted until now stays as it is
+    if view.writable is not None:  # last: earlier mounts stay as they are
         steps.append(_step(b"W", _texts(*view.writable)))
     steps.append(_step(b"K", _numbers(NETLINK_ROUTE, nft_bytes.ROUTE_ACKNOWLEDGEMENTS) + nft_bytes.ROUTE))
     steps.append(_step(b"K", _numbers(NETLINK_NETFILTER, nft_bytes.FILTER_ACKNOWLEDGEMENTS) + nft_bytes.FILTER))

@@ -1,6 +1,7 @@
-"""What /proc says about a process of the session, as this process sees it. OSError: it is gone.
+"""Reads /proc for a process of the session, by its pid on the host. OSError: the process is gone.
 
-A process gives itself its name, any bytes but the line feed: only that ends a line, and what is no UTF-8 is no error.
+A process chooses its own name, which may hold any byte but the line feed. So only a line feed ends a line, and invalid
+UTF-8 is no error.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ def read(path: str) -> str:
 
 
 def process_of(thread: int) -> int:
-    """The process that *thread* belongs to."""
+    """The process of *thread*."""
     for line in read(f"/proc/{thread}/status").split("\n"):
         if line.startswith("Tgid:"):
             return int(line[5:])
@@ -23,7 +24,7 @@ def process_of(thread: int) -> int:
 
 
 def socket_inode(pid: int, descriptor: int) -> str | None:
-    """The inode of the socket behind a descriptor; None when it is no socket."""
+    """The inode of the socket behind a descriptor; None if it is not a socket."""
     try:
         link = os.readlink(f"/proc/{pid}/fd/{descriptor}")
     except OSError:

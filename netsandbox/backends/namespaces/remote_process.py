@@ -1,9 +1,8 @@
-"""What the supervisor takes from the process whose system call it holds: a copy of a descriptor, bytes, an opened path.
+"""What the supervisor takes from a process with a trapped system call: a copy of a descriptor, bytes, an opened path.
 
-Every function may find another process under the same number when the caller died, and memory that another thread is
-changing. So each thing is taken once, the owner asks afterwards whether the call still waits (NOTIF_ID_VALID), and acts
-on what was taken, never on the caller's own copy (seccomp_unotify(2), attacks 115, 116 and 118). Everything raises
-OSError when it cannot be had.
+If the caller died, its pid may belong to another process, and another thread may change the memory. So each thing is
+taken once; then the owner checks that the call still waits (NOTIF_ID_VALID) and acts on what was taken, never on the
+caller's own copy (seccomp_unotify(2), attacks 115, 116 and 118). Every function raises OSError on failure.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ import os
 from netsandbox.backends.namespaces.procfs import process_of
 
 SYS_OPENAT2, SYS_PIDFD_GETFD = 437, 438  # the same on every architecture
-PIDFD_THREAD = os.O_EXCL  # Linux 6.9; before that a thread is reached through its process
+PIDFD_THREAD = os.O_EXCL  # since Linux 6.9; before, a thread is reached through its process
 RESOLVE_NO_MAGICLINKS, RESOLVE_IN_ROOT = 0x02, 0x10
 SIOCGSKNS = 0x894C
-PATH_MAX = 4096  # with the zero at its end
+PATH_MAX = 4096  # with the terminating zero
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _syscall = _libc.syscall
@@ -39,7 +38,7 @@ def _checked(result: int) -> int:
 
 
 def copy_socket(pid: int, number: int) -> _socket.socket:
-    """Our own descriptor of the caller's socket. ENOTSOCK, EBADF: what the kernel would have said."""
+    """Our own descriptor of the caller's socket. Fails with ENOTSOCK or EBADF as the kernel would."""
     pidfd = _pidfd(pid)
     try:
         fd = _checked(_syscall(SYS_PIDFD_GETFD, ctypes.c_int(pidfd), ctypes.c_int(number), ctypes.c_uint(0)))
@@ -62,7 +61,7 @@ def _pidfd(pid: int) -> int:
 
 
 def in_network_of(pid: int, sock: _socket.socket) -> bool:
-    """Whether the socket was made in the caller's network: one that came in from outside must not be aimed anew."""
+    """Whether the socket was made in the caller's network. One that came from outside must not get a new target."""
     fd = fcntl.ioctl(sock, SIOCGSKNS)
     try:
         theirs, its = os.stat(f"/proc/{pid}/ns/net"), os.fstat(fd)
@@ -80,7 +79,7 @@ def memory(pid: int, address: int, length: int) -> bytes:
 
 
 def path_text(pid: int, address: int) -> bytes:
-    """The path at *address* in the caller's memory. EFAULT, ENAMETOOLONG: what the kernel will say of it too."""
+    """The path at *address* in the caller's memory. Fails with EFAULT or ENAMETOOLONG as the kernel will."""
     data = _memory_up_to(pid, address, PATH_MAX)
     text, end, _ = data.partition(b"\0")
     if not end:
@@ -90,7 +89,7 @@ def path_text(pid: int, address: int) -> bytes:
 
 
 def _memory_up_to(pid: int, address: int, length: int) -> bytes:
-    """Less where the memory ends earlier, nothing where there is none."""
+    """Fewer bytes if the memory ends earlier, none if there is no memory."""
     fd = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.pread(fd, length, address)
@@ -101,7 +100,7 @@ def _memory_up_to(pid: int, address: int, length: int) -> bytes:
 
 
 def open_path(pid: int, path: bytes) -> int:
-    """An O_PATH descriptor of what *path* is for the caller, links followed: from then on this very inode."""
+    """An O_PATH descriptor of *path* as the caller resolves it, links followed; it keeps the same inode."""
     if not path.startswith(b"/"):
         path = os.readlink(f"/proc/{pid}/cwd".encode()) + b"/" + path
     root = open_root(pid)
@@ -112,27 +111,27 @@ def open_path(pid: int, path: bytes) -> int:
 
 
 def open_root(pid: int) -> int:
-    """The root of the caller, which it cannot have changed; its mounts differ from ours."""
+    """The caller's root, which it cannot have changed; its mounts differ from ours."""
     return os.open(f"/proc/{pid}/root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
 def open_in(root: int, path: bytes, flags: int = 0) -> int:
-    """An O_PATH descriptor of *path* below *root*, where absolute links are resolved too."""
+    """An O_PATH descriptor of *path* below *root*; absolute links are resolved there too."""
     how = _OpenHow(os.O_PATH | os.O_CLOEXEC | flags, 0, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS)
     size = ctypes.c_size_t(ctypes.sizeof(how))
     return _checked(_syscall(SYS_OPENAT2, ctypes.c_int(root), ctypes.c_char_p(path), ctypes.byref(how), size))
 
 
 def connect(fd: int, address: bytes) -> int:
-    """connect(2) with these very bytes; 0 or the error number. May wait as long as the socket does."""
+    """connect(2) with exactly these bytes; returns 0 or the errno. It may block as long as the socket does."""
     return 0 if _libc.connect(fd, address, len(address)) == 0 else ctypes.get_errno()
 
 
 def bind(fd: int, address: bytes) -> int:
-    """bind(2) with these very bytes; 0 or the error number."""
+    """bind(2) with exactly these bytes; returns 0 or the errno."""
     return 0 if _libc.bind(fd, address, len(address)) == 0 else ctypes.get_errno()
 
 
 def listen(fd: int, backlog: int) -> int:
-    """listen(2); 0 or the error number."""
+    """listen(2); returns 0 or the errno."""
     return 0 if _libc.listen(fd, ctypes.c_int(backlog)) == 0 else ctypes.get_errno()

@@ -1,8 +1,8 @@
-"""What a session of namespaces holds before its command runs: beside window and name, its port map and its own doors.
+"""What a session of namespaces holds before its command runs: the port map and its doors, besides window and name.
 
-The doors are made inside of the session; here are their descriptions for the plan. The port map has a name on the host
-only between its making and the mount that takes its place. The name tells its owner by pid and start time, so the next
-supervisor removes what a killed one left (INV-10).
+The doors are made inside the session; this module has their descriptions for the plan. The port map has a name on the
+host only until it is mounted in the session. The name has the pid and start time of its owner, so that the next
+supervisor removes the map of a killed one (INV-10).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from netsandbox_portmap.strategies import REWIRE_DEVICE
 from netsandbox.backends.namespaces import plan
 from netsandbox.backends.namespaces.mount_view import FILES
 
-_START_TIME = 19  # in /proc/<pid>/stat, counted behind the program's name, which may hold anything
+_START_TIME = 19  # field of /proc/<pid>/stat, counted after the program's name, which may hold anything
 
 
 class NamespaceReservation(Reservation):
-    """A reservation whose doors and port map are inside of the session."""
+    """A reservation whose doors and port map are inside the session."""
 
     def environment(self, inner: dict[bytes, bytes]) -> dict[bytes, bytes]:
         made = super().environment(inner)
@@ -31,22 +31,22 @@ class NamespaceReservation(Reservation):
         return inject(made)
 
     def covers(self) -> tuple[tuple[str, str], ...]:
-        """Files that differ inside (INV-8): the locks are an empty file there, the placeholder is the port map."""
+        """Files that differ inside (INV-8): the lock file is empty there, and the placeholder is the port map."""
         found = [(os.path.join(FILES, "nothing"), self.host_locks)] if self.host_locks is not None else []
         if self.map is not None:
             from netsandbox_interpose.library import PORT_MAP
 
             found.append((self.map.path, PORT_MAP))
-            if self.settings.strategy == REWIRE_DEVICE:  # its device is an IPv4 address: localhost is that alone
+            if self.settings.strategy == REWIRE_DEVICE:  # its device is an IPv4 address, so localhost is only that
                 found.append((os.path.join(FILES, "hosts-ipv4"), "/etc/hosts"))
         return tuple(found)
 
     def doors(self) -> tuple[plan.Door, ...]:
-        """The doors of the session's localhost, beside those of the network."""
+        """The doors of the session's localhost, in addition to those of the network."""
         return plan.localhost_doors(self.settings.connect_host, asking=self.map is not None)
 
     def forget_map_name(self) -> None:
-        """The session has its mounts: the map needs no name on the host any more."""
+        """Remove the map's name on the host, once the session has its mounts."""
         if self.map is not None:
             self.map.unlink()
 
@@ -59,7 +59,7 @@ class NamespaceReservation(Reservation):
 
 
 def new_map_path(state: str) -> str:
-    """A path for the map of a session of this process; maps that dead processes left beside it are removed."""
+    """A path for the map of a session of this process; maps of dead processes beside it are removed."""
     folder = os.path.join(state, "maps")
     os.makedirs(folder, 0o700, exist_ok=True)
     for name in os.listdir(folder):
@@ -75,7 +75,7 @@ def _is_live(name: str) -> bool:
 
 
 def _started(pid: int) -> str:
-    """The start time of the process in the kernel's ticks; empty when there is none."""
+    """The start time of the process in the kernel's ticks; empty if there is no such process."""
     from netsandbox.backends.namespaces import procfs
 
     try:
@@ -87,5 +87,5 @@ def _started(pid: int) -> str:
 def _remove(path: str) -> None:
     try:
         os.unlink(path)
-    except OSError:  # another was faster
+    except OSError:  # another process removed it first
         pass

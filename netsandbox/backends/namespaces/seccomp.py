@@ -1,21 +1,22 @@
 """The seccomp filter, built as bytes (pure).
 
-What it refuses and why, in the order of the kernel's questions:
+The filter refuses the following, in the order of its checks:
 
-- another ABI (i386, x32): its system call numbers would walk past the rest of the filter;
-- new namespaces and everything that mounts: a fresh user namespace would hand capabilities back;
-- `clone3`: its flags lie in memory that the filter cannot read; ENOSYS makes libc fall back to `clone`;
+- another ABI (i386, x32): its system call numbers would bypass the rest of the filter;
+- new namespaces and all mount calls: a new user namespace would give capabilities back;
+- `clone3`: its flags are in memory that the filter cannot read; ENOSYS makes libc fall back to `clone`;
 - io_uring: it opens and connects sockets without system calls;
-- sockets by an allow list of family, type and protocol. TCP and UDP over IPv4 and IPv6, rtnetlink (read-only without
-  capabilities; interface lists need it) and stream socket pairs are let through; every other wish goes to the
-  supervisor, who writes the audit record and says no;
+- sockets outside an allow list of family, type and protocol. The list has TCP and UDP over IPv4 and IPv6, rtnetlink
+  (read-only without capabilities; interface lists need it) and stream socket pairs. Any other call is trapped; the
+  supervisor records and refuses it;
 - AF_UNIX: a pathname socket is reached through the file system, so no namespace hides one that is created later.
-  Without the socket there is nothing to connect with. Datagram socket pairs go too: `sendto` can aim one end anywhere;
+  Without a socket the command cannot connect to one. Datagram socket pairs are refused too: `sendto` can send from one
+  end to any address;
 - TIOCSTI and TIOCLINUX: they type into the user's terminal;
-- priorities of a process group: the command shares that of its caller.
+- priorities of a process group: the command is in its caller's group.
 
 A filter is a list of `Step`s with labels; `assemble` turns it into `struct sock_filter[]`. System call numbers are
-those of the two ABIs we run on (asm/unistd.h; both little-endian).
+those of the two supported ABIs (asm/unistd.h; both little-endian).
 """
 
 from __future__ import annotations
@@ -47,15 +48,15 @@ SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET = 1, 2, 5
 IPPROTO_TCP, IPPROTO_UDP, NETLINK_ROUTE = 6, 17, 0
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C
 PRIO_PGRP, IOPRIO_WHO_PGRP = 1, 2
-# Calls whose arguments decide.
+# Calls that are decided by their arguments.
 JUDGED = ("socket", "socketpair", "clone", "unshare", "ioctl", "setpriority", "ioprio_set")
 
 
 def build(
     abi: SyscallTable, *, unix_sockets: bool = False, asked: tuple[str, ...] = (), watched: tuple[int, ...] = ()
 ) -> bytes:
-    """The whole filter. With *unix_sockets* stream ones may be made, and every connect and bind asks the supervisor;
-    so do the calls named in *asked*, and those with the numbers *watched*.
+    """The whole filter. With *unix_sockets*, stream sockets may be made, and every connect and bind is trapped. The
+    calls named in *asked* and the numbers in *watched* are trapped too.
     """
     calls = abi.calls
     steps: list[Step] = [("load", ARCHITECTURE), ("equal", abi.audit_architecture, None, "kill"), ("load", NUMBER)]
@@ -86,7 +87,7 @@ def build(
 
 
 def trapped(*, unix_sockets: bool, asked: tuple[str, ...]) -> tuple[str, ...]:
-    """The calls that go to the supervisor whatever their arguments are."""
+    """The calls that are trapped for all arguments."""
     names = ("connect", "bind", "listen")
     return tuple(name for name in names if name in asked or (unix_sockets and name != "listen"))
 
@@ -192,7 +193,7 @@ def _instruction(step: Step, position: int, places: dict[str | int | None, int])
 
 @frozen
 class SyscallTable:
-    """One kernel ABI: its numbers, and which of them are refused (EPERM) or said not to exist (ENOSYS)."""
+    """One kernel ABI: its numbers, and those that are refused with EPERM or ENOSYS."""
 
     audit_architecture: int
     has_x32: bool
@@ -269,7 +270,7 @@ def _abi(column: int, audit_architecture: int, *, has_x32: bool) -> SyscallTable
 
 
 def syscall_table(machine: str) -> SyscallTable:
-    """The ABI of `uname -m`; an architecture we have no numbers for cannot be confined."""
+    """The ABI of `uname -m`. An architecture without known numbers cannot be confined."""
     if machine == "x86_64":
         return _abi(0, 0xC000003E, has_x32=True)
     if machine == "aarch64":

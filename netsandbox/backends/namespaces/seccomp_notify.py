@@ -1,9 +1,9 @@
-"""Answers the system calls that the seccomp filter will not let pass by itself (seccomp_unotify(2)).
+"""Answers the system calls that the seccomp filter traps (seccomp_unotify(2)).
 
-A call that wants a socket of a family outside the allow list is denied and recorded; its arguments are plain numbers,
-so nothing can change between our look and the answer. Calls that must be judged by what they point at go to the broker,
-`listen` where it is free to `listening`, what `learn` wants to know of files to `file_watch`. Of these two alone the
-kernel hears CONTINUE, since they decide nothing. When we die the calls fail with ENOSYS.
+A call for a socket outside the allow list is denied and recorded; its arguments are plain numbers, so nothing can
+change between the check and the answer. Calls that depend on what their arguments point at go to the broker. Calls that
+are only observed go to `listen_watch` and `file_watch`; only these two answer CONTINUE, since they decide nothing. If
+we die, the calls fail with ENOSYS.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from netsandbox.runtime.loop import Loop
 
     class Taker(Protocol):
-        """Answers the calls it takes."""
+        """Answers the calls that it takes."""
 
         def takes(self, call: TrappedCall) -> bool: ...
 
@@ -62,7 +62,7 @@ TYPES = {1: "stream", 2: "dgram", 3: "raw", 4: "rdm", 5: "seqpacket", 6: "dccp",
 
 
 class TrappedCall:
-    """One trapped system call. `pid` is the caller's, as this process sees it."""
+    """One trapped system call. `pid` is the caller's on the host."""
 
     __slots__ = ("arguments", "id", "number", "pid")
 
@@ -71,8 +71,7 @@ class TrappedCall:
 
 
 class Listener:
-    """Serves the listener's descriptor until the session ends. *takers* are asked in turn; what nobody takes is a wish
-    for a socket that is denied."""
+    """Serves the listener's descriptor until the session ends. A call that none of *takers* takes is denied."""
 
     def __init__(self, loop: Loop, fd: int, repeats: FoldedRecords) -> None:
         self._loop = loop
@@ -82,7 +81,7 @@ class Listener:
         loop.watch(fd, IN, self.serve)
 
     def serve(self, events: int) -> None:
-        if not events & IN:  # the last process under the filter is gone; asking for its calls would wait for ever
+        if not events & IN:  # the last process under the filter is gone; a receive would block forever
             return self._loop.unwatch(self._fd)
         call = self._receive()
         if call is None:
@@ -92,7 +91,7 @@ class Listener:
                 if taker.takes(call):
                     return taker.serve(call)
             number = self._refuse_socket(call)
-        except Exception as error:  # whatever goes wrong here, the answer is no
+        except Exception as error:  # any error here is a denial
             number = errno.EPERM
             self._confess(call, error)
         self.answer(call, error=number)
@@ -103,11 +102,11 @@ class Listener:
             self._repeats.note(
                 call.pid, verdict="deny", reason=reasons.INTERNAL, door="seccomp", detail=repr(error), call=call.number
             )
-        except Exception:  # the log itself may be what failed
+        except Exception:  # the log itself may have failed
             return
 
     def answer(self, call: TrappedCall, *, value: int = 0, error: int = 0) -> bool:
-        """Let the call return *value*, or fail with *error*. False: the caller was killed or interrupted meanwhile."""
+        """Return *value* from the call, or fail it with *error*. False if the caller was killed or interrupted."""
         try:
             fcntl.ioctl(self._fd, NOTIF_SEND, RESPONSE.pack(call.id, value, -error, 0))
         except (OSError, ValueError):  # ValueError: a thread of the broker answers after `close`
@@ -115,14 +114,14 @@ class Listener:
         return True
 
     def let_go_on(self, call: TrappedCall) -> None:
-        """The kernel carries the call out itself. Only for calls about which nothing is decided."""
+        """Let the kernel make the call. Only for calls about which nothing is decided."""
         try:
             fcntl.ioctl(self._fd, NOTIF_SEND, RESPONSE.pack(call.id, 0, 0, CONTINUE))
         except OSError:  # the caller is gone
             pass
 
     def is_valid(self, call: TrappedCall) -> bool:
-        """Whether the caller still waits: what was read from its process is its own only then."""
+        """Whether the caller still waits; only then the data read from its process is its own."""
         try:
             fcntl.ioctl(self._fd, NOTIF_ID_VALID, _struct.pack("=Q", call.id))
         except OSError:
@@ -130,7 +129,7 @@ class Listener:
         return True
 
     def close(self) -> None:
-        """Write what was folded; without us every further call fails."""
+        """Write the folded records. Every later call fails, since we no longer answer."""
         for taker in self.takers:
             taker.close()
         self._repeats.flush()
@@ -143,7 +142,7 @@ class Listener:
         try:
             fcntl.ioctl(self._fd, NOTIF_RECV, buffer)
         except OSError as error:
-            if error.errno != errno.ENOENT:  # ENOENT: the caller died before we looked
+            if error.errno != errno.ENOENT:  # ENOENT: the caller died before we received the call
                 self._loop.unwatch(self._fd)
             return None
         return TrappedCall(bytes(buffer))
@@ -161,11 +160,11 @@ class Listener:
             type=TYPES.get(kind & 0xF, str(kind & 0xF)),
             protocol=protocol,
         )
-        # Programs that probe for unix sockets (nscd, resolvers) expect this errno where there are none, and stay quiet.
+        # Programs that probe for unix sockets (nscd, resolvers) expect this errno if there are none, and print nothing.
         return errno.EAFNOSUPPORT if family == AF_UNIX else errno.EPERM
 
     def exe_of(self, call: TrappedCall) -> str:
-        """The program that calls, as this host names it."""
+        """The calling program's path on this host."""
         try:
             exe = os.readlink(f"/proc/{call.pid}/exe")
         except OSError:

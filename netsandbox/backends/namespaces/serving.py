@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class NamespaceServing:
-    """One per session. `exec_errno` is set when the command could not be executed."""
+    """One per session. `exec_errno` is set if the command could not be executed."""
 
     def __init__(self, backend: NamespacesBackend, loop: Loop, ended: Callable[[int | None], None]) -> None:
         assert backend.helper is not None
@@ -43,7 +43,7 @@ class NamespaceServing:
         self._unserved: int | None = None  # the seccomp listener, until the first call is trapped
         self.localhost: LocalhostService | None = None
         self.exec_errno = 0
-        self.failure: tuple[str, int] | None = None  # a step that failed after the doors stood
+        self.failure: tuple[str, int] | None = None  # a step that failed after the doors were made
 
     def begin(self) -> None:
         self._loop.watch(self._helper.channel.fileno(), IN, self._on_channel)
@@ -66,7 +66,7 @@ class NamespaceServing:
     # The helper's messages
 
     def _on_channel(self, events: int) -> None:
-        """An error here is recorded and not raised: the loop would stop watching, and nobody would notice the end."""
+        """An error here is recorded and not raised: the loop would stop watching, and the end would go unnoticed."""
         try:
             message = self._helper.receive()
         except OSError:
@@ -111,7 +111,7 @@ class NamespaceServing:
         try:
             self._listener = self._open_listener(fd)
         except BaseException:
-            os.close(fd)  # a trapped call fails at once instead of waiting for an answer that cannot come
+            os.close(fd)  # a trapped call fails at once instead of waiting forever
             raise
         self._listener.serve(IN)
 
@@ -153,7 +153,7 @@ class NamespaceServing:
 
         localhost = self._open_localhost()
 
-        def listening(address: str, port: int, pid: int, exe: str) -> None:  # after the call has been answered
+        def listening(address: str, port: int, pid: int, exe: str) -> None:  # called after the call's answer
             self._loop.call_later(0, lambda: localhost.listening(address, port, pid, exe))
 
         return BindGuard(listener, repeats, localhost.rule, listening, localhost.refused)
@@ -164,7 +164,7 @@ class NamespaceServing:
         self._open_localhost()
 
     def _open_localhost(self) -> LocalhostService:
-        """Made when it is first needed: for a listener, or for a connection to one of its doors."""
+        """Make the service at first use: for a listener, or for a connection to one of its doors."""
         if self.localhost is None:
             from netsandbox_portmap.localhost_service import LocalhostService, SessionNetwork
 

@@ -1,6 +1,6 @@
-"""Which sockets the session has, seen from outside: by a netlink socket that PID 1 made in its network.
+"""Lists the session's sockets from outside, with a netlink socket that PID 1 made in its network.
 
-Until that socket has come, and where the kernel has no sock_diag, the session's tables in /proc are read instead.
+Before that socket has arrived, and on a kernel without sock_diag, the session's tables in /proc are read instead.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class SessionSockets:
-    """*init* is the pid of the session's PID 1, as this process sees it."""
+    """*init* is the pid of the session's PID 1 on the host."""
 
     def __init__(self, init: int, inner: InsideSockets) -> None:
         self._init = init
@@ -27,7 +27,7 @@ class SessionSockets:
         inner.take(_socket.AF_NETLINK, self._arrived)
 
     def listening(self) -> list[tuple[str, int, str]]:
-        """Address, port and inode of each socket that listens."""
+        """Address, port and inode of each listening socket."""
         if self._diag is not None:
             try:
                 return list(internet_sockets(self._diag, TCP, LISTENING))
@@ -36,8 +36,7 @@ class SessionSockets:
         return [found for table in self._tables("tcp", "tcp6") for found in listeners(table)]
 
     def ports_in_use(self, *, bound: bool) -> set[int]:
-        """The ports at which something listens, or by UDP stands; with *bound* also what is bound by TCP and no more,
-        for which the kernel searches milliseconds."""
+        """Ports that TCP listens on or UDP uses; with *bound*, which takes milliseconds, also other bound TCP ports."""
         if self._diag is not None:
             try:
                 states = LISTENING | BOUND if bound else LISTENING

@@ -1,19 +1,19 @@
-"""Socket addresses as the kernel takes them, read from bytes and written to bytes (pure; ip(7), ipv6(7))."""
+"""Parses and writes the kernel's socket addresses (pure; ip(7), ipv6(7))."""
 
 from __future__ import annotations
 
 import sys
 from _socket import AF_INET, AF_INET6, inet_ntop, inet_pton
 
-AF_UNSPEC = 0  # bind(2) of an IPv4 socket takes it for AF_INET, an old courtesy of Linux
+AF_UNSPEC = 0  # for bind(2) of an IPv4 socket, Linux treats it as AF_INET
 MAPPED = bytes(10) + b"\xff\xff"
 SHORTEST = {AF_INET: 16, AF_INET6: 24}
 
 
 def read_endpoint(family: int, data: bytes) -> tuple[str, int] | None:
-    """Address and port, as a socket of *family* understands them; None for what the kernel refuses anyway.
+    """Address and port as a socket of *family* interprets them; None if the kernel will refuse them.
 
-    IPv6 loopback, wildcard and mapped addresses come as what they stand for in IPv4: one rule judges them all.
+    IPv6 loopback, wildcard and mapped addresses become their IPv4 equivalents, so that one rule covers them all.
     """
     if len(data) < SHORTEST[family]:
         return None

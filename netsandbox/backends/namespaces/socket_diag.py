@@ -1,7 +1,7 @@
-"""Asks the kernel about sockets by netlink (sock_diag(7)): one question, many answers.
+"""Queries the kernel about sockets by netlink (sock_diag(7)): one query, many replies.
 
-/proc/net/tcp would tell the same, but walks the table of all connections of the host for it, milliseconds each time; a
-question for listeners alone takes microseconds. The socket decides whose network is asked about.
+/proc/net/tcp has the same data, but reading it walks the table of all connections of the host, which takes
+milliseconds; a query for listeners only takes microseconds. The socket's network is the one that is queried.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ INET_FAMILY, INET_PORT, INET_SOURCE, INET_INODE, INET_LENGTH = 0, 4, 8, 68, 72  
 
 
 def dump(sock: _socket.socket, request: bytes) -> Iterator[bytes]:
-    """The body of each answer. OSError when the kernel refuses the question."""
+    """The body of each reply. OSError if the kernel refuses the query."""
     sock.send(HEADER.pack(HEADER.size + len(request), SOCK_DIAG_BY_FAMILY, REQUEST | DUMP, 1, 0) + request)
     while True:
         data = sock.recv(1 << 16)
@@ -45,7 +45,7 @@ def internet_sockets(sock: _socket.socket, protocol: int, states: int) -> Iterat
 
 
 def read_internet(answer: bytes) -> tuple[str, int, str]:
-    """One struct inet_diag_msg (pure); ValueError when it is too short for one."""
+    """Parse one struct inet_diag_msg (pure); ValueError if it is too short."""
     if len(answer) < INET_LENGTH:
         raise ValueError("an answer of the kernel is too short")
     family = answer[INET_FAMILY]

@@ -1,6 +1,6 @@
-"""/proc/<pid>/net/tcp, udp and their IPv6 kin, read (pure): the sockets of that process's network.
+"""Parses /proc/<pid>/net/tcp, udp and their IPv6 versions (pure): the sockets of that process's network.
 
-An address stands there as words of four bytes in host order, in hex.
+An address is written as four-byte words in host order, in hex.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ _LOCAL, _STATE, _INODE = 1, 3, 9
 
 
 def table_address(address: str, port: int) -> str:
-    """How the table writes an address."""
+    """An address in the table's form."""
     packed = inet_pton(AF_INET6 if ":" in address else AF_INET, address)
     words = [packed[start : start + 4][::-1].hex().upper() for start in range(0, len(packed), 4)]
     return f"{''.join(words)}:{port:04X}"
 
 
 def read_address(text: str) -> tuple[str, int]:
-    """What the table means by *text*."""
+    """The address and port of *text*, in the table's form."""
     words, _, port = text.partition(":")
     packed = b"".join(bytes.fromhex(words[start : start + 8])[::-1] for start in range(0, len(words), 8))
     return inet_ntop(AF_INET6 if len(packed) == 16 else AF_INET, packed), int(port, 16)
 
 
 def find_inode(table: str, local: str) -> str | None:
-    """The inode of the socket whose own address is *local*; `0` stands for one that nobody holds any more."""
+    """The inode of the socket whose own address is *local*; `0` means that no process holds it any more."""
     mark, at = f": {local} ", -1
-    while (at := table.find(mark, at + 1)) >= 0:  # thousands of lines after a storm: they are not split
+    while (at := table.find(mark, at + 1)) >= 0:  # not split into lines: a busy session has thousands
         words = table[at + 2 : at + ROW].split()
         if len(words) > 8 and words[8] != "0":
             return words[8]
@@ -42,7 +42,7 @@ def find_inode(table: str, local: str) -> str | None:
 
 
 def listeners(table: str) -> Iterator[tuple[str, int, str]]:
-    """Address, port and inode of every socket that listens."""
+    """Address, port and inode of every listening socket."""
     for line in table.splitlines():
         if f" {LISTENING} " not in line:
             continue
@@ -50,19 +50,19 @@ def listeners(table: str) -> Iterator[tuple[str, int, str]]:
         if len(words) > _INODE and words[_STATE] == LISTENING:
             try:
                 address, port = read_address(words[_LOCAL])
-            except (ValueError, OSError):  # no line of this table
+            except (ValueError, OSError):  # not a line of this table
                 continue
             yield address, port, words[_INODE]
 
 
 def local_ports(table: str) -> set[int]:
-    """The ports at which any socket of the table stands."""
+    """The local ports of all sockets in the table."""
     found = set()
     for line in table.splitlines()[1:]:
         words = line.split(None, 2)
         if len(words) > _LOCAL:
             try:
                 found.add(int(words[_LOCAL].rpartition(":")[2], 16))
-            except ValueError:  # no line of this table
+            except ValueError:  # not a line of this table
                 continue
     return found

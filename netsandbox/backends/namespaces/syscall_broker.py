@@ -1,17 +1,17 @@
-"""Carries out connect, bind and listen for a session in which some of them must be judged.
+"""Makes the connect, bind and listen calls of a session in which some of them must be checked.
 
-That is a session that may use Unix sockets (`--allow-unix-socket`), or one whose ports are limited to its window:
+Such a session may use Unix sockets (`--allow-unix-socket`), or its ports are limited to its window.
 
-1. The kernel never hears CONTINUE from here: it would read the address and look the descriptor up again, after our
-   check (attacks 115 and 116). We take a copy of both, have the copy judged and make the call ourselves on the copy.
-2. Unix sockets are judged by `unix_judge`, internet sockets that bind or listen by `bind_guard`, where there is one.
-3. The other internet and netlink sockets are let through to the session's own network, which the doors guard. We act
-   with more rights than the caller there, so ports that need a capability are refused here, and so are sockets that
-   were made in another network and inherited: aimed anew they would bypass the doors (attack 132).
-4. Whatever cannot be found out is a no (INV-1).
+1. This module never answers CONTINUE: the kernel would read the address and look up the descriptor again after our
+   check (attacks 115 and 116). We copy both, check the copies, and make the call on the copies.
+2. `unix_connect` checks Unix sockets; `bind_guard`, if present, checks internet sockets that bind or listen.
+3. Other internet and netlink sockets may use the session's own network, which the doors guard. We have more rights than
+   the caller there, so ports that need a capability are refused here. Sockets that were made in another network and
+   inherited are refused too: with a new target they would bypass the doors (attack 132).
+4. A failed check is a refusal (INV-1).
 
-A connect may wait as long as its socket does, so it is made by a thread that touches nothing but its own descriptors;
-closing a copy may wait too, and is done by `close_later`.
+A connect may block as long as its socket does, so a thread makes it that uses nothing but its own descriptors. Closing
+a copy may block too, so `close_later` does it.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ MAX_ADDRESS = 128  # sizeof(struct sockaddr_storage)
 MAX_WAITING = 256
 MAX_UNHEARD = 1024
 INTERNET = (_socket.AF_INET, _socket.AF_INET6)
-OWN_MISTAKES = (errno.EBADF, errno.ENOTSOCK)  # the kernel would have said the same without looking at any address
+OWN_MISTAKES = (errno.EBADF, errno.ENOTSOCK)  # the kernel would fail the same way before it reads an address
 DONE_ALREADY = {"connect": errno.EISCONN, "bind": errno.EINVAL}
 
 
 class Broker:
-    """One per session. *unix* judges Unix sockets, *guard* internet sockets that bind or listen; without a guard any
-    port will do, without a judge no Unix socket has been made.
+    """One per session. *unix* checks Unix sockets, *guard* internet sockets that bind or listen. Without a guard any
+    port is allowed; without *unix* no Unix socket can exist.
 
     Threads that still wait at the end of a session end with the process; their callers are gone.
     """
@@ -64,7 +64,7 @@ class Broker:
         self._names = {calls[name]: name for name in names}
         self._closer = CloseLater()
         self._waiting: set[AllowedCall] = set()
-        self._unheard: set[tuple[str, int, bytes]] = set()  # made, but the caller was interrupted before it knew
+        self._unheard: set[tuple[str, int, bytes]] = set()  # made; the caller was interrupted before the result
 
     def takes(self, call: TrappedCall) -> bool:
         return call.number in self._names
@@ -116,8 +116,8 @@ class Broker:
         return AllowedCall(call, name, sock, address)
 
     def _start(self, task: AllowedCall) -> Refusal | None:
-        """Carry it out, at once or in a thread; or say why not."""
-        if task.name != "connect":  # never waits
+        """Make the call, now or in a thread, or return the refusal."""
+        if task.name != "connect":  # never blocks
             self._carry_out(task)
             return None
         if len(self._waiting) >= MAX_WAITING:
@@ -131,7 +131,7 @@ class Broker:
         return None
 
     def _wait_for(self, task: AllowedCall) -> None:
-        """In a thread of its own. The process's signals are the main thread's."""
+        """Runs in a separate thread. The main thread handles the process's signals."""
         try:
             signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
             self._carry_out(task)
@@ -152,7 +152,7 @@ class Broker:
             self._remember(key)
 
     def _make(self, task: AllowedCall) -> int:
-        """A caller that was interrupted asks again for what we have done already: it hears of the success then."""
+        """Make the call. A caller that was interrupted repeats a call that we have made, and gets its success then."""
         number = task.act() if task.act is not None else _act(task)
         if number == DONE_ALREADY.get(task.name) and _key(task) in self._unheard:
             self._unheard.discard(_key(task))
@@ -196,12 +196,12 @@ def _needs_capability(sock: _socket.socket, address: bytes) -> bool:
 
 
 def _key(task: AllowedCall) -> tuple[str, int, bytes]:
-    address = b"" if task.target >= 0 else task.address  # the address of a target names our descriptor
+    address = b"" if task.target >= 0 else task.address  # a target's address names our own descriptor
     return task.name, os.fstat(task.sock.fileno()).st_ino, address
 
 
 def _failure(error: OSError) -> Refusal:
-    """The socket, the memory or the process could not be looked at."""
+    """The refusal for a socket, memory or process that could not be read."""
     if error.errno in OWN_MISTAKES:
         return Refusal(error.errno)
     if error.errno == errno.EFAULT:

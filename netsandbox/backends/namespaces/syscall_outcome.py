@@ -1,4 +1,4 @@
-"""What a judge says of a trapped call: a `AllowedCall` to be carried out on copies, or a `Refusal`."""
+"""The outcome of a check of a trapped call: an `AllowedCall` to be made on copies, or a `Refusal`."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 
 
 class Refusal:
-    """Why a call is not made. Without a record nothing was attempted: the kernel would have said the same."""
+    """Why a call is not made. There is no record if the kernel would have failed the call in the same way."""
 
     __slots__ = ("event", "number", "record")
 
     def __init__(self, number: int, record: dict[str, object] | None = None, *, event: str = "socket") -> None:
         self.number = number
-        self.record = record  # reason and whatever else the log should know
+        self.record = record  # the reason and other fields of the record
         self.event = event
 
 
 class AllowedCall:
-    """A call that will be made: the copied socket, what to do with it, and a descriptor to keep open until then."""
+    """A call that will be made: the copied socket, the action, and a descriptor to keep open until then."""
 
     __slots__ = ("act", "address", "call", "name", "sock", "target")
 
@@ -43,7 +43,7 @@ class AllowedCall:
         self.sock = sock
         self.address = address
         self.target = target
-        self.act = act  # instead of the call itself with *address*; never waits
+        self.act = act  # replaces the call with *address*; never blocks
 
     def close(self) -> None:
         self.sock.close()

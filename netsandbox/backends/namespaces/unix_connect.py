@@ -1,8 +1,8 @@
-"""Which Unix sockets a session may connect to (`--allow-unix-socket`).
+"""Decides which Unix sockets a session may connect to (`--allow-unix-socket`).
 
-A socket is connected only to the very inode that was judged (`unix_pins`), through its O_PATH descriptor. No name may
-be bound and no abstract name reached: an accomplice outside could pass descriptors in (attack 131). The record of a yes
-is in the log before the call is made (INV-5).
+A socket is connected only to the inode that was checked (`unix_pins`), through its O_PATH descriptor. No name may be
+bound and no abstract name reached: an accomplice outside could pass descriptors in (attack 131). An allowed call is
+recorded before it is made (INV-5).
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from netsandbox.backends.namespaces.unix_pins import PinnedSocket
 
 AF_UNIX = (1).to_bytes(2, "little")
-PLAIN = "@%+=:,./-_"  # beside letters and digits, what no shell takes for more than itself
+PLAIN = "@%+=:,./-_"  # besides letters and digits: characters without a meaning in any shell
 NO_SUCH_FILE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
 
 
 class UnixConnect:
-    """One per session. *pins* are the paths of the policy, pinned before the workload ran."""
+    """One per session. *pins* are the paths of the policy, pinned before the command ran."""
 
     def __init__(self, listener: Listener, repeats: FoldedRecords, pins: Sequence[PinnedSocket]) -> None:
         self._listener = listener
@@ -63,7 +63,7 @@ class UnixConnect:
         return AllowedCall(call, name, sock, AF_UNIX + b"/proc/self/fd/%d\0" % target, target=target)
 
     def _admit(self, call: TrappedCall, sock: _socket.socket, target: int, shown: str) -> Refusal | None:
-        """None when the opened file is an allowed socket, the call still waits, and the record is written."""
+        """None if the opened file is an allowed socket, the call still waits, and the record is written."""
         info = os.fstat(target)
         if not self._listener.is_valid(call):
             return Refusal(errno.EACCES)
@@ -88,8 +88,9 @@ class UnixConnect:
 
 
 def _refusal(reason: str, number: int = errno.EACCES, *, path: str | None = None, detail: str | None = None) -> Refusal:
-    """With the option that would allow it, where one would. It may be pasted into a shell, so not where the command
-    chose a path that a shell reads otherwise."""
+    """The refusal, with the option that would allow it, if one would. The option may be pasted into a shell, so it is
+    left out if the command chose a path that a shell interprets.
+    """
     allowable = path is not None and path.startswith("/") and detail is None and _is_plain(path)
     hint = f"--allow-unix-socket {path}" if allowable else None
     return Refusal(number, {"family": "unix", "reason": reason, "path": path, "detail": detail, "hint": hint})
@@ -102,7 +103,7 @@ def _is_plain(path: str) -> bool:
 def _admits(pin: PinnedSocket, info: os.stat_result) -> bool:
     try:
         return pin.admits(info)
-    except OSError:  # the name is gone, or the kernel cannot be asked
+    except OSError:  # the name is gone, or the kernel cannot be queried
         return False
 
 

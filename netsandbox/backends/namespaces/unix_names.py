@@ -1,8 +1,8 @@
-"""Under which name a server was bound to a socket file. The kernel keeps it, and no later rename or link changes it.
+"""Finds the name under which a server was bound to a socket file. The kernel keeps it through renames and links.
 
-The list of listeners (sock_diag(7)) has those of this network, by device and inode. It does not have servers in
-containers, and some file systems (btrfs) tell it another device than stat(2). Such a server is asked by a connection
-that says nothing and ends at once: getpeername(2) has the name too.
+The list of listeners (sock_diag(7)) has those of this network, by device and inode. It lacks servers in containers, and
+for some file systems (btrfs) its device differs from that of stat(2). For such a server we open a connection that sends
+nothing and closes at once: getpeername(2) returns the name too.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ SHOW_NAME, SHOW_VFS = 1, 2  # linux/unix_diag.h
 NAME, VFS = 0, 1
 QUESTION = _struct.Struct("=BBHIIIII")
 FACTS = 16  # struct unix_diag_msg
-KINDS = (_socket.SOCK_STREAM, _socket.SOCK_SEQPACKET)  # what a session can connect
+KINDS = (_socket.SOCK_STREAM, _socket.SOCK_SEQPACKET)  # the kinds that a session can connect
 
 
 @frozen
 class Server:
-    """The names that lead to one socket file. `foreign`: it is in another network, and may see other files than we."""
+    """The names that lead to one socket file. `foreign`: in another network, where files may differ."""
 
     names: frozenset[str]
     foreign: bool = False
 
 
 def server_at(fd: int) -> Server | None:
-    """Who listens at the socket file that *fd* (O_PATH) has open; None: nobody, or nobody who can be asked."""
+    """The server that listens at the socket file open as *fd* (O_PATH); None if none can be reached."""
     info = os.fstat(fd)
     try:
         listeners = _listeners()
@@ -51,7 +51,7 @@ def server_at(fd: int) -> Server | None:
 
 
 def bound_names(device: int, inode: int) -> set[str]:
-    """Under which names the listeners of this host's network are bound to the socket file with this identity."""
+    """The names under which listeners of this host's network are bound to the socket file with this identity."""
     return _at(device, inode, _listeners())
 
 
@@ -67,7 +67,7 @@ def _told(fd: int) -> str | None:
             client.settimeout(0)
             client.connect(f"/proc/self/fd/{fd}")
             name = client.getpeername()
-        except OSError:  # nobody listens, or not in this kind, or not to us, or there is no place in the queue
+        except OSError:  # no listener, another type, no permission, or a full queue
             continue
         finally:
             client.close()

@@ -1,11 +1,10 @@
-"""Which socket file a path of `--allow-unix-socket` means.
+"""Decides which socket file a path of `--allow-unix-socket` means.
 
-A path is only a name, and a workload that may write the folder can put another socket there: by renaming it, by a hard
-link, by a symbolic link, by renaming the folder (attacks 146, 147 and 149), for itself or for the next session. What
-cannot be changed is the name that a server was bound under (`bound_names`). So what lies at the path at the start is
-the socket meant only if its server was bound there, or if no command of this user can put anything there. When the
-server makes the file anew, the new one is taken if it was bound under that very name. Who cannot be recognised is
-refused.
+A path is only a name, and a command that may write the folder can put another socket there: by a rename, a hard link, a
+symbolic link, or a rename of the folder (attacks 146, 147 and 149), for itself or for the next session. The name under
+which a server was bound cannot be changed (`bound_names`). So the file at the path at the start is the right socket
+only if its server was bound there, or if no command of this user can put anything there. If the server makes the file
+again, the new file is accepted if it was bound under exactly that name. An unidentified server is refused.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class PinnedSocket:
-    """One allowed path. Make it before the workload runs; the descriptor keeps the inode's number from being reused."""
+    """One allowed path. Make it before the command runs; the descriptor keeps the inode's number from being reused."""
 
     __slots__ = ("_fd", "_firm", "_identity", "_names", "path")
 
@@ -54,7 +53,7 @@ class PinnedSocket:
             self._identity = _identity(info)
 
     def _is_served(self) -> bool:
-        """Whether the server was bound here; an error when it was bound elsewhere."""
+        """Whether the server was bound here; an error if it was bound elsewhere."""
         server = server_at(self._fd)
         if server is None:
             return False
@@ -91,8 +90,9 @@ class PinnedSocket:
 
 
 def is_name_of(bound: str, meant: str) -> bool:
-    """Whether a server that was bound as *bound* made the file *meant*: under that name, under one that begins in a
-    folder of its own, or under a longer one (`NAME.1234`) that it then renamed."""
+    """Whether a server that was bound as *bound* made the file *meant*: under that name, under a name that is relative
+    to the server's folder, or under a longer one (`NAME.1234`) that it then renamed.
+    """
     if bound.startswith("/"):
         plain = normal(bound)
         return plain == meant or (plain.startswith(f"{meant}.") and "/" not in plain[len(meant) :])
@@ -101,12 +101,12 @@ def is_name_of(bound: str, meant: str) -> bool:
 
 
 def _plain(name: str) -> str:
-    """Without what says nothing in a path."""
+    """The path without redundant parts."""
     return normal(name) if name.startswith("/") else name
 
 
 def _firmly(name: str) -> str | None:
-    """Where *name* leads, unless by a link that a command could have made."""
+    """Where *name* leads; None if a link on the way could have been made by a command."""
     if not name.startswith("/"):
         return None
     links, real = followed(name)
@@ -114,7 +114,7 @@ def _firmly(name: str) -> str | None:
 
 
 def _is_out_of_reach(real: str, links: tuple[str, ...]) -> bool:
-    """Whether no command of this user can exchange the file, a folder above it, or a link on the way to it."""
+    """Whether no command of this user can replace the file, a folder above it, or a link on the way to it."""
     folders: set[str] = set()
     for path in (real, *links):
         folder = os.path.dirname(path)

@@ -1,4 +1,4 @@
-"""What the places of this host are to `netsandbox learn`: looked up before the command runs."""
+"""Classifies this host's paths for `netsandbox learn`, before the command runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @frozen
 class WatchedPaths:
-    """Real paths: where every session may write, what this one does not see, and where rules may stand."""
+    """Real paths: where every session may write, what this one does not see, and where rules are possible."""
 
     writable: tuple[str, ...]
     hidden: tuple[str, ...]
@@ -33,7 +33,7 @@ def watched_places(view: FileView, environment: Mapping[bytes, bytes]) -> Watche
 
 
 def entry_limits(hidden: tuple[str, ...] = ()) -> EntryLimits:
-    """Closed to rules: places of secrets, whether they are there or not, and what is ours."""
+    """Paths that rules may not name: places of secrets, whether they exist or not, and our own files."""
     own = os.path.realpath(home())
     secrets = (*(f"{own}/{name}" for name in secret_paths.OF_LINUX), *secret_paths.LINUX_SYSTEM)
     ours = (state_home(), *config_folders(), *packages())
