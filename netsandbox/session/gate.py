@@ -5,9 +5,9 @@ An attempt passes these stages in order. The first stage that refuses ends it; a
 | stage | method | refuses with | goes on with |
 |---|---|---|---|
 | canonical name | `_host` | bad-name | the name; for a synthetic address the name it stands for; or an address |
-| policy | `_judge` | the policy's reason | its verdict, cached by spelling, since the policy never changes |
+| policy | `_decide` | the policy's reason | its verdict, cached by spelling, since the policy never changes |
+| tunnel guard | `_allowed`, `_by_approval` | a reason of the guard | |
 | user | `_ask` | the user's answer, or none in time | in sessions that ask, for names without a rule: the approval |
-| tunnel guard | `_allowed` | a reason of the guard | |
 | lookup | `_look_up`, `_found` | lookup-failed, or a deny of an alias | addresses; names for a parent proxy skip it |
 | address check | `_checked` | the first reason, if no address passes (INV-4) | a grant for the addresses that pass |
 
@@ -55,13 +55,13 @@ if TYPE_CHECKING:
     from netsandbox.session.approvals.inbox import Inbox
 
     Done = Callable[[Grant | Refusal], None]
-    Outcome: TypeAlias = "Grant | Refusal | Pending | Unallowed"
+    Step: TypeAlias = "Grant | Refusal | ToLookUp | NeedsApproval"
 
 MAX_KNOWN = 1024
 LOOPBACK_ADDRESSES = ((AF_INET, "127.0.0.1"), (AF_INET6, "::1"))
 
 
-class Pending:
+class ToLookUp:
     """A name that the policy allows and that is not looked up yet."""
 
     __slots__ = ("decided", "host")
@@ -71,7 +71,7 @@ class Pending:
         self.decided = decided
 
 
-class Unallowed:
+class NeedsApproval:
     """A name that no rule allows; the user will be asked."""
 
     __slots__ = ("host",)
@@ -129,16 +129,16 @@ class Gate:
 
     def admit(self, attempt: Attempt, done: Done) -> None:
         """Call *done* once, and not inside a `try`, so that a door's own error is not answered twice."""
-        self._settle(attempt, lambda: self._judge(attempt), done)
+        self._settle(attempt, lambda: self._decide(attempt), done)
 
-    def _settle(self, attempt: Attempt, judge: Callable[[], Outcome], done: Done) -> None:
+    def _settle(self, attempt: Attempt, judge: Callable[[], Step], done: Done) -> None:
         try:
             outcome = judge()
         except Exception as error:
             outcome = self._refuse(attempt, self._internal(attempt, error))
-        if isinstance(outcome, Unallowed):
+        if isinstance(outcome, NeedsApproval):
             self._ask(attempt, outcome.host, done)
-        elif isinstance(outcome, Pending):
+        elif isinstance(outcome, ToLookUp):
             self._look_up(attempt, outcome, done)
         else:
             done(outcome)
@@ -164,12 +164,12 @@ class Gate:
             return bad_name(name, 0)
         decided = self.policy.decide(Request(host, 0, DNS))
         if self._inbox is not None and self._may_ask(host, decided):
-            return self._unasked(host)
+            return self._provisional(host)
         return decided
 
     # The stages of one attempt.
 
-    def _judge(self, attempt: Attempt) -> Outcome:
+    def _decide(self, attempt: Attempt) -> Step:
         port = attempt.port
         known = self._known.get((attempt.host, port)) if attempt.address is None else None
         if known is None:
@@ -183,9 +183,9 @@ class Gate:
         host, decided = known
         if decided.allowed:
             return self._allowed(attempt, host, decided)
-        return self._unallowed(attempt, host) if self._may_ask(host, decided) else self._refuse(attempt, decided)
+        return self._by_approval(attempt, host) if self._may_ask(host, decided) else self._refuse(attempt, decided)
 
-    def _allowed(self, attempt: Attempt, host: Host, decided: Verdict) -> Outcome:
+    def _allowed(self, attempt: Attempt, host: Host, decided: Verdict) -> Step:
         port = attempt.port
         tunnel = self._guard.admit(host.text, decided.wildcard, self._clock())
         if tunnel is not None:
@@ -196,10 +196,10 @@ class Gate:
         if is_loopback_name(host.text):
             return self._checked(attempt, host, decided, LOOPBACK_ADDRESSES)
         if self._parent is not None:
-            return Grant(attempt, host.text, port, (), named=True, parent=self._parent, token=decided)
-        return Pending(host, decided)
+            return Grant(attempt, host.text, (), named=True, parent=self._parent, verdict=decided)
+        return ToLookUp(host, decided)
 
-    def _look_up(self, attempt: Attempt, pending: Pending, done: Done) -> None:
+    def _look_up(self, attempt: Attempt, pending: ToLookUp, done: Done) -> None:
         """The query itself leaves the host, so it gets its own record first (INV-5)."""
         name = pending.host.text
         answered = False
@@ -258,8 +258,7 @@ class Gate:
                 failed = failed or checked
         if not passed:
             return self._refuse(attempt, failed or verdict(reasons.LOOKUP_FAILED, host.text, attempt.port))
-        parent = self._parent if host.address is None and not is_loopback_name(host.text) else None
-        return Grant(attempt, host.text, attempt.port, passed, named=host.address is None, parent=parent, token=decided)
+        return Grant(attempt, host.text, passed, named=host.address is None, verdict=decided)
 
     def _check(self, host: Host, text: str, port: int) -> Verdict:
         """`Policy.check_address`, cached while the host's own addresses stay the same."""
@@ -281,14 +280,14 @@ class Gate:
         inbox = self._inbox
         return inbox is not None and not decided.allowed and inbox.is_askable(host, decided)
 
-    def _unasked(self, host: Host) -> Verdict:
+    def _provisional(self, host: Host) -> Verdict:
         """The program gets a synthetic address, and its connection waits for the user. No name server outside gets a
         query for the name before the user approves it.
         """
         assert self._inbox is not None
         return verdict(reasons.ASK, host.text, 0, allowed=True, wildcard=self._inbox.owner_of(host.text))
 
-    def _unallowed(self, attempt: Attempt, host: Host) -> Outcome:
+    def _by_approval(self, attempt: Attempt, host: Host) -> Step:
         assert self._inbox is not None
         name, port = host.text, attempt.port
         tunnel = self._guard.admit(name, self._inbox.owner_of(name), self._clock())
@@ -296,7 +295,7 @@ class Gate:
             return self._refuse(attempt, verdict(tunnel, name, port))
         said = self._inbox.said(name, port)
         if said is None:
-            return Unallowed(host)
+            return NeedsApproval(host)
         if said == reasons.APPROVED:
             return self._allowed(attempt, host, verdict(said, name, port, allowed=True))
         return self._refuse(attempt, verdict(said, name, port))

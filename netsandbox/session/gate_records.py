@@ -43,7 +43,8 @@ class GateRecords:
         )
 
     def dialling(self, grant: Grant, address: str) -> bool:
-        decided: Verdict = grant.token  # type: ignore[assignment]  # the component keeps it as an object
+        decided = grant.verdict
+        assert decided is not None  # the gate made the grant
         pid, exe = self._attribute(grant.attempt.source) or (None, None)
         return self._log.write(
             "egress",

@@ -16,6 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Protocol
+
+    from netsandbox.policy.verdict import Verdict
 else:
     Protocol = object
 
@@ -48,27 +50,26 @@ class Parent:
 class Grant:
     """The gate allows the attempt: these addresses, in this order, and no others."""
 
-    __slots__ = ("addresses", "allowed", "attempt", "host", "named", "parent", "port", "token")
+    __slots__ = ("addresses", "allowed", "attempt", "host", "named", "parent", "port", "verdict")
 
     def __init__(
         self,
         attempt: Attempt,
         host: str,
-        port: int,
         addresses: Sequence[tuple[int, str]],
         *,
         named: bool,
         parent: Parent | None = None,
-        token: object = None,
+        verdict: Verdict | None = None,
     ) -> None:
         self.allowed = True
         self.attempt = attempt
         self.host = host  # canonical: the one string that is matched, dialled and logged (INV-2)
-        self.port = port
+        self.port = attempt.port
         self.addresses = addresses  # (address family, literal); empty when a parent proxy resolves
         self.named = named  # True: host is a name, so TLS must carry it as SNI
         self.parent = parent
-        self.token = token  # private to the gate
+        self.verdict = verdict  # for the records of the gate
 
 
 class Refusal:

@@ -123,7 +123,7 @@ def test_what_a_parent_sends_behind_its_200_is_the_servers_first_word(rig: Any, 
 
 def test_an_ipv6_literal_is_bracketed_for_the_parent() -> None:
     attempt = Attempt("connect", b"[2001:db8::1]", 443, ("127.0.0.1", 1))
-    grant = Grant(attempt, "2001:db8::1", 443, [], named=False, parent=Parent([], 1, None))
+    grant = Grant(attempt, "2001:db8::1", [], named=False, parent=Parent([], 1, None))
     assert parent_request(grant).startswith(b"CONNECT [2001:db8::1]:443 HTTP/1.1\r\n")
 
 

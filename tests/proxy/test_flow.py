@@ -43,7 +43,7 @@ class FoldedQueries:
 
 def test_the_first_end_counts_and_carries_bytes_and_milliseconds() -> None:
     clock, ledger = Clock(), FoldedQueries()
-    grant = Grant(Attempt("connect", b"a.test", 443, ("127.0.0.1", 1)), "a.test", 443, [], named=True)
+    grant = Grant(Attempt("connect", b"a.test", 443, ("127.0.0.1", 1)), "a.test", [], named=True)
     active = ActiveGrant(clock, ledger, grant)  # type: ignore[arg-type]
     active.address = "192.0.2.1"
     clock.time += 1.5

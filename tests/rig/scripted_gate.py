@@ -40,8 +40,8 @@ class ScriptedGate:
         host = attempt.host.decode("ascii", "backslashreplace").lower()
         if host in self.routes:
             addresses = [(int(socket.AF_INET6 if ":" in a else socket.AF_INET), a) for a in self.routes[host]]
-            port = self.ports.get(host, attempt.port)
-            grant = Grant(attempt, host, port, addresses, named=not host[0].isdigit(), parent=self.parent)
+            grant = Grant(attempt, host, addresses, named=not host[0].isdigit(), parent=self.parent)
+            grant.port = self.ports.get(host, attempt.port)
             self.open.append(grant)
             return grant
         return Refusal(host, attempt.port, "not-allowed", f"--allow-domain {host} would allow it.")
