@@ -1,1 +1,1 @@
-"""The macOS backend: Seatbelt is the boundary, doors on the shared loopback are the way out, a token opens them."""
+"""The macOS backend: Seatbelt is the boundary, and doors on the shared loopback, which need a token, the way out."""

@@ -1,8 +1,8 @@
-"""The Seatbelt backend: reservation, profile and helper. `serving` is what runs beside the command.
+"""The Seatbelt backend: reservation, profile and helper. `serving` runs beside the command.
 
-The command is executed last, by a helper that has the profile on it and has shown that it holds; whatever fails before
-is an error, and nothing has run (INV-1). A Mac has no descriptors of folders by which our modules could be found again
-once the command can write, so everything is loaded and served before the command starts.
+The command is executed last, by a helper that has applied the profile to itself and verified it. If anything fails
+before, it is an error, and nothing has run (INV-1). macOS cannot import modules through folder descriptors once the
+command can write, so everything is loaded and served before the command starts.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class SeatbeltBackend:
-    """See `backends.contract.Backend`. *system* replaces this Mac's."""
+    """See `backends.contract.Backend`. *system* replaces this host's `MacSystem`."""
 
     name = "seatbelt"
     serves_first = True
@@ -54,7 +54,7 @@ class SeatbeltBackend:
         "netsandbox.runtime.signals",
         "netsandbox.runtime.listener",
         "netsandbox.audit.log",
-        "binascii",  # by which the doors read the token; a file in many installations
+        "binascii",  # the doors decode the token with it; a file in many installations
     )
 
     def __init__(self, context: SessionContext, system: MacSystem | None = None) -> None:
@@ -71,7 +71,7 @@ class SeatbeltBackend:
 
     @property
     def system(self) -> MacSystem:
-        """Found out at its first use: a Mac may have to sign its helper then."""
+        """Determined at its first use: macOS may have to sign the helper then."""
         if self._system is None:
             from netsandbox.backends.seatbelt.mac_system import this_mac
 
@@ -111,7 +111,7 @@ class SeatbeltBackend:
     def confine(self, policy: Policy) -> None:
         assert self._launch is not None
         assert self._localhost is not None
-        made_config_folders()  # one that is missing could be made in other letters, which most disks take for these
+        made_config_folders()  # the command could make a missing one in another case, the same name on most disks
         settings, command = self.context.settings, self.context.command
         held = self._reservation = SeatbeltReservation(
             self._localhost,
@@ -150,7 +150,7 @@ class SeatbeltBackend:
             sys.meta_path[:] = [BuiltinImporter, FrozenImporter]
 
     def wait_ready(self) -> None:
-        """Until the system's log is read: what is refused first is to be recorded as well."""
+        """Wait until the system's log is read, so that the first refusals are recorded too."""
         if self._serving is not None:
             self._serving.wait_for_log()
 
@@ -186,7 +186,7 @@ class SeatbeltBackend:
 
     def _own_addresses(self, clock: Clock) -> OwnAddresses:
         own = self.system.own_addresses(clock)
-        own()  # while the command can do nothing against it
+        own()  # before the command can interfere
         return own
 
     def signal(self, number: int) -> None:
@@ -200,7 +200,7 @@ class SeatbeltBackend:
     # After the command
 
     def raise_failure(self) -> None:
-        """`start` has raised it."""
+        """Nothing to do: `start` has raised it."""
 
     def stop(self) -> None:
         if self.process is not None:
@@ -212,12 +212,12 @@ class SeatbeltBackend:
 
 
 def no_attribution(clock: Clock) -> Attribution:
-    """Which process connected is not looked up here; the token shows that it is one of the session."""
+    """No process is looked up for a connection; the token shows that it belongs to the session."""
     return lambda peer: None
 
 
 def load_all() -> None:
-    """Load everything that the supervisor needs while the command runs."""
+    """Load every module that the supervisor needs while the command runs."""
     load_needed()
     for name in (*DOORS, *SeatbeltBackend.needed_modules, *AT_END):
         __import__(name)
@@ -226,13 +226,13 @@ def load_all() -> None:
 open_backend: Callable[[SessionContext], Backend] = SeatbeltBackend
 
 
-# System Integrity Protection covers these: dyld takes the library's variable away from what lies there.
+# System Integrity Protection covers these paths: dyld removes the library's variable for programs in them.
 PROTECTED = ("/bin/", "/sbin/", "/usr/", "/System/")
 UNPROTECTED = ("/usr/local/", "/System/Volumes/Data/")
 
 
 def introduction(strategy: str, window: Window, program: str, *, opens: bool, library: bool) -> list[str]:
-    """Lines for the user. *program* is the command's resolved path, empty if it is not known."""
+    """Lines for the user. *program* is the command's resolved path, empty if unknown."""
     doors = "doors for HTTP, SOCKS5 and names on localhost, behind a token" if opens else "no doors: nothing is allowed"
     lines = [f"strategy {strategy}, window {window}; {doors}; {'with' if library else 'without'} the preload library"]
     if library and is_protected(program):
@@ -245,5 +245,5 @@ def introduction(strategy: str, window: Window, program: str, *, opens: bool, li
 
 
 def is_protected(path: str) -> bool:
-    """Whether SIP keeps the library out of the program at *path*, by where it lies; it is confined all the same."""
+    """Whether SIP keeps the library out of the program at *path*; the program is confined all the same."""
     return path.startswith(PROTECTED) and not path.startswith(UNPROTECTED)

@@ -1,7 +1,7 @@
-"""A path as the kernel of a Mac spells it: links followed, and each name as it is on the disk.
+"""A path as the macOS kernel spells it: links followed, and each name as it is on the disk.
 
-Most disks of Macs ignore case and take a letter with an accent in either of two forms, so a path can be spelled in
-many ways. Seatbelt compares with the name on the disk: a deny in any other spelling would match nothing.
+Most disks of macOS ignore case and accept a letter with an accent in either of two forms, so a path has many spellings.
+Seatbelt compares with the name on the disk: a deny in any other spelling would match nothing.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-O_EVTONLY = 0x8000  # open(2) of macOS: without any right to read
-F_GETPATH: int | None = getattr(fcntl, "F_GETPATH", None)  # macOS has it; elsewhere names are what they are
+O_EVTONLY = 0x8000  # open(2) of macOS: without read permission
+F_GETPATH: int | None = getattr(fcntl, "F_GETPATH", None)  # only on macOS; elsewhere a name has one spelling
 MAXPATHLEN = 1024
-DATA = "/System/Volumes/Data"  # where /Users and its like lie, which F_GETPATH may say
+DATA = "/System/Volumes/Data"  # the location of /Users and others, which F_GETPATH may return
 
 
 def true_path(path: str) -> str:
-    """What does not exist keeps its spelling, below the nearest folder that does."""
+    """The true spelling. A part that does not exist keeps its spelling, below the nearest folder that exists."""
     return spelled(os.path.realpath(path), on_disk)
 
 
 class CasePaths:
-    """Each path as it was when it was first asked for: what was judged is what is used, whoever exchanges links."""
+    """Each path as it was at its first lookup, so that later changes of links do not affect what was checked."""
 
     def __init__(self) -> None:
         self._known: dict[str, str] = {}
@@ -37,7 +37,7 @@ class CasePaths:
 
 
 def is_same_name(one: str, other: str) -> bool:
-    """Whether a disk that ignores case and forms of accents takes both for the same (pure)."""
+    """Whether a disk that ignores case and forms of accents treats both as the same name (pure)."""
     return _folded(one) == _folded(other)
 
 
@@ -48,7 +48,7 @@ def _folded(path: str) -> str:
 
 
 def spelled(path: str, name_of: Callable[[str], str | None]) -> str:
-    """*path*, with the part that exists as *name_of* spells it; that gives None for what does not exist."""
+    """*path*, whose existing part is spelled by *name_of*, which returns None for a path that does not exist."""
     known, rest = path, ""
     while True:
         found = name_of(known)

@@ -1,7 +1,7 @@
-"""Sockets on both addresses of localhost at one number, which the kernel chooses and nobody shares.
+"""Sockets on both addresses of localhost at one port, which the kernel chooses and no other program shares.
 
-The loopback is everybody's here. So no SO_REUSEADDR: on a Mac it would let another program bind beside us. Both
-addresses, since a client that is told `localhost` may try either, and the one we did not have would be free for others.
+All programs share the loopback. So SO_REUSEADDR is not set: on macOS it would let another program bind the same port.
+Both addresses are bound, since a client of `localhost` may try either, and another program could bind the free one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NO_IPV6 = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
 class DoorSockets:
-    """One number of localhost, held until `close`; those that listen, or take datagrams, are their door's to serve."""
+    """One port of localhost, held until `close`. The door serves the sockets that listen or receive datagrams."""
 
     def __init__(self, avoid: Container[int], *, listens: bool, takes_datagrams: bool = False) -> None:
         self.sockets: list[_socket.socket] = []
@@ -44,7 +44,7 @@ class DoorSockets:
                 sockets.pop().close()
 
     def _take(self, avoid: Container[int]) -> bool:
-        """Whether both addresses are ours at one number; where there is no IPv6, the one that there is."""
+        """Whether both addresses were bound at one port; without IPv6, the one address that exists."""
         has_one = False
         try:
             self._bind(_socket.AF_INET, "127.0.0.1", 0)

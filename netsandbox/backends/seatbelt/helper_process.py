@@ -1,7 +1,7 @@
 """Starts netsandbox-apply (netsandbox/backends/seatbelt/native), which confines itself and becomes the command.
 
-`sandbox_exec` does the same by other means. Both share what is here: the plan, the report with its meaning for the
-user, and the command's life as our child.
+`sandbox_exec` does the same by other means. Both share this module: the plan, the report with its meaning for the user,
+and the command as our child.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from netsandbox.errors import NetsandboxError
 
 MAX_REPORT = 4096
-CONFINED = b"+"  # and nothing after it: the helper has become the command
-PATIENCE, PAUSE = 1.0, 0.005  # seconds for the watcher to do its work, and between two looks
+CONFINED = b"+"  # the whole report: the helper has become the command
+PATIENCE, PAUSE = 1.0, 0.005  # seconds for the watcher to act, and between two checks
 TYPED = (_signal.SIGINT, _signal.SIGQUIT)
 
 
 class HelperProcess:
-    """The command as our child. Nothing of it has run when the constructor raises."""
+    """The command as our child. If the constructor raises, nothing of it has run."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class HelperProcess:
         *,
         closed_port: int,
     ) -> None:
-        """*closed_port* of localhost is bound by us and listened on by nobody: the profile must forbid it."""
+        """*closed_port* of localhost is bound by us and does not listen: the profile must forbid it."""
         wanted = plan_bytes(profile, environment)
         plan, to_plan = os.pipe()
         from_report, report = os.pipe()
@@ -58,7 +58,7 @@ class HelperProcess:
         _write_all(to_plan, wanted)
         told, words = _read_all(from_report), self._last_words()
         if told != CONFINED:
-            self.send(_signal.SIGKILL)  # it has left, unless it is not what we take it for
+            self.send(_signal.SIGKILL)  # it has exited, unless it is not our helper
             self._reap()
             path = os.fsdecode(environment.get(b"PATH", b""))
             raise failure(told.removeprefix(CONFINED), command[0], path, words)
@@ -66,9 +66,9 @@ class HelperProcess:
     def _start(
         self, helper: str, words: list[str], profile: str, stdio: tuple[int, int, int], ours: tuple[int, int, int]
     ) -> int:
-        """The process that becomes the command; *ours* are the ends of the plan, the report and the pipe of our life.
+        """Start the process that becomes the command; *ours* are our ends of the plan, the report and the life pipe.
 
-        It waits for the plan, which has the profile too.
+        It waits for the plan, which includes the profile.
         """
         try:
             return spawn(helper, words, (*stdio, *ours))
@@ -76,11 +76,11 @@ class HelperProcess:
             raise _cannot_start(error) from None
 
     def _last_words(self) -> str:
-        """What was said besides the report: our helper says nothing."""
+        """Output besides the report; our helper has none."""
         return ""
 
     def signal(self, number: int) -> None:
-        """Pass a signal on, unless the terminal sent it to the command as well: both are of one process group."""
+        """Forward a signal, unless the terminal sent it to the command too: both are in one process group."""
         if not (number in TYPED and _in_foreground()):
             self.send(number)
 
@@ -92,13 +92,13 @@ class HelperProcess:
                 pass
 
     def wait(self) -> int:
-        """The command's wait status, once it has ended."""
+        """The command's wait status; blocks until it has ended."""
         _, status = os.waitpid(self.pid, 0)
         self._dismiss()
         return status
 
     def status(self) -> int | None:
-        """The same now; None while it runs."""
+        """The command's wait status, or None while it runs."""
         pid, status = os.waitpid(self.pid, os.WNOHANG)
         if not pid:
             return None
@@ -106,13 +106,13 @@ class HelperProcess:
         return status
 
     def end(self) -> None:
-        """End the command and its descendants: the watcher does, while it can still tell whose they are."""
+        """End the command and its descendants. The watcher does this while their pids are still certain."""
         if self._life >= 0:
             os.close(self._life)
             self._life = -1
 
     def close(self) -> None:
-        """The same, and wait for it."""
+        """End the command and wait for it."""
         if self._ended:
             return
         self.end()
@@ -132,19 +132,19 @@ class HelperProcess:
         self._dismiss()
 
     def _dismiss(self) -> None:
-        """The number may be another's from now on: the watcher is told so, and leaves."""
+        """Dismiss the watcher: from now on the pid may belong to another process."""
         self._ended = True
         if self._life >= 0:
             try:
                 os.write(self._life, b".")
-            except BrokenPipeError:  # it never came so far
+            except BrokenPipeError:  # the watcher never started
                 pass
             os.close(self._life)
             self._life = -1
 
 
 def plan_bytes(profile: str, environment: Mapping[bytes, bytes]) -> bytes:
-    """The profile, then each variable, all ended by NUL."""
+    """The profile, then each variable, each with a terminating NUL."""
     strings = [profile.encode(), *(b"%s=%s" % pair for pair in environment.items())]
     if any(b"\0" in string for string in strings):
         raise HostError("a NUL byte in the profile or the environment; leave it out")
@@ -163,14 +163,14 @@ def _write_all(fd: int, data: bytes) -> None:
     try:
         while data:
             data = data[os.write(fd, data) :]
-    except BrokenPipeError:  # the helper has left, and its report says why
+    except BrokenPipeError:  # the helper has exited; its report has the reason
         pass
     finally:
         os.close(fd)
 
 
 def _read_all(fd: int) -> bytes:
-    """Until the helper has become the command, which closes its end, or has left."""
+    """Read until the helper has become the command, which closes its end, or has exited."""
     told = b""
     try:
         while len(told) < MAX_REPORT and (data := os.read(fd, MAX_REPORT)):
@@ -206,7 +206,7 @@ LOST = "the helper ended without a word; nothing was run, see `netsandbox doctor
 
 
 def read_report(data: bytes) -> tuple[str, int, str] | None:
-    """Step, error number and detail; None when *data* is no report."""
+    """Step, errno and detail; None if *data* is no report."""
     parts = data.split(b"\0", 2)
     if len(parts) != 3 or not parts[0] or not parts[1].isdigit():
         return None
@@ -215,7 +215,7 @@ def read_report(data: bytes) -> tuple[str, int, str] | None:
 
 
 def failure(data: bytes, command: str, path: str, words: str = "") -> NetsandboxError:
-    """The error for what the helper wrote before it left; *words* are what sandbox-exec said, in no form."""
+    """The error for the helper's report before it exited; *words* is the free-form output of sandbox-exec."""
     report = read_report(data)
     if report is None:
         return HostError(f"{SPOKEN} ({_line(words)}); {ADVICE}" if words else LOST)
@@ -228,5 +228,5 @@ def failure(data: bytes, command: str, path: str, words: str = "") -> Netsandbox
 
 
 def _line(text: str) -> str:
-    """The system's own words, on one line."""
+    """The system's message on one line."""
     return ascii(text)[1:-1]

@@ -1,11 +1,11 @@
-"""What sandbox-exec starts where our own helper cannot be: a program of its own, inside of the profile.
+"""The program that sandbox-exec starts inside the profile, if our own helper cannot run.
 
-    python -I -S -E -B stage.py PORT CMD [ARG…]
+    python -I -S -E -B helper_stage.py PORT CMD [ARG…]
 
-It does what `native/` does from the self-test on, and says so in the same words: asks the kernel whether
-the profile holds, closes every descriptor but the standard ones, says `+` and becomes CMD; or says `step NUL errno NUL
-detail` and leaves. CMD is never executed without the profile (INV-1). It imports what the interpreter has built in and
-`_socket`, and nothing of ours: all of it runs with the command's rights.
+It does what `native/` does from the self-test on, with the same report: it tests whether the kernel enforces the
+profile, closes every descriptor but the standard ones, writes `+` and becomes CMD; or writes `step NUL errno NUL detail`
+and exits. CMD is never executed without the profile (INV-1). It imports only built-in modules and `_socket`, nothing of
+ours: all of it runs with the command's rights.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-PLAN, REPORT, ERROR = 3, 4, 5  # as in apply.h; and the command's standard error, while 2 takes sandbox-exec's words
+PLAN, REPORT, ERROR = 3, 4, 5  # as in apply.h; ERROR: the command's standard error, while 2 takes sandbox-exec's output
 CONFINED = b"+"
 FORBIDDEN = (errno.EPERM, errno.EACCES)
 HIGHEST_DESCRIPTOR = 65536
-SEARCHED = b"/usr/bin:/bin"  # where no PATH is set
+SEARCHED = b"/usr/bin:/bin"  # if PATH is not set
 
 
 class Failed(Exception):
-    """A step that went wrong: its name, the error number, and what else there is to say."""
+    """A step that failed: its name, the errno, and a detail."""
 
 
 def main(words: list[str]) -> NoReturn:
@@ -62,14 +62,14 @@ def _read_all(fd: int) -> bytes:
 
 
 def _environment(plan: bytes) -> dict[bytes, bytes]:
-    """Behind the profile, which is on us already. A plan that breaks off is a supervisor that left."""
+    """The variables, after the profile, which is applied already. A truncated plan: the supervisor has exited."""
     if not plan.endswith(b"\0"):
         raise Failed("plan", errno.EPIPE, "")
     return dict(entry.split(b"=", 1) for entry in plan.split(b"\0")[1:-1])
 
 
 def _settle() -> None:
-    """Signals as they were before Python, and no descriptor that leads past the profile."""
+    """Restore the signals as before Python, and close every descriptor that leads past the profile."""
     for number in (_signal.SIGPIPE, _signal.SIGXFSZ):
         _signal.signal(number, _signal.SIG_DFL)
     if _signal.getsignal(_signal.SIGINT) != _signal.SIG_IGN:
@@ -95,10 +95,10 @@ def _close_from(first: int) -> None:
 
 
 def prove_confined(port: int) -> None:
-    """*port* of localhost is closed: the kernel must say that it is forbidden, not that nobody is there."""
+    """Verify the profile: the kernel must forbid *port* of localhost, where nothing listens, not just refuse it."""
     _expect_forbidden(_attempt(_socket.AF_INET, "127.0.0.1", port), "TCP to 127.0.0.1")
     number = _attempt(_socket.AF_INET6, "::1", port)
-    if number != errno.EAFNOSUPPORT:  # a system without IPv6 has no way out by it
+    if number != errno.EAFNOSUPPORT:  # without IPv6 there is no way out through it
         _expect_forbidden(number, "TCP to ::1")
 
 
@@ -119,7 +119,7 @@ def _expect_forbidden(number: int, what: str) -> None:
 
 
 def _execute(command: list[bytes], environment: dict[bytes, bytes]) -> NoReturn:
-    """As execvp(3): in PATH, and what the kernel cannot execute is a script of the shell."""
+    """Execute as execvp(3) does: search PATH, and run a file that the kernel cannot execute with the shell."""
     name, number, denied = command[0], errno.ENOENT, False
     folders = [b""] if b"/" in name else environment.get(b"PATH", SEARCHED).split(b":")
     for folder in folders:

@@ -1,10 +1,11 @@
-"""How the command is started on this Mac: by our helper, or by the system's sandbox-exec where the helper cannot run.
+"""How the command is started on macOS: by our helper, or by the system's sandbox-exec if the helper cannot run.
 
-This is decided before anything else is set up, since sandbox-exec comes without the preload library. It replaces only a
-helper that does not start at all; a profile that is refused or does not hold ends the run in either case.
+This is decided before anything else is set up, since sandbox-exec comes without the preload library. sandbox-exec
+replaces only a helper that does not start at all; a profile that is rejected or does not hold ends the run in either
+case.
 
-dyld keeps the preload library out of the system's own shells and env. A command that begins with one of them gets the
-library's variables again in its arguments, by the library's own code (interpose/src/shell_bridge.c).
+dyld keeps the preload library out of the system's own shells and env. If a command begins with one of them, the
+library's own code (interpose/src/shell_bridge.c) adds the library's variables to its arguments.
 """
 
 from __future__ import annotations
@@ -29,22 +30,22 @@ if TYPE_CHECKING:
     from netsandbox.settings import Command
 
 BAD_ARCHITECTURE = 86  # EBADARCH of Darwin
-ANSWERS = (125, 126)  # of netsandbox-apply to a call without arguments
+ANSWERS = (125, 126)  # exit statuses of netsandbox-apply without arguments
 NAME = "the helper netsandbox-apply"
 
 
 @frozen
 class LaunchMethod:
-    """`trouble` says why it is not the helper's."""
+    """`trouble` states why the helper is not used."""
 
     program: str
     applied: type[HelperProcess]
-    runs: tuple[str, ...] = ()  # what the profile must let run besides the command
+    runs: tuple[str, ...] = ()  # programs that the profile must allow besides the command
     trouble: str = ""
 
     @property
     def injects(self) -> bool:
-        """Whether the preload library may come along."""
+        """Whether the preload library can be used."""
         return not self.trouble
 
     def start(self, command: Command, profile: str, *, closed_port: int) -> HelperProcess:
@@ -53,7 +54,7 @@ class LaunchMethod:
 
 
 def launch_method(system: MacSystem) -> LaunchMethod:
-    """The helper's if it runs; else that of sandbox-exec, if there is one."""
+    """The helper if it runs; otherwise sandbox-exec if it exists."""
     trouble = helper_trouble(system.helper)
     if not trouble:
         return LaunchMethod(system.helper, HelperProcess)
@@ -65,7 +66,7 @@ def launch_method(system: MacSystem) -> LaunchMethod:
 
 
 def check_places(way: LaunchMethod, home: str) -> None:
-    """What runs inside besides the command is opened to it, which must not be the whole home directory."""
+    """Programs that run inside besides the command become readable, which must not open the whole home directory."""
     for place in way.runs:
         if is_within(os.path.realpath(home), place):
             raise HostError(
@@ -75,14 +76,14 @@ def check_places(way: LaunchMethod, home: str) -> None:
 
 
 def library_trouble(system: MacSystem, way: LaunchMethod) -> str:
-    """Why the session is without the preload library; empty if it has it."""
+    """Why the session has no preload library; empty if it has one."""
     if way.trouble or os.path.exists(system.library):
         return way.trouble
     return f"the preload library {system.library} is missing"
 
 
 def helper_trouble(path: str) -> str:
-    """Why the helper cannot be started, found by starting it with nothing to do; empty if it can."""
+    """Why the helper cannot be started, found by a start without arguments; empty if it can."""
     nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     try:
         pid = spawn(path, (), (nothing, nothing, nothing))
@@ -108,7 +109,7 @@ LONGEST = 1023  # struct ns_injection
 
 
 def handed_on(command: Sequence[str], environment: Mapping[bytes, bytes]) -> list[str]:
-    """What to start: *command* itself, unless it is such a one and the library is in *environment*."""
+    """The words to start: *command*, changed if it begins with such a program and the library is in *environment*."""
     entry, _, _ = environment.get(PRELOAD, b"").partition(b":")
     preload, port_map = PRELOAD + b"=" + entry, PORT_MAP_VARIABLE + b"=" + environment.get(PORT_MAP_VARIABLE, b"")
     path = shutil.which(command[0], path=os.fsdecode(environment.get(b"PATH", b"")))

@@ -1,6 +1,6 @@
-"""Which localhost settings a Mac can keep (pure). What it cannot keep is an error, not half a promise.
+"""The localhost settings that macOS can enforce (pure). Any other setting is an error.
 
-Without the preload library a session is stricter, and a notice tells the user.
+Without the preload library a session is stricter, and the user gets a notice.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def check_for_mac(wanted: LocalhostSettings) -> None:
-    """An error for what no Mac keeps."""
+    """Raise an error for settings that macOS cannot enforce."""
     if wanted.strategy == ISOLATE:
         raise UsageError(
             "isolate does not exist on macOS, where all programs share one localhost; use --network-strategy fail (a"
@@ -35,14 +35,14 @@ def check_for_mac(wanted: LocalhostSettings) -> None:
 
 
 def mac_settings(wanted: LocalhostSettings, *, library: bool) -> LocalhostSettings:
-    """*wanted* with the engine that there is for its strategy: the *library*, or for `fail` Seatbelt alone."""
+    """*wanted* with the engine for its strategy: the *library*, or Seatbelt alone for `fail`."""
     check_for_mac(wanted)
     engine = "preload" if library or wanted.strategy != FAIL else "kernel"
     return copy_with(wanted, engine=engine)
 
 
 def stricter(wanted: LocalhostSettings, trouble: str) -> LocalhostSettings:
-    """*wanted* by Seatbelt alone. A strategy that somebody chose is not replaced; *trouble* says what is missing."""
+    """*wanted* with Seatbelt alone. A strategy that the user chose is not replaced; *trouble* is the cause."""
     if wanted.strategy not in (REWIRE_DEVICE, REWIRE_PORT):
         return wanted
     if wanted.chosen:
@@ -52,7 +52,7 @@ def stricter(wanted: LocalhostSettings, trouble: str) -> LocalhostSettings:
 
 
 def notice(trouble: str, *, helper: bool) -> str:
-    """One line for the user; *helper*: whether it is the library alone that is missing."""
+    """One line for the user; *helper*: whether the helper works and only the library is missing."""
     instead = "" if helper else ", so sandbox-exec starts the session, without the preload library"
     return (
         f"{trouble}{instead}: its servers can listen on ports of its window only (see LISTENING_BASE_PORT), and only"

@@ -1,11 +1,11 @@
-"""The system's log while it is written: a program that prints it, as our child.
+"""Streams the system's log: a program that prints it runs as our child.
 
 Rules kept here:
-1. It runs outside of the profile, where alone it works, with an empty environment and three descriptors.
-2. It ends with us, however we end: a shell holds it, and waits for the end of a pipe that is ours. By itself it would
-   notice our death with its next line, which may never come.
-3. Its process group is its own, so that Ctrl-C is the command's alone and the whole of it is ended by one number.
-4. Nobody waits for it without a bound.
+1. It runs outside the profile, since it works only there, with an empty environment and three descriptors.
+2. It ends with us, however we end: a shell holds it, and waits for the end of our pipe. The program itself would notice
+   our death only at its next line, which may never come.
+3. It has a separate process group, so that Ctrl-C reaches only the command, and one signal ends the whole group.
+4. Every wait for it is bounded.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SHELL = "/bin/sh"
-# The shell keeps no end of the output: what we read ends when the program does. Last it ends the process group that it
-# leads, whose number is nobody else's.
+# The shell holds no end of the output, so our input ends when the program does. At last the shell ends the process
+# group that it leads, whose number no other group can have.
 HOLD = """\
 exec 3>&1 >/dev/null
 "$@" </dev/null >&3 3>&- &
@@ -30,11 +30,11 @@ exec 3>&-
 read -r end
 kill -9 -$$
 """
-AT_ONCE = 16384  # bytes: between two reads the doors have their turn
+AT_ONCE = 16384  # bytes; the doors are served between two reads
 
 
 class LogStream:
-    """*words* are the program's path and arguments. An OSError: it could not be started."""
+    """*words* are the program's path and arguments. OSError: it could not be started."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self._output = self._life = -1
@@ -54,13 +54,13 @@ class LogStream:
         return self._output
 
     def wait(self, seconds: float) -> None:
-        """Until it has said something or has ended, at most *seconds*."""
+        """Wait until it has printed something or has ended, at most *seconds*."""
         poll = select.poll()
         poll.register(self._output, select.POLLIN)
         poll.poll(seconds * 1000)
 
     def read(self) -> bytes | None:
-        """What it printed; None: nothing now; empty: it has ended."""
+        """Its output; None: nothing now; empty: it has ended."""
         try:
             return os.read(self._output, AT_ONCE)
         except BlockingIOError:
@@ -71,12 +71,12 @@ class LogStream:
             return
         try:
             os.killpg(self._pid, _signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):  # all of it has ended
+        except (ProcessLookupError, PermissionError):  # the whole group has ended
             pass
         self._close_pipes()
         try:
             os.waitpid(self._pid, 0)
-        except ChildProcessError:  # of a process that leaves its children to the kernel
+        except ChildProcessError:  # SIGCHLD is ignored in this process, so the kernel reaped it
             pass
 
     def _close_pipes(self) -> None:

@@ -1,7 +1,7 @@
-"""What the backend needs from the system it runs on, in one value: a Mac's answers, or a test's on another system.
+"""What the backend needs from the system it runs on, in one value: from macOS, or from a test on another system.
 
-Also the notice of a process's end, as a descriptor that a loop can watch, and the macOS version by the number of its
-kernel, since uname(3) costs nothing and no variable changes it.
+The module also has the notification of a process's end as a descriptor that a loop can watch, and the macOS version by
+its kernel's number, since uname(3) is cheap and no variable changes it.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ APPLY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "native", "nets
 
 @frozen
 class MacSystem:
-    """Programs and files by their paths, and how to wait."""
+    """Paths of programs and files, and how to wait."""
 
     helper: str  # applies the profile and becomes the command
     open_loop: Callable[[Callable[[BaseException], None]], Loop]
     exit_of: Callable[[int], ExitNotice]
     own_addresses: Callable[[Clock], Callable[[], Collection[Address]]]
-    log: str = ""  # tells what the kernel refused; empty: nothing does
-    sandbox_exec: str = SANDBOX_EXEC  # stands in for the helper
-    release: str = ""  # of the kernel
-    library: str = LIBRARY  # to be preloaded
-    unsigned: str = ""  # why helper and library are not copies that this Mac signed; empty: they are
+    log: str = ""  # prints the kernel's refusals; empty: none are available
+    sandbox_exec: str = SANDBOX_EXEC  # replaces the helper
+    release: str = ""  # the kernel's version
+    library: str = LIBRARY  # the preload library
+    unsigned: str = ""  # why helper and library are not locally signed copies; empty: they are
 
 
 def this_mac() -> MacSystem:
-    """What is native is signed by this Mac first, if it was not before."""
+    """This host's values. Native files are signed locally first, if they were not before."""
     from netsandbox.backends.seatbelt.mac_system import KqueueExit
     from netsandbox.backends.seatbelt.own_addresses import InterfaceAddresses
     from netsandbox.backends.seatbelt.profile.violations import LOG
@@ -75,14 +75,14 @@ FILTER_PROCESS, ADD, ONCE, AT_EXIT = -5, 0x0001, 0x0010, 0x80000000  # EVFILT_PR
 
 
 class KqueueExit:
-    """A kqueue of its own: it can be watched by another. The process must not have been waited for."""
+    """A separate kqueue, which another one can watch. The process must not have been reaped."""
 
     def __init__(self, pid: int) -> None:
-        module: Any = select  # the names are a Mac's
+        module: Any = select  # its names exist only on macOS
         self._queue = module.kqueue()
         try:
             self._queue.control([module.kevent(pid, FILTER_PROCESS, ADD | ONCE, AT_EXIT)], 0, 0)
-        except ProcessLookupError:  # it has ended already: an event that is always there says so
+        except ProcessLookupError:  # it has ended already: use an event that is always ready
             self._reader, writer = os.pipe()
             os.close(writer)
             self._queue.close()
@@ -107,18 +107,18 @@ LEAST_DARWIN = 20  # macOS 11
 
 
 def macos_version(darwin: str) -> str | None:
-    """The macOS with the kernel release *darwin*, such as 24 for 24.6.0; None if that is no such number."""
+    """The macOS with the kernel release *darwin*, such as 24 for 24.6.0; None if it is not such a number."""
     major = darwin.partition(".")[0]
     if not (major.isascii() and major.isdigit() and len(major) < 4):
         return None
     number = int(major)
     if number < LEAST_DARWIN:
         return f"10.{number - 4}" if number > 4 else None
-    return str(number - 9 if number < 25 else number + 1)  # 15 was followed by 26
+    return str(number - 9 if number < 25 else number + 1)  # macOS 26 follows 15
 
 
 def check_release(darwin: str) -> None:
-    """An error for a macOS that is too old. A newer one than we know may do: whether the profile holds is tried."""
+    """Raise an error for a macOS that is too old. A newer, unknown one may work: the profile is tested in any case."""
     version = macos_version(darwin)
     if version is not None and version.startswith("10."):
         raise HostError(f"this is macOS {version}, and a session needs macOS 11 or newer; nothing was run")

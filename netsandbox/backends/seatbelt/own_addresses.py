@@ -1,4 +1,4 @@
-"""The Mac's own addresses, for the address guard: what `ifconfig` lists. Asked again when older than five seconds."""
+"""The host's own addresses from `ifconfig`, for the address guard. They are read again after five seconds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FRESH_SECONDS = 5.0
 
 
 def parse_ifconfig(text: str) -> frozenset[Address]:
-    """The word behind each `inet` and `inet6`; an IPv6 address is named with its interface, `fe80::1%lo0`."""
+    """The word after each `inet` and `inet6`; an IPv6 address has its interface, as in `fe80::1%lo0`."""
     found = set()
     for line in text.splitlines():
         words = line.split()
@@ -29,7 +29,7 @@ def parse_ifconfig(text: str) -> frozenset[Address]:
 
 
 class InterfaceAddresses:
-    """Called before the command runs, then by the gate; the same object as long as nothing changed."""
+    """Called before the command runs, then by the gate; returns the same object while nothing changes."""
 
     def __init__(self, clock: Callable[[], float], program: str = IFCONFIG) -> None:
         self._clock = clock
@@ -41,9 +41,9 @@ class InterfaceAddresses:
         now = self._clock()
         if now - self._read_at > FRESH_SECONDS:
             found = parse_ifconfig(self._ask())
-            if found and found != self._known:  # nothing is no answer: every Mac has 127.0.0.1
+            if found and found != self._known:  # an empty list is an error: every macOS has 127.0.0.1
                 self._known = found
-            if not self._known:  # a command that leaves no process to start must not be what keeps it so
+            if not self._known:  # a command that uses up all processes must not be able to keep it empty
                 raise HostError(f"{self._program} does not say which addresses this Mac has; nothing is let through")
             self._read_at = now
         return self._known
@@ -51,6 +51,6 @@ class InterfaceAddresses:
     def _ask(self) -> str:
         try:
             done = subprocess.run([self._program, "-a"], capture_output=True, timeout=PATIENCE, check=False, env={})
-        except (OSError, subprocess.TimeoutExpired):  # what was known stays; the guard's ranges hold in any case
+        except (OSError, subprocess.TimeoutExpired):  # keep the known addresses; the guard's ranges apply in any case
             return ""
         return done.stdout.decode("ascii", "replace")

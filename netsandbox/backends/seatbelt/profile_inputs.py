@@ -1,6 +1,6 @@
-"""The profile of one session, from its policy, its places and its ports: those that it has, or stand-ins for them.
+"""The profile settings of one session from its policy, paths and ports, or from placeholders for these.
 
-There is one way to make it, so that `run --dry-run` prints what `run` applies.
+Both `run` and `run --dry-run` use this, so that the printed profile is the applied one.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from netsandbox.policy.policy import Policy
     from netsandbox.settings import Command, RunSettings
 
-ROTATED = 6  # logs beside the newest
+ROTATED = 6  # logs besides the newest
 TERMINALS = "/dev/tty"
 
 
 @frozen
 class SessionPorts:
-    """The window and the doors, as numbers of localhost; 0 stands for none."""
+    """The window and the doors as ports of localhost; 0 means none."""
 
     strategy: str
     base: int
@@ -54,7 +54,7 @@ class SessionPorts:
 
 
 def has_door(policy: Policy) -> bool:
-    """Whether anything may leave: without that the profile opens no door at all."""
+    """Whether anything may leave; otherwise the profile opens no door."""
     return policy.mode in (FILTERED, ONLINE)
 
 
@@ -70,7 +70,7 @@ class ProfilePaths:
 def profile_text(
     policy: Policy, settings: RunSettings, command: Command, ports: SessionPorts, paths: ProfilePaths
 ) -> str:
-    """What the kernel is to enforce, or an error."""
+    """The settings that the kernel must enforce, or an error."""
     environment = command.environment
     working, home = _working(), _text(environment, b"HOME")
     files, known = settings.files, CasePaths()
@@ -98,7 +98,7 @@ def profile_text(
 def _check_straight(
     files: FileRules, sockets: Iterable[PathRule], usual: Iterable[str], known: Callable[[str], str]
 ) -> None:
-    """Nothing is opened by a link that lies where the command writes, or that an earlier one may have left."""
+    """No path is opened through a link that lies where the command writes, or that an earlier one may have left."""
     written = [path for path in _paths(files.allow_write or ()) if known(path) == path]
     writable = [*map(known, usual), *written]
     for rule in (*files.allow_read, *(files.allow_write or ()), *files.allow_execute, *sockets):
@@ -118,7 +118,7 @@ def _sockets(policy: Policy) -> list[PathRule]:
 
 
 def _shown(files: FileRules, known: Callable[[str], str]) -> tuple[str, ...]:
-    """Without what a deny closes, which wins."""
+    """The shown paths without those that a deny closes, since the deny wins."""
     denied = [known(path) for path in _paths(files.deny_read)]
     return tuple(
         path for path in _paths(files.allow_read) if not any(is_within(known(path), other) for other in denied)
@@ -162,7 +162,7 @@ def _temporary(environment: Mapping[bytes, bytes]) -> tuple[str, ...]:
 
 
 def programs(command: str, path: str) -> tuple[str, ...]:
-    """The command itself, wherever it is: the user decided that it may run."""
+    """The command's own path, wherever it is: the user decided that it may run."""
     if "/" in command:
         return (os.path.abspath(command),) if os.path.isfile(command) else ()
     for folder in path.split(":"):

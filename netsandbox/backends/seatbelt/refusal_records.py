@@ -1,12 +1,12 @@
-"""What Seatbelt refused, as records: read from the system's log after the act, as far as it is told there.
+"""Records what Seatbelt refused, as far as the system's log reports it afterwards.
 
 Rules kept here:
-1. Nothing depends on it: no verdict, no door, and not the session's life. When the log cannot be read, that is one
-   record, and the command runs on behind the same profile.
-2. A command can provoke millions of refusals. Each kind is one record and one count; kinds are bounded, those of the
-   network apart from the others, so that no flood of files hides a connection, and apart from both those that a
-   process's name makes unclear; what is past the bound is counted.
-3. Reading never keeps the doors waiting: a piece at a time, a line that is too long is let go.
+1. Nothing depends on it: no verdict, no door, not the session's life. If the log cannot be read, there is one record of
+   that, and the command continues behind the same profile.
+2. A command can cause millions of refusals. Each kind is one record with a count. Kinds are bounded separately for the
+   network, for other operations, and for messages that a process's name makes ambiguous, so that many refused files
+   hide no connection. Refusals over the bound are counted.
+3. Reading never blocks the doors: it takes one piece at a time and drops a line that is too long.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from netsandbox.runtime.loop import Loop
 
 NETWORK = "network"
-OWN_TESTS = 2  # connections to a closed port, on 127.0.0.1 and ::1, by whatever then becomes the command
-PATIENCE = 0.3  # seconds for the log to begin, before the command does
+OWN_TESTS = 2  # connections to a closed port, on 127.0.0.1 and ::1, by the process that becomes the command
+PATIENCE = 0.3  # seconds to wait for the log before the command starts
 UNRECORDED = "what Seatbelt refuses is not recorded"
 
 
 class RefusalRecords:
-    """One per session. *program* prints the log; none is a system that has no such log. *tag* is in the profile."""
+    """One per session. *program* prints the log; empty on a system without such a log. *tag* is in the profile."""
 
     def __init__(self, loop: Loop, log: AuditLog, program: str, tag: str, *, closed_port: int) -> None:
         self._loop = loop
@@ -55,12 +55,12 @@ class RefusalRecords:
         self._loop.watch(self._stream.fileno(), IN, self._on_output)
 
     def wait(self) -> None:
-        """Until the log has begun, for a moment: what is refused before is not told."""
+        """Wait briefly until the log stream has begun: earlier refusals are not reported."""
         if self._stream is not None:
             self._stream.wait(PATIENCE)
 
     def awaited(self, status: int) -> bool:
-        """Whether a command that ended so is worth a moment's wait for lines that are still on their way."""
+        """Whether to wait a moment for late lines after a command that ended with *status*."""
         return self._stream is not None and (self._any or status != 0)
 
     def close(self) -> None:

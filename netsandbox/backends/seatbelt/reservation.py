@@ -1,13 +1,13 @@
-"""What a session holds on a Mac before its command runs: beside window, name and map, the sockets of its doors.
+"""What a session holds on macOS before its command runs: the sockets of its doors, besides window, name and map.
 
-Everything is a lock or a socket of this process, so the kernel frees it when we die (INV-10). The file of the port map
-is in the session's folder, which is swept with its log.
+Everything is a lock or a socket of this process, so the kernel frees it when we die (INV-10). The port map's file is in
+the session's folder, which is swept with its log.
 
-Any program of the Mac can connect to a door, so the door asks for a token (attacks 53, 182, 184): 128 random bits for
-each session, in no log, known to the supervisor, to the session's environment and to its port map alone.
+Any program of the host can connect to a door, so the door requires a token (attacks 53, 182, 184): 128 random bits for
+each session. The token is in no log. Only the supervisor, the session's environment and its port map have it.
 
-A Mac answers on 127.0.0.1 alone until root gives `lo0` another address, which strategy `rewire-device` needs. The user
-does that, once: the error shows the command, and we never ask for a password.
+macOS answers only on 127.0.0.1 until root gives `lo0` another address, which strategy `rewire-device` needs. The user
+does that once: the error shows the command, and netsandbox never prompts for a password.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ def map_path(session: str) -> str:
 
 
 class SeatbeltReservation(Reservation):
-    """*settings* are those of `mac_settings`: there is always a window. *opens*: whether anything may leave."""
+    """*settings* come from `mac_settings`, so there is always a window. *opens*: whether anything may leave."""
 
     def __init__(
         self, settings: LocalhostSettings, state: str, session: str, *, opens: bool, library: str = LIBRARY
     ) -> None:
         self.library = library
-        self.token = new_token()  # one for all: the proxy's password, the preamble's and the map's
-        self.mixed: DoorSockets | None = None  # for connections
-        self.dns: DoorSockets | None = None  # for names
-        self.asking: DoorSockets | None = None  # where the library asks, in sessions that have it
+        self.token = new_token()  # for the proxy's password, the preamble and the map
+        self.mixed: DoorSockets | None = None  # the proxy door
+        self.dns: DoorSockets | None = None  # the DNS door
+        self.asking: DoorSockets | None = None  # where the preload library requests ports, in sessions that load it
         self.session = session
         self._opens = opens
         self._doors: list[DoorSockets] = []
@@ -60,14 +60,14 @@ class SeatbeltReservation(Reservation):
         super().__init__(settings, state)
 
     def environment(self, inner: dict[bytes, bytes]) -> dict[bytes, bytes]:
-        """Nothing is mounted here, so the map is named by its own path."""
+        """Nothing is mounted here, so the variable has the map's own path."""
         made = super().environment(inner)
         if self.map is None:
             return made
         return {**inject(made, self.library), PORT_MAP_VARIABLE: os.fsencode(self.map.path)}
 
     def ports(self) -> SessionPorts:
-        """What the profile is to open."""
+        """The ports that the profile opens."""
         window = self.window
         assert window is not None
         doors = map(port_of, (self.mixed, self.dns, self.asking))
@@ -87,7 +87,7 @@ class SeatbeltReservation(Reservation):
             self.dns = self._door(listens=True, takes_datagrams=True)
         if self.settings.engine == "preload":
             self.asking = self._door(listens=True)
-        self.closed = self._door(listens=False)  # for the self-test: bound, so that nobody listens there
+        self.closed = self._door(listens=False)  # for the self-test: bound and not listening
 
     def _map_source(self, state: str) -> MapSource:
         from netsandbox.backends.preload import load_native
@@ -98,7 +98,7 @@ class SeatbeltReservation(Reservation):
         return MapSource(native, path, self._map_doors())
 
     def _map_doors(self) -> MapDoors:
-        """Every door is passed to as it is: to a program it is a port of localhost like those that are rewritten."""
+        """No door is rewritten, although it is a port of localhost like those that are."""
         mixed, dns, asking = map(port_of, (self.mixed, self.dns, self.asking))
         passing = tuple(port for port in (mixed, dns, asking) if port)
         return MapDoors(asking, passing, egress=mixed, resolver=dns, token=self.token)
@@ -125,7 +125,7 @@ def removal_command(device: str) -> str:
 
 
 def check_device(device: str, can_bind: Callable[[str], bool]) -> None:
-    """An error that says what is missing, or nothing."""
+    """Raise an error that states what is missing, if anything is."""
     if not can_bind(device):
         raise HostError(
             f"this Mac has no loopback address {device}; run `{alias_command(device)}`, which lasts until the next"
@@ -148,16 +148,16 @@ def can_bind(device: str) -> bool:
 
 
 TOKEN_BYTES = 16  # 128 bits
-USER = b"netsandbox"  # proxies want a name before the password; which one does not matter
+USER = b"netsandbox"  # proxies require a user name with the password; its value does not matter
 
 
 def new_token() -> bytes:
-    """Raw, as the port map has it."""
+    """The raw bytes, as in the port map."""
     return os.urandom(TOKEN_BYTES)
 
 
 def password(token: bytes) -> bytes:
-    """In hexadecimal digits, which every client carries unchanged in a URL. No door is opened without a token."""
+    """The token in hexadecimal digits, which every client sends unchanged in a URL. No door opens without a token."""
     if len(token) != TOKEN_BYTES:
         raise ValueError("a door on the shared loopback needs a token")
     return token.hex().encode("ascii")

@@ -1,8 +1,8 @@
-"""Starts the command by the system's sandbox-exec, where netsandbox-apply cannot be started.
+"""Starts the command with the system's sandbox-exec, if netsandbox-apply cannot be started.
 
-The same profile, the same self-test and the same words (`stage`), and a watcher of its own (`watcher`); both are run by
-our own interpreter. The preload library stays out: what keeps the helper from running, a missing build, another
-processor or a signature, most likely concerns the library too, and one that is not trusted ends every program it is in.
+The profile, the self-test and the report are the same (`helper_stage`); the watcher is a separate one (`watcher`). Our
+own interpreter runs both. The preload library is left out: the cause that stops the helper (a missing build, another
+processor, a signature) most likely affects the library too, and an untrusted library ends every program that loads it.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ if TYPE_CHECKING:
 SANDBOX_EXEC = "/usr/bin/sandbox-exec"
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
 STAGE, WATCHER = os.path.join(_FOLDER, "helper_stage.py"), os.path.join(_FOLDER, "watcher.py")
-ALONE = ("-I", "-S", "-E", "-B")  # no site, no variables, no bytecode: the interpreter and its own library
+ALONE = ("-I", "-S", "-E", "-B")  # no site, no variables, no bytecode: only the interpreter and its library
 
 
 def interpreter() -> str:
-    """Ours, with every link followed: so Seatbelt sees it, and a virtual environment has no part in it."""
+    """Our interpreter with every link followed, as Seatbelt sees it and without a virtual environment."""
     if not sys.executable:
         raise HostError("this Python does not say where it is, so nothing can be started by it; use another Python")
     return os.path.realpath(sys.executable)
 
 
 def interpreter_places() -> tuple[str, ...]:
-    """What the profile must let run and be read, since the stage is inside of it."""
+    """The paths that the profile must allow to run and to be read, since the stage runs inside it."""
     return (interpreter(), os.path.realpath(sys.base_prefix))
 
 
 class SandboxExec(HelperProcess):
-    """The first argument is the path of sandbox-exec. Nothing has run when the constructor raises."""
+    """The first argument is the path of sandbox-exec. If the constructor raises, nothing has run."""
 
-    _words = -1  # where sandbox-exec and the interpreter say what they do not like
+    _words = -1  # receives the messages of sandbox-exec and the interpreter
 
     def _start(
         self, helper: str, words: list[str], profile: str, stdio: tuple[int, int, int], ours: tuple[int, int, int]
     ) -> int:
         plan, report, life = ours
         self._words, words_in = os.pipe()
-        for end in (self._words, words_in):  # nobody waits for words: what does not fit is lost
+        for end in (self._words, words_in):  # never blocks: messages that do not fit are lost
             os.set_blocking(end, False)
         python = interpreter()
         line = ["-p", profile, python, *ALONE, STAGE, *words]
@@ -78,7 +78,7 @@ class SandboxExec(HelperProcess):
 
 
 def _watch_over(command: int, python: str, life: int) -> None:
-    """Returns when the watcher stands: the process that we start leaves it behind."""
+    """Start the watcher and return once it runs: the process that we start forks it and exits."""
     nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     try:
         pid = spawn(python, [*ALONE, WATCHER, str(command)], (nothing, nothing, nothing, life))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class SeatbeltServing:
-    """Made before the command runs, so that everything it serves with is loaded then."""
+    """Made before the command runs, so that every module it needs is loaded by then."""
 
     def __init__(self, backend: SeatbeltBackend, loop: Loop, ended: Callable[[int | None], None]) -> None:
         self._backend = backend
@@ -42,7 +42,7 @@ class SeatbeltServing:
         assert process is not None
         self._exit = self._backend.system.exit_of(process.pid)
         self._loop.watch(self._exit.fileno(), IN, self._on_exit)
-        self._loop.call_later(0, lambda: self._on_exit(0))  # it may have ended before the kernel watched it
+        self._loop.call_later(0, lambda: self._on_exit(0))  # the command may have ended before the kernel watched it
 
     def awaits_records(self, status: int) -> bool:
         return self._refusals.awaited(status)

@@ -1,6 +1,6 @@
-"""A session's localhost on a Mac: ports of the window for the preload library, and the ports in use for `ps`.
+"""A session's localhost on macOS: ports of the window for the preload library, and the used ports for `ps`.
 
-Nothing is published: the session's servers listen on the Mac's own loopback, which all programs share.
+Nothing is published: the session's servers listen on the host's own loopback, which all programs share.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class SharedLocalhost:
-    """One per session that has a port map. Bytes do not pass through us, so there are no flows."""
+    """One per session with a port map. Bytes do not pass through us, so there are no flows."""
 
     flows = 0
     moved = 0
@@ -35,12 +35,12 @@ class SharedLocalhost:
         self._binds = BindService(loop, log, reservation, Notices(stderr))
         self._assignment = self._binds.assignment()
         rule = rule_for(strategy, window, device_given=False)
-        if strategy == REWIRE_DEVICE:  # Seatbelt opens the window alone, on any address
+        if strategy == REWIRE_DEVICE:  # Seatbelt opens only the window, on any address
             rule = BindRule(window, rule.devices)
         self._binds.open(asking.sockets, rule, self._assignment, look=_nothing, make_room=self._make_room)
 
     def status(self) -> list[dict[str, object]]:
-        """Ports that were mapped and that a program uses now."""
+        """The mapped ports that a program uses now."""
         if not self._rewires_ports:
             return []
         found = [(asked, port) for asked, port in self._assignment.pairs() if not is_free_on_host(port)]
@@ -53,7 +53,7 @@ class SharedLocalhost:
         self._binds.close()
 
     def _make_room(self) -> None:
-        """The window is full of ports that were requested once: those that no program uses any more are free."""
+        """Release assigned ports that no program uses any more, when the window is full."""
         for asked, port in tuple(self._assignment.pairs()):
             if is_free_on_host(port):
                 self._assignment.release(asked)
@@ -61,4 +61,4 @@ class SharedLocalhost:
 
 
 def _nothing() -> None:
-    """Which ports are in use is asked of the host, port by port."""
+    """No refresh is needed: each port is checked on the host when it is given out."""

@@ -1,9 +1,9 @@
-"""A folder of copies that this Mac signed, with a record of what they were made from and what came of it.
+"""A folder of locally signed copies, with a record of their originals and of the result.
 
-Rules: a folder is made under another name and renamed when it is complete, so whoever finds one finds all of it; its
-name is made from the originals' paths, times and sizes, so a later launch looks at files and reads none but the record;
-copies that are not as it says are read, and made again if they were changed; nothing is believed that others could
-have written.
+Rules: a folder is made under another name and renamed when it is complete, so a reader finds all of it or nothing. Its
+name comes from the originals' paths, times and sizes, so a later launch checks file metadata and reads only the record.
+Copies that differ from the record are read, and made again if their content changed. Nothing is trusted that others
+could have written.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 RECORD = "record.json"
-TRIES = 3  # to take a name that others take and leave meanwhile
+TRIES = 3  # attempts at a name that other sessions take and release meanwhile
 PATIENCE = 60.0  # seconds for the signer
-OLD = 30 * 86400.0  # seconds after which a folder goes whose originals are gone; a session may have it until then
+OLD = 30 * 86400.0  # seconds until a folder without its originals is removed; a session may use it until then
 Mark = list[object]
 
 
@@ -32,7 +32,7 @@ class CannotSign(Exception):
 
 
 def own_folder(home: str) -> None:
-    """Make *home*, where the folders are, and be sure that only this user writes there: programs are run from it."""
+    """Make *home*, which holds the folders, and check that only this user can write there: programs run from it."""
     os.makedirs(home, 0o700, exist_ok=True)
     found = os.lstat(home)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
@@ -46,7 +46,7 @@ def folder_of(home: str, originals: Sequence[str]) -> str:
 
 
 def holds(folder: str, originals: Sequence[str]) -> bool:
-    """Whether a signed copy of each is there, unchanged."""
+    """Whether an unchanged signed copy of each exists."""
     names = [os.path.basename(path) for path in originals]
     try:
         record = _read(folder)
@@ -60,12 +60,12 @@ def holds(folder: str, originals: Sequence[str]) -> bool:
             return False
     except (OSError, ValueError, KeyError, TypeError, IndexError):
         return False
-    _renew(folder, {**record, "marks": seen})  # a backup or a tag changed what is not content; read it but once
+    _renew(folder, {**record, "marks": seen})  # a backup or a tag changed metadata only; avoid another read
     return True
 
 
 def make(folder: str, originals: Sequence[str], codesign: str) -> None:
-    """Copy, sign, record; what another session made meanwhile is taken as it is."""
+    """Copy, sign and record. If another session made the folder meanwhile, that one is used."""
     import shutil
     import tempfile
 
@@ -127,14 +127,14 @@ def _publish(scratch: str, folder: str, originals: Sequence[str]) -> None:
         aside = f"{scratch}-aside"
         try:
             os.rename(folder, aside)
-        except FileNotFoundError:  # another session was quicker with this, too
+        except FileNotFoundError:  # another session removed it first
             continue
         shutil.rmtree(aside, ignore_errors=True)
     raise CannotSign(f"{folder} changes all the time")
 
 
 def _sweep(home: str) -> None:
-    """Folders whose originals were upgraded or removed, and what a launch that was killed left behind."""
+    """Remove folders whose originals were upgraded or removed, and the remains of a killed launch."""
     import shutil
 
     for name in os.listdir(home):
@@ -142,7 +142,7 @@ def _sweep(home: str) -> None:
         try:
             if os.lstat(folder).st_mtime < time.time() - OLD and not _is_current(folder):
                 shutil.rmtree(folder, ignore_errors=True)
-        except OSError:  # gone meanwhile
+        except OSError:  # it was removed meanwhile
             continue
 
 
@@ -159,7 +159,7 @@ def _origin(path: str) -> Mark:
 
 
 def _mark(path: str) -> Mark:
-    """What changes with every change of a file; its owner cannot set the last two."""
+    """Values that change with every change of a file; its owner cannot set the last two."""
     found = os.lstat(path)
     return [found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
 

@@ -1,12 +1,12 @@
-"""What is native, signed by the Mac that runs it: the helper, the preload library and the module for Python.
+"""Signs the native files on the host that runs them: the helper, the preload library and the module for Python.
 
-A wheel has no step of its own when it is installed, and macOS 26 is reported to kill some ad-hoc signatures that were
-made elsewhere. Whether `codesign --verify` finds fault with those is not known, so it is not asked: the first launch
-after an install copies the three files and signs the copies, always, and later launches use them. They are beside the
-state folder, not in it, since the command reads the library and must not read our state; it writes neither (INV-8).
+A wheel has no install step, and macOS 26 is reported to kill some ad-hoc signatures that were made elsewhere. Whether
+`codesign --verify` detects those is unknown, so it is not used: the first launch after an install always copies the
+three files and signs the copies, and later launches use them. They are beside the state folder, not in it, since the
+command reads the library and must not read our state; it can write neither (INV-8).
 
-Where the Mac cannot sign, the files are used as they were installed: nothing is less confined by that, and if the
-system does not take them, nothing is run.
+If the host cannot sign, the installed files are used: the confinement is the same, and if macOS rejects them, nothing
+is run.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MODULE_NAME = "netsandbox_interpose._native"
 
 @frozen
 class Parts:
-    """Paths. `unsigned` says why they are the installed ones; empty: they are copies that this Mac signed."""
+    """Paths. `unsigned` states why they are the installed ones; empty: they are locally signed copies."""
 
     helper: str = APPLY
     library: str = LIBRARY
@@ -41,12 +41,12 @@ INSTALLED = Parts()
 
 
 def signed_home() -> str:
-    """Where the copies are."""
+    """The folder of the copies."""
     return f"{state_home()}-signed"
 
 
 def signed_parts(installed: Parts = INSTALLED, codesign: str = CODESIGN) -> Parts:
-    """Copies of *installed*, made if this is the first launch; what was not installed is not there either."""
+    """Copies of *installed*, made at the first launch. A file that was not installed has no copy."""
     paths = [installed.helper, installed.library, installed.module]
     there = [path for path in paths if os.path.exists(path)]
     try:
@@ -66,7 +66,7 @@ def signed_parts(installed: Parts = INSTALLED, codesign: str = CODESIGN) -> Part
 
 
 def load_module(path: str) -> None:
-    """Take the module for Python from *path*, unless it was taken before; if it cannot be, an import will say why."""
+    """Load the module for Python from *path*, unless it is loaded. If that fails, a later import reports why."""
     if MODULE_NAME in sys.modules or not os.path.exists(path):
         return
     from importlib.util import module_from_spec, spec_from_file_location

@@ -1,9 +1,10 @@
-"""Ends a command when its supervisor is gone (INV-10), where netsandbox-apply, which brings its own watcher, is not.
+"""Ends a command when its supervisor is gone (INV-10), if netsandbox-apply with its own watcher is not used.
 
     python -I -S -E -B watcher.py PID
 
-Descriptor 3 is a pipe that the supervisor holds: its end without a word is the supervisor's. As
-netsandbox/backends/seatbelt/native/watch.c: outside of the profile, nobody's child, and deaf to the terminal's signals.
+Descriptor 3 is a pipe that the supervisor holds: if it ends without a byte, the supervisor has died. Like
+netsandbox/backends/seatbelt/native/watch.c, the watcher runs outside the profile, detached, and ignores the terminal's
+signals.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ LIFE = 3
 PS = "/bin/ps"
 TABLE = ("ps", "-A", "-o", "pid=", "-o", "ppid=")
 HIGHEST_DESCRIPTOR = 65536
-MAX_ROUNDS = 64  # of looking for children: each is one more generation
+MAX_ROUNDS = 64  # of searching for children: each finds one more generation
 
 
 def main(words: list[str]) -> None:
@@ -30,14 +31,14 @@ def main(words: list[str]) -> None:
     os.closerange(0, LIFE)
     os.closerange(LIFE + 1, HIGHEST_DESCRIPTOR)
     if os.fork():
-        os._exit(0)  # whoever started us knows now that we stand
-    if not os.read(LIFE, 1):  # a byte says that the command has ended and its number may be another's
+        os._exit(0)  # tells the parent's caller that the watcher runs
+    if not os.read(LIFE, 1):  # a byte means that the command has ended and its pid may be reused
         end_family(command)
     os._exit(0)
 
 
 def end_family(first: int) -> None:
-    """Stops each before it looks for children, so that none is made unseen; then ends them all."""
+    """Stop each process before searching for its children, so that none is made unseen; then kill them all."""
     family: set[int] = set()
     found = {first}
     for _ in range(MAX_ROUNDS):
@@ -52,7 +53,7 @@ def end_family(first: int) -> None:
 
 
 def children(table: bytes, family: Collection[int]) -> set[int]:
-    """Those in *table*, lines of a process and its parent, whose parent is of the *family* and who are not yet."""
+    """The processes in *table* (lines of pid and parent) whose parent is in *family* and which are not in it yet."""
     found = set()
     for line in table.splitlines():
         words = line.split()
@@ -64,9 +65,9 @@ def children(table: bytes, family: Collection[int]) -> set[int]:
 
 
 def _table() -> bytes:
-    """The system's processes; nothing where it does not say, and then the command itself is ended all the same."""
+    """The system's process list; empty if unavailable. The command itself is ended in any case."""
     reader, low = os.pipe()
-    # Out of the way: where it is the standard output already, a Mac would close it at exec.
+    # A higher number: if the writer is already the standard output, macOS would close it at exec.
     writer = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, LIFE)
     os.close(low)
     data = b""

@@ -1,7 +1,7 @@
-"""A name in whatever case, as an expression: most disks of Macs take `.VSCODE` for `.vscode`. Pure.
+"""A name in any case, as a regular expression: most disks of macOS treat `.VSCODE` as `.vscode`. Pure.
 
-What exists is met under its name on the disk; a name that does not exist yet is met as the command writes it, so a
-deny for one spelling would leave the others open (attack 141).
+An existing file matches under its name on the disk. A file that does not exist yet matches as the command writes its
+name, so a deny for one spelling would leave the others open (attack 141).
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ WITHIN, ITSELF = "($|/)", "$"
 
 
 def in_any_case(folder: str, name: str, end: str) -> str:
-    """*folder* as it is, then *name* in any case. What means something in an expression stands for any character:
-    a deny may match more than was meant, never less."""
+    """*folder* unchanged, then *name* in any case. A character with a meaning in expressions becomes "any character": a
+    deny may match more than was meant, never less.
+    """
     front = "".join(char if char in _PLAIN or not char.isascii() else "." for char in folder)
     return f"^{front}/{''.join(_either(char) for char in name)}{end}"
 
@@ -25,7 +26,7 @@ def _either(char: str) -> str:
 
 
 def filters(folder: str, names: tuple[str, ...], end: str) -> list[str]:
-    """Each as a filter of a rule; an error for a folder so long that no expression takes it (INV-1)."""
+    """Each name as a filter of a rule; an error for a folder that is too long for an expression (INV-1)."""
     found = [in_any_case(folder, name, end) for name in sorted(names)]
     if any(len(each.encode("utf-8")) > MAX_BYTES for each in found):
         raise UsageError(

@@ -1,8 +1,9 @@
-"""Which files a session reads, writes and runs, as rules. Pure.
+"""The rules for files that a session reads, writes and runs. Pure.
 
-Order and operations keep the promise under every model of precedence: allowances first, denies after them, each deny on
-every operation that an allowance names (a rule on a nearer operation has been seen to win), and each with a filter.
-Renaming counts as writing what is moved, so the folders above whatever is protected are pinned (attacks 140, 149).
+Order and operations give the same result under every model of precedence: allow rules come first, deny rules after
+them, each deny on every operation that an allow names (a rule on a more specific operation has been seen to win), and
+each with a filter. A rename counts as a write of the moved path, so the folders above protected paths are pinned
+(attacks 140, 149).
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ NEVER_WRITTEN = "file-write* file-write-data"
 NEVER_MOVED = "file-write-unlink"
 NEVER_REACHED = "file-read* file-read-metadata file-write* file-write-data file-map-executable file-ioctl process-exec*"
 MAPPED = "file-read* file-read-metadata"
-MAX_BYTES = 16 << 20  # of all paths, each as often as it is deep
+MAX_BYTES = 16 << 20  # of all paths, each multiplied by its depth
 KINDS = {
     "working": "working directory",
     "temporary": "temporary folder",
@@ -54,7 +55,7 @@ OPENED_WHOLE = ("working", "temporary", "write")
 
 
 def rule(action: str, operations: str, filter_: str, paths: Iterable[str], why: str) -> str:
-    """One rule on all *paths*, in order and without doubles, after a comment; nothing when there are none."""
+    """One rule on all *paths*, in order and without duplicates, after a comment; empty if there are none."""
     filters = "\n".join(f"  ({filter_} {quoted(path)})" for path in sorted(set(paths)))
     return f"; {why}\n({action} {operations}\n{filters})\n" if filters else ""
 
@@ -87,7 +88,7 @@ def allowed_files(settings: ProfileSettings) -> str:
 
 
 def denied_files(settings: ProfileSettings) -> str:
-    """What stays closed whatever is allowed, then the one file of ours that is read."""
+    """What stays closed under every allow rule, then the one file of ours that is readable."""
     own, project = settings.own, below(settings.working, RUN_IN_PROJECT)
     sealed = (*own.sealed, *settings.protect, *settings.network.unix_sockets, *filter(None, (own.port_map,)))
     run_later = (*below(settings.home, RUN_AT_HOME), *project)
@@ -109,7 +110,7 @@ def denied_files(settings: ProfileSettings) -> str:
 
 
 def _in_any_case(working: str) -> str:
-    """What the host runs later and their folders, once more, for names that do not exist yet."""
+    """The files that the host runs later, and their folders, in any case, for names that do not exist yet."""
     holders = tuple({name.rpartition("/")[0] for name in RUN_IN_PROJECT if "/" in name})
     found = [*any_case.filters(working, RUN_IN_PROJECT, any_case.WITHIN)]
     found += any_case.filters(working, holders, any_case.ITSELF)
@@ -118,30 +119,30 @@ def _in_any_case(working: str) -> str:
 
 
 def _movable(boundaries: Iterable[str], roots: Iterable[str]) -> list[str]:
-    """The writable roots, and the folders above *boundaries* in them; what is in no root cannot be moved anyway."""
+    """The writable roots, and the folders above *boundaries* in them; other folders cannot be moved anyway."""
     inside = set(roots)
     return sorted({folder for folder in (*above(boundaries), *above(inside)) if _place(folder, inside)} | inside)
 
 
 def _place(path: str, places: Container[str]) -> str | None:
-    """Which of *places* holds *path*; by looking up each folder above it, since there may be thousands of places."""
+    """The one of *places* that holds *path*. It checks each folder above, since there may be thousands of places."""
     return next((folder for folder in (path, *ancestors(path)) if folder in places), None)
 
 
 def written(settings: ProfileSettings) -> tuple[str, ...]:
-    """Every folder that the session writes."""
+    """Every folder that the session may write."""
     caches = below(settings.home, CACHES) if "tool-caches" in settings.switches else ()
     return (settings.working, *settings.temporary, *settings.write, *caches)
 
 
 def closed(settings: ProfileSettings) -> tuple[str, ...]:
-    """What is neither read nor written, whatever is allowed: secrets that the user did not lift, and what is denied."""
+    """Paths that are neither read nor written under any rule: secrets that the user did not lift, and denied paths."""
     kept = (path for path in secrets(settings.home) if path not in settings.lifted)
     return (*kept, *settings.deny)
 
 
 def check_files(settings: ProfileSettings) -> None:
-    """An error for what cannot be promised; nothing is put right silently."""
+    """Raise an error for a promise that cannot be kept; nothing is corrected silently."""
     own = settings.own
     if checked(settings.home, "home directory") == "/":
         raise UsageError("the home directory is the whole disk; set HOME to the user's own folder")

@@ -1,7 +1,7 @@
-"""One line of `log stream --style ndjson` as its members. Pure, and without `json`, which a sealed supervisor lacks.
+"""Parses one line of `log stream --style ndjson`. Pure, and without `json`, which a sealed supervisor lacks.
 
-Strict: the line is one JSON object in UTF-8 and nothing else, no key comes twice, nesting and size are bounded. Texts,
-whole numbers and null are kept; what else a member holds is checked for its form and left out.
+It is strict: the line is one JSON object in UTF-8 and nothing else, no key is repeated, nesting and size are bounded.
+Strings, integers and null are kept; other values are checked for syntax and dropped.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ Value = object
 
 
 class _Broken(Exception):
-    """The line is no such object."""
+    """The line is not such an object."""
 
 
 def members(line: bytes) -> dict[str, Value] | None:
-    """The top-level members of *line*; None when it is not exactly one object."""
+    """The top-level members of *line*; None if it is not exactly one object."""
     if len(line) > MAX_BYTES:
         return None
     try:
@@ -94,7 +94,7 @@ def _after_comma(text: str, at: int) -> int:
 
 
 def _string(text: str, at: int) -> tuple[str, int]:
-    """The text that begins at *at*, behind its quote; a lone half of a surrogate pair stays one, as in `json`."""
+    """The string that begins at *at*, after its quote; a lone surrogate stays one, as in `json`."""
     parts: list[str] = []
     while True:
         end = at

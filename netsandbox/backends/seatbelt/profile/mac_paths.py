@@ -1,7 +1,7 @@
-"""Which files of a Mac belong to whom: toolchains, caches, what the host runs later. Pure.
+"""The paths of macOS by purpose: toolchains, caches, files that the host runs later. Pure.
 
-Folders of the home directory are named relative to it. Nothing here is looked up: a place that does not exist costs a
-line of the profile and nothing else, and one that is made later is already covered.
+Folders of the home directory are relative to it. Nothing here is looked up: a path that does not exist costs only a
+line of the profile, and one that is made later is already covered.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ ALL_TOOLCHAINS = (
     *("Library/Application Support/fnm", "Library/Application Support/pypoetry/venv"),
 )
 
-# Read by git, bundler, shells and Foundation. `.gitconfig` and `.bundle/config` may hold a token, and without them git
-# and bundler do nothing: see the page.
+# Read by git, bundler, shells and Foundation. `.gitconfig` and `.bundle/config` may hold a token, and git and bundler
+# fail without them; see docs/seatbelt-profile.md.
 SETTINGS = _names(".CFUserTextEncoding .bundle/config .config/git .gitconfig .gitignore_global .stCommitMsg")
 
-# Filled by package managers while they work. What is fetched once is built and run by later projects, so a session that
-# writes here can reach them; see the page for the switch.
+# Filled by package managers. Later projects build and run what was fetched, so a session that writes here can reach
+# them; docs/seatbelt-profile.md has the switch.
 CACHES = _names(
     ".bun/install/cache .bundle/cache .cache .cargo/.global-cache .cargo/.package-cache .cargo/.package-cache-mutate"
     " .cargo/git .cargo/registry .gem/specs .gradle/.tmp .gradle/caches .gradle/daemon .gradle/native"
@@ -54,7 +54,7 @@ CACHES = _names(
     " Library/Caches/pnpm Library/Caches/pypoetry Library/Caches/typescript Library/pnpm/store go/pkg/mod go/pkg/sumdb"
 )
 
-# Read and run by the host when the user next opens a shell, logs in or starts a program (attack 150).
+# Read or run by the host when the user next opens a shell, logs in or starts a program (attack 150).
 RUN_AT_HOME = _names(
     ".Rprofile .bash_login .bash_logout .bash_profile .bashrc .bundle/config .claude/settings.json .codex/config.toml"
     " .config/direnv .config/fish .config/git .config/nushell .config/nvim .config/opencode .config/pip"
@@ -80,17 +80,17 @@ def below(folder: str, names: Iterable[str]) -> tuple[str, ...]:
 
 
 def home_secrets(home: str) -> tuple[str, ...]:
-    """Closed unless the user says otherwise."""
+    """Closed unless the user opens them."""
     return below(home, OF_MAC)
 
 
 def secrets(home: str) -> tuple[str, ...]:
-    """Those of the system, too, which nothing opens."""
+    """The secrets of the home and of the system; nothing opens the latter."""
     return (*home_secrets(home), *MAC_SYSTEM)
 
 
 def ancestors(path: str) -> Iterator[str]:
-    """The folders above *path*, the nearest first, without `/`."""
+    """The folders above *path*, nearest first, without `/`."""
     while (cut := path.rfind("/")) > 0:
         path = path[:cut]
         yield path
@@ -102,7 +102,7 @@ def above(paths: Iterable[str]) -> list[str]:
 
 
 def checked(path: str, what: str) -> str:
-    """*path*, if Seatbelt would meet it spelled so: absolute, plain and with every link followed."""
+    """*path*, if Seatbelt would see it in this spelling: absolute, normalized and with every link followed."""
     quoted(path, what)
     if not path.startswith("/"):
         raise UsageError(f"the {what} {path!a} is not absolute; write it from / on")
@@ -112,7 +112,7 @@ def checked(path: str, what: str) -> str:
 
 
 def resolved(path: str) -> str:
-    """Absolute, without `.`, `..`, doubled slashes and the links of every Mac; other links need the file system."""
+    """Absolute, without `.`, `..`, doubled slashes and the links that every macOS has; others need the file system."""
     parts: list[str] = []
     for part in path.split("/"):
         if part == "..":

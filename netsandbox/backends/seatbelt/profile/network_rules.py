@@ -1,8 +1,9 @@
-"""Which ports a session reaches and listens on, as rules. Pure.
+"""The rules for ports that a session reaches and listens on. Pure.
 
-Everything is closed first, then ports of localhost are opened one by one, by number, and these allowances are the last
-rules of the profile: so the rule that wins is the same whether the last match wins, the filtered one or the nearest.
-Never: an allowance without a filter, a host other than `localhost`, a `local` filter on an outbound rule, port `*`.
+Everything is closed first. Then ports of localhost are opened one by one, by number, and these allow rules are the last
+of the profile. So the same rule wins whether the last match wins, the filtered one or the most specific. The profile
+never has an allow rule without a filter, a host other than `localhost`, a `local` filter on an outbound rule, or port
+`*`.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ WINDOWS = {
     REWIRE_DEVICE: "The window: where the session listens. No device can be named, so other ports stay closed.",
     REWIRE_PORT: "The window: where the session listens, whatever ports its programs ask for.",
 }
-RESOLVER_PORTS = (53, 5353)  # whoever answers there forwards any question to anybody
+RESOLVER_PORTS = (53, 5353)  # a resolver there would forward any query to any server
 RESOLVER_SOCKETS = ("/private/var/run/mDNSResponder", "/var/run/mDNSResponder")
 
 
 def network_rules(network: NetworkSettings, own: OwnPaths) -> str:
-    """The end of the profile; `resolver.sbpl` stands before it."""
+    """The end of the profile; `resolver.sbpl` comes before it."""
     window = range(network.base, network.base + network.count)
     hidden = [f"  (subpath {quoted(path)})" for path in sorted(set(own.hidden))]
     host = _ends("remote tcp", network.connect_host)
@@ -61,12 +62,12 @@ def _ends(end: str, ports: Iterable[int]) -> list[str]:
 
 
 def _rule(action: str, operation: str, filters: list[str], why: str) -> str:
-    """Nothing without filters: an unfiltered allowance can never come out of here."""
+    """One rule, or an empty text without filters, so that no unfiltered allow rule can be made."""
     return f"; {why}\n({action} {operation}\n" + "\n".join(filters) + ")\n" if filters else ""
 
 
 def check_network(network: NetworkSettings, own: OwnPaths) -> None:
-    """An error for what Seatbelt cannot keep, or what contradicts itself."""
+    """Raise an error for settings that Seatbelt cannot enforce, or that contradict each other."""
     if network.strategy not in MAC_STRATEGIES:
         known = ", ".join(MAC_STRATEGIES)
         raise UsageError(f"the strategy {network.strategy!a} does not exist on macOS; use one of {known}")

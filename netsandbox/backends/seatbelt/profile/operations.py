@@ -1,8 +1,7 @@
 """The operations that a profile can name, each with its parent. Pure.
 
-A rule on an operation speaks for everything below it. The names are those that profiles in public use; a name that is
-missing here is reported, never taken for a rule that does nothing. Where `network-bind` hangs is disputed, so its
-lineage depends on the model.
+A rule on an operation covers all operations below it. The names come from published profiles; an unknown name is
+reported and never ignored. The parent of `network-bind` is disputed, so its lineage depends on the model.
 """
 
 from __future__ import annotations
@@ -75,19 +74,19 @@ PARENTS = {child: parent for parent, children in _CHILDREN.items() for child in 
 KNOWN = frozenset(PARENTS) | {DEFAULT} | frozenset(ALIASES)
 
 
-# Mistakes that many public profiles have; no profile with them loads.
+# Common errors of published profiles; no profile with them loads.
 _MEANT = {"file-execute": "process-exec*", "file-read-write*": "file-read* file-write*"}
 
 
 def nearest(name: str) -> str:
-    """The known operation that *name* may be a mistake for; empty for none."""
-    from difflib import get_close_matches  # slow to import, and needed only for a mistake
+    """The known operation that *name* may be a misspelling of; empty if none."""
+    from difflib import get_close_matches  # slow to import, and needed only for an error
 
     return _MEANT.get(name) or next(iter(get_close_matches(name, sorted(PARENTS), n=1, cutoff=0.8)), "")
 
 
 def canonical(name: str) -> str:
-    """The operation's own name, of two that mean the same."""
+    """The main name of an operation that has two."""
     return ALIASES.get(name, name)
 
 
@@ -101,7 +100,7 @@ def lineage(name: str, *, bind_under_inbound: bool = True) -> tuple[str, ...]:
 
 
 def covers(upper: str, lower: str) -> bool:
-    """Whether a rule on *upper* speaks for *lower*, in the model with the longer lineage."""
+    """Whether a rule on *upper* covers *lower*, in the model with the longer lineage."""
     return canonical(upper) in lineage(lower)
 
 

@@ -1,7 +1,7 @@
-"""What a session's profile is made from: a frozen value, and how its paths are resolved before they go in.
+"""The settings of a session's profile: a frozen value, and how its paths are resolved.
 
-Seatbelt compares resolved paths, so a path that was not resolved would make a rule that matches nothing. How to resolve
-is injected: the file system's answer on a Mac, a plain one elsewhere and in tests.
+Seatbelt compares resolved paths, so a rule with an unresolved path would match nothing. The function that resolves is
+passed in: the file system's on macOS, a plain one elsewhere and in tests.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ NOTHING, DOORS = "nothing", "doors"
 
 @frozen
 class NetworkSettings:
-    """Ports of localhost, each opened by number; 0 stands for none."""
+    """Ports of localhost, each opened by number; 0 means none."""
 
     mode: str = NOTHING
     http_door: int = 0  # HTTP and SOCKS
     dns_door: int = 0
-    asking_door: int = 0  # where the interposer asks for mappings and tells what it did
+    asking_door: int = 0  # where the preload library requests ports
     strategy: str = FAIL
     base: int = 0  # first port of the window in which the command may listen
-    count: int = 0  # ports in it; 0: it may not listen
+    count: int = 0  # its ports; 0: the command may not listen
     connect_host: tuple[int, ...] = ()
     unix_sockets: tuple[str, ...] = ()
 
 
 @frozen
 class OwnPaths:
-    """Ours, and out of the command's reach (INV-8)."""
+    """Our own paths, out of the command's reach (INV-8)."""
 
     hidden: tuple[str, ...] = ()  # neither read nor written: state folder, audit log, control socket, lock file
-    sealed: tuple[str, ...] = ()  # read, never written: policy file, interposer, our packages
-    port_map: str = ""  # read, though its folder is hidden; empty for none
+    sealed: tuple[str, ...] = ()  # read, never written: policy file, preload library, our packages
+    port_map: str = ""  # read, though its folder is hidden; empty if none
 
 
 @frozen
@@ -66,25 +66,25 @@ class ProfileSettings:
     home: str
     temporary: tuple[str, ...] = ()
     read: tuple[str, ...] = ()
-    shown: tuple[str, ...] = ()  # what the user wants read though secrets are there: those at or below these paths
+    shown: tuple[str, ...] = ()  # paths that the user opens, with the secrets at or below them
     lifted: tuple[str, ...] = ()  # the secrets that this opens
     write: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
-    protect: tuple[str, ...] = ()  # never written, whatever allows it
+    protect: tuple[str, ...] = ()  # never written, under any rule
     executables: tuple[str, ...] = ()
     moves: tuple[tuple[str, str], ...] = ()  # places of the home that are elsewhere; see `moved_places`
-    links: tuple[str, ...] = ()  # links on the way to the paths here, each of which may be looked at to be followed
+    links: tuple[str, ...] = ()  # links on the way to these paths; each may be read, to be followed
     terminal: str = ""
     own: OwnPaths = OwnPaths()
     network: NetworkSettings = NetworkSettings()
     switches: tuple[str, ...] = ON
-    raw: tuple[tuple[str, str], ...] = ()  # rules in Seatbelt's own words, each text with its origin
+    raw: tuple[tuple[str, str], ...] = ()  # SBPL rules, each text with its origin
 
 
 def resolve(
     settings: ProfileSettings, realpath: Callable[[str], str], is_folder: Callable[[str], bool]
 ) -> ProfileSettings:
-    """*settings* with every path resolved. A working directory that is not there is an error."""
+    """*settings* with every path resolved. A missing working directory is an error."""
     if not is_folder(settings.working):
         raise UsageError(f"the working directory {settings.working!a} does not exist; change to one that does")
     links = _Links(realpath)
@@ -114,7 +114,7 @@ def resolve(
 
 
 def _moved_in(settings: ProfileSettings) -> dict[str, tuple[str, ...]]:
-    """Each list of paths, with the places of the home that go into it where they were moved."""
+    """Each list of paths, with the moved places of the home that belong to it."""
     return {
         "temporary": (),
         "read": (),
@@ -130,7 +130,7 @@ def _is_lifted(secret: str, shown: Iterable[ResolvedPath], links: _Links) -> boo
 
 
 class _Links:
-    """Follows links, and keeps the names of those it met."""
+    """Follows links, and collects their names."""
 
     def __init__(self, realpath: Callable[[str], str]) -> None:
         self._realpath = realpath
@@ -145,7 +145,7 @@ class _Links:
         return found
 
     def _note(self, path: str) -> None:
-        """Each link on the way, by the name that it is met under: what leads to it resolved, itself not."""
+        """Add each link on the way, with its parent resolved and its own name not."""
         at = ""
         for name in path.split("/"):
             if name in ("", ".", ".."):
@@ -159,5 +159,5 @@ class _Links:
         return tuple(self.one(path) for path in paths)
 
     def elsewhere(self, paths: Iterable[str]) -> tuple[str, ...]:
-        """Where those of *paths* lead that are links: a file kept in a folder of settings, a cache on another disk."""
+        """The targets of those *paths* that are links: a file in a folder of settings, a cache on another disk."""
         return tuple(found for path in paths if (found := self.one(path)) != path)

@@ -1,7 +1,7 @@
 """The filters that raw rules may use, and the regular expressions in them. Pure.
 
-Seatbelt refuses a whole profile for one filter that it does not know. Its dialect of regular expressions is not
-documented, so only what all dialects share is taken.
+Seatbelt rejects a whole profile for one unknown filter. Its dialect of regular expressions is not documented, so only
+the syntax that all dialects share is accepted.
 """
 
 from __future__ import annotations

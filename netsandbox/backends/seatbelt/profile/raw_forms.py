@@ -28,7 +28,7 @@ _ESCAPED = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
 
 
 class RawRuleError(UsageError):
-    """Raw rules that go into no profile, with the line that says so."""
+    """Raw rules that cannot go into a profile, with their line."""
 
     def __init__(self, text: str, line: int = 1) -> None:
         super().__init__(text)

@@ -200,7 +200,7 @@ def _may_match(form: Form, service: str) -> bool:
 
 
 def _check_deny_paths(filters: Iterable[Form]) -> None:
-    """A deny on a path that the kernel never meets denies nothing."""
+    """A deny on a path that the kernel never sees denies nothing."""
     leaves = [leaf for each in filters for leaf in _leaves(each) if leaf.head in PATH_FILTERS]
     texts = {text for leaf in leaves for text in leaf.items[1:]}
     for leaf in leaves:
@@ -224,7 +224,7 @@ def _leaves(form: Form) -> Iterable[Form]:
 
 
 def _check_order(rules: Sequence[_Rule]) -> None:
-    """No allow follows a deny, and no deny is on an operation above one that is allowed: the nearer one may win."""
+    """No allow follows a deny, and no deny is on an operation above an allowed one: the more specific rule may win."""
     denied: list[_Rule] = []
     allowed: list[_Rule] = []
     for rule in rules:

@@ -1,16 +1,16 @@
-"""Words of other people as string literals of a profile. Pure; the only place where that happens (attack 139).
+"""Writes foreign text as string literals of a profile. Pure; the only place that does so (attack 139).
 
-A text becomes exactly one literal or is refused. Two characters are escaped, the quote and the backslash: these two
-escapes mean the same to every reader of Scheme. What would need another escape (control characters, line ends) is
-refused, since nobody outside Apple can say how Seatbelt reads it; so are letters that make a printed profile show
-something else than it says. Everything else, `)` and `;` included, stands for itself between quotes.
+A text becomes exactly one literal or is refused. Only the quote and the backslash are escaped: these two escapes mean
+the same to every Scheme reader. Text that needs another escape (control characters, line ends) is refused, since
+Seatbelt's reading of it is not documented. Characters that make a printed profile look different from its content are
+refused too. Everything else, `)` and `;` included, stands for itself between quotes.
 """
 
 from __future__ import annotations
 
 from netsandbox.errors import UsageError
 
-MAX_BYTES = 1023  # PATH_MAX of macOS without its NUL; older readers of Scheme keep a string in a buffer of 1024
+MAX_BYTES = 1023  # PATH_MAX of macOS without its NUL; older Scheme readers keep a string in a buffer of 1024
 _LINE_ENDS = "\u2028\u2029"
 _DIRECTIONS = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
@@ -33,7 +33,7 @@ def quoted(text: str, what: str = "path") -> str:
 
 def _is_refused(char: str) -> bool:
     code = ord(char)
-    surrogate = 0xD800 <= code <= 0xDFFF  # a byte that is not UTF-8, which no file of APFS has in its name
+    surrogate = 0xD800 <= code <= 0xDFFF  # a byte that is not UTF-8; no file name of APFS has one
     return code < 0x20 or 0x7F <= code <= 0x9F or surrogate or char in _LINE_ENDS or char in _DIRECTIONS
 
 

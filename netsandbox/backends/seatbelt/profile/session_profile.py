@@ -1,9 +1,9 @@
 """The Seatbelt profile of one session. Pure: settings in, text out, the same text for the same settings.
 
-Fixed parts are `.sbpl` files beside this one, each allowance with its reason. Paths and ports are written into the text
-as literals, not passed as parameters: the text alone then says what is enforced, so that what `--dry-run` prints, what
-the evaluator judges and what the kernel gets are the same; lists have any length; and no rule hangs on a parameter that
-somebody forgot. What parameters would save, the escaping, is one function with its own tests (`escape`).
+Fixed parts are `.sbpl` files beside this one, each allowance with its reason. Paths and ports are literals in the text,
+not parameters. So the text alone shows what is enforced: `--dry-run` prints, the tests' evaluator checks and the kernel
+gets the same text. Lists have any length, and no rule depends on a parameter that may be missing. Parameters would only
+save the escaping, which is one tested function (`sbpl_string`).
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from netsandbox.backends.seatbelt.profile.profile_settings import ProfileSettings
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
-MAX_BYTES = 12 << 20  # the helper takes 16 MiB, with the environment
-_WITHOUT_TEXT = ("debug", "tool-caches")  # the one has a text for off too, the other is in `file_rules.written`
+MAX_BYTES = 12 << 20  # the helper accepts 16 MiB, including the environment
+_WITHOUT_TEXT = ("debug", "tool-caches")  # `debug` has a text for off too; `tool-caches` is in `file_rules.written`
 
 
 def session_profile(settings: ProfileSettings) -> str:
-    """The profile, or a `UsageError`; there is no profile that keeps less than was asked for (INV-1)."""
+    """The profile, or a `UsageError`; no profile enforces less than the settings require (INV-1)."""
     check_files(settings)
     check_network(settings.network, settings.own)
     others, sockets = _raw(settings)
@@ -76,7 +76,7 @@ def _fixed(name: str) -> str:
 
 
 def _spaced(text: str) -> str:
-    """One empty line between parts, also where an empty one was left out. No literal holds a line end."""
+    """One empty line between parts, even if an empty part was left out. No literal has a line end."""
     lines = text.split("\n")
     kept = [line for at, line in enumerate(lines) if line or (at and lines[at - 1])]
     return "\n".join(kept).strip("\n") + "\n"

@@ -1,6 +1,6 @@
-"""The user's words about the switches of a profile: `trustd` opens, `no-debug` closes. Pure.
+"""The user's switches of a profile: `trustd` opens something, `no-debug` closes something. Pure.
 
-The last word about a switch counts: the command line's comes after the files', a project's after the user's.
+The last value of a switch applies: the command line comes after the files, and a project's file after the user's.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 SWITCHES = ("configd", "debug", "fsevents", "shared-memory", "tool-caches", "trustd")
-ON = ("debug", "tool-caches")  # unless somebody says otherwise
+ON = ("debug", "tool-caches")  # on by default
 NO = "no-"
 WORDS = tuple(word for name in SWITCHES for word in (name, f"{NO}{name}"))
 
 
 def check_word(word: str, origin: str) -> str:
-    """*word* if it is one; *origin* says where it stands."""
+    """*word* if it is valid; *origin* is its source, for the error."""
     if word not in WORDS:
         known = ", ".join(SWITCHES)
         raise UsageError(
@@ -36,5 +36,5 @@ def turned(words: Iterable[str]) -> tuple[str, ...]:
 
 
 def widens(words: object) -> bool:
-    """Whether any of them opens something: a project's file may do that only after the user trusted it."""
+    """Whether any of them opens something: a project's file may do that only if the user trusts it."""
     return not isinstance(words, tuple) or any(not word.startswith(NO) for word in words)

@@ -1,8 +1,8 @@
-"""Whose refusal it was: a text that the kernel adds to each message about one.
+"""Identifies a session's refusals by a text that the kernel adds to each message about one.
 
-`(with message …)` on a deny changes no verdict; others report that the text follows the kernel's own words on a line of
-its own, and that what the command starts has it too. It is drawn anew for each session and told to nobody inside: a
-path that ends in it would make a refusal of another sandbox look like one of this session (attack 172).
+`(with message …)` on a deny changes no verdict. Others report that the text follows the kernel's message on a separate
+line, and that it also appears for processes that the command starts. The tag is random for each session and unknown
+inside: a path that ends in it would make a refusal of another sandbox look like one of this session (attack 172).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def new_tag() -> str:
 def tagged(profile: str, tag: str) -> str:
     """A session's *profile* with *tag* on every deny.
 
-    In those a rule begins a line, which holds its operations and nothing else, and no literal holds a line end.
+    In such a profile a rule begins a line, which has only its operations, and no literal has a line end.
     """
     return "\n".join(_tagged(line, tag) if line.startswith(RULE) else line for line in profile.split("\n"))
 

@@ -1,17 +1,18 @@
-"""What Seatbelt refused, out of the system's log. Pure: bytes of `log stream` in, violations and audit fields out.
+"""Reads Seatbelt's refusals from the system's log. Pure: bytes of `log stream` in, violations and audit fields out.
 
-The kernel writes one message for each refusal, `Sandbox: NAME(PID) deny(1) OPERATION TARGET`, or counts those that came
-again, `3 duplicate reports for Sandbox: …`; what a profile says `(with message …)` follows on a line of its own. That
-form, the first line that is no record and the last one that counts them are as people who ran it describe them; this
-project has not seen them on a Mac. Rules kept here:
+The kernel writes one message for each refusal, `Sandbox: NAME(PID) deny(1) OPERATION TARGET`, or counts repetitions, `3
+duplicate reports for Sandbox: …`. The text of a profile's `(with message …)` follows on a separate line. This format, a
+first line that is no record and a last line that counts them come from published descriptions; this project has not
+observed them on macOS. Rules kept here:
 
-1. Only the kernel is believed: any program can write such a text to the log, but not as process 0 (attack 172). With a
-   tag, only messages that end in it: those of one session's profile, whatever lines a name or a path has.
-2. Names and paths are chosen by the command and may look like the rest of a message. Every possible reading is kept;
-   where there is more than one, no process is named, and the refusal belongs to every session it may belong to.
-3. Everything is bounded; what is too long or no record is counted, never waited for.
-4. Nobody is denied or allowed by what is read here. Reports say that the kernel leaves messages out, so a violation
-   that is not in the log may have happened all the same.
+1. Only messages of the kernel are trusted: any program can write such a text to the log, but not as process 0 (attack
+   172). With a tag, only messages that end in it count: those of one session's profile, for all lines in names or
+   paths.
+2. The command chooses names and paths, which may look like the rest of a message. Every possible reading is kept; if
+   there are several, no process is named, and the refusal belongs to every session it may belong to.
+3. Everything is bounded. A line that is too long or no record is counted, never waited for.
+4. Nothing is denied or allowed because of this log. The kernel is reported to omit messages, so a violation that is not
+   in the log may still have happened.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ SENDER = "/Sandbox"
 KERNEL = "/kernel"
 PREFIX = "Sandbox: "
 DENY = ") deny("
-MAX_NAME = 32  # of a process, as the kernel keeps it
+MAX_NAME = 32  # of a process, as the kernel truncates it
 MAX_PID = 99_999_999
 MAX_TARGET = 1024
 OPERATIONS = KNOWN - {DEFAULT}
@@ -41,7 +42,7 @@ _BANNER = b"Filtering the log data using "
 
 @frozen
 class Violation:
-    """One refusal. `target` is what was wanted, as the kernel wrote it; `pids` has more than one when it is unclear."""
+    """One refusal. `target` is as the kernel wrote it; `pids` has several members if the process is ambiguous."""
 
     operation: str
     target: str
@@ -54,7 +55,7 @@ class Violation:
         return any(pid in pids for pid in self.pids)
 
     def fields(self) -> dict[str, object]:
-        """For the audit log: what was wanted, by whom, how often. Each text is one line of printable characters."""
+        """For the audit log: target, process and count. Each text is one line of printable characters."""
         found: dict[str, object] = {"verdict": "deny", "operation": self.operation, **wanted(self)}
         if len(self.pids) == 1:
             found["pid"] = self.pids[0]
@@ -71,7 +72,7 @@ class Reader:
     __slots__ = ("_held", "_skipping", "_tag", "dropped")
 
     def __init__(self, tag: str = "") -> None:
-        """With *tag*, violations of the profile that carries it; without, everybody's."""
+        """With *tag*, only violations of the profile that has it; otherwise all."""
         self._tag = tag
         self._held = b""
         self._skipping = False
@@ -103,7 +104,7 @@ class Reader:
 
 
 def violation_of(found: dict[str, object], tag: str = "") -> Violation | None:
-    """The violation that a record of the log tells of; None for any other record, and for one without *tag*."""
+    """The violation in a record of the log; None for any other record, and for one without *tag*."""
     process, sender, message = found.get("processID"), found.get("senderImagePath"), found.get("eventMessage")
     if type(process) is not int or process != 0 or found.get("processImagePath") != KERNEL:
         return None
@@ -116,7 +117,7 @@ def violation_of(found: dict[str, object], tag: str = "") -> Violation | None:
 
 
 def read_message(message: str) -> Violation | None:
-    """The violation in the kernel's own words."""
+    """The violation in a message of the kernel."""
     count, text = _counted(message)
     if not text.startswith(PREFIX):
         return None
@@ -141,7 +142,7 @@ def _counted(message: str) -> tuple[int, str]:
 
 
 def _readings(text: str) -> Iterator[tuple[str, int, str, str]]:
-    """Each way to read NAME(PID) deny(N) OPERATION TARGET, the shortest name first."""
+    """Each way to parse NAME(PID) deny(N) OPERATION TARGET, the shortest name first."""
     at = text.find(DENY)
     while at >= 0:
         opening = text.rfind("(", 0, at)
@@ -160,7 +161,7 @@ def _whole(digits: str) -> int:
 
 
 def wanted(violation: Violation) -> dict[str, object]:
-    """The target by its kind: a path, an address with its port, or else the words of the kernel."""
+    """The target by its kind: a path, an address with its port, or else the kernel's text."""
     target = violation.target
     if not target:
         return {}
@@ -171,7 +172,7 @@ def wanted(violation: Violation) -> dict[str, object]:
 
 
 def _end(target: str) -> dict[str, object]:
-    """`remote:*:443`, `local:*:3000`, `203.0.113.7:443`, `[2001:db8::7]:443`; `*` is an address that is not told."""
+    """`remote:*:443`, `local:*:3000`, `203.0.113.7:443`, `[2001:db8::7]:443`; `*` is an unknown address."""
     side, colon, rest = target.partition(":")
     host, _, number = (rest if colon and side in ("remote", "local") else target).rpartition(":")
     port = _whole(number)
@@ -183,19 +184,19 @@ def _end(target: str) -> dict[str, object]:
 
 
 def escaped(text: str) -> str:
-    """One line of printable ASCII that can be read in one way only."""
+    """One line of printable ASCII with a single interpretation."""
     return "".join(
         "\\\\" if char == "\\" else char if " " <= char <= "~" else ascii(char)[1:-1] for char in text[:MAX_TARGET]
     )
 
 
 def command(containing: str = "", program: str = LOG) -> list[str]:
-    """The program that tells of violations as they happen. By its path: `log` is a word of its own in some shells."""
+    """The program that reports violations as they happen, by its path: `log` is a builtin of some shells."""
     return [program, "stream", "--style", "ndjson", "--predicate", predicate(containing)]
 
 
 def predicate(containing: str = "") -> str:
-    """What the log is asked for; with *containing* only messages that hold that text."""
+    """The predicate for the log; with *containing*, only messages with that text."""
     asked = ['process == "kernel"', 'sender == "Sandbox"', 'eventMessage CONTAINS ") deny("']
     if containing:
         asked.append(f"eventMessage CONTAINS {_literal(containing)}")
@@ -203,7 +204,7 @@ def predicate(containing: str = "") -> str:
 
 
 def _literal(text: str) -> str:
-    """*text* as one string of a predicate; what would need an escape of its own is refused."""
+    """*text* as one string of a predicate; text that would need an escape is refused."""
     if len(text) > MAX_TARGET or not text.isprintable():
         raise UsageError(f"the log cannot be asked for {text[:80]!a}; use a short text of printable characters")
     inner = text.replace("\\", "\\\\").replace('"', '\\"')
