@@ -3,9 +3,9 @@
     python -I -S -E -B helper_stage.py PORT CMD [ARG…]
 
 It does what `native/` does from the self-test on, with the same report: it tests whether the kernel enforces the
-profile, closes every descriptor but the standard ones, writes `+` and becomes CMD; or writes `step NUL errno NUL detail`
-and exits. CMD is never executed without the profile (INV-1). It imports only built-in modules and `_socket`, nothing of
-ours: all of it runs with the command's rights.
+profile, closes every descriptor but the standard ones, writes `+` and becomes CMD; or writes `step NUL errno NUL
+detail` and exits. CMD is never executed without the profile (INV-1). It imports only built-in modules and `_socket`,
+nothing of ours: all of it runs with the command's rights.
 """
 
 from __future__ import annotations
