@@ -16,13 +16,9 @@ from netsandbox.runtime.option_parser import FLAG, PENDING, SESSIONS, VALUE, Opt
 from netsandbox.session.approvals import reply as replies
 from netsandbox.session.approvals.duration import read_duration
 from netsandbox.session.approvals.reply import APPROVE, ONCE, PROJECT, SCOPES, SESSION, USER, Reply
+from netsandbox.session.session_status import Status
 from netsandbox.session.sessions_client import find, nothing_runs, put_to, survey
 from netsandbox.text import printable, printable_place
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from netsandbox.session.approvals.reply import Reply
-    from netsandbox.session.session_status import Status
 
 OPTIONS = (
     Option("for", VALUE, "", "SCOPE", "once, session, project or user: how far it reaches (session)", SCOPES),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 
 from netsandbox.cli.help import print_help
 from netsandbox.cli.notices import shell_word
@@ -11,20 +12,14 @@ from netsandbox.config.document import read_layer
 from netsandbox.config.effective import effective_layers
 from netsandbox.config.key_docs import SCHEMA_FILE, schema_text
 from netsandbox.config.keys import KEYS
-from netsandbox.config.merging import merge
+from netsandbox.config.layer import Setting
+from netsandbox.config.merging import Merged, merge
 from netsandbox.config.paths import project_files, user_files
 from netsandbox.config.profiles.selection import ProfileRequest, select_profiles
 from netsandbox.errors import UsageError
 from netsandbox.paths import short
 from netsandbox.runtime.option_parser import FILES, FLAG, VALUE, Option, parse
 from netsandbox.text import quoted, single_line
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from netsandbox.config.layer import Setting
-    from netsandbox.config.merging import Merged
 
 OPTIONS = (
     Option("config", VALUE, "c", "FILE", "as for `netsandbox run`"),

@@ -7,6 +7,7 @@ import os
 from netsandbox.cli.terminal import notice, print_text
 from netsandbox.config.document import read
 from netsandbox.config.effective import effective_layers
+from netsandbox.config.layer import Layer
 from netsandbox.config.path_list import added, paths_of, removed
 from netsandbox.config.paths import is_list, list_file, project_files, user_file, user_files
 from netsandbox.errors import HostError, UsageError
@@ -14,10 +15,6 @@ from netsandbox.paths import config_home, home
 from netsandbox.policy.file_rules import is_within, path_rule
 from netsandbox.runtime.private_file import replace
 from netsandbox.text import quoted, single_line
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from netsandbox.config.layer import Layer
 
 EDITOR = "vi"
 WRITES = ("filesystem", "allow_write")

@@ -9,23 +9,18 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 
 from netsandbox_portmap import window
+from netsandbox_portmap.localhost_settings import LocalhostSettings
 from netsandbox_portmap.strategies import default_strategy
 
+from netsandbox.backends.seatbelt.profile_inputs import SessionPorts
 from netsandbox.errors import UsageError
 from netsandbox.frozen import copy_with
+from netsandbox.policy.policy import Policy
+from netsandbox.settings import RunSettings
 from netsandbox.system import IS_LINUX
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from netsandbox_portmap.localhost_settings import LocalhostSettings
-
-    from netsandbox.backends.seatbelt.profile_inputs import SessionPorts
-    from netsandbox.policy.policy import Policy
-    from netsandbox.settings import RunSettings
 
 SESSION = "SESSION"
 STDIN = 0

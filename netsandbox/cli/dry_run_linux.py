@@ -7,8 +7,10 @@ What only a session knows (its id, its window) is stood in for by words.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping, Sequence
 
 from netsandbox_portmap import door_ports
+from netsandbox_portmap.localhost_settings import LocalhostSettings
 from netsandbox_portmap.reservation import HOST_LOCKS
 
 from netsandbox.api import inherited
@@ -16,23 +18,15 @@ from netsandbox.backends.environment import session_environment
 from netsandbox.backends.namespaces import plan, seccomp
 from netsandbox.backends.namespaces.file_view import file_view
 from netsandbox.backends.namespaces.mount_view import FILES, bytecode_folders, session_view
-from netsandbox.backends.namespaces.seccomp import syscall_table
+from netsandbox.backends.namespaces.plan import Door, View
+from netsandbox.backends.namespaces.seccomp import SyscallTable, syscall_table
 from netsandbox.cli.policy_text import labelled, policy_lines
 from netsandbox.cli.run_options import withheld_names
 from netsandbox.frozen import copy_with, frozen
 from netsandbox.paths import config_folders, log_path, sessions_dir, state_home, unused_state_home
+from netsandbox.policy.policy import Policy
+from netsandbox.settings import Bounds, RunSettings
 from netsandbox.text import printable, single_line
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from netsandbox_portmap.localhost_settings import LocalhostSettings
-
-    from netsandbox.backends.namespaces.plan import Door, View
-    from netsandbox.backends.namespaces.seccomp import SyscallTable
-    from netsandbox.policy.policy import Policy
-    from netsandbox.settings import Bounds, RunSettings
 
 SESSION = "SESSION"
 NAMESPACES = ("user", "net", "mnt", "pid", "ipc")

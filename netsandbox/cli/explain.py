@@ -7,6 +7,7 @@ was asked is no host. Without a port the default ports are asked, and the host c
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Sequence
 
 from netsandbox.backends.namespaces.own_addresses import OwnAddresses
 from netsandbox.cli.help import print_help
@@ -15,19 +16,13 @@ from netsandbox.cli.terminal import print_text
 from netsandbox.errors import UsageError
 from netsandbox.policy import reasons
 from netsandbox.policy.explain import Explanation, because
-from netsandbox.policy.ip import parse6
+from netsandbox.policy.ip import Address, parse6
 from netsandbox.policy.names import BadName, Host, canonical
+from netsandbox.policy.policy import Policy
 from netsandbox.policy.rules import read_port
 from netsandbox.policy.verdict import DNS, TCP, Request
 from netsandbox.runtime.option_parser import DOMAINS, FLAG, VALUE, Option, parse
 from netsandbox.text import join_host_port, quoted, single_line
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from netsandbox.policy.ip import Address
-    from netsandbox.policy.policy import Policy
 
 OPTIONS = (
     *POLICY_OPTIONS,

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
+
+from netsandbox_portmap.localhost_settings import LocalhostSettings
 
 from netsandbox.cli.policy_text import (
     labelled,
@@ -15,24 +18,17 @@ from netsandbox.cli.policy_text import (
 )
 from netsandbox.cli.run_options import MODES, withheld_names
 from netsandbox.config.effective import effective_layers
+from netsandbox.config.file_settings import FileSettings
+from netsandbox.config.layer import Layer
 from netsandbox.config.merging import merge
 from netsandbox.config.paths import project_files, user_files
 from netsandbox.config.profiles.selection import ProfileRequest, select_profiles
 from netsandbox.frozen import frozen
 from netsandbox.paths import LOG_NAME, sessions_dir
+from netsandbox.policy.policy import Policy
+from netsandbox.runtime.option_parser import Parsed
+from netsandbox.settings import RunSettings
 from netsandbox.text import printable
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from netsandbox_portmap.localhost_settings import LocalhostSettings
-
-    from netsandbox.config.file_settings import FileSettings
-    from netsandbox.config.layer import Layer
-    from netsandbox.policy.policy import Policy
-    from netsandbox.runtime.option_parser import Parsed
-    from netsandbox.settings import RunSettings
 
 # What `policy_lines` shows with its origin already, but for empty lists.
 SHOWN = (

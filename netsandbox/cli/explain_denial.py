@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Collection, Iterable, Mapping
 
 from netsandbox.audit.denials import wanted
 from netsandbox.audit.placed_log import newest
-from netsandbox.audit.reader import lines_of, log_files, open_log, read_records
+from netsandbox.audit.reader import Record, lines_of, log_files, open_log, read_records
 from netsandbox.audit.record_line import DENY
 from netsandbox.backends.namespaces.own_addresses import OwnAddresses
 from netsandbox.cli.audit import find_log
@@ -22,20 +23,12 @@ from netsandbox.learn.project_text import place_for_project_file
 from netsandbox.paths import LOG_NAME, list_sessions, session_dir
 from netsandbox.policy import reasons
 from netsandbox.policy.explain import TEXTS, Explanation, because, flag_for
+from netsandbox.policy.ip import Address
 from netsandbox.policy.ip import parse as parse_address
-from netsandbox.policy.names import BadName, canonical, host_of
-from netsandbox.policy.verdict import DNS, TCP, Request, verdict
+from netsandbox.policy.names import BadName, Host, canonical, host_of
+from netsandbox.policy.policy import AddressRule, DomainRule, Policy
+from netsandbox.policy.verdict import DNS, TCP, Request, Verdict, verdict
 from netsandbox.text import printable, shell_quoted
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-
-    from netsandbox.audit.reader import Record
-    from netsandbox.policy.ip import Address
-    from netsandbox.policy.names import Host
-    from netsandbox.policy.policy import AddressRule, DomainRule, Policy
-    from netsandbox.policy.verdict import Verdict
 
 MAX_SESSIONS = 1000  # that are looked through for one of this folder
 KEYS = {

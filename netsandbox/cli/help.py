@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 
-from netsandbox.runtime.option_parser import LIST, help_lines
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from netsandbox.runtime.option_parser import Option
+from netsandbox.runtime.option_parser import LIST, Option, help_lines
 
 ABOUT = {  # each command, in a few words
     "run": "run a command, or a shell, in the sandbox",

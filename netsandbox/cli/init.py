@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from netsandbox.cli.help import print_help
 from netsandbox.cli.terminal import print_text
 from netsandbox.config.document import layer_of
@@ -10,10 +12,6 @@ from netsandbox.errors import UsageError
 from netsandbox.learn.project_text import ProjectText, place_for_project_file
 from netsandbox.runtime.option_parser import FLAG, Option, parse
 from netsandbox.text import single_line
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 OPTIONS = (
     Option("force", FLAG, "f", "", "replace the file that is there"),

@@ -13,7 +13,7 @@ import tomllib
 from difflib import unified_diff
 from itertools import groupby
 
-from netsandbox.api import Sandbox
+from netsandbox.api import Result, Sandbox
 from netsandbox.audit.reader import read_records
 from netsandbox.audit.table import GREEN, RED, paint
 from netsandbox.backends.namespaces.own_addresses import OwnAddresses
@@ -22,24 +22,18 @@ from netsandbox.cli.help import print_help
 from netsandbox.cli.run_options import MODES, policy_of, read_config, settings_of
 from netsandbox.cli.terminal import confirm, notice, wants_colour
 from netsandbox.config.document import layer_of
+from netsandbox.config.file_settings import FileSettings
 from netsandbox.config.toml_edit import missing, with_items, written
 from netsandbox.errors import UsageError
 from netsandbox.frozen import copy_with
 from netsandbox.learn.project_text import ProjectText, place_for_project_file
-from netsandbox.learn.proposed import PresentFiles, proposed, rule_lists
+from netsandbox.learn.proposed import PresentFiles, Proposed, proposed, rule_lists
 from netsandbox.learn.usage import usage
 from netsandbox.policy.policy import FILTERED, ONLINE, Policy
-from netsandbox.runtime.option_parser import FLAG, PROFILES, Option, parse
+from netsandbox.runtime.option_parser import FLAG, PROFILES, Option, Parsed, parse
+from netsandbox.settings import RunSettings
 from netsandbox.system import IS_LINUX
 from netsandbox.text import printable
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from netsandbox.api import Result
-    from netsandbox.config.file_settings import FileSettings
-    from netsandbox.learn.proposed import Proposed
-    from netsandbox.runtime.option_parser import Parsed
-    from netsandbox.settings import RunSettings
 
 _NOT_HERE = (*MODES, "ask", "ask-wait", "backend", "dry-run", "quiet", "help")
 OPTIONS = (

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from netsandbox.policy.policy import FILTERED, LOCALHOST, OFFLINE, ONLINE
+from collections.abc import Iterable, Sequence
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+from netsandbox.config.file_settings import FileSettings
+from netsandbox.policy.file_rules import FileRules
+from netsandbox.policy.policy import FILTERED, LOCALHOST, OFFLINE, ONLINE, AddressRule, DomainRule, Policy
+from netsandbox.settings import RunSettings
 
-    from netsandbox.config.file_settings import FileSettings
-    from netsandbox.policy.file_rules import FileRules
-    from netsandbox.policy.policy import AddressRule, DomainRule, Policy
-    from netsandbox.settings import RunSettings
-
-    Rule = DomainRule | AddressRule
+Rule = DomainRule | AddressRule
 
 MODES = {
     OFFLINE: "nothing leaves",

@@ -6,16 +6,13 @@ Exit status of lint: 0 no finding, 1 a warning, 2 the rules cannot be used or th
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from netsandbox.cli.help import print_help
 from netsandbox.cli.terminal import print_text
 from netsandbox.errors import UsageError
 from netsandbox.runtime.option_parser import FLAG, PROFILES, Option, parse
 from netsandbox.text import single_line
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 OPTIONS = (
     Option("json", FLAG, "", "", "for programs"),

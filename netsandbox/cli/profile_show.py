@@ -4,6 +4,7 @@ they come to here."""
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from netsandbox.cli.config import as_json, lines
 from netsandbox.cli.terminal import print_text
@@ -11,18 +12,18 @@ from netsandbox.config.effective import effective_layers
 from netsandbox.config.merging import merge
 from netsandbox.config.paths import is_profile_name, project_files, project_folders, user_files
 from netsandbox.config.profiles.profile import Library
-from netsandbox.config.profiles.profile_files import PROJECTS, everything, find, own, unknown_profile
-from netsandbox.config.profiles.selection import ProfileRequest, detected, detection_rules, select_profiles
+from netsandbox.config.profiles.profile_files import PROJECTS, ProfileFile, everything, find, own, unknown_profile
+from netsandbox.config.profiles.selection import (
+    ActiveProfile,
+    ProfileRequest,
+    Selection,
+    detected,
+    detection_rules,
+    select_profiles,
+)
 from netsandbox.errors import UsageError
 from netsandbox.frozen import frozen
 from netsandbox.text import columns, single_line
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from netsandbox.config.profiles.profile_files import ProfileFile
-    from netsandbox.config.profiles.selection import ActiveProfile, Selection
 
 
 @frozen

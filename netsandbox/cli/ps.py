@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from netsandbox.cli.help import print_help
 from netsandbox.cli.session_table import PS_TITLES, PS_YIELDING, ps_rows
@@ -11,10 +12,6 @@ from netsandbox.errors import UsageError
 from netsandbox.runtime.option_parser import FLAG, Option, parse
 from netsandbox.session.sessions_client import live_sessions, nothing_runs, survey
 from netsandbox.text import columns
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 OPTIONS = (
     Option("json", FLAG, "", "", "for programs"),

@@ -7,11 +7,8 @@ from __future__ import annotations
 
 from netsandbox_portmap.window import span
 
+from netsandbox.session.session_status import Status
 from netsandbox.text import join_host_port, printable, shell_quoted
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from netsandbox.session.session_status import Status
 
 PS_TITLES = ("NAME", "SESSION", "AGE", "POLICY", "STRATEGY", "WINDOW", "ALLOWED", "DENIED", "PORTS", "COMMAND")
 PORTS_TITLES = ("NAME", "INSIDE", "HOST ADDRESS", "URL", "PID", "PROGRAM")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 
 from netsandbox.cli.help import print_help
 from netsandbox.cli.terminal import confirm, print_text
@@ -18,10 +19,6 @@ from netsandbox.errors import UsageError
 from netsandbox.paths import short
 from netsandbox.runtime.option_parser import FILES, FLAG, Option, parse
 from netsandbox.text import single_line
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 OPTIONS = (
     Option("yes", FLAG, "y", "", "do not ask"),

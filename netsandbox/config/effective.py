@@ -10,10 +10,22 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterable, Iterator, Sequence
 
-from netsandbox.config.cache import ABSENT, CONFIGURATION, CONTENT, EXISTS, FINGERPRINT, current, store
+from netsandbox.config.cache import (
+    ABSENT,
+    CONFIGURATION,
+    CONTENT,
+    EXISTS,
+    FINGERPRINT,
+    ConfigSources,
+    Input,
+    current,
+    store,
+)
 from netsandbox.config.document import check_short, layer_of, read, read_layer
-from netsandbox.config.file_settings import to_plain
+from netsandbox.config.file_settings import FileSettings, to_plain
+from netsandbox.config.layer import Layer
 from netsandbox.config.merging import file_settings, merge
 from netsandbox.config.path_list import list_layer
 from netsandbox.config.paths import (
@@ -31,14 +43,6 @@ from netsandbox.config.registries.lookup import recall as recall_registries
 from netsandbox.config.trust import is_trusted
 from netsandbox.frozen import copy_with
 from netsandbox.paths import home
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from netsandbox.config.cache import ConfigSources, Input
-    from netsandbox.config.file_settings import FileSettings
-    from netsandbox.config.layer import Layer
 
 SECONDS = 86400  # what tools print can change without a trace
 SOCKET_VARIABLES = ("$XDG_RUNTIME_DIR", "$SSH_AUTH_SOCK")  # paths of sockets may begin with them

@@ -6,18 +6,15 @@ errors with file and line. Beyond JSON only `//` comments are taken, to the end 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from json import JSONDecodeError, JSONDecoder
+from typing import Any
 
 from netsandbox.config.key import too_long
 from netsandbox.errors import UsageError
 from netsandbox.text import quoted
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    Path = tuple[str | int, ...]
+Path = tuple[str | int, ...]
 
 VERSION = "version"
 KNOWN_VERSIONS = ("1", "1.0")

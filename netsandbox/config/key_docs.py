@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable, Mapping
 
 from netsandbox.backends.seatbelt.profile import switches
 from netsandbox.config.file_settings import FileSettings
-from netsandbox.config.key import HARMLESS_PROFILES, always, names_opening, never
+from netsandbox.config.key import HARMLESS_PROFILES, Key, always, names_opening, never
 from netsandbox.config.keys import KEYS
 from netsandbox.frozen import frozen
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from netsandbox.config.key import Key
 
 DIALECT = "http://json-schema.org/draft-07/schema#"  # editors of TOML know no later one
 SCHEMA_FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "netsandbox.schema.json")  # by `make docs`

@@ -5,22 +5,18 @@ An empty list allows nothing (INV-6). A layer that is not trusted may only narro
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from typing import Any
+
 from netsandbox_portmap.localhost_settings import LocalhostSettings
 
 from netsandbox.config.file_settings import FileSettings
+from netsandbox.config.key import Key
 from netsandbox.config.keys import KEYS
-from netsandbox.config.layer import Setting
+from netsandbox.config.layer import Layer, Place, Setting
 from netsandbox.frozen import frozen
 from netsandbox.policy.variables import Layer as VariableLayer
 from netsandbox.settings import Bounds
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import Any
-
-    from netsandbox.config.key import Key
-    from netsandbox.config.layer import Layer, Place
 
 
 @frozen

@@ -6,16 +6,12 @@ itself more, and no file lies in the project.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from netsandbox.config.layer import Layer, Setting
 from netsandbox.errors import UsageError
-from netsandbox.policy.file_rules import path_rule
+from netsandbox.policy.file_rules import PathRule, path_rule
 from netsandbox.runtime.digest import digest
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from netsandbox.policy.file_rules import PathRule
 
 NAME_LENGTH = 16
 

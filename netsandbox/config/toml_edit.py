@@ -7,13 +7,10 @@ result.
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
+from typing import Any
 
 from netsandbox.config.source_lines import locate, spans
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
 
 Item = tuple[str, str]  # a text, and a comment on it or ""
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from netsandbox.doctor.check import MISSING
+from collections.abc import Callable
+
+from netsandbox.doctor.check import MISSING, Check
+from netsandbox.doctor.jail import Finding
 from netsandbox.doctor.report import Report
 from netsandbox.errors import HostError, NetsandboxError
 from netsandbox.system import DEFAULT_BACKEND
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from netsandbox.doctor.check import Check
-    from netsandbox.doctor.jail import Finding
 
 
 def examine() -> Report:

@@ -9,15 +9,11 @@ import tempfile
 from netsandbox_portmap.ranges import RangeLock
 
 from netsandbox.backends.seatbelt.launch import helper_trouble
-from netsandbox.backends.seatbelt.mac_system import macos_version
+from netsandbox.backends.seatbelt.mac_system import MacSystem, macos_version
 from netsandbox.backends.seatbelt.reservation import alias_command
 from netsandbox.doctor.check import MISSING, NOTE, OK, UNTRIED, Check, state_directory
 from netsandbox.paths import new_session_id
 from netsandbox.runtime.control_socket import MAX_ADDRESS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from netsandbox.backends.seatbelt.mac_system import MacSystem
 
 LEAST = 11
 MACHINES = ("arm64", "x86_64")

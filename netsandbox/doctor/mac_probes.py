@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+from collections.abc import Callable
 
 from netsandbox_portmap.localhost_settings import LocalhostSettings
 from netsandbox_portmap.strategies import FAIL
@@ -32,14 +33,8 @@ from netsandbox.doctor.probe import REACHED, SILENCE, UNCHANGED, Absent, Probe, 
 from netsandbox.doctor.scene import CONTROL_NAME, MARK, Scene
 from netsandbox.doctor.servers import Control
 from netsandbox.policy.file_rules import FileRules, PathRule
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from netsandbox.doctor.scene import Scene
-    from netsandbox.policy.policy import Policy
-    from netsandbox.settings import RunSettings
+from netsandbox.policy.policy import Policy
+from netsandbox.settings import RunSettings
 
 NAME_SERVICE = "/private/var/run/mDNSResponder"
 PF_SYSTEM, SYSPROTO_CONTROL = 32, 2  # sys/socket.h, sys/sys_domain.h: sockets to parts of Darwin's kernel

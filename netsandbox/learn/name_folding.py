@@ -5,12 +5,10 @@ A wildcard never covers a name under which strangers can register names, nor a n
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+
 from netsandbox.frozen import frozen
 from netsandbox.policy.name_lists import SHARED_SUFFIXES, is_shared_suffix
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
 
 SIBLINGS = 4  # so many names below one parent are folded
 _SHOWN = 4

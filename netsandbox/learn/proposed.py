@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Sequence
+
 from netsandbox.frozen import frozen
 from netsandbox.learn.name_folding import Proposal, fold_names
+from netsandbox.learn.usage import Usage
 from netsandbox.policy.file_rules import is_within
-from netsandbox.policy.ip import parse
-from netsandbox.policy.names import canonical, host_of
-from netsandbox.policy.path_folding import MAKE, PathProposal, fold_paths
+from netsandbox.policy.ip import Address, parse
+from netsandbox.policy.names import Host, canonical, host_of
+from netsandbox.policy.path_folding import MAKE, EntryLimits, PathProposal, fold_paths
+from netsandbox.policy.policy import Policy
 from netsandbox.policy.verdict import TCP, Request
 from netsandbox.text import join_host_port, printable
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
-
-    from netsandbox.learn.usage import Usage
-    from netsandbox.policy.ip import Address
-    from netsandbox.policy.names import Host
-    from netsandbox.policy.path_folding import EntryLimits
-    from netsandbox.policy.policy import Policy
 
 MAX_RULES = 200
 _LISTED = 20

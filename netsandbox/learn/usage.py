@@ -5,6 +5,8 @@ Only what was let through becomes a proposal; what was refused, or only looked u
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from netsandbox.audit.record_line import ALLOW, DENY, MAX_TEXT
 from netsandbox.frozen import frozen
 from netsandbox.policy import reasons
@@ -14,10 +16,6 @@ from netsandbox.policy.ip import parse
 from netsandbox.policy.names import BadName, canonical
 from netsandbox.policy.path_folding import CHANGE, FOLDER, MAKE, MANY
 from netsandbox.text import printable_place
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 UNREACHED = (reasons.LOOKUP_FAILED, reasons.UNREACHABLE)
 MAX_ENTRIES = 2000  # destinations that are kept; a command that goes to more is online

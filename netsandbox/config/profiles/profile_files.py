@@ -7,15 +7,12 @@ not depend on the current folder.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 
 from netsandbox.config.paths import PROJECT_FILES, is_profile_name, profile_folder, project_folders
 from netsandbox.errors import UsageError
 from netsandbox.frozen import frozen
 from netsandbox.text import quoted
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 BUILT_IN_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "files")
 PROJECT_FOLDERS = (".netsandbox/profiles", ".sandbox/profiles")

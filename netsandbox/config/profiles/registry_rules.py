@@ -11,26 +11,21 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Iterator, Mapping
+from types import TracebackType
 
 from netsandbox.config.cache import fingerprint
 from netsandbox.config.layer import Layer, Setting
 from netsandbox.config.profiles.profile import Library
 from netsandbox.config.profiles.profile_files import own
-from netsandbox.config.registries.lookup import hosts, recall
+from netsandbox.config.registries.lookup import Registry, ToolRegistries, hosts, recall
 from netsandbox.config.trust import is_trusted
 from netsandbox.errors import UsageError
 from netsandbox.frozen import frozen
 from netsandbox.paths import home, short
 from netsandbox.policy.file_rules import PathRule
+from netsandbox.policy.policy import DomainRule
 from netsandbox.policy.rules import parse_domain
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from types import TracebackType
-
-    from netsandbox.config.registries.lookup import Registry, ToolRegistries
-    from netsandbox.policy.policy import DomainRule
 
 PLACE = ("network", "allow_domains")
 SHOWN = ("filesystem", "allow_read")

@@ -9,6 +9,8 @@ Each profile counts once, at the highest place that names it. What an untrusted 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from netsandbox.config.document import check_short, parsed, read
 from netsandbox.config.keys import KEYS
@@ -16,17 +18,10 @@ from netsandbox.config.layer import Layer
 from netsandbox.config.merging import merge
 from netsandbox.config.paths import is_profile_name, project_folders
 from netsandbox.config.profiles.profile import Library, Profile, profile_of
-from netsandbox.config.profiles.profile_files import BASE, PROJECTS, YOURS, find, own, unknown_profile
+from netsandbox.config.profiles.profile_files import BASE, PROJECTS, YOURS, ProfileFile, find, own, unknown_profile
 from netsandbox.config.trust import is_trusted
 from netsandbox.frozen import copy_with, frozen
 from netsandbox.policy.policy import FILTERED
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from typing import Any
-
-    from netsandbox.config.profiles.profile_files import ProfileFile
 
 NAMED = ("sandbox", "profiles")
 AUTO_DETECT = ("profiles", "auto_detect")
