@@ -74,4 +74,5 @@ def test_a_warm_launch_loads_nothing_heavy(scene: Scene, files: list[str], words
     assert warm == found
     assert not second & HEAVY
     assert not any(name.startswith(("netsandbox.config.registries", "netsandbox.config.profiles")) for name in second)
-    assert ("netsandbox.policy.rules" in second) == (found != "None"), "without settings the session starts first"
+    assert "netsandbox.policy.rules" not in second, "the rules were parsed the first time"
+    assert ("netsandbox.policy.policy" in second) == (found != "None"), "without settings the session starts first"
