@@ -51,7 +51,6 @@ class AuditLog:
         "_starts",
         "counts",
         "denied",
-        "denied_others",
         "failed",
         "observer",
         "path",
@@ -68,7 +67,6 @@ class AuditLog:
         self.denied: dict[
             DeniedKey, int
         ] = {}  # (host or address, port, reason, hint) -> attempts, at most MAX_DENIED keys
-        self.denied_others = 0  # denials that found `denied` full
         self._fd = fd
         self._cap = cap_bytes
         self._keep = keep
@@ -163,8 +161,6 @@ class AuditLog:
         key = (get("host") or get("address"), get("port"), get("reason"), get("hint"))
         if key in self.denied or len(self.denied) < MAX_DENIED:
             self.denied[key] = self.denied.get(key, 0) + times
-        else:
-            self.denied_others += times
 
     def _next(self, event: str, fields: Mapping[str, object]) -> bytes:
         return record_line.line(self._stamp, self._seq + 1, self.session, event, fields=fields, prev=self._prev)

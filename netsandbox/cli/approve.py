@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from netsandbox.audit.reader import span_seconds
 from netsandbox.cli.explain import read_target
 from netsandbox.cli.help import print_help
 from netsandbox.cli.session_table import pending_entries
@@ -14,8 +15,7 @@ from netsandbox.errors import HostError, NetsandboxError, UsageError
 from netsandbox.paths import config_home
 from netsandbox.runtime.option_parser import FLAG, PENDING, SESSIONS, VALUE, Option, parse
 from netsandbox.session.approvals import reply as replies
-from netsandbox.session.approvals.duration import read_duration
-from netsandbox.session.approvals.reply import APPROVE, ONCE, PROJECT, SCOPES, SESSION, USER, Reply
+from netsandbox.session.approvals.reply import APPROVE, MAX_SECONDS, ONCE, PROJECT, SCOPES, SESSION, USER, Reply
 from netsandbox.session.session_status import Status
 from netsandbox.session.sessions_client import find, nothing_runs, put_to, survey
 from netsandbox.text import printable, printable_place
@@ -57,6 +57,14 @@ def main(arguments: list[str]) -> int:
     for entry in pending_by_words(parsed.words, parsed.values.get("session")):
         _approve(entry, Reply(APPROVE, entry["id"], scope, ttl), term)
     return 0
+
+
+def read_duration(text: str, origin: str) -> int:
+    """The duration in seconds, at least one."""
+    seconds = span_seconds(text)
+    if seconds is None or not 1 <= seconds <= MAX_SECONDS:
+        raise UsageError(f"{origin} {text[:80]!a} is no time up to a year; write for instance {origin} 30m, 2h or 1d")
+    return seconds
 
 
 def _approve(entry: Status, reply: Reply, term: str | None) -> None:

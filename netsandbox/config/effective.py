@@ -46,7 +46,6 @@ from netsandbox.paths import home
 
 SECONDS = 86400  # what tools print can change without a trace
 SOCKET_VARIABLES = ("$XDG_RUNTIME_DIR", "$SSH_AUTH_SOCK")  # paths of sockets may begin with them
-FILES_ALONE = ProfileRequest(detect=False)
 _PIPES: dict[tuple[str, int], Layer] = {}  # by path and inode
 
 
@@ -115,12 +114,6 @@ def _registry_inputs(sources: ConfigSources, tools: Sequence[str]) -> tuple[Inpu
             return None
         found.update(registries.inputs)
     return tuple((FINGERPRINT, name, then) for name, then in found.items())
-
-
-def effective(
-    user: Sequence[str], project: Sequence[str], named: str | None, request: ProfileRequest = FILES_ALONE
-) -> FileSettings:
-    return merged_settings(effective_layers(user, project, named), (*user, named), request)
 
 
 def merged_settings(files: Sequence[Layer], kept: Iterable[str | None], request: ProfileRequest) -> FileSettings:

@@ -21,7 +21,6 @@ else:
 LOOPBACK = "loopback"
 WINDOW_FULL = "window-full"
 PORT_TAKEN = "port-taken"
-REASONS = (LOOPBACK, WINDOW_FULL, PORT_TAKEN)
 
 
 class Closeable(Protocol):

@@ -58,7 +58,3 @@ class Published:
     @property
     def device_address(self) -> str | None:
         return self.device[0] if self.device else None
-
-    @property
-    def device_port(self) -> int | None:
-        return self.device[1] if self.device else None

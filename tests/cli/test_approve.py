@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.cli.approve import listed, pending_by_words, send_reply
+from netsandbox.cli.approve import listed, pending_by_words, read_duration, send_reply
 from netsandbox.cli.main import dispatch
 from netsandbox.cli.session_table import pending_entries
 from netsandbox.config.paths import rules_file
 from netsandbox.errors import NetsandboxError, UsageError
 from netsandbox.paths import config_home
 from netsandbox.session.approvals import reply as replies
-from netsandbox.session.approvals.reply import DENY, DONE, NOT_PENDING, Reply
+from netsandbox.session.approvals.reply import DENY, DONE, MAX_SECONDS, NOT_PENDING, Reply
 from netsandbox.text import printable
 from tests.rig.live import question, sessions, status_of
 
@@ -222,3 +222,26 @@ def test_a_session_that_ended_meanwhile_is_an_error() -> None:
 def test_hostile_names_are_listed_tamely(host: str, name: str) -> None:
     text = listed(pending_entries([status_of("x", name=name, pending=[question(1001, host)])]))
     assert text == printable(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90s", 90), ("30m", 1800), ("2h", 7200), ("1d", 86400), ("366d", MAX_SECONDS)]
+)
+def test_a_number_and_a_unit_are_a_time(text: str, seconds: int) -> None:
+    assert read_duration(text, "--ttl") == seconds
+
+
+@pytest.mark.parametrize("text", ["", "s", "30", "0m", "-1h", "1.5h", "1 h", "1w", "1H", "٣m", "367d", "9999999999s"])
+def test_any_other_time_is_an_error_that_shows_how(text: str) -> None:
+    with pytest.raises(UsageError, match="write for instance --ttl 30m, 2h or 1d"):
+        read_duration(text, "--ttl")
+
+
+@given(st.text(max_size=12))
+def test_no_text_gives_a_time_beyond_the_bounds(text: str) -> None:
+    try:
+        seconds = read_duration(text, "--ttl")
+    except UsageError:
+        return
+    assert 1 <= seconds <= MAX_SECONDS
+    assert text[-1] in "smhd"

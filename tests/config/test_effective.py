@@ -16,16 +16,18 @@ from hypothesis import strategies as st
 from netsandbox.config import cache
 from netsandbox.config import effective as module
 from netsandbox.config.cache import ConfigSources, recall_settings
-from netsandbox.config.effective import effective, load
+from netsandbox.config.effective import effective_layers, load, merged_settings
 from netsandbox.config.file_settings import FileSettings, from_plain, to_plain
 from netsandbox.config.paths import list_file, project_files, rules_file, user_file, user_files
+from netsandbox.config.profiles.selection import ProfileRequest
 from netsandbox.config.trust import distrust, trust
 from netsandbox.errors import UsageError
 from netsandbox.paths import config_home, home
 
 
 def found(named: str | None = None) -> FileSettings:
-    return effective(user_files(), project_files(), named)
+    user = user_files()
+    return merged_settings(effective_layers(user, project_files(), named), (*user, named), ProfileRequest(detect=False))
 
 
 def allowed(settings: FileSettings) -> list[str]:

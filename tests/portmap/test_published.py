@@ -21,4 +21,4 @@ def test_which_ports_are_wanted(wanted: Wanted, expected: tuple[bool, bool]) -> 
 
 def test_the_device_may_be_missing() -> None:
     one = Published(3000, ("::", 3000), ("127.0.0.1", 20000), None, "http://shop.localhost:20099/", 1, "node", 0.0)
-    assert (one.device_address, one.device_port) == (None, None)
+    assert (one.device_address, one.device) == (None, None)

@@ -25,7 +25,7 @@ from netsandbox.policy.ip import parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Iterator
 
 LOG = "/usr/bin/log"
 SENDER = "/Sandbox"
@@ -49,10 +49,6 @@ class Violation:
     program: str
     pids: tuple[int, ...]
     count: int = 1
-
-    def concerns(self, pids: Container[int]) -> bool:
-        """Whether it may come from one of these processes."""
-        return any(pid in pids for pid in self.pids)
 
     def fields(self) -> dict[str, object]:
         """For the audit log: target, process and count. Each text is one line of printable characters."""
