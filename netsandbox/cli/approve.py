@@ -1,4 +1,4 @@
-"""`netsandbox approve`: lets through what a session asks for."""
+"""`netsandbox approve`: allows a connection that waits for approval."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from netsandbox.session.sessions_client import find, nothing_runs, put_to, surve
 from netsandbox.text import printable, printable_place
 
 OPTIONS = (
-    Option("for", VALUE, "", "SCOPE", "once, session, project or user: how far it reaches (session)", SCOPES),
-    Option("ttl", VALUE, "", "TIME", "with the scope session: only for so long, such as 30m, 2h or 1d"),
-    Option("session", VALUE, "", "NAME", "the session that asks, where several ask for the same", SESSIONS),
+    Option("for", VALUE, "", "SCOPE", "scope of the approval: once, session, project or user (session)", SCOPES),
+    Option("ttl", VALUE, "", "TIME", "with the scope session: end the approval after 30m, 2h, 1d, …"),
+    Option("session", VALUE, "", "NAME", "the session, if several wait for the same host", SESSIONS),
     Option("help", FLAG, "h", "", "this text"),
 )
 WORDS = PENDING
 USAGE = """\
 usage: netsandbox approve ID|HOST[:PORT]… [--for once|session|project|user] [--ttl TIME] [--session NAME]
 
-Let through what sessions started with --ask are asking for; `netsandbox pending` lists it.
+Allow connections that wait for your approval; `netsandbox pending` lists them.
 
   once      the connections that wait now
   session   every connection to that host and port until the session ends

@@ -36,7 +36,7 @@ OPTIONS = (
     Option("since", VALUE, "", "TIME", "only newer ones: 45s, 10m, 2h, 3d or an ISO time"),
     Option("event", VALUE, "", "EVENT", "only this event: egress, dns, udp, socket, …", EVENTS),
     Option("lines", VALUE, "n", "N", "tail: how many records (20)"),
-    Option("follow", FLAG, "f", "", "tail: go on until the session ends"),
+    Option("follow", FLAG, "f", "", "tail: print new records until the session ends"),
     Option("fail-on-denied", FLAG, "", "", "summary: exit status 1 if anything was denied"),
     Option("json", FLAG, "", "", "for programs"),
     Option("help", FLAG, "h", "", "this text"),
@@ -53,8 +53,8 @@ usage: netsandbox audit tail|show|summary|verify [SESSION|PATH] [OPTIONS]
   summary   per host: what was allowed, what was denied and the flag that would allow it
   verify    whether the log is as it was written; exit status 1 when it is not
 
-SESSION is an id or a unique part of one; without it the newest session is read. PATH is a log, or a folder of logs, of
-which the newest is read."""
+SESSION is an id or a unique part of one; without it the newest session is read. PATH is a log, or a folder whose
+newest log is read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ ALIASES = {
 }
 OPTIONS = (
     Option("aliases", FLAG, "", "", f"with the short commands {', '.join(ALIASES)}"),
-    Option("prompt", FLAG, "", "", "with the mode in the prompt of every shell in a session, not only the first"),
+    Option("prompt", FLAG, "", "", "show the mode in the prompt of every shell in a session, not only the first"),
     Option("help", FLAG, "h", "", "this text"),
 )
 WORDS = SHELLS

@@ -24,7 +24,7 @@ from netsandbox.text import quoted, single_line
 OPTIONS = (
     Option("config", VALUE, "c", "FILE", "as for `netsandbox run`"),
     Option("json", FLAG, "", "", "for programs"),
-    Option("path", FLAG, "", "", "with schema: print the path of the file that has it"),
+    Option("path", FLAG, "", "", "with schema: print the path of the schema file"),
     Option("help", FLAG, "h", "", "this text"),
 )
 PATH_SUBCOMMANDS = ("list-paths", "add-path", "remove-path", "edit")
@@ -38,9 +38,9 @@ usage: netsandbox config show [--config FILE] [--json]
        netsandbox config schema [--path]
        netsandbox config list-paths | add-path PATH | remove-path PATH | edit
 
-show: your file, the project's and that of --config, laid over one another; each value with the line it comes from.
-validate: say whether the files, or FILE, can be used. schema: print the JSON Schema of such files, for editors.
-The others are about your own list of what sessions in this folder may write, which no command can change.
+show: the merged values of your file, the project's and the one of --config, each with its file and line.
+validate: check whether the files, or FILE, can be used. schema: print the JSON Schema of such files, for editors.
+The others edit your list of paths that sessions in this folder may write. No command can change that list.
 Exit status: 0 fine, 1 the path was not listed, 2 a file cannot be used."""
 
 

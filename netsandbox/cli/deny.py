@@ -1,4 +1,4 @@
-"""`netsandbox deny`: refuses what a session asks for, for as long as it runs."""
+"""`netsandbox deny`: refuses a connection that waits for approval, until its session ends."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from netsandbox.session.approvals.reply import DENY, Reply
 from netsandbox.text import printable
 
 OPTIONS = (
-    Option("session", VALUE, "", "NAME", "the session that asks, where several ask for the same", SESSIONS),
+    Option("session", VALUE, "", "NAME", "the session, if several wait for the same host", SESSIONS),
     Option("help", FLAG, "h", "", "this text"),
 )
 WORDS = PENDING
 USAGE = """\
 usage: netsandbox deny ID|HOST[:PORT]… [--session NAME]
 
-Refuse what sessions started with --ask are asking for; `netsandbox pending` lists it. The session does not ask for that
+Refuse connections that wait for your approval; `netsandbox pending` lists them. The session does not ask for that
 host and port again. To refuse it in all sessions, write it to deny_domains below [network] in your config.toml."""
 
 

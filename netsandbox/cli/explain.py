@@ -1,7 +1,8 @@
-"""`netsandbox explain [HOST[:PORT]]`: what the policy would say, why, from which rule, and what would turn it.
+"""`netsandbox explain [HOST[:PORT]]`: the policy's verdict, its reason and rule, and what would reverse it.
 
-Asks the same `decide` as every door (INV-3) and dials nothing. Exit status 0 when allowed, 1 when denied, 2 when what
-was asked is no host. Without a port the default ports are asked, and the host counts as allowed if all of them are.
+It calls the same `decide` as every door (INV-3) and dials nothing. The exit status is 0 for allowed, 1 for denied
+and 2 if the argument is not a host. Without a port the default ports are checked, and
+the host is allowed if all of them are.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from netsandbox.text import join_host_port, quoted, single_line
 OPTIONS = (
     *POLICY_OPTIONS,
     Option("last", FLAG, "l", "", "explain the last denial of this folder's newest session, or of SESSION"),
-    Option("event", VALUE, "e", "SEQ", "with --last: that record of the log, whatever it is"),
+    Option("event", VALUE, "e", "SEQ", "with --last: explain this record of the log"),
     Option("json", FLAG, "", "", "for programs"),
     Option("help", FLAG, "h", "", "this text"),
 )
@@ -36,8 +37,8 @@ USAGE = """\
 usage: netsandbox explain [HOST[:PORT] | URL] [OPTIONS]
        netsandbox explain --last [--event SEQ] [SESSION]
 
-Say whether a host would be let through under these options, which rule decides and what would change it.
-Without HOST: show the whole policy of this folder, and where each value comes from.
+Print whether a host is allowed under these options, which rule decides, and which option would change it.
+Without HOST: print the whole policy of this folder, and the file and line of each value.
 Exit status: 0 allowed, 1 denied, 2 not a host."""
 SCHEMES = {"http": 80, "https": 443}
 AFTER_LOOKUP = "the addresses it resolves to are checked again: private ones need --allow-address"

@@ -1,4 +1,4 @@
-"""Help texts: what a newcomer reads first."""
+"""The text of `netsandbox --help`, and the layout of the help of each command."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from netsandbox.runtime.option_parser import LIST, Option, help_lines
 ABOUT = {  # each command, in a few words
     "run": "run a command, or a shell, in the sandbox",
     "ps": "list the sessions that are running",
-    "ports": "list where their servers are reached from here",
+    "ports": "list the published ports of sessions and their URLs",
     "open": "show a session's server in the browser",
     "stop": "end sessions",
-    "pending": "list what sessions started with --ask are asking for",
-    "approve": "let it through: once, for the session, in this project, or always",
-    "deny": "refuse it for as long as the session runs",
-    "explain": "explain the policy here: for a host, for a past denial, or all of it",
+    "pending": "list the connections that wait for your approval (run --ask)",
+    "approve": "allow a waiting connection: once, for the session, in this project, or always",
+    "deny": "refuse a waiting connection until the session ends",
+    "explain": "explain the policy: for a host, for a past denial, or all of it",
     "audit": "read the log: tail, show, summary, verify",
-    "doctor": "check this machine and prove the jail on it",
-    "profile": "list and show the profiles that run takes, and find mistakes in them",
-    "config": "show and check what your configuration files say together, and list paths to write",
-    "trust": "let the configuration of a project open what it asks for",
+    "doctor": "check this machine, and prove that a session cannot leak",
+    "profile": "list, show and check the profiles of `run`",
+    "config": "show and check the merged configuration, and edit the list of writable paths",
+    "trust": "trust the configuration file of a project, so that its allow rules take effect",
     "init": "write a configuration file for this project",
     "learn": "run a command online, and propose the rules that it needs",
-    "completion": "print a script that makes your shell complete all this",
+    "completion": "print a completion script for your shell",
 }
 _COMMANDS = "\n".join(f"  {name:<12}{about}" for name, about in ABOUT.items())
 OVERVIEW = f"""\
@@ -33,7 +33,7 @@ usage: netsandbox COMMAND …
 Run a command so that it reaches only the names it is allowed, with a record of every attempt.
 
   netsandbox run --allow-domain example.com -- curl https://example.com/
-  netsandbox run -- npm install        (in a project: the registry that your npm uses is let through by itself)
+  netsandbox run -- npm install        (in a project: the registry of your npm is allowed)
 
 commands:
 {_COMMANDS}
@@ -53,7 +53,7 @@ def print_help(usage: str, options: Sequence[Option]) -> int:
 
 
 def print_grouped_help(usage: str, options: Sequence[Option], groups: Mapping[str, Sequence[str]]) -> int:
-    """For a command with too many options for one list; *groups*: a title and the names below it."""
+    """The help of a command with many options. *groups* has titles, and the names of the options below each."""
     known = {option.name: option for option in options}
     lists = ["\n".join([f"{title}:", *help_lines([known[name] for name in names])]) for title, names in groups.items()]
     notes = [REPEATED] if any(option.kind == LIST for option in options) else []

@@ -1,4 +1,4 @@
-"""`netsandbox init`: a first configuration file for this project, with the profiles that its files call for."""
+"""`netsandbox init`: writes a first configuration file for this project, with the detected profiles."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from netsandbox.runtime.option_parser import FLAG, Option, parse
 from netsandbox.text import single_line
 
 OPTIONS = (
-    Option("force", FLAG, "f", "", "replace the file that is there"),
+    Option("force", FLAG, "f", "", "replace an existing file"),
     Option("help", FLAG, "h", "", "this text"),
 )
 USAGE = """\
 usage: netsandbox init [--force]
 
-Write .netsandbox.toml for this project: the profiles that its files call for, and the commonest settings to fill in.
-A file that is there is kept unless you say --force. Nothing in it counts before `netsandbox trust`."""
+Write .netsandbox.toml for this project, with the detected profiles and the most common settings to fill in.
+An existing file is kept unless you add --force. The file opens nothing before `netsandbox trust`."""
 NEXT = """\
 {path} is written.
 Next: read it, then `netsandbox trust` lets it count; it asks again whenever the file changes.
@@ -81,7 +81,7 @@ def main(arguments: list[str]) -> int:
 
 
 def first_text(found: Mapping[str, str]) -> str:
-    """*found*: the profiles that files of the project call for, each with the file (pure)."""
+    """*found*: the detected profiles, each with the file of the project that selects it (pure)."""
     if not found:
         profiles = (
             '# Profiles open what a tool needs; `netsandbox profile list` has them:\n# profiles = ["node", "git"]'

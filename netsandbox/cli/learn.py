@@ -1,8 +1,8 @@
 """`netsandbox learn -- CMD`: run CMD online and recorded, then propose the rules that it needs.
 
 Deny rules, the guard on addresses and the list of public resolvers hold as in any session, and everything is logged.
-The proposal is shown as a diff of the project's file and written if the user agrees; it counts after `trust`.
-Everything is imported before the command runs, since nothing may be afterwards; see `runtime.import_sealing`.
+The proposal is shown as a diff of the project's file and written if the user agrees; it takes effect after `trust`. All
+modules are imported before the command runs, because imports are sealed then (`runtime.import_sealing`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from netsandbox.text import printable
 _NOT_HERE = (*MODES, "ask", "ask-wait", "backend", "dry-run", "quiet", "help")
 OPTIONS = (
     *(option for option in run.OPTIONS if option.name not in _NOT_HERE),
-    Option("write", FLAG, "w", "", "write what is proposed to the project's file without asking"),
+    Option("write", FLAG, "w", "", "write the proposed rules to the project's file without asking"),
     Option("help", FLAG, "h", "", "this text"),
 )
 WORDS = PROFILES
@@ -46,8 +46,9 @@ USAGE = """\
 usage: netsandbox learn [OPTIONS] [PROFILE…] -- CMD [ARG…]
 
 Run CMD online: denied names and private addresses stay closed, and every attempt is recorded. Then propose the rules
-that it needs beyond what your configuration allows, and on Linux where it may write, as a change of this project's
-.netsandbox.toml, and write it if you say yes. The rules count after `netsandbox trust`. Exit status: that of CMD.
+that CMD needs beyond your configuration, and on Linux the paths that it writes, as a change of this project's
+.netsandbox.toml. The file is written if you agree. The rules take effect after `netsandbox trust`.
+The exit status is that of CMD.
 
   netsandbox learn -- npm ci"""
 NOTHING = "all that it reached and wrote is allowed already, so there is nothing to write"
@@ -89,8 +90,8 @@ def _run_recorded(parsed: Parsed, file: FileSettings | None, settings: RunSettin
 
 
 def _present(parsed: Parsed, file: FileSettings | None) -> Policy:
-    """What the files and profiles allow by themselves. What this command line adds may have to be learned; what it
-    denies is not to be proposed."""
+    """The policy of files and profiles. What the command line allows may have to be learned; what it denies is not
+    proposed."""
     deny = parsed.all("deny-domain")
     if file is None:
         return Policy((), deny, mode=FILTERED)
@@ -104,8 +105,8 @@ def _present(parsed: Parsed, file: FileSettings | None) -> Policy:
 
 
 def _present_files(settings: RunSettings, file: FileSettings | None, path: str) -> PresentFiles | None:
-    """What the files and profiles say about writing; None where nothing can be learned about it: on a Mac, and at the
-    top of the disk, where writing cannot be confined."""
+    """The settings of files and profiles about writing. None where it cannot be learned: on a Mac, and in the root
+    folder, where writing cannot be confined."""
     if not IS_LINUX or os.path.realpath(os.curdir) == "/":
         return None
     from netsandbox.backends.namespaces.watched_paths import entry_limits
@@ -130,7 +131,7 @@ def _print_remarks(found: Proposed, result: Result, file: FileSettings | None) -
 
 
 def _offer_change(found: Proposed, project: ProjectText, *, write: bool) -> None:
-    """Show the change, and make it if the user says so."""
+    """Show the change, and make it if the user agrees."""
     before = project.text
     after = None if before is None else _changed(before, found)
     if found.empty:

@@ -68,7 +68,7 @@ def _is_number(word: str) -> bool:
 
 
 def choose(sessions: list[Status], name: str | None, port: int | None) -> Status:
-    """The one published port that is meant; anything but one is an error that says what there is."""
+    """The one published port that is meant; an error lists the ports if there is not exactly one."""
     if not sessions:
         raise NetsandboxError(nothing_runs())
     meant = sessions if name is None else [find(name, sessions)]

@@ -18,14 +18,14 @@ from netsandbox.text import GAP, columns
 
 OPTIONS = (
     Option("json", FLAG, "", "", "for programs"),
-    Option("watch", FLAG, "w", "", "go on showing it until Ctrl-C"),
+    Option("watch", FLAG, "w", "", "update the list until Ctrl-C"),
     Option("help", FLAG, "h", "", "this text"),
 )
 USAGE = """\
 usage: netsandbox pending [--json] [--watch]
 
-List what your sessions started with --ask are asking for, to be answered by `netsandbox approve ID` or
-`netsandbox deny ID`. What is not answered in time is refused."""
+List the connections of your sessions with --ask that wait for your answer. Answer with `netsandbox approve ID` or
+`netsandbox deny ID`. A connection without an answer in time is refused."""
 
 
 def main(arguments: list[str]) -> int:

@@ -1,4 +1,4 @@
-"""`netsandbox ports`: where the servers of running sessions are reached from the host."""
+"""`netsandbox ports`: lists the published ports of running sessions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from netsandbox.text import columns
 
 OPTIONS = (
     Option("json", FLAG, "", "", "for programs"),
-    Option("watch", FLAG, "w", "", "go on showing it until Ctrl-C"),
+    Option("watch", FLAG, "w", "", "update the list until Ctrl-C"),
     Option("help", FLAG, "h", "", "this text"),
 )
 WORDS = SESSIONS

@@ -1,5 +1,5 @@
-"""`netsandbox profile list` and `show`: which profiles there are, whose, whether this project calls for them, and what
-they come to here."""
+"""`netsandbox profile list` and `show`: the profiles, their owners, which of them this project selects, and their
+values."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from netsandbox.text import columns, single_line
 
 @frozen
 class Row:
-    """A profile in the list. `here`: the file of this project that calls for it; empty for none."""
+    """A profile in the list. `here`: the file of this project that selects it; empty for none."""
 
     name: str
     owner: str
@@ -57,7 +57,7 @@ def table(rows: Sequence[Row]) -> list[str]:
 
 
 def show_one(name: str, *, for_programs: bool) -> int:
-    """Print what the profile comes to here; the exit status."""
+    """Print the values of the profile in this folder; the exit status."""
     stack = select_profiles([], ProfileRequest((known(name),), detect=False))
     used = next(each for each in stack.active if each.profile.name == name)
     if for_programs:

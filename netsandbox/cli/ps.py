@@ -15,13 +15,13 @@ from netsandbox.text import columns
 
 OPTIONS = (
     Option("json", FLAG, "", "", "for programs"),
-    Option("watch", FLAG, "w", "", "go on showing it until Ctrl-C"),
+    Option("watch", FLAG, "w", "", "update the list until Ctrl-C"),
     Option("help", FLAG, "h", "", "this text"),
 )
 USAGE = """\
 usage: netsandbox ps [--json] [--watch]
 
-List your running sessions: name, age, policy, ports and what they run."""
+List your running sessions: name, age, policy, ports and command."""
 
 
 def main(arguments: list[str]) -> int:

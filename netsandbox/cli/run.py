@@ -1,4 +1,4 @@
-"""`netsandbox run`: from the options to the running command, and the few lines after it."""
+"""`netsandbox run`: turns the options into a running command, and prints notices after it."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ if TYPE_CHECKING:
     from netsandbox.settings import RunSettings
 
 SESSION_OPTIONS = (
-    Option("name", VALUE, "", "NAME", "call the session so: in the log, in `netsandbox ps`, as NAME.localhost"),
+    Option("name", VALUE, "", "NAME", "name of the session: in the log, in `netsandbox ps`, as NAME.localhost"),
     Option(
         "backend",
         VALUE,
         "",
         "NAME",
-        "namespaces on Linux, seatbelt on macOS: the only one that each has",
+        "namespaces (the only one on Linux) or seatbelt (the only one on macOS)",
         ("namespaces", "seatbelt"),
     ),
     Option("ask", FLAG, "", "", "let names that no rule allows wait for your `netsandbox approve`"),
-    Option("ask-wait", VALUE, "", "SECONDS", "how long each question stays (60); after that the answer is no"),
+    Option("ask-wait", VALUE, "", "SECONDS", "seconds to wait for an answer (60); then the connection is refused"),
     Option("dry-run", FLAG, "n", "", "print what would be set up, namespaces or Seatbelt profile, and run nothing"),
-    Option("no-proxy-env", FLAG, "", "", "set no proxy variables; programs are captured all the same"),
+    Option("no-proxy-env", FLAG, "", "", "set no proxy variables; connections are still captured"),
     Option("audit-log", VALUE, "", "PATH", "write the audit log there (also: SANDBOX_AUDIT_LOG)"),
-    Option("debug", FLAG, "d", "", "say each denial on stderr when it happens, not at the end"),
+    Option("debug", FLAG, "d", "", "print each denial on stderr when it happens, not at the end"),
     Option("debug-log", VALUE, "", "FILE", "append each denial to this file when it happens"),
-    Option("quiet", FLAG, "q", "", "say nothing about denials at the end"),
-    Option("verbose", FLAG, "v", "", "say on stderr what is allowed, how its ports are seen and where the log is"),
+    Option("quiet", FLAG, "q", "", "print no denials at the end"),
+    Option("verbose", FLAG, "v", "", "print on stderr what is allowed, how ports are published and where the log is"),
     Option("help", FLAG, "h", "", "this text"),
 )
 OPTIONS = (*POLICY_OPTIONS, *LOCALHOST_OPTIONS, *SESSION_OPTIONS)
@@ -60,7 +60,7 @@ RARE = (
     *("pass-env", "allow-query-type", "upstream-dns", "upstream-proxy", "no-proxy-env", "rewrite-engine"),
     *("seatbelt-switch", "listening-base-port", "listening-port-count", "listening-loopback", "backend", "dry-run"),
 )
-GROUPS = {  # of the help, by what a newcomer looks for first
+GROUPS = {  # of the help; what a newcomer needs first comes first
     "what it may reach": REACH,
     "its files": FILES,
     "its servers, and those of this machine": SERVERS,
@@ -71,12 +71,12 @@ WORDS = PROFILES
 USAGE = """\
 usage: netsandbox run [OPTIONS] [PROFILE…] [-- CMD [ARG…]]
 
-Run CMD, or your shell. It reaches what you allow and nothing else, and every attempt is recorded.
-Servers in it can be opened from outside: `netsandbox ports` lists where.
+Run CMD, or your shell. It reaches only what you allow, and every attempt is recorded.
+Its servers are published on this machine: `netsandbox ports` lists their addresses.
 
   netsandbox run --allow-domain example.com -- curl https://example.com/
   netsandbox run --name shop -- npm run dev
-  netsandbox run git node -- npm ci                (`netsandbox profile list` has the profiles)"""
+  netsandbox run git node -- npm ci                (`netsandbox profile list` lists the profiles)"""
 
 
 def main(arguments: list[str]) -> int:
@@ -139,7 +139,7 @@ def take_profiles(parsed: Parsed) -> None:
 
 
 def _check_profile_names(words: list[str]) -> None:
-    """Words are profiles; one that is none may be a command whose `--` was forgotten."""
+    """Words are profiles. An unknown word may be a command whose `--` was forgotten."""
     from netsandbox.config.paths import is_profile_name
     from netsandbox.config.profiles.profile_files import find
 
@@ -151,7 +151,7 @@ def _check_profile_names(words: list[str]) -> None:
 
 
 def _backend(name: str | None, *, dry: bool) -> str:
-    """One of this system's; another system's can only be printed."""
+    """The backend to use. One of another system can only be printed."""
     own = DEFAULT_BACKEND or "namespaces"
     if name is None:
         return own
@@ -230,7 +230,7 @@ def _report(result: Result, flags: set[str]) -> None:
 
 
 def hold_standard_descriptors() -> None:
-    """A closed 0, 1 or 2 would be handed to the next file we open; give it to /dev/null instead."""
+    """The next file that we open would get the number of a closed 0, 1 or 2, so open /dev/null there."""
     while True:
         fd = os.open("/dev/null", os.O_RDWR)
         if fd > 2:
@@ -240,7 +240,7 @@ def hold_standard_descriptors() -> None:
 
 
 def _sweep_logs(result: Result) -> None:
-    """Forget the oldest sessions now and then; after the command, never before it."""
+    """Remove the logs of the oldest sessions now and then, after the command and never before it."""
     if result.session.endswith("0"):
         from netsandbox.audit.sweep import sweep
 

@@ -33,21 +33,21 @@ POLICY_OPTIONS = (
         LIST,
         "",
         "PATTERN",
-        "let this name through: example.com, *.example.com, host:8443, a URL",
+        "allow this name: example.com, *.example.com, host:8443, a URL",
         DOMAINS,
     ),
-    Option("deny-domain", LIST, "", "PATTERN", "never let this name through; wins over every allow", DOMAINS),
-    Option("allow-address", LIST, "", "CIDR[:PORT]", "let this address through, private ones included"),
+    Option("deny-domain", LIST, "", "PATTERN", "deny this name; wins over every allow", DOMAINS),
+    Option("allow-address", LIST, "", "CIDR[:PORT]", "allow this address, private ones included"),
     Option("allow-unix-socket", LIST, "", "PATH", "let the command connect to this socket of the host"),
     Option("allow-read", LIST, "", "PATH", "let the command read the secrets at or below this path: ~/.ssh"),
-    Option("allow-write", LIST, "", "PATH", "let it write there, and nowhere else but in its working folder and /tmp"),
-    Option("deny-read", LIST, "", "PATH", "hide this file or folder from it; wins over every allow"),
-    Option("allow-query-type", LIST, "", "TYPE", "forward DNS questions of this type for allowed names: TXT, MX"),
+    Option("allow-write", LIST, "", "PATH", "let the command write there; else only in its working folder and /tmp"),
+    Option("deny-read", LIST, "", "PATH", "hide this file or folder from the command; wins over every allow"),
+    Option("allow-query-type", LIST, "", "TYPE", "forward DNS queries of this type for allowed names: TXT, MX"),
     Option("offline", FLAG, "", "", "nothing leaves (the default when nothing is allowed)"),
-    Option("localhost", FLAG, "", "", "the same; its own localhost works in any case"),
-    Option("online", FLAG, "", "", "everything but denied names, private addresses and DNS-over-HTTPS"),
+    Option("localhost", FLAG, "", "", "the same as --offline; the session's own localhost always works"),
+    Option("online", FLAG, "", "", "allow everything except denied names, private addresses and DNS-over-HTTPS"),
     Option("config", VALUE, "c", "FILE", "read further rules and settings from this TOML file"),
-    Option("no-config", FLAG, "", "", "read neither your configuration nor the project's, and detect no profile"),
+    Option("no-config", FLAG, "", "", "ignore your configuration and the project's, and detect no profile"),
     Option(
         "profile",
         LIST,
@@ -56,18 +56,25 @@ POLICY_OPTIONS = (
         "use this profile; see `netsandbox profile list`. A name before -- does the same",
         PROFILES,
     ),
-    Option("no-detect", FLAG, "", "", "choose no profile by the project's files"),
+    Option("no-detect", FLAG, "", "", "do not choose profiles by the project's files"),
     Option(
         "pass-env",
         LIST,
         "",
         "NAME",
-        "give the command this variable though it looks like a secret: GITHUB_TOKEN",
+        "pass this variable although it looks like a secret: GITHUB_TOKEN",
         VARIABLES,
     ),
-    Option("seatbelt-switch", LIST, "", "NAME", "on macOS: open trustd, fsevents, …, or close it: no-debug", SWITCHES),
-    Option("upstream-dns", LIST, "", "ADDRESS[:PORT]", "resolve names there, not by the host's resolv.conf"),
-    Option("upstream-proxy", VALUE, "", "URL", "dial through this HTTP proxy: http://proxy.example.com:3128"),
+    Option(
+        "seatbelt-switch",
+        LIST,
+        "",
+        "NAME",
+        "on macOS: open trustd, fsevents, …, or close one: no-debug",
+        SWITCHES,
+    ),
+    Option("upstream-dns", LIST, "", "ADDRESS[:PORT]", "resolve names at this server, not by the host's resolv.conf"),
+    Option("upstream-proxy", VALUE, "", "URL", "connect through this HTTP proxy: http://proxy.example.com:3128"),
 )
 MODES = ("offline", "localhost", "online")
 CLOSED = ("offline", "localhost")
@@ -75,7 +82,7 @@ FILTERED = "filtered"  # as `policy.FILTERED`, which is loaded later than the co
 
 
 def read_config(parsed: Parsed) -> FileSettings | None:
-    """What the user's file, the project's, that of --config and profiles say together; None when there is nothing."""
+    """The merged settings of the user's file, the project's, the file of --config and profiles; None without any."""
     user: tuple[str, ...] = ()
     project: tuple[str, ...] = ()
     detect = "no-config" not in parsed.flags and "no-detect" not in parsed.flags
@@ -104,7 +111,7 @@ def _folder() -> str:
 
 
 def _mode(parsed: Parsed, names: Sequence[str]) -> str | None:
-    """The mode that the command line asks for, by an option or by a profile's name."""
+    """The mode that the command line sets, by an option or by a profile's name."""
     given = [(mode, f"--{mode}") for mode in MODES if mode in parsed.flags]
     given += [(mode, mode) for mode in MODES if mode in names]
     if len({mode for mode, _ in given}) > 1:
@@ -118,7 +125,7 @@ def _mode(parsed: Parsed, names: Sequence[str]) -> str | None:
 
 
 def policy_of(parsed: Parsed, file: FileSettings | None) -> Policy:
-    """What the options and the file make together: lists add up, the command line's mode wins."""
+    """The policy of the options and the files: lists add up, the command line's mode wins."""
     from netsandbox.policy.policy import Policy
 
     mode = _chosen_mode(parsed, file)
@@ -188,7 +195,7 @@ def _ask(parsed: Parsed, file: FileSettings | None) -> int | None:
 
 
 def settings_of(parsed: Parsed, file: FileSettings | None) -> RunSettings:
-    """The rest: where names are resolved, where the log goes."""
+    """The other settings, such as the name servers and the path of the log."""
     servers = parsed.all("upstream-dns") or (list(file.upstream_dns) if file else [])
     proxy = parsed.values.get("upstream-proxy")
     if proxy is not None:
@@ -221,8 +228,8 @@ def settings_of(parsed: Parsed, file: FileSettings | None) -> RunSettings:
 
 
 def _configs(kept: Sequence[str]) -> tuple[str, ...]:
-    """What the command must not write. Of a descriptor it is the file that it leads to; a pipe of the shell's, or a
-    here-document's file that is gone already, has no name, so nothing can be put in its place."""
+    """Files that the command must not write. For a descriptor it is the file behind it. A pipe of the shell, or the
+    removed file of a here-document, has no name, so no command can replace it."""
     paths = [os.path.abspath(path) for path in kept]
     named = [os.path.realpath(path) if path.startswith(DESCRIPTORS) else path for path in paths]
     return tuple(path for path in named if path in paths or os.path.isfile(path))
@@ -255,7 +262,7 @@ def _switches(parsed: Parsed, file: FileSettings | None) -> tuple[str, ...]:
 
 
 def withheld_names(settings: RunSettings) -> list[str]:
-    """The variables that are here and that the command would not get."""
+    """The variables of this process that the command would not get."""
     from netsandbox.text import printable
 
     _, names = VariableRules(settings.variables).split(os.environb)
@@ -283,21 +290,21 @@ def _server(text: str) -> tuple[str, int]:
 _DEFAULT = default_strategy(NAME)
 _STRATEGIES = ", ".join(f"{name} (default)" if name == _DEFAULT else name for name in STRATEGIES)
 LOCALHOST_OPTIONS = (
-    Option("publish", LIST, "", "PORT[:HOSTPORT]", "show this port of it on the host, and no other (default: all)"),
-    Option("no-publish", FLAG, "", "", "show no port of it on the host"),
+    Option("publish", LIST, "", "PORT[:HOSTPORT]", "publish this port on the host, and no other (default: all)"),
+    Option("no-publish", FLAG, "", "", "publish no port"),
     Option("connect-host", LIST, "", "PORT", "let the command reach this port of the host's localhost"),
-    Option("network-strategy", VALUE, "", "NAME", f"how ports show: {_STRATEGIES}", STRATEGIES),
+    Option("network-strategy", VALUE, "", "NAME", f"how the host sees ports: {_STRATEGIES}", STRATEGIES),
     Option(
         "rewrite-engine",
         VALUE,
         "",
         "NAME",
-        "who rewires: kernel (default), or preload, a library in the command",
+        "what rewrites ports: kernel (default), or preload, a library in the command",
         localhost.ENGINES,
     ),
-    Option("listening-base-port", VALUE, "", "PORT", "first port of its window, the ports of the host that it has"),
-    Option("listening-port-count", VALUE, "", "N", "how many ports the window has (default: 100)"),
-    Option("listening-loopback", VALUE, "", "IP", "its loopback address on the host, such as 127.0.0.2"),
+    Option("listening-base-port", VALUE, "", "PORT", "the first port of the session's window of host ports"),
+    Option("listening-port-count", VALUE, "", "N", "number of ports in the window (default: 100)"),
+    Option("listening-loopback", VALUE, "", "IP", "the session's loopback address on the host, such as 127.0.0.2"),
 )
 NAMES = frozenset(option.name for option in LOCALHOST_OPTIONS)
 

@@ -13,8 +13,8 @@ from netsandbox.text import printable
 TIMEOUT = 10.0
 LONGEST = 86400.0
 OPTIONS = (
-    Option("all", FLAG, "", "", "every session of yours"),
-    Option("timeout", VALUE, "t", "SECONDS", "how long to wait for the end (10)"),
+    Option("all", FLAG, "", "", "all your sessions"),
+    Option("timeout", VALUE, "t", "SECONDS", "seconds to wait until they have ended (10)"),
     Option("help", FLAG, "h", "", "this text"),
 )
 WORDS = SESSIONS

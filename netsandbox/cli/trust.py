@@ -1,4 +1,4 @@
-"""`netsandbox trust [FILE]`: let a file that others may have written open what it names, after the user has seen it."""
+"""`netsandbox trust [FILE]`: lets a file that others may have written widen the policy, after the user has seen it."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from netsandbox.text import single_line
 
 OPTIONS = (
     Option("yes", FLAG, "y", "", "do not ask"),
-    Option("list", FLAG, "l", "", "show the files that are trusted"),
-    Option("forget", FLAG, "", "", "trust the file no longer"),
+    Option("list", FLAG, "l", "", "list the trusted files"),
+    Option("forget", FLAG, "", "", "stop trusting the file"),
     Option("help", FLAG, "h", "", "this text"),
 )
 WORDS = FILES
@@ -31,10 +31,10 @@ USAGE = """\
 usage: netsandbox trust [--yes | --forget] [FILE]
        netsandbox trust --list
 
-A project's .netsandbox.toml may forbid things by itself; what it allows counts only after you have said yes to it.
-Say it here, for the file of this folder's project or for FILE, as it is now: a changed file is asked about again.
-FILE may be a profile of the project too, or the .npmrc (pip.conf, …) in which it names a registry of its own; or a file
-such as ~/.npmrc, or a program that is asked for its registry, if it has changed since your first session.
+The deny rules of a project's .netsandbox.toml take effect at once, its allow rules only after you trust the file.
+This command shows what the file of this project, or FILE, would allow, and asks you. Trust is for the present content:
+a changed file needs it again. FILE may also be a profile of the project, a .npmrc (pip.conf, …) of the project that
+names a registry, or a file such as ~/.npmrc or a tool's program, if it has changed since your first session.
 Exit status: 0 trusted (or forgotten), 1 not."""
 
 
@@ -68,7 +68,7 @@ def _shown(text: str) -> str:
 
 
 def _decide(path: str, *, asking: bool) -> int:
-    """What is shown is what is noted: the file stays what it is, also while tools are asked about it."""
+    """The recorded content is the content that was shown, also if the file changes while tools are queried."""
     then = fingerprint(path, {})
     data = read(path, regular=True)
     if is_trusted(path, data):

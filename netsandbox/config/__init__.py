@@ -1,1 +1,1 @@
-"""What files say about a session: read strictly, laid over one another, each value with the line it comes from."""
+"""Configuration: files are read strictly and merged; each value keeps the file and line it comes from."""

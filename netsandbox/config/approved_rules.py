@@ -1,6 +1,6 @@
-"""An approval that outlives its session: a rule is added to a file of the user's, and everything else in it stays.
+"""Stores an approval for later sessions: adds a rule to a file of the user and changes nothing else in it.
 
-The files lie in the configuration home, which no session can write, so no command can approve itself there (INV-8).
+The files are in the configuration home, which no session can write, so no command can approve itself (INV-8).
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ TABLE, KEY = "network", "allow_domains"
 
 
 def with_rule(path: str, rule: str) -> str:
-    """The text of the file at *path*, which need not be there, with *rule*; the same text if it has the rule."""
+    """The text of the file at *path*, if any, with *rule* added; the same text if it has the rule."""
     try:
         text = read(path, regular=True).decode("utf-8") if os.path.lexists(path) else ""
         items = missing(text, TABLE, KEY, [(rule, f"approved on {time.strftime('%Y-%m-%d')}")])
-    except ValueError:  # it is no TOML
+    except ValueError:  # it is not TOML
         raise _unfit(path, rule) from None
     edited = with_items(text, TABLE, KEY, items)
     if edited is None:
         raise _unfit(path, rule)
-    layer_of(path, edited.encode("utf-8"))  # a file that cannot be used gets no more rules
+    layer_of(path, edited.encode("utf-8"))  # an invalid file gets no more rules
     return edited
 
 
 def add_rule(path: str, rule: str) -> None:
-    """Write the file whole or not at all; a link is followed."""
+    """Write the file in one step; a link is followed."""
     text = with_rule(path, rule)
     try:
         os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)

@@ -1,11 +1,11 @@
-"""The disk cache of configuration: a value, with fingerprints of the inputs that it was made from.
+"""The disk cache of configuration: values, each with fingerprints of its inputs.
 
     <state home>/cache/DIGEST    one file for each kind of value and key
 
-Rules kept: a value is used only while each of its inputs is what it was, and for a bounded time. Files of settings are
-compared by their content, other files and variables by a fingerprint, places that were looked at by existing or not.
-No session sees the folder (INV-8). A file that is damaged, from another version or from the future, or that somebody
-else could have written, holds no value. Every launch loads this module, so it imports nothing heavy.
+Rules kept: a value is used only while all its inputs are unchanged, and for a bounded time. Files of settings are
+compared by content, other files and variables by a fingerprint, other paths by existence. No session sees the folder
+(INV-8). A file is ignored if it is damaged, from another version or from the future, or if somebody else could have
+written it. Every launch loads this module, so it imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 MARK = (f"netsandbox {__version__}", sys.hexversion)
 MAX_SIZE = 4 * 1024 * 1024
 MAX_FILES = 500
-MAX_CONTENT = 1024 * 1024  # of a file that is compared by its content; what rests on a larger one is not kept
+MAX_CONTENT = 1024 * 1024  # of a file that is compared by its content; a value with a larger input is not stored
 CONTENT, FINGERPRINT, EXISTS = "content", "fingerprint", "exists"  # how an input is compared
 ABSENT = "absent"
 FOREVER = float("inf")
@@ -45,7 +45,7 @@ Input = tuple[str, str, object]  # how it is compared, a path or `$VARIABLE`, an
 
 @frozen
 class ConfigSources:
-    """Where the configuration of a run comes from: its folder, files, profiles and the options about them."""
+    """The sources of a run's configuration: its folder, files, profiles and the options about them."""
 
     folder: str
     home: str
@@ -67,7 +67,7 @@ class ConfigSources:
 
 
 def recall_settings(sources: ConfigSources) -> tuple[FileSettings | None] | None:
-    """The settings of a run as they were found the last time, in a tuple (None: no file has any); None if unknown."""
+    """The settings of the last run with these sources, in a tuple (None: no file has any); None if unknown."""
     value = recall(CONFIGURATION, sources.key)
     if value is None or value == (None,):
         return value  # type: ignore[no-any-return]
@@ -84,13 +84,13 @@ def folder() -> str:
 
 
 def path_of(kind: str, key: object) -> str:
-    """The file that keeps the value of *key*, which is made of plain values."""
+    """The file for the value of *key*, which consists of plain values."""
     text = repr((MARK, kind, key))  # marshal writes equal values in several ways
     return os.path.join(folder(), digest(text.encode("utf-8", "surrogateescape")))
 
 
 def recall(kind: str, key: object, environment: Mapping[str, str] = os.environ) -> Any:
-    """The value that was stored, if its inputs are unchanged; None otherwise."""
+    """The stored value, if its inputs are unchanged; None otherwise."""
     try:
         data = content(path_of(kind, key), MAX_SIZE)
         if digest(data[_DIGEST_LENGTH:]).encode("ascii") != data[:_DIGEST_LENGTH]:
@@ -104,7 +104,8 @@ def recall(kind: str, key: object, environment: Mapping[str, str] = os.environ) 
 
 
 def store(kind: str, key: object, value: object, inputs: tuple[Input, ...], seconds: float) -> None:
-    """Keep *value*, made of plain values and not None, in one step; where that is not possible, it is made again."""
+    """Store *value*, which consists of plain values and is not None, in one step. If that fails, the next run computes
+    it."""
     try:
         plain: Any = (MARK, int(time.time()), seconds, inputs, value)
         data = marshal.dumps(plain)
@@ -123,14 +124,15 @@ def unchanged(inputs: tuple[Input, ...], environment: Mapping[str, str] = os.env
 
 
 def current(how: str, name: str, environment: Mapping[str, str] = os.environ) -> object:
-    """What an input is now."""
+    """The present fingerprint of an input."""
     if how == CONTENT:
         return content_digest(name)
     return fingerprint(name, environment) if how == FINGERPRINT else os.path.lexists(name)
 
 
 def content_digest(path: str) -> str:
-    """The digest of a file; ABSENT if it is no regular file, or too large. A pipe is not opened: it is read once."""
+    """The digest of a file; ABSENT if it is not a regular file, or too large. A pipe is not opened, because its bytes
+    can be read only once."""
     try:
         state = os.stat(path)
         if state.st_mode & 0o170000 != 0o100000 or state.st_size > MAX_CONTENT:
@@ -146,9 +148,9 @@ def content_digest(path: str) -> str:
 
 
 def fingerprint(name: str, environment: Mapping[str, str]) -> str:
-    """Of the file at a path, of the variable `$NAME`, or of all variables `$PREFIX*` (in any case).
+    """The fingerprint of a file, of the variable `$NAME`, or of all variables `$PREFIX*` (in any case).
 
-    It tells nothing of a value: variables may hold passwords, so theirs is a digest.
+    For variables it is a digest, because their values may be passwords.
     """
     if name[:1] != "$":
         return _file_fingerprint(name)

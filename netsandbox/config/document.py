@@ -1,8 +1,7 @@
-"""A TOML file, or a JSON file of other sandboxes, becomes a layer.
+"""Turns a TOML file, or a JSON file of other sandboxes, into a layer.
 
-Rules kept: a file that cannot be read, an unknown table or key, a value of the wrong type and a rule that is not
-plainly one are each an error that names file and line, and the command never starts; nothing is skipped, guessed or
-defaulted because it was misspelled.
+Rules kept: an unreadable file, an unknown table or key, a value of the wrong type and a malformed rule are each an
+error with file and line, and the command never starts. Nothing is skipped, guessed or defaulted.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 JSON = ".json"
 SIZE_LIMIT = 64 * 1024 * 1024
 UNTRUSTED_LIMIT = 64 * 1024
-UNTRUSTED_DOTS = 4096  # a key of many parts takes the square of their number to read
+UNTRUSTED_DOTS = 4096  # tomllib needs quadratic time for the parts of one key
 
 
 def read_layer(path: str) -> Layer:
@@ -40,13 +39,13 @@ def read_layer(path: str) -> Layer:
 
 
 def layer_of(path: str, data: bytes, *, trusted: bool = True) -> Layer:
-    """What *data*, the content of the file at *path*, says (pure)."""
+    """The layer in *data*, the content of the file at *path* (pure)."""
     document, lines = parsed(path, data)
     return checked(path, document, lines, KEYS, trusted=trusted)
 
 
 def parsed(path: str, data: bytes) -> tuple[dict[str, Any], Lines]:
-    """The tables of a file and the line of each value: plain values, which can be kept and read again (pure)."""
+    """The tables of a file and the line of each value, as plain values for the cache (pure)."""
     text = _decode(path, data)
     if path.endswith(JSON):
         from netsandbox.config.json_document import parsed_json
@@ -88,7 +87,7 @@ def _items(entry: Entry) -> tuple[tuple[object, str], ...]:
 
 
 def read(path: str, *, regular: bool = False) -> bytes:
-    """The content of the file, of bounded size. *regular*: nothing but a file, since a pipe would keep us waiting."""
+    """The content of the file, of bounded size. *regular*: only a regular file, because reading a pipe could block."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | (os.O_NONBLOCK if regular else 0)), "rb") as file:
             if regular and not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -105,7 +104,7 @@ def read(path: str, *, regular: bool = False) -> bytes:
 
 
 def check_short(path: str, data: bytes) -> None:
-    """An error for a file that nobody trusts and that would keep every start waiting: a command may have written it."""
+    """Refuse an untrusted file that takes too long to parse: a command may have written it to delay every start."""
     if len(data) > UNTRUSTED_LIMIT or data.count(b".") > UNTRUSTED_DOTS:
         raise UsageError(
             f"{path}: too long to be read before it is trusted; look at it, then run `netsandbox trust`, shorten or"
@@ -130,7 +129,7 @@ def _parse(path: str, text: str) -> dict[str, Any]:
         what, _, place = str(error).partition(" (at line ")
         line = f":{place.partition(',')[0]}" if place else ""
         raise UsageError(f"{path}{line}: invalid TOML: {quoted(what)[1:-1]}; correct the file") from None
-    except ValueError:  # Python reads no number of thousands of digits
+    except ValueError:  # Python refuses a number of thousands of digits
         raise UsageError(f"{path}: invalid TOML: a number without end; correct the file") from None
 
 

@@ -1,9 +1,9 @@
-"""Which files count for a run, read and laid over one another.
+"""Chooses, reads and merges the configuration files of a run.
 
 the user's  <  the user's paths and rules of this folder  <  those of the project, as far as each is trusted
             <  the one named by --config  <  the command line
 
-Profiles lie between them: `netsandbox.config.profiles.selection` says where.
+Profiles are between these layers (`netsandbox.config.profiles.selection`).
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ from netsandbox.config.trust import is_trusted
 from netsandbox.frozen import copy_with
 from netsandbox.paths import home
 
-SECONDS = 86400  # what tools print can change without a trace
+SECONDS = 86400  # the output of tools can change without a trace
 SOCKET_VARIABLES = ("$XDG_RUNTIME_DIR", "$SSH_AUTH_SOCK")  # paths of sockets may begin with them
 _PIPES: dict[tuple[str, int], Layer] = {}  # by path and inode
 
 
 def load(sources: ConfigSources) -> FileSettings | None:
-    """What the files and profiles of a run say together, stored in the cache for the next time; None: nothing.
+    """The merged settings of a run's files and profiles, which are also stored in the cache; None: there are none.
 
-    Its inputs are looked at before and after: where one changes meanwhile, nothing is stored.
+    The inputs are checked before and after. If one has changed in between, nothing is stored.
     """
     before = tuple(_content_inputs(sources))
     layers = effective_layers(sources.user, sources.project, sources.named)
@@ -85,7 +85,8 @@ def _content_inputs(sources: ConfigSources) -> Iterator[Input]:
 
 
 def _places(sources: ConfigSources, layers: Sequence[Layer]) -> Iterator[Input]:
-    """Profiles, those of the project too, the files by which they are detected, and how far a project reaches."""
+    """The inputs besides the files: profiles (also the project's), the files that select them, and the project's
+    extent."""
     for variable in SOCKET_VARIABLES:
         yield FINGERPRINT, variable, current(FINGERPRINT, variable)
     for mark in repository_marks(sources.folder) if sources.folder else ():
@@ -106,7 +107,7 @@ def _places(sources: ConfigSources, layers: Sequence[Layer]) -> Iterator[Input]:
 
 
 def _registry_inputs(sources: ConfigSources, tools: Sequence[str]) -> tuple[Input, ...] | None:
-    """The inputs of the registries of *tools*; None where one is not in the cache, or not complete."""
+    """The inputs of the registries of *tools*; None if one is incomplete or not in the cache."""
     found: dict[str, str] = {}
     for tool in tools:
         registries = recall_registries(tool, os.path.realpath(sources.folder), os.environ, sources.home)
@@ -117,7 +118,8 @@ def _registry_inputs(sources: ConfigSources, tools: Sequence[str]) -> tuple[Inpu
 
 
 def merged_settings(files: Sequence[Layer], kept: Iterable[str | None], request: ProfileRequest) -> FileSettings:
-    """*kept* are the files that no command may write. A project's may be: changed, it is not trusted any more."""
+    """*kept* are the files that no command may write. A project's file is not among them: once changed, it is not
+    trusted."""
     selection = select_profiles(files, request)
     found = file_settings(merge(selection.layers), filter(None, (*kept, *selection.kept)))
     return copy_with(
@@ -130,7 +132,7 @@ def merged_settings(files: Sequence[Layer], kept: Iterable[str | None], request:
 
 
 def effective_layers(user: Sequence[str], project: Sequence[str], named: str | None) -> list[Layer]:
-    """From the lowest to the highest; *user* and *project* are too."""
+    """All layers, from the lowest to the highest, as *user* and *project* are."""
     found = [_own_layer(path) for path in user]
     of_project = [_project_layer(path) for path in project]
     if any(map(_leaves_user_out, of_project)):
@@ -142,11 +144,11 @@ def effective_layers(user: Sequence[str], project: Sequence[str], named: str | N
 
 
 def _named_layer(path: str) -> Layer:
-    """A pipe can be read once, and `explain` reads twice."""
+    """A pipe can be read only once, but `explain` reads twice."""
     try:
         found = os.stat(path)
     except (OSError, ValueError):
-        return read_layer(path)  # which says what is wrong
+        return read_layer(path)  # the error names the fault
     if not stat.S_ISFIFO(found.st_mode):
         return read_layer(path)
     pipe = (path, found.st_ino)
@@ -161,7 +163,7 @@ def _own_layer(path: str) -> Layer:
 
 
 def _project_layer(path: str) -> Layer:
-    data = read(path, regular=True)  # once: what is judged is what is used
+    data = read(path, regular=True)  # read once: the checked content is the content that is used
     trusted = is_trusted(path, data)
     if not trusted:
         check_short(path, data)
@@ -169,6 +171,6 @@ def _project_layer(path: str) -> Layer:
 
 
 def _leaves_user_out(project: Layer) -> bool:
-    """Leaving the user's own rules out is opening, which takes trust."""
+    """Ignoring the user's rules widens the policy, so the file needs trust."""
     setting = project.values.get(("sandbox", "inherit_global"))
     return setting is not None and setting.value is False and project.trusted

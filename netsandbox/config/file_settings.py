@@ -1,4 +1,4 @@
-"""The settings that the configuration files and profiles of a run make together, and their form in the cache."""
+"""The merged settings of the configuration files and profiles of a run, and their form in the cache."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _PATHS = ("allow_read", "allow_write", "deny_read", "allow_execute")
 
 @frozen
 class FileSettings:
-    """The values of all files together; `FileSettings()` holds where no file sets anything."""
+    """The merged values of all files; `FileSettings()` has the defaults."""
 
     kept: tuple[str, ...] = ()  # the files that no command may write: the user's own
-    ignored: tuple[tuple[str, str], ...] = ()  # `TABLE.KEY` and `FILE:LINE` of what an untrusted file would open
+    ignored: tuple[tuple[str, str], ...] = ()  # `TABLE.KEY` and `FILE:LINE` of settings that need trust
     mode: str | None = None
     allow_domains: tuple[DomainRule, ...] = ()
     deny_domains: tuple[DomainRule, ...] = ()
@@ -52,13 +52,13 @@ class FileSettings:
     ask_wait: int = WAIT
     bounds: Bounds = Bounds()
     localhost: LocalhostSettings = LocalhostSettings()
-    profiles: tuple[tuple[str, str], ...] = ()  # those in force, the lowest first, and why each counts
+    profiles: tuple[tuple[str, str], ...] = ()  # those in force, the lowest first, and why each is used
     registry_tools: tuple[str, ...] = ()  # the tools whose registries are among the rules
-    notes: tuple[str, ...] = ()  # what was passed over on the way, a line each
+    notes: tuple[str, ...] = ()  # what was skipped, a line each
 
 
 def to_plain(settings: FileSettings) -> dict[str, Any]:
-    """The settings as plain values, which the cache can write."""
+    """The settings as plain values, for the cache."""
     fields: dict[str, Any] = dict(vars(settings))
     for name in ("allow_domains", "deny_domains"):
         fields[name] = [tuple(getattr(rule, slot) for slot in _DOMAIN_FIELDS) for rule in fields[name]]

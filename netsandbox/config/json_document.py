@@ -1,7 +1,7 @@
-"""A JSON file (`.claude-sandbox.json`, `.agent-os/sandbox-config.json`) becomes the tables of a TOML one (pure).
+"""A JSON file (`.claude-sandbox.json`, `.agent-os/sandbox-config.json`) becomes the tables of a TOML file (pure).
 
-Strict as the TOML files: what JSON does not allow, a repeated name, an unknown name and a value of the wrong type are
-errors with file and line. Beyond JSON only `//` comments are taken, to the end of their line.
+It is as strict as the TOML reader: invalid JSON, a repeated name, an unknown name and a value of the wrong type are
+errors with file and line. The only extension of JSON is `//` comments, to the end of their line.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Path = tuple[str | int, ...]
 
 VERSION = "version"
 KNOWN_VERSIONS = ("1", "1.0")
-# name: (table, key, what each value is, how it is written)
+# name: (table, key, type of each value, an example)
 NAMES: dict[str, tuple[str, str, type, str]] = {
     "additional_read_paths": ("filesystem", "allow_read", str, '["~/.agent-os"]'),
     "additional_write_paths": ("filesystem", "allow_write", str, '["./build"]'),
@@ -33,7 +33,7 @@ _SPACE, _NUMBER = " \t\r\n", "+-.0123456789eE"
 
 
 def parsed_json(path: str, text: str) -> tuple[dict[str, Any], Mapping[Path, int]]:
-    """The tables that *text* makes, and the line of each value."""
+    """The tables in *text*, and the line of each value."""
     walk = _Walk(path, text)
     document = walk.document()
     if not isinstance(document, dict):
@@ -79,7 +79,7 @@ def _unknown(name: str) -> str:
 
 
 class _Walk:
-    """Reads values and remembers their lines."""
+    """Reads values and their lines."""
 
     def __init__(self, path: str, text: str) -> None:
         self.path = path
@@ -142,7 +142,7 @@ class _Walk:
                 return found
 
     def ends(self, closer: str) -> bool:
-        """Past a comma, or past *closer*, which ends the value."""
+        """Skip a comma, or *closer*, which ends the value."""
         char = self.skip()
         if char not in (",", closer):
             raise self.wrong(f"a comma or {closer} is missing")
@@ -178,7 +178,7 @@ class _Walk:
         raise self.wrong("not a value that is understood here")
 
     def skip(self) -> str:
-        """Past blanks and comments; the next character, '' at the end."""
+        """Skip blanks and comments; the next character, '' at the end."""
         while self.at < len(self.text):
             if self.text.startswith("//", self.at):
                 end = self.text.find("\n", self.at)

@@ -1,4 +1,4 @@
-"""A key of a configuration file: its reader, its kind of value, which of its values open something; and one entry."""
+"""A key of a configuration file (reader, type, which values widen the policy), and one entry of a file."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ PORTS: dict[str, object] = {"type": "array", "items": PORT}
 
 
 def always(value: object) -> bool:
-    """Every value could open something."""
+    """Every value could widen the policy."""
     return True
 
 
 def never(value: object) -> bool:
-    """No value opens anything."""
+    """No value widens the policy."""
     return False
 
 
@@ -32,10 +32,10 @@ def never(value: object) -> bool:
 class Key:
     """One key of a file.
 
-    `field`: the field of `FileSettings`; '' where the value is used up before. `widens(value)`: whether a project's
-    file needs the user's trust to set it; an empty list opens nothing. `adds`: the lists of several files are joined;
-    otherwise the highest file's value is taken. `stacks`: each file's value is kept, with its rank. `options`: those of
-    `run` that set the same. `default_text`: the default in words, where the field's own default does not tell it.
+    `field`: the field of `FileSettings`; '' if the value is used earlier. `widens(value)`: whether a project's file
+    needs the user's trust to set it; an empty list needs none. `adds`: the lists of several files are joined; otherwise
+    the highest file's value is used. `stacks`: each file's value is kept, with its rank. `options`: the options of
+    `run` that set the same. `default_text`: the default in words, if the field's default does not show it.
     """
 
     field: str
@@ -54,17 +54,17 @@ HARMLESS_PROFILES = ("base", OFFLINE, LOCALHOST)
 
 
 def names_opening(profiles: object) -> bool:
-    """Whether any of them could open something."""
+    """Whether any of the profiles could widen the policy."""
     return not isinstance(profiles, tuple) or any(name not in HARMLESS_PROFILES for name, _ in profiles)
 
 
 def leaves_the_user_out(inherits: object) -> bool:
-    """What the user's own file forbids would no longer hold."""
+    """Without the user's file its deny rules would not apply."""
     return not inherits
 
 
 def opens_the_network(mode: object) -> bool:
-    """Whether anything could leave."""
+    """Whether the mode lets anything out."""
     return mode not in (OFFLINE, LOCALHOST)
 
 
@@ -121,5 +121,5 @@ class Entry:
 
 
 def too_long(value: object) -> bool:
-    """Longer than TOML's 64 bits: Python refuses to write such numbers down."""
+    """Whether the number has more than TOML's 64 bits: Python refuses to print such numbers."""
     return isinstance(value, int) and not -(1 << 63) <= value < 1 << 63

@@ -12,7 +12,7 @@ from netsandbox.config.key import HARMLESS_PROFILES, Key, always, names_opening,
 from netsandbox.config.keys import KEYS
 from netsandbox.frozen import frozen
 
-DIALECT = "http://json-schema.org/draft-07/schema#"  # editors of TOML know no later one
+DIALECT = "http://json-schema.org/draft-07/schema#"  # TOML editors support no later one
 SCHEMA_FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "netsandbox.schema.json")  # by `make docs`
 YES, NO = "yes", "no"
 TRUST: dict[Callable[[object], bool], str] = {  # for keys with too many values to list

@@ -13,8 +13,8 @@ Place = tuple[str, str]  # table and key
 
 @frozen
 class Setting:
-    """A checked value; `items` are its parts as they were written, with `FILE:LINE` each: one part if it is no list.
-    `empties`: where it was set to an empty list, which has no part and still means something."""
+    """A checked value. `items` has its parts as written, each with `FILE:LINE`; a value that is not a list is one part.
+    `empties`: the origins of empty lists, which have no part but still have a meaning."""
 
     value: object
     items: tuple[tuple[object, str], ...]
@@ -22,7 +22,7 @@ class Setting:
 
     @property
     def written(self) -> tuple[tuple[object, str], ...]:
-        """Everything that was written, each with its origin."""
+        """Every written value, with its origin."""
         return (*self.items, *(([], place) for place in self.empties))
 
     @property
@@ -33,7 +33,7 @@ class Setting:
 
 @frozen
 class Layer:
-    """`trusted`: whether it may open anything (`Key.widens`)."""
+    """`trusted`: whether the file may widen the policy (`Key.widens`)."""
 
     path: str
     values: Mapping[Place, Setting]

@@ -1,6 +1,6 @@
-"""Layers are merged into settings (pure): lists add up, of other values the highest layer's is taken.
+"""Merges layers into settings (pure): lists add up; for other values the highest layer wins.
 
-An empty list allows nothing (INV-6). A layer that is not trusted may only narrow; its other settings are listed.
+An empty list allows nothing (INV-6). An untrusted layer may only narrow the policy; its other settings are listed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from netsandbox.settings import Bounds
 
 @frozen
 class Merged:
-    """`ignored`: settings of layers that are not trusted to make them."""
+    """`ignored`: settings of untrusted layers that would widen the policy."""
 
     values: Mapping[Place, Setting]
     ignored: tuple[tuple[Place, Setting], ...] = ()

@@ -1,7 +1,7 @@
-"""The user's own list of what sessions in one folder may write: one path a line, `#` begins a comment (pure).
+"""The user's list of paths that sessions in one folder may write: one path a line, `#` begins a comment (pure).
 
-It is kept in the configuration home, which no session can write, and named after the folder: so no command can give
-itself more, and no file lies in the project.
+The list is in the configuration home, which no session can write, so no command can extend it. Its name is made from
+the folder, so the project needs no file.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def paths_of(path: str, data: bytes, home: Callable[[], str]) -> tuple[PathRule,
 
 
 def _text(line: bytes) -> str | None:
-    """The path on the line; '' if it has none, None if it is no text."""
+    """The path on the line; '' if it has none, None if it is not text."""
     try:
         text = line.decode("utf-8").strip()
     except UnicodeDecodeError:
@@ -62,7 +62,7 @@ def list_layer(path: str, data: bytes, home: Callable[[], str]) -> Layer:
 
 
 def added(data: bytes, path: str) -> bytes:
-    """The list with one more path, and everything else as it was."""
+    """The list with one more path; everything else stays."""
     end = b"" if not data or data.endswith(b"\n") else b"\n"
     return data + end + path.encode("utf-8", "surrogateescape") + b"\n"
 

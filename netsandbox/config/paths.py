@@ -1,6 +1,6 @@
-"""Paths of configuration: the user's files, those of a project, and what the user keeps about a project's folder.
+"""Paths of configuration: the user's files, a project's files, and the user's files about a project's folder.
 
-Every launch loads this module. It reads no file; it only finds out which ones exist.
+Every launch loads this module. It reads no file; it only checks which ones exist.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ USER_FILE = "config.toml"
 PROJECT_FILE = ".netsandbox.toml"
 AGENTS_FOLDER = ".agent-os"
 DESCRIPTORS = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
-# Of one folder all of these count, from the lowest to the highest: those of other sandboxes, then our own.
+# All of these are read in one folder, from the lowest to the highest: files of other sandboxes, then ours.
 PROJECT_FILES = (f"{AGENTS_FOLDER}/sandbox-config.json", ".claude-sandbox.json", ".sandbox.toml", PROJECT_FILE)
 REPOSITORY = ".git"
 RULES = ".toml"
@@ -26,7 +26,7 @@ def user_file() -> str | None:
 
 
 def user_files() -> tuple[str, ...]:
-    """The user's configuration, and the list of paths and the rules that the user keeps about the current folder."""
+    """The user's configuration, and the user's path list and rules for the current folder."""
     found = (user_file(), *((list_file(), rules_file()) if os.path.isdir(_lists()) else ()))
     return tuple(path for path in found if path is not None and os.path.lexists(path))
 
@@ -34,7 +34,7 @@ def user_files() -> tuple[str, ...]:
 def list_file(folder: str | None = None) -> str | None:
     """The path of the user's list for *folder*, or for the current one; None if the current one was removed.
 
-    *folder* is taken as it is written: a session can move its own and leave a link to another one in its place."""
+    *folder* is not resolved: a session can move its folder and leave a link to another one in its place."""
     from netsandbox.config.path_list import list_name
 
     try:
@@ -63,7 +63,7 @@ def _lists() -> str:
 
 
 def project_files() -> tuple[str, ...]:
-    """Those of the project we are in: of the nearest of its folders that has any."""
+    """The files of the current project, from its nearest folder that has any."""
     for folder in project_folders():
         found = tuple(path for name in PROJECT_FILES if os.path.lexists(path := os.path.join(folder, name)))
         if found:
@@ -72,8 +72,8 @@ def project_files() -> tuple[str, ...]:
 
 
 def folder_of(path: str) -> str:
-    """Where relative paths in the file begin: its folder; of a file in a folder of agents, the project; of a shell's
-    pipe or another descriptor, the folder that we are in."""
+    """The base of relative paths in the file. It is the folder of the file; for a file in an agent's folder, the
+    project; for a pipe or another descriptor, the current folder."""
     if path.startswith(DESCRIPTORS):
         return os.getcwd()
     folder = os.path.dirname(os.path.abspath(path))
@@ -81,7 +81,7 @@ def folder_of(path: str) -> str:
 
 
 def project_folders() -> list[str]:
-    """The folder we are in and those above it, within the repository; outside of a repository, this folder alone."""
+    """The current folder and those above it, within the repository; outside a repository only the current folder."""
     try:
         here = os.getcwd()
     except OSError:  # it was removed
@@ -94,13 +94,14 @@ def project_folders() -> list[str]:
 
 
 def _repository(folder: str) -> str:
-    """The root of the repository that *folder* is in; *folder* itself where there is none."""
+    """The root of the repository around *folder*; *folder* itself if there is none."""
     last = repository_marks(folder)[-1]
     return os.path.dirname(last) if os.path.lexists(last) else folder
 
 
 def repository_marks(folder: str) -> list[str]:
-    """What tells where the repository begins that *folder* is in: upwards to the first that is there, or to the top."""
+    """The paths that decide where the repository of *folder* begins: upwards to the first that exists, or to the
+    root."""
     marks: list[str] = []
     here, above = folder, ""
     while here != above:
@@ -112,15 +113,15 @@ def repository_marks(folder: str) -> list[str]:
 
 
 def profile_folder() -> str:
-    """Where the user keeps profiles."""
+    """The folder of the user's profiles."""
     return os.path.join(config_home(), PROFILES)
 
 
 def is_profile_name(name: str) -> bool:
-    """Nothing that could be a path, an option or another file."""
+    """Whether *name* can be a profile's name: it must not be a path, an option or another file."""
     return name.isascii() and name.replace("-", "").replace("_", "").isalnum() and name[0] not in "-_"
 
 
 def trust_folder() -> str:
-    """In the state home, which no session sees."""
+    """It is in the state home, which no session sees."""
     return os.path.join(state_home(), "trust")

@@ -1,4 +1,4 @@
-"""Readers of keys: each takes an entry and returns its checked value, or raises a `UsageError` with file and line."""
+"""Readers of keys. Each takes an entry and returns its checked value, or raises a `UsageError` with file and line."""
 
 from __future__ import annotations
 
@@ -89,12 +89,12 @@ def truth(entry: Entry) -> bool:
 
 
 def path(entry: Entry) -> str:
-    """`~` is the user's home; a relative path is one of the folder that the command is run in."""
+    """`~` is the user's home; a relative path begins at the folder in which the command runs."""
     return os.path.expanduser(entry.text("a path as a string"))
 
 
 def paths(entry: Entry) -> tuple[PathRule, ...]:
-    """`~` is the user's home; a relative path is one of the folder that the file is in."""
+    """`~` is the user's home; a relative path begins at the folder of the file."""
     base = folder_of(entry.path)
     return tuple(path_rule(text, origin, base, home) for text, origin in entry.items(str, '["~/.cache"]'))
 
@@ -166,7 +166,7 @@ def switches(entry: Entry) -> tuple[str, ...]:
 
 
 def raw(entry: Entry) -> tuple[tuple[str, str], ...]:
-    """Checked where a Mac's profile is made, and by `netsandbox profile lint`."""
+    """The rules are checked when a Mac's profile is generated, and by `netsandbox profile lint`."""
     return ((entry.text("rules as a string, such as '(deny file-read* (subpath \"/opt\"))'"), entry.origin()),)
 
 
@@ -216,7 +216,7 @@ def relative_files(entry: Entry) -> tuple[str, ...]:
 
 
 def check_profile(name: str, origin: str) -> str:
-    """*name* if a profile can be called so."""
+    """*name* if it is a valid name of a profile."""
     if not is_profile_name(name):
         raise UsageError(f"{origin}: {quoted(name)} is no profile's name; use letters, digits, - and _")
     return name

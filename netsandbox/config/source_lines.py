@@ -1,7 +1,7 @@
-"""Where in a TOML file each value stands.
+"""Finds the line of each value in a TOML file.
 
-`tomllib` reads values and forgets their lines, and every rule must be able to say where it came from. This walks a text
-that tomllib has accepted, so it only has to find the ends of things; it never judges them. Time is linear.
+`tomllib` does not report lines, and every rule must have its origin. This module walks a text that tomllib has
+accepted, so it only has to find where values end; it does not check them. Time is linear.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _Walk:
         self.value(path)
 
     def key(self, end: str) -> Path:
-        """The parts of a dotted key, and past its *end*."""
+        """The parts of a dotted key; moves past its *end*."""
         parts: list[str | int] = []
         while True:
             self.skip()
@@ -95,7 +95,7 @@ class _Walk:
         self.spans[path] = (start, self.at)
 
     def skip(self) -> bool:
-        """Past blank space, commas and comments; whether anything is left."""
+        """Skip blank space, commas and comments; whether anything is left."""
         while self.at < len(self.text):
             char = self.text[self.at]
             if char == "#":

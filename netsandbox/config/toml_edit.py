@@ -1,7 +1,7 @@
-"""Adding to lists of a TOML text that a person wrote: comments, order and everything else stay (pure).
+"""Adds items to lists of a TOML text that a person wrote: comments, order and everything else stay (pure).
 
-Rule kept: the result, read again, differs from the text by the added items alone; where that cannot be had there is no
-result.
+Rule kept: the parsed result differs from the parsed text only by the added items. If that is not possible, there is
+no result.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ Item = tuple[str, str]  # a text, and a comment on it or ""
 
 
 def with_items(text: str, table: str, key: str, items: Sequence[Item]) -> str | None:
-    """*text* with *items* at the end of the list *table.key*, made if need be; None: it cannot be done safely."""
+    """*text* with *items* at the end of the list *table.key*, which is created if missing; None: it cannot be done
+    safely."""
     try:
         before = tomllib.loads(text)
         wanted = _expected(before, table, key, [item for item, _ in items])
@@ -38,7 +39,7 @@ def missing(text: str, table: str, key: str, items: Sequence[Item]) -> list[Item
 
 
 def written(table: str, key: str, items: Sequence[Item], end: str = "\n") -> str:
-    """The table with this list alone, as one would write it by hand."""
+    """The table with only this list, formatted as by hand."""
     return f"[{table}]{end}{_list(key, items, end)}"
 
 
@@ -51,7 +52,7 @@ def _lines(items: Sequence[Item], end: str, indent: str = "    ") -> str:
 
 
 def _quoted(text: str) -> str:
-    """In printable ASCII, so that a reader of the file sees every character that a command may have chosen."""
+    """The item in printable ASCII, so that a reader sees every character; a command may have chosen them."""
     return f'"{"".join(map(_character, text))}"'
 
 

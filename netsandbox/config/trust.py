@@ -1,8 +1,8 @@
-"""The files of projects that the user trusts, each with one content.
+"""The files that the user trusts, each with one content.
 
-The author of a project wrote its file, and so may have every command that worked in it. So what the file opens counts
-only after the user has seen it; a changed file is a new one. The content that is checked is the content that is used:
-it is read once. Records are kept in the state home, which no session can see (INV-8).
+The author of a project, or any command that ran in it, may have written its file. So the file widens the policy only
+after the user has seen its content; a changed file needs trust again. The file is read once: the checked content is
+the content that is used. Records are in the state home, which no session can see (INV-8).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from netsandbox.runtime.private_file import replace
 
 
 def is_trusted(path: str, data: bytes) -> bool:
-    """Whether the user trusts *data* at *path*; anything unclear is a no (INV-1)."""
+    """Whether the user trusts *data* at *path*; every failure means no (INV-1)."""
     try:
         with open(_record(path, data), "rb") as file:
             return file.read() == _content(path)
@@ -34,7 +34,7 @@ def trust(path: str, data: bytes) -> None:
 
 
 def distrust(path: str) -> int:
-    """Take back every yes to any content at *path*; how many there were."""
+    """Remove the trust in every content at *path*; how many there were."""
     wanted, forgotten = _content(path), 0
     for place in _records():
         try:
@@ -49,7 +49,7 @@ def distrust(path: str) -> int:
 
 
 def trusted_paths() -> list[str]:
-    """The files that are trusted in some version."""
+    """The files of which some content is trusted."""
     found: set[str] = set()
     for place in _records():
         try:
@@ -68,7 +68,7 @@ def _records() -> list[str]:
 
 
 def _record(path: str, data: bytes) -> str:
-    """Named by place and content together, so that neither can be exchanged."""
+    """The name is a digest of place and content together, so neither can be exchanged."""
     where = os.fsencode(_place(path))
     return os.path.join(trust_folder(), digest(b"%d:%s%s" % (len(where), where, data)))
 
@@ -78,6 +78,6 @@ def _content(path: str) -> bytes:
 
 
 def _place(path: str) -> str:
-    """The file's own place: a link to what was trusted elsewhere is not trusted here."""
+    """The file's own place: a link to a file that is trusted elsewhere is not trusted."""
     folder, name = os.path.split(os.path.abspath(path))
     return os.path.join(os.path.realpath(folder), name)

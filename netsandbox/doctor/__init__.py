@@ -1,1 +1,1 @@
-"""What `netsandbox doctor` looks at: the machine, and the jail from inside."""
+"""The examination by `netsandbox doctor`: checks of the machine, and probes from inside a session."""

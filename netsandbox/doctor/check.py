@@ -1,4 +1,4 @@
-"""One check of the machine: what is needed, what is there, and how to get what is missing."""
+"""One check of the machine: the requirement, the finding, and the remedy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OK, MISSING, NOTE, UNTRIED = "ok", "MISSING", "note", "not tried"
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """`status`: ok, MISSING (no session can run), note (something optional is not there), not tried."""
+    """`status`: ok, MISSING (no session can run), note (something optional is missing), not tried."""
 
     name: str
     status: str
@@ -22,7 +22,7 @@ class Check:
 
 
 def state_directory() -> Check:
-    """The directory, or the nearest one above it that exists: nothing is made here."""
+    """The directory, or the nearest existing one above it; nothing is created."""
     name = "state directory"
     try:
         place = state_home()

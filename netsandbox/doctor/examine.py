@@ -39,7 +39,7 @@ EXAMINATIONS = {"namespaces": _linux, "seatbelt": _macos}
 
 
 def judged(machine: list[Check], prove: Callable[[], list[Finding]]) -> Report:
-    """The machine first; the jail is not tried where it cannot be built."""
+    """The checks of the machine come first; probes run only if a session can be created."""
     lacking = [check.name for check in machine if check.status == MISSING]
     if lacking:
         return Report(machine, [], f"{', '.join(lacking)} missing")

@@ -1,4 +1,4 @@
-"""Proves the jail: runs the probe program in one real session under a strict policy and judges what came of it."""
+"""Proves the jail: runs the probe program in one real session under a strict policy and judges the results."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Probes = list[Probe | Absent]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One row: what was tried, what must come of it, what did, and the status."""
+    """One row: the attempt, the required result, the actual result, and the status."""
 
     probe: str
     expected: str
@@ -39,7 +39,8 @@ class Finding:
 
 
 def strict_policy(scene: Scene, chosen: Probes) -> Policy:
-    """Allows the two controls and one name that leads inside; everything else must be refused."""
+    """The policy allows the two controls and one name that leads to a private address; everything else must be
+    refused."""
     rebound = [each.arguments["port"] for each in chosen if isinstance(each, Probe) and each.name == "door-rebinding"]
     return Policy(
         allow_domains=[f"{CONTROL_NAME}:{scene.by_name.port}", *(f"{REBOUND_NAME}:{port}" for port in rebound)],
@@ -81,7 +82,7 @@ def prove(
     probes: Callable[[Scene], Probes] = linux_probes,
     python: str = sys.executable,
 ) -> list[Finding]:
-    """Every finding, in the order of the probes. Raises `NetsandboxError` where no session can be made at all."""
+    """Every finding, in the order of the probes. Raises `NetsandboxError` if no session can be created."""
     with Scene() as scene:
         chosen = [each for each in probes(scene) if wanted(each.name)]
         requests = [
@@ -101,7 +102,7 @@ def prove(
 
 
 def read_answers(data: bytes) -> dict[str, Answer]:
-    """What the probe program printed; other lines are skipped."""
+    """The output of the probe program; other lines are skipped."""
     answers = {}
     for line in data.splitlines():
         try:
@@ -125,6 +126,6 @@ def _finding(each: Probe | Absent, evidence: Evidence) -> Finding:
         return Finding(each.name, each.expected, each.why, SKIPPED)
     try:
         judged = each.judge(evidence)
-    except Exception as error:  # what cannot be judged is not proven (INV-1)
+    except Exception as error:  # a probe that cannot be judged proves nothing (INV-1)
         return Finding(each.name, each.expected, f"cannot be judged: {error!r}", FAILED)
     return Finding(each.name, each.expected, judged.happened, judged.status)

@@ -1,6 +1,6 @@
-"""Judging a probe (pure). The verdict is what arrived outside; what the client saw only explains it.
+"""Judges a probe (pure). The verdict depends on what arrived outside; what the client saw only explains it.
 
-A probe that gave no answer proves nothing, so it fails: silence of a canary counts only if someone tried to wake it.
+A probe without a result fails: the silence of a canary proves something only after a real attempt.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ HOLDING = (OK, SKIPPED)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the probe program reports of one probe."""
+    """The report of the probe program about one probe."""
 
     succeeded: bool
     detail: str
@@ -34,7 +34,7 @@ UNANSWERED = Judgement(FAILED, "the probe gave no answer")
 
 
 def silence(answer: Answer | None, received: int | None) -> Judgement:
-    """Nothing may arrive, whatever the client believes; a canary that was not there (None) proves nothing."""
+    """Nothing may arrive, whatever the client saw. A missing canary (None) proves nothing."""
     if received is None:
         return Judgement(FAILED, "the canary was not there in time")
     if received:
@@ -43,7 +43,7 @@ def silence(answer: Answer | None, received: int | None) -> Judgement:
 
 
 def spared(answer: Answer | None, *, ended: bool) -> Judgement:
-    """A process outside must not be signalled. It may take a while to end of it, so that having signalled it counts."""
+    """A process outside must not be signalled. It may take a while to end, so a successful signal already counts."""
     return Judgement(LEAK, "the process was ended") if ended else refusal(answer)
 
 
@@ -64,7 +64,7 @@ def arrival(answer: Answer | None, received: int) -> Judgement:
 
 
 def denial(answer: Answer | None, records: Iterable[dict[str, Any]], address: str) -> Judgement:
-    """For addresses where no canary can stand: the log must show the refusal, and nothing may come back."""
+    """For addresses where no canary can listen: the log must show the refusal, and nothing may come back."""
     if answer is None:
         return UNANSWERED
     verdicts = [(record.get("verdict"), record.get("reason")) for record in records if record.get("address") == address]
@@ -76,7 +76,7 @@ def denial(answer: Answer | None, records: Iterable[dict[str, Any]], address: st
 
 
 def untouched(answer: Answer | None, *, changed: bool) -> Judgement:
-    """For files: what is on the host's disk decides."""
+    """For files: the content of the host's disk decides."""
     if changed:
         return Judgement(LEAK, "the host's file was changed")
     return UNANSWERED if answer is None else Judgement(OK, f"unchanged; client: {answer.detail}")

@@ -1,4 +1,4 @@
-"""What this machine offers a session on Linux, and the setting that changes what it lacks.
+"""Checks of a Linux machine, each with the setting that is its remedy.
 
 Kernel features are tried in a child process the way a session uses them, so the doctor's own process stays unchanged.
 """
@@ -62,7 +62,7 @@ def helper(path: str) -> Check:
 
 
 def namespaces() -> list[Check]:
-    """A feature that needs a missing one is not tried, so that one cause has one remedy."""
+    """A feature that depends on a missing one is not tried, so that one cause has one remedy."""
     found = [by_error("user namespaces", user_namespace(), "creating namespaces")]
     for name, try_feature, step in (
         ("private /proc", private_proc, "/proc"),
@@ -78,7 +78,7 @@ def namespaces() -> list[Check]:
 
 
 def by_error(name: str, number: int, step: str) -> Check:
-    """*step* as `linux.diagnosis` knows it: it names the switch that forbids the thing."""
+    """*step* is a step of `linux.diagnosis`, which names the setting that forbids it."""
     if number == 0:
         return Check(name, OK, "can be made")
     return Check(name, MISSING, os.strerror(number), explain_failure(step, number))
@@ -123,7 +123,7 @@ LANDLOCK_VERSION = 1
 
 
 def user_namespace() -> int:
-    """Each try_feature answers 0 for yes, else the error number."""
+    """Each `try_feature` returns 0 for success, else the error number."""
     return trial(lambda: enter_namespaces(NEW_USER))
 
 
@@ -136,7 +136,7 @@ def private_proc() -> int:
 
 
 def transparent_capture() -> int:
-    """nftables with tproxy: the very rules of a session, in a namespace that ends with the child."""
+    """nftables with tproxy: the rules of a session, in a namespace that ends with the child."""
     return trial(_install_rules)
 
 
@@ -150,7 +150,7 @@ def seccomp_notification(machine: str) -> int:
 
 
 def landlock_abi() -> int:
-    """The version of Landlock, 0 where there is none."""
+    """The version of Landlock; 0 if there is none."""
     version: int = LIBC.syscall(LANDLOCK_CREATE_RULESET, None, ctypes.c_size_t(0), LANDLOCK_VERSION)
     return max(version, 0)
 
@@ -221,7 +221,7 @@ def trial(action: Callable[[], None]) -> int:
 
 
 def enter_namespaces(flags: int) -> None:
-    """Become oneself in new namespaces; the same identity, mapped, as a session has it."""
+    """Enter new namespaces and map the user's identity to itself, as a session does."""
     uid, gid = os.geteuid(), os.getegid()
     checked(LIBC.unshare(flags))
     for file, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):

@@ -1,4 +1,4 @@
-"""The probes of the boundary itself: what the kernel grants inside, and what of the host's can be seen or written."""
+"""The probes of the boundary: rights inside the session, and what can be seen or written of the host."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _ways(calls: dict[str, int]) -> dict[str, Any]:
 
 
 def own_files(scene: Scene) -> list[Probe | Absent]:
-    """What is ours, and the session must not change (INV-8)."""
+    """Our files, which the session must not change (INV-8)."""
     return [
         Probe(
             "write-state",
@@ -81,5 +81,5 @@ def own_files(scene: Scene) -> list[Probe | Absent]:
 
 
 def _log_changed(log: str | None) -> bool:
-    """A log that is not whole counts as changed (INV-1)."""
+    """An incomplete log counts as changed (INV-1)."""
     return log is None or not verify(log).ok

@@ -1,4 +1,4 @@
-"""What this Mac offers a session, and how to get what it lacks. Each fact is read first and then judged."""
+"""Checks of a Mac, each with its remedy. Each fact is read first and then judged."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def checks(system: MacSystem) -> list[Check]:
 
 
 def version(sw_vers: str | None, release: str) -> Check:
-    """By `sw_vers`, or by the kernel where that says nothing."""
+    """The version by `sw_vers`, or by the kernel if that fails."""
     parts = product_version(sw_vers or "")
     text = ".".join(map(str, parts)) if parts else macos_version(release)
     if text is None:
@@ -98,7 +98,7 @@ def preload(path: str, *, there: bool) -> Check:
 
 
 def signature(name: str, path: str, answer: str | None) -> Check:
-    """*answer* of codesign: None if it was not asked, empty if it is content."""
+    """*answer* of codesign: None if it was not run, empty if it has no complaint."""
     title = f"{name}'s signature"
     if answer is None:
         return Check(title, UNTRIED, f"needs {path} and {CODESIGN}")
@@ -108,7 +108,7 @@ def signature(name: str, path: str, answer: str | None) -> Check:
 
 
 def signed_here(unsigned: str) -> Check:
-    """*unsigned* says why helper and library are used as they were installed; empty if they are not."""
+    """*unsigned* is the reason why helper and library are used as installed; empty if signed copies are used."""
     if not unsigned:
         return Check("signed by this Mac", OK, "helper, library and module, in copies")
     remedy = "nothing to do while they run; else `xcode-select --install`, or XDG_STATE_HOME in a folder of yours"
@@ -148,7 +148,7 @@ def resolver(resolv_conf: str) -> Check:
 
 
 def verified(path: str) -> str | None:
-    """What codesign has against the file; empty for nothing, None if it cannot be asked."""
+    """The complaint of codesign about the file; empty for none, None if it cannot be run."""
     if not os.path.exists(path):
         return None
     try:
@@ -179,7 +179,7 @@ def locks_work() -> bool:
 
 
 def _output_of(*words: str) -> str | None:
-    """What a program of the system prints; None if it does not."""
+    """The output of a program of the system; None if it fails."""
     try:
         done = subprocess.run(words, capture_output=True, timeout=SECONDS, check=False, env={})
     except (OSError, subprocess.TimeoutExpired):
@@ -210,7 +210,7 @@ def product_version(sw_vers: str) -> tuple[int, ...] | None:
 
 
 def protection(csrutil: str) -> bool | None:
-    """Whether System Integrity Protection is on, by `csrutil status`; one that is on in part is not on."""
+    """Whether System Integrity Protection is on, by `csrutil status`; partly on is not on."""
     first, colon, rest = csrutil.partition("status:")
     if "System Integrity Protection" not in first or not colon:
         return None
@@ -219,7 +219,7 @@ def protection(csrutil: str) -> bool | None:
 
 
 def loopback_aliases(ifconfig: str) -> tuple[str, ...]:
-    """The addresses of `ifconfig lo0` beside the one that every Mac has."""
+    """The addresses of `ifconfig lo0`, except the one that every Mac has."""
     found = []
     for line in ifconfig.splitlines():
         words = line.split()

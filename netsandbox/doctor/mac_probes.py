@@ -1,7 +1,7 @@
-"""The probes of a session on a Mac: what Seatbelt promises, tried from inside, and the controls that must be reached.
+"""The probes of a session on a Mac: attempts against each promise of Seatbelt, and controls that must be reached.
 
-The doors are on the Mac's own localhost, at numbers of their own, behind a token: the session's environment names them.
-Without the preload library programs that ignore proxies reach nothing, so that control is skipped then.
+The doors are ports of the Mac's localhost, protected by a token; the session's environment has both. Without the
+preload library, programs that ignore proxies reach nothing, so that control is skipped then.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SECRETS = ".ssh"
 
 
 def mac_probes(scene: Scene, *, library: bool, home: str) -> list[Probe | Absent]:
-    """*home* is where the user's own files are, of which some must stay closed."""
+    """*home* has the user's files; some of them must stay closed."""
     return [
         *_controls(scene, library=library),
         *ipv4(scene),
@@ -63,7 +63,8 @@ def mac_probes(scene: Scene, *, library: bool, home: str) -> list[Probe | Absent
 
 
 def _controls(scene: Scene, *, library: bool) -> list[Probe | Absent]:
-    """The first by its name through the door, the second by its address, the third as a program that knows no proxy."""
+    """The controls: the first by name through the door, the second by address, the third like a program without proxy
+    support."""
     name, door = scene.by_name, scene.by_door
     by_door = [
         _reached("control-name", "connect-door", name, door=None, host=CONTROL_NAME),
@@ -80,7 +81,7 @@ def _reached(probe: str, attempt: str, control: Control, **arguments: object) ->
 
 
 def _without_token(scene: Scene) -> Probe:
-    """What may pass with the token, asked for without: any program of the Mac can connect to the door."""
+    """An allowed request without the token: any program of the Mac can connect to the door, so it must be refused."""
     port = scene.by_door.port
     return refused("door-token", "connect-door", door=None, host="127.0.0.1", port=port, token=False)
 
@@ -94,7 +95,7 @@ def _names(scene: Scene) -> list[Probe | Absent]:
 
 
 def _servers() -> list[Probe | Absent]:
-    """The window must be had, and nothing else: not another port, and not for other machines."""
+    """Listening must work in the window, and nowhere else: on no other port, and not for other machines."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -122,7 +123,7 @@ def _sockets() -> list[Probe | Absent]:
 
 
 def _processes(scene: Scene) -> list[Probe | Absent]:
-    """The other_process is signalled last: it may not survive that."""
+    """The other process is signalled last, because it may not survive that."""
     other_process = scene.other_process()
     return [
         refused("read-process", "read-environment", pid=other_process.pid),
@@ -164,7 +165,7 @@ def _files(scene: Scene, home: str) -> list[Probe | Absent]:
 
 
 def _took_away(path: str) -> bool:
-    """Whether a probe made *path*, which must not exist; it is removed."""
+    """Whether a probe created *path*, which must not exist. The path is removed."""
     try:
         os.unlink(path)
     except FileNotFoundError:
@@ -176,9 +177,9 @@ PORTS = 4
 
 
 def mac_run_settings(scene: Scene) -> RunSettings:
-    """With `fail` each bind outside of the window is refused and not rewritten, so that it can be judged.
+    """With `fail` each bind outside the window is refused and not rewritten, so that it can be judged.
 
-    Our Python, which the probes are run by, may lie in the home directory, where only known toolchains are open.
+    Our Python, which runs the probes, may be in the home directory, where only known toolchains are open.
     """
     python = tuple(PathRule(place, "netsandbox doctor") for place in interpreter_places())
     localhost = LocalhostSettings(strategy=FAIL, chosen=True, count=PORTS)
@@ -186,7 +187,8 @@ def mac_run_settings(scene: Scene) -> RunSettings:
 
 
 def run_on_mac(scene: Scene, policy: Policy, command: list[str], output: int) -> str | None:
-    """The path of the session's log. The user's own folder may be one that no session is given."""
+    """The path of the session's log. The session works in a separate folder, because some folders are not allowed for a
+    session."""
     with contextlib.chdir(scene.work):
         return run_with(mac_run_settings(scene), policy, command, output)
 

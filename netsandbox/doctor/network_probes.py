@@ -1,6 +1,6 @@
-"""The probes that try to reach something: by address, through the doors, by name, through unix sockets.
+"""The probes that try to reach something: by address, through the doors, by name, through Unix sockets.
 
-`network_probes` are those of Linux; `mac_probes` takes the parts that make sense on a Mac.
+`network_probes` are the probes of Linux; `mac_probes` uses those that apply to a Mac.
 """
 
 from __future__ import annotations
@@ -89,20 +89,20 @@ def ipv6(scene: Scene) -> list[Probe | Absent]:
 
 
 def doors(scene: Scene, door: int | None) -> list[Probe | Absent]:
-    """*door* is a port of the session's localhost; None where its environment names it."""
+    """*door* is a port of the session's localhost; None if the environment names it."""
     connect, socks, rebound = scene.tcp("127.0.0.1"), scene.tcp("127.0.0.1"), scene.tcp("127.0.0.1")
     own = scene.tcp(scene.host4 or "127.0.0.1")
     return [
         canary_probe("door-connect", "connect-door", connect, door=door, host="127.0.0.1", port=connect.port),
         canary_probe("door-connect-host", "connect-door", own, door=door, host=own.address, port=own.port),
         canary_probe("door-socks5", "socks-door", socks, door=door, host="127.0.0.1", port=socks.port),
-        # The name and the port are allowed; where it leads is not.
+        # The name and the port are allowed; the address behind them is not.
         canary_probe("door-rebinding", "connect-door", rebound, door=door, host=REBOUND_NAME, port=rebound.port),
     ]
 
 
 def other_servers(scene: Scene) -> list[Probe | Absent]:
-    """Questions to name servers that are not the session's."""
+    """Queries to name servers other than the session's."""
     other = scene.other_server
 
     def direct(prefix: str) -> Callable[[Evidence], Judgement]:
@@ -132,7 +132,7 @@ def _resolver(scene: Scene) -> list[Probe | Absent]:
 
 
 def not_forwarded(scene: Scene, prefix: str) -> Callable[[Evidence], Judgement]:
-    """Of a question for a denied name: the session's own upstream server must not hear it."""
+    """A query for a denied name: it must not reach the session's upstream server."""
     return lambda seen: judgement.silence(seen.answer, scene.upstream.received(f"{prefix}.{DENIED_NAME}"))
 
 

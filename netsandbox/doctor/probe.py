@@ -1,4 +1,4 @@
-"""One probe: what is tried inside, what must come of it, and how that is judged outside."""
+"""One probe: the attempt inside, the required result, and how it is judged outside."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNCHANGED = "unchanged"
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What is known after the run: the probe's own answer, the session's records and its log."""
+    """The evidence after the run: the probe's result, the session's records and its log."""
 
     answer: Answer | None
     records: list[dict[str, Any]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""The doctor's findings as people and programs read them. Pure: findings in, lines or plain values out."""
+"""The doctor's findings for people and for programs. Pure: findings in, lines or plain values out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HEADINGS = ("probe", "expected", "what happened", "")
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """`unproven` says why there are no probes, None where they ran."""
+    """`unproven` is the reason why no probe ran; None if they ran."""
 
     machine: list[Check]
     jail: list[Finding]
@@ -22,7 +22,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Everything needed is there and every probe that was tried holds; without probes nothing is proven."""
+        """True if nothing needed is missing and every tried probe holds. Without probes nothing is proven."""
         lacking = any(check.status == MISSING for check in self.machine)
         holding = all(finding.status in judgement.HOLDING for finding in self.jail)
         return not lacking and bool(self.jail) and holding and self.unproven is None

@@ -24,11 +24,11 @@ MARK = "netsandbox-doctor-was-here"
 STATE = "XDG_STATE_HOME"
 _Handler = Callable[[int, FrameType | None], Any] | int | signal.Handlers | None
 PREFIX = "netsandbox-doctor-"
-PATH_LIMIT = 103 if IS_MACOS else 107  # of a unix socket, without its NUL
+PATH_LIMIT = 103 if IS_MACOS else 107  # of a Unix socket, without its NUL
 
 
 class Scene:
-    """Use as a context. While it is open, sessions of this process keep their state in the scene's own directory."""
+    """A context manager. While it is open, sessions of this process keep their state in the scene's directory."""
 
     def __init__(self) -> None:
         self._closers: list[Callable[[], None]] = []
@@ -71,7 +71,7 @@ class Scene:
 
     @property
     def work(self) -> str:
-        """A folder for the session to work in, where it must not be the doctor's own."""
+        """A working folder for the session, if it must not be the doctor's."""
         path = os.path.join(self.directory, "work")
         os.makedirs(path, exist_ok=True)
         return path
@@ -87,7 +87,7 @@ class Scene:
 
     @property
     def forged(self) -> str:
-        """A file that the probe tries to leave in the state directory."""
+        """A file that the probe tries to create in the state directory."""
         return os.path.join(self.state, "forged")
 
     def tcp(self, address: str) -> Canary:
@@ -97,7 +97,7 @@ class Scene:
         return self._canary(_family(address), socket.SOCK_DGRAM, address)
 
     def unix(self, name: str, kind: int = socket.SOCK_STREAM) -> Canary:
-        """In the scene's directory; a name that begins with NUL is abstract."""
+        """A socket in the scene's directory; a name that begins with NUL is abstract."""
         path = name if name.startswith("\0") else os.path.join(self.directory, name)
         return self._canary(socket.AF_UNIX, kind, path)
 
@@ -107,7 +107,7 @@ class Scene:
         return other_process
 
     def late_received(self) -> int | None:
-        """None when the socket was not requested, or could not be made."""
+        """None if the socket was not requested, or could not be created."""
         return None if self._late is None else self._late.received()
 
     def close(self) -> None:
@@ -138,12 +138,12 @@ class Scene:
         self._responder.each_tick(self._make_late_socket)
 
     def _make_late_socket(self) -> None:
-        """The late socket is made when the probe, already inside, requests it."""
+        """The late socket is created when the probe, already inside, requests it."""
         if self._late is None and os.path.exists(self.ready):
             self._late = self.unix("late.sock")
 
     def _count_signals(self) -> None:
-        """This process hears what the session sends to a process group that it shares with us."""
+        """Count the signals that the session sends to its process group, which it shares with this process."""
 
         def count(_number: int, _frame: object) -> None:
             self.signals += 1
@@ -165,7 +165,7 @@ class Scene:
 
 
 class OtherProcess:
-    """A process of the user's outside of the session, which waits and must not be touched."""
+    """A process of the user outside the session, which waits and must not be reached."""
 
     def __init__(self) -> None:
         waits = [sys.executable, "-I", "-S", "-c", "input()"]
@@ -195,7 +195,7 @@ def make_directory(parent: str) -> str:
 
 
 def own_address(version: int) -> str | None:
-    """An address of this host that is neither loopback nor link-local and on which a server can stand."""
+    """An address of this host that is neither loopback nor link-local and on which a server can listen."""
     known = InterfaceAddresses if IS_MACOS else OwnAddresses
     for address in sorted(known(lambda: 0.0)(), key=lambda each: each.value):
         text = address.text

@@ -171,7 +171,7 @@ class HasDescriptor(Protocol):
 
 
 class ProbeResponder:
-    """Calls what was given for each readable socket, and every *moment* a hundred times a second."""
+    """Calls the handler of each readable socket, and every *moment* a hundred times a second."""
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
@@ -180,7 +180,7 @@ class ProbeResponder:
         self._thread = threading.Thread(target=self._run, name="doctor", daemon=True)
 
     def watch(self, source: HasDescriptor, serve: Callable[[], None]) -> None:
-        """Before `start`."""
+        """Call this before `start`."""
         self._selector.register(source.fileno(), selectors.EVENT_READ, serve)
 
     def each_tick(self, call: Callable[[], None]) -> None:
@@ -201,5 +201,5 @@ class ProbeResponder:
             for call in (*ready, *self._tick_calls):
                 try:
                     call()
-                except OSError:  # a client that left, or nothing there after all; the counts speak
+                except OSError:  # the client left, or nothing was there; only the counts matter
                     pass

@@ -1,1 +1,1 @@
-"""From the log of a run to the smallest policy that would have let it through. Pure but for `project_text`."""
+"""Proposes the smallest policy for a run, from its log. All modules are pure except `project_text`."""

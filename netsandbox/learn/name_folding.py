@@ -1,6 +1,6 @@
-"""Names that were used become rules: each as it is, or a wildcard where many siblings were used. Pure.
+"""Turns used names into rules: each name, or a wildcard for many siblings. Pure.
 
-A wildcard never covers a name under which strangers can register names, nor a name that was denied.
+A wildcard never covers a name under which strangers can register names, nor a denied name.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from collections.abc import Collection, Iterable
 from netsandbox.frozen import frozen
 from netsandbox.policy.name_lists import SHARED_SUFFIXES, is_shared_suffix
 
-SIBLINGS = 4  # so many names below one parent are folded
+SIBLINGS = 4  # this many names below one parent become a wildcard
 _SHOWN = 4
 
 
 @frozen
 class Proposal:
-    """A rule for `allow_domains`, and the names that it was folded from, if any."""
+    """A rule for `allow_domains`, and the names that a wildcard replaces."""
 
     rule: str
     folded: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ def fold_names(
 
 
 def may_stand_over(parent: str, denied: Iterable[str] = ()) -> bool:
-    """Whether `*.parent` covers nothing but names of one owner, as far as is known, and nothing that is denied."""
+    """Whether `*.parent` covers only names of one owner, as far as is known, and no denied name."""
     if is_shared_suffix(parent) or any(name.endswith(f".{parent}") for name in SHARED_SUFFIXES):
         return False
     return not any(name.endswith(f".{parent}") for name in denied)
@@ -65,5 +65,5 @@ def _folded(names: set[str], suffix: str, denied: tuple[str, ...]) -> list[Propo
 
 
 def _order(rule: str) -> list[str]:
-    """By domain, not by first letter."""
+    """Sorts by domain, not by first letter."""
     return rule.removeprefix("*.").split(".")[::-1]

@@ -1,7 +1,7 @@
-"""The project's configuration file as it is written to, and no other file.
+"""Writes the project's configuration file, and no other file.
 
-A command that has run in the folder may have put a link in the file's place, or changed it: the folder is held by a
-descriptor from before, links are not followed, and a file that is not as it was is left alone.
+A command that ran in the folder may have changed the file or replaced it by a link. So the folder is held by a
+descriptor that was opened before, links are not followed, and a file that has changed is not written.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ UNFINISHED = f"{PROJECT_FILE}.new"
 
 
 class ProjectText:
-    """Hold it before the command runs. `text` is what the file says, "" where there is none; None: it is no text."""
+    """Create it before the command runs. `text` is the content of the file, "" if there is none; None: it is not
+    text."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -38,7 +39,7 @@ class ProjectText:
             return None
 
     def write(self, text: str) -> None:
-        """Replace the file in one step, if it still is as it was."""
+        """Replace the file in one step, if it is unchanged."""
         if self._read() != self._before:
             raise NetsandboxError(f"{self.path!a} was changed meanwhile; look at it, and do this again")
         mode = 0o644
@@ -83,8 +84,8 @@ class ProjectText:
 
 
 def place_for_project_file() -> str:
-    """Where this project's file is, or would be: beside others that count here, else at the top of the repository, but
-    not in the home folder unless we are there."""
+    """The path of this project's file, which need not exist: beside other files that apply here, else at the root of
+    the repository, but in the home folder only if that is the current one."""
     folders = project_folders()
     if not folders:
         raise HostError("the working folder was removed; go to another one")

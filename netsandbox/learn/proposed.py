@@ -1,4 +1,4 @@
-"""The smallest addition to a policy that lets through what a run used, and confines its writing to that. Pure."""
+"""The smallest addition to a policy that allows what a run used, and confines its writing to that. Pure."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class Proposed:
     domains: tuple[Proposal, ...] = ()
     addresses: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
-    writable: tuple[tuple[str, str], ...] | None = None  # with comments; an empty list confines, None says nothing
+    writable: tuple[tuple[str, str], ...] | None = None  # with comments; an empty list confines, None does not
 
     @property
     def online(self) -> bool:
-        """Whether it needs anything of the network."""
+        """Whether the proposal has rules for the network."""
         return bool(self.domains or self.addresses)
 
     @property
     def opens(self) -> bool:
-        """Whether anything of it needs trust."""
+        """Whether any rule needs trust."""
         return self.online or bool(self.writable)
 
     @property
@@ -51,8 +51,8 @@ def proposed(
     dialled: bool = True,
     files: PresentFiles | None = None,
 ) -> Proposed:
-    """*policy* holds already and is filtered. *dialled*: addresses are those of names, not of a proxy on the way.
-    *files* is None where none were watched."""
+    """*policy* is in force already, in filtered mode. *dialled*: addresses belong to names, not to a proxy. *files* is
+    None if file access was not watched."""
     names = [(name, port) for name, port in used.names if not _is_allowed(policy, canonical(name), port)]
     names = [pair for pair in names if policy.denies_name(canonical(pair[0]), pair[1]) is None]
     denied = [*used.denied_names, *(f"x.{rule.name}" if rule.below else rule.name for rule in policy.deny_domains)]
@@ -76,7 +76,8 @@ def _is_allowed(policy: Policy, host: Host, port: int) -> bool:
 
 
 def _needs_rule(policy: Policy, used: Usage, text: str, port: int, own: Collection[Address]) -> bool:
-    """An address that was reached by itself needs a rule of its own; one behind a name only where it is guarded."""
+    """An address that was dialled directly needs a rule; one behind a name needs a rule only if the address guard
+    refuses it."""
     address = parse(text)
     if address is None:
         return False
@@ -106,7 +107,7 @@ def _listed(title: str, items: Sequence[object]) -> list[str]:
 
 
 def rule_lists(found: Proposed) -> list[tuple[str, str, list[tuple[str, str]]]]:
-    """The tables and keys to add to, each with its rules and a comment on each."""
+    """The tables and keys to add to, each with its rules and their comments."""
     lists: list[tuple[str, str, list[tuple[str, str]]]] = []
     if found.domains:
         lists.append(("network", "allow_domains", [(each.rule, each.comment) for each in found.domains]))
@@ -129,9 +130,9 @@ MORE = "it may have written at more paths than are recorded: then it needs folde
 
 @frozen
 class PresentFiles:
-    """What holds already, by real paths. `base` is the folder of the file that is written to; `allowed` is what files
-    and profiles let it write, None where writing is open; `denied` is what the user hides; `exists` tells, once the
-    command has ended, whether something is left at a path."""
+    """The present limits, as real paths. `base` is the folder of the project's file. `allowed` has the writable paths
+    of files and profiles, None if writing is not confined. `denied` has the paths that the user hides. `exists` is
+    called after the command has ended and returns whether a path still exists."""
 
     limits: EntryLimits
     base: str
@@ -142,16 +143,16 @@ class PresentFiles:
 
 @frozen
 class ProposedPaths:
-    """Entries of `allow_write`, each with a comment; None: the list stays as it is. And what is left to the user, in
-    groups with a title."""
+    """Entries of `allow_write`, each with a comment; None: the list stays as it is. The second value has the paths that
+    are left to the user, in groups with a title."""
 
     writable: tuple[tuple[str, str], ...] | None = None
     remarks: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 def proposed_paths(used: Usage, present: PresentFiles) -> ProposedPaths:
-    """An empty list is a proposal too: it confines writing to where every session may write. Not where paths are
-    missing in the log: it would confine the command to less than it needs."""
+    """An empty list is a proposal too: it confines writing to the paths of every session. It is not proposed if the log
+    lacks paths, because the command may need more."""
     home, base = present.limits.home, present.base
     folded = fold_paths(_missing(used.written, present.allowed or ()), present.limits)
     texts = [(each, each.text(home, base)) for each in folded.entries]
@@ -170,7 +171,7 @@ def proposed_paths(used: Usage, present: PresentFiles) -> ProposedPaths:
 
 
 def _missing(written: Iterable[tuple[str, str]], allowed: tuple[str, ...]) -> list[tuple[str, str]]:
-    """What *allowed* does not cover. A name that is allowed itself cannot be made or removed by that."""
+    """The paths that *allowed* does not cover. An allowed path itself cannot be created or removed by its rule."""
     return [
         (path, done)
         for path, done in written
@@ -179,12 +180,13 @@ def _missing(written: Iterable[tuple[str, str]], allowed: tuple[str, ...]) -> li
 
 
 def _is_gone(entry: PathProposal, present: PresentFiles) -> bool:
-    """A file that was made and removed, as locks are: a rule for it alone would not let it be made again."""
+    """A file that was created and removed, such as a lock: a rule for the file alone would not let it be created
+    again."""
     return entry.made and not entry.folder and not present.exists(entry.path)
 
 
 def _is_writable(text: str) -> bool:
-    """Whether a file of settings can hold it: names need not be UTF-8."""
+    """Whether a configuration file can contain the path: names need not be UTF-8."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

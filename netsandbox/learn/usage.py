@@ -1,6 +1,6 @@
-"""What a run used, from the records of its log. Pure.
+"""The usage of a run, from the records of its log. Pure.
 
-Only what was let through becomes a proposal; what was refused, or only looked up, is reported and left to the user.
+Only allowed destinations become a proposal. Refused ones, and names that were only looked up, are reported to the user.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from netsandbox.policy.path_folding import CHANGE, FOLDER, MAKE, MANY
 from netsandbox.text import printable_place
 
 UNREACHED = (reasons.LOOKUP_FAILED, reasons.UNREACHABLE)
-MAX_ENTRIES = 2000  # destinations that are kept; a command that goes to more is online
+MAX_ENTRIES = 2000  # destinations that are kept; a command with more needs online mode
 
 
 @frozen
 class Usage:
-    """Each list without repeats, in the order of time; names are canonical."""
+    """Each list is without repeats, in the order of time; names are canonical."""
 
     names: tuple[tuple[str, int], ...] = ()  # connected to, by name
     addresses: tuple[tuple[str, int], ...] = ()  # dialled, whether by name or not
     literals: tuple[tuple[str, int], ...] = ()  # connected to without a name
     looked_up: tuple[str, ...] = ()  # and never connected to
     denied_names: tuple[str, ...] = ()  # by the user's deny rules
-    host_ports: tuple[int, ...] = ()  # of the host's loopback, refused
-    unix_sockets: tuple[str, ...] = ()  # of the host, refused
-    unreached: tuple[str, ...] = ()  # let through, and not found or not answering
-    refused: tuple[str, ...] = ()  # the rest that was refused, in words
-    written: tuple[tuple[str, str], ...] = ()  # paths, each with what was done there, as far as the user may
-    secrets: tuple[str, ...] = ()  # hidden places that it tried to open
-    more: bool = False  # there was more than is kept
-    more_paths: bool = False  # and more that was written
+    host_ports: tuple[int, ...] = ()  # ports of the host's loopback, refused
+    unix_sockets: tuple[str, ...] = ()  # sockets of the host, refused
+    unreached: tuple[str, ...] = ()  # allowed, but not found or not answering
+    refused: tuple[str, ...] = ()  # other refusals, in words
+    written: tuple[tuple[str, str], ...] = ()  # paths, each with the operation, as far as the user may do it
+    secrets: tuple[str, ...] = ()  # hidden paths that it tried to open
+    more: bool = False  # there were more destinations than are kept
+    more_paths: bool = False  # there were more written paths than are kept
 
 
 def usage(records: Iterable[Mapping[str, object]]) -> Usage:
@@ -104,7 +104,7 @@ class _Found:
             return
         elif not isinstance(path, str) or not path.startswith("/"):
             self._more_paths = True
-        elif len(path) > MAX_TEXT:  # the log has cut it
+        elif len(path) > MAX_TEXT:  # the log has shortened it
             self._add("written", (path[:MAX_TEXT].rpartition("/")[0] or "/", MANY))
         elif done in (CHANGE, MAKE, FOLDER, MANY):
             self._add("written", (path, done))

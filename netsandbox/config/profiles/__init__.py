@@ -1,1 +1,2 @@
-"""Profiles: named sets of settings for a tool, a language or a mode, stacked below and above the user's own files."""
+"""Profiles: named sets of settings for a tool, a language or a mode, which are layers below and above the user's
+files."""

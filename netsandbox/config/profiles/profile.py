@@ -24,12 +24,13 @@ if TYPE_CHECKING:
 
 ABOUT_ITSELF = "profile"
 _KIND = "profiles"  # in the cache
-_NOT_HERE = ("inherit_global", "profiles", "default_profiles")  # about files, which a profile is not
+_NOT_HERE = ("inherit_global", "profiles", "default_profiles")  # these are about files, not about profiles
 
 
 @frozen
 class Profile:
-    """`detect`: any of these files in a project chooses it. `registries`: tools whose hosts it lets through."""
+    """`detect`: each of these files in a project selects the profile. `registries`: tools whose registries it
+    allows."""
 
     name: str
     path: str
@@ -64,7 +65,7 @@ TABLES = _tables()
 
 
 def profile_of(name: str, path: str, document: dict[str, Any], lines: Lines, *, trusted: bool = True) -> Profile:
-    """The profile that a file's tables make; a `UsageError` names file and line."""
+    """The profile in a file's tables; a `UsageError` names file and line."""
     layer = checked(path, document, lines, TABLES, trusted=trusted)
     about_itself: dict[str, Any] = {
         key: setting.value for (table, key), setting in layer.values.items() if table == ABOUT_ITSELF
@@ -81,9 +82,9 @@ def profile_of(name: str, path: str, document: dict[str, Any], lines: Lines, *, 
 
 
 class Library:
-    """Reads profiles; `close` stores what was parsed, so that TOML is not parsed at every start.
+    """Reads profiles. `close` stores the parsed tables, so that TOML is not parsed at every start.
 
-    A file that changed is parsed again. Whether a stored table still is a profile is decided when it is used.
+    A changed file is parsed again. A stored table is checked when it is used.
     """
 
     def __init__(self) -> None:
@@ -92,7 +93,8 @@ class Library:
         self._is_new = False
 
     def tables(self, name: str, path: str) -> tuple[dict[str, Any], Lines]:
-        """The tables of the profile *name* in the file *path*, and their lines; a `UsageError` if it is no profile."""
+        """The tables of the profile *name* in the file *path*, and their lines; a `UsageError` if it is not a
+        profile."""
         now = cache.fingerprint(path, {})
         stored = self._stored.get(path)
         if stored is None or now == cache.ABSENT or stored[0] != now:

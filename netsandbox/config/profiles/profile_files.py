@@ -17,7 +17,7 @@ from netsandbox.text import quoted
 BUILT_IN_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "files")
 PROJECT_FOLDERS = (".netsandbox/profiles", ".sandbox/profiles")
 ENDINGS = (".profile.toml", ".toml")
-BASE = "base"  # it counts in every run; the built-in one is empty
+BASE = "base"  # it is used in every run; the built-in one is empty
 YOURS, BUILT_IN, PROJECTS = "yours", "built in", "the project's"
 
 
@@ -36,7 +36,7 @@ def own_folders() -> tuple[tuple[str, str], ...]:
 
 
 def find(name: str) -> ProfileFile | None:
-    """The profile that *name* means; *name* is checked to be one."""
+    """The profile called *name*, which must be a valid name."""
     for folder, owner in own_folders():
         found = _in_folder(folder, name, owner)
         if found is not None:
@@ -45,7 +45,7 @@ def find(name: str) -> ProfileFile | None:
 
 
 def own() -> dict[str, ProfileFile]:
-    """The user's and ours, by name."""
+    """The user's and the built-in profiles, by name."""
     found: dict[str, ProfileFile] = {}
     for folder, owner in own_folders():
         for each in listed(folder, owner):
@@ -54,7 +54,7 @@ def own() -> dict[str, ProfileFile]:
 
 
 def everything() -> dict[str, ProfileFile]:
-    """The same and the project's."""
+    """The same, and the project's."""
     found = own()
     for folder in _project_profile_folders():
         for each in listed(folder, PROJECTS):
@@ -82,7 +82,7 @@ def _in_folder(folder: str, name: str, owner: str) -> ProfileFile | None:
 
 
 def _project_profile_folders() -> Iterator[str]:
-    """Of the nearest folder of the project that has any."""
+    """The profiles in the nearest folder of the project that has any."""
     for folder in project_folders():
         folders_found = [path for name in PROJECT_FOLDERS if os.path.isdir(path := os.path.join(folder, name))]
         if folders_found:
@@ -96,7 +96,7 @@ def is_configuration(path: str) -> bool:
 
 
 def is_project_profile(path: str) -> bool:
-    """Whether the file is where a project keeps profiles."""
+    """Whether the file is in a project's folder of profiles."""
     folder = os.path.dirname(os.path.abspath(path))
     return any(folder.endswith(f"/{place}") for place in PROJECT_FOLDERS)
 
@@ -109,7 +109,7 @@ def unknown_profile(name: str, origin: str = "") -> UsageError:
 
 
 def unknown_argument(words: Sequence[str], at: int) -> UsageError:
-    """The error for the argument at *at* of a command line: mostly a command whose `--` was forgotten."""
+    """The error for the argument at *at* of a command line. Mostly it is a command whose `--` was forgotten."""
     import shutil
 
     start = at

@@ -1,9 +1,9 @@
 """The registries that a profile's tools use, as a layer of rules, from the user's settings and the tools themselves.
 
-The user's file that names a registry is shown to the command, though it may be a place of secrets: the tool could not
-use the registry without it. A registry that only a project's file names, or one that a session may have written, counts
-once the user has trusted that file (`netsandbox trust .npmrc`), with the content that was read: a file that changed in
-between does not count. A program that a session may have put there is not run before it is trusted.
+The command can read the user's file that names a registry, although it may hold secrets: the tool needs it to use the
+registry. If only a project's file, or a file that a session may have written, names a registry, it is used after the
+user has trusted that file (`netsandbox trust .npmrc`) with the content that was read. A program that a session may have
+written is not run before it is trusted.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PROGRESS_SECONDS = 1.0
 
 @frozen
 class RegistryRules:
-    """`untrusted`: each host that a file of the project (or of a session) asks for, and where; and programs."""
+    """`untrusted`: each host that a file of the project (or of a session) names, with its origin; and programs."""
 
     layer: Layer
     notes: tuple[str, ...]
@@ -74,7 +74,7 @@ def _layer(tool: str, rules: list[DomainRule], shown: list[PathRule]) -> Layer:
 
 
 def project_registries(tool: str, environment: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """What only the project's files ask for: pattern, file and origin of each."""
+    """Registries that only the project's files name: pattern, file and origin of each."""
     found = _registries(tool, environment)
     return [
         (each.pattern, file, each.origin)
@@ -84,7 +84,7 @@ def project_registries(tool: str, environment: Mapping[str, str]) -> list[tuple[
 
 
 def untrusted_programs(tool: str, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Those that would be queried if the user trusted them."""
+    """The programs that would be queried if the user trusted them."""
     return _registries(tool, environment).untrusted_programs
 
 
@@ -103,13 +103,14 @@ def _registries(tool: str, environment: Mapping[str, str]) -> ToolRegistries:
 
 
 def _file(registry: Registry, found: ToolRegistries) -> str | None:
-    """The file that names it: its origin is the file and a place in it."""
+    """The file that names the registry: its origin is the file and a place in it."""
     named = [path for path, _ in found.inputs if path[:1] == "/" and registry.origin.startswith(f"{path}:")]
     return max(named, key=len, default=None)
 
 
 def _is_trusted(registry: Registry, found: ToolRegistries, environment: Mapping[str, str]) -> bool:
-    """Whether the user trusts the very file that *found* was read from; anything unclear is a no (INV-1)."""
+    """Whether the user trusts the file, with the content, that *found* was read from; every failure means no
+    (INV-1)."""
     path = _file(registry, found)
     if path is None:
         return False
@@ -123,7 +124,7 @@ def _is_trusted(registry: Registry, found: ToolRegistries, environment: Mapping[
 
 
 def registries_of(path: str) -> list[tuple[str, str, str]]:
-    """Tool, host and place of each registry that *path* names and nobody else does."""
+    """Tool, host and place of each registry that only *path* names."""
     wanted = os.path.realpath(path)
     return [
         (tool, host, origin)
@@ -140,13 +141,13 @@ def tools_run_from(path: str) -> list[str]:
 
 
 def is_used_by_tools(path: str) -> bool:
-    """Whether tools are looked for in it or have their settings there, whatever it says."""
+    """Whether tools are searched there or have their settings there, whatever its content."""
     wanted = os.path.abspath(path)
     return any(wanted in files_of(tool, os.environ) for tool in _tools())
 
 
 def _tools() -> Iterator[str]:
-    """Of all profiles that the user or we have."""
+    """The tools of all profiles, the user's and the built-in ones."""
     library, found = Library(), set()
     for each in own().values():
         for tool in library.about(each).get("registries", ()):
@@ -172,7 +173,7 @@ class Progress:
     ) -> None:
         self._timer.cancel()
         if self._timer.ident is not None:
-            self._timer.join()  # nothing is started beside a thread
+            self._timer.join()  # no process is started while a thread runs
 
     def _write(self) -> None:
         try:

@@ -1,9 +1,9 @@
-"""Which profiles count for a run and why, as layers between the files.
+"""Chooses the profiles of a run, as layers between the files.
 
     detected  <  those that the user's file names  <  the user's file  <  those of the project's file  <  the project's
     file  <  …  <  those named on the command line
 
-Each profile counts once, at the highest place that names it. What an untrusted file names opens nothing.
+Each profile is used once, at the highest place that names it. A profile that an untrusted file names opens nothing.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class ProfileRequest:
     names: tuple[str, ...] = ()
     detect: bool = True
     mode: str | None = None
-    query_tools: bool = True  # for their registries, where these matter
+    query_tools: bool = True  # for their registries, if these are needed
 
 
 @frozen
 class ActiveProfile:
-    """A profile in force. `why` completes "it counts because it is …"."""
+    """A profile in force. `why` completes "it is used because it is …"."""
 
     profile: Profile
     owner: str
@@ -51,7 +51,7 @@ class ActiveProfile:
 
 @frozen
 class Selection:
-    """The layers of files and profiles. `untrusted`: hosts that files of the project ask for, each with its origin."""
+    """The layers of files and profiles. `untrusted`: hosts that files of the project name, each with its origin."""
 
     layers: tuple[Layer, ...]
     active: tuple[ActiveProfile, ...] = ()
@@ -63,7 +63,7 @@ class Selection:
 
 @frozen
 class ProfileChoice:
-    """A profile that is to count, and its level among the files."""
+    """A chosen profile, and its level among the files."""
 
     name: str
     why: str
@@ -115,7 +115,7 @@ def _highest(choices: Sequence[ProfileChoice]) -> list[ProfileChoice]:
 def detection_rules(
     files: Iterable[Layer], profiles: dict[str, ProfileFile], library: Library
 ) -> dict[str, Sequence[str]]:
-    """The files that each profile is detected by: its own `detect`, unless a configuration file sets others."""
+    """The files that select each profile: its `detect`, unless a configuration file sets others."""
     rules = own_rules(profiles, library)
     setting = merge(files).values.get(DETECT)
     rows: Any = setting.value if setting is not None else ()
@@ -144,7 +144,7 @@ def own_rules(profiles: Mapping[str, ProfileFile], library: Library) -> dict[str
 
 
 def detected_here() -> dict[str, str]:
-    """The profiles that are detected in this project, each with the file that it is detected by."""
+    """The detected profiles of this project, each with the file that selects it."""
     library = Library()
     found = detected(own_rules(own(), library), project_folders())
     library.close()
@@ -152,12 +152,12 @@ def detected_here() -> dict[str, str]:
 
 
 def anything_here() -> bool:
-    """Whether any profile counts though none is named."""
+    """Whether any profile is used although none is named."""
     return bool(detected_here()) or own()[BASE].owner == YOURS
 
 
 def _base(profiles: dict[str, ProfileFile]) -> list[ProfileChoice]:
-    """The built-in one is empty, so it is not even read."""
+    """The user's `base`. The built-in one is empty, so it is not read."""
     return [ProfileChoice(BASE, "your base for every run", 0)] if profiles[BASE].owner == YOURS else []
 
 
@@ -172,7 +172,7 @@ def _detected(
 
 
 def _named(files: Sequence[Layer]) -> list[ProfileChoice]:
-    """The profiles that files name; each lies just below its file. An untrusted file may name only those that close."""
+    """The profiles that files name, each just below its file. An untrusted file may name only profiles that narrow."""
     choices = []
     for level, layer in enumerate(files):
         setting = layer.values.get(NAMED)
@@ -191,7 +191,7 @@ def _load(choice: ProfileChoice, library: Library) -> ActiveProfile:
         document, lines = library.tables(found.name, found.path)
         trusted = choice.trusted
     else:
-        data = read(found.path, regular=True)  # once: what is judged is what is used
+        data = read(found.path, regular=True)  # read once: the checked content is the content that is used
         trusted = choice.trusted and is_trusted(found.path, data)
         if not trusted:
             check_short(found.path, data)
@@ -218,7 +218,7 @@ def _mode(groups: list[list[ActiveProfile]], files: Sequence[Layer], request: Pr
 
 
 class _Registries:
-    """Queries each tool once, and only where its registries can change anything."""
+    """Queries each tool once, and only if its registries can change the policy."""
 
     def __init__(self, mode: object, *, queries: bool) -> None:
         self._queries = queries and mode in (None, FILTERED)
@@ -227,7 +227,7 @@ class _Registries:
         self.untrusted: list[tuple[str, str]] = []
 
     def layers(self, profile: Profile) -> list[Layer]:
-        """The layers of its tools; none for a profile that is not trusted: its tools are not even queried."""
+        """The layers of the profile's tools. There are none for an untrusted profile: its tools are not queried."""
         found: list[Layer] = []
         if profile.registries and not profile.layer.trusted:
             self.untrusted.append(("profile.registries", f"{profile.path}:1"))

@@ -1,4 +1,4 @@
-"""Which registries a tool uses, so that a profile allows these hosts and no others: `lookup.hosts`.
+"""Finds the registries of a tool, so that a profile allows only these hosts: `lookup.hosts`.
 
-No registry is known here by name: where no file and no variable of the user names it, the tool is queried.
+The code has no list of registries. If no file and no variable of the user names one, the tool is queried.
 """

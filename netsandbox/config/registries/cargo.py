@@ -9,8 +9,8 @@ from netsandbox.config.registries.readers import table, text_at, toml
 from netsandbox.config.registries.urls import NoRule, cargo_links, pattern_of
 from netsandbox.frozen import copy_with
 
-REPLACED = "replaced"  # the key that tells that the user replaced Cargo's own registry
-_DEFAULT = "crates-io"  # Cargo's name of its own registry; it is no host
+REPLACED = "replaced"  # the key of the setting that replaces Cargo's own registry
+_DEFAULT = "crates-io"  # Cargo's name of its own registry; it is not a host
 _PREFIX = "cargo_registries_"
 _MAX_CHAIN = 16
 _MAX_PAGES = 4
@@ -60,7 +60,8 @@ def replacement(settings: Iterable[Setting]) -> tuple[list[Setting], bool]:
 
 
 def default(discovery: Discovery) -> list[Setting]:
-    """Cargo has no command that prints it; it is seen when Cargo searches for something."""
+    """Cargo has no command that prints its default registry, so Cargo is run with a search and its connection is
+    observed."""
     program = discovery.trusted_program("cargo")
     if program is None:
         return []
@@ -80,7 +81,7 @@ def default(discovery: Discovery) -> list[Setting]:
 
 
 def with_links(discovery: Discovery, settings: list[Setting]) -> list[Setting]:
-    """And where the crates are, as the index tells; a project's index is never fetched."""
+    """Adds the hosts of the crates, which the index names. A project's index is never fetched."""
     found = list(settings)
     indexes = [each for each in settings if not each.project and each.value.startswith("sparse+https://")]
     for each in indexes[:_MAX_PAGES]:

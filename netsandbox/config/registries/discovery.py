@@ -1,8 +1,8 @@
-"""One search for the registries of a tool: its folder and variables, what was looked at, and what the user is told.
+"""One search for the registries of a tool: its folder and variables, the files it examined, and notes for the user.
 
-A file that the project brings along, or that a session may have written, marks its settings with `project`. Such a
-setting may hide the user's, and must not: it does not count until the user trusts the file. So where the project's
-setting is the strongest, the strongest of the others is kept beside it (`strongest`).
+Settings of a project's file, or of a file that a session may have written, are marked with `project`. They have no
+effect until the user trusts the file, and they must not hide the user's settings. So if a project's setting is the
+strongest, the strongest of the others is kept too (`strongest`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from netsandbox.text import single_line
 
 Reader = Callable[["SettingsFile"], Iterable["Setting"]]
 
-SYSTEM = "/etc"  # where the system's settings are
+SYSTEM = "/etc"  # the folder of the system's settings
 MAX_FILE_SIZE = 1 << 20
 _MAX_FOLDERS = 64
 _MAX_SYSTEM_FOLDERS = 20
@@ -37,7 +37,7 @@ _PAGE_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "ssl_ce
 class Setting:
     """One value of a tool's setting. It may hold credentials: it is never stored, shown or logged.
 
-    An empty value names no registry; its key tells something else, such as that the tool's default is not used.
+    An empty value names no registry; its key has another meaning, such as that the tool's default is not used.
     """
 
     key: str
@@ -56,7 +56,7 @@ def strongest(settings: Iterable[Setting]) -> list[Setting]:
 
 
 def is_set(settings: Iterable[Setting], *keys: str) -> bool:
-    """Whether anyone but the project sets one of *keys*."""
+    """Whether a setting that is not the project's has one of *keys*."""
     return any(each.key in keys and not each.project for each in settings)
 
 
@@ -82,12 +82,13 @@ class SettingsFile:
             raise BadFile("is not UTF-8 text") from None
 
     def setting(self, key: str, value: str, place: int | str) -> Setting:
-        """A setting in it, at a line or under a key."""
+        """A setting of the file, at a line or under a key."""
         return Setting(key, value, f"{single_line(self.path)}:{place}", self.project)
 
 
 def read_file(path: str) -> bytes | None:
-    """The content, or None where there is no file. Links are followed; pipes, devices and giants are not read."""
+    """The content, or None where there is no file. Links are followed; pipes, devices and very large files are not
+    read."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):  # before it is opened: opening a device may do something
             raise BadFile("is no ordinary file")
@@ -109,7 +110,7 @@ def read_file(path: str) -> bytes | None:
 
 
 class Discovery:
-    """What the search for one tool's settings uses, with a record of everything that it looked at."""
+    """The inputs of the search for one tool's settings, and a record of everything that it examined."""
 
     def __init__(self, folder: str, environment: Mapping[str, str], home: str) -> None:
         self.folder = os.path.abspath(folder)
@@ -124,12 +125,12 @@ class Discovery:
         self._project = roots[-1] if roots else self.folder
 
     def note(self, text: str) -> None:
-        """A line for the user; not without end."""
+        """Add a line for the user; their number is bounded."""
         if len(self.notes) < _MAX_NOTES and text not in self.notes:
             self.notes.append(text)
 
     def note_incomplete(self, text: str) -> None:
-        """A note about a failed query; the result is not kept for long."""
+        """Add a note about a failed query; the result is cached only for a short time."""
         self.complete = False
         self.note(text)
 
@@ -138,12 +139,12 @@ class Discovery:
         return self._environment.get(name)
 
     def variables(self, prefix: str) -> dict[str, str]:
-        """Those that begin with *prefix*, in any case."""
+        """The variables that begin with *prefix*, in any case."""
         self._record(f"${prefix}*")
         return {name: self._environment[name] for name in with_prefix(self._environment, prefix)}
 
     def folders_upward(self) -> Iterator[str]:
-        """The folder and those above it, as long as they may belong to the project: below home, and not the root."""
+        """The folder and those above it that may belong to the project: below the home, and not the root."""
         folder = self.folder
         for _ in range(_MAX_FOLDERS):
             if tool_process.is_inside(self.home, folder):
@@ -187,7 +188,7 @@ class Discovery:
         return None if data is None else SettingsFile(path, data, project or self._is_foreign(path, data))
 
     def settings_in(self, path: str, reader: Reader, *, project: bool = False) -> list[Setting] | None:
-        """The settings that *reader* finds; None if there is no such file, or it is passed over."""
+        """The settings that *reader* finds; None if the file does not exist or is skipped."""
         file = self.read(path, project=project)
         try:
             return None if file is None else list(reader(file))
@@ -196,7 +197,7 @@ class Discovery:
             return None
 
     def expanded(self, settings: Iterable[Setting]) -> Iterator[Setting]:
-        """With `${VARIABLE}` replaced, where that is allowed."""
+        """The setting with `${VARIABLE}` replaced, where that is allowed."""
         for each in settings:
             try:
                 yield copy_with(each, value=expand(each.value, self.variable, project=each.project))
@@ -204,7 +205,7 @@ class Discovery:
                 self.note(f"{each.origin}: {reason}; the line is passed over")
 
     def names(self, folder: str) -> list[str]:
-        """The files in a folder of the user's."""
+        """The files in a folder of the user."""
         self._record(folder)
         try:
             return sorted(os.listdir(folder))
@@ -212,11 +213,12 @@ class Discovery:
             return []
 
     def program(self, name: str) -> str | None:
-        """The path of the tool, outside of the project."""
+        """The path of the tool, outside the project."""
         return next(iter(self._programs(name)), None)
 
     def trusted_program(self, name: str) -> str | None:
-        """The first of that name that no session can have put there; if there are only others, one is noted down."""
+        """The first program of that name that no session can have written. If there is none, another one is recorded as
+        untrusted."""
         found = list(self._programs(name))
         for path in found:
             if self._can_be_run(path):
@@ -225,7 +227,7 @@ class Discovery:
         return None
 
     def trusts_program(self, path: str) -> bool:
-        """Whether the user has it from before the first session, or trusts it as it is."""
+        """Whether the program is older than the first session, or the user trusts its content."""
         self._record(path)
         if provenance.is_old_program(path):
             return True
@@ -236,7 +238,7 @@ class Discovery:
             return False
 
     def query(self, name: str, *arguments: str, **variables: str) -> str:
-        """What the tool prints; nothing if there is no such tool."""
+        """The output of the tool; empty if there is no such tool."""
         path = self.trusted_program(name)
         if path is None:
             return ""
@@ -249,7 +251,7 @@ class Discovery:
         return tool_process.tool_environment(self._environment, self._project, self.home)
 
     def page(self, url: str, accept: str) -> tuple[str, str, bytes] | None:
-        """Final URL, type and bytes of a page, by the user's proxy; None if it cannot be fetched."""
+        """Final URL, type and bytes of a page, fetched through the user's proxy; None if that fails."""
         import sys
 
         from netsandbox.config.registries import fetch_page
@@ -272,7 +274,7 @@ class Discovery:
             self.inputs[name] = fingerprint(name, self._environment)
 
     def _programs(self, name: str) -> Iterator[str]:
-        """Those of that name, in the order of PATH, outside of the project."""
+        """The programs of that name, in the order of PATH, outside the project."""
         for folder in tool_process.safe_path(self.variable("PATH") or "", self._project):
             path = os.path.join(folder, name)
             self._record(path)
@@ -280,7 +282,7 @@ class Discovery:
                 yield path
 
     def _can_be_run(self, path: str) -> bool:
-        """It is trusted, and so is its interpreter if it is a script."""
+        """Whether the program is trusted, and its interpreter too if it is a script."""
         if not self.trusts_program(path):
             return False
         interpreter = provenance.interpreter(path)
@@ -289,7 +291,8 @@ class Discovery:
         return not interpreter or self.trusts_program(interpreter)
 
     def _is_foreign(self, path: str, data: bytes) -> bool:
-        """Inside the project, or neither the user's nor the system's. A home that is the project is its user's."""
+        """Whether the file is inside the project, or belongs to neither the user nor the system. A home that is also
+        the project is the user's."""
         try:
             owner = os.stat(path).st_uid
         except OSError:

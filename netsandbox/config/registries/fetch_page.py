@@ -1,6 +1,6 @@
-"""One page by HTTP, in a process of its own: `python -I page.py`, with URL and accepted types on two lines of stdin.
+"""Fetches one page by HTTP, in a separate process: `python -I page.py`, URL and accepted types on two lines of stdin.
 
-A process, because looking up a name cannot be stopped in any other way. It imports nothing of this project, takes the
+It is a process because a name lookup cannot be stopped in any other way. It imports nothing of this project, takes
 proxy and certificates from its variables as every program does, and prints the final URL, the type and the page.
 """
 

@@ -16,7 +16,7 @@ _SECTIONS_OF_URLS = ("url", "credential", "http")  # git's sections that are nam
 
 
 def go_env_files(discovery: Discovery) -> Iterable[Setting]:
-    """The settings that `go env -w` keeps."""
+    """The settings that `go env -w` stores."""
     named = discovery.variable("GOENV")
     if named == "off":
         return ()
@@ -31,7 +31,7 @@ def go_env_file(file: SettingsFile) -> Iterator[Setting]:
 
 
 def go_env(name: str) -> Source:
-    """The value that Go has built in."""
+    """The value that is built into Go."""
 
     def source(discovery: Discovery) -> list[Setting]:
         value = discovery.query("go", "env", name, GOENV="off")
@@ -48,7 +48,7 @@ def go_urls(discovery: Discovery, settings: list[Setting]) -> list[Setting]:
 
 
 def _databases(settings: list[Setting]) -> list[Setting]:
-    """Where checksums are looked up, unless nothing is checked."""
+    """The host of the checksum database, unless checks are turned off."""
     unchecked = [each for name in _UNCHECKED for each in settings if each.key == name and not each.project]
     if unchecked and "*" in unchecked[0].value.split(","):
         return []
@@ -72,7 +72,7 @@ def git_config(file: SettingsFile) -> Iterator[Setting]:
 
 
 def http_remotes(discovery: Discovery, settings: list[Setting]) -> list[Setting]:
-    """Without remotes that are reached by other protocols, which become notes."""
+    """The remotes by HTTP. Those of other protocols become notes."""
     for each in settings:
         if not _is_http(each.value):
             discovery.note(

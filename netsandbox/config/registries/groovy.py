@@ -1,8 +1,8 @@
-"""Repositories in Gradle's scripts, Groovy's or Kotlin's, as far as they are written out (pure).
+"""Repositories in Gradle's scripts, in Groovy or Kotlin, as far as they are literals (pure).
 
-The scripts are programs, and none is run. Only a literal counts, with nothing computed in it, where a repository is
-declared: `maven { url "https://…" }`, `url = uri("https://…")`, `maven("https://…")`. Repositories to publish to are
-left out. What is not understood is no repository.
+The scripts are programs, and none is run. Only a literal without computed parts is read, where a repository is
+declared: `maven { url "https://…" }`, `url = uri("https://…")`, `maven("https://…")`. Repositories for publishing are
+ignored, and so is everything else.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MAX_BEFORE = 64  # words that are looked back at
 
 @frozen
 class Repository:
-    """`url` is empty for a repository that is built into Gradle, which `name` says then."""
+    """`url` is empty for a repository that is built into Gradle; `name` then names it."""
 
     number: int
     url: str = ""
@@ -37,10 +37,10 @@ class Repository:
 
 
 def repositories(text: str) -> list[Repository]:
-    """Those that *text* declares, in its order."""
+    """The repositories that *text* declares, in its order."""
     found: list[Repository] = []
     blocks: list[str] = []
-    before: list[str] = []  # the words and marks since the last brace, or the last text
+    before: list[str] = []  # the words and marks since the last brace, or the last string
     number, at = 1, 0
     for token in _TOKEN.finditer(text):
         number += text.count("\n", at, token.start())
@@ -67,7 +67,7 @@ def repositories(text: str) -> list[Repository]:
 
 
 def _is_address(literal: str) -> bool:
-    """With nothing computed in it, and closed on its line."""
+    """Whether the literal has no computed part and ends on its line."""
     return literal[1:9] == "https://" and literal[-1] == literal[0] and not set(literal) & {"$", "\\"}
 
 

@@ -1,4 +1,4 @@
-"""Maven's settings and default, and what Gradle's scripts declare as far as they are written out.
+"""Maven's settings and default, and the literal repositories of Gradle's scripts.
 
 Gradle's own repositories (`mavenCentral()` and the like) have no address in any file. Maven's default is packed with
 Maven; the others must be named by the user.
@@ -15,9 +15,9 @@ from netsandbox.config.registries.readers import BadFile, Element, pairs, xml
 from netsandbox.config.registries.urls import NotExpanded, expand
 from netsandbox.frozen import copy_with
 
-CENTRAL = "central"  # the key that tells that a mirror replaces Maven's default
+CENTRAL = "central"  # the key of a mirror that replaces Maven's default
 _LISTS = ("mirror", "repository", "pluginRepository")
-_MODEL = "org/apache/maven/model/pom-4.0.0.xml"  # where Maven keeps its own default
+_MODEL = "org/apache/maven/model/pom-4.0.0.xml"  # the place of Maven's built-in default
 _MAX_MODEL = 1 << 20
 _MAX_SCRIPTS = 32
 _BUILT_IN = "built in "
@@ -66,7 +66,7 @@ def _repositories(found: list[Element]) -> list[Element]:
 
 
 def expand_urls(discovery: Discovery, settings: list[Setting]) -> list[Setting]:
-    """With `${env.NAME}` replaced, where that is allowed."""
+    """The setting with `${env.NAME}` replaced, where that is allowed."""
 
     def value_of(name: str) -> str | None:
         return discovery.variable(name.removeprefix("env.")) if name.startswith("env.") else None
@@ -81,7 +81,8 @@ def expand_urls(discovery: Discovery, settings: list[Setting]) -> list[Setting]:
 
 
 def maven_default(discovery: Discovery) -> list[Setting]:
-    """Maven has no command that prints it without plugins; it is in the model that is packed with it."""
+    """Maven's default. Maven has no command that prints it without plugins, but it is in the model that is packed with
+    Maven."""
     base = _maven_home(discovery)
     if base is None:
         return []
@@ -126,7 +127,7 @@ def gradle_init_scripts(discovery: Discovery) -> Iterator[Setting]:
 
 
 def gradle_wrapper(file: SettingsFile) -> Iterator[Setting]:
-    """Where `gradlew` fetches Gradle itself."""
+    """The URL from which `gradlew` fetches Gradle itself."""
     for line in pairs(file.text, "="):
         url = line.value.replace("\\:", ":")
         if line.keys[0] == "distributionUrl" and url.startswith("https://") and "\\" not in url:
@@ -134,7 +135,8 @@ def gradle_wrapper(file: SettingsFile) -> Iterator[Setting]:
 
 
 def gradle_built_in(discovery: Discovery, settings: list[Setting]) -> list[Setting]:
-    """With Maven's default for `mavenCentral()`, and a note for each other repository that is built into Gradle."""
+    """The repositories, with Maven's default for `mavenCentral()`, and a note for each other one that is built into
+    Gradle."""
     wanted: dict[str, str] = {}
     for each in settings:
         if each.key.startswith(_BUILT_IN):

@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from netsandbox.config.registries.discovery import Discovery, Setting
 
 _KIND = "registries 1"
-_SECONDS = {True: 7 * 86400, False: 600}  # by `complete`: a tool's own default can change without a trace
+_SECONDS = {True: 7 * 86400, False: 600}  # by `complete`: a tool's default can change without a trace
 
 
 @frozen
 class Registry:
-    """One host that the tool goes to, as `--allow-domain` takes it."""
+    """One host that the tool connects to, as a pattern for `--allow-domain`."""
 
     pattern: str  # NAME:PORT
     origin: str  # file:line, a variable, or the command that printed it
-    project: bool  # from a file that the project, or a session, may have written: it counts once the user trusts it
+    project: bool  # from a file that the project, or a session, may have written: used after the user trusts it
 
 
 @frozen
@@ -36,12 +36,12 @@ class ToolRegistries:
 
     registries: tuple[Registry, ...]
     notes: tuple[str, ...]  # what was skipped and what to do about it, a line each
-    inputs: tuple[tuple[str, str], ...]  # each file and variable that was looked at, and its fingerprint
-    untrusted_programs: tuple[str, ...] = ()  # a session may have put them there: not run before the user trusts them
-    complete: bool = True  # False where a query failed, so that it is worth trying again soon
+    inputs: tuple[tuple[str, str], ...]  # each examined file and variable, and its fingerprint
+    untrusted_programs: tuple[str, ...] = ()  # a session may have written them: not run before the user trusts them
+    complete: bool = True  # False if a query failed, so that it is tried again soon
 
     def patterns(self, *, project: bool = False) -> tuple[str, ...]:
-        """The rules that follow; with *project*, those that its own files ask for as well."""
+        """The rules for these registries; with *project*, also for those that only the project's files name."""
         return tuple(dict.fromkeys(each.pattern for each in self.registries if project or not each.project))
 
 
@@ -59,7 +59,7 @@ def hosts(tool: str, folder: str, environment: Mapping[str, str], home: str) -> 
 
 
 def recall(tool: str, folder: str, environment: Mapping[str, str], home: str) -> ToolRegistries | None:
-    """What the cache knows; *folder* is a real path."""
+    """The cached result; *folder* is a real path."""
     value = cache.recall(_KIND, (tool, folder, home), environment)
     if value is None:
         return None
@@ -68,7 +68,7 @@ def recall(tool: str, folder: str, environment: Mapping[str, str], home: str) ->
 
 
 def discover(tool: str, folder: str, environment: Mapping[str, str], home: str) -> ToolRegistries:
-    """The same without the cache."""
+    """The same, without the cache."""
     from netsandbox.config.registries.discovery import Discovery
     from netsandbox.config.registries.tools import TOOLS
 
@@ -88,7 +88,7 @@ def discover(tool: str, folder: str, environment: Mapping[str, str], home: str) 
 
 
 def _registries(discovery: Discovery, settings: Iterable[Setting]) -> list[Registry]:
-    """One for each pattern and side; a project's wish that the user's settings have as well is left out."""
+    """One registry for each pattern and side. A project's registry that the user's settings also name is left out."""
     from netsandbox.config.registries.urls import NoRule, pattern_of
 
     found: dict[tuple[str, bool], Registry] = {}

@@ -9,7 +9,7 @@ from netsandbox.config.registries.discovery import Discovery, Setting, SettingsF
 from netsandbox.config.registries.readers import npm_ini, pairs, table, text_at, toml, yaml
 
 REGISTRY = "registry"
-SERVER = "npmRegistryServer"  # yarn's name of it from its second version on
+SERVER = "npmRegistryServer"  # its name in yarn 2 and later
 _PREFIX = "npm_config_"
 
 
@@ -45,7 +45,7 @@ def _global_files(discovery: Discovery, user: str) -> Iterator[str]:
 
 
 def _prefix_in(discovery: Discovery, user: str) -> str:
-    """The prefix in the user's file, if it is the user's."""
+    """The prefix in the user's file, if that file is trusted."""
 
     def reader(file: SettingsFile) -> Iterable[Setting]:
         lines = [] if file.project else [line for line in npm_ini(file.text) if line.keys[1] == "prefix"]

@@ -1,11 +1,11 @@
 """Provenance: whether a file is the user's own, or a session may have written it.
 
-A session on Linux may write nearly everywhere in the user's home, so a file there counts only if
+A session on Linux may write nearly everywhere in the user's home, so a file there is used only if
 
 1. the user can write neither it nor any folder on the way to it: it is the system's, or
 2. it is older than the first session of this user: the file, each link to it, and the folders on the way that a
    session could have moved. The kernel sets this time (ctime) at every change, move and link, and nobody else can, or
-3. the user trusts this very content (`netsandbox trust FILE`), which is not checked here.
+3. the user trusts its present content (`netsandbox trust FILE`), which is not checked here.
 
 A session cannot move the folders above the configuration and the state, so their time does not matter.
 """
@@ -23,7 +23,7 @@ _SCRIPT_HEAD = 512
 
 
 def is_out_of_reach(path: str) -> bool:
-    """Whether no session can have made the settings in the file at *path*."""
+    """Whether no session can have written the file at *path*."""
     return _is_sound(path, with_folders=True)
 
 
@@ -33,7 +33,7 @@ def is_old_program(path: str) -> bool:
 
 
 def interpreter(path: str) -> str:
-    """What starts the script at *path*: a path, or a name that is looked for by PATH; empty for a binary."""
+    """The interpreter of the script at *path*: a path, or a name that is searched in PATH; empty for a binary."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
@@ -57,7 +57,7 @@ def interpreter_in(head: bytes) -> str:
 
 def _is_sound(path: str, *, with_folders: bool) -> bool:
     try:
-        os.stat(path)  # it is there
+        os.stat(path)  # it exists
         steps = list(_steps(os.path.abspath(path)))
         if not any(_is_writable(step) for step in steps):
             return True
@@ -71,7 +71,7 @@ def _is_sound(path: str, *, with_folders: bool) -> bool:
 
 
 def _steps(path: str) -> Iterator[str]:
-    """Everything that is passed on the way to the file: folders, links, and the folders and links that these name."""
+    """Every folder and link on the way to the file, with the folders and links that links lead to."""
     waiting = path.split("/")[1:]
     here, links = "", 0
     while waiting:
@@ -95,7 +95,7 @@ def _steps(path: str) -> Iterator[str]:
 
 
 def _is_writable(path: str) -> bool:
-    """Whether this user may change what is at *path*, or give himself the right to."""
+    """Whether this user may change what is at *path*, or may get the right to."""
     state = os.lstat(path)
     if state.st_uid == os.geteuid() or os.geteuid() == 0:
         return True
@@ -103,7 +103,8 @@ def _is_writable(path: str) -> bool:
 
 
 def _is_movable(path: str) -> bool:
-    """A folder cannot be where the user may not write above it, or where every session holds it in its place."""
+    """Whether a session could have moved it. It could not where the user may not write above it, or where every session
+    holds it in its place."""
     if not stat.S_ISDIR(os.lstat(path).st_mode):
         return True
     if not _is_writable(os.path.dirname(path)):

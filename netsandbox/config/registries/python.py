@@ -73,7 +73,7 @@ def uv_files(discovery: Discovery) -> Iterable[Setting]:
 
 
 def uv_toml(file: SettingsFile) -> Iterator[Setting]:
-    """Lists add to one another over all files, so each of their items has a key of its own."""
+    """Lists of all files add up, so each item has a separate key."""
     document = toml(file.text)
     settings = table(document, "tool", "uv") if file.path.endswith("pyproject.toml") else document
     for number, index in enumerate(tables(settings.get("index"))):
@@ -94,7 +94,7 @@ def select_uv(settings: Iterable[Setting]) -> list[Setting]:
 
 
 def _unnamed(text: str) -> str:
-    """Without the `NAME=` that uv allows before the URL of an index."""
+    """The setting without the `NAME=` that uv allows before the URL of an index."""
     name, equals, url = text.partition("=")
     return url if equals and not any(char in name for char in ":/?#@") else text
 
@@ -119,7 +119,7 @@ def pdm_toml(file: SettingsFile) -> Iterator[Setting]:
 
 
 def default_index(*names: str) -> Source:
-    """What the help of pip or uv calls the default; neither has a command that prints it."""
+    """The default in the help text of pip or uv; neither has a command that prints it."""
 
     def source(discovery: Discovery) -> list[Setting]:
         for name in names:
@@ -145,7 +145,8 @@ def default_in(help_text: str) -> str:
 
 
 def with_links(discovery: Discovery, settings: list[Setting]) -> list[Setting]:
-    """And where the files are. A project's index is never fetched, since that would be the project's request."""
+    """Adds the hosts of the files. A project's index is never fetched, because that would be a request of the
+    project."""
     indexes = [each for each in settings if each.value and not each.project and not each.key.endswith(_LINKS)]
     links = [link for index in indexes[:_MAX_PAGES] for link in _links_of(discovery, index)]
     return [*settings, *links]

@@ -1,15 +1,15 @@
-"""The session in which a tool is queried. Without it, a command that can write to the user's PATH, or to what a tool
-loads, could run programs outside of every session by letting us query them.
+"""The session in which a tool is queried. Without it, a command that can write to the user's PATH, or to files that a
+tool loads, could make us run its programs outside every session.
 
 The session is offline, with no configuration, no profile and no published port; secrets are hidden as always. It works
-in a new, empty folder, which must be as empty afterwards: another session may see it and leave settings there. It has
-no home, so that the user's settings do not change what the tool prints (on a Mac it has the user's, where sessions
+in a new, empty folder, which must still be empty afterwards: another session may see it and leave settings there. It
+has no home, so that the user's settings do not change what the tool prints (on a Mac it has the user's, where sessions
 write no settings and the profile is made for it). The log is removed with the folder. Where no session can be made,
 nothing is run (INV-1).
 
-Cargo has no command that prints its default registry. It is given a proxy on loopback instead, which notes the first
-tunnel that it requests and refuses it (`first_destination`). Nothing leaves the machine: the session reaches this one
-port. The proxy's password is new for each query, so that no other user of the machine can answer in its place.
+Cargo has no command that prints its default registry. It gets a proxy on loopback instead, which records the first
+tunnel that Cargo requests and refuses it (`first_destination`). Nothing leaves the machine: the session reaches this
+one port. The proxy's password is new for each query, so that no other user of the machine can answer in its place.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 GRACE = 2.0  # for a session to end by itself
 MAX_HEAD = 8192
-# Nothing can be made in the kernel's folder. Tools take it that a home is missing; below a file yarn and pdm fail, and
-# below /proc npm tries for ever to make one.
+# Nothing can be created in the kernel's folder. Tools accept that a home is missing. Below a file yarn and pdm fail,
+# and below /proc npm tries to create one for ever.
 _NO_HOME = "/sys/none" if os.path.isdir("/sys/kernel") else "/dev/null"
 # Our packages may be a checkout that only PYTHONPATH names, which an isolated interpreter does not read.
 _PROGRAM = """\
@@ -43,7 +43,7 @@ main()
 
 
 class QuerySandbox:
-    """Used once. `port`: that of this machine which the tool may reach."""
+    """One query. `port`: the only port of this machine that the tool may reach."""
 
     def __init__(self, port: int | None = None) -> None:
         self._port = port
@@ -72,7 +72,8 @@ class QuerySandbox:
     def start(
         self, command: Sequence[str], environment: Mapping[str, str], home: str
     ) -> subprocess.Popen[bytes] | None:
-        """The session around *command*, whose variables are *environment*; its own are ours, as in any session."""
+        """The session around *command*, whose variables are *environment*. The session's process has ours, as in any
+        session."""
         from netsandbox.paths import packages
 
         folders = ":".join(dict.fromkeys(os.path.dirname(path) for path in packages()))
@@ -83,7 +84,7 @@ class QuerySandbox:
         return tool_process.start([*session, *command], os.environ, data, self._folder)
 
     def is_untouched(self) -> bool:
-        """Whether nobody left anything in the folder, not even for a moment."""
+        """Whether the folder has been empty all the time."""
         try:
             return os.stat(self._folder).st_ctime_ns == self._changed
         except OSError:
@@ -93,7 +94,7 @@ class QuerySandbox:
 def run(
     command: Sequence[str], environment: Mapping[str, str], home: str, *, timeout: float = tool_process.TIMEOUT
 ) -> bytes | None:
-    """What *command* prints in a session of its own; None if it fails, prints too much or takes too long."""
+    """The output of *command* in a separate session; None if it fails, prints too much or takes too long."""
     try:
         with QuerySandbox() as sandbox:
             process = sandbox.start(command, environment, home)
@@ -160,7 +161,7 @@ def first_destination(
 
 
 def _first_tunnel(process: subprocess.Popen[bytes], server: socket.socket, password: str, timeout: float) -> str | None:
-    """The tunnel that *process* requests; then it is ended."""
+    """The tunnel that *process* requests. Then the process is ended."""
     from time import monotonic
 
     deadline = monotonic() + timeout
@@ -175,7 +176,7 @@ def _first_tunnel(process: subprocess.Popen[bytes], server: socket.socket, passw
 
 
 def _next_tunnel(server: socket.socket, password: str) -> str | None:
-    """The tunnel that the next client requests, if it comes soon and knows the password."""
+    """The tunnel that the next client requests, if it connects in time and has the password."""
     server.settimeout(0.1)
     try:
         client, _ = server.accept()

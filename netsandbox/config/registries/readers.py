@@ -1,7 +1,7 @@
-"""Formats of settings files, which anybody may have written (pure): INI of two kinds, lines of pairs, TOML, YAML, XML.
+"""Parsers of untrusted settings files (pure): INI of two kinds, lines of pairs, TOML, YAML, XML.
 
-Each reader takes linear time. INI, YAML and lines are never an error: what is not plainly a setting is passed over.
-`configparser` would read pip's INI with a pattern that takes quadratic time on a long line, and npm's not at all.
+Each parser takes linear time. INI, YAML and lines are never an error: anything that is not clearly a setting is
+skipped. `configparser` needs quadratic time for a long line of pip's INI, and cannot read npm's at all.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from netsandbox.frozen import frozen
 MAX_DOTS = 1000  # in a line of TOML: tomllib takes quadratic time over the parts of one key
 MAX_YAML_DEPTH = 8
 MAX_XML_DEPTH = 32
-_NOT_PLAIN = "&*!|>{}[]%@`"  # what begins a YAML value that is no plain text
+_NOT_PLAIN = "&*!|>{}[]%@`"  # the first characters of YAML values that are not plain text
 
 
 class BadFile(ValueError):
@@ -93,8 +93,8 @@ def _lines(text: str, comments: str) -> Iterator[tuple[int, str]]:
 
 
 def yaml(text: str) -> Iterator[Line]:
-    """Maps by indentation, lists and quoted text. Items of a list have the keys of the list. Everything else that YAML
-    has (anchors, flow collections, folded text, tags) is passed over."""
+    """Maps by indentation, lists and quoted text. Items of a list have the keys of the list. Everything else of YAML
+    (anchors, flow collections, folded text, tags) is skipped."""
     above: list[tuple[int, str]] = []  # open maps: how far each key is indented
     for number, raw in enumerate(text.split("\n"), 1):
         line = raw.strip()
@@ -142,7 +142,7 @@ def toml(text: str) -> dict[str, object]:
         raise BadFile("has a line that is too long for a key")
     try:
         return tomllib.loads(text)
-    except (ValueError, RecursionError):  # ValueError also for numbers without end
+    except (ValueError, RecursionError):  # ValueError also for numbers of thousands of digits
         raise BadFile("is no valid TOML") from None
 
 
@@ -182,7 +182,7 @@ class Element:
 
 def xml(data: bytes) -> list[Element]:
     """The elements with text in them, in the order in which they end. A document type is refused: settings have none,
-    and documents that grow without bounds need one."""
+    and it is what lets a document grow without bounds."""
     from xml.parsers import expat
 
     found: list[Element] = []

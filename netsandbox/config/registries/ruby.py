@@ -1,4 +1,4 @@
-"""gem and bundle. A Gemfile is a program: only lines that plainly name a source are read, and nothing is run."""
+"""gem and bundle. A Gemfile is a program and is not run; only lines with a literal source are read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SOURCES = "sources"
 MIRROR_ALL = "BUNDLE_MIRROR__ALL"
 _MIRROR = "BUNDLE_MIRROR__"
 _MAX_FILES = 10
-_SOURCE_MARKS = (  # what is before a URL in a Gemfile, and whether it begins a line
+_SOURCE_MARKS = (  # the text before a URL in a Gemfile, and whether it begins a line
     (":source => ", False),
     ("source: ", False),
     ("source(", True),
@@ -60,7 +60,7 @@ def gemfile(file: SettingsFile) -> Iterator[Setting]:
 
 
 def select_bundle(settings: Iterable[Setting]) -> list[Setting]:
-    """A mirror of everything leaves no other source."""
+    """A mirror of everything replaces all other sources."""
     found = list(settings)
     mirrors = strongest(each for each in found if each.key[: len(_MIRROR)].upper() == _MIRROR)
     sources = [each for each in found if each.key[: len(_MIRROR)].upper() != _MIRROR]

@@ -1,4 +1,4 @@
-"""Where settings come from: functions that make the sources in the table of tools."""
+"""Functions that create the sources of settings in the table of tools."""
 
 from __future__ import annotations
 

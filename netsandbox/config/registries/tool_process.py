@@ -1,11 +1,11 @@
-"""Running a program for its output: found where no project can have put it, with bounds, far away from the project.
+"""Runs a program for its output: one that no project can have written, with bounds, outside the project.
 
 Rules kept:
 1. A program inside the project is never run, and none is run *in* the project: npm, yarn, cargo, bundle and mvn all
    load code that a project's files name.
-2. Only variables that help to start the program are passed on; none that changes what it prints.
-3. Time and output are bounded; a program that goes beyond them is ended with everything that it started.
-4. A tool of the user's runs in a session of its own (`query_sandbox`); only our own programs are started directly.
+2. Only variables that are needed to start the program are passed, none that changes its output.
+3. Time and output are bounded; a program that exceeds them is ended with everything that it started.
+4. A tool of the user runs in a separate session (`query_sandbox`); only our own programs are started directly.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _QUIET = {
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     "PDM_CHECK_UPDATE": "0",
 }
-_HOMES = {  # where version managers keep tools unless their variable names another folder
+_HOMES = {  # the folders of version managers, unless their variable names another one
     "PYENV_ROOT": ".pyenv",
     "RBENV_ROOT": ".rbenv",
     "RUSTUP_HOME": ".rustup",
@@ -48,7 +48,7 @@ _HOMES = {  # where version managers keep tools unless their variable names anot
 
 
 def is_inside(path: str, folder: str) -> bool:
-    """Whether *path*, wherever its links lead, is *folder* or under it."""
+    """Whether *path*, with links resolved, is *folder* or below it."""
     real, root = os.path.realpath(path), os.path.realpath(folder)
     return real == root or real.startswith(root.rstrip("/") + "/")
 
@@ -59,7 +59,8 @@ def safe_path(path: str, folder: str) -> list[str]:
 
 
 def tool_environment(environment: Mapping[str, str], folder: str, home: str) -> dict[str, str]:
-    """The variables of a tool: not the home, whose settings were read already, but the tools that are in it."""
+    """The variables of a tool. The home is left out, because its settings were read already, but tools in it can be
+    found."""
     places = {name: os.path.join(home, place) for name, place in _HOMES.items()}
     passed = {name: place for name, place in places.items() if os.path.isdir(place)}
     passed.update(
@@ -69,7 +70,7 @@ def tool_environment(environment: Mapping[str, str], folder: str, home: str) -> 
 
 
 def output(process: subprocess.Popen[bytes], timeout: float = TIMEOUT, grace: float = 0.0) -> bytes | None:
-    """Everything that *process* prints, if it ends well within *timeout*; otherwise it is ended, after some *grace*."""
+    """The output of *process*, if it succeeds within *timeout*. Otherwise it is ended, after *grace* seconds."""
     import subprocess
     from time import monotonic
 
@@ -89,7 +90,7 @@ def output(process: subprocess.Popen[bytes], timeout: float = TIMEOUT, grace: fl
 def start(
     command: Sequence[str], environment: Mapping[str, str], data: bytes = b"", folder: str = "/"
 ) -> subprocess.Popen[bytes] | None:
-    """Start *command* in a process group of its own, with *data* on its standard input; None if that fails."""
+    """Start *command* in a new process group, with *data* on its standard input; None if that fails."""
     import subprocess
 
     if len(data) > MAX_INPUT:
@@ -125,7 +126,7 @@ def end(process: subprocess.Popen[bytes], grace: float = 0.0) -> None:
             process.terminate()
             _wait_without_reaping(process.pid, grace)
         try:
-            os.killpg(process.pid, SIGKILL)  # not yet reaped, so the number is still its own
+            os.killpg(process.pid, SIGKILL)  # not yet reaped, so the pid is not reused
         except ProcessLookupError:
             pass
         process.wait()
@@ -135,7 +136,7 @@ def end(process: subprocess.Popen[bytes], grace: float = 0.0) -> None:
 
 
 def _wait_without_reaping(pid: int, timeout: float) -> None:
-    """Until the child has ended; its pid stays taken."""
+    """Wait until the child has ended, without reaping it."""
     from time import monotonic, sleep
 
     deadline = monotonic() + timeout
@@ -144,7 +145,7 @@ def _wait_without_reaping(pid: int, timeout: float) -> None:
 
 
 def _read(descriptor: int, deadline: float) -> bytes | None:
-    """Everything until the end, or None if that comes too late or is too much."""
+    """All output until the end; None if it takes too long or is too much."""
     from select import POLLIN, poll
     from time import monotonic
 

@@ -1,8 +1,8 @@
-"""The table of tools: where each has its settings, strongest first, and how its default registry is found.
+"""The table of tools: the sources of each tool's settings, strongest first, and how its default registry is found.
 
-To add a tool, add a row. A source gives settings: variables, or files with the reader of their format. Paths are
-templates (`Discovery.paths`), with commas between them; those that begin with `./` are looked for in the folder and
-each one above it, and are the project's. Where no setting of the user replaces the tool's default, it is queried.
+To add a tool, add a row. A source has settings: variables, or files with the parser of their format. Paths are
+templates (`Discovery.paths`) with commas between them. Those that begin with `./` are searched in the folder and each
+one above it, and belong to the project. If no setting of the user replaces the tool's default, the tool is queried.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from netsandbox.config.registries.discovery import Discovery, Setting, is_set, s
 from netsandbox.config.registries.sources import Source, after, expanded, files, first_of, printed_url, variable
 from netsandbox.frozen import frozen
 
-Default = tuple[tuple[str, ...], Source]  # the keys that make it needless, and what finds it
+Default = tuple[tuple[str, ...], Source]  # the keys that replace the default, and the function that finds it
 
 
 @frozen
 class Tool:
-    """`defaults`: chains of which each gives its first that is found, until a key is set. `select` chooses among the
-    settings of all sources; `follow` replaces or adds some in the end."""
+    """`defaults`: chains; each is tried until a default is found, unless a key is set. `select` chooses among the
+    settings of all sources. `follow` replaces or adds settings at the end."""
 
     sources: tuple[Source, ...]
     defaults: tuple[tuple[Default, ...], ...] = ()

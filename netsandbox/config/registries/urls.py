@@ -1,12 +1,12 @@
-"""The URL of a registry becomes a rule; `${VARIABLE}` in it is expanded; pages of an index name more URLs (pure).
+"""Turns the URL of a registry into a rule, expands `${VARIABLE}` in it, and finds URLs in pages of an index (pure).
 
 Rules kept:
-1. Only http(s) becomes a rule, only for one name and one port, and never for an address or this machine: those are
-   doors of their own, which the user opens by an option. What is not plainly a URL becomes a note.
+1. Only http(s) becomes a rule, only for one name and one port, and never for an address or this machine: the user opens
+   those by an option. Anything that is not clearly a URL becomes a note.
 2. User names, passwords, paths and queries are dropped before anything is stored or shown.
-3. In a project's file a variable may only stand for the beginning of a URL. Elsewhere it would let a stranger's file
-   spell a secret of the user into a host name, where it would be shown, asked for and looked up.
-4. A page comes from a server: only http(s) links with a host of their own count, and only a few.
+3. In a project's file a variable may only be the beginning of a URL. Elsewhere it would let a stranger's file put a
+   secret of the user into a host name, which is shown, asked about and looked up.
+4. A page comes from a server: only http(s) links with a host are used, and only a few.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ MAX_HOSTS = 8
 
 
 class NoRule(ValueError):
-    """No rule follows. The message is one quoted line without secrets; empty where nothing needs to be said."""
+    """The URL gives no rule. The message is one quoted line without secrets; empty if no note is needed."""
 
 
 def pattern_of(text: str) -> str:
     """`NAME:PORT` of an http(s) URL; `NoRule` for everything else."""
     scheme, authority = _divide(text)
     host, port = _host_and_port(authority, _PORTS[scheme])
-    shown = "its host" if "@" in text else f"the host {quoted(host)}"  # misread, a host may be half a password
+    shown = "its host" if "@" in text else f"the host {quoted(host)}"  # a misread host may be part of a password
     try:
         name = canonical(host)
     except BadName:

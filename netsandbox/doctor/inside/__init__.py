@@ -1,5 +1,5 @@
-"""The probe program, which runs inside the session. It needs the standard library and `netsandbox.system` alone."""
+"""The probe program, which runs inside the session. It needs only the standard library and `netsandbox.system`."""
 
 
 class Prevented(Exception):
-    """An attempt achieved nothing, and no error number says so; the text says why in a few words."""
+    """An attempt achieved nothing, and there is no error number; the text is the reason in a few words."""

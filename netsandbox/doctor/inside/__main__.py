@@ -2,8 +2,8 @@
 
     python -I -S __main__.py '[{"probe": "tcp-loopback", "attempt": "tcp", "arguments": {"host": …, "port": …}}, …]'
 
-`succeeded` says that the attempt achieved something as seen from inside. Whether anything got out is for the canaries
-outside to say.
+`succeeded` is true if the attempt achieved something as seen from inside. The canaries outside show whether anything
+got out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every attempt that the probe program can make, and its outcome: what it achieved, or what prevented it."""
+"""The table of attempts of the probe program, and the outcome of one: its achievement, or what prevented it."""
 
 from __future__ import annotations
 

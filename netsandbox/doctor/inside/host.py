@@ -15,7 +15,7 @@ from netsandbox.system import IS_MACOS
 LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWUSER = 0x10000000
 PTRACE_SEIZE = 0x4206
-# errors that a call gives when it is not there for us; any other means that the kernel looked at its arguments
+# errors of a call that is refused or missing; with any other error the kernel has examined the arguments
 ABSENT = (errno.ENOSYS, errno.EPERM, errno.EACCES)
 
 
@@ -106,7 +106,7 @@ def read(path: str) -> str:
 
 
 def read_log(state: str) -> str:
-    """The log of this very session."""
+    """The log of this session."""
     return read(_log_path(state))
 
 
@@ -115,7 +115,7 @@ def listing(path: str) -> str:
 
 
 def append_log(state: str, text: str) -> str:
-    """The log of this very session, after an attempt to lift whatever covers its folder."""
+    """The log of this session, after an attempt to unmount what covers its folder."""
     if hasattr(LIBC, "umount2"):
         LIBC.umount2(os.fsencode(state), MNT_DETACH)
     return append(_log_path(state), text)
@@ -157,7 +157,7 @@ def trace_process(pid: int) -> str:
 
 
 def read_environment(pid: int) -> str:
-    """Arguments and variables: where programs have their tokens and passwords."""
+    """Arguments and variables, which may contain tokens and passwords."""
     if not IS_MACOS:
         with open(f"/proc/{pid}/environ", "rb") as file:
             return f"read {len(file.read())} bytes"
@@ -171,7 +171,8 @@ def read_environment(pid: int) -> str:
 
 
 def inherited_descriptors() -> str:
-    """Descriptors beside the three; asked of each number, since no folder lists them on every system."""
+    """Descriptors besides the standard ones. Each number is tried, because not every system has a folder that lists
+    them."""
     found = [number for number in range(3, HIGHEST_DESCRIPTOR) if _is_open(number)]
     if not found:
         raise Prevented("only 0, 1 and 2")

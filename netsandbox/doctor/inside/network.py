@@ -10,14 +10,14 @@ from urllib.parse import urlsplit
 
 from netsandbox.doctor.inside import Prevented
 
-SECONDS = 8.0  # for a door to answer: on a busy machine it may just be waking up
+SECONDS = 8.0  # for a door to answer; it may take long on a busy machine
 ANSWER_SECONDS = 2.0  # for the server behind it
 REQUEST = b"GET / HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n"
 HEAD_LIMIT = 16384
 
 
 def tcp(host: str, port: int) -> str:
-    """A connection proves little here, since every one is accepted by a door: bytes that come back do."""
+    """A connection proves nothing, because a door accepts every one. Only bytes that come back count."""
     with socket.create_connection((host, port), timeout=SECONDS) as stream:
         stream.sendall(REQUEST % b"probe.test")
         stream.settimeout(0.5)
@@ -25,7 +25,7 @@ def tcp(host: str, port: int) -> str:
 
 
 def connect_door(door: int | None, host: str, port: int, *, token: bool = True) -> str:
-    """*door* None: the one that the environment names, with its *token* or without."""
+    """*door* None: the door that the environment names, with its *token* or without."""
     door, user, password = (door, "", "") if door is not None else named_door()
     with socket.create_connection(("127.0.0.1", door), timeout=SECONDS) as stream:
         target = b"%s:%d" % (host.encode("ascii"), port)
@@ -63,7 +63,7 @@ def socks_door(door: int | None, host: str, port: int) -> str:
 
 
 def _greet(stream: socket.socket, user: bytes, password: bytes) -> None:
-    """SOCKS5's first words, with a password where there is one (RFC 1929)."""
+    """The SOCKS5 handshake, with a password if there is one (RFC 1929)."""
     method = b"\x02" if user else b"\x00"
     stream.sendall(b"\x05\x01" + method)
     if stream.recv(2) != b"\x05" + method:
@@ -75,7 +75,7 @@ def _greet(stream: socket.socket, user: bytes, password: bytes) -> None:
 
 
 def visit(name: str, port: int) -> str:
-    """As any program does it: look the name up, connect, ask, read."""
+    """Like an ordinary program: look the name up, connect, send a request, read."""
     address = str(socket.getaddrinfo(name, port, socket.AF_INET, socket.SOCK_STREAM)[0][4][0])
     with socket.create_connection((address, port), timeout=SECONDS) as stream:
         stream.sendall(REQUEST % name.encode("ascii"))
@@ -134,7 +134,7 @@ def udp(host: str, port: int, family: int = socket.AF_INET) -> str:
 
 
 def query(server: str, port: int, name: str, kind: int = 1, *, tcp: bool = False) -> str:
-    """One encode_query; an answer of any kind but NOERROR with records achieves nothing."""
+    """One DNS query. Any reply other than NOERROR with records achieves nothing."""
     query = encode_query(name, kind)
     try:
         reply = _by_tcp(server, port, query) if tcp else _by_udp(server, port, query)
@@ -150,7 +150,7 @@ def query(server: str, port: int, name: str, kind: int = 1, *, tcp: bool = False
 
 
 def lookup(name: str) -> str:
-    """As any program looks a name up, by whatever the system has for it."""
+    """Look a name up with the system's resolver, as ordinary programs do."""
     try:
         found = socket.getaddrinfo(name, 80, socket.AF_INET, socket.SOCK_STREAM)
     except socket.gaierror as error:  # its numbers are not those of errno
@@ -191,7 +191,7 @@ def unix_stream(path: str) -> str:
 
 
 def late_unix_stream(ready: str, path: str) -> str:
-    """Ask the outside for a socket that was not there when the session was built, then go for it."""
+    """Request a socket outside that did not exist when the session started, then connect to it."""
     os.close(os.open(ready, os.O_CREAT | os.O_WRONLY, 0o600))
     for _ in range(600):
         if os.path.exists(path):
@@ -201,7 +201,7 @@ def late_unix_stream(ready: str, path: str) -> str:
 
 
 def unix_datagram(path: str) -> str:
-    """One end of a unix_datagram pair can be aimed at any path, without a call to socket(2)."""
+    """One end of a datagram socket pair can be connected to any path, without a call to socket(2)."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
     with ours, theirs:
         ours.sendto(b"probe", path)
