@@ -140,6 +140,21 @@ def test_a_session_starts_and_its_command_has_the_environment_untouched(
     assert not (project.parent / "canary").exists()
 
 
+@pytest.mark.attack(149)
+@pytest.mark.usefixtures("user_namespaces")
+def test_a_session_cannot_write_the_bytecode_that_the_python_api_would_run(
+    launchers: dict[str, Path], short_tmp: Path
+) -> None:
+    """The launcher ignores PYTHONPYCACHEPREFIX; an interpreter that imports our package does not."""
+    launcher, prefix = launchers["pip"], short_tmp / "bytecode"
+    (packages,) = (launcher.parent.parent / "lib").glob("python3*/site-packages")
+    ours = f"{prefix}{packages}/netsandbox"
+    plant = f"mkdir -p '{ours}'; echo forged > '{ours}/forged.pyc'; echo done"
+    done = run(launcher, "run", "-q", "--", "sh", "-c", plant, cwd=short_tmp, env={"PYTHONPYCACHEPREFIX": str(prefix)})
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+    assert not list(prefix.rglob("forged*"))
+
+
 def test_run_as_a_module_it_is_what_the_environment_says_and_isolates_itself_afterwards(
     launchers: dict[str, Path], project: Path, tmp_path: Path
 ) -> None:

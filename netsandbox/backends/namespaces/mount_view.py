@@ -80,10 +80,13 @@ def _folders_above(*paths: str, links: tuple[str, ...] = ()) -> tuple[str, ...]:
 
 
 def bytecode_folders() -> tuple[str, ...]:
-    """The bytecode folders of the interpreter that are not beside the sources (PYTHONPYCACHEPREFIX). They hold bytecode
-    of all imports, ours too: a command that could write there would run in the next launch (INV-8).
+    """Where an interpreter looks for the bytecode of all that we can import, ours too, if that does not lie beside the
+    sources: a command that could write there would run in the next launch (INV-8).
+
+    The program `netsandbox` ignores PYTHONPYCACHEPREFIX, but `python -m netsandbox` and the Python API follow it, so
+    the folder that it names is protected too.
     """
-    if sys.pycache_prefix is None:
-        return ()
-    prefix = os.path.abspath(sys.pycache_prefix)
-    return tuple(dict.fromkeys(prefix + os.path.abspath(folder) for folder in sys.path if os.path.isdir(folder)))
+    named = (sys.pycache_prefix, os.environ.get("PYTHONPYCACHEPREFIX"))
+    prefixes = [os.path.abspath(prefix) for prefix in named if prefix]
+    folders = [os.path.abspath(folder) for folder in sys.path if os.path.isdir(folder)] if prefixes else []
+    return tuple(dict.fromkeys(prefix + folder for prefix in prefixes for folder in folders))

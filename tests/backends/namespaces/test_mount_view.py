@@ -146,8 +146,25 @@ def _as_another_account(question: Callable[[], bool]) -> bool:
 def test_bytecode_beside_the_sources_needs_no_folder_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("PYTHONPYCACHEPREFIX", raising=False)
     monkeypatch.setattr(sys, "pycache_prefix", None)
     assert mount_view.bytecode_folders() == ()
     monkeypatch.setattr(sys, "pycache_prefix", f"{tmp_path}/bytecode/")
     monkeypatch.setattr(sys, "path", ["/usr", "/usr/../usr", str(tmp_path / "missing"), str(tmp_path)])
     assert mount_view.bytecode_folders() == (f"{tmp_path}/bytecode/usr", f"{tmp_path}/bytecode{tmp_path}")
+
+
+@pytest.mark.attack(149)
+def test_bytecode_folders_of_the_environment_count_for_an_interpreter_that_ignores_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The launcher starts an isolated interpreter, but the next `python -m netsandbox` is none."""
+    monkeypatch.setenv("PYTHONPYCACHEPREFIX", f"{tmp_path}/bytecode")
+    monkeypatch.setattr(sys, "path", ["/usr"])
+    for prefix in (None, f"{tmp_path}/bytecode/"):
+        monkeypatch.setattr(sys, "pycache_prefix", prefix)
+        assert mount_view.bytecode_folders() == (f"{tmp_path}/bytecode/usr",)
+    monkeypatch.setattr(sys, "pycache_prefix", f"{tmp_path}/other")
+    assert mount_view.bytecode_folders() == (f"{tmp_path}/other/usr", f"{tmp_path}/bytecode/usr")
+    monkeypatch.setenv("PYTHONPYCACHEPREFIX", "")
+    assert mount_view.bytecode_folders() == (f"{tmp_path}/other/usr",)
