@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 MAX_REFUSED = 200  # notes of paths that the user may not write either
 MAX_LINKS = 8  # in a chain whose last link leads to nothing
 MAX_KNOWN = 1 << 16  # paths that were read and are no secrets
-MAX_KNOWN = 256  # bytes of such a path; the command chooses what we keep
+MAX_KNOWN_PATH = 256  # bytes of such a path; the command chooses what we keep
 # The call will fail for the same reason, or its caller is gone.
 FAILS = (errno.EFAULT, errno.ENAMETOOLONG, errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES, errno.ESRCH)
 
@@ -130,7 +130,7 @@ class FileWatch:
         elif done == READ:
             if len(self._known) >= MAX_KNOWN:
                 self._known.clear()
-            if len(path) <= MAX_KNOWN:
+            if len(path) <= MAX_KNOWN_PATH:
                 self._known.add(path)
         elif done is not None and not any(is_within(real, folder) for folder in self._places.writable):
             permitted = _permitted(real)

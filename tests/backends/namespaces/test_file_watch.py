@@ -289,6 +289,18 @@ def test_only_short_paths_are_remembered_as_harmless(scene: Scene) -> None:
     assert scene.watch._known == {b"/usr"}
 
 
+def test_many_harmless_paths_are_remembered_and_their_number_is_bounded(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bound on the length of a path was once the bound on their number too."""
+    for number in range(file_watch.MAX_KNOWN_PATH + 1):
+        scene.watch._found(None, "open", b"/usr/%d" % number, "/usr", file_watch.READ)  # type: ignore[arg-type]
+    assert len(scene.watch._known) == file_watch.MAX_KNOWN_PATH + 1
+    monkeypatch.setattr(file_watch, "MAX_KNOWN", 2)
+    scene.watch._found(None, "open", b"/usr", "/usr", file_watch.READ)  # type: ignore[arg-type]
+    assert scene.watch._known == {b"/usr"}
+
+
 def test_a_flood_of_paths_is_bounded_and_said_to_be(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(40):
         scene.call("openat", HERE, scene.outside / f"folder/{number}", os.O_WRONLY | os.O_CREAT)
