@@ -1,6 +1,6 @@
-/* One byte a descriptor, written whole: no lock, no allocation. A closed descriptor's byte stays until the next bind,
- * connect or accept of that number, which comes before its next name is asked for; only a descriptor that was copied or
- * received has no such moment, and may be shown one spelling of its own address for another. */
+/* One byte for each descriptor, written atomically: no lock, no allocation. The byte of a closed descriptor stays until
+ * the next bind, connect or accept of that number, which comes before its name is queried. Only a descriptor that was
+ * copied or received has no such moment, and may show another spelling of its own address. */
 #include "address_spelling.h"
 
 #define DESCRIPTORS 4096

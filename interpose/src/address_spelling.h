@@ -1,5 +1,5 @@
-/* How a program wrote the address of each descriptor (strategy device): 127.0.0.1, ::1, 0.0.0.0, :: and the device itself
- * all become the device, and the way back must give each program its own. */
+/* How a program wrote the address of each descriptor (strategy device). 127.0.0.1, ::1, 0.0.0.0, :: and the device
+ * itself all become the device; the way back must give each program its own spelling. */
 #ifndef NETSANDBOX_ADDRESS_SPELLING_H
 #define NETSANDBOX_ADDRESS_SPELLING_H
 

@@ -1,5 +1,5 @@
-/* bind and listen: where a socket may be is in the map, or the supervisor is asked. A stream socket that listens without
- * a name of its own gets one here first, since the kernel would pick a port outside the window. */
+/* bind and listen: the map has the socket's port, or the supervisor decides. A stream socket that listens without a
+ * bind is bound here first, since the kernel would choose a port outside the window. */
 #include "bind_request.h"
 #include "hook.h"
 #include "readable_memory.h"
@@ -12,7 +12,7 @@
 
 #define TCP 6
 #define UDP 17
-#define ATTEMPTS 4 /* for "any port": the one that was answered may be taken a moment later */
+#define ATTEMPTS 4 /* for "any port": the port of a reply may be taken a moment later */
 
 static int option(int fd, int level, int name)
 {
@@ -28,7 +28,7 @@ static int refuse(int error)
     return -1;
 }
 
-/* One attempt at an address that the plan says to ask about. */
+/* One attempt at an address that needs a request. */
 static int bind_asked(int fd, const struct sockaddr *name, socklen_t length, struct ns_plan *plan)
 {
     const struct ns_map *map = ns_session_map();
@@ -70,7 +70,7 @@ static int bind_planned(int fd, const struct sockaddr *name, socklen_t length, c
     return bind_any(fd, name, length, plan);
 }
 
-/* Raw, ping and packet sockets have no ports, whatever stands in their addresses. */
+/* Raw, ping and packet sockets have no ports, although their addresses have the field. */
 static int has_ports(int fd)
 {
     int type = option(fd, SOL_SOCKET, SO_TYPE);
@@ -108,19 +108,19 @@ HOOK(int, bind, int fd, const struct sockaddr *name, socklen_t length)
 
     if (length > sizeof copy || !ns_readable(name, length))
         return REAL(bind)(fd, name, length);
-    memcpy(&copy, name, length); /* judged and used alike, whatever another thread does to it meanwhile */
+    memcpy(&copy, name, length); /* checked and used, so another thread cannot change it in between */
     return bind_name(fd, (const struct sockaddr *)&copy, length);
 }
 
 static uint16_t port_of(const struct sockaddr_storage *name)
 {
-    uint16_t port; /* at the same place in both families */
+    uint16_t port; /* at the same offset in both families */
 
     memcpy(&port, (const char *)name + offsetof(struct sockaddr_in, sin_port), sizeof port);
     return port;
 }
 
-/* 0 if listening may go on. */
+/* 0 if listen may proceed. */
 static int settle(int fd)
 {
     struct sockaddr_storage name;

@@ -1,5 +1,5 @@
-/* One request, one reply, one second. The socket lives only here: a program that closes or counts descriptors never
- * meets it, and a thread that is being cancelled does not leave it behind. */
+/* One request, one reply, one second. The socket exists only within this call: a program that closes or counts
+ * descriptors never sees it, and a cancelled thread does not leave it open. */
 #include "bind_request.h"
 
 #include "door.h"

@@ -12,14 +12,14 @@
 #include <netinet/in.h>
 #include <string.h>
 
-/* connect(2) to no family dissolves an association; the socket keeps its own name. */
+/* connect(2) with AF_UNSPEC dissolves an association; the socket keeps its own name. */
 static int forgets_peer(const struct sockaddr_storage *name, socklen_t length)
 {
     return length < sizeof(struct sockaddr) || name->ss_family == AF_UNSPEC;
 }
 
 #ifdef __APPLE__
-/* What no family means. Darwin takes it for AF_INET unless the socket is a datagram socket. */
+/* The family that AF_UNSPEC means. Darwin treats it as AF_INET unless the socket is a datagram socket. */
 static int unspecified(int fd, const struct sockaddr *name, socklen_t length)
 {
     int saved = errno;
@@ -40,7 +40,7 @@ static int unspecified(int fd, const struct sockaddr *name, socklen_t length)
 }
 #endif
 
-/* 1 if it goes to a door of ours by the route; 0 if by the plan. */
+/* 1 if the connection goes to a door by the route; 0 if the plan applies. */
 static int plan_connect(int fd, const struct sockaddr *name, socklen_t length, struct ns_plan *plan,
                         struct ns_route *route)
 {
@@ -53,7 +53,7 @@ static int plan_connect(int fd, const struct sockaddr *name, socklen_t length, s
     return plan->verdict == NS_PASS && ns_egress_route(fd, name, length, family, route);
 }
 
-/* Passes the result on. Who is connected somewhere, or about to be, speaks with no door. */
+/* Returns the result. A socket that is connected elsewhere, or about to be, has no door as its peer. */
 static int connected(int fd, int result)
 {
     if (result == 0 || errno == EINPROGRESS || errno == EINTR)
@@ -61,7 +61,7 @@ static int connected(int fd, int result)
     return result;
 }
 
-/* The copy is what was judged: another thread may write over the program's own while the kernel reads it. */
+/* The checked copy is used: another thread may overwrite the program's address while the kernel reads it. */
 HOOK(int, connect, int fd, const struct sockaddr *name, socklen_t length)
 {
     struct sockaddr_storage copy;
@@ -85,8 +85,9 @@ HOOK(int, connect, int fd, const struct sockaddr *name, socklen_t length)
 }
 
 #ifdef __APPLE__
-/* What connectx does beside connecting, for a connection that a door took: the count, the number that Darwin gives to
- * the only connection of TCP, and the data. What of it could not be sent is not counted; the next write says why. */
+/* What connectx does besides connecting, for a connection through a door: the count, the number that Darwin gives to
+ * the only connection of TCP, and the data. Data that could not be sent is not counted; the next write reports the
+ * error. */
 static void finish_connectx(int fd, const struct iovec *data, unsigned int count, size_t *sent,
                             sae_connid_t *connection)
 {
@@ -107,7 +108,7 @@ static void finish_connectx(int fd, const struct iovec *data, unsigned int count
     errno = saved;
 }
 
-/* From where is not asked: to localhost there is one way. */
+/* The source address is ignored: localhost has only one route. */
 static int connectx_to_door(int fd, const sa_endpoints_t *ends, const struct ns_route *route, const struct iovec *data,
                             unsigned int count, size_t *sent, sae_connid_t *connection)
 {
@@ -118,7 +119,7 @@ static int connectx_to_door(int fd, const sa_endpoints_t *ends, const struct ns_
     return result;
 }
 
-/* A source address is left to the kernel: naming one is binding, and bind is where the supervisor is asked. */
+/* The kernel gets no source address: setting one is a bind, which needs a request to the supervisor. */
 HOOK(int, connectx, int fd, const sa_endpoints_t *ends, sae_associd_t association, unsigned int flags,
      const struct iovec *data, unsigned int count, size_t *sent, sae_connid_t *connection)
 {

@@ -1,11 +1,11 @@
-/* Every read is checked against the length. A name's pointers lead backwards each time, so that none goes round. */
+/* Every read is checked against the length. Each pointer of a name must lead backwards, so that there is no loop. */
 #include "dns.h"
 
 #include <string.h>
 
 #define HEADER 12u
 #define LONGEST_LABEL 63u
-#define LONGEST_NAME 255u /* in the message, with the lengths and the root */
+#define LONGEST_NAME 255u /* in the message, with length bytes and the root */
 #define POINTER 0xc0u
 #define TYPE_A 1u
 #define TYPE_CNAME 5u
@@ -23,10 +23,10 @@
 struct message {
     const uint8_t *bytes;
     uint32_t length;
-    uint32_t place; /* what was read so far */
+    uint32_t place; /* position of the next byte */
 };
 
-/* A name as it stands in a message without pointers, in small letters. */
+/* A name as in a message without pointers, in lower case. */
 struct name {
     uint32_t length;
     uint8_t bytes[LONGEST_NAME];
@@ -50,7 +50,7 @@ static int is_printable(const char *label, size_t length)
     return 1;
 }
 
-/* Bytes that the name takes in the message, or 0. */
+/* The bytes that the name takes in the message, or 0. */
 static uint32_t write_name(const char *name, uint8_t *room)
 {
     uint32_t place = 0;
@@ -90,7 +90,7 @@ static int has(const struct message *message, uint32_t bytes)
     return message->length - message->place >= bytes;
 }
 
-/* The label at *place*, or the place that a pointer there leads to: 1 to go on, 0 at the name's end, -1 if wrong. */
+/* The label at *place*, or the place that a pointer there leads to: 1 to continue, 0 at the end, -1 if invalid. */
 static int read_label(const struct message *message, uint32_t *place, uint32_t *oldest, struct name *name)
 {
     uint32_t size = message->bytes[*place];
@@ -142,7 +142,7 @@ static int is_same(const struct name *one, const struct name *other)
     return one->length == other->length && memcmp(one->bytes, other->bytes, one->length) == 0;
 }
 
-/* The question comes back as it was asked, but for its letters' case. */
+/* The reply repeats the question, except for the case of its letters. */
 static int read_question(struct message *message, const uint8_t *question, uint32_t length, struct name *name)
 {
     struct message asked = {question, length, HEADER};
@@ -156,7 +156,7 @@ static int read_question(struct message *message, const uint8_t *question, uint3
     return 0;
 }
 
-/* Takes what belongs to *name*, which follows the aliases; they stand in their order before the addresses. */
+/* Takes the records of *name*, which follows the aliases; these come in order before the addresses. */
 static int read_record(struct message *message, struct name *name, struct ns_addresses *found)
 {
     struct name owner;
@@ -187,7 +187,7 @@ static int read_record(struct message *message, struct name *name, struct ns_add
     return 0;
 }
 
-/* Every record of every part must be one, and nothing may follow. */
+/* Every record of every section must be valid, and nothing may follow. */
 static int32_t read_records(struct message *message, struct name *name, struct ns_addresses *found)
 {
     uint32_t answers = number(message->bytes + 6);

@@ -1,4 +1,4 @@
-/* Nothing here keeps anything; whoever calls with a descriptor that must not be lost keeps cancellation off. */
+/* Nothing here keeps state. A caller whose descriptor must not leak disables cancellation. */
 #include "door.h"
 
 #include "real_functions.h"
@@ -74,7 +74,7 @@ int ns_door_socket(int type)
 }
 
 #ifdef __linux__
-/* Linux holds a connection for being made until connect(2) is called once more, whatever became of it. */
+/* Linux keeps the result of a connect in progress until connect(2) is called once more. */
 static void settle(int fd, const void *name, uint32_t length)
 {
     REAL(connect)(fd, name, length);

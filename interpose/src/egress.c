@@ -1,5 +1,5 @@
-/* Takes a connection to a door (egress.h). What was meant for elsewhere never gets there by another way: whatever goes
- * wrong at the door is ECONNREFUSED (INV-1), and what is wrong with the program's socket is the kernel's to say. */
+/* Takes a connection to a door (egress.h). A connection to elsewhere never gets there another way: any failure at the
+ * door is ECONNREFUSED (INV-1). Errors of the program's own socket come from the kernel. */
 #include "egress.h"
 
 #ifdef NS_EGRESS
@@ -39,14 +39,14 @@ int ns_egress_route(int fd, const void *name, socklen_t length, int unspecified,
     return route->kind != NS_ROUTE_NONE;
 }
 
-/* An error of the program's own doing, for which the door is not to blame. */
+/* An error that the program caused, not the door. */
 static int is_the_programs(int error)
 {
     return error == EISCONN || error == EALREADY || error == EBADF || error == ENOTSOCK || error == EAFNOSUPPORT ||
            error == EINVAL || error == EPROTOTYPE || error == EOPNOTSUPP;
 }
 
-/* 0 or the errno. A connection without its preamble is of no use to anybody, and is ended; so is one under way. */
+/* 0 or the errno. A connection without its preamble is useless and is ended; so is one in progress. */
 static int connect_within(int fd, const struct ns_route *route, int64_t deadline)
 {
     int before;
@@ -67,7 +67,7 @@ static int connect_within(int fd, const struct ns_route *route, int64_t deadline
     return failed ? ECONNREFUSED : 0;
 }
 
-/* A blocking socket is one that does not block for that moment. Nobody reads or writes it before it is connected. */
+/* A blocking socket is non-blocking during the connect. The program does not use it before it is connected. */
 static int connect_egress(int fd, const struct ns_route *route)
 {
     int flags = fcntl(fd, F_GETFL);

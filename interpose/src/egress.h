@@ -1,5 +1,5 @@
-/* The way to the doors for what is meant for elsewhere (route.h has the rules). Only systems without a kernel that
- * redirects need it: macOS always; Linux for tests that define NS_EGRESS. Elsewhere nothing of it is in the library. */
+/* The way to the doors for connections to elsewhere (route.h has the rules). Only systems whose kernel does not
+ * redirect need it: macOS always; Linux for tests that define NS_EGRESS. Other builds do not contain it. */
 #ifndef NETSANDBOX_EGRESS_H
 #define NETSANDBOX_EGRESS_H
 
@@ -12,11 +12,11 @@
 #include <sys/socket.h>
 
 #ifdef NS_EGRESS
-/* 1 and a route if the address is not to be given to the kernel. Keeps errno. */
+/* 1 and a route if the kernel must not get the address. Keeps errno. */
 int ns_egress_route(int fd, const void *name, socklen_t length, int unspecified, struct ns_route *route);
-/* As connect(2), by that route, for that name. */
+/* As connect(2), for that name by that route. */
 int ns_egress_connect(int fd, const void *name, socklen_t length, const struct ns_route *route);
-/* Changes the plan for a datagram that goes to port 53 elsewhere, and remembers whom it was for. Keeps errno. */
+/* Changes the plan for a datagram to port 53 elsewhere, and stores its original destination. Keeps errno. */
 void ns_egress_datagram(int fd, const void *name, socklen_t length, struct ns_plan *plan);
 #else
 static inline int ns_egress_route(int fd, const void *name, socklen_t length, int unspecified, struct ns_route *route)

@@ -1,5 +1,5 @@
-/* The options that macOS' env has in common with others', but -S, and of a first line what every kernel reads alike:
- * one word, or -S with words in which there is nothing to unquote. */
+/* The options that env of macOS shares with others, except -S. Of a first line, the forms that every kernel reads
+ * alike: one word, or -S with words that need no unquoting. */
 #include "env_command.h"
 
 #include "shell_command.h"
@@ -36,7 +36,7 @@ static char *past_blanks(char *text)
     return text + strspn(text, " \t");
 }
 
-/* Nothing that env, or a shell, would unquote. */
+/* Nothing that env or a shell would unquote. */
 static int is_plain(const char *word, size_t length)
 {
     for (size_t at = 0; at < length; at++)

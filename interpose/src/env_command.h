@@ -7,11 +7,11 @@
 #define NS_ENV "/usr/bin/env"
 
 /* cdef */
-/* Before which argument variables can be put, or 0 for options that are not known and where no program is named.
- * *program*: which argument names it. */
+/* The argument before which variables can be inserted, or 0 for unknown options or without a program. *program*: the
+ * argument that names the program. */
 size_t ns_env_place(char *const *arguments, size_t *program);
-/* What the first line of a file gives to /usr/bin/env: a program's name, or words after -S of which it is the first.
- * *words* is their number; blanks are between them. Ends the line with a NUL, in place. NULL for any other file. */
+/* What the first line of a file passes to /usr/bin/env: a program's name, or words after -S that begin with it. *words*
+ * is their number; blanks separate them. Ends the line with a NUL, in place. NULL for any other file. */
 char *ns_env_words(char *head, size_t length, size_t *words);
 /* end of cdef */
 

@@ -1,4 +1,4 @@
-/* Reads the headers of <mach-o/loader.h> and <mach-o/fat.h>, by their numbers, since Linux has neither. */
+/* Reads the headers of <mach-o/loader.h> and <mach-o/fat.h> by their numbers, since Linux has neither file. */
 #include "exec_target.h"
 
 #include <errno.h>
@@ -108,7 +108,7 @@ int ns_target_file_fate(const char *path)
     int found = NS_TARGET_TAKES;
 
     for (int turn = 0; path != NULL && found == NS_TARGET_TAKES && turn < INTERPRETERS; turn++) {
-        char *head = heads[turn % 2]; /* the path may stand in the other one */
+        char *head = heads[turn % 2]; /* the path may be in the other one */
         struct stat about;
         uint32_t length = ns_target_head(path, head, &about);
 

@@ -1,5 +1,6 @@
-/* getaddrinfo. The system's resolver is never asked for a name while the session has one. It is asked to read numbers,
- * so that every list comes from the system and its freeaddrinfo frees it; a name's addresses are lists, chained. */
+/* getaddrinfo. While the session has a resolver, the system's resolver gets no name. It only parses numbers, so that
+ * every list comes from the system and its freeaddrinfo frees it; a name with several addresses is a chain of such
+ * lists. */
 #include "resolver.h"
 
 #ifdef NS_EGRESS
@@ -87,7 +88,7 @@ static int failure(int said)
     return said == NS_RESOLVER_UNREACHED ? EAI_FAIL : EAI_AGAIN;
 }
 
-/* The name that was asked for, without the dot at its end: the session's resolver knows no other one. */
+/* The requested name, without the dot at its end: the session's resolver knows no canonical name. */
 static int name_it(struct addrinfo *first, const char *node)
 {
     char *name = strdup(node);

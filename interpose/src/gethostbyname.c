@@ -1,5 +1,5 @@
-/* gethostbyname and gethostbyname2. Their answer stands in memory of the library's, until it is used again: there are a
- * few, taken in turn, so that threads that ask at the same time do not write over one another's. */
+/* gethostbyname and gethostbyname2. Their result is in static memory of the library until that is reused. There are a
+ * few buffers, used in turn, so that concurrent threads do not overwrite each other's result. */
 #include "resolver.h"
 
 #ifdef NS_EGRESS

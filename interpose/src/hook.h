@@ -1,6 +1,6 @@
-/* How a replacement is put in the place of a function of the C library. On Linux it is exported under the function's
- * name, and the loader finds it first; on macOS dyld reads pairs of functions from a section of this library.
- * The replacement has a name of its own in C, since headers declare the originals with compilers' extensions. */
+/* How a replacement takes the place of a C library function. On Linux it is exported under the function's name, and the
+ * loader finds it first; on macOS dyld reads pairs of functions from a section of this library. The replacement has
+ * another name in C, since headers declare the originals with compiler extensions. */
 #ifndef NETSANDBOX_HOOK_H
 #define NETSANDBOX_HOOK_H
 

@@ -1,6 +1,6 @@
-/* Remembers the injection, and puts it back into an environment, where entries of the user stay behind ours. The first
- * caller fills the record in; a signal handler that interrupts it finds the record unfinished and does without, so that
- * nobody ever waits. */
+/* Stores the injection, and puts it back into an environment, where the user's entries follow ours. The first caller
+ * fills the record in. A signal handler that interrupts it finds the record incomplete and does without it, so that
+ * nothing ever waits. */
 #include "injection.h"
 
 #include <stdint.h>
@@ -25,7 +25,7 @@ static int put(char *room, size_t size, const char *name, const char *value, siz
     return 0;
 }
 
-/* This library's entry in a list that is separated by colons or, by ld.so(8), blanks. */
+/* This library's entry in a list that is separated by colons or, as in ld.so(8), blanks. */
 static const char *own_entry(const char *list, size_t *length)
 {
     while (list != NULL && *list != '\0') {

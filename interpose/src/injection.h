@@ -1,4 +1,4 @@
-/* The two variables that bring this library into a process and tell it where the port map is. They are remembered when
+/* The two variables that load this library into a process and give it the path of the port map. They are stored when
  * the process starts, because programs change and clear their environment. */
 #ifndef NETSANDBOX_INJECTION_H
 #define NETSANDBOX_INJECTION_H
@@ -21,16 +21,17 @@ struct ns_injection {
 };
 /* end of cdef */
 
-/* What was remembered, or NULL when there is nothing: a process into which the library came some other way. */
+/* The stored injection, or NULL if there is none: the library was loaded in another way. */
 const struct ns_injection *ns_injection(void);
 
-/* An environment, and where the injection stands in it. What follows is pure; the caller brings the room. */
+/* An environment, and the position of the injection in it. The functions below are pure; the caller provides the
+   memory. */
 struct ns_shape {
     size_t count;      /* variables */
-    ptrdiff_t preload; /* where LD_PRELOAD stands, or -1 */
-    ptrdiff_t map;     /* where NETSANDBOX_PORT_MAP stands, or -1 */
+    ptrdiff_t preload; /* position of LD_PRELOAD, or -1 */
+    ptrdiff_t map;     /* position of NETSANDBOX_PORT_MAP, or -1 */
     size_t joined;     /* bytes for "LD_PRELOAD=ours:theirs", or 0 when there is nothing to join */
-    int complete;      /* 1: nothing is to be done */
+    int complete;      /* 1: nothing to do */
 };
 
 struct ns_shape ns_environment_shape(const struct ns_injection *injection, char *const *environment);
@@ -39,7 +40,7 @@ struct ns_shape ns_environment_shape(const struct ns_injection *injection, char 
 void ns_environment_complete(const struct ns_injection *injection, char *const *environment, struct ns_shape shape,
                              char **room, char *joined);
 
-/* Fills *room*, of shape.count pointers, with everything but LD_PRELOAD, which must be there. */
+/* Fills *room*, of shape.count pointers, with everything but LD_PRELOAD, which must exist. */
 void ns_environment_drop(char *const *environment, struct ns_shape shape, char **room);
 
 #endif

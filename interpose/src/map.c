@@ -1,5 +1,5 @@
-/* Reading the port map. The file is bind-mounted read-only and cannot be cut short by the workload, so that a mapped
- * page is always there; what stands in it is checked at every look all the same, since checking costs nanoseconds. */
+/* Reads the port map. The file is bind-mounted read-only and the command cannot truncate it, so a mapped page always
+ * exists. The content is checked at every read all the same, since a check takes nanoseconds. */
 #include "map.h"
 
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define SPINS 64      /* a write takes well under a microsecond */
-#define NAPS_OF_1_MS 100 /* and this long when the writer lost the processor in the middle */
+#define NAPS_OF_1_MS 100 /* for a writer that lost the processor in the middle */
 
 #define READ(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
 
@@ -19,7 +19,7 @@ const struct ns_map *ns_map_open(const char *path)
     struct stat about;
     struct ns_view view;
     void *memory = MAP_FAILED;
-    /* O_NONBLOCK: opening a FIFO that somebody put there must not wait for its writer. */
+    /* O_NONBLOCK: opening a planted FIFO must not wait for its writer. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 
     if (fd < 0)
@@ -79,7 +79,7 @@ static int look_once(const struct ns_map *map, uint16_t port, struct ns_view *vi
     view->door = READ(map->door);
     view->egress = READ(map->egress);
     view->resolver = READ(map->resolver);
-    if (view->count == 0 || view->count > NS_MAP_SLOTS) /* read again since the check */
+    if (view->count == 0 || view->count > NS_MAP_SLOTS) /* read again after the check */
         return -1;
     for (int byte = 0; byte < 4; byte++)
         view->device[byte] = READ(map->device[byte]);
@@ -93,7 +93,7 @@ static int look_once(const struct ns_map *map, uint16_t port, struct ns_view *vi
         view->asked = READ(map->asked[port - view->base]);
     if (view->window == 0)
         return 0;
-    /* The two tables contradict each other: a write that is not complete yet, or nonsense. */
+    /* The two tables contradict each other: the write is incomplete, or the map is invalid. */
     return is_window_port(view, view->window) && READ(map->asked[view->window - view->base]) == port ? 0 : -1;
 }
 

@@ -1,7 +1,7 @@
-/* A static table by descriptor, as address_spelling.c, but of whole addresses: each has a seqlock, and nobody waits for it. A
- * writer that finds another one at work leaves it alone, a reader then takes the kernel's word. What a closed descriptor
- * left behind is believed only where the kernel says that its successor speaks with a door; that is wrong for one that
- * was copied or received, which may be shown one address for another. */
+/* A static table by descriptor, like address_spelling.c, but of whole addresses. Each has a seqlock, and nothing waits
+ * for it: a writer that finds another one active does nothing, and a reader then uses the kernel's address. The entry
+ * of a closed descriptor is used only if the kernel reports a door as the peer of its successor. That is wrong for a
+ * descriptor that was copied or received, which may show another address. */
 #include "peer_addresses.h"
 
 #ifdef NS_EGRESS

@@ -1,4 +1,4 @@
-/* Whom a descriptor's program believes to speak with, where in truth it is a door of ours. */
+/* The peer that a program requested for a descriptor, if the real peer is a door of ours. */
 #ifndef NETSANDBOX_PEER_ADDRESSES_H
 #define NETSANDBOX_PEER_ADDRESSES_H
 
@@ -8,7 +8,7 @@
 /* An internet address; *unspecified* is the family that AF_UNSPEC means. Descriptors beyond the table have none. */
 void ns_peer_set(int fd, const void *name, uint32_t length, int unspecified);
 void ns_peer_forget(int fd);
-/* In place: the door's address, from the kernel, becomes the one that the program asked for. 1 if it did. */
+/* In place: the door's address from the kernel becomes the one that the program requested. 1 if it did. */
 int ns_peer_restore(const struct ns_map *map, int fd, void *name, uint32_t length);
 #else
 static inline void ns_peer_forget(int fd)

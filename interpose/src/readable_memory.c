@@ -1,6 +1,6 @@
-/* Linux: rt_sigprocmask(2) copies eight bytes in before it finds that it was asked for nothing sensible, so it tells
- * readable memory from other at the price of the cheapest system call. macOS has no such call: there only the first page
- * is known to be bad, and any other bad pointer crashes in the hook instead of giving EFAULT. */
+/* Linux: rt_sigprocmask(2) copies eight bytes in before it rejects its arguments, so it detects unreadable memory at
+ * the cost of the cheapest system call. macOS has no such call: there only the first page is known to be bad, and any
+ * other bad pointer crashes in the hook instead of giving EFAULT. */
 #include "readable_memory.h"
 
 #include <errno.h>

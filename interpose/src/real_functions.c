@@ -1,6 +1,5 @@
-/* Looks the real functions up: in the constructor, or earlier when another library's constructor calls a hook first.
- * Whoever comes at the same time looks up the same addresses, so nobody waits for anybody. A function that this C
- * library does not have is answered by ENOSYS. */
+/* Looks up the real functions: in the constructor, or earlier if another library's constructor calls a hook first.
+ * Concurrent callers find the same addresses, so none waits. A function that this C library lacks returns ENOSYS. */
 #include "real_functions.h"
 
 #ifndef __APPLE__

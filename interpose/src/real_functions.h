@@ -1,5 +1,5 @@
-/* The functions that the hooks stand before. On Linux a hook has the function's own name, so the next library's function
- * is looked up; on macOS an interposing library's own calls are not interposed, so the plain names are the real ones. */
+/* The functions behind the hooks. On Linux a hook has the function's own name, so the next library's function is looked
+ * up. On macOS an interposing library's own calls are not interposed, so the plain names are the real ones. */
 #ifndef NETSANDBOX_REAL_FUNCTIONS_H
 #define NETSANDBOX_REAL_FUNCTIONS_H
 

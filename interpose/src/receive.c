@@ -1,4 +1,4 @@
-/* recvfrom, recvmsg, recvmmsg: who sent a datagram, as the program knows the sender. */
+/* recvfrom, recvmsg, recvmmsg: the sender of a datagram as the program knows it. */
 #include "hook.h"
 #include "readable_memory.h"
 #include "socket_names.h"
@@ -8,13 +8,13 @@
 #include <errno.h>
 #include <string.h>
 
-/* A socket that is bound to ::1 has peers at ::1; nobody sends from a wildcard. */
+/* A socket that is bound to ::1 has peers at ::1; no sender has a wildcard address. */
 static uint32_t sender_spelling(int fd)
 {
     return ns_spelling_local(fd) == NS_SPELT_ONE6 ? NS_SPELT_ONE6 : ns_spelling_peer(fd);
 }
 
-/* A connected or stream socket gives no address: the length it leaves is 0 and nothing was written. */
+/* A connected or stream socket returns no address: its length is 0 and nothing was written. */
 HOOK(ssize_t, recvfrom, int fd, void *data, size_t size, int flags, struct sockaddr *name, socklen_t *length)
 {
     struct ns_room room;
@@ -32,7 +32,7 @@ HOOK(ssize_t, recvfrom, int fd, void *data, size_t size, int flags, struct socka
 }
 
 #ifndef __APPLE__
-/* What _FORTIFY_SOURCE makes of recvfrom; it ends the program when the data would not fit. */
+/* The form of recvfrom under _FORTIFY_SOURCE; it ends the program if the data does not fit. */
 HOOK(ssize_t, __recvfrom_chk, int fd, void *data, size_t size, size_t room_size, int flags, struct sockaddr *name,
      socklen_t *length)
 {
@@ -70,14 +70,14 @@ HOOK(ssize_t, recvmsg, int fd, struct msghdr *message, int flags)
 #define MOST_AT_ONCE 1024u /* the kernel's UIO_MAXIOV */
 #define TOGETHER 32u
 
-/* An address that was cut to a small room stays as the kernel wrote it. */
+/* An address that was truncated to a small buffer stays as the kernel wrote it. */
 static void restore_one(int fd, struct msghdr *header, socklen_t size)
 {
     if (header->msg_name != NULL && header->msg_namelen <= size)
         ns_name_known(fd, sender_spelling(fd), header->msg_name, header->msg_namelen);
 }
 
-/* How many of the rooms' sizes could be read, a few messages at a time: one look tells about a page at most. */
+/* How many of the buffer sizes could be read, a few messages at a time: one check covers at most a page. */
 static unsigned int read_sizes(const struct mmsghdr *messages, unsigned int count, socklen_t *sizes)
 {
     for (unsigned int one = 0; one < count; one++) {

@@ -1,5 +1,6 @@
-/* One question by UDP to the door on 127.0.0.1, three times a second's patience. The socket lives only here, as bind_request.c's;
- * it is connected, so that nobody else's datagram gets in and a door that is gone is noticed at once. */
+/* One query by UDP to the door on 127.0.0.1, with three tries of one second. The socket exists only within this call,
+ * as in bind_request.c. It is connected, so that only the door's datagrams arrive and a missing door is noticed at
+ * once. */
 #include "resolver.h"
 
 #ifdef NS_EGRESS
@@ -25,7 +26,7 @@ struct question {
     uint8_t bytes[NS_DNS_QUESTION];
 };
 
-/* Until the deadline: datagrams that are no answer do not end the wait. */
+/* Waits until the deadline: datagrams that are no reply do not end the wait. */
 static int hear(int fd, const struct question *question, int64_t deadline, struct ns_addresses *found)
 {
     while (ns_wait(fd, POLLIN, deadline) == 0) {
@@ -97,7 +98,7 @@ int ns_is_number(const char *name)
 {
     struct in6_addr address;
 
-    if (strpbrk(name, " \t\n\v\f\r") != NULL) /* behind a blank inet_aton takes anything */
+    if (strpbrk(name, " \t\n\v\f\r") != NULL) /* inet_aton accepts anything after a blank */
         return 0;
     return inet_aton(name, (struct in_addr *)&address) != 0 || inet_pton(AF_INET6, name, &address) == 1;
 }

@@ -1,5 +1,5 @@
-/* The rules of the strategies (rewrite.h). An address that is neither loopback nor wildcard is never touched: what may
- * leave the session is not decided here (INV-7). Without a sound map everything local is refused (INV-1). */
+/* The rules of the strategies (rewrite.h). An address that is neither loopback nor wildcard is never changed: what may
+ * leave the session is not decided here (INV-7). Without a valid map every local address is refused (INV-1). */
 #include "rewrite.h"
 
 #include "sockaddr.h"
@@ -40,7 +40,7 @@ static void to_device(struct ns_plan *plan, const struct ns_sockaddr *place, con
     plan->dual = place->family == AF_INET6;
 }
 
-/* Strategy fail: on any loopback address, or only on the one that the session has. */
+/* Strategy fail: any loopback address, or only the session's own. */
 static int is_allowed(const struct ns_sockaddr *place, const struct ns_view *view)
 {
     if (place->port < view->base || place->port - view->base >= view->count)
@@ -48,7 +48,7 @@ static int is_allowed(const struct ns_sockaddr *place, const struct ns_view *vie
     return ns_sockaddr_where(view->device) == NS_WILDCARD || memcmp(place->v4, view->device, 4) == 0;
 }
 
-/* 1 if the name is local and the map could be looked at; 0 if the plan is already made. */
+/* 1 if the name is local and the map could be read; 0 if the plan is already complete. */
 static int begin(const struct ns_map *map, struct ns_sockaddr *place, struct ns_view *view, struct ns_plan *plan)
 {
     memset(plan, 0, sizeof *plan);
@@ -99,7 +99,7 @@ void ns_plan_answer(const struct ns_map *map, const void *name, uint32_t length,
         to_device(plan, &place, &view);
 }
 
-/* Who connects to a wildcard is connected to loopback, and sees that. */
+/* A connection to a wildcard is a connection to loopback, and shows that. */
 static uint32_t reached(uint32_t spelling)
 {
     if (spelling == NS_SPELT_ANY6)

@@ -1,4 +1,4 @@
-/* sendto, sendmsg, sendmmsg: as connect, for each datagram that carries its own destination. */
+/* sendto, sendmsg, sendmmsg: as connect, for each datagram with its own destination. */
 #include "egress.h"
 #include "hook.h"
 #include "readable_memory.h"
@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* 0 if the address, or plan.name instead of it, is to be used; -1 with errno if it is refused. */
+/* 0 if the address, or plan.name instead of it, must be used; -1 with errno if it is refused. */
 static int plan_destination(int fd, const void *name, socklen_t length, struct ns_plan *plan)
 {
     plan->verdict = NS_PASS;
@@ -54,7 +54,7 @@ HOOK(ssize_t, sendmsg, int fd, const struct msghdr *message, int flags)
 #ifndef __APPLE__
 #define AT_ONCE 16 /* keeps the copies small enough for a signal handler's stack */
 
-/* How many of at most AT_ONCE were sent, or -1. */
+/* The number of messages sent, at most AT_ONCE, or -1. */
 static int send_some(int fd, struct mmsghdr *messages, unsigned int count, int flags)
 {
     struct mmsghdr changed[AT_ONCE];
@@ -80,7 +80,7 @@ static int send_some(int fd, struct mmsghdr *messages, unsigned int count, int f
     return sent;
 }
 
-/* As the kernel: what was sent before something went wrong is a success. */
+/* Like the kernel: an error after some messages were sent is a success. */
 HOOK(int, sendmmsg, int fd, struct mmsghdr *messages, unsigned int count, int flags)
 {
     unsigned int done = 0;

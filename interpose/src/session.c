@@ -1,5 +1,5 @@
-/* Opens the map once. Threads and signal handlers that come at the same time open it each; the first to store its
- * mapping wins and the others give theirs back, so that nobody ever waits. */
+/* Opens the map once. Concurrent threads and signal handlers each open it; the first to store its mapping wins and the
+ * others unmap theirs, so that none ever waits. */
 #include "session.h"
 
 #include "injection.h"

@@ -4,7 +4,7 @@
 
 #include "map.h"
 
-/* NULL: there is none that can be read; whoever needs it refuses (INV-1). Leaves errno alone. */
+/* NULL if no map can be read; a caller that needs one refuses (INV-1). Keeps errno. */
 const struct ns_map *ns_session_map(void);
 
 #endif

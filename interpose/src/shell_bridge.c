@@ -20,7 +20,7 @@
 
 #define MOST_ARGUMENTS 4096
 #define LONGEST_COMMAND 131072
-#define ADDED_BYTES 16384 /* to a command, or for a script's words */
+#define ADDED_BYTES 16384 /* added to a command, or for a script's words */
 #define ADDED_POINTERS 64
 #define LONGEST_PATH 1024
 
@@ -64,7 +64,7 @@ static void say(struct text *text, const char *more)
     put(text, more, strlen(more));
 }
 
-/* NAME='value' and a blank; is_quotable knows that there is no quote in it. */
+/* NAME='value' and a blank; is_quotable has checked that it contains no quote. */
 static void say_variable(struct text *text, const char *variable)
 {
     size_t name = strcspn(variable, "=") + 1;
@@ -95,17 +95,17 @@ static const char *search_path(char *const *environment)
     return NULL;
 }
 
-/* A script that the kernel would start as it starts any. */
+/* A script that the kernel would start in the ordinary way. */
 static int is_ordinary(const struct stat *about)
 {
     return S_ISREG(about->st_mode) && (about->st_mode & (S_ISUID | S_ISGID)) == 0;
 }
 
-/* A program that a shell would find, and the first bytes of it. */
+/* A program that a shell would find, and its first bytes. */
 struct found {
     char path[LONGEST_PATH];
     char head[NS_HEAD_BYTES];
-    size_t length; /* 0: its head says nothing */
+    size_t length; /* 0: the head is not usable */
 };
 
 static int look_at(struct found *found, const char *folder, size_t size, const char *name, size_t length)
@@ -127,7 +127,7 @@ static int look_at(struct found *found, const char *folder, size_t size, const c
     return !S_ISDIR(about.st_mode);
 }
 
-/* As the shell does it. A folder that is not absolute ends the search: which it is then is not known. */
+/* Searches like the shell. A relative folder ends the search, since its meaning is unknown. */
 static int find(struct found *found, const char *list, const char *name, size_t length)
 {
     if (memchr(name, '/', length) != NULL)
@@ -142,7 +142,7 @@ static int find(struct found *found, const char *list, const char *name, size_t 
     return 0;
 }
 
-/* 1 for a program that a shell or env would find, and that dyld would kill with the library in it. */
+/* 1 for a program that a shell or env would find, and that dyld would kill if the library were in it. */
 static int is_killed(const struct ns_bridge *bridge, const char *name)
 {
     struct found found;
@@ -205,7 +205,7 @@ static int say_programs(struct text *text, const struct ns_bridge *bridge, const
     return 1;
 }
 
-/* What a command can know of itself would be another: bash's and zsh's copy of it, and the last word before it. */
+/* The command would see that it was changed: bash and zsh keep a copy of it, and the last word before it. */
 static int looks_at_itself(const char *command)
 {
     return strstr(command, "EXECUTION_STRING") != NULL || strstr(command, "$_") != NULL;
@@ -272,7 +272,7 @@ static int rewrite_env(const struct ns_bridge *bridge, char **arguments, char *r
     return 1;
 }
 
-/* The arguments that the kernel would give to env for a script: its own path is in the place of the first. */
+/* The arguments that the kernel would give to env for a script: the script's path replaces the first. */
 static int rewrite_script(const struct ns_bridge *bridge, const char *path, char *const *arguments, char **room,
                           char *line)
 {

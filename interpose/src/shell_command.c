@@ -9,12 +9,12 @@
 #define NAMED_OPTIONS "pipefail errexit nounset noglob "
 #define LETTERS "eufxl" /* before c, or before o and a name */
 
-/* At the start of a command these change how the rest is read, or what names mean. */
+/* At the start of a command these change how the rest is parsed, or what names mean. */
 #define KEYWORDS                                                                                                       \
     "! [[ ]] { } case coproc do done elif else end esac fi for foreach function if in nocorrect noglob repeat "        \
     "select then time until while . alias autoload disable emulate enable eval hash rehash setopt shopt source "       \
     "unalias unsetopt zmodload builtin command - "
-/* Builtins before which an assignment stays, or is not for their children. */
+/* Builtins for which a preceding assignment persists, or does not reach their children. */
 #define SPECIAL                                                                                                        \
     ": break continue declare exec exit export float integer local readonly return set shift times trap typeset "      \
     "unset "
@@ -55,7 +55,7 @@ int ns_shell_is_shell(const char *path)
     return names_one_of(SHELLS, name);
 }
 
-/* 'c' or 'o' for a word of known letters that ends in it, 'x' for one of such letters alone, 0 for any other. */
+/* 'c' or 'o' for a word of known letters that ends in it, 'x' for a word of only such letters, 0 for any other. */
 static char option(const char *word, int *traced)
 {
     size_t known = strspn(word + 1, LETTERS);
@@ -106,7 +106,7 @@ int ns_shell_is_plain(const char *word, size_t length)
     return length > 0;
 }
 
-/* Behind a dollar sign: a name, a single character, or braces with no more than a plain default in them. 0: unsure. */
+/* The position after a dollar sign's name, single character, or braces with at most a plain default. 0: unsure. */
 static size_t past_dollar(const char *text, size_t at)
 {
     if (text[at] != '{')
@@ -158,7 +158,7 @@ static size_t past_word(const char *text, size_t at)
     }
 }
 
-/* Behind the file of a redirection, which is none of the command's words. 0: unsure, such as text that follows. */
+/* The position after the file of a redirection, which is no word of the command. 0: unsure, such as a here-document. */
 static size_t past_redirection(const char *text, size_t at)
 {
     size_t end;
@@ -188,7 +188,7 @@ static int is_assignment(const char *word)
     return at > 0 && word[at] == '=';
 }
 
-/* A word where a command's name may stand: 1 if it is one to look up. */
+/* A word in the position of a command's name: 1 if it must be looked up. */
 static int names_a_program(const char *word, size_t length, struct ns_shell_walk *walk)
 {
     if (is_assignment(word))

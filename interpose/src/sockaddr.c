@@ -1,4 +1,4 @@
-/* Reads and writes sockaddr_in and sockaddr_in6 as bytes, since nothing says that a program's own is aligned. */
+/* Reads and writes sockaddr_in and sockaddr_in6 as bytes, since a program's own may be unaligned. */
 #include "sockaddr.h"
 
 #include "rewrite.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define SHORTEST_IN6 24  /* RFC 2133's, without the scope; Linux still takes it */
+#define SHORTEST_IN6 24  /* as in RFC 2133, without the scope; Linux still accepts it */
 #define LONGEST_NAME 128 /* sizeof(struct sockaddr_storage): the kernel refuses longer ones */
 
 const uint8_t NS_LOCALHOST[4] = {127, 0, 0, 1};
@@ -84,7 +84,7 @@ void ns_sockaddr_set_v4(void *name, int family, const uint8_t *v4)
     memcpy((uint8_t *)name + offsetof(struct sockaddr_in6, sin6_addr) + 12, v4, 4);
 }
 
-/* The head of a name whose other bytes are there or zero; its length. */
+/* Writes the head of a name whose other bytes are set or zero; returns its length. */
 static uint32_t set_head(int family, void *name)
 {
     uint32_t length = family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);

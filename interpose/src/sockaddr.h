@@ -1,4 +1,4 @@
-/* A socket address, read: where it is, as far as this library tells places apart. Pure. */
+/* A parsed socket address, with the distinctions that this library needs. Pure. */
 #ifndef NETSANDBOX_SOCKADDR_H
 #define NETSANDBOX_SOCKADDR_H
 
@@ -20,14 +20,14 @@ struct ns_sockaddr {
 };
 
 enum ns_where ns_sockaddr_where(const uint8_t *v4);
-/* Whatever the kernel would not take for an internet address is elsewhere. *unspecified* is what AF_UNSPEC means. */
+/* What the kernel does not accept as an internet address is elsewhere. *unspecified* is what AF_UNSPEC means. */
 void ns_sockaddr_read(const void *name, uint32_t length, int unspecified, struct ns_sockaddr *place);
 void ns_sockaddr_set_port(void *name, uint16_t port);
-/* Of a name of that family; IPv4 within IPv6 where it is AF_INET6. */
+/* For a name of that family; IPv4 within IPv6 if it is AF_INET6. */
 void ns_sockaddr_set_v4(void *name, int family, const uint8_t *v4);
-/* The first bytes of an internet address, as the kernel would tell it back; its length, NS_NAME_BYTES (28) at most. */
+/* The first bytes of an internet address as the kernel would return it; its length, at most NS_NAME_BYTES (28). */
 uint32_t ns_sockaddr_copy(const void *name, uint32_t length, int family, void *copy);
-/* 127.0.0.1 or ::1, of either family; its length, NS_NAME_BYTES at most. */
+/* 127.0.0.1 or ::1 for the family; its length, at most NS_NAME_BYTES. */
 uint32_t ns_sockaddr_localhost(int family, uint16_t port, void *name);
 
 #endif

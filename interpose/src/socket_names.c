@@ -1,4 +1,4 @@
-/* What the kernel calls a socket becomes what the program calls it: getsockname, getpeername, accept. */
+/* The kernel's address of a socket becomes the one that the program knows: getsockname, getpeername, accept. */
 #include "socket_names.h"
 
 #include "hook.h"
@@ -50,7 +50,7 @@ void ns_room_close(struct ns_room *room, int peer, uint32_t spelling)
     *room->length = room->written;
 }
 
-/* *real* asks the kernel, *spelling* says how the program wrote that end. */
+/* *real* queries the kernel; *spelling* is how the program wrote that end. */
 static int ask_name(int fd, struct sockaddr *name, socklen_t *length,
                     int (*real)(int, struct sockaddr *, socklen_t *), int peer, uint32_t (*spelling)(int))
 {
@@ -76,7 +76,7 @@ HOOK(int, getpeername, int fd, struct sockaddr *name, socklen_t *length)
     return ask_name(fd, name, length, REAL(getpeername), fd, ns_spelling_peer);
 }
 
-/* Both ends of an accepted connection are written as its listener was, except that nobody is connected to a wildcard. */
+/* Both ends of an accepted connection are spelled like its listener, but a wildcard becomes loopback. */
 static uint32_t inherit(int listener, int accepted)
 {
     uint32_t spelling = ns_spelling_local(listener);

@@ -1,5 +1,5 @@
-/* The room that a program gives for an address. One that holds any internet address goes to the kernel as it is; a
- * smaller one is filled from a room of our own, since a cut address can't be read back. */
+/* The buffer that a program provides for an address. One that fits any internet address goes to the kernel unchanged. A
+ * smaller one is filled from a buffer of ours, since a truncated address cannot be converted back. */
 #ifndef NETSANDBOX_SOCKET_NAMES_H
 #define NETSANDBOX_SOCKET_NAMES_H
 
@@ -9,15 +9,15 @@
 struct ns_room {
     struct sockaddr *name;
     socklen_t *length;
-    socklen_t size;     /* what the program said that it has */
-    socklen_t written;  /* for the kernel: in the room's size, out the address's */
+    socklen_t size;     /* the size that the program gave */
+    socklen_t written;  /* for the kernel: the buffer's size in, the address's size out */
     struct sockaddr_storage own;
 };
 
-/* -1: there is no address wanted, or a bad pointer that the kernel shall judge. */
+/* -1: no address is wanted, or a bad pointer that the kernel must report. */
 int ns_room_open(struct ns_room *room, struct sockaddr *name, socklen_t *length);
 struct sockaddr *ns_room_name(struct ns_room *room);
-/* After a success: the address as the program knows it, cut to its room as the kernel would. */
+/* After a success: the address as the program knows it, truncated to its buffer as the kernel would do. */
 void ns_room_close(struct ns_room *room, int peer, uint32_t spelling);
 
 #define NS_NO_PEER (-1)

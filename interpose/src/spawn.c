@@ -1,8 +1,8 @@
-/* exec and posix_spawn: a program that clears or changes its environment stays injected, and so do its children. No
- * allocation, and nothing but the stack is written, so a child of vfork(2) may come through here.
+/* exec and posix_spawn: a program that clears or changes its environment stays injected, and so do its children.
+ * Nothing is allocated and only the stack is written, so a child of vfork(2) may run this.
  *
- * An environment that already has both variables is handed on as it is. One beyond the bounds below is handed on too:
- * its program then runs without the library, where the kernel refuses what the library would have rewritten (INV-7). */
+ * An environment that already has both variables is passed on unchanged. So is one beyond the bounds below: its program
+ * then runs without the library, and the kernel refuses what the library would have rewritten (INV-7). */
 #include "shell_bridge.h"
 #include "injection.h"
 #include "hook.h"
@@ -22,13 +22,13 @@
 #define LONGEST_PRELOAD 16384
 
 #ifdef __APPLE__
-extern char ***_NSGetEnviron(void); /* <crt_externs.h>: a library has no environ of its own there */
+extern char ***_NSGetEnviron(void); /* <crt_externs.h>: a library has no environ there */
 #define ENVIRONMENT (*_NSGetEnviron())
 #else
 #define ENVIRONMENT environ
 #endif
 
-/* One of the calls below, for whatever environment it gets. */
+/* One of the calls below, for any environment. */
 struct call {
     int (*make)(const struct call *call, char *const *environment);
     const char *path;
@@ -51,7 +51,7 @@ static int make_execve(const struct call *call, char *const *environment)
 }
 
 #ifdef NS_BRIDGE
-/* A name without a slash is looked up by posix_spawnp, which then calls posix_spawn: there it is a path. */
+/* posix_spawnp looks up a name without a slash and then calls posix_spawn, where it is a path. */
 static int names_a_file(const struct call *call)
 {
     return ns_readable(call->path, 1) && (call->make != make_posix_spawnp || strchr(call->path, '/') != NULL);
@@ -62,7 +62,7 @@ static int is_too_long(const struct call *call, int result)
     return call->make == make_execve ? errno == E2BIG : result == E2BIG;
 }
 
-/* A program that goes without the library hands it on, if it can be told to; what we add may be too much. */
+/* A program that runs without the library passes it on, if its arguments allow that; the additions may be too large. */
 static int start_bare(const struct call *call, char *const *environment, const struct ns_injection *injection)
 {
     struct ns_bridge bridge = {injection, environment, call->actions != NULL, 0, 0};
@@ -129,7 +129,7 @@ HOOK(int, execv, const char *path, char *const arguments[])
     return ns_execve(path, arguments, ENVIRONMENT);
 }
 
-/* The arguments are on the caller's stack already, so the array is no larger than what is there. */
+/* The arguments are on the caller's stack already, so the array is no larger than they are. */
 #define COUNT_ARGUMENTS(count, list, first)                                                                            \
     do {                                                                                                               \
         va_start(list, first);                                                                                         \
@@ -196,8 +196,8 @@ HOOK(int, posix_spawnp, pid_t *pid, const char *path, const posix_spawn_file_act
     return stay_injected(&call, environment);
 }
 
-/* macOS: execvp and execlp end in its C library's own call of execve, which dyld redirects like any other. Tests that
- * define NS_BRIDGE bring such ones. */
+/* macOS: execvp and execlp end in the C library's own call of execve, which dyld redirects like any other. Tests that
+ * define NS_BRIDGE provide their own. */
 #ifndef NS_BRIDGE
 static int make_execvpe(const struct call *call, char *const *environment)
 {

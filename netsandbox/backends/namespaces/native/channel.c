@@ -9,7 +9,7 @@ static void send_record(const void *data, size_t length)
 {
     while (send(CHANNEL, data, length, MSG_NOSIGNAL) < 0)
         if (errno != EINTR)
-            _exit(1); /* the supervisor is gone: so are we */
+            _exit(1); /* the supervisor is gone, so we end too */
 }
 
 void channel_number(char kind, int number)
@@ -45,7 +45,7 @@ int channel_descriptors(char kind, const int *descriptors, size_t count)
     memcpy(CMSG_DATA(header), descriptors, sizeof(int) * count);
     while (sendmsg(CHANNEL, &message, MSG_NOSIGNAL) < 0) {
         if (errno == EPIPE || errno == ECONNRESET)
-            _exit(1); /* the supervisor is gone: so are we */
+            _exit(1); /* the supervisor is gone, so we end too */
         if (errno != EINTR)
             return -1;
     }
@@ -61,7 +61,7 @@ void channel_await_go(void)
         length = recv(CHANNEL, &answer, 1, 0);
     while (length < 0 && errno == EINTR);
     if (length != 1 || answer != 'G')
-        _exit(1); /* no go, no command (INV-1) */
+        _exit(1); /* without go, no command runs (INV-1) */
 }
 
 char channel_wish(int *number)

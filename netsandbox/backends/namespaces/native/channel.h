@@ -21,14 +21,14 @@
 
 void channel_number(char kind, int number);
 
-/* 0, or -1 with errno: the kernel counts the descriptors in flight of all processes of a user. */
+/* 0, or -1 with errno: the kernel counts the descriptors in flight over all processes of a user. */
 int channel_descriptors(char kind, const int *descriptors, size_t count);
 void channel_await_go(void);
 
-/* What the supervisor wants next, K or N with its number; ends the process when the supervisor is gone. */
+/* The supervisor's next request, K or N with its number; ends the process if the supervisor is gone. */
 char channel_wish(int *number);
 
-/* Tell the supervisor which step failed, with errno, and end the process. */
+/* Reports the failed step with errno to the supervisor, and ends the process. */
 noreturn void fail(const char *step);
 
 #endif

@@ -34,8 +34,8 @@
 
 #define PLAN_LIMIT 131072
 #define RESERVED_FILES 512 /* a message carries 253 at most */
-#define FEW_FILES 2048     /* a lower limit is left as it is: programs need what they have */
-#define SAME_SIGNAL 500 /* milliseconds between our copy of a signal and the supervisor's word of it */
+#define FEW_FILES 2048     /* a lower limit stays unchanged: programs need what they have */
+#define SAME_SIGNAL 500 /* milliseconds between our copy of a signal and the supervisor's message about it */
 
 static unsigned char plan[PLAN_LIMIT] __attribute__((aligned(8)));
 
@@ -55,9 +55,9 @@ static size_t read_plan(void)
     return (size_t)length;
 }
 
-/* A user may have as many descriptors in flight as the sender's limit of open files says, counted over all processes of
- * that user (unix(7), ETOOMANYREFS). We take all that is allowed, and the command less: it cannot use up what this or
- * another session needs to pass a socket out. */
+/* A user may have as many descriptors in flight as the sender's limit of open files, counted over all processes of that
+ * user (unix(7), ETOOMANYREFS). We take the whole limit and give the command less, so that it cannot use up what this
+ * or another session needs to pass a socket out. */
 static struct rlimit files;
 
 static void take_descriptors(void)
@@ -81,7 +81,7 @@ static void keep_descriptors_in_reserve(void)
         fail("setting the limit of open files");
 }
 
-/* Becomes the command. The channel and everything else but 0, 1 and 2 closes itself at exec. */
+/* Becomes the command. The channel and all descriptors but 0, 1 and 2 close at exec. */
 static noreturn void become(char **command, const struct outcome *outcome, const sigset_t *mask)
 {
     int listener = lock_down(&outcome->filter);
@@ -98,7 +98,7 @@ static noreturn void become(char **command, const struct outcome *outcome, const
     _exit(127);
 }
 
-/* Reaps every child that is there to be reaped; returns non-zero when the command itself ended. */
+/* Reaps every child that has ended; returns non-zero if the command itself ended. */
 static int reap(pid_t command)
 {
     int status;
@@ -112,8 +112,8 @@ static int reap(pid_t command)
     return 0;
 }
 
-/* When each signal last reached this process from outside, in milliseconds. We stand in the caller's process group: what
- * is sent to that group (by the terminal, timeout(1), a service manager) reaches us, and the command too unless it has
+/* When each signal last reached this process from outside, in milliseconds. We are in the caller's process group: a
+ * signal to that group (from the terminal, timeout(1), a service manager) reaches us, and the command too unless it has
  * left the group. */
 static int64_t heard[NSIG];
 
@@ -125,7 +125,7 @@ static int64_t now(void)
     return (int64_t)clock.tv_sec * 1000 + clock.tv_nsec / 1000000;
 }
 
-/* A signal for the supervisor alone is passed on; one for the whole group has reached the command already. */
+/* Forwards a signal that only the supervisor got; one for the whole group has reached the command already. */
 static void pass_on(int number, pid_t command)
 {
     if (number <= 0 || number >= NSIG)
@@ -136,8 +136,8 @@ static void pass_on(int number, pid_t command)
         kill(command, number);
 }
 
-/* A socket stays in the network it was made in: with one of ours the supervisor reaches what listens in the session, or
- * asks which sockets there are. */
+/* A socket stays in the network it was made in: with one of ours the supervisor reaches listeners in the session, or
+ * queries its sockets. */
 static void make_socket(int family)
 {
     int made = family == AF_NETLINK ? socket(family, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG)
@@ -159,7 +159,7 @@ static void obey(pid_t command)
         pass_on(number, command);
 }
 
-/* Returns non-zero when the command has ended. */
+/* Returns non-zero if the command has ended. */
 static int read_signals(int signals, pid_t command)
 {
     struct signalfd_siginfo info;
@@ -167,7 +167,7 @@ static int read_signals(int signals, pid_t command)
     while (read(signals, &info, sizeof info) == (ssize_t)sizeof info) {
         if (info.ssi_signo == SIGCHLD && reap(command))
             return 1;
-        if (info.ssi_pid == 0 && info.ssi_signo < NSIG) /* nobody inside has pid 0 */
+        if (info.ssi_pid == 0 && info.ssi_signo < NSIG) /* no process inside has pid 0 */
             heard[info.ssi_signo] = now();
     }
     return 0;
@@ -182,12 +182,12 @@ static noreturn void serve(int signals, pid_t command)
             _exit(1);
         if (read_signals(signals, command))
             _exit(0);
-        if (watched[1].revents) /* without an answer the supervisor is gone: the kernel kills the session with us */
+        if (watched[1].revents) /* ends us if the supervisor is gone: the kernel then kills the session */
             obey(command);
     }
 }
 
-/* The working directory again, but through the mounts that now lie over it: the old one would see past them. One that
+/* Enters the working directory again through the new mounts: the old descriptor would see past them. A directory that
  * is gone, or hidden now, becomes the root. */
 static void return_to(const char *folder)
 {

@@ -34,7 +34,7 @@ static void drop_capabilities(void)
         fail("dropping capabilities");
 }
 
-/* Linux 5.19: a signal cannot interrupt a call that the supervisor already works on; older kernels do without. */
+/* Linux 5.19: a signal cannot interrupt a call that the supervisor already handles; older kernels lack this. */
 #ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
 #define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
 #endif
@@ -62,7 +62,7 @@ struct scopes {
     uint64_t scoped;
 };
 
-/* kill(0, …) for kernels without scopes: refused, since the filter cannot tell insiders from outsiders. */
+/* kill(0, …) on kernels without scopes is refused, since the filter cannot tell processes inside from those outside. */
 static void refuse_group_signals(void)
 {
     struct sock_filter steps[] = {
@@ -79,8 +79,8 @@ static void refuse_group_signals(void)
         fail("keeping signals inside");
 }
 
-/* The command shares our caller's process group, so that the terminal's job control works as ever; kill(0, …) goes by
- * that group and would reach the caller and its siblings. A Landlock scope ends it at the session's own processes. */
+/* The command is in our caller's process group, so that the terminal's job control works as usual. kill(0, …) uses that
+ * group and would reach the caller and its siblings. A Landlock scope limits it to the session's own processes. */
 static void keep_signals_inside(void)
 {
     const struct scopes scopes = { .scoped = SCOPE_SIGNAL };

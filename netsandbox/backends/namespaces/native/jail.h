@@ -4,7 +4,7 @@
 
 #include <linux/filter.h>
 
-/* Runs in the process that becomes the command. Returns the seccomp listener; ends the process when a step fails. */
+/* Runs in the process that becomes the command. Returns the seccomp listener; ends the process if a step fails. */
 int lock_down(const struct sock_fprog *filter);
 
 #endif

@@ -13,7 +13,7 @@ static const char *name_of(int protocol)
     return protocol == NETLINK_NETFILTER ? "loading the capture rules (nftables tproxy)" : "configuring loopback";
 }
 
-/* Counts the acknowledgements in one datagram; an error in one of them is ours to report. */
+/* Counts the acknowledgements in one datagram; an error in one of them ends the process. */
 static uint32_t count(char *buffer, size_t length, int protocol)
 {
     uint32_t seen = 0;

@@ -109,7 +109,7 @@ static void mount_step(struct reader *reader)
         fail(target);
 }
 
-/* A symbolic link laid over itself: it leads where it led, and as a mount point it can be neither removed nor renamed. */
+/* Mounts a symbolic link over itself: its target stays, and as a mount point it can be neither removed nor renamed. */
 static void link_step(struct reader *reader)
 {
     const char *path = text(reader);
@@ -120,9 +120,9 @@ static void link_step(struct reader *reader)
     close(tree);
 }
 
-#define MOST_WRITABLE 512 /* netsandbox/file_rules.py knows this number */
+#define MOST_WRITABLE 512 /* MAX_WRITABLE of netsandbox/policy/file_rules.py */
 
-/* Opened by the name that the supervisor resolved; a link on the way was put there since, and is not followed. */
+/* Opened by the name that the supervisor resolved; a link on the way is new, and is not followed. */
 static int place(const char *path)
 {
     const struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS };
@@ -133,8 +133,8 @@ static int place(const char *path)
     return opened;
 }
 
-/* Each path is copied aside with all that is mounted in it, and laid over itself when the rest is read-only: so what is
- * read-only within it stays so (mount_setattr(2) could not tell), and nothing locked has to be changed. */
+/* Each path is cloned with all its submounts, and mounted over itself when the rest is read-only. So read-only mounts
+ * within it stay read-only (mount_setattr(2) could not tell them apart), and no locked mount has to be changed. */
 static void writable_step(struct reader *reader)
 {
     static int places[MOST_WRITABLE];

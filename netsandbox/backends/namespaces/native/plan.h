@@ -31,7 +31,7 @@ struct outcome {
     struct sock_fprog filter;
 };
 
-/* Carries out every step; ends the process with a report when one fails. The filter points into the plan. */
+/* Carries out every step; ends the process with a report if one fails. The filter points into the plan. */
 void carry_out(const unsigned char *plan, size_t length, struct outcome *outcome);
 
 #endif

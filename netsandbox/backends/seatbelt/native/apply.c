@@ -1,9 +1,8 @@
-/* netsandbox-apply PORT CMD [ARG...]: puts a Seatbelt profile on itself, makes sure that it holds, becomes CMD.
+/* netsandbox-apply PORT CMD [ARG...]: applies a Seatbelt profile to itself, verifies that it holds, becomes CMD.
  *
- * A program of its own, because the system's (sandbox-exec, sh, env) are protected: dyld removes DYLD_* from what they
- * start. It takes nothing from its environment and leaves at the first thing that goes wrong: CMD is never executed
- * without the profile (INV-1).
- */
+ * It is a separate program, because the system's (sandbox-exec, sh, env) are protected: dyld removes DYLD_* from what
+ * they start. It uses nothing from its environment and exits at the first failure: CMD is never executed without the
+ * profile (INV-1). */
 #include "apply.h"
 
 #include <dirent.h>
@@ -19,7 +18,7 @@
 #define LONGEST_PLAN (16u << 20)
 #define HIGHEST_DESCRIPTOR 65536
 
-/* libSystem has them; no public header says so. Flags 0: the text of a profile, not a name. */
+/* libSystem has these; no public header declares them. Flags 0: the text of a profile, not a name. */
 int sandbox_init_with_parameters(const char *profile, uint64_t flags, const char *const parameters[], char **error);
 void sandbox_free_error(char *error);
 
@@ -35,7 +34,7 @@ _Noreturn void fail(const char *step, int number, const char *detail)
     _exit(written < 0 ? 126 : 125);
 }
 
-/* Everything up to the end of the stream, ended by NUL. */
+/* Reads up to the end of the stream; the result ends with NUL. */
 static char *read_plan(size_t *length)
 {
     size_t room = 1u << 16, filled = 0;
@@ -56,13 +55,13 @@ static char *read_plan(size_t *length)
     }
     if (plan == NULL)
         fail("plan", ENOMEM, "");
-    if (filled == 0 || plan[filled - 1] != 0) /* the supervisor left in the middle of it */
+    if (filled == 0 || plan[filled - 1] != 0) /* the supervisor exited in the middle of it */
         fail("plan", EPIPE, "");
     *length = filled;
     return plan;
 }
 
-/* The strings behind the profile. */
+/* The strings after the profile. */
 static char **read_environment(char *plan, size_t length)
 {
     size_t count = 0, at = strlen(plan) + 1;
@@ -78,7 +77,7 @@ static char **read_environment(char *plan, size_t length)
     return entries;
 }
 
-/* What Python ignores is default again; nothing is blocked. What was ignored on purpose (nohup) stays so. */
+/* Restores the signals that Python ignores, and unblocks all. Signals ignored on purpose (nohup) stay ignored. */
 static void reset_signals(void)
 {
     sigset_t none;
@@ -111,7 +110,7 @@ void close_descriptors(int first, int kept)
     closedir(open_ones);
 }
 
-/* A descriptor of the host that stayed open would be a way past the profile. */
+/* A descriptor of the host that stayed open would lead past the profile. */
 static void keep_standard_descriptors(void)
 {
     close_descriptors(PLAN, REPORT);

@@ -1,5 +1,5 @@
-/* Does the profile hold? Asked of the kernel before the command runs: a profile that was accepted and enforces nothing,
- * on a system that we do not know, must not be found out by the command. */
+/* Tests before the command runs that the kernel enforces the profile: on an unknown system, the command must not be the
+ * first to notice that an accepted profile enforces nothing. */
 #include "apply.h"
 
 #include <arpa/inet.h>
@@ -14,7 +14,7 @@ static int forbidden(int number)
     return number == EPERM || number == EACCES;
 }
 
-/* What the kernel says to a connection; 0 if it stands. */
+/* The kernel's error for a connection; 0 if it is connected. */
 static int attempt(int kind, const struct sockaddr *address, socklen_t length)
 {
     int sock = socket(address->sa_family, kind, 0);
@@ -49,6 +49,6 @@ void prove_confined(unsigned short port)
 #endif
     expect_forbidden(attempt(SOCK_STREAM, (struct sockaddr *)&four, sizeof four), "TCP to 127.0.0.1");
     int number = attempt(SOCK_STREAM, (struct sockaddr *)&six, sizeof six);
-    if (number != EAFNOSUPPORT) /* a system without IPv6 has no way out by it */
+    if (number != EAFNOSUPPORT) /* without IPv6 there is no way out through it */
         expect_forbidden(number, "TCP to ::1");
 }

@@ -1,9 +1,8 @@
-/* Ends the command when its supervisor is gone (INV-10). A Mac has no signal for the death of a parent, so a process of
- * our own, outside of the profile, waits for the end of a pipe that the supervisor holds. The command cannot signal it:
- * the profile lets it signal its own processes alone.
+/* Ends the command when its supervisor is gone (INV-10). macOS has no signal for the death of a parent, so a separate
+ * process outside the profile waits for the end of a pipe that the supervisor holds. The command cannot signal it: the
+ * profile allows signals only to the session's own processes.
  *
- * Not reached: processes whose parents ended before, since they are no descendants any more. They have no network then.
- */
+ * Not reached: processes whose parents ended before, since they are no longer descendants. They have no network. */
 #include "apply.h"
 
 #include <errno.h>
@@ -15,10 +14,10 @@
 #define MOST_PROCESSES 4096
 #define PROC_PPID_ONLY 6
 
-/* libproc.h, which not every tool chain has. The bytes that were filled in. */
+/* From libproc.h, which not every tool chain has. Returns the number of bytes written. */
 int proc_listpids(uint32_t type, uint32_t of, void *buffer, int size);
 
-/* Stops each before it looks for children, so that none is made unseen; then ends them all. */
+/* Stops each process before it looks for its children, so that none is made unseen; then kills them all. */
 static void end_family(pid_t first)
 {
     static pid_t family[MOST_PROCESSES];
@@ -40,12 +39,12 @@ _Noreturn static void watch(pid_t command)
 {
     char word;
     ssize_t count;
-    setsid(); /* signals of the terminal are not for us */
+    setsid(); /* ignores signals of the terminal */
     close_descriptors(0, LIFE);
     do
         count = read(LIFE, &word, 1);
     while (count < 0 && errno == EINTR);
-    if (count == 0) /* a byte says that the command has ended and its number may be another's */
+    if (count == 0) /* a byte means that the command has ended and its pid may be reused */
         end_family(command);
     _exit(0);
 }
@@ -55,7 +54,7 @@ void watch_over(pid_t command)
     pid_t between = fork();
     if (between < 0)
         fail("watch", errno, "");
-    if (between == 0) { /* the watcher is nobody's child: the command waits for its own only */
+    if (between == 0) { /* a second fork detaches the watcher: the command waits only for its own children */
         pid_t watcher = fork();
         if (watcher == 0)
             watch(command);
