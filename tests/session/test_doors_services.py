@@ -14,7 +14,7 @@ from netsandbox.policy.policy import Policy
 from netsandbox.runtime.loop import Loop
 from netsandbox.session.approvals.inbox import Inbox
 from netsandbox.session.approvals.reply import APPROVE, DONE, Reply, written
-from netsandbox.session.services import SessionServices
+from netsandbox.session.doors import SessionServices
 from netsandbox.session.upstream import HostResolver, ServiceInputs
 from tests.rig.authority import Authority
 from tests.rig.fake_log import FakeLog
@@ -31,7 +31,7 @@ class Court:
         policy = Policy(allow_domains=["allowed.test"], allow_addresses=["127.0.0.1"])
         inputs = ServiceInputs(policy, self.log, host, inbox=self._inbox() if asks else None)  # type: ignore[arg-type]
         sockets = DoorSockets((), (), (), lambda clock: frozenset, lambda clock: lambda peer: None)
-        self.judges = SessionServices(self.loop, inputs, sockets)
+        self.services = SessionServices(self.loop, inputs, sockets)
 
     def _inbox(self) -> Inbox:
         """Everything that is asked is approved in the next turn."""
@@ -48,7 +48,7 @@ class Court:
         return inbox
 
     def ask(self, name: str, kind: str = "A") -> dnslib.DNSRecord:
-        reply = self.judges.resolver.answer(bytes(dnslib.DNSRecord.question(name, kind).pack()), "udp")
+        reply = self.services.resolver.answer(bytes(dnslib.DNSRecord.question(name, kind).pack()), "udp")
         assert reply is not None
         return dnslib.DNSRecord.parse(reply)
 
@@ -59,7 +59,7 @@ class Court:
             answers.append(answer)
             self.loop.stop()
 
-        self.loop.call_later(0, lambda: self.judges.gate.admit(attempt, done))
+        self.loop.call_later(0, lambda: self.services.gate.admit(attempt, done))
         attempt = Attempt("transparent", address.encode(), port, ("127.0.0.1", 1), address)
         guard = self.loop.call_later(PATIENCE, self.loop.stop)
         self.loop.run()
@@ -67,7 +67,7 @@ class Court:
         return answers[0]
 
     def close(self) -> None:
-        self.judges.close()
+        self.services.close()
         self.loop.close()
 
 
@@ -107,7 +107,7 @@ def test_what_was_folded_is_written_when_they_close(court: Any) -> None:
     for _ in range(3):
         each.ask("denied.test")
     assert len(each.log.records) == 1
-    each.judges.close()
+    each.services.close()
     assert sum(record.get("count", 1) for record in each.log.records) == 3
 
 
