@@ -10,6 +10,8 @@ The names are loaded on first use: importing the package must cost the path to e
 
 from __future__ import annotations
 
+__version__ = "0.1.0"  # the build reads it too
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from netsandbox_portmap.localhost_settings import LocalhostSettings as LocalhostSettings
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from netsandbox.api import Sandbox as Sandbox
     from netsandbox.policy.policy import Policy as Policy
     from netsandbox.settings import RunSettings as RunSettings
-    from netsandbox.version import __version__ as __version__
 
 __all__ = ["LocalhostSettings", "Policy", "Result", "RunSettings", "Sandbox", "__version__"]
 
@@ -28,7 +29,6 @@ _HOMES = {
     "Result": "netsandbox.api",
     "RunSettings": "netsandbox.settings",
     "Sandbox": "netsandbox.api",
-    "__version__": "netsandbox.version",
 }
 
 

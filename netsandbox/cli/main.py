@@ -54,7 +54,7 @@ def dispatch(arguments: list[str]) -> int:
 
         return print_overview()
     if name in ("-V", "--version"):
-        from netsandbox.version import __version__
+        from netsandbox import __version__
 
         print(f"netsandbox {__version__}")
         return 0

@@ -15,12 +15,12 @@ import os
 import sys
 import time
 
+from netsandbox import __version__
 from netsandbox.errors import NetsandboxError
 from netsandbox.frozen import frozen
 from netsandbox.paths import made_state_home, state_home
 from netsandbox.runtime.digest import digest
 from netsandbox.runtime.private_file import content, make_room, replace
-from netsandbox.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.version import __version__
+from netsandbox import __version__
 from tests.rig.mac_wheel import copy_sources
 
 BUILD = "import sys; from hatchling.build import build_{0}; print(build_{0}(sys.argv[1]))"

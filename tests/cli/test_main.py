@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from netsandbox import __version__
 from netsandbox.cli.main import COMMANDS, dispatch
 from netsandbox.errors import UsageError
-from netsandbox.version import __version__
 
 ROOT = Path(__file__).resolve().parents[2]
 
