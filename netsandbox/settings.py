@@ -53,7 +53,7 @@ class RunSettings:
     configs: tuple[str, ...] = ()  # the files that the policy was read from
     raw: tuple[tuple[str, str], ...] = ()  # SBPL rules for the Seatbelt profile, each with its origin
     switches: tuple[str, ...] = ()  # switches of the Seatbelt profile; the last value of a switch applies
-    backend: str | None = None  # a name in `backends.registry`; None: this system's backend
+    backend: str | None = None  # a name in `backends.BACKENDS`; None: this system's backend
     name: str | None = None  # None: made from the working folder and its branch
     verbose: bool = False  # write to standard error how the session is set up
     ask: int | None = None  # seconds that a name without a rule waits for the user; None: the user is not asked

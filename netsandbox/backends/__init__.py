@@ -1,1 +1,30 @@
-"""The backends, which confine a session: one folder for each mechanism."""
+"""The backends by name. Adding one means adding its folder and its line here (README.md)."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from netsandbox.backends.contract import Backend, SessionContext
+
+# Backend name -> its system. Each has `netsandbox.backends.NAME.backend.open_backend`.
+BACKENDS = {"namespaces": "Linux", "seatbelt": "macOS"}
+
+
+def default_backend() -> str:
+    """The backend of this system."""
+    from netsandbox import system
+    from netsandbox.errors import HostError
+
+    if system.DEFAULT_BACKEND is None:
+        raise HostError("this version runs on Linux and macOS only; on other systems nothing is run unconfined")
+    return system.DEFAULT_BACKEND
+
+
+def open_backend(name: str, context: SessionContext) -> Backend:
+    """The backend *name* for one session; only its own modules are loaded."""
+    if name not in BACKENDS:
+        from netsandbox.errors import HostError
+
+        raise HostError(f"unknown backend {name!a}; use one of {', '.join(BACKENDS)}")
+    made: Backend = __import__(f"netsandbox.backends.{name}.backend", fromlist=["open_backend"]).open_backend(context)
+    return made

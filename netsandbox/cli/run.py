@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from netsandbox.api import Sandbox
-from netsandbox.backends.registry import BACKENDS
+from netsandbox.backends import BACKENDS
 from netsandbox.cli.run_options import (
     LOCALHOST_OPTIONS,
     POLICY_OPTIONS,

@@ -24,8 +24,8 @@ from __future__ import annotations
 import os
 import time
 
+from netsandbox.backends import default_backend, open_backend
 from netsandbox.backends.contract import SessionContext
-from netsandbox.backends.registry import default_backend, open_backend
 from netsandbox.errors import HostError, NetsandboxError
 from netsandbox.paths import log_path, new_session_id, session_dir
 

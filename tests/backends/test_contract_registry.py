@@ -12,8 +12,7 @@ import pytest
 from netsandbox_portmap.localhost_settings import LocalhostSettings
 from netsandbox_portmap.reservation import Reservation
 
-from netsandbox import system
-from netsandbox.backends import registry
+from netsandbox import backends, system
 from netsandbox.backends.contract import Backend, SessionContext
 from netsandbox.backends.namespaces.backend import NamespacesBackend
 from netsandbox.backends.seatbelt.backend import SeatbeltBackend
@@ -34,31 +33,31 @@ def context() -> SessionContext:
 
 
 def test_each_name_leads_to_its_folder() -> None:
-    assert KNOWN.keys() == registry.BACKENDS.keys()
+    assert KNOWN.keys() == backends.BACKENDS.keys()
     for name, made in KNOWN.items():
-        backend = registry.open_backend(name, context())
+        backend = backends.open_backend(name, context())
         assert type(backend) is made
         assert backend.name == name
         assert [call for call in (*CALLS, *ENDS) if not callable(getattr(backend, call))] == []
-        folder = Path(registry.__file__).parent / name
+        folder = Path(backends.__file__).parent / name
         assert (folder / "backend.py").is_file()
 
 
 def test_this_system_has_a_default() -> None:
-    assert registry.default_backend() in registry.BACKENDS
+    assert backends.default_backend() in backends.BACKENDS
 
 
 def test_a_name_that_is_not_registered_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(HostError, match="unknown backend 'jail'; use one of namespaces, seatbelt"):
-        registry.open_backend("jail", context())
+        backends.open_backend("jail", context())
     monkeypatch.setattr(system, "DEFAULT_BACKEND", None)
     with pytest.raises(HostError, match="runs on Linux and macOS only"):
-        registry.default_backend()
+        backends.default_backend()
 
 
 def test_what_is_held_can_be_freed_after_any_step_and_twice() -> None:
-    for name in registry.BACKENDS:
-        backend = registry.open_backend(name, context())
+    for name in backends.BACKENDS:
+        backend = backends.open_backend(name, context())
         for _ in range(2):
             backend.stop()
             backend.close()
@@ -116,7 +115,7 @@ def test_a_session_of_a_new_backend_needs_a_module_and_a_line(tmp_path: Path, mo
     module.open_backend = open_backend  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "netsandbox.backends.plain", types.ModuleType("netsandbox.backends.plain"))
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setitem(registry.BACKENDS, "plain", "Linux")
+    monkeypatch.setitem(backends.BACKENDS, "plain", "Linux")
     session = Session(RunSettings(backend="plain"), sealed=False)
     status = session.run(Policy, Command(["sh"], {}, (0, 1, 2)))
     assert os.waitstatus_to_exitcode(status) == 7
