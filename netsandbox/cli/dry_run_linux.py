@@ -14,7 +14,7 @@ from netsandbox_portmap.localhost_settings import LocalhostSettings
 from netsandbox_portmap.reservation import HOST_LOCKS
 
 from netsandbox.api import inherited
-from netsandbox.backends.environment import session_environment
+from netsandbox.backends.contract import session_environment
 from netsandbox.backends.namespaces import plan, seccomp
 from netsandbox.backends.namespaces.file_view import file_view
 from netsandbox.backends.namespaces.mount_view import FILES, bytecode_folders, session_view

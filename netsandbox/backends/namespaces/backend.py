@@ -10,8 +10,7 @@ import os
 
 from netsandbox_portmap.door_ports import PROXY_URL
 
-from netsandbox.backends.contract import DoorSockets, exec_failure, path_of
-from netsandbox.backends.environment import session_environment
+from netsandbox.backends.contract import DoorSockets, exec_failure, path_of, session_environment
 from netsandbox.backends.namespaces import launch, plan, seccomp
 from netsandbox.backends.namespaces.mount_view import bytecode_folders, session_view
 from netsandbox.backends.namespaces.reservation import NamespaceReservation

@@ -13,8 +13,7 @@ from _frozen_importlib import BuiltinImporter, FrozenImporter
 
 from netsandbox_portmap.notices import Notices
 
-from netsandbox.backends.contract import DoorSockets, path_of
-from netsandbox.backends.environment import session_environment
+from netsandbox.backends.contract import DoorSockets, path_of, session_environment
 from netsandbox.backends.seatbelt.launch import check_places, launch_method, library_trouble
 from netsandbox.backends.seatbelt.localhost_settings import check_for_mac, mac_settings
 from netsandbox.backends.seatbelt.mac_system import check_release

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.backends.environment import EVERY_NAME, session_environment
+from netsandbox.backends.contract import EVERY_NAME, session_environment
 
 names = st.binary(min_size=1, max_size=20).filter(lambda name: b"\0" not in name and b"=" not in name)
 DOOR = b"http://127.0.0.1:1008"
