@@ -1,6 +1,6 @@
 """Rules for files, and what follows from them. Pure.
 
-- Every file can be read except secrets (`secret_paths`) and the paths in `deny_read`. `allow_read` shows the secrets at
+- Every file can be read except secrets (`home_paths`) and the paths in `deny_read`. `allow_read` shows the secrets at
   or below its path; a `deny_read` wins over every `allow_read`.
 - With any `allow_write`, nothing else can be written but the working folder, the temporary folders and /dev.
 - Paths are compared by whole names, after links were followed. A secret is hidden by its name and where that leads.

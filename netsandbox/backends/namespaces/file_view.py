@@ -17,7 +17,7 @@ import stat
 from netsandbox.errors import HostError, UsageError
 from netsandbox.frozen import frozen
 from netsandbox.paths import home
-from netsandbox.policy import secret_paths
+from netsandbox.policy import home_paths
 from netsandbox.policy.file_rules import (
     ResolvedPath,
     check_few,
@@ -31,7 +31,7 @@ from netsandbox.policy.file_rules import (
     is_within,
     outermost,
 )
-from netsandbox.policy.moved_paths import moved, moves
+from netsandbox.policy.home_paths import moved, moves
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,8 +88,8 @@ def _secrets(working: str | None, endless: list[str]) -> Iterator[ResolvedPath]:
     """The secret paths that exist; *endless* collects links that lead nowhere."""
     own = home()
     pairs = moves(dict(os.environ), own, working or own)
-    names = [f"{own}/{name}" for name in _listed(own, secret_paths.OF_LINUX)]
-    for name in (*names, *secret_paths.LINUX_SYSTEM, *moved(secret_paths.OF_LINUX, pairs)):
+    names = [f"{own}/{name}" for name in _listed(own, home_paths.OF_LINUX)]
+    for name in (*names, *home_paths.LINUX_SYSTEM, *moved(home_paths.OF_LINUX, pairs)):
         if _mode(name, endless) is not None:
             yield ResolvedPath(name, os.path.realpath(name))
 

@@ -7,7 +7,7 @@ import os
 from netsandbox.backends.namespaces.file_view import always_writable
 from netsandbox.frozen import frozen
 from netsandbox.paths import config_folders, home, packages, state_home
-from netsandbox.policy import secret_paths
+from netsandbox.policy import home_paths
 from netsandbox.policy.path_folding import EntryLimits
 
 TYPE_CHECKING = False
@@ -35,6 +35,6 @@ def watched_places(view: FileView, environment: Mapping[bytes, bytes]) -> Watche
 def entry_limits(hidden: tuple[str, ...] = ()) -> EntryLimits:
     """Paths that rules may not name: places of secrets, whether they exist or not, and our own files."""
     own = os.path.realpath(home())
-    secrets = (*(f"{own}/{name}" for name in secret_paths.OF_LINUX), *secret_paths.LINUX_SYSTEM)
+    secrets = (*(f"{own}/{name}" for name in home_paths.OF_LINUX), *home_paths.LINUX_SYSTEM)
     ours = (state_home(), *config_folders(), *packages())
     return EntryLimits(own, tuple(dict.fromkeys((*hidden, *secrets, *map(os.path.realpath, ours)))))

@@ -25,7 +25,7 @@ from netsandbox.errors import UsageError
 from netsandbox.frozen import frozen
 from netsandbox.paths import config_folders, packages, state_home
 from netsandbox.policy.file_rules import PathRule, ResolvedPath, check_no_link, check_straight, is_within
-from netsandbox.policy.moved_paths import moves
+from netsandbox.policy.home_paths import moves
 from netsandbox.policy.policy import FILTERED, ONLINE
 from netsandbox.runtime.links import links_to, made_later
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from netsandbox.backends.namespaces import file_view as module
 from netsandbox.backends.namespaces.file_view import Mount, disks, file_view, is_disk, other_names, read_mounts
 from netsandbox.errors import HostError, UsageError
-from netsandbox.policy import secret_paths
+from netsandbox.policy import home_paths
 from netsandbox.policy.file_rules import FileRules, PathRule
 
 
@@ -32,7 +32,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(folder))
     for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "KUBECONFIG", "HISTFILE"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(secret_paths, "LINUX_SYSTEM", ())
+    monkeypatch.setattr(home_paths, "LINUX_SYSTEM", ())
     monkeypatch.chdir(folder / "project")
     return folder
 
@@ -75,10 +75,10 @@ def test_every_place_of_a_home_that_cannot_be_listed_is_looked_at(home: Path, mo
     looked = looks(monkeypatch)
     monkeypatch.setattr(module.os, "listdir", refusing)
     assert file_view(FileRules(), {}).folders == (str(home / ".ssh"),)
-    assert {str(home / name) for name in secret_paths.OF_LINUX} <= set(looked)
+    assert {str(home / name) for name in home_paths.OF_LINUX} <= set(looked)
 
 
-@pytest.mark.parametrize("place", secret_paths.OF_LINUX)
+@pytest.mark.parametrize("place", home_paths.OF_LINUX)
 def test_every_place_is_hidden_when_it_is_there(home: Path, place: str) -> None:
     path = home / place
     if not path.exists():

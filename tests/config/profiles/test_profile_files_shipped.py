@@ -13,7 +13,7 @@ from netsandbox.config.profiles.profile import Library, Profile, profile_of
 from netsandbox.config.profiles.profile_files import BUILT_IN, BUILT_IN_FOLDER, listed
 from netsandbox.paths import home
 from netsandbox.policy.file_rules import is_within
-from netsandbox.policy.secret_paths import EVERYWHERE
+from netsandbox.policy.home_paths import EVERYWHERE
 
 ROOT = Path(__file__).resolve().parents[3]
 NAMES = [each.name for each in listed(BUILT_IN_FOLDER, BUILT_IN)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from netsandbox.backends.seatbelt.profile.sbpl_string import quoted
 from netsandbox.errors import UsageError
 from netsandbox.policy.file_rules import is_within
-from netsandbox.policy.secret_paths import MAC_SYSTEM, OF_MAC
+from netsandbox.policy.home_paths import MAC_SYSTEM, OF_MAC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

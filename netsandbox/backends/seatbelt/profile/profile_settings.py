@@ -24,8 +24,7 @@ from netsandbox.backends.seatbelt.profile.switches import ON
 from netsandbox.errors import UsageError
 from netsandbox.frozen import copy_with, frozen
 from netsandbox.policy.file_rules import ResolvedPath, is_lifted
-from netsandbox.policy.moved_paths import moved
-from netsandbox.policy.secret_paths import OF_MAC
+from netsandbox.policy.home_paths import OF_MAC, moved
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from netsandbox.policy import secret_paths
+from netsandbox.policy import home_paths
 from netsandbox.policy.file_rules import is_within, normal
 
-both_systems = pytest.mark.parametrize("listed", [secret_paths.OF_LINUX, secret_paths.OF_MAC], ids=["linux", "mac"])
+both_systems = pytest.mark.parametrize("listed", [home_paths.OF_LINUX, home_paths.OF_MAC], ids=["linux", "mac"])
 
 
 @both_systems
@@ -26,6 +26,6 @@ def test_well_known_secrets_are_listed_for_both_systems(listed: tuple[str, ...],
     assert known in listed
 
 
-@pytest.mark.parametrize("path", [*secret_paths.LINUX_SYSTEM, *secret_paths.MAC_SYSTEM])
+@pytest.mark.parametrize("path", [*home_paths.LINUX_SYSTEM, *home_paths.MAC_SYSTEM])
 def test_secrets_of_the_system_are_absolute_paths(path: str) -> None:
     assert path == normal(path)

@@ -10,8 +10,8 @@ from netsandbox.backends.seatbelt.profile.mac_paths import ALL_TOOLCHAINS, CACHE
 from netsandbox.backends.seatbelt.profile.profile_settings import ProfileSettings, resolve
 from netsandbox.backends.seatbelt.profile.session_profile import session_profile
 from netsandbox.policy.file_rules import is_within
-from netsandbox.policy.moved_paths import LISTS, VARIABLES, moved, moves
-from netsandbox.policy.secret_paths import OF_MAC as HOME_SECRETS
+from netsandbox.policy.home_paths import LISTS, VARIABLES, moved, moves
+from netsandbox.policy.home_paths import OF_MAC as HOME_SECRETS
 from tests.seatbelt_model.evaluator import allowed_under_all, denied_under_all
 from tests.seatbelt_model.profile import Profile, load
 from tests.seatbelt_model.request import file
