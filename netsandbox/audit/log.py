@@ -21,8 +21,9 @@ import os
 import time
 
 from netsandbox.audit import record_line
+from netsandbox.audit.record_line import GENESIS
 from netsandbox.errors import NetsandboxError
-from netsandbox.runtime.digest import GENESIS, digest, sha256
+from netsandbox.runtime.private_file import digest, sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import IO, Any
 
-from netsandbox.audit.record_line import DENY, ENVELOPE, MAX_LINE
+from netsandbox.audit.record_line import DENY, ENVELOPE, GENESIS, MAX_LINE
 from netsandbox.audit.sweep import is_live
 from netsandbox.errors import NetsandboxError, UsageError
-from netsandbox.runtime.digest import GENESIS
 
 Record = dict[str, Any]
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 VERSION = 1
+GENESIS = "0" * 64  # the predecessor that the first line of a log names
 ALLOW = "allow"
 DENY = "deny"
 

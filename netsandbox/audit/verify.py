@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from netsandbox.audit import record_line
 from netsandbox.audit.log import ROTATE, SEAL
 from netsandbox.audit.reader import Line, Record, log_files, read_lines
+from netsandbox.audit.record_line import GENESIS
 from netsandbox.audit.sweep import is_live
-from netsandbox.runtime.digest import GENESIS, digest
+from netsandbox.runtime.private_file import digest
 
 MAX_PROBLEMS = 100
 

@@ -19,8 +19,7 @@ from netsandbox import __version__
 from netsandbox.errors import NetsandboxError
 from netsandbox.frozen import frozen
 from netsandbox.paths import made_state_home, state_home
-from netsandbox.runtime.digest import digest
-from netsandbox.runtime.private_file import content, make_room, replace
+from netsandbox.runtime.private_file import content, digest, make_room, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,14 +11,6 @@ from collections.abc import Callable
 from netsandbox.config.layer import Layer, Setting
 from netsandbox.errors import UsageError
 from netsandbox.policy.file_rules import PathRule, path_rule
-from netsandbox.runtime.digest import digest
-
-NAME_LENGTH = 16
-
-
-def list_name(folder: bytes) -> str:
-    """The file name of the list for *folder*, a real path."""
-    return digest(folder)[:NAME_LENGTH]
 
 
 def paths_of(path: str, data: bytes, home: Callable[[], str]) -> tuple[PathRule, ...]:

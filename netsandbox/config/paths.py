@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from netsandbox.paths import LISTS, PROFILES, config_home, state_home
+from netsandbox.runtime.private_file import digest
 
 USER_FILE = "config.toml"
 PROJECT_FILE = ".netsandbox.toml"
@@ -17,6 +18,7 @@ DESCRIPTORS = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 PROJECT_FILES = (f"{AGENTS_FOLDER}/sandbox-config.json", ".claude-sandbox.json", ".sandbox.toml", PROJECT_FILE)
 REPOSITORY = ".git"
 RULES = ".toml"
+NAME_LENGTH = 16  # of a list: the digest of its folder, a real path
 
 
 def user_file() -> str | None:
@@ -35,10 +37,8 @@ def list_file(folder: str | None = None) -> str | None:
     """The path of the user's list for *folder*, or for the current one; None if the current one was removed.
 
     *folder* is not resolved: a session can move its folder and leave a link to another one in its place."""
-    from netsandbox.config.path_list import list_name
-
     try:
-        return os.path.join(_lists(), list_name(os.fsencode(folder or os.path.realpath(os.getcwd()))))
+        return os.path.join(_lists(), digest(os.fsencode(folder or os.path.realpath(os.getcwd())))[:NAME_LENGTH])
     except OSError:  # it was removed
         return None
 

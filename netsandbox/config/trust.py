@@ -11,8 +11,7 @@ import os
 
 from netsandbox.config.paths import trust_folder
 from netsandbox.errors import HostError
-from netsandbox.runtime.digest import digest
-from netsandbox.runtime.private_file import replace
+from netsandbox.runtime.private_file import digest, replace
 
 
 def is_trusted(path: str, data: bytes) -> bool:

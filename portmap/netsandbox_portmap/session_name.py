@@ -163,6 +163,6 @@ def numbered(name: str, number: int) -> str:
 
 def _offset(name: str) -> int:
     """The lock offset of *name*: 60 bits of its digest, which fit a file offset."""
-    from netsandbox.runtime.digest import digest
+    from netsandbox.runtime.private_file import digest
 
     return int(digest(name.encode("ascii"))[:15], 16)

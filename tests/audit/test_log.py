@@ -18,9 +18,10 @@ import pytest
 from netsandbox.audit import log as log_module
 from netsandbox.audit.log import MAX_DENIED, AuditLog
 from netsandbox.audit.reader import read_lines, read_records
+from netsandbox.audit.record_line import GENESIS
 from netsandbox.audit.verify import verify
 from netsandbox.errors import NetsandboxError
-from netsandbox.runtime.digest import GENESIS, digest
+from netsandbox.runtime.private_file import digest
 
 ROOT = Path(__file__).resolve().parents[2]
 FORBIDDEN = {

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netsandbox.audit import record_line
-from netsandbox.runtime.digest import GENESIS
+from netsandbox.audit.record_line import GENESIS
 
 STAMP = "2025-01-31T12:00:00.000000Z"
 HOSTILE = [

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from netsandbox.audit.log import AuditLog
 from netsandbox.audit.reader import lines_of
 from netsandbox.audit.verify import Report, check, verify
-from netsandbox.runtime.digest import digest
+from netsandbox.runtime.private_file import digest
 
 shared_log = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from netsandbox.config import cache
 from netsandbox.config.cache import ABSENT, fingerprint, with_prefix
-from netsandbox.runtime.digest import digest
+from netsandbox.runtime.private_file import digest
 
 VALUE = (("a.example:443", True), None, {"k": (1, 2.5)})
 PLAIN = st.recursive(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.config.path_list import added, list_layer, list_name, paths_of, removed
+from netsandbox.config.path_list import added, list_layer, paths_of, removed
 from netsandbox.errors import UsageError
 
 paths = st.lists(
@@ -46,11 +44,6 @@ def test_a_list_sets_allow_write_and_an_empty_one_nothing() -> None:
     assert list(layer.values) == [("filesystem", "allow_write")]
     assert said.items == (("/a", "list:1"), ("/b", "list:2"))
     assert list_layer("list", b"# nothing\n", home).values == {}
-
-
-@given(st.binary())
-def test_a_name_is_the_beginning_of_a_hash(folder: bytes) -> None:
-    assert list_name(folder) == hashlib.sha256(folder).hexdigest()[:16]
 
 
 @given(paths)

@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from netsandbox.config.paths import (
     folder_of,
@@ -110,3 +112,10 @@ def test_rules_of_a_folder_lie_beside_its_list(homes: Path, project: Path) -> No
     assert user_files() == (str(path),)
     assert is_about_folder(str(path))
     assert not is_list(str(path))
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1).map("/".__add__))
+def test_the_name_of_a_list_is_the_beginning_of_a_hash_of_its_folder(folder: str) -> None:
+    path = list_file(folder)
+    assert path is not None
+    assert os.path.basename(path) == hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]

@@ -7,7 +7,8 @@ import hashlib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.runtime.digest import GENESIS, digest
+from netsandbox.audit.record_line import GENESIS
+from netsandbox.runtime.private_file import digest
 
 
 @given(st.binary(max_size=300))
