@@ -19,15 +19,6 @@ def test_no_name_has_another_record(bench):
     assert (reply.header.rcode, reply.rr) == (0, [])
 
 
-def test_a_script_names_its_interpreter(bench, tmp_path):
-    script, program = tmp_path / "script", tmp_path / "program"
-    script.write_text("#!/usr/bin/python3 -I\nprint()\n")
-    program.write_bytes(b"\x7fELF\x02")
-    interpreter_of = bench("imports").interpreter_of
-    assert interpreter_of(str(script)) == ["/usr/bin/python3", "-I"]
-    assert interpreter_of(str(program)) == []
-
-
 def test_results_can_be_read_by_programs(bench, tmp_path):
     figures, report = bench("figures"), bench("report")
     result = figures.Result("launch")

@@ -132,7 +132,7 @@ def test_an_install_has_the_parts_where_the_program_looks_for_them(installed: Pa
 def test_its_python_runs_here_as_far_as_another_system_can(installed: Path, tmp_path: Path) -> None:
     """Everything but the compiled module is imported; the profile is printed by what was installed."""
     seatbelt = "netsandbox.backends.seatbelt"
-    names = f"{seatbelt}.session {seatbelt}.supervisor netsandbox_interpose.library netsandbox_portmap.port_map"
+    names = f"{seatbelt}.backend {seatbelt}.serving netsandbox_interpose.library netsandbox_portmap.port_map"
     check = f"import sys, {', '.join(names.split())}; print(netsandbox.__file__)"
     environment = {**os.environ, "PYTHONPATH": str(installed), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-c", check]

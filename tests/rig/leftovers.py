@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # The log outlives its session; names are locked in a file that stays, empty; the first session is noted for ever.
 KEPT = ("audit.jsonl", "names", "first-session")
-REMEMBERED = ("profiles", "configuration")  # what files said, for the next launch: "What is remembered" in the docs
+REMEMBERED = ("cache",)  # the one disk cache of configuration (config/cache.py)
 LISTEN, UDP_BOUND = "0A", "07"
 PAUSE = 0.02
 Left = TypeVar("Left")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.backends.seatbelt import exit_watch
+from netsandbox.backends.seatbelt import mac_system
 from netsandbox.backends.seatbelt.mac_system import (
     ADD,
     APPLY,
@@ -78,8 +78,8 @@ class Queue:
 def queue(monkeypatch: pytest.MonkeyPatch) -> type[Queue]:
     monkeypatch.setattr(Queue, "made", [])
     monkeypatch.setattr(Queue, "error", None)
-    monkeypatch.setattr(exit_watch.select, "kqueue", Queue, raising=False)
-    monkeypatch.setattr(exit_watch.select, "kevent", lambda *words: words, raising=False)
+    monkeypatch.setattr(mac_system.select, "kqueue", Queue, raising=False)
+    monkeypatch.setattr(mac_system.select, "kevent", lambda *words: words, raising=False)
     return Queue
 
 

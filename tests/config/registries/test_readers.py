@@ -69,7 +69,7 @@ def test_pips_format_is_read_as_pip_reads_it(text: str) -> None:
         oracle.read_string(text)
     except Error:
         return  # pip would stop here
-    ours = {(line.section, line.key): line.value.split() for line in pip_ini(text)}
+    ours = {line.keys: line.value.split() for line in pip_ini(text)}
     for section in oracle.sections():
         for key, value in oracle.items(section):
             if section != "DEFAULT" and value is not None:
