@@ -31,6 +31,7 @@ NEEDED = (
 )
 # Ours, in the order of dependence.
 DOORS = (
+    "netsandbox.session.upstream",
     "netsandbox.session.supervisor",
     "netsandbox_dns.wire",
     "netsandbox_dns.resolver",

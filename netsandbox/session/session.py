@@ -33,6 +33,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from netsandbox_proxy.contract import Parent
+
     from netsandbox.audit.denials import DenialStream
     from netsandbox.audit.log import AuditLog
     from netsandbox.backends.contract import Backend
@@ -116,15 +118,15 @@ class Session:
 
     def _serve(self, backend: Backend, policy: Policy, context: SessionContext) -> int:
         from netsandbox.runtime.signals import Forwarder
-        from netsandbox.session.upstream import host_resolver, parent_proxy
 
-        parent, resolver = parent_proxy(self.settings), host_resolver(self.settings)
+        parent, resolver_files = self._parent_proxy(), self.resolver_files()
         facts = self.facts(backend, policy, context.command)
 
         def supervise() -> Supervisor:
             from netsandbox.session.supervisor import Supervisor
-            from netsandbox.session.upstream import ServiceInputs
+            from netsandbox.session.upstream import HostResolver, ServiceInputs
 
+            resolver = HostResolver(self.settings.upstream_dns, *resolver_files)
             inputs = ServiceInputs(policy, self.log, resolver, parent)
             self._supervisor = Supervisor(backend, context, inputs, facts)
             return self._supervisor
@@ -145,6 +147,21 @@ class Session:
             if self._supervisor is not None:
                 self._supervisor.close()
         return supervisor.status
+
+    def _parent_proxy(self) -> Parent | None:
+        """The proxy of `--upstream-proxy`; it is never inherited from the environment."""
+        if self.settings.upstream_proxy is None:
+            return None
+        from netsandbox.session.upstream import resolve_parent
+
+        return resolve_parent(self.settings.upstream_proxy)
+
+    def resolver_files(self) -> tuple[str, ...]:
+        """The host's resolver configuration as it is before the command runs: a command of root could put other files
+        in its place, and with them a name server of its choice for names that are allowed."""
+        if self.settings.upstream_dns:  # these servers are asked alone
+            return ()
+        return _content("/etc/resolv.conf"), _content("/etc/hosts")
 
     def _seal_imports(self, backend: Backend, policy: Policy) -> None:
         """Seal imports before the command can write a file; see `netsandbox.runtime.import_sealing`."""
@@ -214,3 +231,11 @@ def _working_folder() -> str | None:
         return os.getcwd()
     except OSError:  # it was removed, or this user may not read it
         return None
+
+
+def _content(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            return file.read().decode("utf-8", "replace")
+    except OSError:  # names then fail to resolve, which denies
+        return ""

@@ -1,7 +1,6 @@
 """Where a session sends allowed traffic: the host's name servers, and a parent proxy if there is one.
 
-Both are read before the command runs. A command of root could replace the host's files, and choose a name server for
-allowed names.
+Both are read before the command runs (`session.session`); without a proxy, this module is loaded after that.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from netsandbox.audit.log import AuditLog
     from netsandbox.policy.policy import Policy
     from netsandbox.session.approvals.inbox import Inbox
-    from netsandbox.settings import RunSettings
 
 
 @frozen
@@ -37,26 +35,6 @@ class ServiceInputs:
     resolver: HostResolver
     parent: Parent | None = None
     inbox: Inbox | None = None  # None: the user is not asked
-
-
-def host_resolver(settings: RunSettings) -> HostResolver:
-    """Only the servers that the user named, if any; otherwise the host's configuration, hosts file first."""
-    if settings.upstream_dns:
-        return HostResolver(settings.upstream_dns)
-    return HostResolver((), _read("/etc/resolv.conf"), _read("/etc/hosts"))
-
-
-def _read(path: str) -> str:
-    try:
-        with open(path, "rb") as file:
-            return file.read().decode("utf-8", "replace")
-    except OSError:  # names then fail to resolve, which denies
-        return ""
-
-
-def parent_proxy(settings: RunSettings) -> Parent | None:
-    """The proxy of `--upstream-proxy`. It is never taken from the environment."""
-    return None if settings.upstream_proxy is None else resolve_parent(settings.upstream_proxy)
 
 
 def resolve_parent(url: str) -> Parent:

@@ -95,3 +95,21 @@ def test_without_a_first_record_there_is_no_session(monkeypatch: pytest.MonkeyPa
 )
 def test_the_end_is_told_as_shells_do(status: int, told: int) -> None:
     assert exit_status(status) == told
+
+
+def test_servers_named_by_the_user_are_asked_alone() -> None:
+    assert Session(RunSettings(upstream_dns=(("192.0.2.53", 53),)), sealed=False).resolver_files() == ()
+
+
+def test_otherwise_the_hosts_own_files_are_read() -> None:
+    _, hosts = Session(RunSettings(), sealed=False).resolver_files()
+    assert hosts == Path("/etc/hosts").read_bytes().decode("utf-8", "replace")
+
+
+def test_a_file_that_is_not_there_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(*arguments: object) -> object:
+        raise FileNotFoundError
+
+    session = Session(RunSettings(), sealed=False)
+    monkeypatch.setattr("builtins.open", absent)
+    assert session.resolver_files() == ("", "")
