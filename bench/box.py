@@ -1,4 +1,4 @@
-"""A shell that stays inside one session, so that many measurements meet the same supervisor, as in a long build."""
+"""A shell that stays inside one session, so that many measurements use the same supervisor, as in a long build."""
 
 from __future__ import annotations
 
@@ -51,6 +51,6 @@ def _read_until_mark(fd: int, end: float) -> bytes:
         ready, _, _ = select.select([fd], [], [], max(0.0, end - time.monotonic()))
         chunk = os.read(fd, 65536) if ready else b""
         if not chunk:
-            raise TimeoutError(f"the command in the session did not end; so far it said {output[-200:]!r}")
+            raise TimeoutError(f"the command in the session did not end; its output so far: {output[-200:]!r}")
         output += chunk
     return output.removesuffix(MARK)

@@ -1,4 +1,4 @@
-"""What files of settings, detection and profiles add to the launch of `true` once they were read."""
+"""The time that configuration files, detection and profiles add to a warm launch of `true`."""
 
 from __future__ import annotations
 

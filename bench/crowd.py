@@ -1,4 +1,5 @@
-"""Fifty sessions that all listen on port 3000: whether each is found as itself, and how long it took to start them."""
+"""Fifty sessions that all listen on port 3000: whether each is reached under its name, and how long they take to
+start."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from processes import stop_groups, timed
 from rig import Rig
 
 SESSIONS = 50
-SINGLES = 5  # alone, in each round; the middle one counts
+SINGLES = 5  # alone, in each round; the median is used
 PORT = 3000
 ALONE, TOGETHER = "one session that listens", f"each of {SESSIONS} at once, per core"
 PS_ONE, PS_ALL = "ps, one session", f"ps, {SESSIONS} sessions"

@@ -1,6 +1,6 @@
-"""What a measurement yields (pure): samples by round, their spread, ratios of the same round, and targets.
+"""The results of a measurement (pure): samples by round, their spread, ratios of the same round, and targets.
 
-Rule: only samples of one round are divided by one another. Whatever else the machine did in that round slowed both.
+Rule: a ratio is computed only from samples of one round, because other load in that round slowed both.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from statistics import median
 
 @dataclass(frozen=True)
 class Spread:
-    """The middle of some samples and where eight in ten of them lie."""
+    """The median of some samples, and the range of the middle eight tenths."""
 
     median: float
     low: float
@@ -46,7 +46,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Target:
-    """What we ask of ourselves; `actual` is None when there was nothing to compare with."""
+    """A target; `actual` is None if there was nothing to compare with."""
 
     text: str
     limit: float

@@ -48,7 +48,7 @@ def _many(rig: Rig) -> tuple[float, float]:
 
 
 def _start(rig: Rig, stack: ExitStack) -> subprocess.Popen[bytes]:
-    """A session whose command says that it runs, and then waits."""
+    """A session whose command prints a line and then waits."""
     process = subprocess.Popen(
         rig.product.run(ONE_DOMAIN, ["/bin/sh", "-c", "echo up; read line"]),
         env=rig.environment,

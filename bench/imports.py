@@ -1,6 +1,6 @@
-"""What is imported before the command starts, and what each module costs (python -X importtime).
+"""The modules that are imported before the command starts, and the cost of each (python -X importtime).
 
-The command writes a mark to the standard error that the interpreter's lines go to, so what stands before the mark was
+The command writes a mark to standard error, which also gets the interpreter's lines. Modules before the mark were
 imported before exec.
 """
 

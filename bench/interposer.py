@@ -1,4 +1,4 @@
-"""connect() and close() on loopback: through the preload library and past it, in turns, in one process."""
+"""connect() and close() on loopback: with and without the preload library, in turns, in one process."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _cases() -> dict[str, tuple[int, str, int, int | None]]:
 def _prepared(
     rig: Rig, number: int, strategy: int, device: str, count: int, slot: int | None
 ) -> tuple[list[str], dict[str, str]]:
-    """Where the listener is and what is connected to, and the environment with a map that leads there."""
+    """The addresses to listen on and to connect to, and the environment with the port map between them."""
     port = free_port()
     base = port - (slot or 0)
     listener = [device if strategy == BY_DEVICE else "127.0.0.1", str(port)]

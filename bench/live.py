@@ -1,4 +1,4 @@
-"""What the running sessions of a benchmark have published."""
+"""The published ports of the running sessions of a benchmark."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PATIENCE = 10
 
 
 def published(rig: Rig, count: int) -> list[dict[str, object]]:
-    """The entries of `netsandbox ports --json`, once there are *count* of them or patience has ended."""
+    """The entries of `netsandbox ports --json`, once there are *count* of them or the time is over."""
     end = time.monotonic() + PATIENCE
     while True:
         done = subprocess.run(

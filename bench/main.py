@@ -1,4 +1,4 @@
-"""The command line of the benchmarks: which measurements, how many rounds, and where the figures go."""
+"""The command line of the benchmarks: the measurements, the number of rounds, and the output files."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def run(names: list[str], rounds: int | None, against: str | None) -> list[Resul
 
 
 def _guarded(name: str, measurement: Callable[[Rig, int], Result], rig: Rig, rounds: int) -> Result:
-    """A measurement that breaks must not take the others along; it has no figures, and says why."""
+    """A measurement that fails must not stop the others; it has no figures and a note with the reason."""
     try:
         return measurement(rig, rounds)
     except (OSError, LookupError, ValueError, RuntimeError, subprocess.SubprocessError) as error:

@@ -1,4 +1,4 @@
-"""How long a program waits for a port of the window: the question alone, and bind() of a port that is new."""
+"""How long a program waits for a port of the window: the request alone, and bind() of a new port."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def measure(rig: Rig, rounds: int) -> Result:
 
 
 def _ask(rig: Rig, strategy: str, series: Series) -> None:
-    """A session of its own each time, for only once is a port new."""
+    """A new session each time, because a port is new only once."""
     options, program = ["--network-strategy", strategy, "--rewrite-engine", "preload"], rig.interposer
     early = rig.box(options)
     series.add(f"{strategy}, {AT_ONCE}", json.loads(early.run(f"{program} binds {FIRST} 1"))["new"][0] / 1e3)

@@ -1,4 +1,4 @@
-"""What a thousand idle tunnels weigh in the supervisor."""
+"""The supervisor's memory with a thousand idle tunnels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long after listen() has returned in a session the host can connect."""
+"""The time from listen() in a session until the host can connect."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _listen(rig: Rig, options: list[str]) -> list[float | None]:
 
 
 def _one(rig: Rig, asking: IO[bytes], told: IO[bytes], port: int, outside: int) -> float | None:
-    """Milliseconds; None when nobody was let in. The client knocks before there is a listener."""
+    """Milliseconds; None if no connection succeeded. The client tries to connect before there is a listener."""
     with subprocess.Popen(
         [rig.stream, "knock", "127.0.0.1", str(outside), str(PATIENCE)], env={}, stdout=subprocess.PIPE
     ) as client:

@@ -1,6 +1,6 @@
 """`npm install` of three packages and all that they need, cold cache, bare and in a session.
 
-The registry is whatever npm is configured for; without one that answers there is nothing to measure.
+It uses the registry that npm is configured for; without a registry that answers nothing is measured.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _registry() -> str | None:
 
 
 def _allow(registry: str) -> list[str]:
-    """The registry's name; its addresses too when they are private ones, as behind a mirror."""
+    """The registry's name, and its addresses if they are private, as for a mirror."""
     parts = urlsplit(registry)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     options = ["--allow-domain", f"{parts.hostname}:{port}"]

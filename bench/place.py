@@ -1,4 +1,4 @@
-"""Where the benchmarks keep things, which peers are here, and the environment that everybody runs in."""
+"""The folders of the benchmarks, the installed peers, and the environment of all programs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parent.parent
 BENCH = REPOSITORY / "bench"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "netsandbox-bench"
-WORK = Path(tempfile.gettempdir()) / f"netsandbox-bench-{os.getuid()}"  # where squid, under its own account, can read
+WORK = Path(tempfile.gettempdir()) / f"netsandbox-bench-{os.getuid()}"  # squid, under its own account, can read it
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 MODULES = CACHE / "npm" / "node_modules"
 
 
 def environment() -> dict[str, str]:
-    """The caller's, without what would slow or change a Python program, and with logs in a place of ours."""
+    """The caller's environment, without variables that slow or change Python, and with our folder for logs."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
     kept["PATH"] = f"{kept.get('PATH', '')}:{SYSTEM_PATH}"
     kept["XDG_STATE_HOME"] = str(CACHE / "state")
@@ -27,7 +27,7 @@ def environment() -> dict[str, str]:
 
 
 def prepare() -> None:
-    """Empty working folder; what earlier runs left is gone."""
+    """An empty working folder; files of earlier runs are removed."""
     shutil.rmtree(WORK, ignore_errors=True)
     WORK.mkdir(mode=0o755)
     for folder in (CACHE / "state", CACHE / "codex"):
@@ -35,7 +35,7 @@ def prepare() -> None:
 
 
 def clear() -> None:
-    """Leave nothing but the cache."""
+    """Remove everything except the cache."""
     shutil.rmtree(WORK, ignore_errors=True)
     shutil.rmtree(CACHE / "state", ignore_errors=True)
 

@@ -1,4 +1,4 @@
-"""Large policies: how long they take to load and one decision takes, in a process of the installed product."""
+"""Large policies: the time to load them and the time of one decision, in a process of the installed product."""
 
 from __future__ import annotations
 

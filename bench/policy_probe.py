@@ -12,7 +12,7 @@ from netsandbox.policy.policy import Policy
 from netsandbox.policy.verdict import TCP, Request
 
 DECISIONS = 4_000
-TRIES = 10  # the quickest counts: what else the machine does can only make a try slower
+TRIES = 10  # the quickest try is used, because other load can only slow a try
 
 
 def rules(count: int) -> list[str]:
@@ -30,7 +30,7 @@ def main() -> None:
     texts = rules(int(sys.argv[1]))
     began = time.process_time()
     policy = Policy(texts)
-    policy.decide(Request(canonical("example.com"), 443, TCP))  # its tables are made for the first question
+    policy.decide(Request(canonical("example.com"), 443, TCP))  # its tables are built at the first decision
     loaded = time.process_time() - began
     questions = {
         "exact": ("host-5.zone5.example.com", 443),

@@ -1,4 +1,4 @@
-"""Makes a port map as the supervisor does; runs on the installed product.
+"""Creates a port map as the supervisor does; runs on the installed product.
 
 Usage: port_map_probe.py PATH STRATEGY DEVICE BASE COUNT [PORT=ASKED…]
 """

@@ -1,4 +1,5 @@
-"""Starts, times and stops processes. Rule: only what was started here is stopped, by its own process group."""
+"""Starts, times and stops processes. Rule: only processes that were started here are stopped, by their process
+group."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ def timed(argv: Sequence[str], environment: Mapping[str, str]) -> Timing:
 
 
 class Server:
-    """A process in its own group that is there until `stop`."""
+    """A process in a separate group that runs until `stop`."""
 
     def __init__(self, argv: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
         with log.open("wb") as output:
@@ -53,7 +54,7 @@ class Server:
 
 
 def stop_group(process: subprocess.Popen[bytes]) -> None:
-    """Ask, wait a little, insist."""
+    """Send SIGTERM, wait a little, then send SIGKILL."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(process.pid, number)
@@ -67,7 +68,7 @@ def stop_group(process: subprocess.Popen[bytes]) -> None:
 
 
 def stop_groups(processes: Sequence[subprocess.Popen[bytes]]) -> None:
-    """All at once, so that many do not take many times as long."""
+    """Stop all of them at the same time, so that many do not take longer than one."""
     for process in processes:
         try:
             os.killpg(process.pid, signal.SIGTERM)
@@ -97,7 +98,7 @@ def free_port(kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
 
 
 def cpu_seconds(pid: int) -> float:
-    """What this one process has used, its children left out (proc_pid_stat(5): fields 14 and 15)."""
+    """The processor time of this process without its children (proc_pid_stat(5): fields 14 and 15)."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
 

@@ -1,4 +1,4 @@
-"""Installs netsandbox the way a user has it: from the wheel, in a fresh environment, with its bytecode compiled."""
+"""Installs netsandbox as a user does: from the wheel, in a fresh environment, with compiled bytecode."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Product:
 
     @cached_property
     def main(self) -> str:
-        """The file that the entry point gives to the interpreter."""
+        """The file that the entry point passes to the interpreter."""
         return self._printed("import netsandbox; print(netsandbox.__path__[0] + '/__main__.py', end='')")
 
     @cached_property

@@ -1,7 +1,7 @@
 """A server in a session, reached from the host by its published port and by name, beside the same server outside.
 
-`a relay in C` is the least that a relay can be (stream.c): what it loses against direct is the price of a third process
-on this machine, whoever writes it.
+`a relay in C` is a minimal relay (stream.c): its loss against a direct connection is the cost of a third process on
+this machine.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ WRK = ["wrk", "-t1", "-c16", f"-d{SECONDS}s", "--latency"]
 
 @dataclass(frozen=True)
 class LaunchMethod:
-    """How one contestant is reached: ports on 127.0.0.1 of the stream and of HTTP, the Host, and whose time counts."""
+    """The addresses of one contestant: ports on 127.0.0.1 for the stream and for HTTP, the Host, and the measured
+    process."""
 
     stream: int | None
     http: int
@@ -38,7 +39,7 @@ class LaunchMethod:
     pids: tuple[int, ...] = ()
 
     def processor(self) -> float:
-        """Seconds that whoever relays has used so far."""
+        """The processor seconds that the relaying process has used so far."""
         return sum(cpu_seconds(pid) for pid in self.pids)
 
 
@@ -86,7 +87,7 @@ def _server(rig: Rig, stack: ExitStack, *words: object) -> int:
 
 
 def _serve_inside(rig: Rig, box: Box) -> dict[int, dict[str, object]]:
-    """The same programs as outside; what `netsandbox ports` says of them, by their ports inside."""
+    """The same programs as outside, and their entries of `netsandbox ports`, by their ports inside."""
     folder = place.WORK / "nginx-inside"
     folder.mkdir()
     listens = f"listen 127.0.0.1:{INNER_HTTP} backlog=4096;"

@@ -16,7 +16,7 @@ WORDS = {True: "met", False: "MISSED", None: "not compared"}
 
 
 def machine() -> dict[str, object]:
-    """What the figures depend on and a reader cannot see."""
+    """The facts about the machine that the figures depend on."""
     return {
         "cores": len(os.sched_getaffinity(0)),
         "kernel": platform.release(),
@@ -53,7 +53,7 @@ def save(path: Path, results: list[Result]) -> None:
 
 
 def tables(results: list[Result]) -> str:
-    """The figures as docs/performance.md has them: the targets, then each measurement."""
+    """The figures in the form of docs/performance.md: the targets, then each measurement."""
     lines = ["| target | asked | found | |", "|---|---|---|---|"]
     lines += [_target_line(target) for result in results for target in result.targets]
     for result in results:
@@ -98,7 +98,7 @@ def _target(target: Target) -> str:
 
 
 def number(value: float) -> str:
-    """Three figures that matter, and thousands that can be read."""
+    """Three significant figures, and separators for thousands."""
     if abs(value) >= 1000:
         return f"{value:,.0f}"
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -1,4 +1,4 @@
-"""Launch and one small request: whatever is put off until the first connection is paid here."""
+"""A launch and one small request. This includes the work that a launch defers until the first connection."""
 
 from __future__ import annotations
 

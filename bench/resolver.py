@@ -1,4 +1,4 @@
-"""Questions per second: names asked before, against dnsmasq; and names never asked, each decided and recorded."""
+"""Queries per second: cached names, compared with dnsmasq; and new names, each of which is decided and recorded."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def measure(rig: Rig, rounds: int) -> Result:
 
 
 def _cold(rig: Rig, rounds: int, rates: Series, costs: Series) -> None:
-    """A session of its own each time. Under a wildcard a hundred new names a minute are the limit: rules are exact."""
+    """A new session each time. The rules are exact, because a wildcard allows only a hundred new names a minute."""
     policy = place.WORK / "cold.toml"
     names = ", ".join(f'"c{number}.allowed.test"' for number in range(COLD))
     policy.write_text(f"[network]\nallow_domains = [{names}]\n")
@@ -88,7 +88,7 @@ def _outside(port: int, kind: str, arguments: str) -> str:
 
 
 def _rate(output: str) -> tuple[float | None, int]:
-    """Questions answered in a second, and how many were answered; None when some were lost in number."""
+    """Answered queries per second and in total; None if many were lost."""
     rate = re.search(r"Queries per second:\s+([\d.]+)", output)
     completed = re.search(r"Queries completed:\s+(\d+) \(([\d.]+)%\)", output)
     if rate is None or completed is None or float(completed[2]) < 99:

@@ -1,4 +1,4 @@
-"""Everything a measurement may need, made when it is first asked for and taken down at the end."""
+"""Everything that a measurement may need. Each part is created at its first use and removed at the end."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Rig:
         return _compiled("stream")
 
     def relay_to(self, port: int) -> int:
-        """The port of a bare splice relay to *port*, the least that a relay can be."""
+        """The port of a minimal splice relay to *port*."""
         own = free_port()
         log = place.WORK / f"relay-{own}.log"
         server = Server([self.stream, "relay", str(own), str(port)], self.environment, log)
@@ -93,7 +93,7 @@ class Rig:
 
     @cached_property
     def before(self) -> Product | None:
-        """The product at another commit, when one was given to compare with."""
+        """The product at another commit, if one was given to compare with."""
         return Product(place.source_of(self._against), "before") if self._against else None
 
     @property
@@ -111,7 +111,7 @@ class Rig:
         return box
 
     def stop_boxes(self) -> None:
-        """Between two measurements: a session that idles is one more that `ps` asks, and its ports are published."""
+        """Stop idle sessions between two measurements: `ps` would query them, and their ports are published."""
         self._boxes.close()
 
 

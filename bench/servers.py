@@ -1,4 +1,4 @@
-"""The servers that measurements talk to, and the peers that do the work of our doors: all on loopback."""
+"""The servers for measurements, and the peers that are compared with our doors, all on loopback."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Squid:
             "cache_mem 8 MB\nnetdb_filename none\npinger_enable off\nmax_filedescriptors 8192\n"
             "shutdown_lifetime 1 seconds\n"
         )
-        # Its shared memory is called after the service: with a name of our own no other squid is in the way.
+        # The shared memory is named after the service: a separate name avoids conflicts with another squid.
         self._service = f"bench{os.getpid()}"
         self.server = _start("squid", ["-N", "-n", self._service, "-f", str(settings)])
         _expect(self.port, "squid", folder)

@@ -1,6 +1,7 @@
 """One large download: direct, by a bare splice relay in C, and in a session by CONNECT and transparently.
 
-On two cores no relay does better than the one in C, so ours is compared with that. Also what it costs the supervisor.
+On two cores no relay is faster than the one in C, so ours is compared with it. The supervisor's processor time is
+measured too.
 """
 
 from __future__ import annotations

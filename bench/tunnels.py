@@ -1,4 +1,4 @@
-"""New CONNECT tunnels, sixteen at once, one exchange in each: in a session by our door, and outside by squid.
+"""New CONNECT tunnels, sixteen at once, one exchange in each: in a session through our door, and outside through squid.
 
 Three kinds: to a name, with a ClientHello whose SNI is checked (what a package manager does); to a name, with plain
 HTTP, whose Host is checked in every request; to an address, where nothing is left to check.

@@ -24,19 +24,20 @@ netsandbox \- run a command so that it reaches only the names it is allowed
 .I COMMAND
 [\fIOPTIONS\fR] [\fIWORDS\fR]
 .SH DESCRIPTION
-Runs a command, or a shell, behind doors of its own: it reaches the names it is allowed and nothing else, and every
-attempt is recorded. Long options take \fB\-\-name value\fR or \fB\-\-name=value\fR. Everything after \fB\-\-\fR is
-the command. Options with a star can be given several times.
+Runs a command, or a shell, in a sandbox: it reaches only allowed names, and every attempt is recorded. Long options
+take \fB\-\-name value\fR or \fB\-\-name=value\fR. Everything after \fB\-\-\fR is the command. Options with a star can
+be given several times.
 .SH COMMANDS
 """
 CONFIGURATION = r""".SH CONFIGURATION
-Files of TOML: your own, \fB$XDG_CONFIG_HOME/netsandbox/config.toml\fR or \fB~/.config/netsandbox/config.toml\fR; above
-it the project's, \fB.netsandbox.toml\fR; above that the file of \fB\-\-config\fR and the command line. What a project's
-file opens counts after \fBnetsandbox trust\fR. \fBnetsandbox config show\fR says what holds and who says so.
+TOML files, from the lowest rank to the highest: your own, \fB$XDG_CONFIG_HOME/netsandbox/config.toml\fR or
+\fB~/.config/netsandbox/config.toml\fR; the project's, \fB.netsandbox.toml\fR; the file of \fB\-\-config\fR; the command
+line. A project's file may widen the policy after \fBnetsandbox trust\fR. \fBnetsandbox config show\fR prints each value
+with its file and line.
 """
 TAIL = r""".SH SEE ALSO
-The pages that come with the source: getting on with it in README.md, everything on the command line in docs/cli.md,
-rules in docs/policy.md, configuration in docs/configuration.md, shells in docs/shells.md.
+The pages in the source: an introduction in README.md, the command line in docs/cli.md, rules in docs/policy.md,
+configuration in docs/configuration.md, shells in docs/shells.md.
 """
 OF_THIS_SYSTEM = re.compile(r"\b(isolate|fail|rewire-\w+) \(default\)")  # which is another one on a Mac
 
@@ -71,7 +72,7 @@ def _configuration() -> str:
 
 
 def _key(table: str, row: Row) -> str:
-    usual = f" Unless said: {_plain(row.default)}." if row.default else ""
+    usual = f" Default: {_plain(row.default)}." if row.default else ""
     return f".TP\n\\fB{table}.{row.key}\\fR ({_roff(_plain(row.kind))})\n{_roff(_plain(row.about))}.{_roff(usual)}\n"
 
 
@@ -93,7 +94,7 @@ def _rows(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _plain(text: str) -> str:
-    """Markdown as it is read."""
+    """The text of Markdown, without its marks."""
     return re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text).replace("`", "").replace("\\|", "|")
 
 

@@ -1,12 +1,11 @@
-"""What the session's network namespace is configured with, written down with pyroute2.
+"""The configuration of a session's network namespace, encoded with pyroute2.
 
-This is the source of `capture.py`: pyroute2 takes 150 ms to import, the messages never change, so they are encoded once
-(`python -m scripts.nft_rules`), kept as bytes and replayed by the helper. A test
-encodes them again and compares.
+This is the source of `nft_bytes.py`. pyroute2 takes 150 ms to import and the messages never change, so they are encoded
+once (`python -m scripts.nft_rules`) and the helper replays the bytes. A test encodes them again and compares.
 
-The rules: every address is local (so there is no route out), port 53 goes to the resolver's own sockets and what comes
-from it to whoever asked, loopback is the workload's, and every other TCP connection or UDP datagram is handed to a
-transparent door. Nobody but the resolver speaks from port 53: the workload may not bind a port below 1024.
+The rules: every address is local, so there is no route out. Port 53 goes to the resolver's sockets, and packets from
+port 53 to the client. Loopback belongs to the workload. Every other TCP connection or UDP datagram goes to a
+transparent door. Only the resolver sends from port 53, because the workload may not bind a port below 1024.
 """
 
 from __future__ import annotations
@@ -99,7 +98,7 @@ def rules() -> list[list[Expression]]:
     dns = door_ports.DNS.to_bytes(2, "big")
     return [
         _payload_is(TRANSPORT_HEADER, 2, dns) + _accept(),
-        _payload_is(TRANSPORT_HEADER, 0, dns) + _accept(),  # the resolver's answers, from whichever address was asked
+        _payload_is(TRANSPORT_HEADER, 0, dns) + _accept(),  # replies, from the address of the query
         _meta_is(META_NFPROTO, bytes([AF_INET])) + _payload_is(NETWORK_HEADER, 16, b"\x7f") + _accept(),
         _meta_is(META_NFPROTO, bytes([AF_INET6])) + _payload_is(NETWORK_HEADER, 24, bytes(15) + b"\x01") + _accept(),
         _meta_is(META_L4PROTO, b"\x06") + _to_door(door_ports.TRANSPARENT),

@@ -3,7 +3,7 @@
 Rules kept here:
 1. Nothing blocks: a line that standard error does not take at once is dropped and counted, since a door waits for us.
 2. Each kind of denial is written the first time, the tenth, the hundredth, and so on; the number of kinds is bounded.
-3. Nothing is raised: whatever fails here, the denial stands and the session goes on.
+3. Nothing is raised: after any failure here, the denial stands and the session continues.
 4. All text is escaped, since the command chose parts of it.
 """
 
@@ -104,7 +104,7 @@ def denial_text(event: str, fields: Mapping[str, object]) -> str:
 
 
 def wanted(event: str, fields: Mapping[str, object]) -> str:
-    """What the command wanted, in a few words."""
+    """The target of the denied attempt, in a few words."""
     host, port = fields.get("host") or fields.get("address"), fields.get("port")
     if event == "seatbelt":
         on = fields.get("path") or fields.get("target") or host or (f"port {port}" if port else "")

@@ -123,7 +123,7 @@ class Folding:
     def _written(self, kind: Kind, count: int, size: int, first: Mapping[str, object] | None = None) -> bool:
         try:
             written = bool(self._write(kind, count, size, **first) if first else self._write(kind, count, size))
-        except Exception:  # a log that raises is a log that does not write
+        except Exception:  # an exception counts as a failed write
             written = False
         if not written and not self.is_broken:
             self.is_broken = True

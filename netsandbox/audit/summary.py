@@ -1,4 +1,4 @@
-"""What happened in a log, host by host. Pure: records in, a value out.
+"""Summarises a log, host by host. Pure: records in, a value out.
 
 A folded record (`count`) stands for that many attempts. An allowed connection is counted by its `egress` record and
 its bytes by its `egress.end`.
@@ -146,7 +146,7 @@ def _add_denied(summary: Summary, event: str, record: Record) -> None:
 
 
 def _wanted(event: str, record: Record) -> str:
-    """What was denied, in a few words: where to; for Seatbelt's refusals the operation and on what."""
+    """The target of a denial in a few words; for Seatbelt's refusals the operation and its object."""
     if event == "seatbelt":
         on = record.get("path") or record.get("target") or record.get("address") or ("port" in record and "*")
         return " ".join(str(word) for word in (record.get("operation") or record.get("detail", "?"), on) if word)

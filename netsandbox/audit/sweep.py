@@ -1,5 +1,5 @@
-"""Forgets the logs of old sessions and the sockets of dead ones. Run after a command or by a reader, never on the path
-to exec.
+"""Removes the logs of old sessions and the sockets of dead ones. It runs after a command or in a reader, never before
+exec.
 
 Only log files and control sockets without a listener are removed, and a session's directory when that leaves it empty.
 A log that a supervisor still holds locked stays, whatever its age, and so does everything that may still be in use.

@@ -1,4 +1,4 @@
-"""Records and summaries as people read them. Pure: text out.
+"""Formats records and summaries for people. Pure: text out.
 
 Everything from the log is shown as printable ASCII: a host name must not move the cursor, change colours or hide
 itself by writing direction (attack 172).

@@ -1,9 +1,9 @@
-"""Says whether a log is as it was written.
+"""Checks whether a log is unchanged since it was written.
 
 Every line names the hash of the line before it, every session counts its records from 1, and the seal that ends a
 session is wholly determined by what precedes it. So an edit, a deletion, an insertion or an exchange anywhere in a
-sealed log breaks something here. What a chain without a key cannot show: a log rewritten from some line to its end by
-someone who computed all hashes anew. Keep `head` elsewhere to catch that too.
+sealed log is found. A chain without a key cannot show that somebody rewrote the log from some line to its end with new
+hashes. Keep `head` elsewhere to detect that too.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Chooses, reads and merges the configuration files of a run.
 
-the user's  <  the user's paths and rules of this folder  <  those of the project, as far as each is trusted
-            <  the one named by --config  <  the command line
+the user's file  <  the user's path list and rules for this folder  <  the project's files, as far as each is trusted
+            <  the file of --config  <  the command line
 
 Profiles are between these layers (`netsandbox.config.profiles.selection`).
 """
@@ -45,7 +45,7 @@ from netsandbox.frozen import copy_with
 from netsandbox.paths import home
 
 SECONDS = 86400  # the output of tools can change without a trace
-SOCKET_VARIABLES = ("$XDG_RUNTIME_DIR", "$SSH_AUTH_SOCK")  # paths of sockets may begin with them
+SOCKET_VARIABLES = ("$XDG_RUNTIME_DIR", "$SSH_AUTH_SOCK")  # `allow_unix_sockets` may use them
 _PIPES: dict[tuple[str, int], Layer] = {}  # by path and inode
 
 
@@ -85,8 +85,8 @@ def _content_inputs(sources: ConfigSources) -> Iterator[Input]:
 
 
 def _places(sources: ConfigSources, layers: Sequence[Layer]) -> Iterator[Input]:
-    """The inputs besides the files: profiles (also the project's), the files that select them, and the project's
-    extent."""
+    """The inputs besides the files: profiles (also the project's), files that select them, the root of the
+    repository."""
     for variable in SOCKET_VARIABLES:
         yield FINGERPRINT, variable, current(FINGERPRINT, variable)
     for mark in repository_marks(sources.folder) if sources.folder else ():
@@ -118,8 +118,7 @@ def _registry_inputs(sources: ConfigSources, tools: Sequence[str]) -> tuple[Inpu
 
 
 def merged_settings(files: Sequence[Layer], kept: Iterable[str | None], request: ProfileRequest) -> FileSettings:
-    """*kept* are the files that no command may write. A project's file is not among them: once changed, it is not
-    trusted."""
+    """*kept* are the files that no command may write. A project's file is not among them: a change ends its trust."""
     selection = select_profiles(files, request)
     found = file_settings(merge(selection.layers), filter(None, (*kept, *selection.kept)))
     return copy_with(
@@ -144,7 +143,7 @@ def effective_layers(user: Sequence[str], project: Sequence[str], named: str | N
 
 
 def _named_layer(path: str) -> Layer:
-    """A pipe can be read only once, but `explain` reads twice."""
+    """The layer of --config. A pipe's is kept, because `explain` reads it twice and a pipe can be read only once."""
     try:
         found = os.stat(path)
     except (OSError, ValueError):
@@ -171,6 +170,6 @@ def _project_layer(path: str) -> Layer:
 
 
 def _leaves_user_out(project: Layer) -> bool:
-    """Ignoring the user's rules widens the policy, so the file needs trust."""
+    """Whether the project's file turns off the user's. That widens the policy, so the file must be trusted."""
     setting = project.values.get(("sandbox", "inherit_global"))
     return setting is not None and setting.value is False and project.trusted

@@ -26,7 +26,7 @@ class LinkLoop(HostError):
 
 
 def links_of_loop(path: str) -> tuple[str, ...]:
-    """The links on a path that has no end, or had none a moment ago."""
+    """The links on a path that never ends, or did not a moment ago."""
     try:
         return links_on(path)
     except LinkLoop as error:
@@ -34,7 +34,7 @@ def links_of_loop(path: str) -> tuple[str, ...]:
 
 
 def links_to(path: str, real: str, is_same: Callable[[str, str], bool] = str.__eq__) -> tuple[str, ...]:
-    """The links on the way to *path*; an error if they do not lead to *real* any more: somebody exchanges them."""
+    """The links on the way to *path*; an error if they no longer lead to *real*, because a program exchanges them."""
     links, found = followed(path)
     if not is_same(found, real):
         raise HostError(f"{path!a} leads elsewhere each time it is looked at; end what changes it, and do this again")
@@ -47,8 +47,9 @@ def links_on(path: str) -> tuple[str, ...]:
 
 
 def made_later(origin: str, links: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of *links* that an earlier session may have made: where this user can change them, since the first session.
-    What a profile of ours names counts as old: nobody could write its path in another way."""
+    """Those of *links* that an earlier session may have created: this user can change them, and they are newer than the
+    first session. A link on a path of a built-in profile counts as old, because the user cannot write that path in
+    another way."""
     since = first_session()
     if since is None or origin.startswith(f"{PACKAGE}/"):
         return ()
@@ -56,7 +57,7 @@ def made_later(origin: str, links: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _changed(link: str) -> int:
-    """When it was made or moved: no program can set that time."""
+    """The time when the link was created or moved, which no program can set."""
     try:
         return os.lstat(link).st_ctime_ns
     except OSError as error:

@@ -5,17 +5,17 @@ An attempt passes these stages in order. The first stage that refuses ends it; a
 | stage | method | refuses with | goes on with |
 |---|---|---|---|
 | canonical name | `_host` | bad-name | the name; for a synthetic address the name it stands for; or an address |
-| policy | `_decide` | the policy's reason | its verdict, cached by spelling, since the policy never changes |
+| policy | `_decide` | the policy's reason | its verdict; it is cached, since the policy never changes |
 | tunnel guard | `_allowed`, `_by_approval` | a reason of the guard | |
-| user | `_ask` | the user's answer, or none in time | in sessions that ask, for names without a rule: the approval |
-| lookup | `_look_up`, `_found` | lookup-failed, or a deny of an alias | addresses; names for a parent proxy skip it |
+| user | `_ask` | the user's answer, or none in time | the approval; only with `--ask`, for names without a rule |
+| lookup | `_look_up`, `_found` | lookup-failed, or a deny of an alias | addresses; with a parent proxy there is none |
 | address check | `_checked` | the first reason, if no address passes (INV-4) | a grant for the addresses that pass |
 
 Rules:
 1. An exception in any stage is a refusal with the reason `internal` (INV-1).
-2. A refusal is in the log before the door gets it. A lookup is in the log before it leaves the host, and a grant before
-   the door dials: `dialling` writes that record and returns whether it was written (INV-5).
-3. `done` is called exactly once, and never inside a `try`: a door's own error is not answered twice.
+2. A refusal is in the log before the door gets it, and a lookup before its query leaves the host. A grant is in the log
+   before the door dials: `dialling` writes that record and returns whether it was written (INV-5).
+3. `done` is called exactly once, and never inside a `try`: an error in a door must not cause a second call.
 
 For the resolver, `decide_name` runs the first two stages only: an allowed name gets a synthetic address without a
 lookup, and the other stages follow when the command connects to it. The first connection imports this module.
@@ -128,7 +128,7 @@ class Gate:
     # Used by the TCP doors.
 
     def admit(self, attempt: Attempt, done: Done) -> None:
-        """Call *done* once, and not inside a `try`, so that a door's own error is not answered twice."""
+        """Decide, and call *done* once (rule 3)."""
         self._settle(attempt, lambda: self._decide(attempt), done)
 
     def _settle(self, attempt: Attempt, judge: Callable[[], Step], done: Done) -> None:
@@ -200,7 +200,7 @@ class Gate:
         return ToLookUp(host, decided)
 
     def _look_up(self, attempt: Attempt, pending: ToLookUp, done: Done) -> None:
-        """The query itself leaves the host, so it gets its own record first (INV-5)."""
+        """The query leaves the host, so its record is written first (INV-5)."""
         name = pending.host.text
         answered = False
 
@@ -281,8 +281,8 @@ class Gate:
         return inbox is not None and not decided.allowed and inbox.is_askable(host, decided)
 
     def _provisional(self, host: Host) -> Verdict:
-        """The program gets a synthetic address, and its connection waits for the user. No name server outside gets a
-        query for the name before the user approves it.
+        """A verdict for the resolver: the program gets a synthetic address, and its connection waits for the user. No
+        name server gets a query for the name before the user approves it.
         """
         assert self._inbox is not None
         return verdict(reasons.ASK, host.text, 0, allowed=True, wildcard=self._inbox.owner_of(host.text))

@@ -1,7 +1,7 @@
-"""What bash completes, as a script (pure). It runs in bash 3.2 too, which Macs have.
+"""The completion script for bash (pure). It also runs in bash 3.2, which Macs have.
 
-What is looked up is data of others: it is read line by line, never expanded (as `compgen -W` would), and only plain
-words are taken, since bash puts them on the command line as they are.
+Words that are looked up are untrusted: they are read line by line, never expanded (as `compgen -W` would), and only
+plain words are used, because bash puts them on the command line unquoted.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def script(commands: Sequence[Command]) -> str:
 
 
 def _kind(words: Words) -> str:
-    """A kind is itself; words that are known begin with an equals sign."""
+    """The name of a kind of word, or fixed words after an equals sign."""
     return words if isinstance(words, str) else "=" + " ".join(words)
 
 

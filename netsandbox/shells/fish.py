@@ -1,4 +1,4 @@
-"""What fish completes, as a script (pure). It quotes what it inserts; only plain words are taken all the same."""
+"""The completion script for fish (pure). fish quotes the words that it inserts; still, only plain words are used."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a completion script is made of: commands with their options, and words that are looked up on each completion.
+"""The input of completion scripts: commands with their options, and words that are looked up on each completion.
 
-Looked up are profiles, sessions, pending approvals, logs and hosts in logs. Programs in the sandbox choose much of that
-text, so only plain words are returned, only a few of them, and within a short time.
+These words are profiles, sessions, pending approvals, logs and hosts in logs. Programs in the sandbox choose much of
+that text, so only plain words are returned, only a few of them, and within a short time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345
 
 @frozen
 class Command:
-    """One command. `subcommands`: what can follow each of them; where there are none, `words` says what can follow."""
+    """One command. `subcommands` has the words that can follow each of them; without subcommands, `words` has them."""
 
     name: str
     about: str
@@ -81,7 +81,7 @@ def _pending() -> Iterable[str]:
 
 
 def _domains() -> Iterator[str]:
-    """The newest first."""
+    """The sessions, the newest first."""
     from netsandbox.audit.reader import parse
 
     until = time.monotonic() + MAX_SECONDS
@@ -96,7 +96,7 @@ def _domains() -> Iterator[str]:
 
 
 def _last_lines(path: str) -> list[bytes]:
-    """Of a log that may grow, and whose first line may be cut here."""
+    """The hosts in a log, which may be growing and whose first line may be cut."""
     from netsandbox.audit.reader import open_log
 
     try:

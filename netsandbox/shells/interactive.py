@@ -1,7 +1,7 @@
-"""How the user's shell is started when no command is given: with the mode in its prompt, and all of the user's files.
+"""Starts the user's shell if no command is given, with the mode in its prompt and all of the user's files.
 
-Nothing is written: the shell reads a file of this package, which reads the user's. A shell that is none of the three is
-started as it is.
+Nothing is written: the shell reads a file of this package, which reads the user's. A shell other than these three is
+started unchanged.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ZDOTDIR, KEPT = "ZDOTDIR", "NETSANDBOX_ZDOTDIR"
 
 
 def interactive(shell: str, outer: Mapping[str, str]) -> tuple[list[str], tuple[tuple[str, str], ...]]:
-    """The command that starts *shell*, and the variables that it needs beside *outer*, those that it would have."""
+    """The command that starts *shell*, and the variables that it needs besides *outer*, its present ones."""
     kind = os.path.basename(shell)
     if kind == "bash":
         return [shell, "--rcfile", os.path.join(FILES, "start.bash")], ()

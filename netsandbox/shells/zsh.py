@@ -1,4 +1,4 @@
-"""What zsh completes, as a script (pure): a file `_netsandbox` on its fpath, or read by .zshrc after `compinit`."""
+"""The completion script for zsh (pure): a file `_netsandbox` on its fpath, or read by .zshrc after `compinit`."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _command(command: Command) -> str:
 
 
 def _rest(command: Command) -> str:
-    """What follows each subcommand."""
+    """The words after each subcommand."""
     cases = "".join(
         f"                ({name}) {_run(words)} ;;\n" for name, words in command.subcommands.items() if words
     )
@@ -115,7 +115,7 @@ def _run(words: Words) -> str:
 
 
 def _tame(text: str) -> str:
-    """Without the marks that `_arguments` reads."""
+    """The text without the characters that are special to `_arguments`."""
     return "".join(f"\\{char}" if char in "\\[]:" else char for char in text)
 
 

@@ -1,7 +1,7 @@
-"""The listening sockets of the proxy: who may connect, how many at once, and how long a stage may take.
+"""The listening sockets of the proxy, with limits for clients, connections and the time of a stage.
 
-Rules: a door that cannot accept (no descriptor left) waits and goes on serving its flows; past the limit it closes new
-connections; nothing is ever let through because something ran out (INV-1). One sweep a second over all flows keeps the
+Rules: a door that cannot accept (no descriptor left) waits and continues to serve its flows. Past the limit it closes
+new connections. No exhausted resource lets anything through (INV-1). One sweep a second over all flows enforces the
 deadlines. It costs nothing per byte, and nothing while there is no connection.
 """
 
@@ -30,7 +30,7 @@ PREAMBLE_VERSION = 1
 
 
 class Door:
-    """The parts that both doors share; it is the `DoorContext` of its flows."""
+    """The shared part of both doors, and the `DoorContext` of their flows."""
 
     name = ""
 
@@ -118,9 +118,9 @@ class Door:
 
 
 class MixedDoor(Door):
-    """HTTP CONNECT, absolute-form HTTP and SOCKS5 on one port, told apart by the first byte only.
+    """HTTP CONNECT, absolute-form HTTP and SOCKS5 on one port, distinguished by the first byte.
 
-    With a token it also accepts connections of programs that do not know of the proxy, behind a preamble.
+    With a token it also accepts redirected connections, which begin with a preamble.
     """
 
     name = "mixed"
@@ -181,7 +181,7 @@ class DetectProtocol:
         self._flow.fail()
 
     def close(self, outcome: str) -> None:
-        """This stage holds nothing but the client."""
+        """This stage holds only the client."""
 
 
 def original_destination(sock: _socket.socket) -> tuple[str, int]:

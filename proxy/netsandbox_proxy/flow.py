@@ -3,16 +3,16 @@
 Theory of operation
 ===================
 
-A door accepts a connection and makes a `Flow` for it. The flow owns the client's socket, the deadline and its place in
-the door. Exactly one stage at a time owns everything else: it reads from the client, decides one thing, and then
+A door accepts a connection and creates a `Flow` for it. The flow owns the client's socket, the deadline and its entry
+in the door's list. One stage at a time owns everything else: it reads from the client, decides one thing, and then
 replaces itself by the next stage or closes the flow. `STAGES` below lists every stage, what it reads, what it decides
-and which stages can follow. A test compares the table with the code of the stage classes, and `stage_diagram` draws
-the documentation's picture from it.
+and which stages can follow. A test compares the table with the stage classes, and `stage_diagram` draws the diagram of
+docs/architecture.md from it.
 
-Rule 1: every stage can close the flow at any time; `close` happens once and takes everything along.
-Rule 2: whatever fails, the flow fails closed (INV-1): no stage passes bytes on because something went wrong.
-Rule 3: only `request_grant` leads to a destination. It belongs to the stages whose row says that the gate decides.
-Rule 4: a stage that is closed ends its own grant; a grant that arrives too late is ended at once.
+Rule 1: every stage can close the flow at any time; `close` acts once and closes everything that the flow owns.
+Rule 2: a failure closes the flow (INV-1); no failure makes a stage pass bytes on.
+Rule 3: only `request_grant` leads to a destination. Only stages in whose row the gate decides may call it.
+Rule 4: a stage ends its grant when it is closed; a grant that arrives after that is ended at once.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ STAGES = (
     StageRow(
         "SocksHandshake",
         "handshakes",
-        "a SOCKS5 handshake, with the session's token where there is one",
+        "a SOCKS5 handshake, with the session's token if it has one",
         "the destination as the client spelled it",
         ("Tunnel", "FinalReply"),
     ),
     StageRow(
         "PreambleHandshake",
         "handshakes",
-        "the 36 bytes that the preload library puts in front of a redirected connection",
+        "the 36 bytes that the preload library sends first on a redirected connection",
         "the address that the program meant to reach",
         ("Tunnel",),
     ),
@@ -87,7 +87,13 @@ STAGES = (
         ("RelayStage", "FinalReply"),  # RelayStage: a WebSocket
     ),
     StageRow("RelayStage", "tunnel", "nothing; bytes pass in both directions", "when both sides have ended", ()),
-    StageRow("FinalReply", "replies", "what the client still sends, which is dropped", "when it has our reply", ()),
+    StageRow(
+        "FinalReply",
+        "replies",
+        "bytes of the client, which are dropped",
+        "when the client has our reply",
+        (),
+    ),
 )
 FIRST_STAGES = {"MixedDoor": "DetectProtocol", "TransparentDoor": "Tunnel"}
 
@@ -115,7 +121,7 @@ MAX_CACHED_HEAD = 1024  # bytes
 
 
 class Stage(Protocol):
-    """What a flow is doing."""
+    """The present step of a flow."""
 
     def expired(self, now: float) -> None:
         """The flow's deadline has passed."""
@@ -133,11 +139,11 @@ class GateClient(Stage, Protocol):
 
 
 class ConnectHeadCache:
-    """CONNECT heads that have been read before, byte for byte. Bounded; the oldest entry goes first.
+    """The destinations of parsed CONNECT heads, by their bytes. Bounded; the oldest entry is dropped first.
 
-    Reading a head is a pure function of its bytes, and clients repeat theirs exactly, so the same bytes give the same
-    destination without reading them again. Only a head that passed every check, the session's token included, is
-    remembered, and only its destination: the gate decides each time all the same (INV-3).
+    Parsing is a pure function of the bytes, and clients repeat their heads exactly, so a repeated head need not be
+    parsed again. Only a head that passed every check, the session's token included, is stored, and only its
+    destination: the gate still decides each time (INV-3).
     """
 
     __slots__ = ("_destinations", "get")
@@ -155,14 +161,14 @@ class ConnectHeadCache:
 
 
 class DoorContext(Protocol):
-    """What a flow sees of the door that accepted it."""
+    """The parts of a door that its flows use."""
 
     loop: Loop
     gate: Gate
     limits: Limits
     pipes: PipePool
     connect_heads: ConnectHeadCache
-    token: bytes | None  # what a client must show, where others could reach the door
+    token: bytes | None  # what a client must present, if programs outside the session could reach the door
 
     def forget(self, flow: Flow) -> None: ...
 
@@ -205,7 +211,8 @@ class Flow:
         client.on_failure = self.fail
 
     def request_grant(self, stage: GateClient, door: str, host: bytes, port: int, address: str | None = None) -> None:
-        """Submit an attempt to the gate, which keeps its own time, because it may wait for a user's approval."""
+        """Submit an attempt to the gate. The flow has no deadline meanwhile: the gate may wait for the user's
+        approval."""
         self._waiting = stage
         self.deadline = NEVER
         attempt = self._attempt = Attempt(door, host, port, self.source, address)
@@ -213,7 +220,7 @@ class Flow:
 
     def _decided(self, decision: Grant | Refusal) -> None:
         stage, self._waiting = self._waiting, None
-        if stage is None:  # the client left, or the gate calls back twice
+        if stage is None:  # the client left, or the gate called twice
             return self._too_late(decision)
         try:
             if isinstance(decision, Refusal):
@@ -243,7 +250,7 @@ class Flow:
         return self.fail()
 
     def fail(self, outcome: str = Outcome.RESET) -> None:
-        """Close with a reset, so that the client does not take a part for the whole."""
+        """Close with a reset, so that the client does not take a part of the response for the whole."""
         self._close(outcome)
         self.client.abort()
 

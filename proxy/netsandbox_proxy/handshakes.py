@@ -1,7 +1,8 @@
 """Stages that read a destination from the client before it becomes a tunnel: the SOCKS5 handshake, and the preamble of
 a program that does not know of the proxy.
 
-Behind a preamble it is a transparent connection like any other: the same gate, the same records, a reset for a refusal.
+After its preamble a connection is treated like a transparent one: the same gate, the same records, a reset for a
+refusal.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Handshake:
         raise NotImplementedError
 
     def close(self, outcome: str) -> None:
-        """This stage holds nothing but the client."""
+        """This stage holds only the client."""
 
     def _on_client(self, events: int) -> None:
         data = self._flow.client.read(MAX_BUFFER)

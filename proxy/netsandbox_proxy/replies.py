@@ -1,7 +1,7 @@
 """Our own replies to a client, in the style of its protocol, and the stage that sends the last one.
 
-A refusal is read by people and by agents: it names the host, the reason and what would change the answer, and it says
-that trying again will not. Hostile bytes never get into a header or onto a second line.
+People and agents read a refusal: it names the host, the reason and the remedy, and adds that retrying will not help.
+Hostile bytes never get into a header or onto a second line.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class FinalReply:
         self._flow.fail()
 
     def close(self, outcome: str) -> None:
-        """Nothing is held but the client."""
+        """This stage holds only the client."""
 
     def _on_client(self, events: int) -> None:
         if events & OUT and self._reply:

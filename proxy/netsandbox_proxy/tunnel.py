@@ -1,7 +1,7 @@
 """A stage that requests a grant, dials, replies to the client and has its first bytes checked.
 
-CONNECT, SOCKS5 and transparent connections all come here and differ only in their `ReplyStyle`. What the client sends
-early is held, in bounds, and goes nowhere before the grant, the connection and the verdict on its first bytes (INV-5).
+CONNECT, SOCKS5 and transparent connections all come here and differ only in their `ReplyStyle`. Early bytes of the
+client are held, in bounds, until there are a grant, a connection and a verdict on the first bytes (INV-5).
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ class Tunnel:
 
 
 class IdleCheck:
-    """Tells an idle connection from a slow one by its byte count."""
+    """Distinguishes an idle connection from a slow one by its byte count."""
 
     __slots__ = ("_moved", "_since")
 

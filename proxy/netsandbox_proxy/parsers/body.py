@@ -1,4 +1,4 @@
-"""Where a body ends. Its bytes pass through verbatim, but never one whose framing has not been understood.
+"""Finds the end of a body. Its bytes pass unchanged, but none before its framing has been understood.
 
 Rules kept here:
 
@@ -39,7 +39,7 @@ def framing(head: RequestHead) -> Framing:
 
 
 def header_framing(lengths: list[bytes], codings: list[bytes], version: bytes) -> Framing | None:
-    """What the headers say; None when they say nothing."""
+    """The framing in the headers; None if they have none."""
     if codings:
         if lengths or len(codings) > 1 or codings[0].lower() != b"chunked" or version != b"HTTP/1.1":
             raise malformed("a Transfer-Encoding that is not `chunked` alone")
@@ -80,7 +80,7 @@ class BodyReader:
             self._step = self._until_close if framing.kind == CLOSE else self._counted
 
     def feed(self, data: bytes) -> tuple[bytes, bytes]:
-        """What may be forwarded now, and what lies behind the end of the body."""
+        """The bytes that may be forwarded now, and those after the end of the body."""
         if self.done:
             return b"", data
         at = self._clean = 0

@@ -1,4 +1,4 @@
-"""The first TLS message of a client: which name it asks for.
+"""Parses the first TLS message of a client, for its server name.
 
 Rules kept here:
 

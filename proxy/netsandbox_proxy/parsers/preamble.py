@@ -2,7 +2,7 @@
 
 The layout is `struct ns_preamble` of interpose/src/portmap.h: 36 bytes, and no answer. Rules kept here:
 
-1. Nothing of it counts before its token is right. It carries in raw bytes what a proxy's password spells in
+1. Nothing in it is used before its token is verified. The token is the proxy's password as raw bytes instead of
    hexadecimal digits, and is compared in constant time.
 2. One address has one spelling: IPv4 is family 4 and followed by zeros, also where a program wrote it within IPv6.
 3. Bytes behind it belong to the program; they are held until the gate has decided on the destination.

@@ -1,9 +1,9 @@
-"""The first bytes of a client: which protocol they are, and whether they name the host that was decided on.
+"""Checks the first bytes of a client: their protocol, and whether they name the decided host.
 
 Rules kept here:
 
-1. Nothing the client sent passes before there is a verdict; the caller holds it, see `held`.
-2. For a named grant TLS must carry that name as its SNI, and what cannot be read is denied (INV-1). Encrypted
+1. No byte of the client passes before there is a verdict; the caller holds them, see `held`.
+2. For a named grant TLS must carry that name as its SNI, and a hello that cannot be parsed is denied (INV-1). Encrypted
    ClientHello uses the same extension as the GREASE that browsers send: with the decided name outside it is let
    through, with any other name, or none, it is denied.
 3. Anything shaped like a TLS record counts as TLS, so that an alert or an SSLv2 hello in front cannot turn a TLS
@@ -77,7 +77,7 @@ class Sniffer:
 
 
 def judge_hello(hello: ClientHello, host: str) -> str:
-    """`tls` when the outer name is the decided one, otherwise why not."""
+    """`tls` if the outer name is the decided one, otherwise the reason of the denial."""
     sni = hello.sni
     if sni is not None and sni.lower() == host.lower().encode("ascii"):
         return TLS
@@ -105,8 +105,8 @@ def looks_like_tls(first: bytes) -> bool | None:
 def looks_like_http(first: bytes) -> bool | None:
     """Whether a connection that begins so may be an HTTP/1 request, however odd; None: too early to say.
 
-    A word and a space also begin SMTP, IMAP, git and SSH; those are told by their first line, which names no version
-    of HTTP.
+    A word and a space also begin SMTP, IMAP, git and SSH; those are recognised by their first line, which has no
+    version of HTTP.
     """
     if not first:
         return None
