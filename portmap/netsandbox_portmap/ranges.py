@@ -158,7 +158,7 @@ def _is_fresh(path: str) -> bool:
 
 def _check(descriptor: int, path: str, mode: int) -> None:
     found = os.fstat(descriptor)
-    if not S_ISREG(found.st_mode) or found.st_nlink != 1:  # two names: a hard link to a file of somebody else
+    if not S_ISREG(found.st_mode) or found.st_nlink != 1:  # two names: a hard link to another user's file
         raise OSError(errno.EINVAL, "not a plain file with one name", path)
     if found.st_uid == os.geteuid() and found.st_mode & 0o777 != mode:
         os.fchmod(descriptor, mode)  # the umask changed a new file's mode, or its maker was killed before this line

@@ -1,4 +1,4 @@
-/* The socket between the helper and the supervisor: SOCK_SEQPACKET, one message a record.
+/* The socket between the helper and the supervisor: SOCK_SEQPACKET, one record for each message.
  *
  * helper -> supervisor                         supervisor -> helper
  *   P <i32 pid>     init's pid, host view        the plan (first message), see plan.h

@@ -3,8 +3,8 @@
  *   supervisor -- posix_spawn --> this program -- clone --> PID 1 (same program) -- fork --> the command
  *
  * The clone uses CLONE_PARENT, so PID 1 is the supervisor's own child and this first process can leave. PID 1 keeps
- * three promises: it reaps, it passes on the signals that the supervisor tells it of, and it dies with the supervisor
- * (INV-10). It runs with an empty signal disposition of its own: every signal is blocked and read from a signalfd.
+ * three promises: it reaps, it forwards the signals that the supervisor reports, and it dies with the supervisor (INV-10).
+ * It has no signal handlers: every signal is blocked and read from a signalfd.
  *
  * Arguments: the command and its arguments. Environment: the command's. Descriptor 3: the channel.
  */
