@@ -11,9 +11,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from netsandbox_portmap import window
+from netsandbox_portmap import default_strategy, window
 from netsandbox_portmap.localhost_settings import LocalhostSettings
-from netsandbox_portmap.strategies import default_strategy
 
 from netsandbox.backends.seatbelt.profile_inputs import SessionPorts
 from netsandbox.errors import UsageError

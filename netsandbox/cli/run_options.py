@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
+from netsandbox_portmap import STRATEGIES, default_strategy
 from netsandbox_portmap import localhost_settings as localhost
-from netsandbox_portmap.strategies import STRATEGIES, default_strategy
 
 from netsandbox.config.paths import DESCRIPTORS, project_files, user_files
 from netsandbox.errors import UsageError

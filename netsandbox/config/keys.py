@@ -5,8 +5,8 @@ This table is the only source for reading, merging, trust, the JSON Schema and t
 
 from __future__ import annotations
 
+from netsandbox_portmap import STRATEGIES, default_strategy
 from netsandbox_portmap import localhost_settings as localhost
-from netsandbox_portmap.strategies import STRATEGIES, default_strategy
 
 from netsandbox.backends.seatbelt.profile import switches
 from netsandbox.config import readers

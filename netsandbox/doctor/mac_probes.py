@@ -11,8 +11,8 @@ import os
 import socket
 from collections.abc import Callable
 
+from netsandbox_portmap import FAIL
 from netsandbox_portmap.localhost_settings import LocalhostSettings
-from netsandbox_portmap.strategies import FAIL
 
 from netsandbox.backends.seatbelt.sandbox_exec import interpreter, interpreter_places
 from netsandbox.doctor import judgement

@@ -12,8 +12,8 @@ import errno
 from netsandbox.frozen import frozen
 from netsandbox.policy import reasons
 from netsandbox.text import join_host_port
+from netsandbox_portmap import FAIL, REWIRE_DEVICE
 from netsandbox_portmap.bind_rule import WILDCARD
-from netsandbox_portmap.strategies import FAIL, REWIRE_DEVICE
 from netsandbox_portmap.window import LOCALHOST_IPV4
 
 TYPE_CHECKING = False

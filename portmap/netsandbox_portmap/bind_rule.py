@@ -9,7 +9,7 @@ import errno
 from netsandbox import system
 from netsandbox.frozen import frozen
 from netsandbox.policy import reasons
-from netsandbox_portmap.strategies import FAIL, REWIRE_DEVICE, default_strategy
+from netsandbox_portmap import FAIL, REWIRE_DEVICE, default_strategy
 from netsandbox_portmap.window import LOCALHOST_IPV4
 
 TYPE_CHECKING = False

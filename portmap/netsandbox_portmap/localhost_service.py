@@ -11,7 +11,7 @@ from netsandbox.policy import reasons
 from netsandbox.runtime.listener import raise_descriptor_limit
 from netsandbox.runtime.relay import RelayPool
 from netsandbox.text import join_host_port
-from netsandbox_portmap import door_ports
+from netsandbox_portmap import REWIRE_DEVICE, REWIRE_PORT, door_ports
 from netsandbox_portmap.bind_rule import rule_for
 from netsandbox_portmap.bind_service import BindService
 from netsandbox_portmap.by_name import ByName
@@ -19,7 +19,6 @@ from netsandbox_portmap.host_door import HostDoor
 from netsandbox_portmap.notices import Notices
 from netsandbox_portmap.published import Wanted
 from netsandbox_portmap.publisher import Publisher, PublishPlan
-from netsandbox_portmap.strategies import REWIRE_DEVICE, REWIRE_PORT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

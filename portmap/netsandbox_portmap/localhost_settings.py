@@ -7,8 +7,7 @@ from __future__ import annotations
 from netsandbox import system
 from netsandbox.errors import UsageError
 from netsandbox.frozen import frozen
-from netsandbox_portmap import door_ports, window
-from netsandbox_portmap.strategies import FAIL, ISOLATE, REWIRE_PORT, STRATEGIES, default_strategy
+from netsandbox_portmap import FAIL, ISOLATE, REWIRE_PORT, STRATEGIES, default_strategy, door_ports, window
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ and by IPv6.
 
 from __future__ import annotations
 
-from netsandbox_portmap.strategies import FAIL, REWIRE_DEVICE
+from netsandbox_portmap import FAIL, REWIRE_DEVICE
 from netsandbox_portmap.window import LOCALHOST_IPV4
 
 TYPE_CHECKING = False

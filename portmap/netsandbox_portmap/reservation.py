@@ -11,8 +11,8 @@ import os
 
 from netsandbox.errors import HostError, UsageError
 from netsandbox.frozen import frozen
+from netsandbox_portmap import FAIL, REWIRE_DEVICE, REWIRE_PORT
 from netsandbox_portmap.ranges import RangeLock
-from netsandbox_portmap.strategies import FAIL, REWIRE_DEVICE, REWIRE_PORT
 from netsandbox_portmap.window import WindowError, take_window
 
 TYPE_CHECKING = False

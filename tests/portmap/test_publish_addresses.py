@@ -7,8 +7,8 @@ import ipaddress
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from netsandbox_portmap import STRATEGIES
 from netsandbox_portmap.publish_addresses import dial_address, faces
-from netsandbox_portmap.strategies import STRATEGIES
 
 DEVICE = "127.78.32.1"
 PORTS = st.integers(1, 65535)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from netsandbox_portmap.strategies import REWIRE_PORT
+from netsandbox_portmap import REWIRE_PORT
 
 from netsandbox.backends.seatbelt.profile.profile_settings import DOORS, NetworkSettings, OwnPaths, ProfileSettings
 from netsandbox.backends.seatbelt.profile.session_profile import session_profile

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import os
 
-from netsandbox_portmap import door_ports
+from netsandbox_portmap import REWIRE_DEVICE, door_ports
 from netsandbox_portmap.reservation import MapDoors, MapSource, Reservation
-from netsandbox_portmap.strategies import REWIRE_DEVICE
 
 from netsandbox.backends.namespaces import plan
 from netsandbox.backends.namespaces.mount_view import FILES

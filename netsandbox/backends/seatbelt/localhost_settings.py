@@ -5,7 +5,7 @@ Without the preload library a session is stricter, and the user gets a notice.
 
 from __future__ import annotations
 
-from netsandbox_portmap.strategies import FAIL, ISOLATE, REWIRE_DEVICE, REWIRE_PORT
+from netsandbox_portmap import FAIL, ISOLATE, REWIRE_DEVICE, REWIRE_PORT
 
 from netsandbox.errors import HostError, UsageError
 from netsandbox.frozen import copy_with

@@ -17,8 +17,8 @@ import errno
 import os
 
 from netsandbox_interpose.library import LIBRARY, PORT_MAP_VARIABLE, inject
+from netsandbox_portmap import REWIRE_DEVICE
 from netsandbox_portmap.reservation import MapDoors, MapSource, Reservation
-from netsandbox_portmap.strategies import REWIRE_DEVICE
 
 from netsandbox.backends.seatbelt.door_sockets import DoorSockets
 from netsandbox.backends.seatbelt.profile_inputs import SessionPorts

@@ -5,11 +5,11 @@ Nothing is published: the session's servers listen on the host's own loopback, w
 
 from __future__ import annotations
 
+from netsandbox_portmap import REWIRE_DEVICE, REWIRE_PORT
 from netsandbox_portmap.bind_rule import BindRule, rule_for
 from netsandbox_portmap.bind_service import BindService
 from netsandbox_portmap.host_ports import is_free_on_host
 from netsandbox_portmap.notices import Notices
-from netsandbox_portmap.strategies import REWIRE_DEVICE, REWIRE_PORT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

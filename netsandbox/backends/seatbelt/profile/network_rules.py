@@ -8,7 +8,7 @@ never has an allow rule without a filter, a host other than `localhost`, a `loca
 
 from __future__ import annotations
 
-from netsandbox_portmap.strategies import FAIL, MAC_STRATEGIES, REWIRE_DEVICE, REWIRE_PORT
+from netsandbox_portmap import FAIL, MAC_STRATEGIES, REWIRE_DEVICE, REWIRE_PORT
 
 from netsandbox.backends.seatbelt.profile.mac_paths import checked
 from netsandbox.backends.seatbelt.profile.profile_settings import DOORS, NOTHING

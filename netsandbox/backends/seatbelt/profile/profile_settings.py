@@ -6,7 +6,7 @@ passed in: the file system's on macOS, a plain one elsewhere and in tests.
 
 from __future__ import annotations
 
-from netsandbox_portmap.strategies import FAIL
+from netsandbox_portmap import FAIL
 
 from netsandbox.backends.seatbelt.profile.mac_paths import (
     ALIASES,

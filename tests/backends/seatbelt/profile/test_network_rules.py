@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from netsandbox_portmap.strategies import FAIL, REWIRE_DEVICE, REWIRE_PORT
+from netsandbox_portmap import FAIL, REWIRE_DEVICE, REWIRE_PORT
 
 from netsandbox.backends.seatbelt.profile.profile_settings import (
     DOORS,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from netsandbox_portmap.strategies import FAIL, REWIRE_DEVICE, REWIRE_PORT
+from netsandbox_portmap import FAIL, REWIRE_DEVICE, REWIRE_PORT
 
 from netsandbox.backends.seatbelt.profile import session_profile as module
 from netsandbox.backends.seatbelt.profile.profile_settings import (

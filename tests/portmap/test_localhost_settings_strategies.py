@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netsandbox_portmap import strategies
+import netsandbox_portmap as strategies
 
 
 def test_every_name_is_in_the_list_once() -> None:
