@@ -1,4 +1,4 @@
-"""The control socket answers its owner, outlives every hostile client, and is gone when the session is."""
+"""The control socket replies to its owner, survives every hostile client, and disappears with the session."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def session() -> Iterator[LiveSession]:
 
 @pytest.fixture(scope="module")
 def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveSession]:
-    """One session for all that Hypothesis thinks of."""
+    """One session for all examples of Hypothesis."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         live = LiveSession(stubborn=True)
@@ -57,7 +57,7 @@ def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveSession]:
 
 def dial(path: str) -> socket.socket:
     sock = socket.socket(socket.AF_UNIX)
-    # A full queue is waited for by the kernel; with a time limit of Python's it would be an error at once.
+    # The kernel waits for a full queue; a timeout of Python would make it an error at once.
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 30, 0))
     folder = os.open(os.path.dirname(path), os.O_PATH)
     try:
@@ -73,7 +73,7 @@ def read_all(sock: socket.socket) -> bytes:
     try:
         while piece := sock.recv(65536):
             data += piece
-    except ConnectionResetError:  # closed with something of ours unread
+    except ConnectionResetError:  # closed with some of our bytes unread
         pass
     return data
 
@@ -218,16 +218,16 @@ def test_anything_else_is_unknown_and_the_session_goes_on(session: LiveSession, 
 @pytest.mark.attack(185)
 @given(st.binary(max_size=300).filter(lambda data: data not in (STATUS, STOP)), st.booleans())
 def test_no_bytes_do_harm(lasting: LiveSession, data: bytes, apart: bool) -> None:
-    """Whole and byte by byte; half a request is unknown when its sender has nothing more to say."""
+    """Whole and byte by byte; half a request is unknown once its sender has closed."""
     with dial(lasting.path) as sock:
         try:
             for piece in [data[at : at + 1] for at in range(len(data))] if apart else [data]:
                 sock.sendall(piece)
             sock.shutdown(socket.SHUT_WR)
-        except OSError:  # answered and closed before we were done
+        except OSError:  # replied and closed before we had sent everything
             pass
         answer = read_all(sock)
-    # A peer that goes on talking after its line may find its answer lost with the connection.
+    # A peer that sends more after its line may lose its reply with the connection.
     assert answer in (UNKNOWN, b"") or data.startswith(STATUS)
     assert (lasting.stops > 0, lasting.errors) == (False, []) or STOP in data
     assert json.loads(ask(lasting.path, STATUS)) == lasting.status
@@ -237,7 +237,7 @@ def test_no_bytes_do_harm(lasting: LiveSession, data: bytes, apart: bool) -> Non
 def test_a_slow_request_has_a_deadline(session: LiveSession) -> None:
     with dial(session.path) as sock:
         sock.sendall(STATUS[:-1])
-        assert read_all(sock) == b""  # hung up on without an answer, though this side said neither more nor goodbye
+        assert read_all(sock) == b""  # closed without a reply, though this side neither sent more nor closed
     assert json.loads(ask(session.path, STATUS)) == session.status
 
 
@@ -303,7 +303,7 @@ def test_what_is_not_in_the_table_is_heard_with_who_said_it(session: LiveSession
     session.says = b'{"ok":true}\n'
     assert ask(session.path, b"anything\n") == b'{"ok":true}\n'
     assert session.heard == [(b"anything", os.getpid(), os.geteuid())]
-    assert ask(session.path, b"anything\nmore") == UNKNOWN  # one line, and nothing behind it
+    assert ask(session.path, b"anything\nmore") == UNKNOWN  # one line, and nothing after it
     assert ask(session.path, STATUS) != UNKNOWN
     assert len(session.heard) == 1
 
@@ -334,19 +334,19 @@ def test_an_answer_says_its_version_whatever_the_session_says(session: LiveSessi
 
 
 def test_a_status_that_fails_is_an_error_told_to_both_sides(session: LiveSession) -> None:
-    """INV-1: the asker learns nothing, the log learns why, the session goes on."""
+    """INV-1: the client gets no status, the log gets the error, the session continues."""
     good = session.status
     session.status = {"v": object()}
     assert ask(session.path, STATUS) == b'{"error":"internal"}\n'
     session.status = good
     assert json.loads(ask(session.path, STATUS)) == good
-    assert [type(error) for error in session.errors] == [TypeError]  # noted after the answer, before the next request
+    assert [type(error) for error in session.errors] == [TypeError]  # recorded after the reply, before the next request
 
 
 @pytest.mark.attack(182)
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can ask as somebody else")
 def test_another_user_is_refused_even_where_the_folder_lets_him_in(session: LiveSession) -> None:
-    """The kernel says who asks: file modes are the first wall, this is the second."""
+    """The kernel reports the peer's uid: file modes are the first check, this is the second."""
     code = (
         "import os, socket, sys\n"
         "folder = os.open(sys.argv[1], os.O_PATH)\n"

@@ -1,4 +1,6 @@
-"""The gate: first a no is recorded, then it is said; what raises is a no; what was checked is what may be dialled."""
+"""The gate: a refusal is recorded before it is returned; an exception is a refusal; only checked addresses are
+dialled.
+"""
 
 from __future__ import annotations
 
@@ -56,14 +58,14 @@ class TestOrder:
         grant = bench.admit(b"example.com")
         bench.log.writable = False
         assert bench.gate.dialling(grant, "203.0.113.1") is False
-        assert isinstance(bench.admit(b"denied.test"), Refusal)  # a no needs no log to be a no
+        assert isinstance(bench.admit(b"denied.test"), Refusal)  # a refusal needs no log
 
     def test_a_question_to_the_world_has_its_record_first_or_is_not_asked(self) -> None:
         bench = Bench(POLICY, {"example.com": found("203.0.113.1")})
         bench.log.writable = False
         assert bench.admit(b"example.com").reason == "audit-unwritable"
         assert "lookup" not in bench.order
-        bench.log.writable = bench.upstream.known = True  # what is known already asks nobody
+        bench.log.writable = bench.upstream.known = True  # a known name needs no query
         assert bench.admit(b"example.com").allowed
         assert bench.order[-2:] == ["lookup", "done"]
         assert "dns" not in bench.order
@@ -161,14 +163,14 @@ def broken(*arguments: Any, **named: Any) -> Any:
 
 
 class Broken:
-    """Stands in for a part that fails whenever it is asked for anything."""
+    """Replaces a part and fails at every use."""
 
     def __getattr__(self, name: str) -> Any:
         return broken
 
 
 class TestFailsClosed:
-    """INV-1: whatever raises on the way, the answer is one refusal, with the reason `internal` and a record."""
+    """INV-1: for any exception on the way, the result is one refusal, with the reason `internal` and a record."""
 
     def only_refusal(self, bench: Bench, host: bytes = b"example.com") -> None:
         refusal = bench.admit(host)
@@ -192,7 +194,7 @@ class TestFailsClosed:
         name = canonical(b"example.com")
         decided = name, POLICY.decide(Request(name, 443, TCP))
         monkeypatch.setattr(Policy, "denies_name", broken)
-        bench.gate._known[b"example.com", 443] = decided  # `decide` asks the deny list too, and must not fail here
+        bench.gate._known[b"example.com", 443] = decided  # `decide` uses the deny list too, and must not fail here
         self.only_refusal(bench)
 
     def test_a_lookup_that_fails_to_start(self) -> None:
@@ -293,7 +295,7 @@ class TestQuestions:
 
 @given(st.binary(max_size=300), st.integers(-1, 70000))
 def test_no_bytes_raise_and_none_are_granted_but_the_allowed(host: bytes, port: int) -> None:
-    """INV-11: a denial is a value. Attack 2, 3 and 20 by the thousand."""
+    """INV-11: a denial is a value. Attack 2, 3 and 20 with thousands of inputs."""
     bench = Bench(Policy(["example.com"]), {"example.com": found("203.0.113.1")})
     outcome = bench.admit(host, port)
     assert outcome is not None

@@ -1,4 +1,6 @@
-"""A gate that asks: the user's yes comes after the policy's no and before everything else, and turns nothing but it."""
+"""A gate that asks: the user's approval comes after the policy's refusal and before all other checks, and changes only
+it.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,7 @@ TABLE = {"asked.test": found("203.0.113.1"), "inner.test": found("10.0.0.1"), "l
 def test_a_yes_is_followed_by_everything_that_follows_a_rule(policy: Policy) -> None:
     bench = Asking(policy, TABLE)
     assert bench.admit(b"asked.test") is None
-    assert bench.order == ["approval"]  # nobody was asked for the name
+    assert bench.order == ["approval"]  # no query for the name left the host
     bench.box.approve()
     bench.box.pass_time()
     assert bench.order == ["approval", "approval", "dns", "lookup", "done"]
@@ -108,7 +110,7 @@ def test_many_new_names_below_one_domain_are_not_asked() -> None:
 
 @pytest.mark.attack(18)
 def test_18_nothing_is_admitted_by_a_yes_that_has_ended() -> None:
-    """One attempt each second, across the end: the spelling that was decided on before is judged anew."""
+    """One attempt each second, across the expiry: a spelling that was decided before is decided again."""
     bench = Asking(POLICY, TABLE)
     bench.admit(b"asked.test")
     bench.box.approve(ttl=50)

@@ -1,4 +1,4 @@
-"""Live sessions are found by asking them; dead ones are cleared away; words of users stay words."""
+"""Live sessions are found by a request to each; dead ones are removed; user input is only compared."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @contextmanager
 def impostor(*answers: bytes, hang: bool = False) -> Iterator[str]:
-    """Something that listens where a session would, and says what it likes to whoever asks."""
+    """A process that listens where a session would, and sends any replies."""
     session = new_session_id()
     os.makedirs(session_dir(session), 0o700)
     listener = socket.socket(socket.AF_UNIX)
@@ -178,7 +178,7 @@ def test_more_sessions_than_are_asked_at_once(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.attack(171)
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can listen as somebody else")
 def test_a_socket_of_another_user_is_not_believed() -> None:
-    """Root would be believed; here root's session folder holds the socket of an ordinary account."""
+    """Root would be trusted; here root's session folder holds the socket of an ordinary account."""
     session = new_session_id()
     os.makedirs(session_dir(session), 0o700)
     code = (
@@ -194,7 +194,7 @@ def test_a_socket_of_another_user_is_not_believed() -> None:
         assert stranger.stdout is not None
         assert stranger.stdout.readline() == b"up\n"
         assert survey(patience=0.5) == ([], [session])
-        assert stranger.stdout.readline() == b"b''\n"  # not even asked
+        assert stranger.stdout.readline() == b"b''\n"  # it got no request
         stranger.wait(10)
 
 

@@ -1,4 +1,4 @@
-"""A question is put only where nothing but a missing rule speaks against a name."""
+"""The user is asked only if a missing rule is the only reason against a name."""
 
 from __future__ import annotations
 

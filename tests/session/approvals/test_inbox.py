@@ -1,4 +1,4 @@
-"""Questions are few, shared and recorded; nothing but a recorded yes of the user lets anything through."""
+"""Questions are few, shared and recorded; only a recorded approval of the user allows anything."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_yes_with_an_end_ends() -> None:
     bench.pass_time(1)
     assert bench.inbox.said(*ASKED) is None
     bench.ask()
-    assert len(bench.inbox.status()) == 1  # and it is asked again
+    assert len(bench.inbox.status()) == 1  # and the user is asked again
 
 
 def test_a_no_holds_for_the_rest_of_the_session() -> None:
@@ -192,7 +192,7 @@ class TestBounds:
             bench.ask(f"n{turn}.test")
         assert bench.answers == [("limit", "at once")]
         assert len(bench.inbox.status()) == len(bench.lines) == inbox.MAX_QUESTIONS
-        bench.ask("n0.test")  # joins one that stands
+        bench.ask("n0.test")  # joins an open question
         assert bench.answers == [("limit", "at once")]
 
     def test_connections_that_wait(self) -> None:

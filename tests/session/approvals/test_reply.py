@@ -1,4 +1,4 @@
-"""An answer travels in one spelling, and nothing else is one."""
+"""An answer has one spelling, and no other line is accepted."""
 
 from __future__ import annotations
 
