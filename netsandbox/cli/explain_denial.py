@@ -19,7 +19,7 @@ from netsandbox.cli.audit import find_log
 from netsandbox.cli.terminal import print_text
 from netsandbox.errors import NetsandboxError, UsageError
 from netsandbox.frozen import frozen
-from netsandbox.learn.project_text import place_for_project_file
+from netsandbox.learn.project_text import project_file_path
 from netsandbox.paths import LOG_NAME, list_sessions, session_dir
 from netsandbox.policy import reasons
 from netsandbox.policy.explain import TEXTS, Explanation, because, flag_for
@@ -78,7 +78,7 @@ def answer(words: list[str], event: str | None, policy: Policy, *, as_json: bool
     print_text(
         json.dumps(denial_json(explained), indent=2)
         if as_json
-        else "\n".join(denial_lines(explained, place_for_project_file()))
+        else "\n".join(denial_lines(explained, project_file_path()))
     )
     return 1 if explained.denied else 0
 

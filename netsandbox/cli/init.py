@@ -9,7 +9,7 @@ from netsandbox.cli.terminal import print_text
 from netsandbox.config.document import layer_of
 from netsandbox.config.profiles.selection import detected_here
 from netsandbox.errors import UsageError
-from netsandbox.learn.project_text import ProjectText, place_for_project_file
+from netsandbox.learn.project_text import ProjectText, project_file_path
 from netsandbox.runtime.option_parser import FLAG, Option, parse
 from netsandbox.text import single_line
 
@@ -65,7 +65,7 @@ def main(arguments: list[str]) -> int:
         return print_help(USAGE, OPTIONS)
     if parsed.command is not None or parsed.words:
         raise UsageError("init takes no words; go to the project's folder and write `netsandbox init`")
-    project = ProjectText(place_for_project_file())
+    project = ProjectText(project_file_path())
     try:
         if project.exists and "force" not in parsed.flags:
             raise UsageError(

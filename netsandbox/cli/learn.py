@@ -26,7 +26,7 @@ from netsandbox.config.file_settings import FileSettings
 from netsandbox.config.toml_edit import missing, with_items, written
 from netsandbox.errors import UsageError
 from netsandbox.frozen import copy_with
-from netsandbox.learn.project_text import ProjectText, place_for_project_file
+from netsandbox.learn.project_text import ProjectText, project_file_path
 from netsandbox.learn.proposed import PresentFiles, Proposed, proposed, rule_lists
 from netsandbox.learn.usage import usage
 from netsandbox.policy.policy import FILTERED, ONLINE, Policy
@@ -67,7 +67,7 @@ def main(arguments: list[str]) -> int:
         if mode in parsed.all("profile"):
             raise UsageError(f"learn always runs online, so the profile {mode} has no meaning with it; leave it out")
     file = read_config(parsed)
-    project = ProjectText(place_for_project_file())
+    project = ProjectText(project_file_path())
     own = OwnAddresses(lambda: 0.0)()
     parsed.flags.add(ONLINE)  # whatever the files say about the mode
     settings = copy_with(settings_of(parsed, file), watch_files=True)

@@ -15,7 +15,7 @@ def examine() -> Report:
     """The report on this machine."""
     if DEFAULT_BACKEND not in EXAMINATIONS:
         raise HostError("there is no session on this system that doctor could prove; run it on Linux or macOS")
-    return judged(*EXAMINATIONS[DEFAULT_BACKEND]())
+    return report_of(*EXAMINATIONS[DEFAULT_BACKEND]())
 
 
 def _linux() -> tuple[list[Check], Callable[[], list[Finding]]]:
@@ -38,7 +38,7 @@ def _macos() -> tuple[list[Check], Callable[[], list[Finding]]]:
 EXAMINATIONS = {"namespaces": _linux, "seatbelt": _macos}
 
 
-def judged(machine: list[Check], prove: Callable[[], list[Finding]]) -> Report:
+def report_of(machine: list[Check], prove: Callable[[], list[Finding]]) -> Report:
     """The checks of the machine come first; probes run only if a session can be created."""
     lacking = [check.name for check in machine if check.status == MISSING]
     if lacking:

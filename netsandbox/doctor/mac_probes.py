@@ -14,7 +14,7 @@ from collections.abc import Callable
 from netsandbox_portmap import FAIL
 from netsandbox_portmap.localhost_settings import LocalhostSettings
 
-from netsandbox.backends.seatbelt.sandbox_exec import interpreter, interpreter_places
+from netsandbox.backends.seatbelt.sandbox_exec import interpreter, interpreter_paths
 from netsandbox.doctor import judgement
 from netsandbox.doctor.jail import Finding, Probes, prove, run_settings, run_with
 from netsandbox.doctor.linux_probes import own_files
@@ -181,7 +181,7 @@ def mac_run_settings(scene: Scene) -> RunSettings:
 
     Our Python, which runs the probes, may be in the home directory, where only known toolchains are open.
     """
-    python = tuple(PathRule(place, "netsandbox doctor") for place in interpreter_places())
+    python = tuple(PathRule(place, "netsandbox doctor") for place in interpreter_paths())
     localhost = LocalhostSettings(strategy=FAIL, chosen=True, count=PORTS)
     return run_settings(scene, localhost, FileRules(allow_execute=python))
 

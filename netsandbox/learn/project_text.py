@@ -83,7 +83,7 @@ class ProjectText:
         return data
 
 
-def place_for_project_file() -> str:
+def project_file_path() -> str:
     """The path of this project's file, which need not exist: beside other files that apply here, else at the root of
     the repository, but in the home folder only if that is the current one."""
     folders = project_folders()

@@ -293,12 +293,12 @@ class Gate:
         tunnel = self._guard.admit(name, self._inbox.owner_of(name), self._clock())
         if tunnel is not None:
             return self._refuse(attempt, verdict(tunnel, name, port))
-        said = self._inbox.said(name, port)
-        if said is None:
+        answer = self._inbox.answer_for(name, port)
+        if answer is None:
             return NeedsApproval(host)
-        if said == reasons.APPROVED:
-            return self._allowed(attempt, host, verdict(said, name, port, allowed=True))
-        return self._refuse(attempt, verdict(said, name, port))
+        if answer == reasons.APPROVED:
+            return self._allowed(attempt, host, verdict(answer, name, port, allowed=True))
+        return self._refuse(attempt, verdict(answer, name, port))
 
     def _ask(self, attempt: Attempt, host: Host, done: Done) -> None:
         name, port = host.text, attempt.port

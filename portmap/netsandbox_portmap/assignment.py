@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Assignment:
     """The pairs of one window. `is_free` is called before a port is given out, but not for an assigned port."""
 
-    __slots__ = ("_any", "_asked_of", "_base", "_closed", "_count", "_is_free", "_port_of")
+    __slots__ = ("_any", "_base", "_closed", "_count", "_is_free", "_port_of", "_requested")
 
     def __init__(self, base: int, count: int, reserved: Iterable[int], is_free: Callable[[int], bool]) -> None:
         if not (0 < base <= LAST_PORT and 0 < count <= LAST_PORT + 1 - base):
@@ -26,7 +26,7 @@ class Assignment:
         self._is_free = is_free
         self._closed = set(reserved)  # never given out: reserved, or refused by the host
         self._port_of: dict[int, int] = {}
-        self._asked_of: dict[int, int] = {}
+        self._requested: dict[int, int] = {}
         self._any: list[int] = []  # given to programs that requested any port, oldest first
 
     def assign(self, asked: int) -> int | None:
@@ -64,12 +64,12 @@ class Assignment:
         """Release the port for *asked*, which no program uses any more; it may stand for another."""
         port = self._port_of.pop(asked, None)
         if port is not None:
-            del self._asked_of[port]
+            del self._requested[port]
             if port in self._any:
                 self._any.remove(port)
 
-    def asked_of(self, port: int) -> int | None:
-        return self._asked_of.get(port)
+    def requested_port(self, port: int) -> int | None:
+        return self._requested.get(port)
 
     def port_of(self, asked: int) -> int | None:
         return self._port_of.get(asked)
@@ -93,7 +93,7 @@ class Assignment:
         return (self._base + (first + step) % self._count for step in range(self._count))
 
     def _is_open(self, port: int) -> bool:
-        return port not in self._asked_of and port not in self._closed and self._is_free(port)
+        return port not in self._requested and port not in self._closed and self._is_free(port)
 
     def _any_new(self) -> int | None:
         for port in range(self._base + self._count - 1, self._base - 1, -1):
@@ -113,4 +113,4 @@ class Assignment:
 
     def _pair(self, asked: int, port: int) -> None:
         self._port_of[asked] = port
-        self._asked_of[port] = asked
+        self._requested[port] = asked

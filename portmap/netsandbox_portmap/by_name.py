@@ -120,10 +120,10 @@ class Visit:
 
     __slots__ = (
         "_client",
+        "_door",
         "_drained",
         "_ended",
         "_head",
-        "_house",
         "_reach",
         "_relay",
         "_routed",
@@ -131,8 +131,8 @@ class Visit:
         "_watched",
     )
 
-    def __init__(self, house: ByName, client: _socket.socket) -> None:
-        self._house = house
+    def __init__(self, door: ByName, client: _socket.socket) -> None:
+        self._door = door
         self._client: _socket.socket | None = client
         self._head = RequestHost()
         self._reach: InsideDial | None = None
@@ -144,7 +144,7 @@ class Visit:
         self._drained = 0
 
     def start(self) -> None:
-        self._timer = self._house.loop.call_later(HEAD_DEADLINE, self._late)
+        self._timer = self._door.loop.call_later(HEAD_DEADLINE, self._late)
         self._watch(self._on_head)
 
     def close(self) -> None:
@@ -159,7 +159,7 @@ class Visit:
         if client is not None:
             hang_up(client)
         self._leave_heads()
-        self._house.forget(self)
+        self._door.forget(self)
 
     def answer(self, status: int, text: str) -> None:
         """Send the response, half-close, and read until the client has closed (RFC 9112, 9.6)."""
@@ -172,7 +172,7 @@ class Visit:
             client.shutdown(_socket.SHUT_WR)
         except OSError:
             return self.close()
-        self._timer = self._house.loop.call_later(DRAIN_DEADLINE, self.close)
+        self._timer = self._door.loop.call_later(DRAIN_DEADLINE, self.close)
         return self._watch(self._on_drain)
 
     def _on_head(self, events: int) -> None:
@@ -189,19 +189,19 @@ class Visit:
 
     def _send_on(self, host: str) -> None:
         self._stop_waiting()
-        house = self._house
-        where = route(host, house.name)
+        door = self._door
+        where = route(host, door.name)
         if where is None:
             return self.answer(
                 421,
-                f"This is the session {house.name}: open http://{house.name}.localhost:{house.port}/ instead. "
+                f"This is the session {door.name}: open http://{door.name}.localhost:{door.port}/ instead. "
                 "`netsandbox ports` lists every address.",
             )
-        targets = house.directory.targets(where[1])
+        targets = door.directory.targets(where[1])
         if not targets:
             return self._nothing_there(where[1])
         self._reach = InsideDial(
-            house.loop, house.inside, targets, lambda sock, why: self._reached(sock, why, targets[0])
+            door.loop, door.inside, targets, lambda sock, why: self._reached(sock, why, targets[0])
         )
         return self._reach.start()
 
@@ -211,24 +211,24 @@ class Visit:
         assert client is not None
         if server is None:
             if reason == REFUSED:
-                self._house.directory.on_refused(target[1])
+                self._door.directory.on_refused(target[1])
             self._nothing_there(target[1])
             return
         self._client = None
         self._leave_heads()
-        relay = self._house.relays.join(client, server, bytes(self._head.held), self._over)
+        relay = self._door.relays.join(client, server, bytes(self._head.held), self._over)
         if not self._ended:  # unless it has ended already
             self._relay = relay
 
     def _over(self, up: int, down: int) -> None:
         self._ended = True
         self._relay = None
-        self._house.forget(self)
+        self._door.forget(self)
 
     def _nothing_there(self, port: int | None) -> None:
         what = "Nothing listens" if port is None else f"Nothing answers on port {port}"
         self.answer(
-            502, f"{what} in the session {self._house.name}. Start the server and reload; see `netsandbox ports`."
+            502, f"{what} in the session {self._door.name}. Start the server and reload; see `netsandbox ports`."
         )
 
     def _on_drain(self, events: int) -> None:
@@ -258,12 +258,12 @@ class Visit:
 
     def _watch(self, handler: Callable[[int], None]) -> None:
         assert self._client is not None
-        self._house.loop.watch(self._client.fileno(), IN, handler)
+        self._door.loop.watch(self._client.fileno(), IN, handler)
         self._watched = True
 
     def _stop_waiting(self) -> None:
         if self._watched and self._client is not None:
-            self._house.loop.unwatch(self._client.fileno())
+            self._door.loop.unwatch(self._client.fileno())
         self._watched = False
         timer, self._timer = self._timer, None
         if timer is not None:
@@ -272,7 +272,7 @@ class Visit:
     def _leave_heads(self) -> None:
         if not self._routed:
             self._routed = True
-            self._house.routed()
+            self._door.routed()
 
 
 def response(status: int, text: str, *, bodiless: bool = False) -> bytes:

@@ -152,7 +152,7 @@ class LocalhostService:
 
     def listening(self, address: str, port: int, pid: int, exe: str) -> None:
         """Handle a new listening socket of the session."""
-        asked = self._asked(port)
+        asked = self._requested_port(port)
         allowed: dict[str, object] = {"verdict": "allow", "reason": reasons.LOOPBACK}
         self._repeats.note(pid, event="listen", **allowed, address=address, port=port, exe=exe)
         if self._publisher is None or port in door_ports.ALL:
@@ -187,11 +187,11 @@ class LocalhostService:
         if self._publisher is not None:
             self._publisher.check(lambda: {(address, port) for address, port, _ in self._network.table.listening()})
 
-    def _asked(self, port: int) -> int:
+    def _requested_port(self, port: int) -> int:
         """The port that the program requested, if the preload library rewrote it."""
         if self._reservation.map is None or self._reservation.settings.strategy != REWIRE_PORT:
             return port
-        return self._assignment.asked_of(port) or port
+        return self._assignment.requested_port(port) or port
 
     def _record_rewrite(self, address: str, published: Published) -> None:
         """Record a rewrite by the kernel: the program keeps its port, and the host sees another device or port."""

@@ -95,7 +95,7 @@ class Publisher:
         self._order: dict[int, int] = {}  # requested port -> position in the order of first publication
         self._noted: set[tuple[object, ...]] = set()
         self._forwards: set[Forward] = set()
-        self.on_refused: Callable[[int], None] = _unheard
+        self.on_refused: Callable[[int], None] = _ignore_refusal
 
     # Events of the session
 
@@ -307,5 +307,5 @@ class Publisher:
         return written
 
 
-def _unheard(port: int) -> None:
+def _ignore_refusal(port: int) -> None:
     """The default of `on_refused`."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from netsandbox.errors import NetsandboxError
-from netsandbox.learn.project_text import ProjectText, place_for_project_file
+from netsandbox.learn.project_text import ProjectText, project_file_path
 
 
 def test_a_new_file_is_made_and_an_old_one_replaced_with_its_mode(tmp_path: Path) -> None:
@@ -78,11 +78,11 @@ def test_the_file_belongs_beside_others_or_at_the_top_of_the_repository(
     inner.mkdir(parents=True)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(inner)
-    assert place_for_project_file() == str(inner / ".netsandbox.toml")
+    assert project_file_path() == str(inner / ".netsandbox.toml")
     (tmp_path / "repository" / ".git").mkdir()
-    assert place_for_project_file() == str(tmp_path / "repository" / ".netsandbox.toml")
+    assert project_file_path() == str(tmp_path / "repository" / ".netsandbox.toml")
     (inner / ".sandbox.toml").touch()
-    assert place_for_project_file() == str(inner / ".netsandbox.toml")
+    assert project_file_path() == str(inner / ".netsandbox.toml")
     (inner / ".sandbox.toml").unlink()
     monkeypatch.setenv("HOME", str(tmp_path / "repository"))
-    assert place_for_project_file() == str(inner / ".netsandbox.toml")
+    assert project_file_path() == str(inner / ".netsandbox.toml")

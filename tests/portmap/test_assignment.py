@@ -37,17 +37,17 @@ def test_a_port_of_the_window_that_is_taken_moves_on_like_any_other():
     ports = window()
     assert ports.assign(3000) == 20000
     assert ports.assign(20000) == 20001
-    assert ports.asked_of(20001) == 20000
-    assert ports.asked_of(20000) == 3000
+    assert ports.requested_port(20001) == 20000
+    assert ports.requested_port(20000) == 3000
 
 
 def test_both_directions_can_be_read():
     ports = window()
     port = ports.assign(3000)
     assert ports.port_of(3000) == port
-    assert ports.asked_of(port) == 3000
+    assert ports.requested_port(port) == 3000
     assert ports.port_of(3001) is None
-    assert ports.asked_of(20001) is None
+    assert ports.requested_port(20001) is None
 
 
 def test_what_stands_once_is_not_asked_of_the_host_again():
@@ -89,7 +89,7 @@ def test_a_port_that_the_host_refuses_is_replaced_and_not_given_out_again():
     assert ports.assign(3000) == 20000
     assert ports.reassign(3000) == 20001
     assert ports.port_of(3000) == 20001
-    assert ports.asked_of(20000) is None
+    assert ports.requested_port(20000) is None
     assert ports.assign(3003) == 20002
     assert ports.assign(3006) is None
     assert ports.reassign(3000) is None
@@ -104,7 +104,7 @@ def test_any_port_stands_for_itself():
     ports = window()
     first, second = ports.any_port(), ports.any_port()
     assert (first, second) == (20099, 20098)
-    assert ports.asked_of(first) == first
+    assert ports.requested_port(first) == first
     assert ports.port_of(second) == second
 
 
@@ -186,7 +186,9 @@ def test_it_is_one_to_one_within_the_window_and_stable(count, reserved, busy, st
             assert usable == set(standing.values())
         assert dict(ports.pairs()) == standing
         assert len(set(standing.values())) == len(standing)
-        assert all(ports.asked_of(port) == asked and ports.port_of(asked) == port for asked, port in standing.items())
+        assert all(
+            ports.requested_port(port) == asked and ports.port_of(asked) == port for asked, port in standing.items()
+        )
 
 
 def test_a_released_port_stands_for_another() -> None:
@@ -198,4 +200,4 @@ def test_a_released_port_stands_for_another() -> None:
     assert not pairs.full
     pairs.release(3000)
     assert pairs.assign(3001) == 40000
-    assert pairs.asked_of(40000) == 3001
+    assert pairs.requested_port(40000) == 3001

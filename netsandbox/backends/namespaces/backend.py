@@ -118,9 +118,9 @@ class NamespacesBackend:
         settings, environment = self.context.settings, self.context.command.environment
         view = file_view(settings.files, environment)
         if settings.watch_files:
-            from netsandbox.backends.namespaces.watched_paths import watched_places
+            from netsandbox.backends.namespaces.watched_paths import watched_paths
 
-            self.watched = watched_places(view, environment)
+            self.watched = watched_paths(view, environment)
         return view
 
     def _watched_calls(self) -> tuple[int, ...]:

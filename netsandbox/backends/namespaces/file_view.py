@@ -73,8 +73,8 @@ def file_view(rules: FileRules, environment: Mapping[bytes, bytes]) -> FileView:
     folders, files = _sorted(_everywhere(closed))
     if working is not None:
         check_open(working, "the working folder", closed)
-    said = rules.allow_write
-    writable = None if said is None else check_writable(_writable(said, working, environment, missing, closed))
+    writes = rules.allow_write
+    writable = None if writes is None else check_writable(_writable(writes, working, environment, missing, closed))
     links = tuple(dict.fromkeys((*_loops(endless), *(link for place in (*secrets, *denied) for link in _links(place)))))
     return FileView(folders, files, writable, tuple(missing), _disks(), links)
 
@@ -211,7 +211,7 @@ def _sorted(paths: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _writable(
-    said: tuple[PathRule, ...],
+    writes: tuple[PathRule, ...],
     working: str | None,
     environment: Mapping[bytes, bytes],
     missing: list[PathRule],
@@ -221,7 +221,7 @@ def _writable(
     found = [os.path.realpath(path) for path in usual]
     named = os.fsdecode(environment.get(b"TMPDIR", b""))
     wanted = [("TMPDIR:", _settled(named))] if named.startswith("/") and _mode(named) is not None else []
-    for rule in said:
+    for rule in writes:
         if rule.folder:
             _make(rule.path)
         place = _place(rule, missing)

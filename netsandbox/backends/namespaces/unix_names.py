@@ -43,11 +43,11 @@ def server_at(fd: int) -> Server | None:
     names = _at(info.st_dev, info.st_ino, listeners or ())
     if names:
         return Server(frozenset(names))
-    told = _told(fd)
-    if told is None:
+    peer = _peer_name(fd)
+    if peer is None:
         return None
-    foreign = listeners is not None and told not in {name for name, _ in listeners}
-    return Server(frozenset((told,)), foreign=foreign)
+    foreign = listeners is not None and peer not in {name for name, _ in listeners}
+    return Server(frozenset((peer,)), foreign=foreign)
 
 
 def bound_names(device: int, inode: int) -> set[str]:
@@ -60,7 +60,7 @@ def _at(device: int, inode: int, listeners: Iterable[tuple[str, bytes]]) -> set[
     return {name for name, place in listeners if place == wanted}
 
 
-def _told(fd: int) -> str | None:
+def _peer_name(fd: int) -> str | None:
     for kind in KINDS:
         client = _socket.socket(_socket.AF_UNIX, kind)
         try:

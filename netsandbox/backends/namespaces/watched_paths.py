@@ -26,7 +26,7 @@ class WatchedPaths:
     limits: EntryLimits
 
 
-def watched_places(view: FileView, environment: Mapping[bytes, bytes]) -> WatchedPaths:
+def watched_paths(view: FileView, environment: Mapping[bytes, bytes]) -> WatchedPaths:
     """*environment* is the command's."""
     hidden = (*view.folders, *view.files)
     return WatchedPaths(always_writable(environment), hidden, entry_limits(hidden))

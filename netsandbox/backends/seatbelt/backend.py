@@ -14,7 +14,7 @@ from _frozen_importlib import BuiltinImporter, FrozenImporter
 from netsandbox_portmap.notices import Notices
 
 from netsandbox.backends.contract import DoorSockets, path_of, session_environment
-from netsandbox.backends.seatbelt.launch import check_places, launch_method, library_trouble
+from netsandbox.backends.seatbelt.launch import check_readable_paths, launch_method, library_trouble
 from netsandbox.backends.seatbelt.localhost_settings import check_for_mac, mac_settings
 from netsandbox.backends.seatbelt.mac_system import check_release
 from netsandbox.backends.seatbelt.profile.tag import new_tag, tagged
@@ -98,7 +98,7 @@ class SeatbeltBackend:
         check_for_mac(wanted)
         check_release(self.system.release)
         self._launch = launch_method(self.system)
-        check_places(self._launch, os.fsdecode(command.environment.get(b"HOME", b"")))
+        check_readable_paths(self._launch, os.fsdecode(command.environment.get(b"HOME", b"")))
         trouble = library_trouble(self.system, self._launch)
         if trouble:
             from netsandbox.backends.seatbelt.localhost_settings import notice, stricter

@@ -56,12 +56,12 @@ class HelperProcess:
                 for fd in (to_plan, from_report, self._life):
                     os.close(fd)
         _write_all(to_plan, wanted)
-        told, words = _read_all(from_report), self._last_words()
-        if told != CONFINED:
+        outcome, words = _read_all(from_report), self._last_output()
+        if outcome != CONFINED:
             self.send(_signal.SIGKILL)  # it has exited, unless it is not our helper
             self._reap()
             path = os.fsdecode(environment.get(b"PATH", b""))
-            raise failure(told.removeprefix(CONFINED), command[0], path, words)
+            raise failure(outcome.removeprefix(CONFINED), command[0], path, words)
 
     def _start(
         self, helper: str, words: list[str], profile: str, stdio: tuple[int, int, int], ours: tuple[int, int, int]
@@ -75,7 +75,7 @@ class HelperProcess:
         except OSError as error:
             raise _cannot_start(error) from None
 
-    def _last_words(self) -> str:
+    def _last_output(self) -> str:
         """Output besides the report; our helper has none."""
         return ""
 
@@ -171,13 +171,13 @@ def _write_all(fd: int, data: bytes) -> None:
 
 def _read_all(fd: int) -> bytes:
     """Read until the helper has become the command, which closes its end, or has exited."""
-    told = b""
+    report = b""
     try:
-        while len(told) < MAX_REPORT and (data := os.read(fd, MAX_REPORT)):
-            told += data
+        while len(report) < MAX_REPORT and (data := os.read(fd, MAX_REPORT)):
+            report += data
     finally:
         os.close(fd)
-    return told
+    return report
 
 
 def _in_foreground() -> bool:
@@ -223,8 +223,8 @@ def failure(data: bytes, command: str, path: str, words: str = "") -> Netsandbox
     if step == "exec":
         return exec_failure(command, number, path)
     why = os.strerror(number) if number else "no error"
-    told = _line(f"{why}: {detail}" if detail else why)
-    return HostError(f"{MEANINGS.get(step, 'cannot set the session up')} ({step}: {told}); {ADVICE}")
+    cause = _line(f"{why}: {detail}" if detail else why)
+    return HostError(f"{MEANINGS.get(step, 'cannot set the session up')} ({step}: {cause}); {ADVICE}")
 
 
 def _line(text: str) -> str:

@@ -60,12 +60,12 @@ def launch_method(system: MacSystem) -> LaunchMethod:
         return LaunchMethod(system.helper, HelperProcess)
     if not os.access(system.sandbox_exec, os.X_OK):
         raise HostError(f"{trouble}, and there is no {system.sandbox_exec} in its place; reinstall netsandbox")
-    from netsandbox.backends.seatbelt.sandbox_exec import SandboxExec, interpreter_places
+    from netsandbox.backends.seatbelt.sandbox_exec import SandboxExec, interpreter_paths
 
-    return LaunchMethod(system.sandbox_exec, SandboxExec, interpreter_places(), trouble)
+    return LaunchMethod(system.sandbox_exec, SandboxExec, interpreter_paths(), trouble)
 
 
-def check_places(way: LaunchMethod, home: str) -> None:
+def check_readable_paths(way: LaunchMethod, home: str) -> None:
     """Programs that run inside besides the command become readable, which must not open the whole home directory."""
     for place in way.runs:
         if is_within(os.path.realpath(home), place):

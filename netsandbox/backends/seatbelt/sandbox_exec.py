@@ -33,7 +33,7 @@ def interpreter() -> str:
     return os.path.realpath(sys.executable)
 
 
-def interpreter_places() -> tuple[str, ...]:
+def interpreter_paths() -> tuple[str, ...]:
     """The paths that the profile must allow to run and to be read, since the stage runs inside it."""
     return (interpreter(), os.path.realpath(sys.base_prefix))
 
@@ -68,7 +68,7 @@ class SandboxExec(HelperProcess):
             raise
         return pid
 
-    def _last_words(self) -> str:
+    def _last_output(self) -> str:
         try:
             return os.read(self._words, MAX_REPORT).decode("utf-8", "replace").strip()
         except BlockingIOError:

@@ -41,8 +41,8 @@ def own_folder(home: str) -> None:
 
 def folder_of(home: str, originals: Sequence[str]) -> str:
     """The folder for *originals* as they are now."""
-    told = json.dumps([_origin(path) for path in originals])
-    return os.path.join(home, hashlib.sha256(told.encode()).hexdigest()[:32])
+    origins = json.dumps([_origin(path) for path in originals])
+    return os.path.join(home, hashlib.sha256(origins.encode()).hexdigest()[:32])
 
 
 def holds(folder: str, originals: Sequence[str]) -> bool:
@@ -106,8 +106,8 @@ def _sign(codesign: str, copies: Sequence[str]) -> None:
             check=True,
         )
     except subprocess.CalledProcessError as error:
-        said = error.stderr.strip().splitlines() or [f"status {error.returncode}"]
-        raise CannotSign(f"{codesign} says: {said[-1]}") from None
+        lines = error.stderr.strip().splitlines() or [f"status {error.returncode}"]
+        raise CannotSign(f"{codesign} says: {lines[-1]}") from None
     except subprocess.TimeoutExpired:
         raise CannotSign(f"{codesign} does not answer") from None
 
@@ -124,12 +124,12 @@ def _publish(scratch: str, folder: str, originals: Sequence[str]) -> None:
                 raise
         if holds(folder, originals):
             return
-        aside = f"{scratch}-aside"
+        previous = f"{scratch}-previous"
         try:
-            os.rename(folder, aside)
+            os.rename(folder, previous)
         except FileNotFoundError:  # another session removed it first
             continue
-        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(previous, ignore_errors=True)
     raise CannotSign(f"{folder} changes all the time")
 
 

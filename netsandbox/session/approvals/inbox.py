@@ -90,7 +90,7 @@ class Inbox:
 
     # Used by the gate.
 
-    def said(self, host: str, port: int) -> str | None:
+    def answer_for(self, host: str, port: int) -> str | None:
         """The answer that applies to this place now: approved, denied-by-user, or None if there is none."""
         place = (host, port)
         if place in self._denied:

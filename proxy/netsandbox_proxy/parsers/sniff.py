@@ -68,7 +68,7 @@ class Sniffer:
             hello = self._reader.feed(data)
         except ProtocolError as error:
             return error.reason
-        return None if hello is None else judge_hello(hello, self._host)
+        return None if hello is None else check_hello(hello, self._host)
 
     def _cut_short(self) -> str:
         if not self.held:
@@ -76,7 +76,7 @@ class Sniffer:
         return "malformed" if self._reader is None else "tls-unreadable"
 
 
-def judge_hello(hello: ClientHello, host: str) -> str:
+def check_hello(hello: ClientHello, host: str) -> str:
     """`tls` if the outer name is the decided one, otherwise the reason of the denial."""
     sni = hello.sni
     if sni is not None and sni.lower() == host.lower().encode("ascii"):

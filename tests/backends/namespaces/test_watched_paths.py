@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from netsandbox.backends.namespaces.file_view import FileView
-from netsandbox.backends.namespaces.watched_paths import entry_limits, watched_places
+from netsandbox.backends.namespaces.watched_paths import entry_limits, watched_paths
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_where_every_session_may_write_is_not_watched(home: Path, monkeypatch: p
     monkeypatch.chdir("/usr")
     (home / "temporary").mkdir()
     view = FileView(folders=("/h/.ssh",), files=("/h/.netrc",))
-    places = watched_places(view, {b"TMPDIR": bytes(home / "temporary")})
+    places = watched_paths(view, {b"TMPDIR": bytes(home / "temporary")})
     assert {"/usr", "/dev", "/proc", os.path.realpath("/tmp")} <= set(places.writable)
     assert any(str(home / "temporary").startswith(folder) for folder in places.writable)
     assert places.hidden == ("/h/.ssh", "/h/.netrc")

@@ -14,7 +14,7 @@ from netsandbox.backends.seatbelt import launch
 from netsandbox.backends.seatbelt.helper_process import HelperProcess
 from netsandbox.backends.seatbelt.launch import LaunchMethod, handed_on, helper_trouble, launch_method, library_trouble
 from netsandbox.backends.seatbelt.mac_system import MacSystem
-from netsandbox.backends.seatbelt.sandbox_exec import SandboxExec, interpreter_places
+from netsandbox.backends.seatbelt.sandbox_exec import SandboxExec, interpreter_paths
 from netsandbox.errors import HostError
 from netsandbox.frozen import copy_with
 
@@ -37,7 +37,7 @@ def test_a_helper_that_runs_is_the_way(system: MacSystem) -> None:
 
 def test_without_it_sandbox_exec_is_the_way_and_the_reason_is_kept(system: MacSystem, tmp_path: Path) -> None:
     way = launch_method(variant(system, helper=str(tmp_path / "none"), sandbox_exec="/bin/true"))
-    assert way == LaunchMethod("/bin/true", SandboxExec, interpreter_places(), "the helper netsandbox-apply is missing")
+    assert way == LaunchMethod("/bin/true", SandboxExec, interpreter_paths(), "the helper netsandbox-apply is missing")
     assert not way.injects
 
 

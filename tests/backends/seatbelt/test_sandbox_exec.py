@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from netsandbox.backends.seatbelt import sandbox_exec as module
-from netsandbox.backends.seatbelt.sandbox_exec import SandboxExec, interpreter, interpreter_places
+from netsandbox.backends.seatbelt.sandbox_exec import SandboxExec, interpreter, interpreter_paths
 from netsandbox.errors import HostError
 from tests.rig.mac_start import ENVIRONMENT, PROFILE, Start, starting
 from tests.rig.waiting import wait_for
@@ -182,7 +182,7 @@ def test_a_python_that_does_not_know_where_it_is_cannot_stand_in(monkeypatch: py
 
 
 def test_the_interpreter_is_named_without_links() -> None:
-    assert interpreter_places() == (os.path.realpath(sys.executable), os.path.realpath(sys.base_prefix))
+    assert interpreter_paths() == (os.path.realpath(sys.executable), os.path.realpath(sys.base_prefix))
 
 
 def test_the_stage_imports_nothing_of_ours_and_nothing_slow() -> None:

@@ -55,7 +55,7 @@ def test_a_yes_is_recorded_before_anybody_goes_on(scope: str) -> None:
         == (bench.approvals[1])
     )
     assert bench.answers == [("approved", None)] * 2
-    assert bench.inbox.said(*ASKED) == (None if scope == ONCE else "approved")
+    assert bench.inbox.answer_for(*ASKED) == (None if scope == ONCE else "approved")
     assert bench.inbox.status() == []
 
 
@@ -63,8 +63,8 @@ def test_a_yes_is_for_one_host_and_one_port() -> None:
     bench = InboxBench()
     bench.ask()
     bench.approve()
-    assert bench.inbox.said("asked.test", 80) is None
-    assert bench.inbox.said("www.asked.test", 443) is None
+    assert bench.inbox.answer_for("asked.test", 80) is None
+    assert bench.inbox.answer_for("www.asked.test", 443) is None
 
 
 def test_a_yes_with_an_end_ends() -> None:
@@ -73,9 +73,9 @@ def test_a_yes_with_an_end_ends() -> None:
     bench.approve(ttl=100)
     assert bench.approvals[-1]["ttl"] == 100
     bench.pass_time(99)
-    assert bench.inbox.said(*ASKED) == "approved"
+    assert bench.inbox.answer_for(*ASKED) == "approved"
     bench.pass_time(1)
-    assert bench.inbox.said(*ASKED) is None
+    assert bench.inbox.answer_for(*ASKED) is None
     bench.ask()
     assert len(bench.inbox.status()) == 1  # and the user is asked again
 
@@ -86,7 +86,7 @@ def test_a_no_holds_for_the_rest_of_the_session() -> None:
     assert bench.deny() == DONE
     bench.pass_time(10_000)
     assert bench.answers == [("denied-by-user", None)]
-    assert bench.inbox.said(*ASKED) == "denied-by-user"
+    assert bench.inbox.answer_for(*ASKED) == "denied-by-user"
     assert [record["outcome"] for record in bench.approvals] == ["asked", "denied"]
     assert bench.approvals[1]["by_uid"] == 1000
 
@@ -127,7 +127,7 @@ def test_an_answer_that_comes_too_late_meets_no_other_question() -> None:
     assert bench.number != number
     assert bench.approve(number) == NOT_PENDING
     assert bench.deny(number) == NOT_PENDING
-    assert bench.inbox.said(*ASKED) is None
+    assert bench.inbox.answer_for(*ASKED) is None
     assert [record["outcome"] for record in bench.approvals] == ["asked", "unanswered", "asked"]
 
 
@@ -174,7 +174,7 @@ class TestLogThatCannotBeWritten:
         assert bench.approve(scope=scope) == UNWRITABLE
         bench.pass_time()
         assert bench.answers == [("audit-unwritable", None)]
-        assert bench.inbox.said(*ASKED) is None
+        assert bench.inbox.answer_for(*ASKED) is None
 
     def test_a_no_is_a_no(self) -> None:
         bench = InboxBench()
@@ -216,7 +216,7 @@ class TestClientsThatLeft:
         assert bench.approve() == DONE
         bench.pass_time()
         assert bench.answers == [("unanswered", inbox.LEFT)]
-        assert bench.inbox.said(*ASKED) == "approved"
+        assert bench.inbox.answer_for(*ASKED) == "approved"
 
     def test_once_is_for_somebody(self) -> None:
         bench = InboxBench()
@@ -285,7 +285,7 @@ def test_whatever_happens_each_connection_is_answered_once_and_only_a_yes_lets_t
             )  # fmt: skip
             if heard == DONE and act != "deny":
                 granted.add(place)
-        said = bench.inbox.said(*place)
+        said = bench.inbox.answer_for(*place)
         assert said != "approved" or place in granted
     bench.inbox.close()
     bench.pass_time(1000)
@@ -301,4 +301,4 @@ def test_scopes_that_are_kept_hold_in_the_session_too() -> None:
         bench = InboxBench()
         bench.ask()
         bench.approve(scope=scope)
-        assert bench.inbox.said(*ASKED) == "approved"
+        assert bench.inbox.answer_for(*ASKED) == "approved"
