@@ -1,4 +1,4 @@
-"""Who can read the map may ask for a port; everybody else, and everything that is not one request, hears nothing."""
+"""A process that can read the map may request a port; any other client or message gets no reply."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_refusal_carries_its_errno_and_no_port():
 
 
 def test_any_port_may_stay_any_port():
-    """A device of its own needs no window: the kernel picks."""
+    """A session with its own device needs no window: the kernel picks a port."""
     with open_scene(answer=lambda *asked: (0, 0)) as scene:
         assert scene.ask(request(0)) == reply(0, 0)
         assert scene.ask(request(1)) == reply(errno.EACCES, 0)
@@ -55,7 +55,7 @@ def broken(*asked):
     ids=["raises", "port 0", "negative", "too large", "nothing", "no errno", "no number"],
 )  # fmt: skip
 def test_an_answer_that_fails_is_a_refusal(answer):
-    """INV-1: EACCES, somebody is told, and the next one is served."""
+    """INV-1: the client gets EACCES, the error is reported, and the next client is served."""
     with open_scene(answer=answer) as scene:
         assert scene.ask() == reply(errno.EACCES, 0)
         assert len(scene.failures) == 1
@@ -118,7 +118,7 @@ def test_a_part_of_a_request_is_nothing(size):
 
 @pytest.mark.attack(194)
 def test_who_does_not_finish_in_time_is_sent_away(scene):
-    """Attack 194: the deadline is for the whole request, whatever drips in."""
+    """Attack 194: the deadline is for the whole request, however slowly it arrives."""
     silent, slow = scene.client(), scene.client(GOOD[:1])
     scene.until(lambda: len(scene.door) == 2)
     scene.skipped += bind_requests.DEADLINE * 0.75
@@ -138,11 +138,11 @@ def test_who_does_not_finish_in_time_is_sent_away(scene):
 
 @pytest.mark.attack(192)
 def test_a_thousand_silent_callers_keep_nobody_out(scene):
-    """Attack 192: never more than the limit are held, and who asks is answered."""
+    """Attack 192: never more than the limit are held, and a complete request gets its reply."""
     for number in range(1000):
         scene.client()
         if number >= 300:
-            scene.clients[number - 300].close()  # else the callers run out of descriptors before the door does
+            scene.clients[number - 300].close()  # otherwise the clients run out of descriptors before the door does
         if number % 10 == 0:
             scene.turn()
             assert len(scene.door) <= bind_requests.OPEN
@@ -191,7 +191,7 @@ def test_a_caller_that_does_not_wait_for_the_answer_harms_nobody(scene):
 
 
 class Short:
-    """A listening socket in a process that has no descriptor left, until it is told otherwise."""
+    """A listening socket in a process without free descriptors, until that is changed."""
 
     def __init__(self, sock):
         self._sock = sock
@@ -273,7 +273,7 @@ def test_the_door_may_be_closed_by_the_answer():
 
 
 def test_the_real_loop_answers_one_after_another():
-    """From connect to the reply, as the preloaded library asks. What it takes is measured by bench/mapping.py."""
+    """From connect to the reply, as the preload library does it. bench/mapping.py measures the time."""
     with open_scene() as scene:
         served = threading.Thread(target=scene.loop.run, daemon=True)
         served.start()

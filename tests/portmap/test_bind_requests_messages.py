@@ -1,4 +1,4 @@
-"""One request and one reply, as C writes and reads them; everything else is none, and for a reason."""
+"""One request and one reply, as C writes and reads them; anything else is rejected with a reason."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_token_with_one_bit_wrong_is_wrong(bit):
 
 @pytest.mark.attack(184)
 def test_tokens_are_compared_in_constant_time(monkeypatch):
-    """Attack 184: by the interpreter's own comparison, and by no other before it."""
+    """Attack 184: only the interpreter's own comparison is used."""
     compared = []
     monkeypatch.setattr(bind_requests, "compare_digest", lambda *both: compared.append(both))
     assert parse_request(request(), TOKEN) == "token"

@@ -27,7 +27,7 @@ def test_a_page_by_name(door: Any, pages: int, host: str, face: str) -> None:
     connection = http.client.HTTPConnection(face, door.port, timeout=20)
     connection.request("GET", "/page", headers={"Host": f"{host}:{door.port}"})
     response = connection.getresponse()
-    assert json.load(response) == {"host": f"{host}:{door.port}", "path": "/page"}  # untouched
+    assert json.load(response) == {"host": f"{host}:{door.port}", "path": "/page"}  # unchanged
     connection.close()
 
 
@@ -57,7 +57,7 @@ def test_100_continue_passes(rig: Any, door: Any, pages: int, speak: Any) -> Non
 
 
 def test_events_arrive_one_by_one(rig: Any, door: Any) -> None:
-    """The server says the next only when the last was read: a door that saves them up would wait in vain."""
+    """The server sends the next event only when the last was read: a door that buffers would block forever."""
     read = threading.Semaphore(0)
 
     def serve(peer: socket.socket) -> None:

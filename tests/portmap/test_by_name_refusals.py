@@ -1,4 +1,4 @@
-"""Whoever does not ask for a session by its name, or dawdles, or is one too many, is answered and reaches nothing."""
+"""A client with another name, a slow client and a client over the limit each get a response and reach nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.rig.by_name import NAME, Book, ask
 def test_a_foreign_host_is_answered_421_and_reaches_nothing(
     rig: Any, door: Any, pages: int, speak: Any, host: str
 ) -> None:
-    """A page whose name was pointed at 127.0.0.1 sends its own name (DNS rebinding)."""
+    """A page whose name was rebound to 127.0.0.1 sends its own name (DNS rebinding)."""
     answer = ask(rig, speak, door.port, f"GET / HTTP/1.1\r\nHost: {host}:{door.port}\r\n\r\n".encode())
     assert answer.startswith(b"HTTP/1.1 421 Misdirected Request\r\n")
     assert f"http://{NAME}:{door.port}/".encode() in answer

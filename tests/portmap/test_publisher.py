@@ -1,4 +1,4 @@
-"""A listener inside is found on the host where the strategy says, and nowhere else, for as long as it listens."""
+"""A listener inside is reachable on the host where the strategy puts it, and nowhere else, while it listens."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def listeners() -> list[tuple[str, int]]:
         try:
             if not os.readlink(f"/proc/self/fd/{fd}").startswith("socket:"):
                 continue
-        except FileNotFoundError:  # that of the listing itself
+        except FileNotFoundError:  # the descriptor of the listing itself
             continue
         with socket.socket(fileno=os.dup(int(fd))) as sock:
             if sock.family in (socket.AF_INET, socket.AF_INET6) and sock.getsockopt(
@@ -161,7 +161,7 @@ def test_the_asked_port_names_it_and_the_real_one_is_reached(rig: Any, make: Any
     assert talks(rig, "127.0.0.1", one.host_port)
 
 
-# When something is in the way
+# Conflicts
 
 
 def test_a_privileged_face_is_left_out_and_the_window_stays(

@@ -1,4 +1,4 @@
-"""A listener is published for as long as it listens, at the same place when it comes back, and within bounds."""
+"""A listener is published while it listens, at the same port when it returns, and within bounds."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_what_stops_listening_is_withdrawn_and_comes_back_at_its_place(rig: Any,
     rig.run(lambda: publisher.check(set))
     assert rig.run(publisher.published) == []
     assert refused("127.0.0.1", one.host_port)
-    client.sendall(b"there")  # its connections live on
+    client.sendall(b"there")  # its connections continue
     assert client.recv(5) == b"there"
     assert found(rig, publisher, "127.0.0.1", server.port).host_port == one.host_port
     assert talks(rig, "127.0.0.1", one.host_port)

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from netsandbox_portmap.ranges import RangeLock
 
-# Holds 100-199 until standard input ends. What it starts outlives it, and has its descriptors if it can.
+# Holds 100-199 until standard input ends. Its child outlives it, and inherits its descriptors if it can.
 HOLDER = """
 import subprocess, sys
 from netsandbox_portmap.ranges import RangeLock
@@ -241,7 +241,7 @@ def test_opening_keeps_the_file_from_those_who_clean_up(path, opened):
 
 
 def test_a_file_that_is_being_made_is_waited_for(short_tmp, as_user):
-    """Between open and fchmod of its maker it refuses everybody else."""
+    """Between its maker's open and fchmod, the file refuses all other users."""
     assert as_user(FRESHLY_MADE, short_tmp / "ports") == ["True", "3"]
 
 

@@ -1,4 +1,4 @@
-"""Windows never overlap, whoever takes them; what cannot be had is an error that says what to do next."""
+"""Windows of all holders never overlap; anything unavailable is an error that states what to do next."""
 
 from __future__ import annotations
 
@@ -130,9 +130,9 @@ def test_one_session_cannot_take_the_same_window_twice(path):
 
 
 def test_a_lock_on_everything_is_an_error_and_no_window(take, path):
-    """Whoever can open the file can hold all of it: that costs a window, nothing else."""
+    """A user who can open the file can lock all of it: others then get no window, and nothing else happens."""
     with open(path, "wb") as greedy:
-        fcntl.lockf(greedy, fcntl.LOCK_EX)  # the older kind, to the end of the file wherever that is
+        fcntl.lockf(greedy, fcntl.LOCK_EX)  # the older kind of lock, up to the end of any file
         with pytest.raises(WindowError, match="no window of 1 is free"):
             take()
         with pytest.raises(WindowError, match="another session has 0-65535"):
@@ -177,7 +177,7 @@ requests = st.tuples(
 
 
 def expected(live, base, count, device):
-    """The first port and the size of the window that a session must get beside those that live, or None."""
+    """The first port and the size of the window that a session must get beside the live ones, or None."""
     ports = {port for _, window in live for port in window.ports}
     devices = {window.device for _, window in live} - {"127.0.0.1"}
 
@@ -257,7 +257,7 @@ def test_ports_of_a_named_device_are_sought_there(take, quiet):
 def test_what_a_closed_connection_leaves_behind_is_no_reason_to_refuse_a_restart(take, quiet):
     with listener("127.0.0.1", quiet) as server, socket.create_connection(("127.0.0.1", quiet)) as client:
         accepted_end, _ = server.accept()
-        accepted_end.close()  # who closes first keeps the port in TIME_WAIT
+        accepted_end.close()  # the side that closes first keeps the port in TIME_WAIT
         assert client.recv(1) == b""
     assert not is_free(quiet, lingering=False)
     assert take(pool=(quiet, quiet + 299), whole=True).window.base == quiet + 100
@@ -273,7 +273,7 @@ def test_probing_leaves_the_ports_as_they_were(take, quiet):
 
 
 def test_a_host_that_cannot_be_probed_is_an_error_and_nothing_stays_held(path, quiet):
-    """INV-1: out of descriptors, so nobody knows what is free."""
+    """INV-1: without descriptors, it is unknown which ports are free."""
     locks, other = RangeLock.open(path, shared=True), RangeLock.open(path, shared=True)
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     spare = os.dup(0)

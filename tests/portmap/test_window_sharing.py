@@ -1,4 +1,4 @@
-"""Windows never overlap between processes and users, and the kernel takes back what a killed one had."""
+"""Windows never overlap between processes and users, and the kernel frees those of a killed process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from netsandbox_portmap.window import (
     device_of,
 )
 
-# Waits for a word, takes a window, says which, and holds it until standard input ends.
+# Waits for a line, takes a window, prints it, and holds it until standard input ends.
 SESSION = """
 import json, sys
 from netsandbox_portmap.ranges import RangeLock
@@ -31,7 +31,7 @@ sys.stdin.read()
 
 @pytest.fixture
 def start(path):
-    """Starts a session in a process of its own, which waits for `answer` before it takes its window."""
+    """Starts a session in a separate process, which waits for `answer` before it takes its window."""
     running = []
 
     def started(identity, lock_file=path, **options):
@@ -65,7 +65,7 @@ def answer(session):
 
 @pytest.mark.attack(209)
 def test_fifty_sessions_that_start_together_get_fifty_windows(start, caller, path):
-    """The pool has room for exactly as many, so that each of them must meet all others."""
+    """The pool has room for exactly as many, so each of them must meet all others."""
     sessions = [start(caller, pool=(40000, 44999)) for _ in range(50)]
     for session in sessions:
         assert session.stdout.readline() == b"ready\n"

@@ -1,4 +1,4 @@
-"""What can be a window, a pool or a device, and what is refused with advice."""
+"""Valid windows, pools and devices, and the refusals with their advice."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def accepted(check, *values):
     try:
         check(*values)
     except WindowError as problem:
-        return not str(problem).partition(";")[2]  # an error without advice is none
+        return not str(problem).partition(";")[2]  # an error must have advice
     return True
 
 

@@ -1,4 +1,4 @@
-"""A session's words about itself are one bounded line of JSON, whatever they are."""
+"""A session's status is one bounded line of JSON for all values."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_long_command_is_cut_until_it_fits() -> None:
 
 
 def test_what_cannot_be_cut_is_not_said_nor_gone_through_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sixteen million texts: each try stops at the one where the line is too long."""
+    """Sixteen million texts: each try stops at the text that makes the line too long."""
     said = 0
 
     def counted(text: str) -> str:

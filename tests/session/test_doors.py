@@ -1,4 +1,4 @@
-"""The doors of a session, each on the socket that the plan names for it; here the sockets are of this very network."""
+"""The doors of a session, each on the socket that the plan names for it; here the sockets are in the host's network."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_the_mixed_door_reaches_what_is_allowed_and_nothing_else(
 def test_the_transparent_door_goes_by_where_the_client_meant_to_go(
     opened: Opened, origin: StreamCanary, six: str
 ) -> None:
-    """Which is here the door itself, on an address of the host: refused, whatever name is said."""
+    """The destination is the door itself, on an address of the host: it is refused under every name."""
     heard = b""
     with contextlib.suppress(ConnectionError), opened.client(f"transparent{six}") as client:
         client.sendall(f"GET / HTTP/1.1\r\nHost: allowed.test:{origin.port}\r\n\r\n".encode())
@@ -152,7 +152,7 @@ def test_connections_are_counted_over_all_doors_and_end_with_them(origin: Stream
     opened = Opened(origin.port, authority)
     clients = [opened.client(name) for name in ("mixed", "mixed6")]
     for client in clients:
-        client.sendall(b"GET ")  # held: the head has not ended
+        client.sendall(b"GET ")  # held: the head is incomplete
     wait_for(lambda: opened.run(lambda: opened.doors.flows) == 2)
     opened.run(opened.doors.close)
     assert opened.run(lambda: opened.doors.flows) == 0

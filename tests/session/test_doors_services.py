@@ -23,7 +23,7 @@ PATIENCE = 20.0
 
 
 class Court:
-    """SessionServices on a loop of their own."""
+    """SessionServices with a separate loop."""
 
     def __init__(self, host: HostResolver, *, asks: bool = False) -> None:
         self.loop = Loop()
@@ -34,7 +34,7 @@ class Court:
         self.services = SessionServices(self.loop, inputs, sockets)
 
     def _inbox(self) -> Inbox:
-        """Everything that is asked is approved in the next turn."""
+        """Every question is approved in the next turn of the loop."""
 
         def approve() -> None:
             for question in inbox.status():

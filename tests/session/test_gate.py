@@ -1,6 +1,4 @@
-"""The gate: a refusal is recorded before it is returned; an exception is a refusal; only checked addresses are
-dialled.
-"""
+"""The gate records a refusal before it returns it, refuses on any exception, and grants only checked addresses."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""A gate that asks: the user's approval comes after the policy's refusal and before all other checks, and changes only
-it.
-"""
+"""A gate that asks: an approval comes after the policy's refusal and before all other checks, and replaces only it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The gate's records: whose attempt it was, and whether it could be written down. Those of attempts: `test_gate`."""
+"""The gate's records: the program of an attempt, and whether the record was written. `test_gate` has those of
+attempts.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A session before anything is started: where it refuses, where its log lies, how it tells of the end."""
+"""A session before anything is started: its refusals, the place of its log, the report of its end."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_log_that_the_user_placed_is_a_file_to_protect_or_a_folder_to_hide(pla
 
 @pytest.mark.parametrize("folder", ["work", "."])
 def test_a_folder_of_logs_that_the_command_works_in_is_refused(place: Path, folder: str) -> None:
-    """Hidden, it would hide what the command works on; its twin beside the working folder is hidden above."""
+    """If hidden, it would hide what the command works on; its twin beside the working folder is hidden above."""
     with pytest.raises(UsageError, match="is where the command works"):
         log_of(str(place / folder))
 

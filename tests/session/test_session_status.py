@@ -1,4 +1,4 @@
-"""An answer is a status in shape and types, or it is none."""
+"""A reply has the form and types of a status, or it is rejected."""
 
 from __future__ import annotations
 

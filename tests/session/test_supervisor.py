@@ -1,4 +1,4 @@
-"""The supervisor serves until the command has ended, and hears of that end whatever went wrong before."""
+"""The supervisor serves until the command has ended, and notices that end after any earlier error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from netsandbox import LocalhostSettings, Policy, RunSettings, Sandbox
 from netsandbox.backends.namespaces.inside_sockets import InsideSockets
 from netsandbox.backends.namespaces.launch import Helper, Message
 
-# Listens, so that a socket comes from inside for it, over the channel; goes on when the file is there that tells of it.
+# Listens, so that a socket arrives from inside over the channel; continues once the file exists that reports this.
 LISTEN = """
 import os, socket, sys, time
 server = socket.create_server(("127.0.0.1", 0))
@@ -30,7 +30,7 @@ def private_state(workshop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_fault_while_a_socket_arrives_from_inside_is_recorded_and_the_end_is_heard(
     monkeypatch: pytest.MonkeyPatch, short_tmp: Path
 ) -> None:
-    """INV-1, INV-10: raised into the loop it would cost the channel its watch, and the session would never end."""
+    """INV-1, INV-10: an exception in the loop would end the watch of the channel, and the session would never end."""
     arrived = InsideSockets.arrived
 
     def fail(self: InsideSockets, message: Any) -> None:
@@ -57,7 +57,7 @@ socket.create_connection(("127.0.0.1", int(sys.argv[3])), 20).close()
 def test_a_channel_that_cannot_be_read_ends_the_session(
     monkeypatch: pytest.MonkeyPatch, canary: Any, short_tmp: Path, broken: bool
 ) -> None:
-    """INV-1, INV-10: nobody watches over the command any more, so it is ended before it does anything further."""
+    """INV-1, INV-10: the command is no longer supervised, so it is ended before it does anything further."""
     server = canary.tcp()
     receive = Helper.receive
 
