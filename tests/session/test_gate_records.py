@@ -1,6 +1,4 @@
-"""The gate's records: the program of an attempt, and whether the record was written. `test_gate` has those of
-attempts.
-"""
+"""The gate's records: the program of an attempt, and whether the record was written; more in `test_gate`."""
 
 from __future__ import annotations
 
