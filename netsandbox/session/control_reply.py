@@ -5,7 +5,7 @@ The length of a line is bounded for all values: texts and lists are cut until th
 
 from __future__ import annotations
 
-from netsandbox.runtime.json_writer import JsonWriter
+from netsandbox.audit.record_line import JsonWriter
 
 VERSION = 1  # of the reply format; clients accept no other
 MAX_REPLY = 1 << 20

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.runtime import json_writer
+from netsandbox.audit import record_line
 from netsandbox.session.control_reply import BOUNDS, MAX_REPLY, TOO_LONG, encode
 
 SCALARS = st.none() | st.booleans() | st.integers(-(2**62), 2**62) | st.floats(allow_nan=False, allow_infinity=False)
@@ -48,8 +48,8 @@ def test_what_cannot_be_cut_is_not_said_nor_gone_through_to_the_end(monkeypatch:
         said += 1
         return quote(text)
 
-    quote = json_writer.quote
-    monkeypatch.setattr(json_writer, "quote", counted)
+    quote = record_line.quote
+    monkeypatch.setattr(record_line, "quote", counted)
     nested: object = "x" * 64
     for _ in range(4):
         nested = [nested] * 64
