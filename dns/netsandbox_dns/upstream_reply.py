@@ -71,7 +71,7 @@ def parse_reply(data: bytes) -> Reply | None:
         return None
     at = name[1] + 4
     question = data[12:at]
-    if flags & 0x0200:  # cut somewhere: what is left of it is not looked at
+    if flags & 0x0200:  # truncated: the rest is ignored
         return Reply(data, ident, flags, question, [])
     records = _read_records(data, at, min(answers, MAX_RECORDS))
     return None if records is None else Reply(data, ident, flags, question, records)

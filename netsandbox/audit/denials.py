@@ -76,7 +76,7 @@ class DenialStream:
     def _append(self, text: str) -> None:
         try:
             os.write(self._file if self._file is not None else -1, f"{text}\n".encode("ascii", "backslashreplace"))
-        except OSError:  # a full disk: the audit log says so where it matters
+        except OSError:  # a full disk: the audit log reports it
             self._left_out += 1
 
 

@@ -61,7 +61,7 @@ DeniedKey = tuple[object, object, object, object]
 
 
 class AuditLog:
-    """One session's log. `failed` says why it can no longer be written, or is None."""
+    """One session's log. `failed` is the reason why it can no longer be written, or None."""
 
     __slots__ = (
         "_cap",
@@ -211,7 +211,7 @@ class AuditLog:
         return False
 
     def _rotate(self) -> bool:
-        """Rename the files up by one and begin a new one, whose first record says what is gone."""
+        """Rename the files up by one and begin a new one, whose first record has the number of removed records."""
         if len(self._starts) == self._keep:
             self._dropped = self._starts[1] - 1
             del self._starts[0]
@@ -296,7 +296,7 @@ def _check(fd: int, path: str, option: str) -> None:
     if info.st_nlink != 1:
         raise refusal(path, "has several names (hard links); give a path that does not exist yet", option)
     if not _lock(fd):
-        own = "give each session a log of its own"
+        own = "give each session its own log"
         raise refusal(path, f"is in use by another session; {own}{_MANY.get(option, '')}", option)
 
 

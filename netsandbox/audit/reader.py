@@ -30,7 +30,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of one file: `record`, or `problem` saying why it is none."""
+    """One line of one file: `record`, or `problem` with the reason why it is not a record."""
 
     file: str
     number: int

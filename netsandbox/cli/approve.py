@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> int:
     if "help" in parsed.flags:
         return print_help(USAGE, OPTIONS)
     if not parsed.words or parsed.command is not None:
-        raise UsageError("approve takes what is to be let through; `netsandbox pending` lists what asks")
+        raise UsageError("approve needs an ID or a HOST; `netsandbox pending` lists what waits")
     scope = parsed.values.get("for", SESSION)
     if scope not in SCOPES:
         raise UsageError(f"--for {scope[:80]!a} is unknown; use one of {', '.join(SCOPES)}")

@@ -83,7 +83,7 @@ def main(arguments: list[str]) -> int:
 
 
 def lines(merged: Merged, untrusted: Iterable[tuple[str, str]] = ()) -> list[str]:
-    """TOML with the origin of each value behind it; what is ignored comes last, as a comment. *untrusted* are hosts
+    """TOML with the origin of each value after it; ignored settings come last, as comments. *untrusted* are hosts
     that files of the project name, with their file and line."""
     shown: list[str] = []
     for table, keys in KEYS.items():
@@ -97,7 +97,7 @@ def lines(merged: Merged, untrusted: Iterable[tuple[str, str]] = ()) -> list[str
     for name, origin in untrusted:
         argument = shell_word(origin.rpartition(":")[0])
         shown.append(f"# ignored until you run `netsandbox trust {argument}`: {name}  # {short(origin)}")
-    return [*map(single_line, shown)] or ["# no file says anything; the defaults hold: nothing leaves"]
+    return [*map(single_line, shown)] or ["# no file sets anything; the defaults apply: nothing leaves"]
 
 
 def _written(name: str, is_list: bool, setting: Setting) -> list[str]:  # noqa: FBT001 (a kind)

@@ -40,7 +40,7 @@ def run_subcommand(subcommand: str, words: list[str]) -> int:
 
 
 def _checked_folder() -> str:
-    """Lists are for folders of the user's own."""
+    """Lists exist only for folders in the user's home."""
     try:
         here = os.path.realpath(os.getcwd())
     except OSError:
@@ -55,10 +55,10 @@ def _checked_folder() -> str:
 
 
 def _normal(text: str) -> str:
-    """Absolute, without a slash at the end; where links lead is asked at the time of a run."""
+    """The absolute path, without a slash at the end. Links are resolved at the time of a run."""
     path = os.path.normpath(path_rule(text, "PATH", os.getcwd(), home).path)
     if "\n" in path or path != path.strip() or not path.isprintable():
-        raise UsageError(f"PATH: {quoted(path)} cannot stand on a line of its own; rename it")
+        raise UsageError(f"PATH: {quoted(path)} does not fit on one line; rename it")
     return path
 
 
@@ -68,7 +68,7 @@ def _add(file: str, here: str, path: str) -> int:
         print_text(f"{path} is listed already\nConfig file: {file}")
         return 0
     if not os.path.exists(path):
-        notice(f"warning: {path} does not exist; it counts once it does")
+        notice(f"warning: {path} does not exist; the entry takes effect once it does")
     _write(file, added(data, path))
     print_text(f"Added {path}\nConfig file: {file}")
     return 0

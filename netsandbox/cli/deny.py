@@ -28,7 +28,7 @@ def main(arguments: list[str]) -> int:
     if "help" in parsed.flags:
         return print_help(USAGE, OPTIONS)
     if not parsed.words or parsed.command is not None:
-        raise UsageError("deny takes what is to be refused; `netsandbox pending` lists what asks")
+        raise UsageError("deny needs an ID or a HOST; `netsandbox pending` lists what waits")
     for entry in pending_by_words(parsed.words, parsed.values.get("session")):
         send_reply(entry, Reply(DENY, entry["id"]))
         print_text(f"{printable(entry['name'])}: {target_text(entry)} is refused until the session ends")

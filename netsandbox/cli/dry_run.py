@@ -69,7 +69,7 @@ def on_a_mac(local: LocalhostSettings) -> LocalhostSettings:
 
 
 def stand_ins(local: LocalhostSettings, *, opens: bool) -> SessionPorts:
-    """The window that was asked for, or the first, and doors beside it. *opens*: whether anything may leave."""
+    """The requested window, or the first one, and doors beside it. *opens*: whether anything may leave."""
     from netsandbox.backends.seatbelt.profile_inputs import SessionPorts
 
     base, count = local.base or local.pool[0], local.count or window.SIZES[0]

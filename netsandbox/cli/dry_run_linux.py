@@ -44,13 +44,13 @@ CAPTURE = (
 
 @frozen
 class Planned:
-    """What a session would be made of."""
+    """The parts of a session."""
 
     command: Sequence[str]
     view: View
     doors: tuple[Door, ...]
     abi: SyscallTable
-    asked: tuple[str, ...]  # calls that the supervisor is asked about
+    asked: tuple[str, ...]  # calls that the supervisor decides
     added: tuple[str, ...]  # names of variables that are set or changed
     withheld: Sequence[str]
     log: str
@@ -78,7 +78,7 @@ def _planned(command: Sequence[str], settings: RunSettings) -> Planned:
 
 
 def _view(settings: RunSettings, log: str, outer: Mapping[bytes, bytes]) -> View:
-    """As `Session` has it, of folders that may not be there yet."""
+    """The same as in `Session`, for folders that may not exist yet."""
     placed = settings.audit_log is not None and log == os.path.abspath(settings.audit_log)
     view = session_view(
         state_home(),
@@ -145,7 +145,7 @@ def _localhost(settings: LocalhostSettings) -> list[str]:
         base = f"from port {settings.base}" if settings.base else f"that is free between {first} and {last}"
         lines.append(f"a window of {settings.count or 'up to 100'} ports of the host {base}")
     if settings.publish is None:
-        return [*lines, "whatever listens is published there"]
+        return [*lines, "every port that listens is published there"]
     shown = [f"{inner} at {outer}" if outer else str(inner) for inner, outer in settings.publish]
     return [*lines, f"published: {', '.join(shown) or 'nothing'}"]
 
@@ -153,9 +153,9 @@ def _localhost(settings: LocalhostSettings) -> list[str]:
 def _calls(abi: SyscallTable, asked: Iterable[str]) -> list[str]:
     return [
         *_wrapped("refused (EPERM): ", abi.refused),
-        *_wrapped("said not to exist (ENOSYS): ", abi.absent),
+        *_wrapped("reported as missing (ENOSYS): ", abi.absent),
         *_wrapped("judged by their arguments: ", seccomp.JUDGED),
-        *_wrapped("asked of the supervisor: ", (*asked, "sockets other than TCP and UDP")),
+        *_wrapped("decided by the supervisor: ", (*asked, "sockets other than TCP and UDP")),
     ]
 
 
@@ -174,7 +174,7 @@ def _mounts(view: View) -> list[str]:
 
 
 def _kind(ours: str) -> str:
-    """What is mounted over a path of the host: a file of ours that says something, or one that says nothing."""
+    """The file that is mounted over a path of the host: one with content, or an empty one."""
     return f"{'empty' if ours in NOTHING else 'ours':<10}"
 
 

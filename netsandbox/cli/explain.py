@@ -130,7 +130,7 @@ def explain(
 
 
 def _reach(policy: Policy, host: Host, port: int, own: Collection[Address]) -> Explanation:
-    """As the gate does it: what `decide` lets through must pass the address check too (INV-4)."""
+    """The same steps as the gate: what `decide` allows must pass the address check too (INV-4)."""
     explained = policy.explain(Request(host, port, TCP))
     if host.address is None or not explained.verdict.allowed:
         return explained

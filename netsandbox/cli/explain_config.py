@@ -30,7 +30,7 @@ from netsandbox.runtime.option_parser import Parsed
 from netsandbox.settings import RunSettings
 from netsandbox.text import printable
 
-# What `policy_lines` shows with its origin already, but for empty lists.
+# Values that `policy_lines` already shows with their origin, except empty lists.
 SHOWN = (
     *(("network", "allow_domains"), ("network", "deny_domains"), ("network", "allow_addresses")),
     *(("filesystem", "allow_read"), ("filesystem", "allow_write"), ("filesystem", "deny_read")),
@@ -118,7 +118,7 @@ def _file_lines(read: FileRead) -> list[str]:
     if not read.ignored:
         return [f"{text}; it opens nothing, so it needs no trust"]
     ignored = [f"  ignored: {key}, line {origin.rpartition(':')[2]}" for key, origin in read.ignored]
-    return [f"{text}, not trusted; `netsandbox trust` lets it count", *ignored]
+    return [f"{text}, not trusted; `netsandbox trust` puts it into effect", *ignored]
 
 
 def _setting_line(setting: SourcedSetting) -> str:
@@ -132,9 +132,9 @@ def _localhost(settings: LocalhostSettings) -> list[str]:
         f"strategy {settings.strategy}, by {'the preload library' if settings.engine == 'preload' else 'the kernel'}"
     ]
     if settings.publish is None:
-        lines.append("whatever listens is shown on the host")
+        lines.append("every port that listens is published on the host")
     elif not settings.publish:
-        lines.append("nothing that listens is shown on the host")
+        lines.append("no port is published on the host")
     else:
         shown = [f"{inner} at {outer}" if outer else str(inner) for inner, outer in settings.publish]
         lines.append(f"shown on the host: {', '.join(shown)}")

@@ -120,7 +120,7 @@ def _folder(path: str) -> object:
 
 
 def last_denial(records: Iterable[Record]) -> Record | None:
-    """The last denial. A refused Unix socket counts only if there is no other: most programs try some."""
+    """The last denial. A refused Unix socket is used only if there is no other, because most programs try some."""
     last = socket_denial = None
     for each in records:
         if each.get("verdict") == DENY:
@@ -182,7 +182,7 @@ def _origin(rule: str | None, policy: Policy) -> str | None:
 
 
 def _change_for(entry: Mapping[str, object], logged: Verdict, policy: Policy) -> tuple[str, str] | None:
-    """The smallest one; the log's own hint is not believed."""
+    """The smallest change. The hint in the log is not used."""
     path, qtype = str(entry.get("path", "")), str(entry.get("qtype", ""))
     if logged.reason == reasons.UNIX_SOCKET and path.startswith("/") and path.isascii() and path.isprintable():
         return "--allow-unix-socket", path
@@ -200,7 +200,7 @@ def _now(
     policy: Policy,
     own: Collection[Address],
 ) -> Explanation | None:
-    """The same question to the policy as it is now, where it was one for the policy."""
+    """The present policy's verdict on the same attempt, if the policy had decided it."""
     if host is None or entry.get("event") not in ("egress", "dns") or (entry["event"] == "egress" and not port):
         return None
     kind = DNS if entry["event"] == "dns" else TCP

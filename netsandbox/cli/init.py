@@ -24,7 +24,7 @@ Write .netsandbox.toml for this project, with the detected profiles and the most
 An existing file is kept unless you add --force. The file opens nothing before `netsandbox trust`."""
 NEXT = """\
 {path} is written.
-Next: read it, then `netsandbox trust` lets it count; it asks again whenever the file changes.
+Next: read it, then `netsandbox trust` puts it into effect; it asks again whenever the file changes.
 `netsandbox learn -- CMD` adds the hosts and paths that a command needs. `netsandbox explain` shows what holds."""
 TEXT = """\
 # What programs of this project may reach when they run under `netsandbox run`.

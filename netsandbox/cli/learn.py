@@ -125,7 +125,7 @@ def _print_remarks(found: Proposed, result: Result, file: FileSettings | None) -
     if result.returncode:
         notice(f"the command ended with status {result.returncode}; what it would have reached after that is not known")
     if file is not None and file.mode not in (None, FILTERED):
-        notice(f"your configuration says mode {file.mode}; rules count when it is filtered, or not set")
+        notice(f"your configuration sets mode {file.mode}; rules take effect in mode filtered, or without a mode")
     for line in found.remarks:
         print(f"# {line}", file=sys.stderr)
 
@@ -137,7 +137,7 @@ def _offer_change(found: Proposed, project: ProjectText, *, write: bool) -> None
     if found.empty:
         return notice(f"{NOTHING}{LEFT if found.remarks else ''}")
     if after is not None and after == before:
-        return notice(f"{project.path} asks for all that it used; `netsandbox trust` lets it count")
+        return notice(f"{project.path} asks for all that it used; `netsandbox trust` puts it into effect")
     if after is None or before is None:
         notice(f"cannot add to {project.path} without changing more of it; put this into its tables yourself:")
         return _show(_pasted(found))
@@ -148,8 +148,8 @@ def _offer_change(found: Proposed, project: ProjectText, *, write: bool) -> None
     layer_of(project.path, after.encode("utf-8"))  # an error here would be ours: it must not reach the file
     project.write(after)
     if not before and not found.opens:
-        return notice(f"{project.path} is written; it opens nothing, so it counts at once")
-    return notice(f"{project.path} is written; `netsandbox trust` shows it once more and lets it count")
+        return notice(f"{project.path} is written; it opens nothing, so it takes effect at once")
+    return notice(f"{project.path} is written; `netsandbox trust` shows it once more and puts it into effect")
 
 
 def _purpose(found: Proposed) -> str:
@@ -158,7 +158,7 @@ def _purpose(found: Proposed) -> str:
 
 
 def _changed(text: str, found: Proposed) -> str | None:
-    """*text* with what is proposed and not in it yet; None: it cannot be edited."""
+    """*text* with the proposed rules that it lacks; None: it cannot be edited."""
     edited: str | None = text
     for table, key, rules in rule_lists(found):
         try:

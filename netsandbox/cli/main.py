@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-# Each is a module beside this one, loaded when it is asked for.
+# Each is a module beside this one, which is loaded on demand.
 COMMANDS = (
     *("run", "ps", "ports", "open", "stop", "pending", "approve", "deny", "explain", "audit", "doctor"),
     *("profile", "config", "trust", "init", "learn", "completion"),

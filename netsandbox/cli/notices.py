@@ -1,4 +1,4 @@
-"""Notices of `run`: denials at the end, ignored settings of untrusted files, what is hidden and writable."""
+"""Notices of `run`: denials at the end, ignored settings of untrusted files, hidden and writable paths."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PROFILE = "the profile opens the doors and the window alone; see `netsandbox aud
 
 
 def denial_lines(denials: Iterable[Denial]) -> list[str]:
-    """A host that was refused at several doors, or first by the resolver, gets one line: the one that says most."""
+    """A host that was refused at several doors, or first by the resolver, gets one line: the most specific one."""
     by_host: dict[str, Denial] = {}
     for denial in denials:
         host = denial.host or _only_port(denial)
@@ -85,7 +85,7 @@ def _as_place(path: str) -> ResolvedPath:
 
 
 def wide_read_lines(files: FileRules) -> list[str]:
-    """A rule of the user counts; but one that shows every secret of the home is worth a line."""
+    """The user's rule is followed, but a rule that shows every secret of the home gets a notice."""
     own = ResolvedPath(home(), os.path.realpath(home()))
     wide = [rule for rule in files.allow_read if is_lifted(own, (_as_place(rule.path),))]
     return [
@@ -95,7 +95,7 @@ def wide_read_lines(files: FileRules) -> list[str]:
 
 
 def file_view_lines(files: FileRules) -> list[str]:
-    """For `-v`: what is hidden here, where writing is confined to, and what could be written and is not there."""
+    """For `-v`: the hidden paths, the writable paths, and writable paths that do not exist."""
     if IS_MACOS:
         return []
     from netsandbox.backends.namespaces.file_view import file_view

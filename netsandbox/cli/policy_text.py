@@ -1,4 +1,4 @@
-"""The effective policy as people and programs read it. Pure: a policy in, lines or plain values out."""
+"""The effective policy for people and for programs. Pure: a policy in, lines or plain values out."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def policy_lines(policy: Policy, settings: RunSettings, withheld: Sequence[str])
 
 
 def profile_lines(file: FileSettings | None) -> list[str]:
-    """The profiles in force, each with why it counts."""
+    """The profiles in force, each with the reason why it is used."""
     return labelled("profile", [f"{name}: {why}" for name, why in file.profiles] if file else [])
 
 
@@ -83,7 +83,7 @@ def policy_json(policy: Policy, settings: RunSettings, withheld: Sequence[str]) 
 
 
 def _reading(files: FileRules) -> list[str]:
-    """What is hidden and what is shown; the rest is read as ever on Linux."""
+    """The hidden paths and the readable secrets; on Linux everything else is readable."""
     shown = [f"{rule.path:<32} {'shown':<16} {rule.origin}" for rule in files.allow_read]
     denied = [f"{rule.path:<32} {'hidden':<16} {rule.origin}" for rule in files.deny_read]
     return ["places of secrets are hidden; `netsandbox run -v` names those that you have", *shown, *denied]

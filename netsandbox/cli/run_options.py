@@ -170,7 +170,7 @@ def _chosen_mode(parsed: Parsed, file: FileSettings | None) -> str | None:
 
 
 def asks(parsed: Parsed, file: FileSettings | None) -> bool:
-    """Whether the user is asked about names that no rule allows. The option --ask counts in a closed mode too; the
+    """Whether the user is asked about names that no rule allows. The option --ask also applies in a closed mode; the
     setting of a file does not open a closed mode."""
     mode = _chosen_mode(parsed, file)
     if "ask" in parsed.flags:

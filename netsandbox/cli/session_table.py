@@ -1,4 +1,4 @@
-"""Live sessions and their ports as people and programs read them. Pure: text and values out.
+"""Live sessions and their ports, for people and for programs. Pure: text and values out.
 
 Names, commands and addresses come from sessions: everything is shown as printable ASCII (attack 172).
 """

@@ -105,7 +105,7 @@ def _opened(path: str, data: bytes) -> Iterator[str]:
         layer = layer_of(path, data, trusted=False)
     for (table, name), setting in merge([layer]).ignored:
         for item, origin in setting.items:
-            for text in _parts(item):  # whole: what is cut off could be the worst of it
+            for text in _parts(item):  # not shortened: the cut part could be the worst of it
                 yield f"{origin}: {table}.{name}: {text}"
 
 

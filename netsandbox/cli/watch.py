@@ -1,4 +1,4 @@
-"""`--watch`: shows something again and again until Ctrl-C, and what shows it is left as it was.
+"""`--watch`: shows a list again and again until Ctrl-C, and leaves the terminal as it was.
 
 On a terminal the picture is drawn over the last one, every second. Anywhere else a block is printed whenever there is
 something new, so that `… --watch --json | while read` works; it ends when the reader leaves.
@@ -23,7 +23,7 @@ Draw = Callable[[object], list[str]]
 
 
 def watch(look: Look, draw: Draw, interval: float = INTERVAL) -> int:
-    """The exit status: 0, whether the user or the reader had enough."""
+    """The exit status: 0, whether the user or the reader ended it."""
     try:
         if sys.stdout.isatty():
             _redraw(look, draw, interval)
@@ -38,7 +38,7 @@ def watch(look: Look, draw: Draw, interval: float = INTERVAL) -> int:
 
 
 def json_line(seen: object) -> list[str]:
-    """How it looks to programs, which read line by line."""
+    """The form for programs, which read line by line."""
     return [json.dumps(seen, separators=(",", ":"))]
 
 

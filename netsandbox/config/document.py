@@ -53,7 +53,7 @@ def parsed(path: str, data: bytes) -> tuple[dict[str, Any], Lines]:
         return parsed_json(path, text)
     document = _parse(path, text)
     if not document:
-        raise UsageError(f"{path}: the file says nothing; write a [network] table, or remove the file")
+        raise UsageError(f"{path}: the file sets nothing; write a [network] table, or remove the file")
     return document, locate(text)
 
 

@@ -80,7 +80,7 @@ class Sealed:
         return PathFinder.find_spec(name, path)  # type: ignore[arg-type]
 
     def adopt(self, name: str, module: object) -> None:
-        """A package of ours that is loaded already looks for its modules by descriptor too."""
+        """A loaded package of ours also finds its modules by descriptor."""
         home = self._homes.get(name.partition(".")[0])
         if home is not None and hasattr(module, "__path__"):
             module.__path__ = ["/".join((home, *name.split(".")[1:]))]
@@ -123,5 +123,5 @@ def seal(packages: list[str], backend_modules: tuple[str, ...] = ()) -> None:
     finder = Sealed(packages)
     for name, module in list(sys.modules.items()):
         finder.adopt(name, module)
-    sys.pycache_prefix = None  # bytecode lies beside our sources, where the session cannot write
+    sys.pycache_prefix = None  # bytecode is beside our sources, where the session cannot write
     sys.meta_path[:] = [BuiltinImporter, FrozenImporter, finder]

@@ -73,7 +73,7 @@ class PipePool:
 
 
 class Pump:
-    """`blocked`: bytes wait for the sink. `eof`: the source has ended. `ended`: and the sink has been told."""
+    """`blocked`: bytes wait for the sink. `eof`: the source has ended. `ended`: the sink has got the end too."""
 
     __slots__ = ("blocked", "copying", "ended", "eof", "held", "in_pipe", "moved", "pipe", "pipes", "sink", "source")
 

@@ -118,7 +118,7 @@ class Dial:
         stream = self._stream
         assert stream is not None
         literal = self._addresses[self._index - 1][1]
-        # A second connect() tells success, failure and "not yet" apart; SO_ERROR is 0 for the first and the last.
+        # A second connect() distinguishes success, failure and "not yet"; SO_ERROR is 0 for the first and the last.
         code = stream.sock.connect_ex((literal, self._port))
         if code in _UNDERWAY:
             return

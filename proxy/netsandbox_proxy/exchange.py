@@ -79,13 +79,13 @@ class Exchange:
         return self.request.keep_alive and self.response.keep_alive and self.body.done and not self.tainted
 
     def start(self, early: bytes) -> bytes:
-        """Send the head with what there is of the body; what is behind the body comes back."""
+        """Send the head and the present part of the body; returns the bytes after the body."""
         forward, leftover = self.body.feed(early) if early and not self.body.done else (b"", early)
         self._push_up(self.request.head_bytes + forward)
         return leftover
 
     def feed_body(self, data: bytes) -> bytes:
-        """More of the body from the client; what is behind it comes back."""
+        """Take more of the body from the client; returns the bytes after it."""
         forward, leftover = self.body.feed(data)
         if forward:
             self._push_up(forward)

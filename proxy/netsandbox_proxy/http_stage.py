@@ -257,7 +257,8 @@ class HttpStage:
         return self._reply(active, error, Outcome.REFUSED)
 
     def _bad_gateway(self, exchange: Exchange, fault: ProtocolError) -> None:
-        """502 before the first byte of a response; a reset behind it, and a close where the client may simply retry."""
+        """Reply 502 before the first byte of a response, and reset after it; close where the client may simply
+        retry."""
         active = self._active
         assert active is not None
         if exchange.answered:

@@ -95,7 +95,7 @@ def test_a_file_that_is_something_else_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(NetsandboxError, match="--debug-log"):
         open_debug_log("/proc/self/nothing")
     held = open_debug_log(str(tmp_path / "held"))
-    with pytest.raises(NetsandboxError, match=r"is in use by another session; give each session a log of its own$"):
+    with pytest.raises(NetsandboxError, match=r"is in use by another session; give each session its own log$"):
         open_debug_log(str(tmp_path / "held"))
     os.close(held)
 

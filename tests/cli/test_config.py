@@ -81,7 +81,7 @@ def test_show_without_files(
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     assert command.main(["show"]) == 0
-    assert capsys.readouterr().out == "# no file says anything; the defaults hold: nothing leaves\n"
+    assert capsys.readouterr().out == "# no file sets anything; the defaults apply: nothing leaves\n"
     assert command.main(["validate"]) == 0
     assert capsys.readouterr().out == "there is no configuration\n"
 

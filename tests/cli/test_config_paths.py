@@ -56,7 +56,7 @@ def test_the_list_is_the_users_alone(project: Path) -> None:
 def test_a_path_that_does_not_exist_is_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
     assert config.main(["add-path", "/absent"]) == 0
     told = capsys.readouterr()
-    assert told.err == "netsandbox: warning: /absent does not exist; it counts once it does\n"
+    assert told.err == "netsandbox: warning: /absent does not exist; the entry takes effect once it does\n"
     assert told.out.startswith("Added /absent\n")
 
 

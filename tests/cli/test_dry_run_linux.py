@@ -61,10 +61,10 @@ calls     refused (EPERM): setns, mount, umount2, pivot_root, chroot, bpf, perf_
             open_by_handle_at, name_to_handle_at, init_module, finit_module, delete_module, kexec_load,
             kexec_file_load, reboot, swapon, swapoff, acct, quotactl, syslog, settimeofday, clock_settime,
             vhangup, open_tree, move_mount, fsopen, fsconfig, fsmount, fspick, mount_setattr, open_tree_attr
-          said not to exist (ENOSYS): clone3, io_uring_setup, io_uring_enter, io_uring_register, keyctl,
+          reported as missing (ENOSYS): clone3, io_uring_setup, io_uring_enter, io_uring_register, keyctl,
             add_key, request_key
           judged by their arguments: socket, socketpair, clone, unshare, ioctl, setpriority, ioprio_set
-          asked of the supervisor: listen, sockets other than TCP and UDP
+          decided by the supervisor: listen, sockets other than TCP and UDP
 mounts    own /proc, /dev/shm and /dev/mqueue; /sys and the kernel's switches read-only
           ours       /etc/hosts
           empty      /dev/sda

@@ -53,7 +53,7 @@ def test_what_an_untrusted_file_would_open_is_listed_and_does_not_hold(
 ) -> None:
     assert shown(capsys, project) == [
         "file      ~/config/netsandbox/config.toml: yours",
-        "          ~/project/.netsandbox.toml: the project's, not trusted; `netsandbox trust` lets it count",
+        "          ~/project/.netsandbox.toml: the project's, not trusted; `netsandbox trust` puts it into effect",
         "            ignored: network.mode, line 2",
         "            ignored: network.allow_domains, line 3",
         "            ignored: network.upstream_proxy, line 4",
@@ -65,7 +65,7 @@ def test_what_an_untrusted_file_would_open_is_listed_and_does_not_hold(
         "address   no address",
         "ports     ports 80, 443 where an allow rule names none",
         "localhost strategy isolate, by the kernel",
-        "          whatever listens is shown on the host",
+        "          every port that listens is published on the host",
         "          ports of the host's localhost that it reaches: none",
         "log       ~/state/netsandbox/sessions/SESSION/audit.jsonl",
     ]

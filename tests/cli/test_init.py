@@ -29,7 +29,7 @@ def test_what_the_projects_files_call_for_is_named_and_what_to_do_next_is_told(
     assert init.main([]) == 0
     assert capsys.readouterr().out == (
         f"{path} is written.\n"
-        "Next: read it, then `netsandbox trust` lets it count; it asks again whenever the file changes.\n"
+        "Next: read it, then `netsandbox trust` puts it into effect; it asks again whenever the file changes.\n"
         "`netsandbox learn -- CMD` adds the hosts and paths that a command needs."
         " `netsandbox explain` shows what holds.\n"
     )

@@ -55,10 +55,10 @@ def test_the_change_is_shown_and_written_when_asked_to(tmp_path: Path, capsys: p
         '+    "192.0.2.7:22",\n'
         "+]\n"
         "+allow_domains = ['a.test', \"b.test:8443\"]\n"
-        "netsandbox: PATH is written; `netsandbox trust` shows it once more and lets it count\n"
+        "netsandbox: PATH is written; `netsandbox trust` shows it once more and puts it into effect\n"
     )
     assert offered(path, capsys, write=True) == (
-        "netsandbox: PATH asks for all that it used; `netsandbox trust` lets it count\n"
+        "netsandbox: PATH asks for all that it used; `netsandbox trust` puts it into effect\n"
     )
     assert offered(path, capsys, write=True, found=Proposed()) == f"netsandbox: {learn.NOTHING}\n"
     unreached = Proposed(remarks=("let through, but not reached, so not proposed:", "  c.test:443"))
@@ -86,10 +86,10 @@ def test_paths_are_shown_beside_names_and_written_with_them(tmp_path: Path, caps
         '+    "~/.cache/x/",\n'
         '+    "~/.bashrc",  # look twice\n'
         "+]\n"
-        "netsandbox: PATH is written; `netsandbox trust` shows it once more and lets it count\n"
+        "netsandbox: PATH is written; `netsandbox trust` shows it once more and puts it into effect\n"
     )
     assert offered(path, capsys, write=True, found=found).endswith(
-        "asks for all that it used; `netsandbox trust` lets it count\n"
+        "asks for all that it used; `netsandbox trust` puts it into effect\n"
     )
 
 
@@ -99,7 +99,7 @@ def test_a_list_without_paths_is_written_too_since_it_confines(
     path = tmp_path / ".netsandbox.toml"
     shown = offered(path, capsys, write=True, found=Proposed(writable=()))
     assert shown.startswith("netsandbox: to keep its writing to these places, change PATH so:\n")
-    assert shown.endswith("netsandbox: PATH is written; it opens nothing, so it counts at once\n")
+    assert shown.endswith("netsandbox: PATH is written; it opens nothing, so it takes effect at once\n")
     assert path.read_text() == "[filesystem]\nallow_write = []\n"
     path.write_text("[network]\nmode = 'filtered'\n")
     assert "`netsandbox trust` shows it once more" in offered(path, capsys, write=True, found=Proposed(writable=()))

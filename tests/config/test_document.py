@@ -244,8 +244,8 @@ def test_a_slip_is_an_error_with_file_line_and_advice(written, text, line, says)
 
 @pytest.mark.attack(16)
 @pytest.mark.parametrize("text", ["", "\n", "# only a comment\n"])
-def test_a_file_that_says_nothing_is_an_error(written, text):
-    with pytest.raises(UsageError, match="says nothing; write"):
+def test_a_file_that_sets_nothing_is_an_error(written, text):
+    with pytest.raises(UsageError, match="sets nothing; write"):
         load(written(text))
 
 

@@ -143,7 +143,7 @@ def test_a_command_that_writes_nothing_outside_is_confined_without_trust(
     netsandbox: Any, outside: Path, place: dict[str, Any]
 ) -> None:
     learned = netsandbox("learn", "-w", "--", "sh", "-c", "echo x > here; echo x > /tmp/$$; rm /tmp/$$", **place)
-    assert "it opens nothing, so it counts at once" in learned.stderr
+    assert "it opens nothing, so it takes effect at once" in learned.stderr
     assert rules(outside) == {"filesystem": {"allow_write": []}}
     assert records(netsandbox, place) == []
     confined = netsandbox("run", "--", "sh", "-c", "echo y > here && echo y > ~/canary", **place)

@@ -244,7 +244,7 @@ class Discovery:
             return ""
         output = query_sandbox.run([path, *arguments], {**self.tool_environment(), **variables}, self.home)
         if output is None:
-            self.note_incomplete(f"{name} {' '.join(arguments)} gave no answer in a session of its own")
+            self.note_incomplete(f"{name} {' '.join(arguments)} gave no answer in its session")
         return (output or b"").decode("utf-8", "replace").strip()
 
     def tool_environment(self) -> dict[str, str]:

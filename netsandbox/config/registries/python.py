@@ -158,7 +158,7 @@ def _links_of(discovery: Discovery, index: Setting) -> list[Setting]:
     except NoRule:
         return []
     if not index.value.lower().startswith("https://"):
-        discovery.note(f"{index.origin}: whoever is on the way to {host} could name hosts; its links are not followed")
+        discovery.note(f"{index.origin}: anybody on the way to {host} could name hosts; its links are not followed")
         return []
     page = discovery.page(f"{index.value.rstrip('/')}/{_SAMPLE}", _ACCEPT)
     if page is None:

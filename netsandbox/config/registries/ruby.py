@@ -20,7 +20,7 @@ _SOURCE_MARKS = (  # the text before a URL in a Gemfile, and whether it begins a
 
 
 def gemrc_files(discovery: Discovery) -> Iterator[Setting]:
-    """The first of the user's files with a list of sources counts."""
+    """The first of the user's files with a list of sources is used."""
     named = [path for path in (discovery.variable("GEMRC") or "").split(":")[:_MAX_FILES] if path]
     usual = [path for each in _GEMRC for path in discovery.paths(each)]
     for path in (*named, *usual):

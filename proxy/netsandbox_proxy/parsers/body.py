@@ -114,7 +114,8 @@ class BodyReader:
         self._held[:] = data[clean:at]
         return forward
 
-    # Each step looks at data from `at` on, moves `_clean` when it understood what it saw, and says where it stopped.
+    # Each step looks at data from `at` on, moves `_clean` past the bytes that it understood, and returns where it
+    # stopped.
 
     def _until_close(self, data: bytes, at: int) -> int:
         self._clean = len(data)

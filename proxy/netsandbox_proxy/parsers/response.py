@@ -59,7 +59,7 @@ class ResponseReader:
         self.close_delimited = False
 
     def feed(self, data: bytes) -> tuple[bytes, bytes]:
-        """What goes to the client now, and what lies behind the end of the response."""
+        """The bytes for the client, and those after the end of the response."""
         try:
             forward, leftover = self._feed(data)
         except ProtocolError as error:

@@ -123,7 +123,7 @@ def test_a_tool_that_fails_leaves_a_gap_and_one_that_is_missing_does_not(scene: 
     scene.tool("npm", "exit 1")
     assert discovery.query("npm", "x") == ""
     assert not discovery.complete
-    assert discovery.notes == ["npm x gave no answer in a session of its own"]
+    assert discovery.notes == ["npm x gave no answer in its session"]
 
 
 def test_a_script_is_run_only_if_its_interpreter_is_trusted_too(scene: Scene) -> None:
