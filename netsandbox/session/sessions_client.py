@@ -62,7 +62,7 @@ def _known() -> list[str]:
 def nothing_runs() -> str:
     """Why no session was found, and what to do."""
     if os.environ.get("NETSANDBOX_SESSION"):
-        return "this is inside a session, where no session can be seen; ask outside of it"
+        return "this is inside a session, where no session is visible; run this command outside"
     return "no session is running; start one with `netsandbox run -- CMD`"
 
 

@@ -54,7 +54,7 @@ def test_inside_a_session_it_says_where_to_ask(
 ) -> None:
     monkeypatch.setenv("NETSANDBOX_SESSION", "x")
     assert dispatch(["ps"]) == 0
-    assert "ask outside of it" in capsys.readouterr().err
+    assert "run this command outside" in capsys.readouterr().err
 
 
 def test_a_killed_session_is_not_shown_and_leaves_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -234,7 +234,7 @@ def test_a_forged_name_fits_nothing_and_touches_no_path(word: str, monkeypatch: 
 
 def test_inside_a_session_whoever_is_named_is_told_where_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NETSANDBOX_SESSION", "x")
-    with pytest.raises(UsageError, match=r"this is inside a session, .*; ask outside of it"):
+    with pytest.raises(UsageError, match=r"this is inside a session, .*; run this command outside"):
         find("shop", [])
 
 

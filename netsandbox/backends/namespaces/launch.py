@@ -71,7 +71,7 @@ class Helper:
         except OSError as error:  # too long for one message
             self.close()
             raise HostError(
-                f"cannot tell the helper what to make: {error.strerror}; hide or protect fewer paths"
+                f"cannot send the plan to the helper: {error.strerror}; hide or protect fewer paths"
             ) from None
 
     def doors(self, expected: Sequence[plan.Door]) -> dict[str, _socket.socket]:

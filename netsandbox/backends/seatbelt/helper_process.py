@@ -202,7 +202,7 @@ MEANINGS = {
 }
 ADVICE = "nothing was run; report it with the output of `sw_vers` and `netsandbox run --dry-run --backend seatbelt`"
 SPOKEN = "sandbox-exec did not start the session"
-LOST = "the helper ended without a word; nothing was run, see `netsandbox doctor`"
+LOST = "the helper ended without a report; nothing was run, see `netsandbox doctor`"
 
 
 def read_report(data: bytes) -> tuple[str, int, str] | None:

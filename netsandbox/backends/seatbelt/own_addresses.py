@@ -44,7 +44,7 @@ class InterfaceAddresses:
             if found and found != self._known:  # an empty list is an error: every macOS has 127.0.0.1
                 self._known = found
             if not self._known:  # a command that uses up all processes must not be able to keep it empty
-                raise HostError(f"{self._program} does not say which addresses this Mac has; nothing is let through")
+                raise HostError(f"{self._program} lists no address of this Mac; nothing is let through")
             self._read_at = now
         return self._known
 

@@ -47,7 +47,7 @@ def test_an_empty_profile_runs_nothing(start: Start) -> None:
 
 def test_a_helper_that_dies_without_a_word_is_an_error(closed_port: int) -> None:
     """A signature that the system does not like ends it so."""
-    with open(os.devnull, "r+b") as nothing, pytest.raises(HostError, match="without a word"):
+    with open(os.devnull, "r+b") as nothing, pytest.raises(HostError, match="without a report"):
         HelperProcess("/bin/true", ["true"], PROFILE, {}, (nothing.fileno(),) * 3, closed_port=closed_port)
 
 
@@ -56,7 +56,7 @@ def test_a_helper_that_says_what_ours_does_not_and_stays_is_ended(closed_port: i
     false, told = tmp_path / "false", tmp_path / "pid"
     false.write_text(f"#!/bin/sh\necho $$ > {told}\nprintf nonsense >&4\nexec sleep 600 4>&-\n")
     false.chmod(0o755)
-    with open(os.devnull, "r+b") as nothing, pytest.raises(HostError, match="without a word"):
+    with open(os.devnull, "r+b") as nothing, pytest.raises(HostError, match="without a report"):
         HelperProcess(str(false), ["true"], PROFILE, {}, (nothing.fileno(),) * 3, closed_port=closed_port)
     assert is_gone(int(told.read_text()))
 

@@ -78,7 +78,7 @@ def test_before_anything_is_known_a_question_that_fails_is_no_answer(program: Pa
     """INV-1: else a command that lets no process start would open the Mac's own addresses by that."""
     (tmp_path / "printed").unlink()
     addresses = InterfaceAddresses(lambda: 0.0, str(program))
-    with pytest.raises(HostError, match="does not say which addresses"):
+    with pytest.raises(HostError, match="lists no address of this Mac"):
         addresses()
     (tmp_path / "printed").write_text(PRINTED)
     assert parse("192.0.2.7") in addresses()

@@ -74,7 +74,7 @@ def test_without_sandbox_exec_nothing_is_run(start: Start, tmp_path: Path) -> No
 
 
 def test_one_that_says_nothing_and_starts_nothing_is_an_error(start: Start) -> None:
-    with pytest.raises(HostError, match="without a word"):
+    with pytest.raises(HostError, match="without a report"):
         start("true", program="/bin/true")
 
 

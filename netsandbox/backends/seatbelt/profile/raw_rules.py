@@ -243,7 +243,7 @@ def _check_order(rules: Sequence[_Rule]) -> None:
 def _written(item: Form | Word | str) -> str:
     """A filter or modifier as text, checked."""
     if not isinstance(item, Form):
-        raise RawRuleError("a text stands in no rule by itself; write a filter, such as (literal …)")
+        raise RawRuleError("a string alone is no filter; write one, such as (literal …)")
     if item.head == "with":
         name = item.items[1].name if len(item.items) == 2 and isinstance(item.items[1], Word) else ""
         if name == "no-sandbox":

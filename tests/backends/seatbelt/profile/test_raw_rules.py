@@ -193,7 +193,7 @@ REFUSED = {
     "(allow file-read* (subpath))": "takes strings, not nothing",
     "(allow file-read* (require-any))": "takes filters and at least one",
     '(allow file-read* (to ip "*:1"))': NETWORK,
-    '(allow file-read* "/x")': "stands in no rule by itself",
+    '(allow file-read* "/x")': "a string alone is no filter",
     "(allow file-read* (with send-signal SIGKILL))": "this modifier is not taken",
     '(deny file-read* (subpath "/tmp/x"))': "is not resolved and may match nothing",
     '(deny file-read* (regex "^/tmp/x"))': "is a link, so this matches nothing",
