@@ -10,7 +10,7 @@ from rig import Rig
 from servers import ORIGIN
 
 TUNNELS = 1000
-DOOR = 1008  # portmap/netsandbox_portmap/door_ports.py
+DOOR = 1008  # portmap/netsandbox_portmap/__init__.py
 
 
 def measure(rig: Rig, rounds: int) -> Result:

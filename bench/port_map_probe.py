@@ -10,7 +10,7 @@ import sys
 from netsandbox_interpose import _native
 from netsandbox_portmap.port_map import PortMap
 
-DOORS = (53, 1008, 1011)  # portmap/netsandbox_portmap/door_ports.py
+DOORS = (53, 1008, 1011)  # portmap/netsandbox_portmap/__init__.py
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ DIRECT, DIRECT_TLS, SQUID = "direct", "direct, TLS", "squid, CONNECT to an addre
 RELAY, RELAY_TLS = "a relay in C", "a relay in C, TLS"
 GIGABYTE = 1e9
 CURL = "curl -sS -f -k -o /dev/null --max-time 60 -w %{speed_download}"
-DOOR = "http://127.0.0.1:1008"  # portmap/netsandbox_portmap/door_ports.py
+DOOR = "http://127.0.0.1:1008"  # portmap/netsandbox_portmap/__init__.py
 
 
 def measure(rig: Rig, rounds: int) -> Result:

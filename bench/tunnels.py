@@ -17,7 +17,7 @@ from servers import ORIGIN
 
 AT_ONCE = 16
 TOTAL = 8000
-DOOR = 1008  # portmap/netsandbox_portmap/door_ports.py
+DOOR = 1008  # portmap/netsandbox_portmap/__init__.py
 SQUID = "squid"
 OURS = "netsandbox"
 

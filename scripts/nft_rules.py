@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from netsandbox_portmap import door_ports
+from netsandbox_portmap import DATAGRAM_PORT, DNS_PORT, TRANSPARENT_PORT
 from pyroute2.netlink import NLM_F_ACK, NLM_F_APPEND, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST
 from pyroute2.netlink.nfnetlink import nfgen_msg
 from pyroute2.netlink.nfnetlink.nftsocket import (
@@ -95,14 +95,14 @@ def _to_door(port: int) -> list[Expression]:
 
 def rules() -> list[list[Expression]]:
     """The chain, first match first."""
-    dns = door_ports.DNS.to_bytes(2, "big")
+    dns = DNS_PORT.to_bytes(2, "big")
     return [
         _payload_is(TRANSPORT_HEADER, 2, dns) + _accept(),
         _payload_is(TRANSPORT_HEADER, 0, dns) + _accept(),  # replies, from the address of the query
         _meta_is(META_NFPROTO, bytes([AF_INET])) + _payload_is(NETWORK_HEADER, 16, b"\x7f") + _accept(),
         _meta_is(META_NFPROTO, bytes([AF_INET6])) + _payload_is(NETWORK_HEADER, 24, bytes(15) + b"\x01") + _accept(),
-        _meta_is(META_L4PROTO, b"\x06") + _to_door(door_ports.TRANSPARENT),
-        _meta_is(META_L4PROTO, b"\x11") + _to_door(door_ports.DATAGRAM),
+        _meta_is(META_L4PROTO, b"\x06") + _to_door(TRANSPARENT_PORT),
+        _meta_is(META_L4PROTO, b"\x11") + _to_door(DATAGRAM_PORT),
     ]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 
-from netsandbox_portmap import door_ports
+from netsandbox_portmap import DATAGRAM_PORT, DNS_PORT, PROXY_URL, TRANSPARENT_PORT
 from netsandbox_portmap.localhost_settings import LocalhostSettings
 from netsandbox_portmap.reservation import HOST_LOCKS
 
@@ -35,10 +35,10 @@ NOTHING = ("/dev/null", os.path.join(FILES, "nothing"))
 CAPTURE = (
     "loopback alone; every IPv4 and IPv6 address is routed to it (table local)",
     "nft table netsandbox, chain capture, first match:",
-    f"  port {door_ports.DNS}: to the session's resolver",
+    f"  port {DNS_PORT}: to the session's resolver",
     "  127.0.0.0/8 and ::1: stay in the session",
-    f"  TCP to anywhere else: tproxy to the door at {door_ports.TRANSPARENT}",
-    f"  UDP to anywhere else: tproxy to {door_ports.DATAGRAM}, recorded and dropped",
+    f"  TCP to anywhere else: tproxy to the door at {TRANSPARENT_PORT}",
+    f"  UDP to anywhere else: tproxy to {DATAGRAM_PORT}, recorded and dropped",
 )
 
 
@@ -101,7 +101,7 @@ def _added(settings: RunSettings, outer: Mapping[bytes, bytes]) -> list[str]:
         SESSION,
         mode=settings.mode,
         name=settings.name,
-        proxy=door_ports.PROXY_URL if settings.proxy_env else None,
+        proxy=PROXY_URL if settings.proxy_env else None,
     )
     names = {name for name, value in inner.items() if os.environb.get(name) != value}
     if settings.localhost.has_window:

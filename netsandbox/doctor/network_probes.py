@@ -10,7 +10,7 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from netsandbox_portmap import door_ports
+from netsandbox_portmap import DNS_PORT, MIXED_PORT
 
 from netsandbox.doctor import judgement
 from netsandbox.doctor.judgement import Judgement
@@ -32,7 +32,7 @@ def network_probes(scene: Scene) -> list[Probe | Absent]:
         logged("tcp-metadata", METADATA, 80),
         *ipv6(scene),
         logged("tcp6-global", GLOBAL6, 443),
-        *doors(scene, door_ports.MIXED),
+        *doors(scene, MIXED_PORT),
         *other_servers(scene),
         *_resolver(scene),
         _abstract(scene),
@@ -54,7 +54,7 @@ def _controls(scene: Scene) -> list[Probe | Absent]:
             "control-door",
             REACHED,
             "connect-door",
-            {"door": door_ports.MIXED, "host": "127.0.0.1", "port": door.port},
+            {"door": MIXED_PORT, "host": "127.0.0.1", "port": door.port},
             lambda seen: judgement.arrival(seen.answer, door.visits),
         ),
     ]
@@ -111,10 +111,8 @@ def other_servers(scene: Scene) -> list[Probe | Absent]:
     return [
         _dns_probe("dns-server-udp", other.address, other.port, f"a.{DENIED_NAME}", direct("a")),
         _dns_probe("dns-server-tcp", other.address, other.port, f"b.{DENIED_NAME}", direct("b"), tcp=True),
-        _dns_probe("dns-elsewhere-udp", ELSEWHERE, door_ports.DNS, f"c.{DENIED_NAME}", not_forwarded(scene, "c")),
-        _dns_probe(
-            "dns-elsewhere-tcp", ELSEWHERE, door_ports.DNS, f"d.{DENIED_NAME}", not_forwarded(scene, "d"), tcp=True
-        ),
+        _dns_probe("dns-elsewhere-udp", ELSEWHERE, DNS_PORT, f"c.{DENIED_NAME}", not_forwarded(scene, "c")),
+        _dns_probe("dns-elsewhere-tcp", ELSEWHERE, DNS_PORT, f"d.{DENIED_NAME}", not_forwarded(scene, "d"), tcp=True),
     ]
 
 
@@ -123,11 +121,9 @@ def _resolver(scene: Scene) -> list[Probe | Absent]:
         return judgement.silence(seen.answer, scene.upstream.queries[CONTROL_NAME, TXT])
 
     return [
-        _dns_probe("dns-denied-udp", "127.0.0.1", door_ports.DNS, f"e.{DENIED_NAME}", not_forwarded(scene, "e")),
-        _dns_probe(
-            "dns-denied-tcp", "127.0.0.1", door_ports.DNS, f"f.{DENIED_NAME}", not_forwarded(scene, "f"), tcp=True
-        ),
-        _dns_probe("dns-txt", "127.0.0.1", door_ports.DNS, CONTROL_NAME, text, kind=TXT),
+        _dns_probe("dns-denied-udp", "127.0.0.1", DNS_PORT, f"e.{DENIED_NAME}", not_forwarded(scene, "e")),
+        _dns_probe("dns-denied-tcp", "127.0.0.1", DNS_PORT, f"f.{DENIED_NAME}", not_forwarded(scene, "f"), tcp=True),
+        _dns_probe("dns-txt", "127.0.0.1", DNS_PORT, CONTROL_NAME, text, kind=TXT),
     ]
 
 

@@ -11,7 +11,7 @@ from netsandbox.policy import reasons
 from netsandbox.runtime.listener import raise_descriptor_limit
 from netsandbox.runtime.relay import RelayPool
 from netsandbox.text import join_host_port
-from netsandbox_portmap import REWIRE_DEVICE, REWIRE_PORT, door_ports
+from netsandbox_portmap import DOOR_PORTS, REWIRE_DEVICE, REWIRE_PORT
 from netsandbox_portmap.bind_rule import rule_for
 from netsandbox_portmap.bind_service import BindService
 from netsandbox_portmap.by_name import ByName
@@ -91,7 +91,7 @@ class LocalhostService:
             Wanted(automatic=settings.publish is None, fixed=dict(settings.publish or ())),
             held.by_name_port,
             device_given=settings.device is not None,
-            excluded={*door_ports.ALL, *settings.connect_host},
+            excluded={*DOOR_PORTS, *settings.connect_host},
         )
         publisher = Publisher(self._loop, plan, self._assignment, self._network.inside, self._forwarding, self._note)
         publisher.reserved = held.fixed
@@ -155,7 +155,7 @@ class LocalhostService:
         asked = self._requested_port(port)
         allowed: dict[str, object] = {"verdict": "allow", "reason": reasons.LOOPBACK}
         self._repeats.note(pid, event="listen", **allowed, address=address, port=port, exe=exe)
-        if self._publisher is None or port in door_ports.ALL:
+        if self._publisher is None or port in DOOR_PORTS:
             return
         if self._assignment.full:
             self._make_room()

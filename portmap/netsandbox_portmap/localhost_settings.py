@@ -7,7 +7,7 @@ from __future__ import annotations
 from netsandbox import system
 from netsandbox.errors import UsageError
 from netsandbox.frozen import frozen
-from netsandbox_portmap import FAIL, ISOLATE, REWIRE_PORT, STRATEGIES, default_strategy, door_ports, window
+from netsandbox_portmap import DOOR_PORTS, FAIL, ISOLATE, REWIRE_PORT, STRATEGIES, default_strategy, window
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def check(settings: LocalhostSettings) -> LocalhostSettings:
     _check_window(settings)
     _no_twice([outer for _, outer in settings.publish or () if outer is not None], "--publish")
     for port in settings.connect_host:
-        if port in door_ports.ALL:
+        if port in DOOR_PORTS:
             raise UsageError(f"--connect-host {port}: that port is a door of ours inside a session; choose another")
     if len(settings.connect_host) > MAX_HOST_PORTS:
         raise UsageError(f"--connect-host takes at most {MAX_HOST_PORTS} ports; leave some out")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from netsandbox_portmap import door_ports
+from netsandbox_portmap import DOOR_PORTS
 from netsandbox_portmap.bind_requests import ASK_BIND, MAGIC, REQUEST, reply
 from netsandbox_portmap.bind_responder import BindResponder
 
@@ -102,7 +102,7 @@ def test_doors_of_ours_and_ports_of_the_host_are_never_published(
 ) -> None:
     """They lead out again."""
     scene = serve(connect_host=(server.getsockname()[1],))
-    for port in door_ports.ALL:
+    for port in DOOR_PORTS:
         scene.service.listening("127.0.0.1", port, 1, "/bin/x")
     scene.hear(server)
     assert scene.service._publisher is not None

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ipaddress
 from typing import Any
 
+import netsandbox_portmap
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from netsandbox_portmap import door_ports, localhost_settings
+from netsandbox_portmap import DOOR_PORTS, localhost_settings
 from netsandbox_portmap.localhost_settings import LocalhostSettings, check
 
 from netsandbox.errors import UsageError
@@ -210,8 +211,8 @@ def test_values_that_python_was_given_are_checked_too(asked: dict[str, Any], say
 
 def test_every_door_of_ours_is_known_here() -> None:
     """A new one must be refused as a port of the host too."""
-    doors = {value for name, value in vars(door_ports).items() if name.isupper() and name not in ("ALL", "PROXY_URL")}
-    assert set(door_ports.ALL) == doors
+    doors = {value for name, value in vars(netsandbox_portmap).items() if name.endswith("_PORT") and type(value) is int}
+    assert set(DOOR_PORTS) == doors
 
 
 def test_as_many_host_ports_as_fit_in_the_helpers_message() -> None:

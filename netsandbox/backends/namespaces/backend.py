@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from netsandbox_portmap.door_ports import PROXY_URL
+from netsandbox_portmap import PROXY_URL
 
 from netsandbox.backends.contract import DoorSockets, exec_failure, path_of, session_environment
 from netsandbox.backends.namespaces import launch, plan, seccomp

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 
-from netsandbox_portmap import door_ports
+from netsandbox_portmap import ASKING_PORT, DATAGRAM_PORT, DNS_PORT, MIXED_PORT, TRANSPARENT_PORT
 
 from netsandbox.backends.namespaces import nft_bytes
 from netsandbox.frozen import frozen
@@ -63,19 +63,19 @@ def doors() -> tuple[Door, ...]:
     """In the order in which their descriptors arrive at the supervisor."""
     reuse, v6, big = (REUSE_ADDRESS, ON), (IPV6_ONLY, ON), (RECEIVE_BUFFER, BIG_BUFFER)
     return (
-        _stream("mixed", AF_INET, door_ports.MIXED, reuse, loopback=True),
-        _stream("mixed6", AF_INET6, door_ports.MIXED, reuse, v6, loopback=True),
-        _stream("transparent", AF_INET, door_ports.TRANSPARENT, reuse, (IP_TRANSPARENT, ON)),
-        _stream("transparent6", AF_INET6, door_ports.TRANSPARENT, reuse, v6, (IPV6_TRANSPARENT, ON)),
-        _datagram("dns", AF_INET, door_ports.DNS, big, (IP_PACKET_INFO, ON)),
-        _datagram("dns6", AF_INET6, door_ports.DNS, big, v6, (IPV6_PACKET_INFO, ON), (IPV6_FREE_BIND, ON)),
-        _stream("dns-tcp", AF_INET, door_ports.DNS, reuse),
-        _stream("dns-tcp6", AF_INET6, door_ports.DNS, reuse, v6),
-        _datagram("udp", AF_INET, door_ports.DATAGRAM, (IP_TRANSPARENT, ON), (IP_ORIGINAL_DESTINATION, ON), *_groups()),
+        _stream("mixed", AF_INET, MIXED_PORT, reuse, loopback=True),
+        _stream("mixed6", AF_INET6, MIXED_PORT, reuse, v6, loopback=True),
+        _stream("transparent", AF_INET, TRANSPARENT_PORT, reuse, (IP_TRANSPARENT, ON)),
+        _stream("transparent6", AF_INET6, TRANSPARENT_PORT, reuse, v6, (IPV6_TRANSPARENT, ON)),
+        _datagram("dns", AF_INET, DNS_PORT, big, (IP_PACKET_INFO, ON)),
+        _datagram("dns6", AF_INET6, DNS_PORT, big, v6, (IPV6_PACKET_INFO, ON), (IPV6_FREE_BIND, ON)),
+        _stream("dns-tcp", AF_INET, DNS_PORT, reuse),
+        _stream("dns-tcp6", AF_INET6, DNS_PORT, reuse, v6),
+        _datagram("udp", AF_INET, DATAGRAM_PORT, (IP_TRANSPARENT, ON), (IP_ORIGINAL_DESTINATION, ON), *_groups()),
         _datagram(
             "udp6",
             AF_INET6,
-            door_ports.DATAGRAM,
+            DATAGRAM_PORT,
             v6,
             (IPV6_TRANSPARENT, ON),
             (IPV6_ORIGINAL_DESTINATION, ON),
@@ -87,7 +87,7 @@ def doors() -> tuple[Door, ...]:
 def localhost_doors(host_ports: Iterable[int], *, asking: bool) -> tuple[Door, ...]:
     """The doors of the session's localhost: ports of the host, and the preload library's requests."""
     reuse, v6 = (REUSE_ADDRESS, ON), (IPV6_ONLY, ON)
-    found = [_stream("asking", AF_INET, door_ports.ASKING, reuse, loopback=True)] if asking else []
+    found = [_stream("asking", AF_INET, ASKING_PORT, reuse, loopback=True)] if asking else []
     for port in host_ports:
         found.append(_stream(f"host-{port}", AF_INET, port, reuse, loopback=True))
         found.append(_stream(f"host6-{port}", AF_INET6, port, reuse, v6, loopback=True))

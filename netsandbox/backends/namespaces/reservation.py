@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from netsandbox_portmap import REWIRE_DEVICE, door_ports
+from netsandbox_portmap import ASKING_PORT, DNS_PORT, MIXED_PORT, REWIRE_DEVICE
 from netsandbox_portmap.reservation import MapDoors, MapSource, Reservation
 
 from netsandbox.backends.namespaces import plan
@@ -53,7 +53,7 @@ class NamespaceReservation(Reservation):
         from netsandbox.backends.preload import load_native
 
         native = load_native()
-        doors = MapDoors(door_ports.ASKING, (door_ports.DNS, door_ports.MIXED, door_ports.ASKING))
+        doors = MapDoors(ASKING_PORT, (DNS_PORT, MIXED_PORT, ASKING_PORT))
         return MapSource(native, new_map_path(state), doors)
 
 

@@ -7,7 +7,7 @@ import warnings
 from pathlib import Path
 
 import pytest
-from netsandbox_portmap import door_ports
+from netsandbox_portmap import DATAGRAM_PORT, DNS_PORT, TRANSPARENT_PORT
 
 from netsandbox.backends.namespaces import nft_bytes
 
@@ -53,5 +53,5 @@ def test_the_filter_is_one_batch() -> None:
 
 
 def test_both_transparent_doors_are_named_and_the_resolver_is_spared() -> None:
-    for port in (door_ports.TRANSPARENT, door_ports.DATAGRAM, door_ports.DNS):
+    for port in (TRANSPARENT_PORT, DATAGRAM_PORT, DNS_PORT):
         assert port.to_bytes(2, "big") in nft_bytes.FILTER

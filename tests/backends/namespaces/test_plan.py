@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from netsandbox_portmap import door_ports
+from netsandbox_portmap import ASKING_PORT, DATAGRAM_PORT, DNS_PORT, MIXED_PORT, TRANSPARENT_PORT
 
 from netsandbox.backends.namespaces import nft_bytes, plan
 
@@ -124,15 +124,15 @@ def test_the_network_is_configured_before_the_doors_open() -> None:
 def test_doors_stand_where_the_rules_send_to_and_only_the_proxy_port_is_on_loopback_alone() -> None:
     doors = [struct.unpack("=5I", payload) for operation, payload in read(plan.build(view(), b"")) if operation == "D"]
     assert {port for _, _, port, _, _ in doors} == {
-        door_ports.MIXED,
-        door_ports.TRANSPARENT,
-        door_ports.DATAGRAM,
-        door_ports.DNS,
+        MIXED_PORT,
+        TRANSPARENT_PORT,
+        DATAGRAM_PORT,
+        DNS_PORT,
     }
     for family in (2, 10):
         assert sum(door[0] == family for door in doors) == len(doors) / 2
     for _, kind, port, loopback, backlog in doors:
-        assert loopback == (port == door_ports.MIXED)
+        assert loopback == (port == MIXED_PORT)
         assert (backlog > 0) == (kind == 1)
         assert port < 1024  # the workload, without capabilities, can neither bind nor be given one
 
@@ -141,7 +141,7 @@ def test_transparent_doors_are_transparent_in_both_families() -> None:
     transparent = {2: (0, 19), 10: (41, 75)}
     for door in plan.doors():
         options = dict(door.options)
-        assert (transparent[door.family] in options) == (door.port in (door_ports.TRANSPARENT, door_ports.DATAGRAM))
+        assert (transparent[door.family] in options) == (door.port in (TRANSPARENT_PORT, DATAGRAM_PORT))
         assert ((41, 26) in options) == (door.family == 10)
 
 
@@ -160,7 +160,7 @@ def test_ports_of_the_host_stand_on_both_loopbacks_and_nowhere_else(host_ports: 
     """Nothing of the session's own addresses but 127.0.0.1 and ::1 leads to the host."""
     extra = plan.localhost_doors(host_ports, asking=asking)
     found = doors_in(plan.build(view(), b"", extra))[len(plan.doors()) :]
-    expected = [(2, door_ports.ASKING)] if asking else []
+    expected = [(2, ASKING_PORT)] if asking else []
     expected += [(family, port) for port in host_ports for family in (2, 10)]
     assert [(family, port) for family, _, port, _, _ in found] == expected
     assert all(kind == 1 and loopback == 1 and backlog > 0 for _, kind, _, loopback, backlog in found)
