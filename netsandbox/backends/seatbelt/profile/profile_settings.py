@@ -71,7 +71,7 @@ class ProfileSettings:
     deny: tuple[str, ...] = ()
     protect: tuple[str, ...] = ()  # never written, under any rule
     executables: tuple[str, ...] = ()
-    moves: tuple[tuple[str, str], ...] = ()  # folders of the home that are elsewhere; see `policy.moved_paths`
+    moves: tuple[tuple[str, str], ...] = ()  # folders of the home that are elsewhere; see `policy.home_paths`
     links: tuple[str, ...] = ()  # links on the way to these paths; each may be read, to be followed
     terminal: str = ""
     own: OwnPaths = OwnPaths()
