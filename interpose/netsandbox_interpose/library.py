@@ -1,19 +1,19 @@
-"""Where the preload library is, and how it comes into a process: two variables of its environment, nothing else.
+"""The path of the preload library, and the two environment variables that load it into a process.
 
-Rules: pure; the user's own entries stay, behind ours; whatever else is in the environment is not looked at.
+Rules: pure; the user's own entries stay, behind ours; no other variable is read.
 The port map inside a session is mounted over PORT_MAP, an empty file that is part of the package.
 """
 
 from __future__ import annotations
 
 import os
-import sys
+
+from netsandbox.system import IS_MACOS
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
-_MAC = sys.platform == "darwin"
-LIBRARY = os.path.join(_FOLDER, "libnetsandbox_interpose.dylib" if _MAC else "libnetsandbox_interpose.so")
+LIBRARY = os.path.join(_FOLDER, "libnetsandbox_interpose.dylib" if IS_MACOS else "libnetsandbox_interpose.so")
 PORT_MAP = os.path.join(_FOLDER, "port-map")
-PRELOAD = b"DYLD_INSERT_LIBRARIES" if _MAC else b"LD_PRELOAD"
+PRELOAD = b"DYLD_INSERT_LIBRARIES" if IS_MACOS else b"LD_PRELOAD"
 PORT_MAP_VARIABLE = b"NETSANDBOX_PORT_MAP"
 
 
