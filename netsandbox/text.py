@@ -37,9 +37,9 @@ def quoted(raw: bytes | str) -> str:
 
 def single_line(text: str, limit: int | None = None) -> str:
     """*text* on one line with everything escaped that is not a printable character, cut after *limit* characters."""
-    shown = text if limit is None or len(text) <= limit else text[: limit + 1]
+    shown = text if limit is None else text[:limit]
     line = shown if shown.isprintable() else "".join(char if char.isprintable() else _escape(char) for char in shown)
-    return line if shown is text else f"{line[:limit]}…"
+    return line if len(shown) == len(text) else f"{line[:limit]}…"
 
 
 def _escape(char: str) -> str:

@@ -100,7 +100,7 @@ def test_on_a_terminal_the_user_is_asked_when_the_command_has_ended(netsandbox: 
     running.read_until(b"Write this? [y/N] ")
     assert not (home.work / ".netsandbox.toml").exists()
     os.write(running.terminal, b"y\n")
-    running.read_until(b"lets it count")
+    running.read_until(b"puts it into effect")
     assert running.wait() == 0
     written = tomllib.loads((home.work / ".netsandbox.toml").read_text())
     assert written["network"]["allow_domains"] == [f"used.test:{good.port}"]

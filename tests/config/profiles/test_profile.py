@@ -52,7 +52,7 @@ def test_it_may_say_nothing_of_itself() -> None:
         ("[sandbox]\nprofiles = ['node']\n", "shop.toml:2: unknown key 'profiles'"),
         ("[sandbox]\ninherit_global = false\n", "shop.toml:2: unknown key 'inherit_global'"),
         ("[profiles]\nauto_detect = true\n", "shop.toml:1: unknown table 'profiles'; did you mean profile?"),
-        ("", "shop.toml: the file says nothing"),
+        ("", "shop.toml: the file sets nothing"),
     ],
 )
 def test_a_mistake_is_an_error_with_its_line(text: str, said: str) -> None:
