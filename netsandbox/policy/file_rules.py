@@ -37,6 +37,10 @@ class FileRules:
     allow_write: tuple[PathRule, ...] | None = None
     deny_read: tuple[PathRule, ...] = ()
     allow_execute: tuple[PathRule, ...] = ()
+    deny_write: tuple[PathRule, ...] = ()
+    caches: tuple[PathRule, ...] = ()  # folders of which a session changes a copy
+    mode: str = "project"
+    share_tmp: bool = False
 
 
 @frozen

@@ -12,7 +12,7 @@ from netsandbox_portmap import PROXY_URL
 
 from netsandbox.backends.contract import DoorSockets, exec_failure, path_of, session_environment
 from netsandbox.backends.namespaces import launch, plan, seccomp
-from netsandbox.backends.namespaces.mount_view import bytecode_folders, session_view
+from netsandbox.backends.namespaces.mount_view import FILES, bytecode_folders, session_view
 from netsandbox.backends.namespaces.reservation import NamespaceReservation
 from netsandbox.backends.namespaces.seccomp import syscall_table
 from netsandbox.paths import is_made, made_config_folders, packages, session_state_home, unused_state_home
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from netsandbox.backends.contract import Attribution, Backend, Clock, OwnAddresses, SessionContext
     from netsandbox.backends.namespaces.file_view import FileView
+    from netsandbox.backends.namespaces.project_view import ProjectView
     from netsandbox.backends.namespaces.serving import NamespaceServing
     from netsandbox.backends.namespaces.unix_pins import PinnedSocket
     from netsandbox.backends.namespaces.watched_paths import WatchedPaths
@@ -55,6 +56,7 @@ class NamespacesBackend:
         self.helper: launch.Helper | None = None
         self.pins: list[PinnedSocket] = []
         self.watched: WatchedPaths | None = None
+        self.project_view: ProjectView | None = None
         self.localhost_doors: dict[str, _socket.socket] = {}
         self._doors: dict[str, _socket.socket] = {}
         self._reservation: NamespaceReservation | None = None
@@ -94,22 +96,43 @@ class NamespacesBackend:
             name=settings.name,
             proxy=PROXY_URL if settings.proxy_env else None,
         )
+        if settings.files.mode == "project":
+            inside = project_environment(inside)
         self.helper = launch.Helper(command.words, held.environment(inside), command.stdio)
-        view = session_view(
-            state,
+        kept = (
             placed,
             *made_config_folders(),
             *filter(is_made, bytecode_folders()),
             *settings.configs,
             settings.debug_log,
-            logs=logs,
-            unused=unused_state_home(),
-            covers=held.covers(),
-            rules=self._file_view(),
         )
+        if settings.files.mode == "project":
+            view = self._project_view(state, kept, logs)
+        else:
+            view = session_view(
+                state, *kept, logs=logs, unused=unused_state_home(), covers=held.covers(), rules=self._file_view()
+            )
         self.helper.send_plan(plan.build(view, program, held.doors()))
         if settings.name is not None:
             held.take_name(settings.name)
+
+    def _project_view(self, state: str, kept: tuple[str | None, ...], logs: str | None) -> plan.View:
+        """Called while the kernel makes the namespaces."""
+        from netsandbox.backends.namespaces.project_view import OwnPaths, ProjectView
+
+        command = self.context.command
+        view = self.project_view = ProjectView(self.context.settings.files, command.environment, working_folder(), state)
+        own = OwnPaths(
+            tuple(filter(None, (state, unused_state_home(), logs))),
+            (*packages(), *filter(None, kept)),
+            (
+                (os.path.join(FILES, "resolv.conf"), "/etc/resolv.conf"),
+                (os.path.join(FILES, "hosts"), "/etc/hosts"),
+                *self.reservation.covers(),
+            ),
+        )
+        root = view.build(command.words[0], own, terminal_of(command.stdio))
+        return plan.View(os.geteuid(), os.getegid(), (), (), (), root=tuple(root.steps()))
 
     def _file_view(self) -> FileView:
         """Called while the kernel makes the namespaces."""
@@ -228,8 +251,37 @@ class NamespacesBackend:
             self.helper = None
 
     def close(self) -> None:
+        if self.project_view is not None:
+            self.project_view.folders.close()
         if self._reservation is not None:
             self._reservation.close()
+
+
+def working_folder() -> str | None:
+    try:
+        return os.getcwd()
+    except OSError:  # it was removed, or is in a folder that we may not read
+        return None
+
+
+def terminal_of(stdio: tuple[int, int, int]) -> str | None:
+    """The terminal of the command, which the session sees besides those that it makes."""
+    for descriptor in stdio:
+        try:
+            return os.ttyname(descriptor)
+        except OSError:
+            continue
+    return None
+
+
+def project_environment(inside: dict[bytes, bytes]) -> dict[bytes, bytes]:
+    """Variables that name places of the host which the session does not see are left out (pure)."""
+    from netsandbox.policy.shown_files import HOST_VARIABLES
+
+    kept = {name: value for name, value in inside.items() if os.fsdecode(name) not in HOST_VARIABLES}
+    if b"TMPDIR" in kept:
+        kept[b"TMPDIR"] = b"/tmp"
+    return kept
 
 
 def own_addresses(clock: Clock) -> OwnAddresses:

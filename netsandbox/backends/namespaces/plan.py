@@ -18,6 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from netsandbox.backends.namespaces.session_root import Step
+
     Option = tuple[tuple[int, int], bytes]
 
 BIND, READ_ONLY, OPTIONAL = 1, 2, 4
@@ -123,17 +125,39 @@ class View:
     covered: tuple[tuple[str, str], ...] = ()  # (an empty file of ours, the file that appears empty)
     writable: tuple[str, ...] | None = None  # the only writable paths; None: writing is not restricted
     links: tuple[str, ...] = ()  # symbolic links that cannot be replaced
+    root: tuple[Step, ...] | None = None  # the steps of a root of its own; None: the host's root, changed as above
 
 
 def build(view: View, filter_program: bytes, extra: tuple[Door, ...] = ()) -> bytes:
     """The whole plan; *extra* doors follow those of `doors()`."""
-    steps = [_step(b"I", _numbers(view.uid, view.gid))]
+    steps = [_step(b"I", _numbers(view.uid, view.gid)), *(_host_view(view) if view.root is None else _root(view.root))]
+    steps.append(_step(b"K", _numbers(NETLINK_ROUTE, nft_bytes.ROUTE_ACKNOWLEDGEMENTS) + nft_bytes.ROUTE))
+    steps.append(_step(b"K", _numbers(NETLINK_NETFILTER, nft_bytes.FILTER_ACKNOWLEDGEMENTS) + nft_bytes.FILTER))
+    for door in doors() + extra:
+        steps += _door(door)
+    steps.append(_step(b"F", filter_program))
+    return b"".join(steps)
+
+
+def _root(root: Iterable[Step]) -> Iterable[bytes]:
+    yield _step(b"R", b"")
+    for operation, number, texts in root:
+        yield _step(operation.encode("ascii"), (b"" if number is None else _numbers(number)) + _texts(*texts))
+    yield from _kernel_switches()
+    yield _step(b"E", b"")
+
+
+def _kernel_switches() -> Iterable[bytes]:
+    for path in ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"):
+        yield _mount(BIND | READ_ONLY | OPTIONAL, path, path)
+
+
+def _host_view(view: View) -> list[bytes]:
     # A mount point cannot be renamed. These come first, so that later mounts are made on top of them.
-    steps += [_mount(BIND, path, path) for path in view.pinned]
+    steps = [_mount(BIND, path, path) for path in view.pinned]
     steps += [_step(b"L", _texts(path)) for path in view.links]
     steps.append(_mount(0, "proc", "/proc", "proc"))
-    for path in ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"):
-        steps.append(_mount(BIND | READ_ONLY | OPTIONAL, path, path))
+    steps += _kernel_switches()
     steps.append(_mount(BIND | READ_ONLY | OPTIONAL, "/sys", "/sys"))
     steps.append(_mount(OPTIONAL, "tmpfs", "/dev/mqueue", "tmpfs", "mode=1777"))
     steps.append(_mount(OPTIONAL, "tmpfs", "/dev/shm", "tmpfs", "mode=1777"))  # noqa: S108
@@ -143,12 +167,7 @@ def build(view: View, filter_program: bytes, extra: tuple[Door, ...] = ()) -> by
     steps += [_mount(BIND | READ_ONLY, ours, theirs) for ours, theirs in view.covered]
     if view.writable is not None:  # last: earlier mounts stay as they are
         steps.append(_step(b"W", _texts(*view.writable)))
-    steps.append(_step(b"K", _numbers(NETLINK_ROUTE, nft_bytes.ROUTE_ACKNOWLEDGEMENTS) + nft_bytes.ROUTE))
-    steps.append(_step(b"K", _numbers(NETLINK_NETFILTER, nft_bytes.FILTER_ACKNOWLEDGEMENTS) + nft_bytes.FILTER))
-    for door in doors() + extra:
-        steps += _door(door)
-    steps.append(_step(b"F", filter_program))
-    return b"".join(steps)
+    return steps
 
 
 def _door(door: Door) -> Iterable[bytes]:

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/mount.h>
-#include <linux/openat2.h>
 #include <netinet/in.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,6 +14,7 @@
 #include <unistd.h>
 
 #include "netlink.h"
+#include "root.h"
 
 #ifndef AT_RECURSIVE
 #define AT_RECURSIVE 0x8000
@@ -122,17 +122,6 @@ static void link_step(struct reader *reader)
 
 #define MOST_WRITABLE 512 /* MAX_WRITABLE of netsandbox/policy/file_rules.py */
 
-/* Opened by the name that the supervisor resolved; a link on the way is new, and is not followed. */
-static int place(const char *path)
-{
-    const struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS };
-    int opened = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
-
-    if (opened < 0)
-        fail(path);
-    return opened;
-}
-
 /* Each path is cloned with all its submounts, and mounted over itself when the rest is read-only. So read-only mounts
  * within it stay read-only (mount_setattr(2) could not tell them apart), and no locked mount has to be changed. */
 static void writable_step(struct reader *reader)
@@ -150,7 +139,7 @@ static void writable_step(struct reader *reader)
             errno = E2BIG;
             fail("confining writing");
         }
-        places[count] = place(path);
+        places[count] = open_place(path);
         trees[count] = (int)syscall(SYS_open_tree, places[count], "", copy);
         if (trees[count] < 0)
             fail(path);
@@ -165,6 +154,36 @@ static void writable_step(struct reader *reader)
         close(trees[count]);
         close(places[count]);
     }
+}
+
+static void folder_step(struct reader *reader)
+{
+    mode_t mode = (mode_t)number(reader);
+
+    root_folder(text(reader), mode);
+}
+
+static void root_link_step(struct reader *reader)
+{
+    const char *target = text(reader);
+
+    root_link(target, text(reader));
+}
+
+static void show_step(struct reader *reader)
+{
+    uint32_t flags = number(reader);
+    const char *source = text(reader);
+
+    root_show(flags, source, text(reader));
+}
+
+static void cache_step(struct reader *reader)
+{
+    const char *options = text(reader);
+    const char *upper = text(reader);
+
+    root_cache(options, upper, text(reader));
 }
 
 static void door_step(struct reader *reader, struct door *door)
@@ -240,6 +259,24 @@ static void step(unsigned char operation, struct reader *reader, struct door *do
         break;
     case 'W':
         writable_step(reader);
+        break;
+    case 'R':
+        root_begin();
+        break;
+    case 'S':
+        folder_step(reader);
+        break;
+    case 'Y':
+        root_link_step(reader);
+        break;
+    case 'V':
+        show_step(reader);
+        break;
+    case 'C':
+        cache_step(reader);
+        break;
+    case 'E':
+        root_end();
         break;
     case 'K':
         netlink_step(reader);

@@ -5,6 +5,12 @@
  *   M  mount      u32 flags, source, target, type, data   flags below
  *   L  link       path                                   the symbolic link can no longer be removed or renamed
  *   W  writable   paths                                  everything becomes read-only but these, as they are now
+ *   R  root       (nothing)                              an empty tmpfs becomes the root; the host's is at /.host
+ *   S  folder     u32 mode, path                         make a folder, and those above it (root.h)
+ *   Y  link       target, path                           make a symbolic link
+ *   V  show       u32 flags, source, target              show a path of the host, flags in root.h
+ *   C  cache      options, upper, target                 an overlay, or upper alone where overlays are refused
+ *   E  end        (nothing)                              the host's root is detached, the session's is read-only
  *   K  netlink    u32 protocol, u32 acks, messages       send, and wait for every acknowledgement
  *   D  door       u32 family, type, port, loopback, backlog   make a socket; its options follow as O steps before it binds
  *   O  option     u32 level, u32 name, value             option of the door that the next B binds

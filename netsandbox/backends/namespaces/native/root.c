@@ -1,0 +1,163 @@
+#define _GNU_SOURCE
+#include "root.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/mount.h>
+#include <linux/openat2.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "channel.h"
+
+#ifndef AT_RECURSIVE
+#define AT_RECURSIVE 0x8000
+#endif
+
+#define HOST "/.host"
+#define BASE "/proc" /* exists everywhere; the tmpfs leaves it again when it becomes the root */
+
+static int opened(const char *path)
+{
+    const struct open_how how = { .flags = O_PATH | O_CLOEXEC | O_NOFOLLOW, .resolve = RESOLVE_NO_SYMLINKS };
+
+    return (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+}
+
+int open_place(const char *path)
+{
+    int place = opened(path);
+
+    if (place < 0)
+        fail(path);
+    return place;
+}
+
+void root_begin(void)
+{
+    if (mount("tmpfs", BASE, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=4m") < 0)
+        fail("mounting the session's root");
+    if (mkdir(BASE HOST, 0755) < 0 || syscall(SYS_pivot_root, BASE, BASE HOST) < 0 || chdir("/") < 0)
+        fail("entering the session's root");
+}
+
+/* The folder that holds the last name of *path*, opened; folders that are missing on the way are made. *last* is the
+ * name itself. */
+static int folder_above(const char *path, const char **last)
+{
+    char name[NAME_MAX + 1];
+    int folder = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    for (;;) {
+        size_t length;
+        int next;
+
+        path += strspn(path, "/");
+        length = strcspn(path, "/");
+        if (folder < 0 || length > NAME_MAX)
+            fail(path);
+        if (path[length] == '\0') {
+            *last = path;
+            return folder;
+        }
+        memcpy(name, path, length);
+        name[length] = '\0';
+        if (mkdirat(folder, name, 0755) < 0 && errno != EEXIST && errno != EROFS)
+            fail(path);
+        next = openat(folder, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (next < 0)
+            fail(path);
+        close(folder);
+        folder = next;
+        path += length;
+    }
+}
+
+void root_folder(const char *path, mode_t mode)
+{
+    const char *name;
+    int folder = folder_above(path, &name);
+
+    if (mkdirat(folder, name, mode) < 0 && errno != EEXIST)
+        fail(path);
+    close(folder);
+}
+
+void root_link(const char *target, const char *path)
+{
+    const char *name;
+    int folder = folder_above(path, &name);
+
+    if (symlinkat(target, folder, name) < 0 && errno != EEXIST)
+        fail(path);
+    close(folder);
+}
+
+static void make_point(const char *path, int is_folder)
+{
+    const char *name;
+    int folder = folder_above(path, &name);
+
+    if (is_folder) {
+        if (mkdirat(folder, name, 0755) < 0 && errno != EEXIST)
+            fail(path);
+    } else {
+        int made = openat(folder, name, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+        if (made < 0 && errno != EEXIST)
+            fail(path);
+        if (made >= 0)
+            close(made);
+    }
+    close(folder);
+}
+
+void root_show(unsigned int flags, const char *source, const char *target)
+{
+    const unsigned int copy = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH;
+    struct mount_attr attributes = { .attr_set = MOUNT_ATTR_RDONLY };
+    struct stat found;
+    int place;
+    int tree;
+    int from = opened(source);
+
+    if (from < 0 && flags & SHOW_OPTIONAL && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == EACCES))
+        return;
+    if (from < 0 || fstat(from, &found) < 0)
+        fail(target);
+    tree = (int)syscall(SYS_open_tree, from, "", copy);
+    if (tree < 0)
+        fail(target);
+    if (flags & SHOW_READ_ONLY
+        && syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attributes, sizeof attributes) < 0)
+        fail(target);
+    if (flags & SHOW_MAKE)
+        make_point(target, S_ISDIR(found.st_mode));
+    place = open_place(target);
+    if (syscall(SYS_move_mount, tree, "", place, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+        fail(target);
+    close(place);
+    close(tree);
+    close(from);
+}
+
+void root_cache(const char *options, const char *upper, const char *target)
+{
+    make_point(target, 1);
+    if (mount("overlay", target, "overlay", MS_NOSUID | MS_NODEV, options) < 0)
+        root_show(0, upper, target);
+}
+
+void root_end(void)
+{
+    struct mount_attr attributes = { .attr_set = MOUNT_ATTR_RDONLY };
+
+    if (umount2(HOST, MNT_DETACH) < 0 || rmdir(HOST) < 0)
+        fail("leaving the host's root");
+    if (syscall(SYS_mount_setattr, AT_FDCWD, "/", 0, &attributes, sizeof attributes) < 0)
+        fail("closing the session's root");
+}

@@ -1,0 +1,28 @@
+/* The session's own root: a tmpfs that shows the paths of the plan and nothing else of the host.
+ *
+ * Between root_begin and root_end the host's root is at /.host, where the sources of the plan's paths lie. No symbolic
+ * link is followed in a source or a target: the supervisor resolved them, so a link on the way is newer than that. */
+#ifndef NETSANDBOX_ROOT_H
+#define NETSANDBOX_ROOT_H
+
+#include <sys/types.h>
+
+enum show_flag {
+    SHOW_READ_ONLY = 2, /* with all submounts */
+    SHOW_OPTIONAL = 4,  /* a source that is gone is no error */
+    SHOW_MAKE = 8,      /* make the mount point, and the folders above it, where they are missing */
+};
+
+void root_begin(void);
+void root_folder(const char *path, mode_t mode);
+void root_link(const char *target, const char *path);
+void root_show(unsigned int flags, const char *source, const char *target);
+
+/* An overlay: *lower* below, changes in *upper*. Where the kernel refuses it, *upper* alone is shown. */
+void root_cache(const char *options, const char *upper, const char *target);
+void root_end(void);
+
+/* Opens *path* without following a link; ends the process if that fails. */
+int open_place(const char *path);
+
+#endif

@@ -1,0 +1,98 @@
+"""The folders of ours that a session in the mode `project` writes instead of the host's: its home, and its caches.
+
+    <state>/homes/<project>/home               the home inside, kept between the sessions of a project
+    <state>/homes/<project>/<variable>         what XDG_CACHE_HOME and the like name, where they lie outside of the home
+    <state>/homes/<project>/caches/<path>/0    what sessions added to a cache of the host; 1, 2 … while 0 is in use
+    <state>/homes/shared/caches/<path>/0       the same for caches that all projects share
+
+A session leaves behind what it likes in them, so links there are never followed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+
+from netsandbox.errors import HostError
+from netsandbox.runtime.private_file import digest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from netsandbox.backends.namespaces.session_root import SessionRoot
+
+MAX_SLOTS = 64  # sessions at once that use one cache
+FILES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "files")
+
+
+class PrivateFolders:
+    """Those of one project. The locks on its caches are held until the object is closed."""
+
+    def __init__(self, state: str, project: str) -> None:
+        self.state = os.path.realpath(state)
+        self.empty_file = os.path.join(FILES, "nothing")
+        name = "".join(char if char.isalnum() else "-" for char in os.path.basename(project))[:40]
+        self._own = os.path.join(self.state, "homes", f"{name or 'root'}-{digest(os.fsencode(project))[:16]}")
+        self._shared = os.path.join(self.state, "homes", "shared")
+        self._locks: list[int] = []
+
+    @property
+    def home(self) -> str:
+        return self._made(os.path.join(self._own, "home"))
+
+    def moved(self, variable: str) -> str:
+        return self._made(os.path.join(self._own, variable))
+
+    def cache(self, path: str, *, shared: bool) -> str:
+        """A folder for the changes to the cache *path*, which no other session uses now."""
+        base = os.path.join(self._shared if shared else self._own, "caches", digest(os.fsencode(path))[:16])
+        self._made(base)
+        for slot in range(MAX_SLOTS):
+            folder = os.path.join(base, str(slot))
+            for name in ("data", "work"):
+                self._made(os.path.join(folder, name))
+            lock = os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                os.close(lock)
+                continue
+            self._locks.append(lock)
+            return folder
+        raise HostError(f"more than {MAX_SLOTS} sessions use the cache {path!a} now; end some of them")
+
+    def clear_way(self, home: str, root: SessionRoot) -> None:
+        """Remove what earlier sessions left where this one mounts something in its home: a link there, or a file where
+        a folder is needed, would lead the mount elsewhere or make it fail."""
+        inner = self.home
+        for path, entry in root.entries.items():
+            held = root.holder(path)
+            if held is None or held[0] != home or entry.kind == "link":
+                continue
+            is_folder = entry.kind != "show" or os.path.isdir(entry.source)
+            parts = path[len(home) + 1 :].split("/")
+            here = inner
+            for number, name in enumerate(parts):
+                here = os.path.join(here, name)
+                wanted = is_folder or number < len(parts) - 1
+                if os.path.islink(here) or (os.path.lexists(here) and os.path.isdir(here) != wanted):
+                    _remove(here)
+
+    def close(self) -> None:
+        while self._locks:
+            os.close(self._locks.pop())
+
+    def _made(self, folder: str) -> str:
+        try:
+            os.makedirs(folder, 0o700, exist_ok=True)
+        except OSError as error:
+            raise HostError(f"cannot make {folder}: {error.strerror}; free space, or set XDG_STATE_HOME") from None
+        return folder
+
+
+def _remove(path: str) -> None:
+    if os.path.isdir(path) and not os.path.islink(path):
+        import shutil
+
+        shutil.rmtree(path)
+    else:
+        os.unlink(path)

@@ -1,0 +1,350 @@
+"""What a session in the mode `project` sees, looked up on this host before the command runs.
+
+The rules are in `policy.shown_files` and docs/files.md. Everything is resolved here; a rule that cannot be enforced is
+an error, and no session starts half closed (INV-1).
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from netsandbox.backends.namespaces.private_folders import PrivateFolders
+from netsandbox.backends.namespaces.session_root import DENIED, HOST, NAMED, OURS, PROJECT, SessionRoot
+from netsandbox.errors import UsageError
+from netsandbox.frozen import frozen
+from netsandbox.paths import home
+from netsandbox.policy import shown_files
+from netsandbox.policy.file_rules import is_within
+from netsandbox.runtime.project import Project, find_project
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from netsandbox.policy.file_rules import FileRules, PathRule
+
+DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+DEVICE_LINKS = (
+    ("/proc/self/fd", "/dev/fd"),
+    ("/proc/self/fd/0", "/dev/stdin"),
+    ("/proc/self/fd/1", "/dev/stdout"),
+    ("/proc/self/fd/2", "/dev/stderr"),
+    ("pts/ptmx", "/dev/ptmx"),
+)
+TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 (the session's own)
+MOVED_HOMES = ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
+MAX_PROGRAM_LINKS = 512  # symbolic links in folders of PATH that are followed
+MAX_LINKS = 40
+
+
+@frozen
+class OwnPaths:
+    """Paths of netsandbox: those that no session sees, those that none may write, and files put in other's places."""
+
+    hidden: tuple[str, ...] = ()
+    read_only: tuple[str, ...] = ()
+    covers: tuple[tuple[str, str], ...] = ()
+
+
+class ProjectView:
+    """Builds the root. `project` is None if the working folder is the home, or holds it. `missing`: rules whose paths
+    do not exist."""
+
+    def __init__(self, rules: FileRules, environment: Mapping[bytes, bytes], working: str | None, state: str) -> None:
+        self.rules = rules
+        self.environment = {os.fsdecode(name): os.fsdecode(value) for name, value in environment.items()}
+        self.home = os.path.realpath(home())
+        self.working = os.path.realpath(working) if working is not None else None
+        self.project: Project | None = find_project(self.working, self.home) if self.working else None
+        self.folders = PrivateFolders(state, self.project.folder if self.project else self.home)
+        self.root = SessionRoot()
+        self.missing: list[PathRule] = []
+
+    def build(self, program: str, own: OwnPaths, terminal: str | None) -> SessionRoot:
+        """*program* is the command's first word; *terminal* the device that its descriptors are."""
+        self._system()
+        self._devices(terminal)
+        self._home()
+        self._toolchains(program)
+        self._project()
+        self._rules()
+        self._caches()
+        self._own(own)
+        self.folders.clear_way(self.home, self.root)
+        return self.root
+
+    # The host
+
+    def _system(self) -> None:
+        root = self.root
+        root.fresh("/proc", "", "proc")
+        root.fresh("/run")
+        for path in TEMPORARY:
+            if self.rules.share_tmp and path != "/dev/shm":  # noqa: S108
+                self._show(path, writable=True)
+            else:
+                root.fresh(path, "mode=1777")
+        for path in shown_files.LINUX_SYSTEM:
+            self._show(path)
+        for path in ("/var/run", "/var/lock"):
+            root.link(path.replace("/var", "/run") if path == "/var/lock" else "/run", path)
+        root.folder("/run/lock", "1777")
+        readable = [path for path in shown_files.SYSTEM_SECRETS if os.access(path, os.R_OK)]
+        for path in readable:
+            self._cover(path)
+        runtime = self.environment.get("XDG_RUNTIME_DIR", "")
+        if is_within(os.path.normpath(runtime), "/run") and runtime != "/run":
+            root.fresh(os.path.normpath(runtime), "mode=0700")
+
+    def _cover(self, path: str) -> None:
+        """Hide a path in a folder that is shown: it appears empty."""
+        real = os.path.realpath(path)
+        if os.path.isdir(real):
+            self.root.fresh(real, "mode=0555,size=4k", rank=DENIED)
+        else:
+            self.root.place(self.folders.empty_file, real, rank=DENIED)
+
+    def _devices(self, terminal: str | None) -> None:
+        root = self.root
+        root.fresh("/dev")
+        for name in DEVICES:
+            root.show(f"/dev/{name}", writable=True)
+        for target, path in DEVICE_LINKS:
+            root.link(target, path)
+        root.fresh("/dev/pts", "newinstance,ptmxmode=0666,mode=0620", "devpts")
+        root.fresh("/dev/mqueue", "mode=1777")
+        if terminal is not None:
+            root.place(terminal, "/dev/console", writable=True)
+
+    # The home
+
+    def _home(self) -> None:
+        self.root.place(self.folders.home, self.home, writable=True)
+        self._links_to(home())
+        for name in MOVED_HOMES:
+            path = os.path.normpath(self.environment.get(name, ""))
+            if path.startswith("/") and not self._is_too_much(path) and not is_within(path, self.home):
+                self.root.place(self.folders.moved(name), os.path.realpath(path), writable=True)
+
+    def _toolchains(self, program: str) -> None:
+        for name in (*shown_files.TOOLCHAINS, *shown_files.SETTINGS):
+            self._show_in_home(f"{self.home}/{name}")
+        for folder, prefix in shown_files.TOOLCHAIN_FOLDERS:
+            for name in _listed(f"{self.home}/{folder}"):
+                if name.startswith(prefix):
+                    self._show_in_home(f"{self.home}/{folder}/{name}")
+        for path in shown_files.moved_toolchains(self.environment):
+            self._show_tool(os.path.normpath(path))
+        links = 0
+        for folder in self.environment.get("PATH", "").split(":"):
+            if not folder.startswith("/") or self._is_system(folder):
+                continue
+            self._show_tool(_prefix(os.path.normpath(folder), self.home))
+            for entry in _links_in(folder):
+                links += 1
+                if links <= MAX_PROGRAM_LINKS:
+                    self._show_program(entry)
+        found = self._which(program)
+        if found is not None:
+            self._show_program(found)
+
+    def _show_in_home(self, path: str) -> None:
+        if os.path.lexists(path):
+            self._show_tool(path)
+
+    def _show_program(self, path: str) -> None:
+        """Show a program, its links, and the folder tree that it belongs to."""
+        real = os.path.realpath(path)
+        if not self._is_system(real) and os.path.exists(real):
+            tree = _prefix(os.path.dirname(real), self.home)
+            self._show_tool(real if self._is_too_much(tree) else tree)
+        self._links_to(path)
+
+    def _show_tool(self, path: str) -> None:
+        """Show a toolchain read-only, unless that would show the home, the project or secrets."""
+        real = os.path.realpath(path)
+        if self._is_too_much(real) or not os.path.exists(real):
+            return
+        self._show(path)
+        base = _base_of(real)
+        if base is not None and not self._is_system(base) and not self._is_too_much(base):
+            self._show(base)
+
+    def _is_too_much(self, path: str) -> bool:
+        held = (self.home, self.working or self.home, self.folders.state)
+        return path == "/" or any(is_within(each, path) for each in held) or path in _HOLDERS or is_within(path, "/dev")
+
+    def _is_system(self, path: str) -> bool:
+        real = os.path.realpath(path)
+        return any(is_within(real, folder) for folder in shown_files.LINUX_SYSTEM)
+
+    def _which(self, program: str) -> str | None:
+        if "/" in program:
+            return os.path.abspath(program)
+        for folder in self.environment.get("PATH", "").split(":"):
+            path = os.path.join(folder, program)
+            if folder.startswith("/") and os.access(path, os.X_OK):
+                return path
+        return None
+
+    # The project and the user's rules
+
+    def _project(self) -> None:
+        if self.project is None:
+            return
+        self._show(self.project.folder, writable=True, rank=PROJECT)
+        if self.project.git is not None:
+            self._show(self.project.git, writable=True, rank=PROJECT)
+        roots = (self.project.folder, self.working or self.project.folder)
+        for folder in dict.fromkeys(roots):
+            for name in shown_files.PROTECTED:
+                path = f"{folder}/{name}"
+                if os.path.lexists(path) and not os.path.islink(path):
+                    self.root.show(os.path.realpath(path), rank=DENIED)
+
+    def _rules(self) -> None:
+        rules = self.rules
+        for rule in rules.allow_read:
+            self._named(rule, writable=False)
+        for rule in rules.allow_write or ():
+            if rule.folder:
+                os.makedirs(rule.path, exist_ok=True)
+            self._named(rule, writable=True)
+        for rule in rules.deny_write:
+            if not self._is_missing(rule):
+                real = os.path.realpath(rule.path)
+                shown = self.root.is_shown(real)
+                if shown is not None and shown.writable:
+                    self.root.show(real, rank=DENIED)
+        for rule in rules.deny_read:
+            if not self._is_missing(rule) and self.root.is_shown(os.path.realpath(rule.path)) is not None:
+                self._cover(rule.path)
+
+    def _named(self, rule: PathRule, *, writable: bool) -> None:
+        if self._is_missing(rule):
+            return
+        real = os.path.realpath(rule.path)
+        if real == "/":
+            raise UsageError(f"{rule.origin}: the whole disk is too much for the mode project; use --files readable")
+        if is_within(self.folders.state, real) and writable:
+            raise UsageError(f"{rule.origin}: {rule.path!a} holds the state of netsandbox; name the folders inside")
+        self._show(rule.path, writable=writable, rank=NAMED)
+
+    def _is_missing(self, rule: PathRule) -> bool:
+        if not rule.path.startswith("/"):
+            raise UsageError(f"{rule.origin}: {rule.path!a} is not absolute; write it from / on")
+        if os.path.exists(rule.path):
+            return False
+        self.missing.append(rule)
+        return True
+
+    def _caches(self) -> None:
+        for rule in self.rules.caches:
+            real = os.path.realpath(rule.path)
+            if self.root.is_shown(real) is not None:  # a toolchain or the project holds it
+                continue
+            if os.path.isdir(real):
+                upper = self.folders.cache(real, shared=self._is_checked(real))
+                self.root.cache(real, upper, real)
+                self._links_to(rule.path)
+
+    def _is_checked(self, path: str) -> bool:
+        return any(path == f"{self.home}/{name}" for name in shown_files.CHECKED_CACHES)
+
+    # netsandbox itself
+
+    def _own(self, own: OwnPaths) -> None:
+        for path in own.read_only:
+            real = os.path.realpath(path)
+            shown = self.root.is_shown(real)
+            if shown is not None and (shown.writable or self.root.entries.get(real) is not None):
+                self._pin_above(real)
+                self.root.show(real, rank=OURS)
+        for path in own.hidden:
+            real = os.path.realpath(path)
+            if self.root.is_shown(real) is not None and os.path.isdir(real):
+                self._pin_above(real)
+                self.root.fresh(real, "mode=0555,size=4k", rank=OURS)
+        for ours, path in own.covers:
+            real = os.path.realpath(path)
+            if self.root.is_shown(real) is None or os.path.lexists(real):
+                self.root.place(ours, real)
+
+    def _pin_above(self, path: str) -> None:
+        """Mount the folders above *path* on themselves, up to the one that is shown: a mount point cannot be moved."""
+        held = self.root.holder(path)
+        folder = os.path.dirname(path)
+        while held is not None and folder != held[0] and is_within(folder, held[0]):
+            if folder not in self.root.entries:
+                self.root.show(folder, writable=held[1].writable, rank=DENIED)
+            folder = os.path.dirname(folder)
+
+    # Showing
+
+    def _show(self, path: str, *, writable: bool = False, rank: int = 0) -> None:
+        """Show *path* where it really is, and the links that lead there."""
+        try:
+            real = os.path.realpath(path)
+            mode = os.stat(real).st_mode
+        except OSError:
+            return
+        if stat.S_ISSOCK(mode):
+            return
+        self.root.show(real, writable=writable, rank=rank)
+        if real != path:
+            self._links_to(path)
+
+    def _links_to(self, path: str) -> None:
+        """Make the links on the way to *path* in the session too, so that the name works as on the host."""
+        if os.path.realpath(path) == path:
+            return
+        from netsandbox.runtime.links import links_of_loop
+
+        for link in links_of_loop(path)[:MAX_LINKS]:
+            try:
+                self.root.link(os.readlink(link), link)
+            except OSError:  # it is gone
+                continue
+
+
+_HOLDERS = ("/home", "/tmp", "/var", "/var/tmp", "/run", "/srv", "/mnt", "/media", "/data", "/root", "/usr", "/etc")  # noqa: S108
+
+
+def _prefix(folder: str, own: str) -> str:
+    """The tree that a folder of programs belongs to: `X` for `X/bin`, unless `X` holds other things too."""
+    above, name = os.path.split(folder)
+    whole = name in ("bin", "sbin", "Scripts") and above not in (own, f"{own}/.local", "/", *_HOLDERS)
+    return above if whole else folder
+
+
+def _base_of(tree: str) -> str | None:
+    """The interpreter's folder that a virtual environment was made from."""
+    try:
+        with open(f"{tree}/pyvenv.cfg", encoding="utf-8", errors="replace") as file:
+            lines = file.read(4096).splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        name, _, value = line.partition("=")
+        if name.strip() == "home" and value.strip().startswith("/"):
+            return os.path.dirname(os.path.realpath(value.strip()))
+    return None
+
+
+def _listed(folder: str) -> Iterable[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return ()
+
+
+def _links_in(folder: str) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return [entry.path for entry in entries if entry.is_symlink()]
+    except OSError:
+        return []
+
+
+__all__ = ["HOST", "OwnPaths", "ProjectView"]

@@ -1,0 +1,124 @@
+"""The root of a session as a list of steps for the helper. Pure; native/root.h carries them out.
+
+A session in the mode `project` has a root of its own, which shows what was added here and nothing else. What the host
+makes or replaces later does not appear in it. Each path has one entry; a child is mounted after its parent. In a folder
+of the host that is shown at its own path, mount points exist already, and nothing is ever made on the host's disk.
+"""
+
+from __future__ import annotations
+
+from netsandbox.errors import UsageError
+from netsandbox.frozen import frozen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    Step = tuple[str, int | None, tuple[str, ...]]
+
+HOST = "/.host"
+READ_ONLY, OPTIONAL, MAKE = 2, 4, 8
+MAX_OPTIONS = 4000  # the kernel takes a page of mount options
+# In the order of their strength: what is protected stays so, whatever a rule opens.
+DEFAULT, PROJECT, NAMED, DENIED, OURS = range(5)
+
+
+@frozen
+class Entry:
+    """What is at one path. `source` is a path of the host, or the target of a link, or the options of a mount."""
+
+    kind: str
+    source: str = ""
+    writable: bool = False
+    rank: int = DEFAULT
+    upper: str = ""
+
+    @property
+    def passes(self) -> bool:
+        """Whether folders below it can be made without touching a file of the host."""
+        return self.kind != "show" or self.upper == "ours"
+
+
+class SessionRoot:
+    """Collects the entries. Paths are absolute and real, except the paths of links."""
+
+    def __init__(self) -> None:
+        self.entries: dict[str, Entry] = {}
+
+    def add(self, path: str, entry: Entry) -> None:
+        known = self.entries.get(path)
+        if known is None or entry.rank >= known.rank:
+            self.entries[path] = entry
+
+    def show(self, path: str, *, writable: bool = False, rank: int = DEFAULT) -> None:
+        """Show a path of the host at the same path."""
+        self.add(path, Entry("show", path, writable, rank))
+
+    def place(self, source: str, path: str, *, writable: bool = False, rank: int = OURS) -> None:
+        """Show a file or folder of ours at *path*."""
+        self.add(path, Entry("show", source, writable, rank, "ours"))
+
+    def link(self, target: str, path: str) -> None:
+        self.add(path, Entry("link", target))
+
+    def fresh(self, path: str, options: str = "mode=0755", kind: str = "tmpfs", rank: int = DEFAULT) -> None:
+        """A file system of the session's own at *path*."""
+        self.add(path, Entry(kind, options, writable=True, rank=rank))
+
+    def folder(self, path: str, mode: str = "0755") -> None:
+        self.add(path, Entry("folder", mode))
+
+    def cache(self, lower: str, upper: str, path: str) -> None:
+        """The host's folder *lower*, with changes kept in the folder *upper*/data; *upper* belongs to us."""
+        data = f"{upper}/data"
+        options = (
+            f"lowerdir={_escaped(HOST + lower)},upperdir={_escaped(HOST + data)},"
+            f"workdir={_escaped(HOST + upper + '/work')},userxattr"
+        )
+        if len(options) > MAX_OPTIONS:
+            raise UsageError(f"{path!a} is too long a path for a cache; leave its profile out, or move the cache")
+        self.add(path, Entry("cache", options, writable=True, rank=PROJECT, upper=data))
+
+    def holder(self, path: str) -> tuple[str, Entry] | None:
+        """The mounted entry that *path* lies in, itself left out."""
+        while path != "/":
+            path = path.rpartition("/")[0] or "/"
+            entry = self.entries.get(path)
+            if entry is not None and entry.kind not in ("link", "folder"):
+                return path, entry
+        return None
+
+    def is_shown(self, path: str) -> Entry | None:
+        """The entry that shows this path of the host; None if the session does not see it."""
+        own = self.entries.get(path)
+        if own is None or own.kind in ("link", "folder"):
+            held = self.holder(path)
+            own = held[1] if held is not None else None
+        return own if own is not None and own.kind == "show" and own.upper != "ours" else None
+
+    def steps(self) -> Iterator[Step]:
+        for path in sorted(self.entries, key=lambda path: path.split("/")):
+            yield from self._step(path, self.entries[path])
+
+    def _step(self, path: str, entry: Entry) -> Iterator[Step]:
+        held = self.holder(path)
+        makes = held is None or held[1].passes
+        if entry.kind == "link":
+            if makes:
+                yield "Y", None, (entry.source, path)
+        elif entry.kind == "folder":
+            yield "S", int(entry.source, 8), (path,)
+        elif entry.kind == "cache":
+            yield "C", None, (entry.source, HOST + entry.upper, path)
+        elif entry.kind != "show":
+            if makes:
+                yield "S", 0o755, (path,)
+            yield "M", 0, (entry.kind, path, entry.kind, entry.source)
+        elif makes or held is None or entry.rank >= DENIED or held[1].writable != entry.writable:
+            flags = (0 if entry.writable else READ_ONLY) | (MAKE if makes else 0) | (OPTIONAL if not entry.rank else 0)
+            yield "V", flags, (HOST + entry.source, path)
+
+
+def _escaped(path: str) -> str:
+    """*path* in the options of an overlay, where commas and colons separate."""
+    return path.replace("\\", "\\\\").replace(",", "\\,").replace(":", "\\:")

@@ -1,0 +1,112 @@
+"""The files of the host that a session in the mode `project` sees: the tables, for both systems. Pure.
+
+The home of such a session is private. Toolchains and settings are shown in it read-only where they exist, so that
+programs run as on the host; what is not listed here is not there. Each entry was found by running the tool in such a
+view (docs/files.md).
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PROJECT, READABLE, OPEN = "project", "readable", "open"
+MODES = (PROJECT, READABLE, OPEN)
+
+# Read-only, as far as they exist. A symbolic link among them stays a link.
+LINUX_SYSTEM = (
+    *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/sys"),
+    *("/nix/store", "/nix/var/nix/profiles", "/gnu/store", "/var/guix/profiles", "/home/linuxbrew/.linuxbrew", "/snap"),
+    *("/run/current-system", "/run/wrappers", "/run/opengl-driver"),  # NixOS
+    *("/var/lib/dpkg", "/var/lib/gems", "/var/lib/texmf", "/var/lib/ghc", "/var/lib/xkb", "/var/lib/alternatives"),
+    *("/var/lib/dictionaries-common", "/var/lib/rpm", "/var/lib/pacman", "/var/cache/fontconfig", "/var/cache/man"),
+)
+# Secrets of the host in /etc. Most can be read by root only, so they matter for sessions of root.
+SYSTEM_SECRETS = (
+    *("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/security/opasswd", "/etc/krb5.keytab"),
+    *("/etc/rancher", "/etc/kubernetes", "/etc/openvpn", "/etc/wireguard", "/etc/NetworkManager/system-connections"),
+    *("/etc/ssh/ssh_host_rsa_key", "/etc/ssh/ssh_host_ecdsa_key", "/etc/ssh/ssh_host_ed25519_key"),
+    *("/etc/ssl/private", "/etc/apt/auth.conf", "/etc/apt/auth.conf.d", "/etc/sudoers", "/etc/sudoers.d"),
+    *("/etc/docker", "/etc/ppp", "/etc/netplan", "/etc/wpa_supplicant", "/etc/letsencrypt", "/etc/netsandbox"),
+)
+
+# Below the home, read-only.
+TOOLCHAINS = (
+    *(".nvm", ".fnm", ".local/share/fnm", ".volta", ".asdf", ".local/share/mise", ".n"),
+    *(".npm-global", ".local/share/pnpm", ".bun/bin", ".deno/bin", ".local/share/fnm_multishells"),
+    *(".pyenv", ".local/pipx", ".local/share/pipx", ".local/share/uv/python", ".local/share/uv/tools", ".local/bin"),
+    *("miniconda3", "miniforge3", "micromamba", "anaconda3", ".conda/envs"),
+    *(".rustup", ".cargo/bin", ".cargo/env", ".cargo/config.toml", "go/bin", "sdk", ".config/go/env"),
+    *(".sdkman", ".jdks", ".gradle/init.d", ".rbenv", ".rvm", ".gem", ".local/share/gem", ".dotnet", ".ghcup", ".opam"),
+    *(".nix-profile", ".guix-profile"),
+)
+# Of these the names of versions differ, so that the folder is listed.
+TOOLCHAIN_FOLDERS = ((".local/lib", "python"),)
+# Folders of TOOLCHAINS that a variable moves. A variable that names too much opens nothing.
+VARIABLES = {
+    "NVM_DIR": ".nvm",
+    "FNM_DIR": ".local/share/fnm",
+    "VOLTA_HOME": ".volta",
+    "ASDF_DATA_DIR": ".asdf",
+    "MISE_DATA_DIR": ".local/share/mise",
+    "N_PREFIX": ".n",
+    "npm_config_prefix": ".npm-global",
+    "NPM_CONFIG_PREFIX": ".npm-global",
+    "PNPM_HOME": ".local/share/pnpm",
+    "PYENV_ROOT": ".pyenv",
+    "PIPX_HOME": ".local/share/pipx",
+    "UV_PYTHON_INSTALL_DIR": ".local/share/uv/python",
+    "UV_TOOL_DIR": ".local/share/uv/tools",
+    "CONDA_PREFIX": "miniconda3",
+    "MAMBA_ROOT_PREFIX": "micromamba",
+    "VIRTUAL_ENV": ".virtualenvs",
+    "RUSTUP_HOME": ".rustup",
+    "GOROOT": "sdk",
+    "SDKMAN_DIR": ".sdkman",
+    "JAVA_HOME": ".jdks",
+    "RBENV_ROOT": ".rbenv",
+    "GEM_HOME": ".gem",
+    "DOTNET_ROOT": ".dotnet",
+}
+# Below folders that a variable moves, for those of which only a part is shown.
+MOVED_PARTS = {
+    "BUN_INSTALL": ("bin",),
+    "DENO_INSTALL": ("bin",),
+    "CARGO_HOME": ("bin", "env", "config.toml"),
+    "GOPATH": ("bin",),
+}
+# Plain settings. Start-up files of shells are left out: they often export keys.
+SETTINGS = (
+    *(".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes", ".gitignore"),
+    *(".inputrc", ".vimrc", ".vim", ".config/nvim", ".emacs", ".emacs.d", ".config/emacs", ".tmux.conf"),
+    *(".editorconfig", ".terminfo", ".fonts", ".fonts.conf", ".local/share/fonts", ".config/fontconfig"),
+)
+# A session inside of the project may not change these: the host's programs run or obey them.
+PROTECTED = (
+    *(".git/hooks", ".hg/hgrc", ".vscode", ".idea", ".claude/settings.json", ".claude/settings.local.json"),
+    *(".envrc", ".husky", ".bashrc", ".bash_profile", ".bash_login", ".profile", ".zshrc", ".zshenv", ".zprofile"),
+    *(".zlogin", ".config/fish", ".netsandbox"),
+)
+# A folder with one of these is a project. The nearest folder above the working folder counts.
+PROJECT_MARKS = (".git", ".hg", ".jj", ".svn", "pnpm-workspace.yaml", "go.work", "lerna.json", "nx.json", "rush.json")
+# Caches whose tool checks what it takes from them, so that all projects share what sessions add.
+CHECKED_CACHES = (".npm/_cacache", ".local/share/pnpm/store")
+# Variables that name sockets and folders of the host, which the session does not see.
+HOST_VARIABLES = (
+    *("TMUX", "TMUX_PANE", "SSH_AUTH_SOCK", "SSH_AGENT_PID", "VSCODE_IPC_HOOK_CLI", "VSCODE_GIT_IPC_HANDLE"),
+    *("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS", "GPG_AGENT_INFO", "EMACS_SOCKET_NAME"),
+)
+
+
+def moved_toolchains(environment: Mapping[str, str]) -> list[str]:
+    """The toolchain folders that *environment* names; the caller leaves out those that name too much."""
+    whole = [environment[name] for name in VARIABLES if environment.get(name)]
+    parts = [
+        f"{folder}/{part}"
+        for name, names in MOVED_PARTS.items()
+        for folder in environment.get(name, "").split(":")
+        if folder
+        for part in names
+    ]
+    return [path for path in (*whole, *parts) if path.startswith("/")]

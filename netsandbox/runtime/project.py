@@ -1,0 +1,75 @@
+"""The project of a session: the repository or workspace that encloses the working folder.
+
+What lies in a project may come from anybody, so its content widens nothing: a `.git` file counts only if the repository
+that it names knows this worktree, and a link in the project leads nowhere in the session unless a rule shows its target.
+"""
+
+from __future__ import annotations
+
+import os
+
+from netsandbox.frozen import frozen
+from netsandbox.policy.file_rules import is_within
+from netsandbox.policy.shown_files import PROJECT_MARKS
+
+MAX_GIT_FILE = 4096
+# Folders that hold no project themselves, only below them.
+SHARED_FOLDERS = ("/tmp", "/var/tmp", "/home", "/srv", "/opt", "/mnt", "/media", "/var", "/usr", "/etc")  # noqa: S108
+
+
+@frozen
+class Project:
+    """`folder`: what may be written. `git`: the common git directory of a worktree outside of the folder."""
+
+    folder: str
+    git: str | None = None
+
+
+def find_project(working: str, home: str) -> Project | None:
+    """*working* and *home* are real paths. None: a session there gets no project (in the home itself, in `/`)."""
+    if _holds_too_much(working, home):
+        return None
+    folder = working
+    while not _holds_too_much(folder, home):
+        marks = [mark for mark in PROJECT_MARKS if os.path.lexists(f"{folder}/{mark}")]
+        if marks:
+            return _with_git(folder, home) if ".git" in marks else Project(folder)
+        folder = os.path.dirname(folder)
+    return Project(working)
+
+
+def _holds_too_much(folder: str, home: str) -> bool:
+    return is_within(home, folder) or folder in SHARED_FOLDERS or folder == "/"
+
+
+def _with_git(folder: str, home: str) -> Project:
+    """The project of a folder with `.git`; a `.git` file names the folder that has the repository."""
+    named = _named_by(f"{folder}/.git", "gitdir:")
+    if named is None:
+        return Project(folder)
+    git = os.path.realpath(os.path.join(folder, named))
+    above = os.path.dirname(folder)
+    while not _holds_too_much(above, home):  # a submodule, or a worktree inside of the repository
+        if is_within(git, f"{above}/.git") and os.path.isdir(f"{above}/.git"):
+            return Project(above)
+        above = os.path.dirname(above)
+    back = _named_by(f"{git}/gitdir", "")
+    common = _named_by(f"{git}/commondir", "")
+    if back is None or common is None or os.path.realpath(back) != f"{folder}/.git":
+        return Project(folder)  # the repository does not know this worktree: anybody could have written the file
+    return Project(folder, os.path.realpath(os.path.join(git, common)))
+
+
+def _named_by(path: str, prefix: str) -> str | None:
+    """The path in a one-line file of git; None if there is no such file."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        text = os.fsdecode(os.read(descriptor, MAX_GIT_FILE)).strip()
+    except OSError:  # a folder
+        return None
+    finally:
+        os.close(descriptor)
+    return text[len(prefix) :].strip() if text.startswith(prefix) and text[len(prefix) :].strip() else None
