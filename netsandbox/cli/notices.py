@@ -105,7 +105,7 @@ def file_view_lines(files: FileRules) -> list[str]:
     lines = [f"hidden: {', '.join(map(shown_path, closed))}; --allow-read PATH shows a secret"] if closed else []
     if view.writable is not None:
         lines.append(f"writing is confined to {', '.join(map(shown_path, view.writable))}")
-    return lines + _missing_lines([rule for rule in files.allow_write or () if rule in view.missing])
+    return lines + _missing_lines([rule for rule in files.allow_write if rule in view.missing])
 
 
 def _missing_lines(rules: list[PathRule]) -> list[str]:

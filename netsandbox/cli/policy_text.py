@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from netsandbox.config.file_settings import FileSettings
-from netsandbox.policy.file_rules import FileRules
+from netsandbox.policy.file_rules import OPEN, PROJECT, READABLE, FileRules
 from netsandbox.policy.policy import FILTERED, LOCALHOST, OFFLINE, ONLINE, AddressRule, DomainRule, Policy
 from netsandbox.settings import RunSettings
 
@@ -24,7 +24,15 @@ ALWAYS_DENIED = (
     "raw, packet and other socket families, io_uring, new namespaces",
     "unix sockets of the host, unless --allow-unix-socket names them",
 )
-ONLY = "the working folder, temporary folders and /dev alone"
+READABLE_FILES = {
+    PROJECT: "the system, toolchains, plain settings, the project",
+    READABLE: "everything but the places of secrets; `netsandbox run -v` names those that you have",
+    OPEN: "everything but the places of secrets; `netsandbox run -v` names those that you have",
+}
+WRITABLE = {
+    PROJECT: "the project, a home of its own that is kept for the project, own temporary folders",
+    READABLE: "the working folder, temporary folders and /dev",
+}
 LABEL = 10
 
 
@@ -86,14 +94,16 @@ def _reading(files: FileRules) -> list[str]:
     """The hidden paths and the readable secrets; on Linux everything else is readable."""
     shown = [f"{rule.path:<32} {'shown':<16} {rule.origin}" for rule in files.allow_read]
     denied = [f"{rule.path:<32} {'hidden':<16} {rule.origin}" for rule in files.deny_read]
-    return ["places of secrets are hidden; `netsandbox run -v` names those that you have", *shown, *denied]
+    return [f"{files.mode}: {READABLE_FILES[files.mode]}", *shown, *denied]
 
 
 def _writing(files: FileRules) -> list[str]:
-    if files.allow_write is None:
+    if files.mode == OPEN:
         return ["as you may; on a Mac the working and temporary folders"]
     listed = [f"{rule.path:<32} {'':<16} {rule.origin}" for rule in files.allow_write]
-    return ["the working folder, temporary folders, /dev, and", *listed] if listed else [ONLY]
+    kept = [f"{rule.path:<32} {'cache':<16} {rule.origin}" for rule in files.caches]
+    denied = [f"{rule.path:<32} {'read-only':<16} {rule.origin}" for rule in files.deny_write]
+    return [WRITABLE[files.mode], *listed, *kept, *denied]
 
 
 def labelled(label: str, texts: Iterable[str]) -> list[str]:

@@ -10,7 +10,7 @@ from netsandbox_portmap import localhost_settings as localhost
 from netsandbox.config.paths import DESCRIPTORS, project_files, user_files
 from netsandbox.errors import UsageError
 from netsandbox.paths import config_home, home
-from netsandbox.policy.file_rules import FileRules, path_rule
+from netsandbox.policy.file_rules import FILE_MODES, FileRules, path_rule
 from netsandbox.policy.variables import Layer, VariableRules, check_pattern
 from netsandbox.runtime.option_parser import DOMAINS, FLAG, LIST, PROFILES, SWITCHES, VALUE, VARIABLES, Option
 from netsandbox.settings import WAIT, Bounds, RunSettings
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from netsandbox.policy.policy import Policy
     from netsandbox.runtime.option_parser import Parsed
 
+PATH_OPTIONS = ("allow-read", "allow-write", "rw", "deny-read", "blacklist", "deny-write")
 POLICY_OPTIONS = (
     Option(
         "allow-domain",
@@ -39,9 +40,21 @@ POLICY_OPTIONS = (
     Option("deny-domain", LIST, "", "PATTERN", "deny this name; wins over every allow", DOMAINS),
     Option("allow-address", LIST, "", "CIDR[:PORT]", "allow this address, private ones included"),
     Option("allow-unix-socket", LIST, "", "PATH", "let the command connect to this socket of the host"),
-    Option("allow-read", LIST, "", "PATH", "let the command read the secrets at or below this path: ~/.ssh"),
-    Option("allow-write", LIST, "", "PATH", "let the command write there; else only in its working folder and /tmp"),
+    Option(
+        "files",
+        VALUE,
+        "",
+        "MODE",
+        "project (the default): the project, system and toolchains; readable: all but secrets; open: writing too",
+        FILE_MODES,
+    ),
+    Option("allow-read", LIST, "", "PATH", "show the command this file or folder, secrets too: ~/.ssh"),
+    Option("allow-write", LIST, "", "PATH", "let the command read and write there"),
     Option("deny-read", LIST, "", "PATH", "hide this file or folder from the command; wins over every allow"),
+    Option("deny-write", LIST, "", "PATH", "keep this read-only, inside of what the command may write"),
+    Option("share-tmp", FLAG, "", "", "use this machine's /tmp; otherwise the session has its own"),
+    Option("rw", LIST, "", "PATH", "the same as --allow-write"),
+    Option("blacklist", LIST, "", "PATH", "the same as --deny-read"),
     Option("allow-query-type", LIST, "", "TYPE", "forward DNS queries of this type for allowed names: TXT, MX"),
     Option("offline", FLAG, "", "", "nothing leaves (the default when nothing is allowed)"),
     Option("localhost", FLAG, "", "", "the same as --offline; the session's own localhost always works"),
@@ -242,8 +255,8 @@ def _variables(parsed: Parsed, file: FileSettings | None) -> tuple[Layer, ...]:
 
 
 def _files(parsed: Parsed, file: FileSettings | None) -> FileRules:
-    if file is None and parsed.lists.keys().isdisjoint(("allow-read", "allow-write", "deny-read")):
-        return FileRules()
+    if file is None and parsed.lists.keys().isdisjoint(PATH_OPTIONS) and "files" not in parsed.values:
+        return FileRules(share_tmp="share-tmp" in parsed.flags)
     return file_rules(parsed, file)
 
 
@@ -349,19 +362,26 @@ _READERS = (
 
 
 def file_rules(parsed: Parsed, file: FileSettings | None) -> FileRules:
-    """Lists add up."""
-    read, write, deny = (_path_rules(parsed, name) for name in ("allow-read", "allow-write", "deny-read"))
-    for rule in (*read, *(rule for rule in write if not rule.folder)):
+    """Lists add up; the mode of the command line wins."""
+    from netsandbox.config.file_settings import FileSettings
+
+    read, write, rw, hide, blacklist, keep = (_path_rules(parsed, name) for name in PATH_OPTIONS)
+    for rule in (*read, *(rule for rule in (*write, *rw) if not rule.folder)):
         if not os.path.exists(rule.path):
             raise UsageError(f"{rule.origin}: {rule.path!a} does not exist; make it first, or correct it")
-    if file is None:
-        return FileRules(read, write or None, deny)
-    both = (*(file.allow_write or ()), *write)
+    known = file or FileSettings()
+    mode = parsed.values.get("files", known.files_mode)
+    if mode not in FILE_MODES:
+        raise UsageError(f"--files: {mode!a} is no mode of files; write one of {', '.join(FILE_MODES)}")
     return FileRules(
-        (*file.allow_read, *read),
-        None if file.allow_write is None and not write else both,
-        (*file.deny_read, *deny),
-        file.allow_execute,
+        (*known.allow_read, *read),
+        (*known.allow_write, *write, *rw),
+        (*known.deny_read, *hide, *blacklist),
+        known.allow_execute,
+        (*known.deny_write, *keep),
+        known.caches,
+        mode,
+        known.share_tmp or "share-tmp" in parsed.flags,
     )
 
 

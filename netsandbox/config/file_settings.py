@@ -5,7 +5,7 @@ from __future__ import annotations
 from netsandbox_portmap.localhost_settings import LocalhostSettings
 
 from netsandbox.frozen import frozen
-from netsandbox.policy.file_rules import PathRule
+from netsandbox.policy.file_rules import PROJECT, PathRule
 from netsandbox.policy.policy import DEFAULT_PORTS, AddressRule, DomainRule
 from netsandbox.policy.variables import Layer as VariableLayer
 from netsandbox.settings import WAIT, Bounds
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 _DOMAIN_FIELDS = ("text", "origin", "name", "ports", "apex", "below")
-_PATHS = ("allow_read", "allow_write", "deny_read", "allow_execute")
+_PATHS = ("allow_read", "allow_write", "deny_read", "deny_write", "caches", "allow_execute")
 
 
 @frozen
@@ -37,8 +37,12 @@ class FileSettings:
     upstream_proxy: str | None = None
     proxy_env: bool = True
     allow_read: tuple[PathRule, ...] = ()
-    allow_write: tuple[PathRule, ...] | None = None
+    allow_write: tuple[PathRule, ...] = ()
     deny_read: tuple[PathRule, ...] = ()
+    deny_write: tuple[PathRule, ...] = ()
+    caches: tuple[PathRule, ...] = ()
+    files_mode: str = PROJECT
+    share_tmp: bool = False
     allow_execute: tuple[PathRule, ...] = ()
     audit_log: str | None = None
     variables: tuple[VariableLayer, ...] = ()
@@ -64,7 +68,7 @@ def to_plain(settings: FileSettings) -> dict[str, Any]:
         fields[name] = [tuple(getattr(rule, slot) for slot in _DOMAIN_FIELDS) for rule in fields[name]]
     fields["allow_addresses"] = [(rule.text, rule.origin) for rule in settings.allow_addresses]
     for name in _PATHS:
-        fields[name] = None if fields[name] is None else _values(fields[name])
+        fields[name] = _values(fields[name])
     fields["variables"] = _values(settings.variables)
     fields["localhost"] = dict(vars(settings.localhost))
     fields["bounds"] = dict(vars(settings.bounds))
@@ -80,7 +84,7 @@ def from_plain(fields: dict[str, Any]) -> FileSettings:
         )
     fields["allow_addresses"] = tuple(_address_rule(text, origin) for text, origin in fields["allow_addresses"])
     for name in _PATHS:
-        fields[name] = None if fields[name] is None else tuple(PathRule(*values) for values in fields[name])
+        fields[name] = tuple(PathRule(*values) for values in fields[name])
     fields["variables"] = tuple(VariableLayer(*values) for values in fields["variables"])
     fields["localhost"] = LocalhostSettings(**fields["localhost"])
     fields["bounds"] = Bounds(**fields["bounds"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from netsandbox.errors import UsageError
 from netsandbox.frozen import frozen
+from netsandbox.policy.file_rules import PROJECT
 from netsandbox.policy.policy import LOCALHOST, OFFLINE
 
 TYPE_CHECKING = False
@@ -61,6 +62,11 @@ def names_opening(profiles: object) -> bool:
 def leaves_the_user_out(inherits: object) -> bool:
     """Without the user's file its deny rules would not apply."""
     return not inherits
+
+
+def opens_files(mode: object) -> bool:
+    """Whether the mode shows more files than the default one."""
+    return mode != PROJECT
 
 
 def opens_the_network(mode: object) -> bool:

@@ -21,8 +21,10 @@ from netsandbox.config.key import (
     leaves_the_user_out,
     names_opening,
     never,
+    opens_files,
     opens_the_network,
 )
+from netsandbox.policy.file_rules import FILE_MODES
 from netsandbox.policy.policy import MODES
 from netsandbox.settings import MAX_WAIT
 
@@ -158,10 +160,27 @@ KEYS: dict[str, dict[str, Key]] = {
         ),
     },
     "filesystem": {
+        "mode": Key(
+            "files_mode",
+            readers.files_mode,
+            "`project`: the project, the system and toolchains are there, nothing else of the home; `readable`: every"
+            " file but secrets can be read; `open`: and written",
+            {"enum": list(FILE_MODES)},
+            opens_files,
+            options=("files",),
+        ),
+        "share_tmp": Key(
+            "share_tmp",
+            readers.truth,
+            "use the host's /tmp and /var/tmp, not own ones",
+            TRUTH,
+            bool,
+            options=("share-tmp",),
+        ),
         "allow_read": Key(
             "allow_read",
             readers.paths,
-            "paths whose secrets are readable, with everything below",
+            "paths that are shown, with everything below, secrets too",
             TEXTS,
             bool,
             adds=True,
@@ -170,12 +189,19 @@ KEYS: dict[str, dict[str, Key]] = {
         "allow_write": Key(
             "allow_write",
             readers.paths,
-            "writable paths, besides the working folder and the temporary folders; `[]`: no others",
+            "writable paths, besides the project and the temporary folders",
             TEXTS,
             bool,
             adds=True,
-            options=("allow-write",),
-            default_text="no limit; on a Mac the limit of the profile",
+            options=("allow-write", "rw"),
+        ),
+        "cache": Key(
+            "caches",
+            readers.paths,
+            "folders that are shown, and whose changes are kept for the project instead of written to the host",
+            TEXTS,
+            bool,
+            adds=True,
         ),
         "deny_read": Key(
             "deny_read",
@@ -184,7 +210,16 @@ KEYS: dict[str, dict[str, Key]] = {
             TEXTS,
             never,
             adds=True,
-            options=("deny-read",),
+            options=("deny-read", "blacklist"),
+        ),
+        "deny_write": Key(
+            "deny_write",
+            readers.paths,
+            "paths that stay read-only inside of what is writable",
+            TEXTS,
+            never,
+            adds=True,
+            options=("deny-write",),
         ),
         "allow_execute": Key(
             "allow_execute",

@@ -13,7 +13,7 @@ from netsandbox.config.paths import folder_of, is_profile_name
 from netsandbox.errors import UsageError
 from netsandbox.paths import home
 from netsandbox.policy import rules
-from netsandbox.policy.file_rules import PathRule, path_rule
+from netsandbox.policy.file_rules import FILE_MODES, PathRule, path_rule
 from netsandbox.policy.names import BadName, canonical
 from netsandbox.policy.policy import MODES, AddressRule, DomainRule
 from netsandbox.policy.rules import parse_address, parse_domain, read_port
@@ -35,6 +35,13 @@ def mode(entry: Entry) -> str:
     name = entry.text(f"one of {', '.join(MODES)} as a string")
     if name not in MODES:
         raise UsageError(f"{entry.origin()}: mode {quoted(name)} is unknown; write one of {', '.join(MODES)}")
+    return name
+
+
+def files_mode(entry: Entry) -> str:
+    name = entry.text(f"one of {', '.join(FILE_MODES)} as a string")
+    if name not in FILE_MODES:
+        raise UsageError(f"{entry.origin()}: mode {quoted(name)} is unknown; write one of {', '.join(FILE_MODES)}")
     return name
 
 

@@ -1,8 +1,11 @@
 """Rules for files, and what follows from them. Pure.
 
-- Every file can be read except secrets (`home_paths`) and the paths in `deny_read`. `allow_read` shows the secrets at
-  or below its path; a `deny_read` wins over every `allow_read`.
-- With any `allow_write`, nothing else can be written but the working folder, the temporary folders and /dev.
+- In the mode `project` a session sees the system, toolchains, its project, and what a rule names. It writes its
+  project, what `allow_write` names, and a private home (`shown_files`).
+- In the modes `readable` and `open` every file can be read except secrets (`home_paths`) and the paths in `deny_read`.
+  `allow_read` shows the secrets at or below its path; a `deny_read` wins over every `allow_read`.
+- In the mode `readable` a session writes the working folder, the temporary folders, /dev and what `allow_write` names.
+- A `deny_write` keeps a path read-only that would be writable.
 - Paths are compared by whole names, after links were followed. A secret is hidden by its name and where that leads.
 - A path that is shown or opened must be the real one: a link that a command could have made opens nothing.
 """
@@ -16,6 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+PROJECT, READABLE, OPEN = "project", "readable", "open"
+FILE_MODES = (PROJECT, READABLE, OPEN)
 MAX_WRITABLE = 512  # the helper's bound
 MAX_DENIED = 512  # each is a mount, and an untrusted project file may list paths here
 
@@ -31,15 +36,15 @@ class PathRule:
 
 @frozen
 class FileRules:
-    """The rules as written. `allow_write` is None where no rule names it: then writing stays open (on Linux)."""
+    """The rules as written. `mode` is one of FILE_MODES."""
 
     allow_read: tuple[PathRule, ...] = ()
-    allow_write: tuple[PathRule, ...] | None = None
+    allow_write: tuple[PathRule, ...] = ()
     deny_read: tuple[PathRule, ...] = ()
     allow_execute: tuple[PathRule, ...] = ()
     deny_write: tuple[PathRule, ...] = ()
     caches: tuple[PathRule, ...] = ()  # folders of which a session changes a copy
-    mode: str = "project"
+    mode: str = PROJECT
     share_tmp: bool = False
 
 

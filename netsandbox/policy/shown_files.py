@@ -11,9 +11,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-PROJECT, READABLE, OPEN = "project", "readable", "open"
-MODES = (PROJECT, READABLE, OPEN)
-
 # Read-only, as far as they exist. A symbolic link among them stays a link.
 LINUX_SYSTEM = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/sys"),

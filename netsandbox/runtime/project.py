@@ -1,7 +1,7 @@
 """The project of a session: the repository or workspace that encloses the working folder.
 
 What lies in a project may come from anybody, so its content widens nothing: a `.git` file counts only if the repository
-that it names knows this worktree, and a link in the project leads nowhere in the session unless a rule shows its target.
+that it names knows this worktree, and a link in the project leads nowhere unless a rule shows its target.
 """
 
 from __future__ import annotations

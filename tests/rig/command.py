@@ -209,6 +209,7 @@ class CommandLine:
     def __init__(self, identity: Identity, request: pytest.FixtureRequest) -> None:
         self.identity = identity
         self._request = request
+        self.closed_files = request.node.get_closest_marker("closed_files") is not None
         self._homes: dict[str, Home] = {}
         self._spawned: list[Spawned] = []
 
@@ -261,7 +262,7 @@ class CommandLine:
         start = home.identity.command
         if any(name.startswith("PYTHON") for name in env or ()):  # the launcher ignores them, a module does not
             start = [home.identity.python, "-m", "netsandbox"]
-        command = [*start, *map(str, arguments)]
+        command = [*start, *self._with_files(list(map(str, arguments)))]
         master, slave = pty.openpty() if terminal else (None, None)
         if slave is not None:
             command = ["setsid", "--ctty", *command]
@@ -282,6 +283,17 @@ class CommandLine:
         spawned = Spawned(process, home, before, master)
         self._spawned.append(spawned)
         return spawned
+
+    def _with_files(self, arguments: list[str]) -> list[str]:
+        """Tests of the network and of localhost keep their scripts anywhere on the disk, so files stay open for them;
+        `closed_files` is for tests of the default. A test that names a mode, or what may be written, has its own."""
+        if arguments[:1] not in (["run"], ["learn"]) or self.closed_files:
+            return arguments
+        options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+        names = {word.partition("=")[0] for word in options}
+        if "--files" in names:
+            return arguments
+        return [arguments[0], "--files", "readable" if "--allow-write" in names else "open", *arguments[1:]]
 
     def close(self) -> None:
         for spawned in self._spawned:

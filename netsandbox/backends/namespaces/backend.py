@@ -121,7 +121,9 @@ class NamespacesBackend:
         from netsandbox.backends.namespaces.project_view import OwnPaths, ProjectView
 
         command = self.context.command
-        view = self.project_view = ProjectView(self.context.settings.files, command.environment, working_folder(), state)
+        view = self.project_view = ProjectView(
+            self.context.settings.files, command.environment, working_folder(), state
+        )
         own = OwnPaths(
             tuple(filter(None, (state, unused_state_home(), logs))),
             (*packages(), *filter(None, kept)),

@@ -19,6 +19,7 @@ from netsandbox.frozen import frozen
 from netsandbox.paths import home
 from netsandbox.policy import home_paths
 from netsandbox.policy.file_rules import (
+    OPEN,
     ResolvedPath,
     check_few,
     check_hidden,
@@ -73,8 +74,9 @@ def file_view(rules: FileRules, environment: Mapping[bytes, bytes]) -> FileView:
     folders, files = _sorted(_everywhere(closed))
     if working is not None:
         check_open(working, "the working folder", closed)
-    writes = rules.allow_write
-    writable = None if writes is None else check_writable(_writable(writes, working, environment, missing, closed))
+    writable = None
+    if rules.mode != OPEN:
+        writable = check_writable(_writable((*rules.allow_write, *rules.caches), working, environment, missing, closed))
     links = tuple(dict.fromkeys((*_loops(endless), *(link for place in (*secrets, *denied) for link in _links(place)))))
     return FileView(folders, files, writable, tuple(missing), _disks(), links)
 

@@ -207,7 +207,7 @@ class ProjectView:
         rules = self.rules
         for rule in rules.allow_read:
             self._named(rule, writable=False)
-        for rule in rules.allow_write or ():
+        for rule in rules.allow_write:
             if rule.folder:
                 os.makedirs(rule.path, exist_ok=True)
             self._named(rule, writable=True)
@@ -244,10 +244,12 @@ class ProjectView:
             real = os.path.realpath(rule.path)
             if self.root.is_shown(real) is not None:  # a toolchain or the project holds it
                 continue
+            checked = self._is_checked(real)
             if os.path.isdir(real):
-                upper = self.folders.cache(real, shared=self._is_checked(real))
-                self.root.cache(real, upper, real)
+                self.root.cache(real, self.folders.cache(real, shared=checked), real)
                 self._links_to(rule.path)
+            elif checked:
+                self.root.place(f"{self.folders.cache(real, shared=True)}/data", real, writable=True, rank=PROJECT)
 
     def _is_checked(self, path: str) -> bool:
         return any(path == f"{self.home}/{name}" for name in shown_files.CHECKED_CACHES)
@@ -268,7 +270,7 @@ class ProjectView:
                 self.root.fresh(real, "mode=0555,size=4k", rank=OURS)
         for ours, path in own.covers:
             real = os.path.realpath(path)
-            if self.root.is_shown(real) is None or os.path.lexists(real):
+            if self.root.is_shown(real) is not None or is_within(path, "/etc"):  # resolv.conf may be a link into /run
                 self.root.place(ours, real)
 
     def _pin_above(self, path: str) -> None:

@@ -81,7 +81,7 @@ def profile_text(
         home=home,
         temporary=_temporary(environment),
         shown=_shown(files, known),
-        write=_paths(files.allow_write or ()),
+        write=_paths((*files.allow_write, *files.caches)),
         deny=_paths(files.deny_read),
         protect=config_folders(),
         executables=(*found, *paths.runs, *_paths(files.allow_execute)),
@@ -99,9 +99,9 @@ def _check_straight(
     files: FileRules, sockets: Iterable[PathRule], usual: Iterable[str], known: Callable[[str], str]
 ) -> None:
     """No path is opened through a link that lies where the command writes, or that an earlier one may have left."""
-    written = [path for path in _paths(files.allow_write or ()) if known(path) == path]
+    written = [path for path in _paths((*files.allow_write, *files.caches)) if known(path) == path]
     writable = [*map(known, usual), *written]
-    for rule in (*files.allow_read, *(files.allow_write or ()), *files.allow_execute, *sockets):
+    for rule in (*files.allow_read, *files.allow_write, *files.caches, *files.allow_execute, *sockets):
         place = ResolvedPath(rule.path, known(rule.path))
         if place.name != place.real:
             links = links_to(place.name, place.real, is_same_name)

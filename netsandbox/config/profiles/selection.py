@@ -20,14 +20,13 @@ from netsandbox.config.paths import is_profile_name, project_folders
 from netsandbox.config.profiles.profile import Library, Profile, profile_of
 from netsandbox.config.profiles.profile_files import BASE, PROJECTS, YOURS, ProfileFile, find, own, unknown_profile
 from netsandbox.config.trust import is_trusted
-from netsandbox.frozen import copy_with, frozen
+from netsandbox.frozen import frozen
 from netsandbox.policy.policy import FILTERED
 
 NAMED = ("sandbox", "profiles")
 AUTO_DETECT = ("profiles", "auto_detect")
 DETECT = ("profiles", "detect")
 MODE = ("network", "mode")
-WRITE = ("filesystem", "allow_write")
 
 
 @frozen
@@ -82,9 +81,6 @@ def select_profiles(files: Sequence[Layer], request: ProfileRequest) -> Selectio
     choices = _highest(choices)
     used = [(choice.level, _load(choice, library)) for choice in choices]
     library.close()
-    deliberate = [each.profile.layer for choice, (_, each) in zip(choices, used, strict=True) if not choice.detected]
-    if not any(WRITE in layer.values and layer.trusted for layer in (*files, *deliberate)):
-        used = [(level, _without_confining(each)) for level, each in used]
     levels = range(len(files) + 1)
     groups = [[each for level, each in used if level == wanted_level] for wanted_level in levels]
     registries = _Registries(_mode(groups, files, request), queries=request.query_tools)
@@ -197,13 +193,6 @@ def _load(choice: ProfileChoice, library: Library) -> ActiveProfile:
             check_short(found.path, data)
         document, lines = parsed(found.path, data)
     return ActiveProfile(profile_of(found.name, found.path, document, lines, trusted=trusted), found.owner, choice.why)
-
-
-def _without_confining(used: ActiveProfile) -> ActiveProfile:
-    """A detected profile never confines writing by itself; it adds paths where another layer confines it."""
-    layer = used.profile.layer
-    rest = {place: setting for place, setting in layer.values.items() if place != WRITE}
-    return copy_with(used, profile=copy_with(used.profile, layer=copy_with(layer, values=rest)))
 
 
 def _mode(groups: list[list[ActiveProfile]], files: Sequence[Layer], request: ProfileRequest) -> object:
