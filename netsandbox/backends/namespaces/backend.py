@@ -16,6 +16,7 @@ from netsandbox.backends.namespaces.mount_view import FILES, bytecode_folders, s
 from netsandbox.backends.namespaces.reservation import NamespaceReservation
 from netsandbox.backends.namespaces.seccomp import syscall_table
 from netsandbox.paths import is_made, made_config_folders, packages, session_state_home, unused_state_home
+from netsandbox.runtime.own_code import code_paths
 from netsandbox.runtime.stdio import check_stdio
 
 TYPE_CHECKING = False
@@ -126,7 +127,7 @@ class NamespacesBackend:
         )
         own = OwnPaths(
             tuple(filter(None, (state, unused_state_home(), logs))),
-            (*packages(), *filter(None, kept)),
+            (*code_paths(), *filter(None, kept)),
             (
                 (os.path.join(FILES, "resolv.conf"), "/etc/resolv.conf"),
                 (os.path.join(FILES, "hosts"), "/etc/hosts"),

@@ -6,7 +6,8 @@ import os
 import sys
 
 from netsandbox.backends.namespaces.plan import View
-from netsandbox.paths import packages, user_can_change
+from netsandbox.paths import user_can_change
+from netsandbox.runtime.own_code import code_paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ def session_view(
     appear where the true one is expected (attack 149).
     """
     kept = [path for path in protected if path is not None]
-    read_only = packages() + kept
+    code = code_paths()
+    read_only = [*code, *kept]
     hidden = [path for path in (state, unused, logs) if path is not None and os.path.isdir(path)]
     files = rules.files if rules else ()
     links = _links(rules.links if rules else (), *hidden, *kept)
@@ -47,7 +49,7 @@ def session_view(
         ),
         hidden=tuple(hidden),
         read_only=tuple(read_only),
-        pinned=_folders_above(*hidden, *files, *kept, links=links),
+        pinned=_folders_above(*hidden, *files, *code, *kept, links=links),
         links=links,
         covered=tuple((os.path.join(FILES, "nothing"), path) for path in files),
         writable=rules.writable if rules else None,

@@ -97,8 +97,10 @@ static void mount_step(struct reader *reader)
     struct mount_attr attributes = { .attr_set = MOUNT_ATTR_RDONLY };
     unsigned long how = flags & MOUNT_BIND ? MS_BIND | MS_REC : MS_NOSUID | MS_NODEV;
 
-    if (!(flags & MOUNT_BIND) && strcmp(type, "proc") == 0)
+    if (strcmp(type, "proc") == 0)
         how |= MS_NOEXEC;
+    if (strcmp(type, "devpts") == 0)
+        how = MS_NOSUID | MS_NOEXEC;
     if (mount(source, target, type, how, data) < 0) {
         if (flags & MOUNT_OPTIONAL && (errno == ENOENT || errno == ENOTDIR))
             return;
