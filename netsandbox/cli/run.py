@@ -16,6 +16,7 @@ from netsandbox.cli.run_options import (
 )
 from netsandbox.errors import UsageError
 from netsandbox.frozen import copy_with
+from netsandbox.policy.file_rules import PROJECT
 from netsandbox.runtime.option_parser import FLAG, PROFILES, VALUE, Option, parse
 from netsandbox.system import DEFAULT_BACKEND, IS_MACOS
 
@@ -92,6 +93,8 @@ def main(arguments: list[str]) -> int:
     settings = copy_with(settings_of(parsed, file), backend=parsed.values.get("backend"))
     if file is not None and "quiet" not in parsed.flags:
         _report_configuration(file, verbose="verbose" in parsed.flags)
+    if settings.files.mode == PROJECT and "quiet" not in parsed.flags and not IS_MACOS:
+        _report_no_project()
     if settings.files.allow_read and "quiet" not in parsed.flags:
         from netsandbox.cli.notices import wide_read_lines
 
@@ -187,6 +190,19 @@ def _describe_session(policy: Policy, settings: RunSettings) -> None:
     withheld = withheld_names(settings)
     if withheld:
         _notice(f"not passed on: {', '.join(withheld)}; --pass-env NAME passes one")
+
+
+def _report_no_project() -> None:
+    from netsandbox.paths import home
+    from netsandbox.runtime.project import find_project
+
+    try:
+        here = os.path.realpath(os.getcwd())
+    except OSError:  # it was removed, or is in a folder that we may not read
+        return
+    if find_project(here, os.path.realpath(home())) is None:
+        advice = "enter a project's folder, or name paths with --allow-read and --allow-write"
+        _notice(f"{here} is no project, so the command sees none of your files; {advice}")
 
 
 def _report_unsigned() -> None:

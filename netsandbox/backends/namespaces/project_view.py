@@ -10,7 +10,7 @@ import os
 import stat
 
 from netsandbox.backends.namespaces.private_folders import PrivateFolders
-from netsandbox.backends.namespaces.session_root import DENIED, HOST, NAMED, OURS, PROJECT, SessionRoot
+from netsandbox.backends.namespaces.session_root import DENIED, HOST, NAMED, OURS, PROJECT, PROTECTED, SessionRoot
 from netsandbox.errors import UsageError
 from netsandbox.frozen import frozen
 from netsandbox.paths import home
@@ -201,7 +201,7 @@ class ProjectView:
             for name in shown_files.PROTECTED:
                 path = f"{folder}/{name}"
                 if os.path.lexists(path) and not os.path.islink(path):
-                    self.root.show(os.path.realpath(path), rank=DENIED)
+                    self.root.show(os.path.realpath(path), rank=PROTECTED)
 
     def _rules(self) -> None:
         rules = self.rules

@@ -20,7 +20,7 @@ HOST = "/.host"
 READ_ONLY, OPTIONAL, MAKE = 2, 4, 8
 MAX_OPTIONS = 4000  # the kernel takes a page of mount options
 # In the order of their strength: what is protected stays so, whatever a rule opens.
-DEFAULT, PROJECT, NAMED, DENIED, OURS = range(5)
+DEFAULT, PROJECT, PROTECTED, NAMED, DENIED, OURS = range(6)
 
 
 @frozen
