@@ -7,7 +7,6 @@ an error, and no session starts half closed (INV-1).
 from __future__ import annotations
 
 import os
-import stat
 
 from netsandbox.backends.namespaces.private_folders import PrivateFolders
 from netsandbox.backends.namespaces.session_root import DENIED, HOST, NAMED, OURS, PROJECT, PROTECTED, SessionRoot
@@ -16,7 +15,9 @@ from netsandbox.frozen import frozen
 from netsandbox.paths import home
 from netsandbox.policy import shown_files
 from netsandbox.policy.file_rules import is_within
+from netsandbox.policy.home_paths import OF_LINUX
 from netsandbox.runtime.project import Project, find_project
+from netsandbox.runtime.real_paths import RealPaths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ DEVICE_LINKS = (
 TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 (the session's own)
 MOVED_HOMES = ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
 MAX_PROGRAM_LINKS = 512  # symbolic links in folders of PATH that are followed
-MAX_LINKS = 40
 
 
 @frozen
@@ -59,6 +59,7 @@ class ProjectView:
         self.project: Project | None = find_project(self.working, self.home) if self.working else None
         self.folders = PrivateFolders(state, self.project.folder if self.project else self.home)
         self.root = SessionRoot()
+        self.paths = RealPaths()
         self.missing: list[PathRule] = []
 
     def build(self, program: str, own: OwnPaths, terminal: str | None) -> SessionRoot:
@@ -128,19 +129,22 @@ class ProjectView:
                 self.root.place(self.folders.moved(name), os.path.realpath(path), writable=True)
 
     def _toolchains(self, program: str) -> None:
+        there = set(_listed(self.home))
         for name in (*shown_files.TOOLCHAINS, *shown_files.SETTINGS):
-            self._show_in_home(f"{self.home}/{name}")
+            if name.partition("/")[0] in there:
+                self._show_tool(f"{self.home}/{name}")
         for folder, prefix in shown_files.TOOLCHAIN_FOLDERS:
             for name in _listed(f"{self.home}/{folder}"):
                 if name.startswith(prefix):
-                    self._show_in_home(f"{self.home}/{folder}/{name}")
+                    self._show_tool(f"{self.home}/{folder}/{name}")
         for path in shown_files.moved_toolchains(self.environment):
-            self._show_tool(os.path.normpath(path))
+            self._show_unless_secret(os.path.normpath(path))
         links = 0
-        for folder in self.environment.get("PATH", "").split(":"):
-            if not folder.startswith("/") or self._is_system(folder):
+        for folder in dict.fromkeys(self.environment.get("PATH", "").split(":")):
+            real = self.paths.real(folder) if folder.startswith("/") else None
+            if real is None or self._is_system(real) or self._is_too_much(real):
                 continue
-            self._show_tool(_prefix(os.path.normpath(folder), self.home))
+            self._show_unless_secret(_prefix(os.path.normpath(folder), self.home))
             for entry in _links_in(folder):
                 links += 1
                 if links <= MAX_PROGRAM_LINKS:
@@ -149,22 +153,32 @@ class ProjectView:
         if found is not None:
             self._show_program(found)
 
-    def _show_in_home(self, path: str) -> None:
-        if os.path.lexists(path):
-            self._show_tool(path)
-
     def _show_program(self, path: str) -> None:
         """Show a program, its links, and the folder tree that it belongs to."""
-        real = os.path.realpath(path)
-        if not self._is_system(real) and os.path.exists(real):
+        real = self.paths.real(path)
+        if real is None:
+            return
+        if not self._is_system(real):
             tree = _prefix(os.path.dirname(real), self.home)
-            self._show_tool(real if self._is_too_much(tree) else tree)
+            self._show_unless_secret(real if self._is_too_much(tree) else tree)
         self._links_to(path)
+
+    def _show_unless_secret(self, path: str) -> None:
+        """Show a toolchain that a variable or PATH names, unless it holds a secret or lies in one."""
+        real = self.paths.real(path) or path
+        if is_within(real, self.home):
+            name = real[len(self.home) + 1 :]
+            if any(is_within(secret, name) or is_within(name, secret) for secret in OF_LINUX):
+                return
+        self._show_tool(path)
 
     def _show_tool(self, path: str) -> None:
         """Show a toolchain read-only, unless that would show the home, the project or secrets."""
-        real = os.path.realpath(path)
-        if self._is_too_much(real) or not os.path.exists(real):
+        real = self.paths.real(path)
+        if real is None or self._is_too_much(real):
+            return
+        if real in self.root.entries:
+            self._links_to(path)
             return
         self._show(path)
         base = _base_of(real)
@@ -175,15 +189,15 @@ class ProjectView:
         held = (self.home, self.working or self.home, self.folders.state)
         return path == "/" or any(is_within(each, path) for each in held) or path in _HOLDERS or is_within(path, "/dev")
 
-    def _is_system(self, path: str) -> bool:
-        real = os.path.realpath(path)
-        return any(is_within(real, folder) for folder in shown_files.LINUX_SYSTEM)
+    def _is_system(self, path: str | None) -> bool:
+        """Whether the system's folders show it already."""
+        return path is not None and f"{path}/".startswith(_SYSTEM)
 
     def _which(self, program: str) -> str | None:
         if "/" in program:
             return os.path.abspath(program)
         for folder in self.environment.get("PATH", "").split(":"):
-            path = os.path.join(folder, program)
+            path = f"{folder}/{program}"
             if folder.startswith("/") and os.access(path, os.X_OK):
                 return path
         return None
@@ -286,30 +300,18 @@ class ProjectView:
 
     def _show(self, path: str, *, writable: bool = False, rank: int = 0) -> None:
         """Show *path* where it really is, and the links that lead there."""
-        try:
-            real = os.path.realpath(path)
-            mode = os.stat(real).st_mode
-        except OSError:
-            return
-        if stat.S_ISSOCK(mode):
-            return
-        self.root.show(real, writable=writable, rank=rank)
-        if real != path:
+        real = self.paths.real(path)
+        if real is not None:
+            self.root.show(real, writable=writable, rank=rank)
             self._links_to(path)
 
     def _links_to(self, path: str) -> None:
         """Make the links on the way to *path* in the session too, so that the name works as on the host."""
-        if os.path.realpath(path) == path:
-            return
-        from netsandbox.runtime.links import links_of_loop
-
-        for link in links_of_loop(path)[:MAX_LINKS]:
-            try:
-                self.root.link(os.readlink(link), link)
-            except OSError:  # it is gone
-                continue
+        for link, target in self.paths.links(path):
+            self.root.link(target, link)
 
 
+_SYSTEM = tuple(f"{folder}/" for folder in shown_files.LINUX_SYSTEM)
 _HOLDERS = ("/home", "/tmp", "/var", "/var/tmp", "/run", "/srv", "/mnt", "/media", "/data", "/root", "/usr", "/etc")  # noqa: S108
 
 

@@ -1,0 +1,51 @@
+"""Resolves many paths that share their folders: each folder is looked at once, and the links on the way are known."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    Links = tuple[tuple[str, str], ...]  # path and target of each link
+    Found = tuple[str | None, Links]
+
+
+class RealPaths:
+    """The disk as it is at the first look. Paths are absolute."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Found] = {"/": ("/", ())}
+
+    def real(self, path: str) -> str | None:
+        """Where *path* leads; None if nothing is there, or nothing that we can reach."""
+        return self.found(path)[0]
+
+    def links(self, path: str) -> Links:
+        """The links on the way to *path*, each with its target."""
+        return self.found(path)[1]
+
+    def found(self, path: str) -> Found:
+        known = self._known.get(path)
+        if known is None:
+            self._known[path] = (None, ())  # a link that leads to itself leads nowhere
+            known = self._known[path] = self._look(path)
+        return known
+
+    def _look(self, path: str) -> Found:
+        above, _, name = path.rpartition("/")
+        folder, links = self.found(above or "/")
+        if folder is None or name in ("", "."):
+            return folder, links
+        if name == "..":
+            return os.path.dirname(folder), links
+        whole = f"{folder}/{name}" if folder != "/" else f"/{name}"
+        if whole != path:
+            real, more = self.found(whole)
+            return real, (*links, *more)
+        try:
+            target = os.readlink(whole)
+        except OSError as error:
+            return (whole if error.errno == errno.EINVAL else None), links
+        real, more = self.found(target if target.startswith("/") else f"{folder}/{target}")
+        return real, (*links, (whole, target), *more)

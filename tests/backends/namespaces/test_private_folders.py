@@ -1,0 +1,82 @@
+"""The folders that sessions write instead of the host's."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from netsandbox.backends.namespaces import private_folders
+from netsandbox.backends.namespaces.private_folders import PrivateFolders
+from netsandbox.backends.namespaces.session_root import SessionRoot
+from netsandbox.errors import HostError
+
+
+def test_each_project_has_its_own_home(tmp_path: Path) -> None:
+    first, second = PrivateFolders(str(tmp_path), "/a/app"), PrivateFolders(str(tmp_path), "/b/app")
+    assert first.home != second.home
+    assert first.home == PrivateFolders(str(tmp_path), "/a/app").home
+    assert os.stat(first.home).st_mode & 0o777 == 0o700
+
+
+def test_names_of_projects_cannot_leave_the_folder(tmp_path: Path) -> None:
+    for project in ("/", "/..", "/a/..", "/x/" + "é" * 200, "/a\nb"):
+        home = PrivateFolders(str(tmp_path), project).home
+        assert os.path.realpath(home).startswith(f"{os.path.realpath(tmp_path)}/homes/")
+
+
+def test_sessions_at_once_use_different_folders_of_a_cache(tmp_path: Path) -> None:
+    first, second = PrivateFolders(str(tmp_path), "/a"), PrivateFolders(str(tmp_path), "/a")
+    one, two = first.cache("/c", shared=False), second.cache("/c", shared=False)
+    assert one != two
+    first.close()
+    assert PrivateFolders(str(tmp_path), "/a").cache("/c", shared=False) == one
+    second.close()
+
+
+def test_a_shared_cache_is_that_of_all_projects(tmp_path: Path) -> None:
+    first, second = PrivateFolders(str(tmp_path), "/a"), PrivateFolders(str(tmp_path), "/b")
+    one = first.cache("/c", shared=True)
+    first.close()
+    assert second.cache("/c", shared=True) == one
+    assert second.cache("/d", shared=True) != one
+    second.close()
+
+
+def test_too_many_sessions_of_a_cache_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(private_folders, "MAX_SLOTS", 2)
+    held = [PrivateFolders(str(tmp_path), "/a") for _ in range(3)]
+    for each in held[:2]:
+        each.cache("/c", shared=False)
+    with pytest.raises(HostError, match="end some"):
+        held[2].cache("/c", shared=False)
+    for each in held:
+        each.close()
+
+
+def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "homes").write_text("")
+    with pytest.raises(HostError, match="cannot make"):
+        _ = PrivateFolders(str(tmp_path), "/a").home
+
+
+def test_what_sessions_left_in_the_way_of_mounts_is_removed(tmp_path: Path) -> None:
+    folders = PrivateFolders(str(tmp_path), "/a")
+    inner = Path(folders.home)
+    source = tmp_path / "tool"
+    source.mkdir()
+    (inner / "link").symlink_to("/etc")
+    (inner / "file").write_text("")
+    (inner / "folder/deep").mkdir(parents=True)
+    (inner / "kept").write_text("kept")
+    root = SessionRoot()
+    root.place(folders.home, "/h", writable=True)
+    for name in ("link/tool", "file", "folder"):
+        root.place(str(source), f"/h/{name}")
+    root.place(str(tmp_path / "nothing"), "/h/folder2")
+    folders.clear_way("/h", root)
+    assert not os.path.lexists(inner / "link")
+    assert not (inner / "file").exists()
+    assert (inner / "folder/deep").is_dir()
+    assert (inner / "kept").read_text() == "kept"

@@ -1,0 +1,148 @@
+"""What a session in the mode `project` sees, from a made-up home; tests/integration/test_closed_files.py runs it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from netsandbox.backends.namespaces.project_view import OwnPaths, ProjectView
+from netsandbox.backends.namespaces.session_root import SessionRoot
+from netsandbox.errors import UsageError
+from netsandbox.policy.file_rules import FileRules, PathRule
+
+Build = Callable[..., tuple[SessionRoot, ProjectView]]
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = Path(os.path.realpath(tmp_path)) / "home"
+    (folder / "work").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(folder))
+    return folder
+
+
+@pytest.fixture
+def build(home: Path) -> Build:
+    def make(
+        rules: FileRules | None = None, own: OwnPaths | None = None, working: str = "work", **environment: str
+    ) -> tuple[SessionRoot, ProjectView]:
+        inside = {name.encode(): value.encode() for name, value in environment.items()}
+        view = ProjectView(rules or FileRules(), inside, str(home / working), str(home / "state"))
+        return view.build("true", own or OwnPaths(), None), view
+
+    return make
+
+
+def test_the_home_is_ours_and_the_project_is_the_hosts(home: Path, build: Build) -> None:
+    root, _ = build()
+    assert root.entries[str(home)].source.startswith(f"{home}/state/homes/")
+    assert root.entries[f"{home}/work"].source == f"{home}/work"
+    assert root.entries[f"{home}/work"].writable
+
+
+def test_existing_toolchains_and_settings_are_shown_read_only(home: Path, build: Build) -> None:
+    for name in (".nvm", ".cargo/bin", ".config/git", ".ssh", ".config/gh"):
+        (home / name).mkdir(parents=True)
+    for name in (".gitconfig", ".config/git/config", ".config/git/credentials", ".cargo/credentials"):
+        (home / name).write_text("")
+    root, _ = build()
+    shown = {path.removeprefix(f"{home}/") for path in root.entries if path.startswith(f"{home}/")}
+    assert shown == {"work", ".nvm", ".cargo/bin", ".gitconfig", ".config/git/config"}
+    assert not any(root.entries[f"{home}/{name}"].writable for name in shown - {"work"})
+
+
+@pytest.mark.parametrize("value", ["{home}", "/", "{home}/work", "/tmp", "relative", "/dev"])
+def test_a_variable_that_names_too_much_shows_nothing(home: Path, build: Build, value: str) -> None:
+    plain, _ = build()
+    moved, _ = build(NVM_DIR=value.format(home=home), PATH=value.format(home=home))
+    assert set(moved.entries) == set(plain.entries)
+
+
+@pytest.mark.parametrize("name", [".gem", ".config", ".ssh/bin", ".docker"])
+def test_a_variable_that_names_the_place_of_a_secret_shows_nothing(home: Path, build: Build, name: str) -> None:
+    (home / name).mkdir(parents=True)
+    root, _ = build(GEM_HOME=f"{home}/{name}", PATH=f"{home}/{name}")
+    assert f"{home}/{name}" not in root.entries
+
+
+def test_a_moved_toolchain_and_the_base_of_an_environment_are_shown(home: Path, build: Build) -> None:
+    base, tree = home / "pythons/3.11/bin", home / "envs/one"
+    (tree / "bin").mkdir(parents=True)
+    base.mkdir(parents=True)
+    (tree / "pyvenv.cfg").write_text(f"home = {base}\nversion = 3.11\n")
+    root, _ = build(PATH=f"{tree}/bin:/usr/bin")
+    assert f"{home}/envs/one" in root.entries
+    assert f"{home}/pythons/3.11" in root.entries
+
+
+def test_a_link_among_programs_shows_the_tree_that_it_leads_to(home: Path, build: Build) -> None:
+    (home / ".local/bin").mkdir(parents=True)
+    (home / "tools/x/bin").mkdir(parents=True)
+    (home / "tools/x/bin/run").write_text("")
+    (home / ".local/bin/run").symlink_to("../../tools/x/bin/run")
+    root, _ = build(PATH=f"{home}/.local/bin")
+    assert root.entries[f"{home}/.local/bin"].source == f"{home}/.local/bin"
+    assert f"{home}/tools/x" in root.entries
+    assert f"{home}/tools" not in root.entries
+
+
+@pytest.mark.parametrize("kind", ["allow_read", "allow_write"])
+def test_the_whole_disk_is_too_much(build: Build, kind: str) -> None:
+    with pytest.raises(UsageError, match="--files readable"):
+        build(FileRules(**{kind: (PathRule("/", "--x"),)}))  # type: ignore[arg-type]
+
+
+def test_the_state_is_never_writable(home: Path, build: Build) -> None:
+    (home / "state").mkdir()
+    with pytest.raises(UsageError, match="state of netsandbox"):
+        build(FileRules(allow_write=(PathRule(str(home), "--rw"),)))
+
+
+def test_a_rule_without_its_path_is_noted(home: Path, build: Build) -> None:
+    rule = PathRule(f"{home}/none", "--allow-read")
+    _, view = build(FileRules(allow_read=(rule,), deny_read=(rule,), deny_write=(rule,)))
+    assert view.missing == [rule, rule, rule]
+
+
+def test_a_denied_path_outside_of_the_view_needs_no_cover(home: Path, build: Build) -> None:
+    (home / "other").mkdir()
+    (home / "work/in").mkdir()
+    rules = tuple(PathRule(f"{home}/{name}", "--deny-read") for name in ("other", "work/in"))
+    root, _ = build(FileRules(deny_read=rules))
+    assert f"{home}/other" not in root.entries
+    assert root.entries[f"{home}/work/in"].kind == "tmpfs"
+
+
+def test_our_files_in_the_project_are_hidden_or_read_only_and_cannot_be_moved(home: Path, build: Build) -> None:
+    for name in ("work/a/b/state", "work/c/venv"):
+        (home / name).mkdir(parents=True)
+    root, _ = build(own=OwnPaths((f"{home}/work/a/b/state",), (f"{home}/work/c/venv", "/elsewhere")))
+    assert root.entries[f"{home}/work/a/b/state"].kind == "tmpfs"
+    assert not root.entries[f"{home}/work/c/venv"].writable
+    for pinned in ("work/a", "work/a/b", "work/c"):
+        assert root.entries[f"{home}/{pinned}"].writable
+    assert "/elsewhere" not in root.entries
+
+
+def test_a_rule_does_not_open_our_files(home: Path, build: Build) -> None:
+    (home / "work/venv").mkdir()
+    rules = FileRules(allow_write=(PathRule(f"{home}/work/venv", "--rw"),))
+    root, _ = build(rules, OwnPaths((), (f"{home}/work/venv",)))
+    assert not root.entries[f"{home}/work/venv"].writable
+
+
+def test_a_moved_xdg_folder_outside_of_the_home_is_private(home: Path, build: Build, tmp_path: Path) -> None:
+    other = Path(os.path.realpath(tmp_path)) / "cache"
+    root, _ = build(XDG_CACHE_HOME=str(other))
+    entry = root.entries[str(other)]
+    assert entry.writable
+    assert entry.source.startswith(f"{home}/state/")
+
+
+def test_a_working_folder_that_is_gone_makes_no_project(home: Path) -> None:
+    view = ProjectView(FileRules(), {}, None, str(home / "state"))
+    view.build("true", OwnPaths(), None)
+    assert view.project is None

@@ -1,0 +1,85 @@
+"""The project of a working folder: the nearest repository or workspace, never the home, and never another's word."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from netsandbox.policy.shown_files import PROJECT_MARKS
+from netsandbox.runtime.project import Project, find_project
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    folder = Path(os.path.realpath(tmp_path)) / "home"
+    (folder / "code/app/src/deep").mkdir(parents=True)
+    return folder
+
+
+def found(working: Path, home: Path) -> Project | None:
+    return find_project(str(working), str(home))
+
+
+def test_without_a_repository_the_working_folder_is_the_project(home: Path) -> None:
+    assert found(home / "code/app", home) == Project(f"{home}/code/app")
+
+
+@pytest.mark.parametrize("mark", PROJECT_MARKS)
+def test_the_nearest_mark_above_counts(home: Path, mark: str) -> None:
+    (home / "code" / mark).mkdir()
+    (home / "code/app" / mark).mkdir()
+    assert found(home / "code/app/src/deep", home) == Project(f"{home}/code/app")
+
+
+@pytest.mark.parametrize("working", ["", "..", "/"])
+def test_the_home_and_what_holds_it_are_no_project(home: Path, working: str) -> None:
+    assert found(Path(os.path.normpath(home / working)), home) is None
+
+
+def test_a_repository_of_the_home_does_not_count(home: Path) -> None:
+    (home / ".git").mkdir()
+    assert found(home / "code/app", home) == Project(f"{home}/code/app")
+
+
+def worktree(home: Path, back: str) -> Path:
+    git = home / "main/.git/worktrees/tree"
+    git.mkdir(parents=True)
+    (git / "commondir").write_text("../..\n")
+    (git / "gitdir").write_text(f"{back}\n")
+    tree = home / "tree"
+    tree.mkdir()
+    (tree / ".git").write_text(f"gitdir: {git}\n")
+    return tree
+
+
+def test_a_worktree_brings_its_common_git_directory(home: Path) -> None:
+    tree = worktree(home, f"{home}/tree/.git")
+    assert found(tree, home) == Project(str(tree), f"{home}/main/.git")
+
+
+@pytest.mark.parametrize("back", ["/elsewhere/.git", "", "../tree"])
+def test_a_repository_that_does_not_know_the_worktree_is_not_shown(home: Path, back: str) -> None:
+    tree = worktree(home, back)
+    assert found(tree, home) == Project(str(tree))
+
+
+def test_a_submodule_belongs_to_the_repository_around_it(home: Path) -> None:
+    (home / "code/.git/modules/app").mkdir(parents=True)
+    (home / "code/app/.git").write_text("gitdir: ../.git/modules/app\n")
+    assert found(home / "code/app/src", home) == Project(f"{home}/code")
+
+
+@pytest.mark.parametrize("text", ["", "gitdir:", "gitdir:   \n", "nonsense", "gitdir: /nowhere"])
+def test_a_broken_git_file_makes_a_plain_project(home: Path, text: str) -> None:
+    (home / "code/app/.git").write_text(text)
+    assert found(home / "code/app", home) == Project(f"{home}/code/app")
+
+
+def test_a_git_file_that_is_a_link_or_a_pipe_is_not_read(home: Path) -> None:
+    (home / "code/app/.git").symlink_to(home / "other")
+    assert found(home / "code/app", home) == Project(f"{home}/code/app")
+    os.mkfifo(home / "code/.hg")
+    os.mkfifo(home / "other")
+    assert found(home / "code/app", home) == Project(f"{home}/code/app")
