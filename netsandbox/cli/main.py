@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import gc
+import os
 import sys
 
 from netsandbox.errors import NetsandboxError, UsageError
@@ -17,6 +19,10 @@ COMMANDS = (
     *("run", "ps", "ports", "open", "stop", "pending", "approve", "deny", "explain", "audit", "doctor"),
     *("profile", "config", "trust", "init", "learn", "completion"),
 )
+DESCRIPTOR_SHORTAGE = (
+    b"netsandbox: too many open files, so the command was not started or has been ended; raise the limit, "
+    b"for instance with `ulimit -n 1024`\n"
+)
 
 
 def main() -> NoReturn:
@@ -29,6 +35,11 @@ def main() -> NoReturn:
         from netsandbox.cli.terminal import notice
 
         notice(str(error))
+    except (OSError, ImportError) as error:
+        if not _is_descriptor_shortage(error):
+            raise
+        status = NetsandboxError.status
+        os.write(2, DESCRIPTOR_SHORTAGE)  # without an import, which needs a descriptor
     except KeyboardInterrupt:
         status = -2
     for stream in (sys.stdout, sys.stderr):
@@ -59,6 +70,12 @@ def dispatch(arguments: list[str]) -> int:
         print(f"netsandbox {__version__}")
         return 0
     raise UsageError(f"unknown command {name!a}; use one of {', '.join(COMMANDS)}, or see `netsandbox --help`")
+
+
+def _is_descriptor_shortage(error: OSError | ImportError) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in (errno.EMFILE, errno.ENFILE)
+    return os.strerror(errno.EMFILE) in str(error)  # the dynamic loader passes on only the text
 
 
 def complete_bundle() -> None:

@@ -105,8 +105,8 @@ class Session:
             self.write_start(backend, decided, context.command)
             try:
                 status = self._serve(backend, decided, context)
-            except NetsandboxError as error:
-                self._write_end(began, error.status)
+            except (NetsandboxError, OSError) as error:
+                self._write_end(began, error.status if isinstance(error, NetsandboxError) else HostError.status)
                 raise
             self._write_end(began, exit_status(status))
             backend.raise_failure()
