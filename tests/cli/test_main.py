@@ -110,7 +110,9 @@ def test_a_shortage_of_descriptors_is_one_line_that_says_what_to_do(limit: int, 
 
 @pytest.mark.parametrize("error", ["OSError(errno.EIO, 'x')", "ImportError('no module named x')", "ValueError('x')"])
 def test_other_faults_stay_visible(error: str) -> None:
-    code = f"import errno; from netsandbox.cli import main\ndef fail(_): raise {error}\nmain.dispatch = fail; main.main()"
+    code = (
+        f"import errno; from netsandbox.cli import main\ndef fail(_): raise {error}\nmain.dispatch = fail; main.main()"
+    )
     done = run(code=code)
     assert done.returncode == 1
     assert "Traceback" in done.stderr

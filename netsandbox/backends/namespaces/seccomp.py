@@ -13,6 +13,7 @@ The filter refuses the following, in the order of its checks:
   Without a socket the command cannot connect to one. Datagram socket pairs are refused too: `sendto` can send from one
   end to any address;
 - TIOCSTI and TIOCLINUX: they type into the user's terminal;
+- TIOCEXCL and TIOCSETD: they close that terminal to other programs, or change its line discipline, beyond the session;
 - priorities of a process group: the command is in its caller's group.
 
 A filter is a list of `Step`s with labels; `assemble` turns it into `struct sock_filter[]`. System call numbers are
@@ -46,7 +47,7 @@ TYPE_MASK = 0xF
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
 SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET = 1, 2, 5
 IPPROTO_TCP, IPPROTO_UDP, NETLINK_ROUTE = 6, 17, 0
-TIOCSTI, TIOCLINUX = 0x5412, 0x541C
+TERMINAL_CONTROLS = (0x5412, 0x541C, 0x540C, 0x5423)  # TIOCSTI, TIOCLINUX, TIOCEXCL, TIOCSETD
 PRIO_PGRP, IOPRIO_WHO_PGRP = 1, 2
 # Calls that are decided by their arguments.
 JUDGED = ("socket", "socketpair", "clone", "unshare", "ioctl", "setpriority", "ioprio_set")
@@ -145,7 +146,9 @@ def _unshare() -> list[Step]:
 
 
 def _ioctl() -> list[Step]:
-    return [("label", "ioctl"), _argument(1), ("equal", TIOCSTI, "perm", None), ("equal", TIOCLINUX, "perm", "allow")]
+    *some, last = TERMINAL_CONTROLS
+    refused: list[Step] = [("equal", request, "perm", None) for request in some]
+    return [("label", "ioctl"), _argument(1), *refused, ("equal", last, "perm", "allow")]
 
 
 def _priorities() -> list[Step]:
