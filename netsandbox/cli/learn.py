@@ -2,7 +2,7 @@
 
 Deny rules, the guard on addresses and the list of public resolvers hold as in any session, and everything is logged.
 The proposal is shown as a diff of the project's file and written if the user agrees; it takes effect after `trust`. All
-modules are imported before the command runs, because imports are sealed then (`runtime.import_sealing`).
+modules are imported before the command runs, because imports are sealed then (`runtime.imports`).
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import os
 import sys
 
 from netsandbox.errors import NetsandboxError, UsageError
-from netsandbox.runtime.bytecode_bundle import Bundle
+from netsandbox.runtime.imports import Bundle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 Imported only when such a name is met. `to_alabels` is for text that a person wrote and needs `encodings.idna`, which is
 heavy. `valid_alabel` also serves names from the wire, so `encodings.punycode` is loaded before imports are sealed (see
-`runtime.import_sealing`). Rule kept: a character that some version of IDNA drops, turns into a dot or turns into ASCII
+`runtime.imports`). Rule kept: a character that some version of IDNA drops, turns into a dot or turns into ASCII
 is refused, so no spelling gains or loses a label or imitates an ASCII name.
 """
 

@@ -1,4 +1,4 @@
-"""Writes the file of bytecode that the next start reads (see `bytecode_bundle`)."""
+"""Writes the file of bytecode that the next start reads (see `imports`)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import sys
 from _frozen_importlib_external import ExtensionFileLoader, SourceFileLoader
 
 from netsandbox.paths import packages
-from netsandbox.runtime.bytecode_bundle import LENGTH_BYTES, MARK
+from netsandbox.runtime.imports import LENGTH_BYTES, MARK
 from netsandbox.runtime.private_file import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from netsandbox.runtime.bytecode_bundle import Bundle, Entry
+    from netsandbox.runtime.imports import Bundle, Entry
 
     File = tuple[str, int, int]  # its path, its time of change, its size
     Compiled = tuple[File, bytes]
@@ -26,20 +26,21 @@ def complete(bundle: Bundle) -> None:
     found = {name: _compiled(name) for name in bundle.missed}
     known = {name: entry and (entry[:3], bundle.code(entry)) for name, entry in bundle.entries.items()}
     try:
-        replace(bundle.place, packed({**known, **found}), FOR_ALL)
+        replace(bundle.place, packed({**known, **found}, bundle.late), FOR_ALL)
     except OSError:  # then modules are read one by one
         pass
 
 
-def packed(modules: dict[str, Compiled | None]) -> bytes:
-    """The length of the list of entries, the list, and the code of all modules in its order."""
-    start = LENGTH_BYTES + len(_listed(modules, 0))  # a number takes the same room whatever its value
-    listed = _listed(modules, start)
+def packed(modules: dict[str, Compiled | None], late: tuple[str, ...] = ()) -> bytes:
+    """The length of the list of entries, the list, and the code of all modules in its order, the *late* ones first."""
+    modules = {**{name: modules.get(name) for name in late}, **modules}
+    start = LENGTH_BYTES + len(_listed(modules, late, 0))  # a number takes the same room whatever its value
+    listed = _listed(modules, late, start)
     codes = (compiled[1] for compiled in modules.values() if compiled is not None)
     return b"".join(((start - LENGTH_BYTES).to_bytes(LENGTH_BYTES, "little"), listed, *codes))
 
 
-def _listed(modules: dict[str, Compiled | None], start: int) -> bytes:
+def _listed(modules: dict[str, Compiled | None], late: tuple[str, ...], start: int) -> bytes:
     """The list of entries when the first code begins at *start*."""
     entries: dict[str, Entry | None] = {}
     end = start
@@ -51,7 +52,7 @@ def _listed(modules: dict[str, Compiled | None], start: int) -> bytes:
             begin, end = end, end + len(code)
             entries[name] = (*file, begin, end)
     # Version 2 writes no references, so two lists have the same length.
-    return marshal.dumps((MARK, end, entries), 2)
+    return marshal.dumps((MARK, end, late, entries), 2)
 
 
 def _compiled(name: str) -> Compiled | None:

@@ -164,7 +164,7 @@ class Session:
         return _content("/etc/resolv.conf"), _content("/etc/hosts")
 
     def _seal_imports(self, backend: Backend, policy: Policy) -> None:
-        """Seal imports before the command can write a file; see `netsandbox.runtime.import_sealing`."""
+        """Seal imports before the command can write a file; see `netsandbox.runtime.imports`."""
         if policy.allow_query_types:
             __import__("netsandbox_dns.reply_rebuild")
         if self.settings.ask is not None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from netsandbox.errors import HostError
 from netsandbox.frozen import copy_with
-from netsandbox.runtime.import_sealing import DOORS
+from netsandbox.runtime.imports import DOORS
 from netsandbox.runtime.loop import IN
 
 TYPE_CHECKING = False

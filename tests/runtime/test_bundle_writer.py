@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from netsandbox.runtime.bundle_writer import complete
-from netsandbox.runtime.bytecode_bundle import read_bundle
+from netsandbox.runtime.imports import read_bundle
 from tests.rig.account import PACKAGES
 from tests.rig.workshop import ROOT
 
@@ -42,12 +42,12 @@ def test_what_was_missed_is_in_the_next_one_beside_what_was_known(place: str) ->
     assert spec is not None
     assert spec.loader is not None
     assert "content" in spec.loader.get_code("netsandbox.runtime.private_file").co_names  # type: ignore[attr-defined]
-    second.missed.append("netsandbox.runtime.bytecode_bundle")
+    second.missed.append("netsandbox.runtime.imports")
     complete(second)
     third = read_bundle(place)
     assert [name for name, entry in third.entries.items() if entry] == [
         "netsandbox.runtime.private_file",
-        "netsandbox.runtime.bytecode_bundle",
+        "netsandbox.runtime.imports",
     ]
     assert third.code(third.entries["netsandbox.runtime.private_file"]) == second.code(
         second.entries["netsandbox.runtime.private_file"]

@@ -15,7 +15,7 @@ from netsandbox.backends.namespaces import launch, plan, seccomp
 from netsandbox.backends.namespaces.mount_view import bytecode_folders, session_view
 from netsandbox.backends.namespaces.reservation import NamespaceReservation
 from netsandbox.backends.namespaces.seccomp import syscall_table
-from netsandbox.paths import is_made, made_config_folders, packages, session_state_home, unused_state_home
+from netsandbox.paths import is_made, made_config_folders, session_state_home, unused_state_home
 from netsandbox.runtime.stdio import check_stdio
 
 TYPE_CHECKING = False
@@ -47,6 +47,7 @@ class NamespacesBackend:
         f"{MODULES}.listen_watch",
         f"{MODULES}.inside_sockets",
         f"{MODULES}.session_sockets",
+        f"{MODULES}.diagnosis",
         "netsandbox_portmap.localhost_service",
     )
 
@@ -141,7 +142,7 @@ class NamespacesBackend:
                 self.pins.append(PinnedSocket(path))
 
     def seal_imports(self, policy: Policy) -> None:
-        from netsandbox.runtime import import_sealing
+        from netsandbox.runtime import imports
 
         guarded = self.context.settings.localhost.guarded
         if policy.allow_unix_sockets:
@@ -153,9 +154,9 @@ class NamespacesBackend:
         if self.context.settings.watch_files:
             __import__(f"{MODULES}.file_watch")
         if self.context.sealed:
-            import_sealing.seal(packages(), self.needed_modules)
+            imports.seal(self.needed_modules)
         else:
-            import_sealing.load_everything(self.needed_modules)
+            imports.load_everything(self.needed_modules)
 
     def wait_ready(self) -> None:
         assert self.helper is not None

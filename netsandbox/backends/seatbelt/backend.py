@@ -22,7 +22,7 @@ from netsandbox.backends.seatbelt.profile_inputs import ProfilePaths, has_door, 
 from netsandbox.backends.seatbelt.reservation import SeatbeltReservation, password, proxy_url
 from netsandbox.frozen import copy_with
 from netsandbox.paths import made_config_folders, session_state_home
-from netsandbox.runtime.import_sealing import AT_END, DOORS, load_needed
+from netsandbox.runtime.imports import AT_END, DOORS, load_needed
 from netsandbox.runtime.stdio import check_stdio
 
 TYPE_CHECKING = False
