@@ -10,15 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from netsandbox.audit import record_line
-from netsandbox.audit.log import ROTATE, SEAL
+from netsandbox.audit.log import END, ROTATE, SEAL
 from netsandbox.audit.reader import Line, Record, log_files, read_lines
 from netsandbox.audit.record_line import GENESIS
 from netsandbox.audit.sweep import is_live
 from netsandbox.runtime.private_file import digest
 
 MAX_PROBLEMS = 100
+
+Gap = tuple[Any, Any, Any, Any]  # session, seq and hash of the last line before the gap, seq of the first line after it
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,29 +82,40 @@ class _Chain:
         self.before: Line | None = None  # the line before, whether it is a record or not
         self.last: Record | None = None  # the record before
         self.ended = False  # the record before is session.end
-        self.oldest: dict[str, int] = {}  # by session: the first seq that rotation kept
+        self.gap: tuple[Line, Gap] | None = None  # where records were rotated away, and the first line after it
+        self.rotated: Gap | None = None  # where the newest `audit.rotate` says that they were
 
     def follow(self, line: Line) -> None:
         if line.record is None:
             self._problem(line, str(line.problem))
         else:
-            if self.before is not None and line.record["prev"] != self.report.head:
+            if self._is_gap(line.record):
+                assert self.last is not None
+                self.gap = line, (self.last["session"], self.last["seq"], self.report.head, line.record["seq"])
+            elif self.before is not None and line.record["prev"] != self.report.head:
                 self._problem(line, "does not follow from the line before it: edited, deleted or moved")
             self._follow_record(line, line.record)
         self.before = line
         self.report.head = digest(line.raw)
 
+    def _is_gap(self, record: Record) -> bool:
+        """Whether records may have been rotated away before this one; `finish` decides it. There is one such place."""
+        last = self.last
+        follows = last is not None and record["session"] == last["session"] and record["seq"] > last["seq"] + 1
+        return follows and record["event"] == ROTATE and self.gap is None
+
     def _follow_record(self, line: Line, record: Record) -> None:
         self.report.records += 1
         if record["v"] != record_line.VERSION:
             self._problem(line, f"has version {record['v']!a}; this netsandbox knows {record_line.VERSION}")
-        self._follow_seq(line, record)
+        if self.gap is None or self.gap[0] is not line:
+            self._follow_seq(line, record)
         if record["event"] == SEAL:
             self._check_seal(line, record)
-        elif record["event"] == ROTATE and type(record.get("oldest")) is int:
-            self.oldest[record["session"]] = record["oldest"]
+        elif record["event"] == ROTATE:
+            self.rotated = (record["session"], record.get("kept"), record.get("kept_head"), record.get("resumes"))
         self.report.complete = record["event"] == SEAL and self.ended
-        self.ended = record["event"] == "session.end"
+        self.ended = record["event"] == END
         self.first = self.first or line
         self.last = record
 
@@ -130,14 +144,15 @@ class _Chain:
             self._problem_at(self.report.path, 1, "there is no record in this log")
             return
         record = self.first.record
-        if record["seq"] == 1:
-            if record["prev"] != GENESIS:
-                self._problem(self.first, "is not the first line that was written: the head of the log is missing")
-            return
-        if self.oldest.get(record["session"]) != record["seq"]:
+        if record["seq"] != 1 or record["prev"] != GENESIS:
             self._problem(self.first, f"begins at seq {record['seq']}: the head of the log is missing")
+        if self.gap is None:
             return
-        self.report.notes.append(f"{record['seq'] - 1} older records were rotated away")
+        line, gap = self.gap
+        if gap == self.rotated:
+            self.report.notes.append(f"{gap[3] - gap[1] - 1} records in the middle were rotated away")
+        else:
+            self._problem(line, f"has seq {gap[3]} after {gap[1]}: records are missing or moved")
 
     def _problem(self, line: Line, text: str) -> None:
         self._problem_at(line.file, line.number, text)
