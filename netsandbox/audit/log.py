@@ -8,7 +8,7 @@ Rules kept here:
 4. With a cap, all files together never exceed keep * cap_bytes. The first file and the newest ones stay; what is
    rotated away between them is counted. A flood of denials is folded (`folding.DenialFlood`, attack 177).
 5. Only a regular file of our own is opened, under one name, that is empty or already such a log: a FIFO blocks, a
-   symlink or a hard link planted by an earlier workload would send records into another file, a device keeps nothing.
+   symlink or a hard link planted by an earlier command would send records into another file, a device keeps nothing.
 6. One writer: the file is locked for as long as it is open, since two chains in one file verify as neither.
 7. What cannot be opened is an error before the command starts (INV-1).
 
@@ -25,6 +25,7 @@ import time
 from netsandbox.audit import record_line
 from netsandbox.audit.record_line import GENESIS
 from netsandbox.errors import NetsandboxError
+from netsandbox.policy.reasons import LOOPBACK
 from netsandbox.runtime.private_file import digest, sha256
 
 TYPE_CHECKING = False
@@ -78,6 +79,7 @@ class AuditLog:
         "_held",
         "_holds",
         "_keep",
+        "_loopback",
         "_prefix",
         "_prev",
         "_second",
@@ -106,6 +108,7 @@ class AuditLog:
         self._fd = fd
         self._cap = cap_bytes
         self._keep = keep
+        self._loopback = 0  # allowed records about the session's own loopback
         self._second = ""  # the second that `_prefix` was formatted for
         self._prefix = ""
         self._stamp = ""
@@ -147,6 +150,8 @@ class AuditLog:
         kind = (event, verdict)
         self.counts[kind] = self.counts.get(kind, 0) + times
         flood = self._flood
+        if verdict == record_line.ALLOW and fields.get("reason") == LOOPBACK:
+            self._loopback += times
         if verdict != record_line.DENY:
             if flood is not None:
                 self._write_folded(flood, at_once=event == END)
@@ -208,6 +213,11 @@ class AuditLog:
     def total(self, verdict: str) -> int:
         """How many attempts got *verdict* so far."""
         return sum(count for (_, found), count in self.counts.items() if found == verdict)
+
+    @property
+    def allowed_outside(self) -> int:
+        """How many allowed attempts were for something else than the session's own loopback."""
+        return self.total(record_line.ALLOW) - self._loopback
 
     def close(self) -> None:
         """Seal and close. The seal repeats the time of the record before it, so every byte of it can be checked."""

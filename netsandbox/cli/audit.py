@@ -107,6 +107,8 @@ def read_query(parsed: Parsed) -> AuditQuery:
             raise UsageError(f"audit {action} takes no --{name}; it is for audit {' and '.join(actions)}")
         if values.get(name) == "":
             raise UsageError(f"--{name} needs a value; see `netsandbox audit --help`")
+    if values.get("event") not in (None, *EVENTS):
+        raise UsageError(f"no event is called {values['event']!a}; --event takes {', '.join(EVENTS)}")
     since = values.get("since")
     moment = None if since is None else parse_since(since, datetime.now(UTC))
     return AuditQuery(

@@ -33,14 +33,17 @@ NOTE = """\
 
 def dry_run(backend: str, command: Sequence[str], policy: Policy, settings: RunSettings) -> int:
     """Print it; the exit status."""
-    if backend != "seatbelt":
-        if not IS_LINUX:
-            raise UsageError("the plan of namespaces can be shown on Linux only; leave out --backend")
+    if backend == "seatbelt":
+        text = dry_profile(policy, settings)
+    elif backend != "namespaces":
+        raise UsageError(f"--dry-run cannot show the backend {backend}; use it with --backend namespaces or seatbelt")
+    elif IS_LINUX:
         from netsandbox.cli.dry_run_linux import plan_text
 
-        sys.stdout.write(plan_text(command, policy, settings))
-        return 0
-    sys.stdout.write(dry_profile(policy, settings))
+        text = plan_text(command, policy, settings)
+    else:
+        raise UsageError("the plan of namespaces can be shown on Linux only; leave out --backend")
+    sys.stdout.write(text)
     return 0
 
 

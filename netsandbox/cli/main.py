@@ -60,6 +60,8 @@ def dispatch(arguments: list[str]) -> int:
     if name in COMMANDS:
         status: int = __import__(f"netsandbox.cli.{name}", fromlist=["main"]).main(arguments[1:])
         return status
+    if name == "help" and arguments[1:]:
+        return dispatch([arguments[1], "--help"])
     if name in ("-h", "--help", "help"):
         from netsandbox.cli.help import print_overview
 

@@ -75,7 +75,7 @@ def unix_sockets(given: Iterable[str] | None, origin: str = "--allow-unix-socket
     return paths
 
 
-def query_types(given: Iterable[str] | None, origin: str = "allow_query_types") -> tuple[str, ...]:
+def query_types(given: Iterable[str] | None, origin: str = "--allow-query-type") -> tuple[str, ...]:
     """Record types that the resolver may forward besides addresses, each by its one name."""
     types = []
     for item in _items(given, origin):

@@ -101,6 +101,7 @@ class GateRecords:
 
     def queries(self, kind: QueryKind, count: int, _size: int) -> bool:
         host, qtype, allowed, reason, rule = kind
+        name = type_name(qtype)
         return self._log.write(
             "dns",
             verdict="allow" if allowed else "deny",
@@ -108,9 +109,9 @@ class GateRecords:
             rule=rule,
             door="dns",
             host=host,
-            qtype=type_name(qtype),
+            qtype=name,
             count=count if count > 1 else None,
-            hint=None if allowed else flag_for(verdict(reason, host, 0)),
+            hint=None if allowed else flag_for(verdict(reason, host, 0), query_type=name),
         )
 
     def datagrams(self, destination: tuple[str, int], count: int, size: int) -> bool:

@@ -186,7 +186,7 @@ class Supervisor:
             **self._facts,
             "name": self._backend.reservation.name,
             "init": self._backend.pid,
-            "allowed": self._log.total("allow"),
+            "allowed": self._log.allowed_outside,
             "denied": self._log.total("deny"),
             "flows": self._flows(),
             "ports": localhost.status() if localhost is not None else [],

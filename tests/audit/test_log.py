@@ -467,3 +467,13 @@ def test_an_observer_hears_of_each_denial_after_it_is_in_the_file_and_of_nothing
     log.write("egress", verdict="deny", reason="not-allowed", host="a.test")
     assert heard == [("egress", "a.test", True)]
     log.close()
+
+
+def test_what_stays_on_the_loopback_is_not_counted_as_allowed_outside(path: Path) -> None:
+    log = AuditLog.open(str(path), "s")
+    log.write("dns", verdict="allow", reason="loopback", host="localhost", count=3)
+    log.write("publish", verdict="allow", reason="loopback", port=3000)
+    log.write("egress", verdict="allow", reason="rule", host="example.com")
+    log.write("bind", verdict="deny", reason="outside-window")
+    assert (log.allowed_outside, log.total("allow"), log.total("deny")) == (1, 5, 1)
+    log.close()

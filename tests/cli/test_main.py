@@ -136,3 +136,13 @@ def test_the_package_can_be_run_as_a_module() -> None:
         [sys.executable, "-m", "netsandbox", "--version"], capture_output=True, text=True, env=environment, check=True
     )
     assert done.stdout.endswith(f"{__version__}\n")
+
+
+def test_help_with_a_command_is_the_help_of_that_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert dispatch(["help", "run"]) == 0
+    shown = capsys.readouterr().out
+    assert dispatch(["run", "--help"]) == 0
+    assert capsys.readouterr().out == shown
+    assert shown.startswith("usage: netsandbox run")
+    with pytest.raises(UsageError, match="unknown command 'rum'"):
+        dispatch(["help", "rum"])
