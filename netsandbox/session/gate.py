@@ -131,9 +131,9 @@ class Gate:
         """Decide, and call *done* once (rule 3)."""
         self._settle(attempt, lambda: self._decide(attempt), done)
 
-    def _settle(self, attempt: Attempt, judge: Callable[[], Step], done: Done) -> None:
+    def _settle(self, attempt: Attempt, step: Callable[[], Step], done: Done) -> None:
         try:
-            outcome = judge()
+            outcome = step()
         except Exception as error:
             outcome = self._refuse(attempt, self._internal(attempt, error))
         if isinstance(outcome, NeedsApproval):

@@ -31,7 +31,7 @@ TCP, UDP = 6, 17
 REQUEST = _struct.Struct("=IHH4sI16s")
 REPLY = _struct.Struct("=IiHH")
 
-OPEN = 64  # connections without a complete request
+MAX_OPEN = 64  # connections without a complete request
 DEADLINE = 2.0  # seconds for a complete request
 
 _NO_SIGNAL = getattr(_socket, "MSG_NOSIGNAL", 0)  # Python ignores SIGPIPE; this covers programs that reset it
@@ -107,7 +107,7 @@ class BindRequestDoor:
 
     def _keep(self, caller: _Caller) -> None:
         """Watch it. Over the limit, the oldest connection is closed: the preload library sends its request at once."""
-        if len(self._waiting) >= OPEN:
+        if len(self._waiting) >= MAX_OPEN:
             oldest = next(iter(self._waiting.values()))
             if not self._hear(oldest):
                 self._hang_up(oldest)
@@ -127,13 +127,13 @@ class BindRequestDoor:
     def _hear(self, caller: _Caller) -> bool:
         """Read the available bytes; True if the connection got its reply or was closed."""
         try:
-            data = caller.sock.recv(REQUEST.size + 1 - len(caller.heard))
+            data = caller.sock.recv(REQUEST.size + 1 - len(caller.received))
         except BlockingIOError:
             return False
         except OSError:
             data = b""
-        caller.heard += data
-        if data and len(caller.heard) < REQUEST.size:
+        caller.received += data
+        if data and len(caller.received) < REQUEST.size:
             return False
         try:
             self._serve(caller)
@@ -142,7 +142,7 @@ class BindRequestDoor:
         return True
 
     def _serve(self, caller: _Caller) -> None:
-        request = parse_request(caller.heard, self._token)
+        request = parse_request(caller.received, self._token)
         if isinstance(request, str):
             return
         try:
@@ -178,10 +178,10 @@ class BindRequestDoor:
 class _Caller:
     """One connection and the bytes received so far."""
 
-    __slots__ = ("fd", "heard", "sock", "until")
+    __slots__ = ("fd", "received", "sock", "until")
 
     def __init__(self, sock: _socket.socket) -> None:
         self.sock = sock
         self.fd = sock.fileno()
-        self.heard = b""
+        self.received = b""
         self.until = 0.0

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from netsandbox_portmap.window import HeldWindow, Window
 
 HOST_LOCKS = "/tmp/netsandbox-ports"  # noqa: S108 (one file for all users; opened without following links)
-FEW = 10  # a window of at most this size must be completely free on the host
+MAX_WHOLE = 10  # a window of at most this size must be completely free on the host
 
 
 @frozen
@@ -132,7 +132,7 @@ class Reservation:
                 base=wanted.base,
                 count=wanted.count,
                 device=wanted.device,
-                whole=wanted.guarded or wanted.base is not None or (wanted.count or FEW + 1) <= FEW,
+                whole=wanted.guarded or wanted.base is not None or (wanted.count or MAX_WHOLE + 1) <= MAX_WHOLE,
             )
         except WindowError as error:
             raise HostError(str(error)) from None

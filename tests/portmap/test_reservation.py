@@ -136,12 +136,12 @@ def test_the_kernel_frees_what_a_killed_process_held(
 
 def test_without_a_window_nothing_is_held_or_said(reserve: Reserve) -> None:
     held = reserve(publish=())
-    assert (held.window, held.by_name_port, held.settings.asked) == (None, None, ())
+    assert (held.window, held.by_name_port, held.settings.trapped_calls) == (None, None, ())
     assert held.environment({b"A": b"1"}) == {b"A": b"1"}
 
 
 @pytest.mark.parametrize(
-    ("settings", "asked", "by_name"),
+    ("settings", "trapped_calls", "by_name"),
     [
         ({}, ("listen",), True),
         ({"publish": ((3000, None),)}, ("listen",), True),
@@ -154,12 +154,12 @@ def test_without_a_window_nothing_is_held_or_said(reserve: Reserve) -> None:
     ],
 )
 def test_what_the_filter_asks_and_who_has_the_last_port(
-    reserve: Reserve, settings: dict[str, Any], asked: tuple[str, ...], by_name: bool
+    reserve: Reserve, settings: dict[str, Any], trapped_calls: tuple[str, ...], by_name: bool
 ) -> None:
     """INV-7: a session with a guard has every bind and listen brought before it."""
     held = reserve(**settings)
     assert held.window is not None
-    assert held.settings.asked == asked
+    assert held.settings.trapped_calls == trapped_calls
     assert held.by_name_port == (held.window.last if by_name else None)
 
 

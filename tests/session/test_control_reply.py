@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netsandbox.audit import record_line
-from netsandbox.session.control_reply import BOUNDS, MAX_REPLY, TOO_LONG, encode
+from netsandbox.session.control import BOUNDS, MAX_REPLY, TOO_LONG, encode
 
 SCALARS = st.none() | st.booleans() | st.integers(-(2**62), 2**62) | st.floats(allow_nan=False, allow_infinity=False)
 VALUES = st.recursive(SCALARS | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner))

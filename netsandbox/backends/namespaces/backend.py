@@ -85,7 +85,7 @@ class NamespacesBackend:
         program = seccomp.build(
             syscall_table(os.uname().machine),
             unix_sockets=settings.unix_sockets,
-            asked=settings.localhost.asked,
+            extra=settings.localhost.trapped_calls,
             watched=self._watched_calls(),
         )
         inside = session_environment(

@@ -19,7 +19,7 @@ HELPER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "native", "net
 CHANNEL = 3
 SIGKILL = 9
 SIGPIPE, SIGXFSZ = 13, 25  # CPython ignores these two signals; the command must not inherit that
-RECORD_LIMIT = 512
+MAX_RECORD = 512
 MAX_DESCRIPTORS = 64
 
 
@@ -122,7 +122,7 @@ class Helper:
 
     def _receive(self) -> tuple[bytes, list[tuple[int, int, bytes]]]:
         size = _socket.CMSG_SPACE(4 * MAX_DESCRIPTORS)
-        return self.channel.recvmsg(RECORD_LIMIT, size, _socket.MSG_CMSG_CLOEXEC)[:2]
+        return self.channel.recvmsg(MAX_RECORD, size, _socket.MSG_CMSG_CLOEXEC)[:2]
 
     def close(self) -> None:
         """End the session, if it still runs, and reap it. PID 1 exits when the channel closes."""

@@ -50,7 +50,7 @@ class NamespaceReservation(Reservation):
             self.map.unlink()
 
     def _map_source(self, state: str) -> MapSource:
-        from netsandbox.backends.preload import load_native
+        from netsandbox_interpose.library import load_native
 
         native = load_native()
         doors = MapDoors(ASKING_PORT, (DNS_PORT, MIXED_PORT, ASKING_PORT))

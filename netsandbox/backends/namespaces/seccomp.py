@@ -54,10 +54,14 @@ JUDGED = ("socket", "socketpair", "clone", "unshare", "ioctl", "setpriority", "i
 
 
 def build(
-    abi: SyscallTable, *, unix_sockets: bool = False, asked: tuple[str, ...] = (), watched: tuple[int, ...] = ()
+    abi: SyscallTable,
+    *,
+    unix_sockets: bool = False,
+    extra: tuple[str, ...] = (),
+    watched: tuple[int, ...] = (),
 ) -> bytes:
     """The whole filter. With *unix_sockets*, stream sockets may be made, and every connect and bind is trapped. The
-    calls named in *asked* and the numbers in *watched* are trapped too.
+    calls named in *extra* and the numbers in *watched* are trapped too.
     """
     calls = abi.calls
     steps: list[Step] = [("load", ARCHITECTURE), ("equal", abi.audit_architecture, None, "kill"), ("load", NUMBER)]
@@ -66,7 +70,7 @@ def build(
     steps += [("equal", calls[name], "perm", None) for name in abi.refused]
     steps += [("equal", calls[name], "nosys", None) for name in abi.absent]
     steps += [("equal", calls[name], name, None) for name in JUDGED]
-    steps += [("equal", calls[name], "notify", None) for name in trapped(unix_sockets=unix_sockets, asked=asked)]
+    steps += [("equal", calls[name], "notify", None) for name in trapped(unix_sockets=unix_sockets, extra=extra)]
     steps += [("equal", number, "notify", None) for number in watched]
     steps.append(("return", ALLOW))
     steps += _socket(unix_sockets=unix_sockets) + _socketpair() + _clone() + _unshare() + _ioctl() + _priorities()
@@ -87,10 +91,10 @@ def build(
     return assemble(steps)
 
 
-def trapped(*, unix_sockets: bool, asked: tuple[str, ...]) -> tuple[str, ...]:
+def trapped(*, unix_sockets: bool, extra: tuple[str, ...]) -> tuple[str, ...]:
     """The calls that are trapped for all arguments."""
     names = ("connect", "bind", "listen")
-    return tuple(name for name in names if name in asked or (unix_sockets and name != "listen"))
+    return tuple(name for name in names if name in extra or (unix_sockets and name != "listen"))
 
 
 def _argument(index: int) -> Step:

@@ -129,7 +129,7 @@ class NamespaceServing:
         if self._backend.pins or settings.guarded:
             from netsandbox.backends.namespaces.syscall_broker import Broker
 
-            unix, guard = self._unix_judge(listener, repeats), self._bind_guard(listener, repeats)
+            unix, guard = self._unix_connect(listener, repeats), self._bind_guard(listener, repeats)
             listener.takers.append(Broker(listener, repeats, unix=unix, guard=guard))
         if settings.publishes and not settings.guarded:
             from netsandbox.backends.namespaces.listen_watch import ListenWatch
@@ -139,7 +139,7 @@ class NamespaceServing:
             listener.takers.append(ListenWatch(self._loop, listener, self._sockets, localhost.listening))
         return listener
 
-    def _unix_judge(self, listener: Listener, repeats: FoldedRecords) -> UnixConnect | None:
+    def _unix_connect(self, listener: Listener, repeats: FoldedRecords) -> UnixConnect | None:
         if not self._backend.pins:
             return None
         from netsandbox.backends.namespaces.unix_connect import UnixConnect

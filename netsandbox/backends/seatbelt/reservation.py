@@ -90,7 +90,7 @@ class SeatbeltReservation(Reservation):
         self.closed = self._door(listens=False)  # for the self-test: bound and not listening
 
     def _map_source(self, state: str) -> MapSource:
-        from netsandbox.backends.preload import load_native
+        from netsandbox_interpose.library import load_native
 
         native = load_native()
         path = map_path(self.session)

@@ -43,10 +43,10 @@ class SharedLocalhost:
         """The mapped ports that a program uses now."""
         if not self._rewires_ports:
             return []
-        found = [(asked, port) for asked, port in self._assignment.pairs() if not is_free_on_host(port)]
+        found = [(requested, port) for requested, port in self._assignment.pairs() if not is_free_on_host(port)]
         return [
-            {"port": asked, "host_address": "127.0.0.1", "host_port": port, "url": f"http://127.0.0.1:{port}/"}
-            for asked, port in found
+            {"port": requested, "host_address": "127.0.0.1", "host_port": port, "url": f"http://127.0.0.1:{port}/"}
+            for requested, port in found
         ]
 
     def close(self) -> None:
@@ -54,9 +54,9 @@ class SharedLocalhost:
 
     def _make_room(self) -> None:
         """Release assigned ports that no program uses any more, when the window is full."""
-        for asked, port in tuple(self._assignment.pairs()):
+        for requested, port in tuple(self._assignment.pairs()):
             if is_free_on_host(port):
-                self._assignment.release(asked)
+                self._assignment.release(requested)
                 self._table.clear(port)
 
 
