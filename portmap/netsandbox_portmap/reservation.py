@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from netsandbox_portmap.window import HeldWindow, Window
 
 HOST_LOCKS = "/tmp/netsandbox-ports"  # noqa: S108 (one file for all users; opened without following links)
-MAX_WHOLE = 10  # a window of at most this size must be completely free on the host
 
 
 @frozen
@@ -132,7 +131,7 @@ class Reservation:
                 base=wanted.base,
                 count=wanted.count,
                 device=wanted.device,
-                whole=wanted.guarded or wanted.base is not None or (wanted.count or MAX_WHOLE + 1) <= MAX_WHOLE,
+                whole=wanted.guarded or wanted.base is not None,
             )
         except WindowError as error:
             raise HostError(str(error)) from None

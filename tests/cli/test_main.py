@@ -89,7 +89,7 @@ def test_a_shortage_of_descriptors_is_one_line_that_says_what_to_do(limit: int, 
         capture_output=True,
         text=True,
         env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)),  # noqa: PLW1509
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)),
         check=False,
         timeout=60,
     )
