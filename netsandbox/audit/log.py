@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from netsandbox.audit.folding import DenialFlood
+    from netsandbox.audit.kept_head import HeadKeeper
 
     Observer = Callable[[str, Mapping[str, object]], None]
 
@@ -90,6 +91,7 @@ class AuditLog:
         "counts",
         "denied",
         "failed",
+        "keeper",
         "observer",
         "path",
         "session",
@@ -101,6 +103,7 @@ class AuditLog:
         self.session = session
         self.failed: str | None = None
         self.observer: Observer | None = None  # called with each denial after it was written or counted; must not raise
+        self.keeper: HeadKeeper | None = None  # for a log that the user placed
         self.counts: dict[tuple[str, object], int] = {}  # (event, verdict) -> records, folded ones by their count
         self.denied: dict[
             DeniedKey, int
@@ -210,6 +213,11 @@ class AuditLog:
             line = self._next(event, fields)
         return self._commit(line)
 
+    @property
+    def head(self) -> str:
+        """The hash that the next line will name."""
+        return self._prev
+
     def total(self, verdict: str) -> int:
         """How many attempts got *verdict* so far."""
         return sum(count for (_, found), count in self.counts.items() if found == verdict)
@@ -228,6 +236,10 @@ class AuditLog:
             self._write_folded(self._flood, at_once=True)
         if self.failed is None and self._seq:
             self._commit(self._next(SEAL, {}))
+        if self.keeper is not None:
+            if self.failed is None:
+                self.keeper.keep(self._seq, self._prev, state="done")
+            self.keeper.close()
         os.close(self._fd)
         self._fd = -1
         self.failed = self.failed or "closed"
@@ -242,6 +254,8 @@ class AuditLog:
             info = os.fstat(self._fd)
         except OSError as error:
             return self._fail(str(error.strerror))
+        if self.keeper is not None:
+            self.keeper.keep(self._seq, self._prev)
         if info.st_nlink == 0:
             return self._fail("the file was deleted")
         if info.st_size != self._size:
@@ -265,6 +279,8 @@ class AuditLog:
             return False
         self._seq += 1
         self._prev = sha256(line).hexdigest()
+        if self._seq == 1 and self.keeper is not None:
+            self.keeper.keep(1, self._prev)
         return True
 
     def _append(self, data: bytes) -> bool:

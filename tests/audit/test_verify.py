@@ -30,7 +30,7 @@ def whole(report: Report) -> bool:
 def test_a_finished_log_is_whole(finished_log: Path) -> None:
     report = verify(str(finished_log))
     assert report.ok
-    assert (report.records, report.files, report.sessions, report.problems, report.notes) == (8, 1, 1, [], [])
+    assert (report.records, report.files, report.sessions, report.problems) == (8, 1, 1, [])
     assert report.head == digest(finished_log.read_bytes().splitlines()[-1])
 
 
