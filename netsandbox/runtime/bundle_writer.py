@@ -1,7 +1,12 @@
-"""Writes the file of bytecode that the next start reads (see `imports`)."""
+"""Writes the file of bytecode that the next start reads (see `imports`).
+
+Our own code is written without what only readers and type checkers need: docstrings, annotations of functions, blocks
+of TYPE_CHECKING. A start spends a quarter of its time on reading bytecode and making functions of it.
+"""
 
 from __future__ import annotations
 
+import _ast
 import marshal
 import os
 import sys
@@ -13,11 +18,14 @@ from netsandbox.runtime.private_file import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import CodeType
+
     from netsandbox.runtime.imports import Bundle, Entry
 
     File = tuple[str, int, int]  # its path, its time of change, its size
     Compiled = tuple[File, bytes]
 
+FUTURE_ANNOTATIONS = 0x1000000  # the flag of the compiler; `__future__` would be one more module
 FOR_ALL = 0o644  # as the interpreter's own bytecode: every user who may run us may read it
 
 
@@ -65,8 +73,11 @@ def _compiled(name: str) -> Compiled | None:
         file = _file(path)
         if isinstance(spec.loader, ExtensionFileLoader):
             return file, b""
-        code = marshal.dumps(SourceFileLoader(name, path).get_code(name)) if path.endswith(".py") else None
-        return (file, code) if code is not None and _file(path) == file else None
+        if not path.endswith(".py"):
+            return None
+        loader = SourceFileLoader(name, path)
+        code = lean(loader.get_data(path), path) if name.startswith("netsandbox") else loader.get_code(name)
+        return (file, marshal.dumps(code)) if _file(path) == file else None
     except (OSError, ImportError, SyntaxError):
         return None
 
@@ -82,3 +93,60 @@ def _is_trusted(path: str) -> bool:
 def _file(path: str) -> File:
     state = os.stat(path)
     return path, state.st_mtime_ns, state.st_size
+
+
+def lean(source: bytes, path: str) -> CodeType:
+    """The code of a module without what nothing of ours reads while it runs."""
+    tree = compile(source, path, "exec", _ast.PyCF_ONLY_AST, dont_inherit=True)
+    assert isinstance(tree, _ast.Module)
+    kept = [node for node in tree.body if not _is_future(node)]
+    flags = FUTURE_ANNOTATIONS if len(kept) < len(tree.body) else 0
+    tree.body = kept
+    _make_lean(tree)
+    code: CodeType = compile(tree, path, "exec", flags, dont_inherit=True)
+    return code
+
+
+def _is_future(node: _ast.stmt) -> bool:
+    return isinstance(node, _ast.ImportFrom) and node.module == "__future__"
+
+
+def _make_lean(node: _ast.AST) -> None:
+    if isinstance(node, (_ast.Module, _ast.ClassDef, _ast.FunctionDef, _ast.AsyncFunctionDef)):
+        node.body = _without_docstring(node.body)
+    if isinstance(node, (_ast.FunctionDef, _ast.AsyncFunctionDef)):
+        node.returns = None
+    if isinstance(node, _ast.arg):
+        node.annotation = None
+    for field in node._fields:
+        value = getattr(node, field, None)
+        if isinstance(value, list):
+            if any(isinstance(each, _ast.stmt) for each in value):
+                value[:] = _at_run_time(value)
+            for each in value:
+                if isinstance(each, _ast.AST):
+                    _make_lean(each)
+        elif isinstance(value, _ast.AST):
+            _make_lean(value)
+
+
+def _without_docstring(body: list[_ast.stmt]) -> list[_ast.stmt]:
+    first = body[0] if body else None
+    if not (isinstance(first, _ast.Expr) and isinstance(first.value, _ast.Constant) and type(first.value.value) is str):
+        return body
+    return body[1:] or [_nothing(first)]
+
+
+def _at_run_time(body: list[_ast.stmt]) -> list[_ast.stmt]:
+    """*body* with the other branch of each `if TYPE_CHECKING`."""
+    found: list[_ast.stmt] = []
+    for node in body:
+        if isinstance(node, _ast.If) and isinstance(node.test, _ast.Name) and node.test.id == "TYPE_CHECKING":
+            found += node.orelse
+        else:
+            found.append(node)
+    return found or [_nothing(body[0])]
+
+
+def _nothing(at: _ast.stmt) -> _ast.Pass:
+    return _ast.Pass(lineno=at.lineno, col_offset=at.col_offset, end_lineno=at.lineno, end_col_offset=at.col_offset)

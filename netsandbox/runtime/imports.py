@@ -21,8 +21,7 @@ into a store. A module planted there and imported here would run outside the san
 - `load_everything` (the Python API, where the process is not ours to seal): all of it is imported first.
 """
 
-from __future__ import annotations
-
+# No `from __future__ import annotations`: that module would be searched for before there is a bundle.
 import marshal
 import os
 import sys
@@ -46,10 +45,8 @@ LENGTH_BYTES = 4  # of the number before the list of entries
 STDERR = 2
 
 # Modules of the interpreter that the supervisor needs and that may be files: loaded while they can be trusted.
-NEEDED = (
-    *("_socket", "_struct", "_json", "_operator", "math", "errno", "fcntl", "resource", "select", "_signal"),
-    "encodings.punycode",  # for names with xn-- labels
-)
+NEEDED = ("_socket", "_struct", "_json", "_operator", "math", "errno", "fcntl", "resource", "select", "_signal")
+STANDARD = ("encodings.punycode",)  # for names with xn-- labels
 # Ours, in the order of dependence.
 DOORS = (
     "netsandbox.session.upstream",
@@ -92,7 +89,7 @@ class BundledLoader(SourceFileLoader):
         super().__init__(name, path)
         self._code = code
 
-    def get_code(self, fullname: str) -> CodeType:
+    def get_code(self, fullname: str) -> "CodeType":
         code: CodeType = marshal.loads(self._code)  # noqa: S302 (as trusted as the source)
         return code
 
@@ -236,7 +233,7 @@ def load_needed() -> None:
 def load_everything(backend_modules: tuple[str, ...] = ()) -> None:
     """For a process whose imports are not ours to seal, and for one without a complete bundle."""
     load_needed()
-    for name in (*DOORS, *backend_modules, *AT_END):
+    for name in (*STANDARD, *DOORS, *backend_modules, *AT_END):
         __import__(name)
 
 
@@ -257,8 +254,8 @@ def seal(backend_modules: tuple[str, ...] = ()) -> None:
 def _complete(bundle: Bundle, listed: tuple[str, ...]) -> None:
     """Write the bundle for the next start, if this one missed something."""
     if bundle.lacks:
+        ours = (name for name in sys.modules if name.startswith("netsandbox") or name in STANDARD)
+        bundle.late = tuple(name for name in ours if name in listed or not name.startswith(UPPER))
         from netsandbox.runtime.bundle_writer import complete
 
-        ours = (name for name in sys.modules if name.startswith("netsandbox"))
-        bundle.late = tuple(name for name in ours if name in listed or not name.startswith(UPPER))
         complete(bundle)
