@@ -217,6 +217,14 @@ def test_one_model_says_the_same_alone_as_among_all(rules: list[Rule], request: 
 
 
 @given(st.lists(RULES, max_size=5), REQUESTS)
+def test_all_models_are_counted_though_equal_ones_decide_once(rules: list[Rule], request: Request) -> None:
+    profile = Profile(tuple(rules))
+    outcomes = {verdict.allowed for verdict in verdicts(profile, request)}
+    assert allowed_under_all(profile, request) == (outcomes == {True})
+    assert denied_under_all(profile, request) == (outcomes == {False})
+
+
+@given(st.lists(RULES, max_size=5), REQUESTS)
 def test_the_deciding_rule_has_the_action_of_the_verdict(rules: list[Rule], request: Request) -> None:
     for verdict in judge(rules, request):
         assert verdict.allowed == (verdict.rule is not None and verdict.rule.action == "allow")
