@@ -124,7 +124,7 @@ class TestReading:
             (["--since=2999-01-01"], 0),
         ],
     )
-    def test_filters_choose(self, capsys: pytest.CaptureFixture[str], arguments: list[str], count: int) -> None:
+    def test_options_select_records(self, capsys: pytest.CaptureFixture[str], arguments: list[str], count: int) -> None:
         assert main(["show", "--json", *arguments]) == 0
         assert len(capsys.readouterr().out.splitlines()) == count
 

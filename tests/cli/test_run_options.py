@@ -185,7 +185,9 @@ ASK = "[approvals]\nask = true\nwait = 5\n"
         ([], ASK + "[network]\nmode = 'online'\n", (None, "online", [])),
     ],
 )
-def test_who_asks_and_about_what(project: Path, words: list[str], text: str, outcome: object) -> None:
+def test_the_options_and_files_that_make_a_session_ask(
+    project: Path, words: list[str], text: str, outcome: object
+) -> None:
     assert asked(project, words, text) == outcome
 
 

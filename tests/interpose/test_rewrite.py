@@ -173,8 +173,10 @@ def test_strategy_fail_passes_only_the_window_on_the_allowed_device(address: str
 
 
 @given(st.lists(ports, min_size=COUNT, max_size=COUNT, unique=True), st.sampled_from(LOCAL), st.data())
-def test_there_and_back_is_where_one_was(requested: list[int], address: str, data: st.DataObject) -> None:
-    """Attack 110: what the program sees is what it requested for, whatever stands in the other slots."""
+def test_the_rewriting_of_bind_is_undone_for_the_program(
+    requested: list[int], address: str, data: st.DataObject
+) -> None:
+    """Attack 110: what the program sees is what it requested, whatever stands in the other slots."""
     table = make_map(lib.NS_STRATEGY_PORT, dict(enumerate(requested)), device="0.0.0.0")
     port = data.draw(st.sampled_from(requested))
     made = plan(lib.ns_plan_bind, table, name(address, port))

@@ -268,7 +268,7 @@ def test_any_text_is_a_rule_or_a_usage_error(text):
         assert outcome == text or outcome.isprintable()
 
 
-def test_rules_show_themselves():
+def test_the_repr_of_a_rule_has_its_text_and_origin():
     assert repr(parse_domain("example.com", "x:1")) == "DomainRule('example.com', 'x:1')"
     assert repr(parse_address("10.0.0.5", "x:1")) == "AddressRule('10.0.0.5', 'x:1')"
 

@@ -164,7 +164,9 @@ def test_what_nobody_asked_for() -> None:
         ({"strategy": "fail", "engine": "preload", "publish": ()}, False, True, True),
     ],
 )
-def test_what_follows_from_a_choice(asked: dict[str, Any], publishes: bool, guarded: bool, has_window: bool) -> None:
+def test_publishing_guard_and_window_follow_from_the_settings(
+    asked: dict[str, Any], publishes: bool, guarded: bool, has_window: bool
+) -> None:
     """INV-7: in `fail`, and wherever a library does the rewriting, the kernel guards."""
     made = check(LocalhostSettings(**asked))
     assert (made.publishes, made.guarded, made.has_window) == (publishes, guarded, has_window)

@@ -31,7 +31,7 @@ def test_isolate_offers_a_port_of_the_window_and_the_port_itself_on_a_device_tha
     assert talks(rig, place.device, server.port)
 
 
-def test_who_tells_of_a_listener_hears_what_is_new(rig: Any, make: Any) -> None:
+def test_listening_returns_what_is_newly_published(rig: Any, make: Any) -> None:
     server = rig.server()
     publisher, _ = make()
 

@@ -94,7 +94,9 @@ ALL = "last-match filtered-first nearest-operation nearest-filtered"
         (["(deny signal)", "(allow default)"], Request("signal"), "last-match filtered-first"),
     ],
 )
-def test_precedence(closed: Closed, rules: list[str], request_: Request, allowed: str) -> None:
+def test_the_rule_that_decides_under_each_model(
+    closed: Closed, rules: list[str], request_: Request, allowed: str
+) -> None:
     profile = closed(*rules)
     assert table(profile, request_, "precedence") == allowed
     assert allowed_under_all(profile, request_) is (allowed == ALL)

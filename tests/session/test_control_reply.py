@@ -16,7 +16,7 @@ VALUES = st.recursive(SCALARS | st.text(), lambda inner: st.lists(inner) | st.di
 
 
 @given(VALUES)
-def test_it_reads_back_as_it_was(value: object) -> None:
+def test_a_reply_decodes_to_the_value_that_was_encoded(value: object) -> None:
     line = encode(value)
     assert line.endswith(b"\n")
     assert line.count(b"\n") == 1

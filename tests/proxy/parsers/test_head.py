@@ -138,7 +138,7 @@ def test_lenient_readings_are_refused(data: bytes) -> None:
         GET + (b"X: " + b"a" * 8000 + b"\r\n") * 9,
     ],
 )
-def test_limits_are_431(data: bytes) -> None:
+def test_a_head_over_a_limit_is_answered_with_431(data: bytes) -> None:
     """Attack 32: long lines, many headers, no CRLF ever."""
     error = refused(data)
     assert (error.reason, error.status) == ("limit", 431)
@@ -226,7 +226,7 @@ HEADS = st.lists(PIECES, max_size=14).map(b"".join) | st.lists(PIECES, max_size=
 
 
 @given(HEADS, st.integers(1, 9))
-def test_cutting_changes_nothing(data: bytes, step: int) -> None:
+def test_a_head_in_pieces_is_read_like_a_whole_one(data: bytes, step: int) -> None:
     assert outcome(data, len(data) or 1) == outcome(data, step) == outcome(data, 1)
 
 
