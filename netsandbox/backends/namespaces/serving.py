@@ -98,10 +98,17 @@ class NamespaceServing:
     # Trapped system calls
 
     def _watch_traps(self, message: Message) -> None:
-        if self._unserved is not None or self._listener is not None or len(message.descriptors) != 1:
-            raise OSError("the helper sent a listener that was not expected")
-        fd = self._unserved = message.descriptors[0]
-        self._loop.watch(fd, IN, lambda events: self._on_first_trap(fd, events))
+        """A listener that cannot be served is closed: a trapped call then fails at once instead of waiting forever."""
+        try:
+            if self._unserved is not None or self._listener is not None or len(message.descriptors) != 1:
+                raise OSError("the helper sent a listener that was not expected")
+            fd = message.descriptors[0]
+            self._loop.watch(fd, IN, lambda events: self._on_first_trap(fd, events))
+        except BaseException:
+            for each in message.descriptors:
+                os.close(each)
+            raise
+        self._unserved = fd
 
     def _on_first_trap(self, fd: int, events: int) -> None:
         self._loop.unwatch(fd)
@@ -111,7 +118,7 @@ class NamespaceServing:
         try:
             self._listener = self._open_listener(fd)
         except BaseException:
-            os.close(fd)  # a trapped call fails at once instead of waiting forever
+            os.close(fd)
             raise
         self._listener.serve(IN)
 
