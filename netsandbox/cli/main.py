@@ -49,7 +49,7 @@ def main() -> NoReturn:
         except OSError:  # the reader of our output has left
             pass
     complete_bundle()
-    from netsandbox.runtime.signals import exit_with  # loaded by `run` anyway
+    from netsandbox.runtime.inherited import exit_with  # loaded by `run` anyway
 
     exit_with(status)
 

@@ -120,7 +120,7 @@ class Session:
         return status
 
     def _serve(self, backend: Backend, policy: Policy, context: SessionContext) -> int:
-        from netsandbox.runtime.signals import Forwarder
+        from netsandbox.runtime.inherited import Forwarder
 
         parent, resolver_files = self._parent_proxy(), self.resolver_files()
         facts = self.facts(backend, policy, context.command)
@@ -206,7 +206,7 @@ class Session:
         if keeper is None or keeper.fate == "-":
             return
         fate, _, session = keeper.fate.partition(" ")
-        from netsandbox.runtime.stdio import write_notice
+        from netsandbox.runtime.inherited import write_notice
 
         text = f"the log of session {session} at this path is {fate}; `netsandbox audit verify` says more"
         self.log.write("policy", detail=text)

@@ -172,7 +172,7 @@ class Supervisor:
         wait, stderr = self._context.settings.ask, self._context.stderr
         if wait is None:
             return None
-        from netsandbox.runtime.stdio import write_notice
+        from netsandbox.runtime.inherited import write_notice
         from netsandbox.session.approvals.inbox import Inbox
 
         loop = self._loop

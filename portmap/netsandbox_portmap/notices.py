@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netsandbox.runtime.stdio import write_notice
+from netsandbox.runtime.inherited import write_notice
 from netsandbox.text import join_host_port
 from netsandbox_portmap.bind_rule import BindRule, needs_capability
 

@@ -121,13 +121,13 @@ def test_other_faults_stay_visible(error: str) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGKILL])
 def test_a_command_killed_by_a_signal_is_a_death_by_that_signal(number: signal.Signals) -> None:
     """INV-9: whoever waits for us sees what he would have seen of the command."""
-    done = run(code=f"from netsandbox.runtime.signals import exit_with; exit_with(-{int(number)})")
+    done = run(code=f"from netsandbox.runtime.inherited import exit_with; exit_with(-{int(number)})")
     assert done.returncode == -number
 
 
 @pytest.mark.parametrize("status", [0, 1, 2, 126, 127, 255])
 def test_any_other_status_is_passed_on(status: int) -> None:
-    assert run(code=f"from netsandbox.runtime.signals import exit_with; exit_with({status})").returncode == status
+    assert run(code=f"from netsandbox.runtime.inherited import exit_with; exit_with({status})").returncode == status
 
 
 def test_the_package_can_be_run_as_a_module() -> None:

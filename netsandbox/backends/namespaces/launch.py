@@ -82,8 +82,12 @@ class Helper:
             if message.kind == "P":
                 self.pid = message.number
                 os.waitpid(self._spawned, 0)
-            elif message.kind == "D" and len(message.descriptors) == len(expected):
+            elif message.kind == "D":
                 descriptors = message.descriptors
+                if len(descriptors) != len(expected):  # the kernel drops those beyond our limit of open files
+                    for descriptor in descriptors:
+                        os.close(descriptor)
+                    raise HostError("not all doors arrived: too many open files; raise the limit, `ulimit -n 1024`")
             else:
                 raise set_up_failure(message.text, message.number)
         return {

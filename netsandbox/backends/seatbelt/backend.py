@@ -23,7 +23,7 @@ from netsandbox.backends.seatbelt.reservation import SeatbeltReservation, passwo
 from netsandbox.frozen import copy_with
 from netsandbox.paths import made_config_folders, session_state_home
 from netsandbox.runtime.imports import AT_END, DOORS, load_needed
-from netsandbox.runtime.stdio import check_stdio
+from netsandbox.runtime.inherited import check_stdio
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class SeatbeltBackend:
     needed_modules: tuple[str, ...] = (
         "netsandbox.backends.seatbelt.serving",
         "netsandbox.backends.seatbelt.helper_process",
-        "netsandbox.runtime.signals",
+        "netsandbox.runtime.inherited",
         "netsandbox.runtime.listener",
         "netsandbox.audit.log",
         "binascii",  # the doors decode the token with it; a file in many installations

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from netsandbox_portmap import ASKING_PORT, DATAGRAM_PORT, DNS_PORT, MIXED_PORT, TRANSPARENT_PORT
 
-from netsandbox.backends.namespaces import nft_bytes, plan
+from netsandbox.backends.namespaces import plan
 
 BIND, READ_ONLY, OPTIONAL = 1, 2, 4
 paths = st.lists(
@@ -116,8 +116,8 @@ def test_what_protects_our_own_files_may_not_be_skipped() -> None:
 def test_the_network_is_configured_before_the_doors_open() -> None:
     network = [payload for operation, payload in read(plan.build(view(), b"")) if operation == "K"]
     assert network == [
-        struct.pack("=II", 0, nft_bytes.ROUTE_ACKNOWLEDGEMENTS) + nft_bytes.ROUTE,
-        struct.pack("=II", 12, nft_bytes.FILTER_ACKNOWLEDGEMENTS) + nft_bytes.FILTER,
+        struct.pack("=II", 0, plan.ROUTE_ACKNOWLEDGEMENTS) + plan.ROUTE,
+        struct.pack("=II", 12, plan.FILTER_ACKNOWLEDGEMENTS) + plan.FILTER,
     ]
 
 
