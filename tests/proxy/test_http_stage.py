@@ -173,3 +173,43 @@ def test_the_bytes_behind_a_repeated_head_are_its_body_or_the_next_request(rig: 
     client.sendall(get(b"allowed.test") + get(b"denied.test"))
     assert b"HTTP/1.1 421 " in speak.read_all(client)
     assert canary.everything().count(b"GET ") == 3
+
+
+# First lines that are almost HTTP, and methods that are never forwarded.
+
+
+@pytest.mark.attack(227)
+@pytest.mark.parametrize("line", [b"A:B / HTTP/1.1", b"MKCOL \0 HTTP/1.1", b"{A / HTTP/1.1", b"MKCOL\r/ HTTP/1.1"])
+def test_a_first_line_that_is_almost_http_does_not_switch_the_host_check_off(rig: Any, speak: Any, line: bytes) -> None:
+    canary = rig.canary(speak.answer_http)
+    for cut in (0, 1, len(line)):
+        client = rig.tunnel(rig.mixed(), "allowed.test:80")
+        rest = line[cut:] + b"\r\nHost: allowed.test\r\n\r\n" + get(b"denied.test")
+        for part in (line[:cut], rest):
+            client.sendall(part)
+            rig.wait_until_read(client)
+        assert speak.read_all(client).startswith(b"HTTP/1.1 400 ")
+    assert canary.everything() == b""
+    assert rig.gate.named("refuse") == [("refuse", "allowed.test", "malformed")] * 3
+
+
+def test_a_text_protocol_that_is_not_http_still_passes(rig: Any, speak: Any) -> None:
+    canary = rig.canary(speak.echo)
+    for line in (b"NICK a:b HTTP\r\n", b"a:b hello\n", b'{"id": 1}\n', b"0032git-upload-pack /x.git\0host=a.test\0"):
+        client = rig.tunnel(rig.mixed(), "allowed.test:80")
+        client.sendall(line)
+        assert take(client, len(line)) == line
+        client.close()
+    assert canary.accepts == 4
+
+
+@pytest.mark.attack(223)
+@pytest.mark.parametrize("method", [b"TRACE", b"TRACK", b"trace"])
+def test_trace_is_405_in_a_tunnel_and_never_forwarded(rig: Any, speak: Any, method: bytes) -> None:
+    canary = rig.canary(speak.answer_http)
+    client = rig.tunnel(rig.mixed(), "allowed.test:80")
+    exchanged(rig, speak, client, get(b"allowed.test"))
+    client.sendall(get(b"allowed.test").replace(b"GET", method))
+    assert speak.read_all(client).startswith(b"HTTP/1.1 405 ")
+    assert canary.everything().count(b"HTTP/1.1\r\n") == 1
+    assert rig.gate.named("refuse") == [("refuse", "allowed.test", "unsupported")]
