@@ -46,13 +46,13 @@ static int bind_requested(int fd, const struct sockaddr *name, socklen_t length,
     return REAL(bind)(fd, (const struct sockaddr *)(const void *)plan->name, plan->length);
 }
 
-static int bind_any(int fd, const struct sockaddr *name, socklen_t length, const struct ns_plan *asking)
+static int bind_any(int fd, const struct sockaddr *name, socklen_t length, const struct ns_plan *given)
 {
     for (int attempt = 1;; attempt++) {
-        struct ns_plan plan = *asking;
+        struct ns_plan plan = *given;
         int result = bind_requested(fd, name, length, &plan);
 
-        if (result == 0 || errno != EADDRINUSE || asking->port != 0 || attempt == ATTEMPTS)
+        if (result == 0 || errno != EADDRINUSE || given->port != 0 || attempt == ATTEMPTS)
             return result;
     }
 }

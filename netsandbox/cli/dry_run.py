@@ -82,6 +82,6 @@ def stand_ins(local: LocalhostSettings, *, opens: bool) -> SessionPorts:
 
 
 def note(ports: SessionPorts) -> str:
-    doors = [str(port) for port in (ports.http, ports.dns, ports.asking) if port]
+    doors = [str(port) for port in (ports.http, ports.dns, ports.requests) if port]
     last = ports.base + ports.count - 1
     return NOTE.format(doors=", ".join(doors) or "none", base=ports.base, last=last, session=SESSION)

@@ -68,7 +68,7 @@ def _planned(command: Sequence[str], settings: RunSettings) -> Planned:
     return Planned(
         command,
         _view(settings, log, outer),
-        plan.doors() + plan.localhost_doors(local.connect_host, asking=local.engine == "preload"),
+        plan.doors() + plan.localhost_doors(local.connect_host, requests=local.engine == "preload"),
         syscall_table(os.uname().machine),
         seccomp.trapped(unix_sockets=settings.unix_sockets, extra=local.trapped_calls),
         tuple(_added(settings, outer)),
@@ -154,7 +154,7 @@ def _calls(abi: SyscallTable, trapped_calls: Iterable[str]) -> list[str]:
     return [
         *_wrapped("refused (EPERM): ", abi.refused),
         *_wrapped("reported as missing (ENOSYS): ", abi.absent),
-        *_wrapped("judged by their arguments: ", seccomp.JUDGED),
+        *_wrapped("judged by their arguments: ", seccomp.CHECKED),
         *_wrapped("decided by the supervisor: ", (*trapped_calls, "sockets other than TCP and UDP")),
     ]
 

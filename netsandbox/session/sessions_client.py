@@ -163,7 +163,7 @@ class _Round:
         until = time.monotonic() + seconds
         try:
             while True:
-                busy = self._ask()
+                busy = self._send_requests()
                 left = until - time.monotonic()
                 if left <= 0 or not (self._requested or self._waiting):
                     return self._data
@@ -173,7 +173,7 @@ class _Round:
             for _, sock in self._requested.values():
                 sock.close()
 
-    def _ask(self) -> bool:
+    def _send_requests(self) -> bool:
         """Send to as many sessions as possible now. Returns whether a busy session needs another try."""
         busy = []
         while self._waiting and len(self._requested) < MAX_AT_ONCE:

@@ -177,7 +177,7 @@ class Supervisor:
 
         loop = self._loop
         return Inbox(
-            self._log, wait, clock=loop.now, later=loop.call_later, say=lambda text: write_notice(stderr, text)
+            self._log, wait, clock=loop.now, later=loop.call_later, notify=lambda text: write_notice(stderr, text)
         )
 
     def _status(self) -> dict[str, object]:

@@ -61,16 +61,16 @@ class LocalhostService:
         self._doors = [
             HostDoor(loop, sock, sock.getsockname()[1], log, self._forwarding)
             for name, sock in network.doors.items()
-            if name != "asking"
+            if name != "requests"
         ]
         self._rule: BindRule | None = None
         self._publisher: Publisher | None = None
         self._names_at = reservation.by_name_port  # until that door opens
         self._closing: list[Closeable] = []
         if reservation.window is not None:
-            self._open_window(reservation.window, network.doors.get("asking"))
+            self._open_window(reservation.window, network.doors.get("requests"))
 
-    def _open_window(self, window: Window, asking: _socket.socket | None) -> None:
+    def _open_window(self, window: Window, requests: _socket.socket | None) -> None:
         held, settings = self._reservation, self._reservation.settings
         self._assignment = self._binds.assignment(() if held.by_name_port is None else (held.by_name_port,))
         if settings.guarded:
@@ -79,7 +79,7 @@ class LocalhostService:
             self._publisher = self._make_publisher(window)
             self._publisher.on_refused = self._look_again
         if held.map is not None:
-            sockets = () if asking is None else (asking,)
+            sockets = () if requests is None else (requests,)
             self._binds.open(sockets, self.rule, self._assignment, look=self._look, make_room=self._make_room)
 
     def _make_publisher(self, window: Window) -> Publisher:

@@ -36,7 +36,11 @@ if TYPE_CHECKING:
 MAX_PORTS = 1024  # published at the same time
 MAX_TARGETS = 16  # addresses inside for one port
 MAX_NOTED = 4096  # records that are remembered, so that none is written twice
-NOT_THIS_ONE = (EADDRINUSE, EACCES, EADDRNOTAVAIL)  # another port may work after these, but not after EMFILE and others
+TRY_ANOTHER_PORT = (
+    EADDRINUSE,
+    EACCES,
+    EADDRNOTAVAIL,
+)  # another port may work after these, but not after EMFILE and others
 
 
 class Listening:
@@ -118,7 +122,7 @@ class Publisher:
         if at_most or not self._open(entry):
             number = self._faces(requested)[0][0][1]  # None: any port of the window was allowed
             reason = reasons.LIMIT if at_most else reasons.WINDOW_FULL if number is None else reasons.PORT_TAKEN
-            self._tell("deny", reason, port=requested, address=address, pid=pid, exe=exe)
+            self._record_once("deny", reason, port=requested, address=address, pid=pid, exe=exe)
             return None
         self._live[requested] = entry
         self._order.setdefault(requested, len(self._order))
@@ -212,7 +216,7 @@ class Publisher:
             try:
                 sockets = bind_all(addresses, port)
             except OSError as error:
-                if error.errno in NOT_THIS_ONE:
+                if error.errno in TRY_ANOTHER_PORT:
                     continue
                 return False
             if self._listen(entry, sockets):
@@ -283,7 +287,7 @@ class Publisher:
         return f"http://{label}{self._plan.name}.localhost:{self.by_name_port}/"
 
     def _record(self, published: Published) -> bool:
-        return self._tell(
+        return self._record_once(
             "allow",
             reasons.LOOPBACK,
             port=published.port,
@@ -295,7 +299,7 @@ class Publisher:
             exe=published.exe,
         )
 
-    def _tell(self, verdict: str, reason: str, *, pid: int, **fields: object) -> bool:
+    def _record_once(self, verdict: str, reason: str, *, pid: int, **fields: object) -> bool:
         """Record each combination once, since a program may listen and stop a thousand times a second."""
         kind = (verdict, *fields.values())
         if kind in self._noted:

@@ -33,7 +33,7 @@ VIEW = View(
 PLANNED = Planned(
     ("curl", "\x1b[2J"),
     VIEW,
-    (plan.doors()[0], plan.doors()[9], *plan.localhost_doors((5432,), asking=False)[:1]),
+    (plan.doors()[0], plan.doors()[9], *plan.localhost_doors((5432,), requests=False)[:1]),
     syscall_table("x86_64"),
     ("listen",),
     ("HTTP_PROXY", "SANDBOX_MODE"),

@@ -14,7 +14,7 @@ from netsandbox_portmap import bind_requests
 from netsandbox_portmap.bind_requests import reply
 
 from netsandbox.runtime import listener
-from tests.rig.asking import GOOD, PATIENCE, WRONG, open_scene, request
+from tests.rig.bind_requests import GOOD, PATIENCE, WRONG, open_scene, request
 from tests.rig.threaded_server import read_exactly
 
 

@@ -218,9 +218,9 @@ def test_every_door_of_ours_is_known_here() -> None:
 
 
 def test_as_many_host_ports_as_fit_in_the_helpers_message() -> None:
-    """Its record carries 64 descriptors: the doors of the network, the asking door, and two for each port."""
+    """Its record carries 64 descriptors: the doors of the network, the requests door, and two for each port."""
     from netsandbox.backends.namespaces import launch, plan
 
-    most = plan.doors() + plan.localhost_doors(range(2000, 2000 + localhost_settings.MAX_HOST_PORTS), asking=True)
+    most = plan.doors() + plan.localhost_doors(range(2000, 2000 + localhost_settings.MAX_HOST_PORTS), requests=True)
     assert len(most) <= launch.MAX_DESCRIPTORS
     check(LocalhostSettings(connect_host=tuple(range(2000, 2000 + localhost_settings.MAX_HOST_PORTS))))

@@ -330,7 +330,7 @@ class TestPreload:
         assert held.covers()[-1] == (held.map.path, PORT_MAP)
         assert os.path.exists(held.map.path)
         assert stat.S_IMODE(os.stat(state / "maps").st_mode) == 0o700
-        assert [door.name for door in held.doors()] == ["asking"]
+        assert [door.name for door in held.doors()] == ["requests"]
         held.forget_map_name()
         assert not os.path.exists(held.map.path)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 
-from netsandbox_portmap import ASKING_PORT, DNS_PORT, MIXED_PORT, PROXY_URL, REWIRE_DEVICE
+from netsandbox_portmap import DNS_PORT, MIXED_PORT, PROXY_URL, REQUESTS_PORT, REWIRE_DEVICE
 from netsandbox_portmap.reservation import MapDoors, MapSource, Reservation
 
 from netsandbox.backends.contract import DoorSockets, exec_failure, path_of, session_environment
@@ -268,7 +268,7 @@ class NamespaceReservation(Reservation):
 
     def doors(self) -> tuple[plan.Door, ...]:
         """The doors of the session's localhost, in addition to those of the network."""
-        return plan.localhost_doors(self.settings.connect_host, asking=self.map is not None)
+        return plan.localhost_doors(self.settings.connect_host, requests=self.map is not None)
 
     def forget_map_name(self) -> None:
         """Remove the map's name on the host, once the session has its mounts."""
@@ -279,7 +279,7 @@ class NamespaceReservation(Reservation):
         from netsandbox_interpose.library import load_native
 
         native = load_native()
-        doors = MapDoors(ASKING_PORT, (DNS_PORT, MIXED_PORT, ASKING_PORT))
+        doors = MapDoors(REQUESTS_PORT, (DNS_PORT, MIXED_PORT, REQUESTS_PORT))
         return MapSource(native, new_map_path(state), doors)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 
-from netsandbox_portmap import ASKING_PORT, DATAGRAM_PORT, DNS_PORT, MIXED_PORT, TRANSPARENT_PORT
+from netsandbox_portmap import DATAGRAM_PORT, DNS_PORT, MIXED_PORT, REQUESTS_PORT, TRANSPARENT_PORT
 
 from netsandbox.frozen import frozen
 
@@ -125,10 +125,10 @@ def doors() -> tuple[Door, ...]:
     )
 
 
-def localhost_doors(host_ports: Iterable[int], *, asking: bool) -> tuple[Door, ...]:
+def localhost_doors(host_ports: Iterable[int], *, requests: bool) -> tuple[Door, ...]:
     """The doors of the session's localhost: ports of the host, and the preload library's requests."""
     reuse, v6 = (REUSE_ADDRESS, ON), (IPV6_ONLY, ON)
-    found = [_stream("asking", AF_INET, ASKING_PORT, reuse, loopback=True)] if asking else []
+    found = [_stream("requests", AF_INET, REQUESTS_PORT, reuse, loopback=True)] if requests else []
     for port in host_ports:
         found.append(_stream(f"host-{port}", AF_INET, port, reuse, loopback=True))
         found.append(_stream(f"host6-{port}", AF_INET6, port, reuse, v6, loopback=True))

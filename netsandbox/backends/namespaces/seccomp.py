@@ -50,7 +50,7 @@ IPPROTO_TCP, IPPROTO_UDP, NETLINK_ROUTE = 6, 17, 0
 TERMINAL_CONTROLS = (0x5412, 0x541C, 0x540C, 0x5423)  # TIOCSTI, TIOCLINUX, TIOCEXCL, TIOCSETD
 PRIO_PGRP, IOPRIO_WHO_PGRP = 1, 2
 # Calls that are decided by their arguments.
-JUDGED = ("socket", "socketpair", "clone", "unshare", "ioctl", "setpriority", "ioprio_set")
+CHECKED = ("socket", "socketpair", "clone", "unshare", "ioctl", "setpriority", "ioprio_set")
 
 
 def build(
@@ -69,7 +69,7 @@ def build(
         steps.append(("at-least", X32_BIT, "nosys", None))
     steps += [("equal", calls[name], "perm", None) for name in abi.refused]
     steps += [("equal", calls[name], "nosys", None) for name in abi.absent]
-    steps += [("equal", calls[name], name, None) for name in JUDGED]
+    steps += [("equal", calls[name], name, None) for name in CHECKED]
     steps += [("equal", calls[name], "notify", None) for name in trapped(unix_sockets=unix_sockets, extra=extra)]
     steps += [("equal", number, "notify", None) for number in watched]
     steps.append(("return", ALLOW))

@@ -25,10 +25,10 @@ class SharedLocalhost:
     moved = 0
 
     def __init__(self, loop: Loop, log: AuditLog, reservation: SeatbeltReservation, *, stderr: int) -> None:
-        window, table, asking = reservation.window, reservation.map, reservation.asking
+        window, table, requests = reservation.window, reservation.map, reservation.requests
         assert window is not None
         assert table is not None
-        assert asking is not None
+        assert requests is not None
         strategy = reservation.settings.strategy
         self._rewires_ports = strategy == REWIRE_PORT
         self._table = table
@@ -37,7 +37,7 @@ class SharedLocalhost:
         rule = rule_for(strategy, window, device_given=False)
         if strategy == REWIRE_DEVICE:  # Seatbelt opens only the window, on any address
             rule = BindRule(window, rule.devices)
-        self._binds.open(asking.sockets, rule, self._assignment, look=_nothing, make_room=self._make_room)
+        self._binds.open(requests.sockets, rule, self._assignment, look=_nothing, make_room=self._make_room)
 
     def status(self) -> list[dict[str, object]]:
         """The mapped ports that a program uses now."""

@@ -61,7 +61,7 @@ class Question:
 
 
 class Inbox:
-    """The inbox of one session that asks. *later* and *clock* come from the loop; *say* writes a notice to the user."""
+    """The inbox of one session that asks. *later* and *clock* come from the loop; *notify* writes a notice."""
 
     is_askable = staticmethod(is_askable)
     owner_of = staticmethod(owner_of)
@@ -73,13 +73,13 @@ class Inbox:
         *,
         clock: Callable[[], float],
         later: Callable[[float, Callable[[], None]], Timer],
-        say: Callable[[str], object],
+        notify: Callable[[str], object],
     ) -> None:
         self._log = log
         self._wait = wait
         self._clock = clock
         self._later = later
-        self._say = say
+        self._notify = notify
         self._numbers: set[int] = set()  # every number used; none is reused, so a late answer matches no other question
         self._questions: dict[int, Question] = {}
         self._by_place: dict[Destination, Question] = {}
@@ -181,7 +181,7 @@ class Inbox:
         self._numbers.add(question.number)
         self._questions[question.number] = self._by_place[place] = question
         question.timer = self._later(self._wait, lambda: self._expire(question))
-        self._say(_line(question, self._wait))
+        self._notify(_line(question, self._wait))
         return question
 
     def _number(self) -> int:
