@@ -25,7 +25,6 @@ import time
 from netsandbox.audit import record_line
 from netsandbox.audit.record_line import GENESIS
 from netsandbox.errors import NetsandboxError
-from netsandbox.policy.reasons import LOOPBACK
 from netsandbox.runtime.private_file import digest, sha256
 
 TYPE_CHECKING = False
@@ -153,8 +152,10 @@ class AuditLog:
         kind = (event, verdict)
         self.counts[kind] = self.counts.get(kind, 0) + times
         flood = self._flood
-        if verdict == record_line.ALLOW and fields.get("reason") == LOOPBACK:
-            self._loopback += times
+        if verdict == record_line.ALLOW:
+            from netsandbox.policy.reasons import LOOPBACK  # nothing is allowed before the command runs
+
+            self._loopback += times * (fields.get("reason") == LOOPBACK)
         if verdict != record_line.DENY:
             if flood is not None:
                 self._write_folded(flood, at_once=event == END)

@@ -138,7 +138,7 @@ class Bundle:
         """File and code of each late module that is not loaded; None if they are not all here and unchanged."""
         waiting = [(name, self.entries.get(name)) for name in self.late if name not in sys.modules]
         entries = [(name, entry) for name, entry in waiting if entry is not None and _is_unchanged(entry)]
-        if not self.late or self.missed or len(entries) != len(waiting):
+        if not self.late or any(map(_is_of_the_session, self.missed)) or len(entries) != len(waiting):
             return None
         if not entries:
             return {}
@@ -174,6 +174,11 @@ def _belongs_here(name: str) -> bool:
         return True
     top = name.partition(".")[0]
     return top in sys.stdlib_module_names and top not in sys.builtin_module_names and not is_frozen(name)
+
+
+def _is_of_the_session(name: str) -> bool:
+    """Whether what comes after `go` may import *name*."""
+    return name.startswith("netsandbox") and not name.startswith(UPPER)
 
 
 def _is_unchanged(entry: Entry) -> bool:
@@ -244,18 +249,13 @@ def seal(backend_modules: tuple[str, ...] = ()) -> None:
     kept = bundle.late_code() if isinstance(bundle, Bundle) else None
     if kept is None:
         load_everything(backend_modules)
-        kept = {}
     if isinstance(bundle, Bundle):
-        _complete(bundle, (*DOORS, *backend_modules, *AT_END))
+        if bundle.lacks:
+            from netsandbox.runtime.bundle_writer import complete
+
+            if kept is None:
+                listed = (*STANDARD, *DOORS, *backend_modules, *AT_END)
+                bundle.late = tuple(name for name in sys.modules if name in listed or _is_of_the_session(name))
+            complete(bundle)
         bundle.close()
-    sys.meta_path[:] = [BuiltinImporter, FrozenImporter, Sealed(kept)]
-
-
-def _complete(bundle: Bundle, listed: tuple[str, ...]) -> None:
-    """Write the bundle for the next start, if this one missed something."""
-    if bundle.lacks:
-        ours = (name for name in sys.modules if name.startswith("netsandbox") or name in STANDARD)
-        bundle.late = tuple(name for name in ours if name in listed or not name.startswith(UPPER))
-        from netsandbox.runtime.bundle_writer import complete
-
-        complete(bundle)
+    sys.meta_path[:] = [BuiltinImporter, FrozenImporter, Sealed(kept or {})]

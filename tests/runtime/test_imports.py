@@ -151,6 +151,12 @@ def test_without_all_of_that_code_everything_is_loaded_first(source: Path, why: 
     assert found.late_code() is None
 
 
+def test_a_module_that_nothing_needs_after_the_start_may_be_missed(source: Path) -> None:
+    found = late(source, NAME)
+    found.missed += ["netsandbox.config.document", "tomllib"]
+    assert list(found.late_code() or ()) == [NAME]
+
+
 def test_a_sealed_module_comes_from_memory_whatever_its_file_says(
     source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
