@@ -7,13 +7,14 @@ import sys
 import types
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from netsandbox_portmap.localhost_settings import LocalhostSettings
 from netsandbox_portmap.reservation import Reservation
 
 from netsandbox import backends, system
-from netsandbox.backends.contract import Backend, SessionContext
+from netsandbox.backends.contract import SessionContext
 from netsandbox.backends.namespaces.backend import NamespacesBackend
 from netsandbox.backends.seatbelt.backend import SeatbeltBackend
 from netsandbox.errors import HostError
@@ -21,6 +22,9 @@ from netsandbox.policy.policy import Policy
 from netsandbox.runtime.loop import Loop
 from netsandbox.session.session import Session
 from netsandbox.settings import Command, RunSettings
+
+if TYPE_CHECKING:
+    from netsandbox.backends.contract import Backend
 
 # A type checker compares each class with the protocol here.
 KNOWN: dict[str, Callable[[SessionContext], Backend]] = {"namespaces": NamespacesBackend, "seatbelt": SeatbeltBackend}
