@@ -50,7 +50,7 @@ class Decision:
         """The one decision behind every door (INV-3)."""
         host, port, kind = request.host, request.port, request.kind
         if kind == DNS:
-            return self._resolve(host)
+            return self.resolve(host)
         if type(port) is not int or not 0 < port < 65536:
             return verdict(reasons.BAD_PORT, host.text, 0)
         if kind == TCP:
@@ -82,7 +82,8 @@ class Decision:
             return verdict(reasons.DOH_ENDPOINT, name, port)
         return None
 
-    def _resolve(self, host: Host) -> Verdict:
+    def resolve(self, host: Host) -> Verdict:
+        """`decide` for a request of kind DNS, which the resolver makes for every new name."""
         name = host.text
         if host.address is not None:
             return verdict(reasons.ADDRESS_LITERAL, name, 0, address=name)
