@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BUFFER = 16384, MOST_THREADS = 256, WARM_UP = 200, PATIENCE_SECONDS = 10 };
+enum { BUFFER = 16384, MAX_THREADS = 256, WARM_UP = 200, PATIENCE_SECONDS = 10 };
 
 struct text {
     char bytes[1024];
@@ -190,7 +190,7 @@ static int by_size(const void *a, const void *b)
 
 static int tunnels(int at_once)
 {
-    pthread_t threads[MOST_THREADS];
+    pthread_t threads[MAX_THREADS];
     double began, seconds, *passed;
     int i, good;
 
@@ -200,7 +200,7 @@ static int tunnels(int at_once)
             close(fd);
     }
     latencies = calloc((size_t)total, sizeof *latencies);
-    if (latencies == NULL || at_once < 1 || at_once > MOST_THREADS)
+    if (latencies == NULL || at_once < 1 || at_once > MAX_THREADS)
         return 2;
     began = now();
     for (i = 0; i < at_once; i++)

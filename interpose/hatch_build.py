@@ -196,7 +196,7 @@ def _write_wrapper(sources: Path, wrapper: Path) -> None:
 def _build(
     what: str, folder: Path, arguments: list[str], product: Path, links: Sequence[Sequence[str]] = ((),)
 ) -> Path:
-    """Compiles under another name first, so that whoever uses the old product keeps it; tries *links* in turn."""
+    """Compiles under another name first, so that its users keep the old product; tries *links* in turn."""
     unfinished = product.with_name(f"{product.name}.{os.getpid()}")
     command = [*(compiler() or ZIG), *arguments, "-o", str(unfinished.resolve())]
     try:

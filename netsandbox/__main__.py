@@ -11,9 +11,7 @@ if sys.flags.isolated and sys.flags.no_site:
     from _frozen_importlib_external import SourceFileLoader
 
     # By its path, since the search for a first module would read the folders of the standard library.
-    _loader = SourceFileLoader(
-        "netsandbox.runtime.bytecode_bundle", __file__.replace("__main__.py", "runtime/bytecode_bundle.py")
-    )
+    _loader = SourceFileLoader("netsandbox.runtime.imports", __file__.replace("__main__.py", "runtime/imports.py"))
     sys.modules[_loader.name] = _bundle = type(sys)(_loader.name)
     _bundle.__file__ = _loader.path
     _loader.exec_module(_bundle)

@@ -21,7 +21,7 @@ def test_the_page_is_up_to_date(tmp_path: Path) -> None:
     assert made.read_text("utf-8") == PAGE.read_text("utf-8"), "run `make man`"
 
 
-def test_it_can_be_read_and_has_every_command_and_option() -> None:
+def test_the_manual_can_be_read_and_has_every_command_and_option() -> None:
     shown = subprocess.run(
         [needs("man"), "--warnings=all", "-l", PAGE],
         env={**os.environ, "MANWIDTH": "200", "LC_ALL": "C.UTF-8", "MAN_KEEP_FORMATTING": ""},

@@ -134,7 +134,7 @@ def test_before_it_there_is_none(kept_state: Path) -> None:
     assert paths.first_session() is None, "reading and remembering is no session"
 
 
-def test_it_is_noted_once(kept_state: Path) -> None:
+def test_the_time_of_the_first_session_is_noted_once(kept_state: Path) -> None:
     before = time.time_ns()
     paths.session_state_home()
     first = paths.first_session()

@@ -4,7 +4,8 @@ Rules kept here:
 
 1. No name is looked up here: an allowed name gets a synthetic address, and the host looks it up when it is dialled
    (INV-4). Only queries of the types in `ResolverOptions.forward_types` leave the host, and only for allowed names.
-2. The record of a query is in the log before the first reply of its kind leaves (INV-5, `audit.folding`).
+2. The record of a query is in the log before the first reply of its kind leaves (INV-5, `audit.folding`). A door that
+   calls `hold` sends none of the replies that it gets from then on before `release` returns True.
 3. Every failure is answered with SERVFAIL or nothing, never with an address (INV-1).
 4. A reply is cached only while its record counts repeats and no synthetic address was evicted.
 """
@@ -20,7 +21,7 @@ from netsandbox_dns import wire
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, Protocol
 
     from netsandbox.policy.verdict import Verdict
     from netsandbox.runtime.loop import Loop
@@ -31,6 +32,13 @@ if TYPE_CHECKING:
     RecordQuery = Callable[[QueryKind, int, int], bool]  # writes one record for that many equal queries
     Respond = Callable[[bytes, Any, Any], None]
     Forward = Callable[[wire.Query, Callable[[bytes | None], None]], None]
+
+    class HoldingLog(Protocol):
+        """Collects records from `hold` to `release`, which returns whether all of them were written."""
+
+        def hold(self) -> None: ...
+        def release(self) -> bool: ...
+
 
 TTL = 60
 MAX_REPLIES = 8192
@@ -45,11 +53,15 @@ _EMPTY_TYPES = (wire.AAAA, wire.HTTPS, wire.SVCB)
 
 @frozen
 class ResolverOptions:
-    """What a session may set. *host_names* mean loopback; *forward* puts queries of *forward_types* to the servers."""
+    """What a session may set. *host_names* mean loopback; *forward* puts queries of *forward_types* to the servers.
+
+    *log* writes the records of several queries in one step; without it each record is written at once.
+    """
 
     host_names: tuple[str, ...] = ()
     forward: Forward | None = None
     forward_types: frozenset[str] = frozenset()
+    log: HoldingLog | None = None
 
 
 class TokenBucket:
@@ -93,6 +105,7 @@ class Resolver:
         self._loopback_names = _LOOPBACK_NAMES | {name.rstrip(".").lower() for name in options.host_names}
         self._forward = options.forward
         self._forward_types = options.forward_types
+        self._log = options.log
         self._limit = TokenBucket(MAX_RATE, MAX_BURST)
         # Query without id -> reply without id. A door that counts the repeat, as `answer` does, may look here itself.
         self.replies: dict[bytes, tuple[bytes, Repeats]] = {}
@@ -126,12 +139,26 @@ class Resolver:
         if repeats is None:
             return wire.servfail(query)
         if reply is None:
+            if not self.release():  # the query leaves the host, so its record is written first
+                return wire.servfail(query)
             return self._forward_query(query, transport, source, destination, respond)
         if len(data) <= MAX_KEY and kind[3] != reasons.INTERNAL:
             if len(self.replies) >= MAX_REPLIES:
                 self._forget_oldest_replies()
             self.replies[key] = (reply[2:], repeats)
         return reply
+
+    def hold(self) -> None:
+        """Collect the records of the next queries, which are written in one step by `release`."""
+        if self._log is not None:
+            self._log.hold()
+
+    def release(self) -> bool:
+        """Write what was collected. False: no reply of a query since `hold` may be sent."""
+        if self._log is None or self._log.release():
+            return True
+        self._folding.fail()
+        return False
 
     def flush(self) -> None:
         """Write the counts that are in no record yet; the session calls this when it ends."""

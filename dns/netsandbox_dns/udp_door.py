@@ -4,7 +4,8 @@ Rules kept here:
 
 1. A reply leaves from the address that the query was sent to: clients ignore replies from another address.
 2. At most `BATCH` datagrams are served before the loop gets its turn back, so a flood slows the flooder only.
-3. Nothing is queued for a client: what the kernel does not take at once is lost, as DNS over UDP may be.
+3. A reply that is not in the cache leaves after the records of all queries of its batch are in the log (INV-5).
+4. Nothing is queued for a client: what the kernel does not take at once is lost, as DNS over UDP may be.
 """
 
 from __future__ import annotations
@@ -60,31 +61,53 @@ class UdpDoor:
     def _ready(self, _events: int) -> None:
         # Five microseconds a query, four of them the kernel's: names are bound here and the cache is read in place.
         receive, direct, cached_reply = self._sock.recvmsg, self._sock.sendto, self._resolver.replies.get
-        answer, send, from_loopback = self._resolver.answer, self._send, self._from_loopback
-        for _ in _TURNS:
+        send, from_loopback = self._send, self._from_loopback
+        for turn in _TURNS:
             try:
                 data, ancillary, _flags, source = receive(MAX_DATAGRAM, _ROOM)
-                if (cached := cached_reply(data[2:])) is not None:
-                    cached[1].count += 1
-                    reply = data[:2] + cached[0]
-                elif (made := answer(data, "udp", source, ancillary, send)) is not None:
-                    reply = made
-                else:
-                    continue
-                # Between 127.0.0.1 and itself the kernel can pick no other source; a plain send is a microsecond less.
+                if (cached := cached_reply(data[2:])) is None:
+                    self._answer_new(data, source, ancillary, BATCH - turn)
+                    return
+                cached[1].count += 1
                 if source[0] == "127.0.0.1" and ancillary == from_loopback:
-                    direct(reply, source)
+                    direct(data[:2] + cached[0], source)
                 else:
-                    send(reply, source, ancillary)
+                    send(data[:2] + cached[0], source, ancillary)
             except BlockingIOError:
                 return
             except OSError:  # the ICMP error of an earlier reply, or a client that is gone: the next one is its own
                 continue
 
+    def _answer_new(self, data: bytes, source: Any, ancillary: Ancillary, turns: int) -> None:
+        """Answer this query and those that wait. Their records are written in one step, then the replies are sent."""
+        resolver, receive, replies = self._resolver, self._sock.recvmsg, []
+        resolver.hold()
+        try:
+            for turn in range(turns):
+                if turn:
+                    try:
+                        data, ancillary, _flags, source = receive(MAX_DATAGRAM, _ROOM)
+                    except BlockingIOError:
+                        break
+                    except OSError:
+                        continue
+                reply = resolver.answer(data, "udp", source, ancillary, self._send)
+                if reply is not None:
+                    replies.append((reply, source, ancillary))
+        finally:
+            is_written = resolver.release()
+        if is_written:
+            for reply, source, ancillary in replies:
+                self._send(reply, source, ancillary)
+
     def _send(self, reply: bytes, source: Any, ancillary: Ancillary) -> None:
         if self._fd < 0:  # a forwarded answer that came after the end
             return
         try:
+            if source[0] == "127.0.0.1" and ancillary == self._from_loopback:
+                # Between 127.0.0.1 and itself the kernel can pick no other source; this is a microsecond less.
+                self._sock.sendto(reply, source)
+                return
             self._sock.sendmsg((reply,), _from_where_it_came(ancillary), 0, source)
         except OSError:
             return

@@ -81,10 +81,12 @@ def parse_query(data: bytes) -> Query | BadQuery:
         return BadQuery(NOTIMP, UNSUPPORTED, ident, flags)
     if questions != 1 or answers or authorities or additionals > 1:
         return BadQuery(FORMERR, MALFORMED, ident, flags)
+    if size < 17:  # no room for the shortest question
+        return BadQuery(FORMERR, MALFORMED, ident, flags)
     labels = []
     at = 12
     last = min(size - 1, 12 + MAX_NAME - 1)
-    while length := data[at] if at < size else 0:
+    while length := data[at]:
         start = at + 1
         at = start + length
         # A length over 63 is a compression pointer or a reserved form: neither belongs in a question.

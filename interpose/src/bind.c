@@ -29,7 +29,7 @@ static int refuse(int error)
 }
 
 /* One attempt at an address that needs a request. */
-static int bind_asked(int fd, const struct sockaddr *name, socklen_t length, struct ns_plan *plan)
+static int bind_requested(int fd, const struct sockaddr *name, socklen_t length, struct ns_plan *plan)
 {
     const struct ns_map *map = ns_session_map();
     uint32_t protocol = option(fd, SOL_SOCKET, SO_TYPE) == SOCK_STREAM ? TCP : UDP;
@@ -46,13 +46,13 @@ static int bind_asked(int fd, const struct sockaddr *name, socklen_t length, str
     return REAL(bind)(fd, (const struct sockaddr *)(const void *)plan->name, plan->length);
 }
 
-static int bind_any(int fd, const struct sockaddr *name, socklen_t length, const struct ns_plan *asking)
+static int bind_any(int fd, const struct sockaddr *name, socklen_t length, const struct ns_plan *given)
 {
     for (int attempt = 1;; attempt++) {
-        struct ns_plan plan = *asking;
-        int result = bind_asked(fd, name, length, &plan);
+        struct ns_plan plan = *given;
+        int result = bind_requested(fd, name, length, &plan);
 
-        if (result == 0 || errno != EADDRINUSE || asking->port != 0 || attempt == ATTEMPTS)
+        if (result == 0 || errno != EADDRINUSE || given->port != 0 || attempt == ATTEMPTS)
             return result;
     }
 }

@@ -14,7 +14,7 @@
 
 #define PATIENCE_MS 1000
 
-static int hear(int fd, struct ns_reply *reply, int64_t deadline)
+static int receive_reply(int fd, struct ns_reply *reply, int64_t deadline)
 {
     size_t done = 0;
 
@@ -43,7 +43,7 @@ static int exchange(uint16_t door, const struct ns_request *request, struct ns_r
     if (fd < 0)
         return -1;
     failed = ns_door_reach(fd, name, length, deadline) != 0 ||
-             ns_door_tell(fd, request, sizeof *request, deadline) != 0 || hear(fd, reply, deadline) != 0;
+             ns_door_tell(fd, request, sizeof *request, deadline) != 0 || receive_reply(fd, reply, deadline) != 0;
     close(fd);
     return failed ? -1 : 0;
 }

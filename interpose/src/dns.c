@@ -4,8 +4,8 @@
 #include <string.h>
 
 #define HEADER 12u
-#define LONGEST_LABEL 63u
-#define LONGEST_NAME 255u /* in the message, with length bytes and the root */
+#define MAX_LABEL 63u
+#define MAX_NAME 255u /* in the message, with length bytes and the root */
 #define POINTER 0xc0u
 #define TYPE_A 1u
 #define TYPE_CNAME 5u
@@ -29,7 +29,7 @@ struct message {
 /* A name as in a message without pointers, in lower case. */
 struct name {
     uint32_t length;
-    uint8_t bytes[LONGEST_NAME];
+    uint8_t bytes[MAX_NAME];
 };
 
 static uint8_t lower(uint8_t byte)
@@ -58,7 +58,7 @@ static uint32_t write_name(const char *name, uint8_t *room)
     while (*name != '\0') {
         size_t length = strcspn(name, ".");
 
-        if (length == 0 || length > LONGEST_LABEL || place + 1 + length + 1 > LONGEST_NAME ||
+        if (length == 0 || length > MAX_LABEL || place + 1 + length + 1 > MAX_NAME ||
             !is_printable(name, length))
             return 0;
         room[place] = (uint8_t)length;
@@ -104,7 +104,7 @@ static int read_label(const struct message *message, uint32_t *place, uint32_t *
         *oldest = *place;
         return 1;
     }
-    if (size > LONGEST_LABEL || message->length - *place <= size || name->length + 1 + size > LONGEST_NAME)
+    if (size > MAX_LABEL || message->length - *place <= size || name->length + 1 + size > MAX_NAME)
         return -1;
     for (uint32_t one = 0; one <= size; one++)
         name->bytes[name->length++] = lower(message->bytes[*place + one]);
@@ -145,12 +145,12 @@ static int is_same(const struct name *one, const struct name *other)
 /* The reply repeats the question, except for the case of its letters. */
 static int read_question(struct message *message, const uint8_t *question, uint32_t length, struct name *name)
 {
-    struct message asked = {question, length, HEADER};
+    struct message sent = {question, length, HEADER};
     struct name same;
 
-    if (read_name(&asked, name) != 0 || read_name(message, &same) != 0 || !is_same(name, &same) || !has(message, 4))
+    if (read_name(&sent, name) != 0 || read_name(message, &same) != 0 || !is_same(name, &same) || !has(message, 4))
         return -1;
-    if (memcmp(message->bytes + message->place, question + asked.place, 4) != 0)
+    if (memcmp(message->bytes + message->place, question + sent.place, 4) != 0)
         return -1;
     message->place += 4;
     return 0;

@@ -14,8 +14,8 @@
 #define ARM64 0x0100000cu
 #define ARM64E 2u
 #define SUBTYPE_MASK 0x00ffffffu
-#define MOST_PARTS 16u
-#define INTERPRETERS 3 /* a script's interpreter may be a script */
+#define MAX_PARTS 16u
+#define MAX_INTERPRETERS 3 /* a script's interpreter may be a script */
 
 static uint32_t big(const uint8_t *bytes)
 {
@@ -44,7 +44,7 @@ int ns_target_takes(const void *head, uint32_t length)
     if (big(bytes) != FAT && big(bytes) != FAT_64)
         return 1;
     entry = big(bytes) == FAT ? FAT_ENTRY : FAT_64_ENTRY;
-    for (uint32_t part = 0; part < big(bytes + 4) && part < MOST_PARTS; part++) {
+    for (uint32_t part = 0; part < big(bytes + 4) && part < MAX_PARTS; part++) {
         const uint8_t *place = bytes + 8 + part * entry;
 
         if (8 + (part + 1) * entry > length)
@@ -107,7 +107,7 @@ int ns_target_file_fate(const char *path)
     int saved = errno;
     int found = NS_TARGET_TAKES;
 
-    for (int turn = 0; path != NULL && found == NS_TARGET_TAKES && turn < INTERPRETERS; turn++) {
+    for (int turn = 0; path != NULL && found == NS_TARGET_TAKES && turn < MAX_INTERPRETERS; turn++) {
         char *head = heads[turn % 2]; /* the path may be in the other one */
         struct stat about;
         uint32_t length = ns_target_head(path, head, &about);

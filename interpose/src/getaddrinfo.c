@@ -81,11 +81,11 @@ static int add_addresses(struct request *request, const struct ns_addresses *fou
     return error;
 }
 
-static int failure(int said)
+static int failure(int outcome)
 {
-    if (said == NS_DNS_NONE)
+    if (outcome == NS_DNS_NONE)
         return EAI_NONAME;
-    return said == NS_RESOLVER_UNREACHED ? EAI_FAIL : EAI_AGAIN;
+    return outcome == NS_RESOLVER_UNREACHED ? EAI_FAIL : EAI_AGAIN;
 }
 
 /* The requested name, without the dot at its end: the session's resolver knows no canonical name. */
@@ -119,7 +119,7 @@ HOOK(int, getaddrinfo, const char *node, const char *service, const struct addri
     struct request request = {.service = service};
     struct ns_addresses found;
     int named;
-    int said;
+    int outcome;
 
     if (node == NULL || ns_session_map() == NULL || (hints != NULL && (hints->ai_flags & AI_NUMERICHOST) != 0))
         return REAL(getaddrinfo)(node, service, hints, result);
@@ -132,10 +132,10 @@ HOOK(int, getaddrinfo, const char *node, const char *service, const struct addri
     request.hints.ai_flags &= ~(AI_CANONNAME | AI_ADDRCONFIG);
     if (ns_dns_is_localhost(node))
         return give(&request, add_localhost(&request), named, node, result);
-    said = ns_resolve(node, &found);
-    if (said == NS_RESOLVER_ABSENT)
+    outcome = ns_resolve(node, &found);
+    if (outcome == NS_RESOLVER_ABSENT)
         return REAL(getaddrinfo)(node, service, hints, result);
-    return give(&request, said == NS_DNS_FOUND ? add_addresses(&request, &found) : failure(said), named, node, result);
+    return give(&request, outcome == NS_DNS_FOUND ? add_addresses(&request, &found) : failure(outcome), named, node, result);
 }
 
 #endif

@@ -11,18 +11,18 @@
 #include <netdb.h>
 #include <string.h>
 
-#define ANSWERS 16
-#define LONGEST_NAME 256
+#define MAX_ANSWERS 16
+#define MAX_NAME 256
 
 struct answer {
     struct hostent host;
-    char name[LONGEST_NAME];
+    char name[MAX_NAME];
     char *aliases[1];
     char *list[NS_DNS_ADDRESSES + 1];
     uint8_t addresses[NS_DNS_ADDRESSES][16];
 };
 
-static struct answer answers[ANSWERS];
+static struct answer answers[MAX_ANSWERS];
 static uint32_t used;
 
 static struct hostent *refuse(int error)
@@ -33,7 +33,7 @@ static struct hostent *refuse(int error)
 
 static struct answer *begin(const char *name, int family)
 {
-    struct answer *answer = &answers[__atomic_fetch_add(&used, 1, __ATOMIC_RELAXED) % ANSWERS];
+    struct answer *answer = &answers[__atomic_fetch_add(&used, 1, __ATOMIC_RELAXED) % MAX_ANSWERS];
     size_t length = strlen(name);
 
     memset(answer, 0, sizeof *answer);
@@ -68,27 +68,27 @@ static struct hostent *give_localhost(const char *name, int family)
     return &answer->host;
 }
 
-static int failure(int said)
+static int failure(int outcome)
 {
-    if (said == NS_DNS_NONE)
+    if (outcome == NS_DNS_NONE)
         return HOST_NOT_FOUND;
-    return said == NS_RESOLVER_UNREACHED ? NO_RECOVERY : TRY_AGAIN;
+    return outcome == NS_RESOLVER_UNREACHED ? NO_RECOVERY : TRY_AGAIN;
 }
 
 HOOK(struct hostent *, gethostbyname2, const char *name, int family)
 {
     struct ns_addresses found;
-    int said;
+    int outcome;
 
     if (name == NULL || ns_session_map() == NULL || ns_is_number(name) || (family != AF_INET && family != AF_INET6))
         return REAL(gethostbyname2)(name, family);
     if (ns_dns_is_localhost(name))
         return give_localhost(name, family);
-    said = ns_resolve(name, &found);
-    if (said == NS_RESOLVER_ABSENT)
+    outcome = ns_resolve(name, &found);
+    if (outcome == NS_RESOLVER_ABSENT)
         return REAL(gethostbyname2)(name, family);
-    if (said != NS_DNS_FOUND)
-        return refuse(failure(said));
+    if (outcome != NS_DNS_FOUND)
+        return refuse(failure(outcome));
     return family == AF_INET ? give(name, family, &found) : refuse(NO_DATA);
 }
 

@@ -90,11 +90,11 @@ static int look_once(const struct ns_map *map, uint16_t port, struct ns_view *vi
     view->passing = (uint16_t)is_passing(map, port);
     view->window = READ(map->window[port]);
     if (is_window_port(view, port))
-        view->asked = READ(map->asked[port - view->base]);
+        view->requested = READ(map->requested[port - view->base]);
     if (view->window == 0)
         return 0;
     /* The two tables contradict each other: the write is incomplete, or the map is invalid. */
-    return is_window_port(view, view->window) && READ(map->asked[view->window - view->base]) == port ? 0 : -1;
+    return is_window_port(view, view->window) && READ(map->requested[view->window - view->base]) == port ? 0 : -1;
 }
 
 int ns_map_look(const struct ns_map *map, uint16_t port, struct ns_view *view)

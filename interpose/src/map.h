@@ -13,7 +13,7 @@ struct ns_view {
     uint16_t base;
     uint16_t count;
     uint16_t window;        /* the window port that stands for the port, or 0 */
-    uint16_t asked;         /* the port that a program requested, if the port is a window port, or 0 */
+    uint16_t requested;         /* the port that a program requested, if the port is a window port, or 0 */
     uint16_t passing;       /* 1: the port is never rewritten */
     uint16_t door;
     uint16_t egress;

@@ -45,7 +45,7 @@ struct ns_map {
     uint16_t resolver;      /* the door on localhost that answers DNS; 0: none */
     uint8_t token[NS_TOKEN_BYTES]; /* proves to the supervisor that the sender can read this file */
     uint16_t passing[NS_MAP_PASSING]; /* ports of 127.0.0.1 that are never rewritten: doors, ports of the host */
-    uint16_t asked[NS_MAP_SLOTS];     /* slot i: the port that a program requested, or 0 */
+    uint16_t requested[NS_MAP_SLOTS];     /* slot i: the port that a program requested, or 0 */
     uint16_t window[NS_MAP_PORTS];    /* entry i: the window port that stands for port i, or 0 */
 };
 

@@ -67,7 +67,7 @@ HOOK(ssize_t, recvmsg, int fd, struct msghdr *message, int flags)
 }
 
 #ifndef __APPLE__
-#define MOST_AT_ONCE 1024u /* the kernel's UIO_MAXIOV */
+#define MAX_AT_ONCE 1024u /* the kernel's UIO_MAXIOV */
 #define TOGETHER 32u
 
 /* An address that was truncated to a small buffer stays as the kernel wrote it. */
@@ -92,8 +92,8 @@ static unsigned int read_sizes(const struct mmsghdr *messages, unsigned int coun
 
 HOOK(int, recvmmsg, int fd, struct mmsghdr *messages, unsigned int count, int flags, struct timespec *timeout)
 {
-    socklen_t sizes[MOST_AT_ONCE];
-    unsigned int known = read_sizes(messages, count < MOST_AT_ONCE ? count : MOST_AT_ONCE, sizes);
+    socklen_t sizes[MAX_AT_ONCE];
+    unsigned int known = read_sizes(messages, count < MAX_AT_ONCE ? count : MAX_AT_ONCE, sizes);
     int saved = errno;
     int got = REAL(recvmmsg)(fd, messages, count, flags, timeout);
 

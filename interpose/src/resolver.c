@@ -19,7 +19,7 @@
 
 #define TRIES 3
 #define PATIENCE_MS 1000
-#define LARGEST_ANSWER 1500
+#define MAX_REPLY 1500
 
 struct question {
     uint32_t length;
@@ -27,55 +27,55 @@ struct question {
 };
 
 /* Waits until the deadline: datagrams that are no reply do not end the wait. */
-static int hear(int fd, const struct question *question, int64_t deadline, struct ns_addresses *found)
+static int receive_reply(int fd, const struct question *question, int64_t deadline, struct ns_addresses *found)
 {
     while (ns_wait(fd, POLLIN, deadline) == 0) {
-        uint8_t message[LARGEST_ANSWER];
+        uint8_t message[MAX_REPLY];
         ssize_t got = recv(fd, message, sizeof message, 0);
-        int said;
+        int outcome;
 
         if (got < 0 && errno != EINTR && errno != EAGAIN)
             return NS_RESOLVER_UNREACHED;
-        said = got < 0 ? NS_DNS_FOREIGN
+        outcome = got < 0 ? NS_DNS_FOREIGN
                        : ns_dns_answer(question->bytes, question->length, message, (uint32_t)got, found);
-        if (said != NS_DNS_FOREIGN)
-            return said;
+        if (outcome != NS_DNS_FOREIGN)
+            return outcome;
     }
     return NS_RESOLVER_SILENT;
 }
 
-static int ask(int fd, uint16_t door, const struct question *question, struct ns_addresses *found)
+static int query(int fd, uint16_t door, const struct question *question, struct ns_addresses *found)
 {
     uint8_t name[NS_NAME_BYTES];
     uint32_t length = ns_sockaddr_localhost(AF_INET, door, name);
-    int said = NS_RESOLVER_SILENT;
+    int outcome = NS_RESOLVER_SILENT;
 
     if (ns_door_reach(fd, name, length, ns_deadline(PATIENCE_MS)) != 0)
         return NS_RESOLVER_UNREACHED;
-    for (int attempt = 0; attempt < TRIES && said == NS_RESOLVER_SILENT; attempt++) {
+    for (int attempt = 0; attempt < TRIES && outcome == NS_RESOLVER_SILENT; attempt++) {
         int64_t deadline = ns_deadline(PATIENCE_MS);
 
         if (ns_door_tell(fd, question->bytes, question->length, deadline) != 0)
             return NS_RESOLVER_UNREACHED;
-        said = hear(fd, question, deadline, found);
+        outcome = receive_reply(fd, question, deadline, found);
     }
-    return said;
+    return outcome;
 }
 
 static int exchange(uint16_t door, const struct question *question, struct ns_addresses *found)
 {
     int cancelling;
     int fd;
-    int said = NS_RESOLVER_UNREACHED;
+    int outcome = NS_RESOLVER_UNREACHED;
 
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelling);
     fd = ns_door_socket(SOCK_DGRAM);
     if (fd >= 0) {
-        said = ask(fd, door, question, found);
+        outcome = query(fd, door, question, found);
         close(fd);
     }
     pthread_setcancelstate(cancelling, NULL);
-    return said;
+    return outcome;
 }
 
 static int resolve(const struct ns_map *map, const char *name, struct ns_addresses *found)
@@ -107,14 +107,14 @@ int ns_resolve(const char *name, struct ns_addresses *found)
 {
     const struct ns_map *map = ns_session_map();
     int saved = errno;
-    int said;
+    int outcome;
 
     found->count = 0;
     if (map == NULL)
         return NS_RESOLVER_ABSENT;
-    said = resolve(map, name, found);
+    outcome = resolve(map, name, found);
     errno = saved;
-    return said;
+    return outcome;
 }
 
 #endif

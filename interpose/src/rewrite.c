@@ -157,8 +157,8 @@ int ns_restore(const struct ns_map *map, uint32_t spelling, void *name, uint32_t
     ns_sockaddr_read(name, length, AF_UNSPEC, &place);
     if (place.where == NS_ELSEWHERE || ns_map_look(map, place.port, &view) != 0)
         return 0;
-    if (view.strategy == NS_STRATEGY_PORT && view.asked != 0 && view.asked != place.port && !view.passing) {
-        ns_sockaddr_set_port(name, view.asked);
+    if (view.strategy == NS_STRATEGY_PORT && view.requested != 0 && view.requested != place.port && !view.passing) {
+        ns_sockaddr_set_port(name, view.requested);
         return 1;
     }
     if (view.strategy != NS_STRATEGY_DEVICE || spelling == NS_SPELT_DEVICE || memcmp(place.v4, view.device, 4) != 0)

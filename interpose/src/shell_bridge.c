@@ -18,11 +18,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MOST_ARGUMENTS 4096
-#define LONGEST_COMMAND 131072
+#define MAX_ARGUMENTS 4096
+#define MAX_COMMAND 131072
 #define ADDED_BYTES 16384 /* added to a command, or for a script's words */
 #define ADDED_POINTERS 64
-#define LONGEST_PATH 1024
+#define MAX_PATH_BYTES 1024
 
 #ifdef __APPLE__
 extern int csr_get_active_config(uint32_t *config) __attribute__((weak_import));
@@ -59,7 +59,7 @@ static void put(struct text *text, const char *more, size_t length)
     text->room[text->used] = '\0';
 }
 
-static void say(struct text *text, const char *more)
+static void append(struct text *text, const char *more)
 {
     put(text, more, strlen(more));
 }
@@ -70,15 +70,15 @@ static void say_variable(struct text *text, const char *variable)
     size_t name = strcspn(variable, "=") + 1;
 
     put(text, variable, name);
-    say(text, "'");
-    say(text, variable + name);
-    say(text, "'");
+    append(text, "'");
+    append(text, variable + name);
+    append(text, "'");
 }
 
 static void say_variables(struct text *text, const struct ns_injection *injection)
 {
     say_variable(text, injection->preload);
-    say(text, " ");
+    append(text, " ");
     say_variable(text, injection->map);
 }
 
@@ -103,7 +103,7 @@ static int is_ordinary(const struct stat *about)
 
 /* A program that a shell would find, and its first bytes. */
 struct found {
-    char path[LONGEST_PATH];
+    char path[MAX_PATH_BYTES];
     char head[NS_HEAD_BYTES];
     size_t length; /* 0: the head is not usable */
 };
@@ -169,13 +169,13 @@ static int say_program(struct text *text, const struct ns_bridge *bridge, const 
         put(text, name, length);
         return 1;
     }
-    say(text, NS_ENV " ");
+    append(text, NS_ENV " ");
     say_variables(text, bridge->injection);
-    say(text, " ");
-    say(text, line);
-    say(text, " '");
-    say(text, found.path);
-    say(text, "'");
+    append(text, " ");
+    append(text, line);
+    append(text, " '");
+    append(text, found.path);
+    append(text, "'");
     line[strcspn(line, " \t")] = '\0';
     return !is_killed(bridge, line);
 }
@@ -201,7 +201,7 @@ static int say_programs(struct text *text, const struct ns_bridge *bridge, const
             return 0;
         done = walk.start + walk.length;
     }
-    say(text, command + done);
+    append(text, command + done);
     return 1;
 }
 
@@ -216,11 +216,11 @@ static int rewrite_command(const struct ns_bridge *bridge, const char *command, 
     if (command[strspn(command, " \t\n")] == '\0' || looks_at_itself(command))
         return 0;
     if (traced)
-        say(text, "{ export ");
+        append(text, "{ export ");
     else if (!ns_shell_is_simple(command))
-        say(text, "export ");
+        append(text, "export ");
     say_variables(text, bridge->injection);
-    say(text, traced ? "; } 2>/dev/null; " : ns_shell_is_simple(command) ? " " : "; ");
+    append(text, traced ? "; } 2>/dev/null; " : ns_shell_is_simple(command) ? " " : "; ");
     return say_programs(text, bridge, command) && !text->full;
 }
 
@@ -302,12 +302,12 @@ int ns_bridge_measure(struct ns_bridge *bridge, const char *path, char *const *a
     size_t count = count_arguments(arguments);
     size_t longest = 0;
 
-    for (size_t at = 0; at < count && count <= MOST_ARGUMENTS; at++)
-        if (strnlen(arguments[at], LONGEST_COMMAND) > longest && (ns_shell_is_shell(path) || strcmp(path, NS_ENV) == 0))
-            longest = strnlen(arguments[at], LONGEST_COMMAND);
+    for (size_t at = 0; at < count && count <= MAX_ARGUMENTS; at++)
+        if (strnlen(arguments[at], MAX_COMMAND) > longest && (ns_shell_is_shell(path) || strcmp(path, NS_ENV) == 0))
+            longest = strnlen(arguments[at], MAX_COMMAND);
     bridge->pointers = count + ADDED_POINTERS;
     bridge->bytes = longest + ADDED_BYTES;
-    return count > 0 && count <= MOST_ARGUMENTS && longest < LONGEST_COMMAND && (path[0] == '/' || !bridge->moves) &&
+    return count > 0 && count <= MAX_ARGUMENTS && longest < MAX_COMMAND && (path[0] == '/' || !bridge->moves) &&
            is_quotable(bridge->injection->preload) && is_quotable(bridge->injection->map);
 }
 

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 
 #define SHORTEST_IN6 24  /* as in RFC 2133, without the scope; Linux still accepts it */
-#define LONGEST_NAME 128 /* sizeof(struct sockaddr_storage): the kernel refuses longer ones */
+#define MAX_NAME 128 /* sizeof(struct sockaddr_storage): the kernel refuses longer ones */
 
 const uint8_t NS_LOCALHOST[4] = {127, 0, 0, 1};
 const uint8_t NS_UNSPECIFIED[16];
@@ -54,7 +54,7 @@ void ns_sockaddr_read(const void *name, uint32_t length, int unspecified, struct
     uint16_t port;
 
     memset(place, 0, sizeof *place);
-    if (name == NULL || length < sizeof(struct sockaddr_in) || length > LONGEST_NAME)
+    if (name == NULL || length < sizeof(struct sockaddr_in) || length > MAX_NAME)
         return;
     memcpy(&head, name, sizeof head);
     place->family = head.sa_family == AF_UNSPEC ? unspecified : head.sa_family;

@@ -18,8 +18,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MOST_VARIABLES 16384
-#define LONGEST_PRELOAD 16384
+#define MAX_VARIABLES 16384
+#define MAX_PRELOAD 16384
 
 #ifdef __APPLE__
 extern char ***_NSGetEnviron(void); /* <crt_externs.h>: a library has no environ there */
@@ -87,7 +87,7 @@ static int start_without(const struct call *call, char *const *environment, stru
 {
     char **room;
 
-    if (shape.preload < 0 || shape.count > MOST_VARIABLES)
+    if (shape.preload < 0 || shape.count > MAX_VARIABLES)
         return start_bare(call, environment, injection);
     room = alloca(shape.count * sizeof *room);
     ns_environment_drop(environment, shape, room);
@@ -110,7 +110,7 @@ static int stay_injected(const struct call *call, char *const *environment)
     if (names_a_file(call) && !ns_target_file_takes(call->path))
         return start_without(call, environment, shape, injection);
 #endif
-    if (shape.complete || shape.count > MOST_VARIABLES || shape.joined > LONGEST_PRELOAD)
+    if (shape.complete || shape.count > MAX_VARIABLES || shape.joined > MAX_PRELOAD)
         return call->make(call, environment);
     room = alloca((shape.count + 3) * sizeof *room);
     ns_environment_complete(injection, environment, shape, room, shape.joined > 0 ? alloca(shape.joined) : NULL);

@@ -13,7 +13,7 @@ import os
 import time
 
 from netsandbox.audit.log import DEBUG, open_file, refusal
-from netsandbox.runtime.stdio import write_notice
+from netsandbox.runtime.inherited import write_notice
 from netsandbox.text import printable, printable_place
 
 TYPE_CHECKING = False

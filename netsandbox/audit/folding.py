@@ -6,6 +6,9 @@ A program may request the same socket or name ten thousand times a second; the l
 2. Every event is counted in exactly one record. A count that could not be written is kept for the next attempt.
 3. While the log cannot be written nothing is folded: each event needs its own record, or fails (INV-1).
 4. The number of open kinds is bounded; *when_full* says what happens to further ones.
+
+A program can also be denied a new name each time. `DenialFlood` folds these: beyond a rate, denials of one event and
+reason are only counted, so that a flood neither fills the disk nor pushes other records out of the log.
 """
 
 from __future__ import annotations
@@ -21,6 +24,9 @@ if TYPE_CHECKING:
     WriteRecord = Callable[..., object]  # (kind, count, size, **fields of the first record only)
 
 MAX_KINDS = 1024
+MAX_DENIALS = 1000  # of one event and reason that get a record each, however fast they come
+DENIALS_A_SECOND = 20  # of one event and reason that get a record each, once there were so many
+FOLD = "audit.fold"
 WINDOW = 1.0  # seconds
 CLOSE_KINDS = "close"  # write all counts, and begin anew
 WRITE_EACH = "write"  # each further event gets its own record
@@ -109,6 +115,11 @@ class Folding:
                 repeats.count = repeats.size = 0
         self._on_close()
 
+    def fail(self) -> None:
+        """The records of events that were counted did not reach the log: from now on each event needs its own."""
+        self.is_broken = True
+        self._on_close()
+
     def _make_room(self) -> bool:
         """Close every kind. Counts that cannot be written keep their place: further kinds are refused instead."""
         self.flush()
@@ -126,8 +137,7 @@ class Folding:
         except Exception:  # an exception counts as a failed write
             written = False
         if not written and not self.is_broken:
-            self.is_broken = True
-            self._on_close()
+            self.fail()
         return written
 
     def _end_window(self) -> None:
@@ -156,6 +166,44 @@ class FoldedRecords(Folding):
     def _write_record(self, kind: Kind, count: int, _size: int, pid: int | None = None) -> bool:
         event, fields = kind
         return self._log.write(event, pid=pid, **dict(fields), count=count)
+
+
+class DenialFlood:
+    """Decides which denials get a record each. The others are counted, and the last of each kind is kept whole."""
+
+    def __init__(self, now: float) -> None:
+        self._room: dict[tuple[str, object], int] = {}  # events and reasons are few: our code names them
+        self._folded: dict[tuple[str, object], tuple[int, Mapping[str, object]]] = {}
+        self._now = now
+
+    def admits(self, event: str, fields: Mapping[str, object], times: int) -> bool:
+        """Whether this denial gets a record. If not, it is counted in the next `summaries`."""
+        kind = event, fields.get("reason")
+        room = self._room.get(kind, MAX_DENIALS)
+        if room > 0:
+            self._room[kind] = room - 1
+            return True
+        before = self._folded.get(kind)
+        self._folded[kind] = (times if before is None else before[0] + times), fields
+        return False
+
+    def is_due(self, now: float) -> bool:
+        return now >= self._now + WINDOW
+
+    def summaries(self, now: float) -> list[tuple[str, Mapping[str, object]]]:
+        """The records of what was counted: for each kind the last denial, and how many others there were."""
+        gained = int((now - self._now) * DENIALS_A_SECOND)
+        self._now = now
+        self._room = {kind: min(MAX_DENIALS, room + gained) for kind, room in self._room.items()}
+        folded, self._folded = self._folded, {}
+        records: list[tuple[str, Mapping[str, object]]] = []
+        for (event, reason), (count, last) in folded.items():
+            times = last.get("count")
+            others = count - (times if type(times) is int else 1)
+            if others:
+                records.append((FOLD, {"verdict": "deny", "reason": reason, "of": event, "count": others}))
+            records.append((event, last))
+        return records
 
 
 def _nothing() -> None:

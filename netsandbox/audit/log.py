@@ -1,12 +1,14 @@
 """The audit log as the supervisor writes it.
 
 Rules kept here:
-1. `write` returns True only when the whole line is in the file; on False the caller denies (INV-1, INV-5).
+1. `write` returns True only when the whole line is in the file; on False the caller denies (INV-1, INV-5). Between
+   `hold` and `release` lines are collected, and `release` returns True only when all of them are in the file.
 2. A failure is final: after it nothing more is written and every `write` returns False, so a torn line is the last one.
 3. The chain runs over everything, rotation and later sessions in the same file included (attack 181).
-4. With a cap, all files together never exceed keep * cap_bytes; what is rotated away is counted (attack 177).
+4. With a cap, all files together never exceed keep * cap_bytes. The first file and the newest ones stay; what is
+   rotated away between them is counted. A flood of denials is folded (`folding.DenialFlood`, attack 177).
 5. Only a regular file of our own is opened, under one name, that is empty or already such a log: a FIFO blocks, a
-   symlink or a hard link planted by an earlier workload would send records into another file, a device keeps nothing.
+   symlink or a hard link planted by an earlier command would send records into another file, a device keeps nothing.
 6. One writer: the file is locked for as long as it is open, since two chains in one file verify as neither.
 7. What cannot be opened is an error before the command starts (INV-1).
 
@@ -29,6 +31,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from netsandbox.audit.folding import DenialFlood
+    from netsandbox.audit.kept_head import HeadKeeper
+
     Observer = Callable[[str, Mapping[str, object]], None]
 
 DEFAULT_CAP = 64 * 1024 * 1024
@@ -37,6 +42,8 @@ MAX_DENIED = 256
 _SHIFT = 10**18  # nanoseconds; added to the clock it makes the number of digits the same from 1938 to 2230
 SEAL = "audit.seal"
 ROTATE = "audit.rotate"
+END = "session.end"
+MAX_HELD = 1 << 18  # bytes that are held in memory until `release`
 
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 _NEW = os.O_CREAT | os.O_EXCL
@@ -67,7 +74,12 @@ class AuditLog:
         "_cap",
         "_dropped",
         "_fd",
+        "_first_end",
+        "_flood",
+        "_held",
+        "_holds",
         "_keep",
+        "_loopback",
         "_prefix",
         "_prev",
         "_second",
@@ -78,6 +90,7 @@ class AuditLog:
         "counts",
         "denied",
         "failed",
+        "keeper",
         "observer",
         "path",
         "session",
@@ -88,7 +101,8 @@ class AuditLog:
         self.path = path
         self.session = session
         self.failed: str | None = None
-        self.observer: Observer | None = None  # called with each denial after it was written; must not raise
+        self.observer: Observer | None = None  # called with each denial after it was written or counted; must not raise
+        self.keeper: HeadKeeper | None = None  # for a log that the user placed
         self.counts: dict[tuple[str, object], int] = {}  # (event, verdict) -> records, folded ones by their count
         self.denied: dict[
             DeniedKey, int
@@ -96,12 +110,17 @@ class AuditLog:
         self._fd = fd
         self._cap = cap_bytes
         self._keep = keep
+        self._loopback = 0  # allowed records about the session's own loopback
         self._second = ""  # the second that `_prefix` was formatted for
         self._prefix = ""
         self._stamp = ""
         self._seq = 0
         self._starts = [1]  # the first seq of each file still kept
+        self._first_end = (0, GENESIS)  # seq and hash of the last line of the first file, once there are more
         self._dropped = 0
+        self._flood: DenialFlood | None = None  # from the first denial on
+        self._held = bytearray()
+        self._holds = False
         self._size, self._prev, torn = read_tail(fd, path)
         if torn:
             # Ends the torn line, so that it cannot swallow the first record of this session.
@@ -112,8 +131,8 @@ class AuditLog:
         cls, path: str, session: str, *, cap_bytes: int | None = DEFAULT_CAP, keep: int = DEFAULT_KEEP
     ) -> AuditLog:
         """Open or make *path*; a log that cannot be written is an error and the command must not start (INV-1)."""
-        if cap_bytes is not None and (cap_bytes < 2 * record_line.MAX_LINE or keep < 2):
-            raise ValueError("a capped log needs room for two lines and two files")
+        if cap_bytes is not None and (cap_bytes < 2 * record_line.MAX_LINE or keep < 3):
+            raise ValueError("a capped log needs room for two lines and three files")
         fd = open_file(path)
         try:
             log = cls(fd, path, session, cap_bytes=cap_bytes, keep=keep)
@@ -132,13 +151,53 @@ class AuditLog:
             times = 1
         kind = (event, verdict)
         self.counts[kind] = self.counts.get(kind, 0) + times
+        flood = self._flood
+        if verdict == record_line.ALLOW:
+            from netsandbox.policy.reasons import LOOPBACK  # nothing is allowed before the command runs
+
+            self._loopback += times * (fields.get("reason") == LOOPBACK)
         if verdict != record_line.DENY:
+            if flood is not None:
+                self._write_folded(flood, at_once=event == END)
             return self._write(event, fields)
         self._count_denial(fields.get, times)
-        written = self._write(event, fields)
+        if flood is None:
+            flood = self._begin_flood()
+        else:
+            self._write_folded(flood)
+        written = self._write(event, fields) if flood.admits(event, fields, times) else self.failed is None
         if self.observer is not None:
             self.observer(event, fields)
         return written
+
+    def hold(self) -> None:
+        """Collect the next records. The caller lets nothing happen that they describe before `release` returns True."""
+        self._holds = True
+
+    def release(self) -> bool:
+        """Write what was collected. False: some of it is not in the log."""
+        self._holds = False
+        return self._write_held()
+
+    def _write_held(self) -> bool:
+        if self.failed is not None:
+            return False
+        if not self._held:
+            return True
+        data, self._held = bytes(self._held), bytearray()
+        return self._append(data)
+
+    def _begin_flood(self) -> DenialFlood:
+        from netsandbox.audit.folding import DenialFlood  # most sessions need none
+
+        self._flood = DenialFlood(time.monotonic())
+        return self._flood
+
+    def _write_folded(self, flood: DenialFlood, *, at_once: bool = False) -> None:
+        now = time.monotonic()
+        if at_once or flood.is_due(now):
+            for event, fields in flood.summaries(now):
+                self._write(event, fields)
 
     def _write(self, event: str, fields: Mapping[str, object]) -> bool:
         if self.failed is not None:
@@ -149,22 +208,39 @@ class AuditLog:
             return False
         stamp = self._stamp = f"{self._prefix}{digits[-9:-3]}Z"
         line = record_line.line(stamp, self._seq + 1, self.session, event, fields=fields, prev=self._prev)
-        if self._cap is not None and self._size + len(line) >= self._cap:
+        if self._cap is not None and self._size + len(self._held) + len(line) >= self._cap:
             if not self._rotate():
                 return False
             line = self._next(event, fields)
         return self._commit(line)
 
+    @property
+    def head(self) -> str:
+        """The hash that the next line will name."""
+        return self._prev
+
     def total(self, verdict: str) -> int:
         """How many attempts got *verdict* so far."""
         return sum(count for (_, found), count in self.counts.items() if found == verdict)
+
+    @property
+    def allowed_outside(self) -> int:
+        """How many allowed attempts were for something else than the session's own loopback."""
+        return self.total(record_line.ALLOW) - self._loopback
 
     def close(self) -> None:
         """Seal and close. The seal repeats the time of the record before it, so every byte of it can be checked."""
         if self._fd < 0:
             return
+        self.release()
+        if self._flood is not None:
+            self._write_folded(self._flood, at_once=True)
         if self.failed is None and self._seq:
             self._commit(self._next(SEAL, {}))
+        if self.keeper is not None:
+            if self.failed is None:
+                self.keeper.keep(self._seq, self._prev, state="done")
+            self.keeper.close()
         os.close(self._fd)
         self._fd = -1
         self.failed = self.failed or "closed"
@@ -172,11 +248,15 @@ class AuditLog:
     def _begin_second(self, second: str) -> bool:
         """Once a second: format the time down to the second, and check that the file is still there and still whole."""
         self._second = second
+        if not self._write_held():
+            return False
         self._prefix = time.strftime("%Y-%m-%dT%H:%M:%S.", time.gmtime(int(second) - _SHIFT // 10**9))
         try:
             info = os.fstat(self._fd)
         except OSError as error:
             return self._fail(str(error.strerror))
+        if self.keeper is not None:
+            self.keeper.keep(self._seq, self._prev)
         if info.st_nlink == 0:
             return self._fail("the file was deleted")
         if info.st_size != self._size:
@@ -192,10 +272,16 @@ class AuditLog:
         return record_line.line(self._stamp, self._seq + 1, self.session, event, fields=fields, prev=self._prev)
 
     def _commit(self, line: bytes) -> bool:
-        if not self._append(line + b"\n"):
+        if self._holds:
+            self._held += line + b"\n"
+            if len(self._held) >= MAX_HELD and not self._write_held():
+                return False
+        elif not self._append(line + b"\n"):
             return False
         self._seq += 1
         self._prev = sha256(line).hexdigest()
+        if self._seq == 1 and self.keeper is not None:
+            self.keeper.keep(1, self._prev)
         return True
 
     def _append(self, data: bytes) -> bool:
@@ -211,12 +297,18 @@ class AuditLog:
         return False
 
     def _rotate(self) -> bool:
-        """Rename the files up by one and begin a new one, whose first record has the number of removed records."""
-        if len(self._starts) == self._keep:
-            self._dropped = self._starts[1] - 1
-            del self._starts[0]
+        """Rename the files up by one and begin a new one. The first file keeps its name once it has the last one."""
+        if not self._write_held():
+            return False
+        oldest = self._keep - 1
+        if len(self._starts) == 1:
+            self._first_end = self._seq, self._prev
+        elif len(self._starts) == self._keep:
+            oldest -= 1
+            del self._starts[1]
+            self._dropped = self._starts[1] - self._first_end[0] - 1
         try:
-            for number in range(self._keep - 1, 0, -1):
+            for number in range(oldest, 0, -1):
                 older = f"{self.path}.{number - 1}" if number > 1 else self.path
                 if number == 1 or os.path.lexists(older):
                     os.rename(older, f"{self.path}.{number}")
@@ -228,7 +320,9 @@ class AuditLog:
         self._size = 0
         self._starts.append(self._seq + 1)
         totals: dict[str, object] = {
-            "oldest": self._starts[0],
+            "kept": self._first_end[0],
+            "kept_head": self._first_end[1],
+            "resumes": self._starts[1],
             "dropped": self._dropped,
             "allowed": self.total(record_line.ALLOW),
             "denied": self.total(record_line.DENY),

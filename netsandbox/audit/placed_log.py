@@ -14,7 +14,7 @@ from netsandbox.paths import is_session_id, state_home
 from netsandbox.runtime.private_file import content, replace
 
 _NAME = "placed-log"
-_SIZE_LIMIT = 8192
+_MAX_SIZE = 8192
 
 
 def note(session: str, path: str) -> None:
@@ -27,7 +27,7 @@ def note(session: str, path: str) -> None:
 def newest() -> tuple[str, str] | None:
     """The session and its log."""
     try:
-        text = os.fsdecode(content(os.path.join(state_home(), _NAME), _SIZE_LIMIT))
+        text = os.fsdecode(content(os.path.join(state_home(), _NAME), _MAX_SIZE))
     except (OSError, NetsandboxError):
         return None
     session, _, path = text.partition(" ")

@@ -8,7 +8,7 @@ Rules kept here:
 5. Formatting never raises on a value: a record that cannot be written would deny all that follows.
 
 `JsonWriter` writes the replies of the control socket too. `json` is a file of the interpreter and cannot be imported
-once the command runs (`runtime.import_sealing`). It also has no bounds, and the values come from the command.
+once the command runs (`runtime.imports`). It also has no bounds, and the values come from the command.
 """
 
 from __future__ import annotations

@@ -11,9 +11,12 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
+from netsandbox.audit.folding import FOLD
 from netsandbox.audit.log import ROTATE
 from netsandbox.audit.reader import Record
 from netsandbox.audit.record_line import ALLOW, DENY
+
+UNLISTED = "others, only counted"  # in place of the targets of a flood
 
 
 @dataclass(slots=True)
@@ -136,7 +139,11 @@ def _add_file(summary: Summary, record: Record) -> None:
 
 
 def _add_denied(summary: Summary, event: str, record: Record) -> None:
-    host = _wanted(event, record)
+    if event == FOLD:
+        event = str(record.get("of", "?"))
+        host = UNLISTED
+    else:
+        host = _wanted(event, record)
     port = record["port"] if type(record.get("port")) is int else None
     reason = str(record.get("reason", "?"))
     item = summary.denied.setdefault((event, host, port, reason), Denied(event, host, port, reason))

@@ -101,7 +101,7 @@ def summary_text(summary: Summary, *, coloured: bool) -> str:
         lines.append(f"Secrets that were tried and stayed hidden: {', '.join(map(printable, summary.secrets))}")
     lines += _denials(summary, coloured=coloured)
     if summary.dropped:
-        lines.append(f"{summary.dropped} older records were rotated away and are not counted here.")
+        lines.append(f"{summary.dropped} records in the middle were rotated away and are not counted here.")
     return "\n".join(lines)
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from netsandbox.backends.contract import Backend, SessionContext
+    from netsandbox.policy.ip import Address
 
 # Backend name -> its system. Each has `netsandbox.backends.NAME.backend.open_backend`.
 BACKENDS = {"namespaces": "Linux", "seatbelt": "macOS"}
@@ -28,3 +31,11 @@ def open_backend(name: str, context: SessionContext) -> Backend:
         raise HostError(f"unknown backend {name!a}; use one of {', '.join(BACKENDS)}")
     made: Backend = __import__(f"netsandbox.backends.{name}.backend", fromlist=["open_backend"]).open_backend(context)
     return made
+
+
+def own_addresses() -> Collection[Address]:
+    """This host's addresses as they are now, for commands that explain the address guard without a session."""
+    name = default_backend()
+    read = __import__(f"netsandbox.backends.{name}.backend", fromlist=["own_addresses"]).own_addresses(lambda: 0.0)
+    found: Collection[Address] = read()
+    return found

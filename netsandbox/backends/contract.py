@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     Clock = Callable[[], float]
     OwnAddresses = Callable[[], Collection[Address]]  # this host's addresses, for the address guard
     Attribution = Callable[[tuple[str, int]], tuple[int, str] | None]  # peer -> pid and program
-else:
-    Protocol = object
 
 LOOPBACK = b"localhost,127.0.0.1,::1,.localhost"
 PROXY_NAMES = (b"http_proxy", b"https_proxy", b"all_proxy")
@@ -104,77 +102,79 @@ class DoorSockets:
         return (*self.mixed, *self.transparent, *self.dns, *self.dns_tcp, *self.datagrams)
 
 
-class Localhost(Protocol):
-    """A session's localhost, while it is served."""
+if TYPE_CHECKING:  # a launch does not pay for these
 
-    @property
-    def flows(self) -> int: ...
+    class Localhost(Protocol):
+        """A session's localhost, while it is served."""
 
-    @property
-    def moved(self) -> int:
-        """Bytes relayed between the host and the session."""
+        @property
+        def flows(self) -> int: ...
 
-    def status(self) -> list[dict[str, object]]:
-        """The session's ports, as `netsandbox ports` shows them."""
+        @property
+        def moved(self) -> int:
+            """Bytes relayed between the host and the session."""
 
+        def status(self) -> list[dict[str, object]]:
+            """The session's ports, as `netsandbox ports` shows them."""
 
-class Serving(Protocol):
-    """The backend's part while the supervisor's loop runs: traps, messages of a helper, the command's end."""
+    class Serving(Protocol):
+        """The backend's part while the supervisor's loop runs: traps, messages of a helper, the command's end."""
 
-    @property
-    def localhost(self) -> Localhost | None: ...
+        @property
+        def localhost(self) -> Localhost | None: ...
 
-    def begin(self) -> None:
-        """Watch the command, which runs now."""
+        def begin(self) -> None:
+            """Watch the command, which runs now."""
 
-    def awaits_records(self, status: int) -> bool:
-        """Whether records may still arrive after a command that ended with *status*."""
+        def awaits_records(self, status: int) -> bool:
+            """Whether records may still arrive after a command that ended with *status*."""
 
-    def close(self) -> None: ...
+        def close(self) -> None: ...
 
+    class Backend(Protocol):
+        """One session of one backend. `pid` is the command's or that of its first process; 0 until it exists."""
 
-class Backend(Protocol):
-    """One session of one backend. `pid` is the command's or that of its first process; 0 until it exists."""
+        name: str
+        serves_first: (
+            bool  # whether everything is served before the command starts, since nothing can be imported later
+        )
+        needed_modules: tuple[str, ...]  # its modules that are imported after `start`, if imports are still possible
 
-    name: str
-    serves_first: bool  # whether everything is served before the command starts, since nothing can be imported later
-    needed_modules: tuple[str, ...]  # its modules that are imported after `start`, if imports are still possible
+        @property
+        def pid(self) -> int: ...
 
-    @property
-    def pid(self) -> int: ...
+        @property
+        def reservation(self) -> Reservation: ...
 
-    @property
-    def reservation(self) -> Reservation: ...
+        @property
+        def recorded_name(self) -> str | None:
+            """The session's name for its first record; None if the session is named only on demand."""
 
-    @property
-    def recorded_name(self) -> str | None:
-        """The session's name for its first record; None if the session is named only on demand."""
+        def prepare(self) -> None: ...
+        def confine(self, policy: Policy) -> None: ...
+        def seal_imports(self, policy: Policy) -> None: ...
+        def wait_ready(self) -> None: ...
+        def start(self) -> None: ...
+        def open_loop(self, on_error: Callable[[BaseException], None]) -> Loop: ...
+        def serve(self, loop: Loop, ended: Callable[[int | None], None]) -> Serving: ...
 
-    def prepare(self) -> None: ...
-    def confine(self, policy: Policy) -> None: ...
-    def seal_imports(self, policy: Policy) -> None: ...
-    def wait_ready(self) -> None: ...
-    def start(self) -> None: ...
-    def open_loop(self, on_error: Callable[[BaseException], None]) -> Loop: ...
-    def serve(self, loop: Loop, ended: Callable[[int | None], None]) -> Serving: ...
+        def doors(self) -> DoorSockets | None:
+            """None: nothing may leave the session, so there is no door."""
 
-    def doors(self) -> DoorSockets | None:
-        """None: nothing may leave the session, so there is no door."""
+        def signal(self, number: int) -> None:
+            """Forward a signal to the command."""
 
-    def signal(self, number: int) -> None:
-        """Forward a signal to the command."""
+        def kill(self) -> None:
+            """End the command and its descendants at once."""
 
-    def kill(self) -> None:
-        """End the command and its descendants at once."""
+        def raise_failure(self) -> None:
+            """Raise the error for a command that could not be executed, if `start` could not know."""
 
-    def raise_failure(self) -> None:
-        """Raise the error for a command that could not be executed, if `start` could not know."""
+        def stop(self) -> None:
+            """End the command, if it still runs, and reap it."""
 
-    def stop(self) -> None:
-        """End the command, if it still runs, and reap it."""
-
-    def close(self) -> None:
-        """Free what the session holds."""
+        def close(self) -> None:
+            """Free what the session holds."""
 
 
 def path_of(environment: Mapping[bytes, bytes]) -> str:

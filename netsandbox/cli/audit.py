@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
 from netsandbox.audit import table
+from netsandbox.audit.folding import FOLD
 from netsandbox.audit.log import ROTATE
 from netsandbox.audit.placed_log import log_in, newest
 from netsandbox.audit.reader import Filter, Record, follow, parse_since, read_lines
@@ -28,7 +29,7 @@ ACTIONS = ("tail", "show", "summary", "verify")
 EVENTS = (
     *("session.start", "session.end", "dns", "egress", "egress.end", "approval", "udp", "socket"),
     *("bind", "listen", "publish"),
-    *("rewrite", "file", "seatbelt", "policy", "audit.rotate", "audit.seal"),
+    *("rewrite", "file", "seatbelt", "policy", FOLD, "audit.rotate", "audit.seal"),
 )
 OPTIONS = (
     Option("denied", FLAG, "", "", "only denials"),
@@ -106,6 +107,8 @@ def read_query(parsed: Parsed) -> AuditQuery:
             raise UsageError(f"audit {action} takes no --{name}; it is for audit {' and '.join(actions)}")
         if values.get(name) == "":
             raise UsageError(f"--{name} needs a value; see `netsandbox audit --help`")
+    if values.get("event") not in (None, *EVENTS):
+        raise UsageError(f"no event is called {values['event']!a}; --event takes {', '.join(EVENTS)}")
     since = values.get("since")
     moment = None if since is None else parse_since(since, datetime.now(UTC))
     return AuditQuery(

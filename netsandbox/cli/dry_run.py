@@ -33,14 +33,17 @@ NOTE = """\
 
 def dry_run(backend: str, command: Sequence[str], policy: Policy, settings: RunSettings) -> int:
     """Print it; the exit status."""
-    if backend != "seatbelt":
-        if not IS_LINUX:
-            raise UsageError("the plan of namespaces can be shown on Linux only; leave out --backend")
+    if backend == "seatbelt":
+        text = dry_profile(policy, settings)
+    elif backend != "namespaces":
+        raise UsageError(f"--dry-run cannot show the backend {backend}; use it with --backend namespaces or seatbelt")
+    elif IS_LINUX:
         from netsandbox.cli.dry_run_linux import plan_text
 
-        sys.stdout.write(plan_text(command, policy, settings))
-        return 0
-    sys.stdout.write(dry_profile(policy, settings))
+        text = plan_text(command, policy, settings)
+    else:
+        raise UsageError("the plan of namespaces can be shown on Linux only; leave out --backend")
+    sys.stdout.write(text)
     return 0
 
 
@@ -79,6 +82,6 @@ def stand_ins(local: LocalhostSettings, *, opens: bool) -> SessionPorts:
 
 
 def note(ports: SessionPorts) -> str:
-    doors = [str(port) for port in (ports.http, ports.dns, ports.asking) if port]
+    doors = [str(port) for port in (ports.http, ports.dns, ports.requests) if port]
     last = ports.base + ports.count - 1
     return NOTE.format(doors=", ".join(doors) or "none", base=ports.base, last=last, session=SESSION)

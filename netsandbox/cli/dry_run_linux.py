@@ -50,7 +50,7 @@ class Planned:
     view: View
     doors: tuple[Door, ...]
     abi: SyscallTable
-    asked: tuple[str, ...]  # calls that the supervisor decides
+    trapped_calls: tuple[str, ...]  # calls that the supervisor decides
     added: tuple[str, ...]  # names of variables that are set or changed
     withheld: Sequence[str]
     log: str
@@ -68,9 +68,9 @@ def _planned(command: Sequence[str], settings: RunSettings) -> Planned:
     return Planned(
         command,
         _view(settings, log, outer),
-        plan.doors() + plan.localhost_doors(local.connect_host, asking=local.engine == "preload"),
+        plan.doors() + plan.localhost_doors(local.connect_host, requests=local.engine == "preload"),
         syscall_table(os.uname().machine),
-        seccomp.trapped(unix_sockets=settings.unix_sockets, asked=local.asked),
+        seccomp.trapped(unix_sockets=settings.unix_sockets, extra=local.trapped_calls),
         tuple(_added(settings, outer)),
         withheld_names(settings),
         log,
@@ -120,7 +120,7 @@ def plan_lines(planned: Planned, policy: Policy, settings: RunSettings) -> list[
         *labelled("network", CAPTURE),
         *labelled("doors", map(_door, planned.doors)),
         *labelled("localhost", _localhost(settings.localhost)),
-        *labelled("calls", _calls(planned.abi, planned.asked)),
+        *labelled("calls", _calls(planned.abi, planned.trapped_calls)),
         *labelled("mounts", _mounts(planned.view)),
         *labelled("variables", _variables(planned)),
         *labelled("limits", [_limits(settings.bounds)]),
@@ -150,12 +150,12 @@ def _localhost(settings: LocalhostSettings) -> list[str]:
     return [*lines, f"published: {', '.join(shown) or 'nothing'}"]
 
 
-def _calls(abi: SyscallTable, asked: Iterable[str]) -> list[str]:
+def _calls(abi: SyscallTable, trapped_calls: Iterable[str]) -> list[str]:
     return [
         *_wrapped("refused (EPERM): ", abi.refused),
         *_wrapped("reported as missing (ENOSYS): ", abi.absent),
-        *_wrapped("judged by their arguments: ", seccomp.JUDGED),
-        *_wrapped("decided by the supervisor: ", (*asked, "sockets other than TCP and UDP")),
+        *_wrapped("judged by their arguments: ", seccomp.CHECKED),
+        *_wrapped("decided by the supervisor: ", (*trapped_calls, "sockets other than TCP and UDP")),
     ]
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Sequence
 
-from netsandbox.backends.namespaces.own_addresses import OwnAddresses
+from netsandbox.backends import own_addresses
 from netsandbox.cli.help import print_help
-from netsandbox.cli.run_options import POLICY_OPTIONS, policy_of, read_config, settings_of
+from netsandbox.cli.run_options import LOCALHOST_OPTIONS, POLICY_OPTIONS, policy_of, read_config, settings_of
 from netsandbox.cli.terminal import print_text
 from netsandbox.errors import UsageError
 from netsandbox.policy import reasons
@@ -21,12 +21,14 @@ from netsandbox.policy.ip import Address, parse6
 from netsandbox.policy.names import BadName, Host, canonical
 from netsandbox.policy.policy import Policy
 from netsandbox.policy.rules import read_port
-from netsandbox.policy.verdict import DNS, TCP, Request
+from netsandbox.policy.verdict import DNS, TCP, Request, verdict
 from netsandbox.runtime.option_parser import DOMAINS, FLAG, VALUE, Option, parse
+from netsandbox.settings import RunSettings
 from netsandbox.text import join_host_port, quoted, single_line
 
 OPTIONS = (
     *POLICY_OPTIONS,
+    *(option for option in LOCALHOST_OPTIONS if option.name == "connect-host"),
     Option("last", FLAG, "l", "", "explain the last denial of this folder's newest session, or of SESSION"),
     Option("event", VALUE, "e", "SEQ", "with --last: explain this record of the log"),
     Option("json", FLAG, "", "", "for programs"),
@@ -40,6 +42,7 @@ usage: netsandbox explain [HOST[:PORT] | URL] [OPTIONS]
 Print whether a host is allowed under these options, which rule decides, and which option would change it.
 Without HOST: print the whole policy of this folder, and the file and line of each value.
 Exit status: 0 allowed, 1 denied, 2 not a host."""
+LOCALHOST_ADDRESSES = ("127.0.0.1", "::1")
 SCHEMES = {"http": 80, "https": 443}
 AFTER_LOOKUP = "the addresses it resolves to are checked again: private ones need --allow-address"
 OWN_LOOPBACK = "inside a session this is the session's own loopback, which always works; the verdict is on the host's"
@@ -60,7 +63,7 @@ def main(arguments: list[str]) -> int:
 
         return answer_past(parsed.words, parsed.values.get("event"), policy, as_json=as_json)
     if parsed.words:
-        return _answer(policy, parsed.words[0], settings.ask, as_json=as_json)
+        return _answer(policy, parsed.words[0], settings, as_json=as_json)
     from netsandbox.cli.explain_config import config_json, config_lines
 
     if as_json:
@@ -70,13 +73,14 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _answer(policy: Policy, word: str, ask: int | None, *, as_json: bool) -> int:
+def _answer(policy: Policy, word: str, settings: RunSettings, *, as_json: bool) -> int:
     host, port = read_target(word)
-    explained = explain(policy, host, port, OwnAddresses(lambda: 0.0)())
+    host_ports = settings.localhost.connect_host
+    explained = explain(policy, host, port, own_addresses(), host_ports)
     allowed = all(each.verdict.allowed for kind, each in explained if kind == TCP)
     notes = notes_on(explained, allowed=allowed)
-    if ask is not None and not allowed:
-        notes += _asking(host, explained, ask)
+    if settings.ask is not None and not allowed:
+        notes += _asking(host, explained, settings.ask)
     if as_json:
         print_text(json.dumps(target_json(host, port, explained, notes, allowed=allowed), indent=2))
     else:
@@ -119,11 +123,11 @@ def _split(authority: str) -> tuple[str, str, str]:
 
 
 def explain(
-    policy: Policy, host: Host, port: int | None, own: Collection[Address] = ()
+    policy: Policy, host: Host, port: int | None, own: Collection[Address] = (), host_ports: Collection[int] = ()
 ) -> list[tuple[str, Explanation]]:
-    """One explanation for each port, and for a name one for its lookup."""
+    """One explanation for each port, and for a name one for its lookup. *host_ports* are those of --connect-host."""
     ports = policy.default_ports if port is None else (port,)
-    explained = [(TCP, _reach(policy, host, number, own)) for number in ports]
+    explained = [(TCP, _at_localhost(_reach(policy, host, number, own), host_ports)) for number in ports]
     if host.address is None:
         explained.append((DNS, policy.explain(Request(host, 0, DNS))))
     return explained
@@ -138,6 +142,18 @@ def _reach(policy: Policy, host: Host, port: int, own: Collection[Address]) -> E
     if checked.allowed:
         return explained
     return Explanation(checked, because(checked), f"--allow-address {join_host_port(host.text, port)}")
+
+
+def _at_localhost(explained: Explanation, host_ports: Collection[int]) -> Explanation:
+    """A port of the host's localhost is reached at the session's localhost with --connect-host, by every program. An
+    address rule would open it at the proxy only, which programs do not use for localhost."""
+    denied = explained.verdict
+    if denied.allowed or denied.address not in LOCALHOST_ADDRESSES:
+        return explained
+    if denied.port not in host_ports:
+        return Explanation(denied, explained.because, f"--connect-host {denied.port}")
+    door = verdict(reasons.RULE, denied.host, denied.port, allowed=True, rule=str(denied.port), origin="--connect-host")
+    return Explanation(door, because(door), None)
 
 
 def notes_on(explained: Sequence[tuple[str, Explanation]], *, allowed: bool) -> list[str]:

@@ -67,7 +67,7 @@ def config_lines(parsed: Parsed, file: FileSettings | None, policy: Policy, sett
         *policy_lines(policy, settings, withheld_names(settings)),
         *labelled("localhost", _localhost(settings.localhost)),
         *labelled("log", [settings.audit_log or os.path.join(sessions_dir(), "SESSION", LOG_NAME)]),
-        *labelled("said", [_setting_line(each) for each in sourced]),
+        *labelled("setting", [_setting_line(each) for each in sourced]),
     ]
 
 
@@ -79,7 +79,7 @@ def config_json(parsed: Parsed, file: FileSettings | None, policy: Policy, setti
         **profile_json(file),
         "configuration": [{**vars(each), "ignored": [list(pair) for pair in each.ignored]} for each in read],
         "localhost": {**vars(settings.localhost)},
-        "said": [vars(each) for each in sourced],
+        "settings": [vars(each) for each in sourced],
     }
 
 

@@ -14,7 +14,7 @@ from netsandbox.audit.denials import wanted
 from netsandbox.audit.placed_log import newest
 from netsandbox.audit.reader import Record, lines_of, log_files, open_log, read_records
 from netsandbox.audit.record_line import DENY
-from netsandbox.backends.namespaces.own_addresses import OwnAddresses
+from netsandbox.backends import own_addresses
 from netsandbox.cli.audit import find_log
 from netsandbox.cli.terminal import print_text
 from netsandbox.errors import NetsandboxError, UsageError
@@ -74,7 +74,7 @@ def answer(words: list[str], event: str | None, policy: Policy, *, as_json: bool
             else f"nothing was denied in the session of {printable(path)}"
         )
         return 0
-    explained = explain_record(found, policy, OwnAddresses(lambda: 0.0)())
+    explained = explain_record(found, policy, own_addresses())
     print_text(
         json.dumps(denial_json(explained), indent=2)
         if as_json
@@ -186,9 +186,8 @@ def _change_for(entry: Mapping[str, object], logged: Verdict, policy: Policy) ->
     path, qtype = str(entry.get("path", "")), str(entry.get("qtype", ""))
     if logged.reason == reasons.UNIX_SOCKET and path.startswith("/") and path.isascii() and path.isprintable():
         return "--allow-unix-socket", path
-    if logged.reason == reasons.QUERY_TYPE and qtype.isascii() and qtype.isalnum():
-        return "--allow-query-type", qtype
-    name, _, value = ((logged.host and flag_for(logged, policy.default_ports)) or "").partition(" ")
+    qtype = qtype if qtype.isascii() and qtype.isalnum() else ""
+    name, _, value = ((logged.host and flag_for(logged, policy.default_ports, qtype)) or "").partition(" ")
     return (name, value) if value else None
 
 

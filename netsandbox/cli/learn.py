@@ -2,7 +2,7 @@
 
 Deny rules, the guard on addresses and the list of public resolvers hold as in any session, and everything is logged.
 The proposal is shown as a diff of the project's file and written if the user agrees; it takes effect after `trust`. All
-modules are imported before the command runs, because imports are sealed then (`runtime.import_sealing`).
+modules are imported before the command runs, because imports are sealed then (`runtime.imports`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from itertools import groupby
 from netsandbox.api import Result, Sandbox
 from netsandbox.audit.reader import read_records
 from netsandbox.audit.table import GREEN, RED, paint
-from netsandbox.backends.namespaces.own_addresses import OwnAddresses
+from netsandbox.backends import own_addresses
 from netsandbox.cli import run
 from netsandbox.cli.help import print_help
 from netsandbox.cli.run_options import MODES, policy_of, read_config, settings_of
@@ -68,7 +68,7 @@ def main(arguments: list[str]) -> int:
             raise UsageError(f"learn always runs online, so the profile {mode} has no meaning with it; leave it out")
     file = read_config(parsed)
     project = ProjectText(project_file_path())
-    own = OwnAddresses(lambda: 0.0)()
+    own = own_addresses()
     parsed.flags.add(ONLINE)  # whatever the files say about the mode
     settings = copy_with(settings_of(parsed, file), watch_files=True)
     files = _present_files(settings, file, project.path)

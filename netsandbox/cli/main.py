@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import gc
+import os
 import sys
 
 from netsandbox.errors import NetsandboxError, UsageError
-from netsandbox.runtime.bytecode_bundle import Bundle
+from netsandbox.runtime.imports import Bundle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +18,10 @@ if TYPE_CHECKING:
 COMMANDS = (
     *("run", "ps", "ports", "open", "stop", "pending", "approve", "deny", "explain", "audit", "doctor"),
     *("profile", "config", "trust", "init", "learn", "completion"),
+)
+DESCRIPTOR_SHORTAGE = (
+    b"netsandbox: too many open files, so the command was not started or has been ended; raise the limit, "
+    b"for instance with `ulimit -n 1024`\n"
 )
 
 
@@ -29,6 +35,11 @@ def main() -> NoReturn:
         from netsandbox.cli.terminal import notice
 
         notice(str(error))
+    except (OSError, ImportError) as error:
+        if not _is_descriptor_shortage(error):
+            raise
+        status = NetsandboxError.status
+        os.write(2, DESCRIPTOR_SHORTAGE)  # without an import, which needs a descriptor
     except KeyboardInterrupt:
         status = -2
     for stream in (sys.stdout, sys.stderr):
@@ -38,7 +49,7 @@ def main() -> NoReturn:
         except OSError:  # the reader of our output has left
             pass
     complete_bundle()
-    from netsandbox.runtime.signals import exit_with  # loaded by `run` anyway
+    from netsandbox.runtime.inherited import exit_with  # loaded by `run` anyway
 
     exit_with(status)
 
@@ -49,6 +60,8 @@ def dispatch(arguments: list[str]) -> int:
     if name in COMMANDS:
         status: int = __import__(f"netsandbox.cli.{name}", fromlist=["main"]).main(arguments[1:])
         return status
+    if name == "help" and arguments[1:]:
+        return dispatch([arguments[1], "--help"])
     if name in ("-h", "--help", "help"):
         from netsandbox.cli.help import print_overview
 
@@ -59,6 +72,12 @@ def dispatch(arguments: list[str]) -> int:
         print(f"netsandbox {__version__}")
         return 0
     raise UsageError(f"unknown command {name!a}; use one of {', '.join(COMMANDS)}, or see `netsandbox --help`")
+
+
+def _is_descriptor_shortage(error: OSError | ImportError) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in (errno.EMFILE, errno.ENFILE)
+    return os.strerror(errno.EMFILE) in str(error)  # the dynamic loader passes on only the text
 
 
 def complete_bundle() -> None:

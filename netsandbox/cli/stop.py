@@ -11,7 +11,7 @@ from netsandbox.session.sessions_client import find, pid_of, stop_sessions, surv
 from netsandbox.text import printable
 
 TIMEOUT = 10.0
-LONGEST = 86400.0
+MAX_TIMEOUT = 86400.0
 OPTIONS = (
     Option("all", FLAG, "", "", "all your sessions"),
     Option("timeout", VALUE, "t", "SECONDS", "seconds to wait until they have ended (10)"),
@@ -62,6 +62,6 @@ def read_seconds(text: str | None) -> float:
     if text is None:
         return TIMEOUT
     whole, dot, part = text.partition(".")
-    if text.isascii() and whole.isdigit() and (part.isdigit() or not dot) and float(text) <= LONGEST:
+    if text.isascii() and whole.isdigit() and (part.isdigit() or not dot) and float(text) <= MAX_TIMEOUT:
         return float(text)
     raise UsageError(f"--timeout {text[:80]!a} is not a number of seconds up to a day; write for instance --timeout 30")

@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from typing import Any
 
     from netsandbox.config.key import Key
-    from netsandbox.config.layer import Place
+    from netsandbox.config.layer import KeyPath
 
     Lines = Mapping[tuple[str | int, ...], int]
     Tables = Mapping[str, Mapping[str, Key]]
 
 JSON = ".json"
-SIZE_LIMIT = 64 * 1024 * 1024
-UNTRUSTED_LIMIT = 64 * 1024
-UNTRUSTED_DOTS = 4096  # tomllib needs quadratic time for the parts of one key
+MAX_SIZE = 64 * 1024 * 1024
+MAX_UNTRUSTED_SIZE = 64 * 1024
+MAX_UNTRUSTED_DOTS = 4096  # tomllib needs quadratic time for the parts of one key
 
 
 def read_layer(path: str) -> Layer:
@@ -59,7 +59,7 @@ def parsed(path: str, data: bytes) -> tuple[dict[str, Any], Lines]:
 
 def checked(path: str, document: dict[str, Any], lines: Lines, tables: Tables, *, trusted: bool = True) -> Layer:
     """The layer that *document* makes, if every table and key of it is one of *tables* (pure)."""
-    values: dict[Place, Setting] = {}
+    values: dict[KeyPath, Setting] = {}
     for table, content in document.items():
         origin = f"{path}:{lines.get((table,), 1)}"
         keys = tables.get(table)
@@ -92,20 +92,20 @@ def read(path: str, *, regular: bool = False) -> bytes:
         with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | (os.O_NONBLOCK if regular else 0)), "rb") as file:
             if regular and not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise UsageError(f"{path}: not a file; remove it, or leave configuration out with --no-config")
-            data = file.read(SIZE_LIMIT + 1)
+            data = file.read(MAX_SIZE + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise UsageError(
             f"{path}: cannot read the configuration: {reason}; check the path, or who may read it"
         ) from None
-    if len(data) > SIZE_LIMIT:
-        raise UsageError(f"{path}: larger than {SIZE_LIMIT} bytes; check the path")
+    if len(data) > MAX_SIZE:
+        raise UsageError(f"{path}: larger than {MAX_SIZE} bytes; check the path")
     return data
 
 
 def check_short(path: str, data: bytes) -> None:
     """Refuse an untrusted file that takes too long to parse: a command may have written it to delay every start."""
-    if len(data) > UNTRUSTED_LIMIT or data.count(b".") > UNTRUSTED_DOTS:
+    if len(data) > MAX_UNTRUSTED_SIZE or data.count(b".") > MAX_UNTRUSTED_DOTS:
         raise UsageError(
             f"{path}: too long to be read before it is trusted; look at it, then run `netsandbox trust`, shorten or"
             " remove it, or leave configuration out with --no-config"

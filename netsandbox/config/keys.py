@@ -396,7 +396,7 @@ KEYS: dict[str, dict[str, Key]] = {
             readers.text("a name as a string"),
             "the session's name",
             TEXT,
-            never,
+            always,  # a name is an origin in browsers, and what `stop` and `open` look for
             options=("name",),
             default_text="from the folder and its branch",
         )

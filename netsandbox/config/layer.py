@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Place = tuple[str, str]  # table and key
+KeyPath = tuple[str, str]  # table and key
 
 
 @frozen
@@ -36,5 +36,5 @@ class Layer:
     """`trusted`: whether the file may widen the policy (`Key.widens`)."""
 
     path: str
-    values: Mapping[Place, Setting]
+    values: Mapping[KeyPath, Setting]
     trusted: bool = True

@@ -13,7 +13,7 @@ from netsandbox_portmap.localhost_settings import LocalhostSettings
 from netsandbox.config.file_settings import FileSettings
 from netsandbox.config.key import Key
 from netsandbox.config.keys import KEYS
-from netsandbox.config.layer import Layer, Place, Setting
+from netsandbox.config.layer import KeyPath, Layer, Setting
 from netsandbox.frozen import frozen
 from netsandbox.policy.variables import Layer as VariableLayer
 from netsandbox.settings import Bounds
@@ -23,14 +23,14 @@ from netsandbox.settings import Bounds
 class Merged:
     """`ignored`: settings of untrusted layers that would widen the policy."""
 
-    values: Mapping[Place, Setting]
-    ignored: tuple[tuple[Place, Setting], ...] = ()
+    values: Mapping[KeyPath, Setting]
+    ignored: tuple[tuple[KeyPath, Setting], ...] = ()
 
 
 def merge(layers: Iterable[Layer]) -> Merged:
     """*layers* from the lowest to the highest."""
-    values: dict[Place, Setting] = {}
-    ignored: list[tuple[Place, Setting]] = []
+    values: dict[KeyPath, Setting] = {}
+    ignored: list[tuple[KeyPath, Setting]] = []
     for rank, layer in enumerate(layers):
         for place, setting in layer.values.items():
             key = _key(place)
@@ -65,7 +65,7 @@ def _variables(passed: dict[int, tuple[str, ...]], denied: dict[int, tuple[str, 
     return tuple(VariableLayer(passed.get(rank, ()), denied.get(rank, ())) for rank in sorted({*passed, *denied}))
 
 
-def _key(place: Place) -> Key:
+def _key(place: KeyPath) -> Key:
     table, name = place
     return KEYS[table][name]
 

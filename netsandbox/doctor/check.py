@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
 from netsandbox.errors import NetsandboxError
+from netsandbox.frozen import frozen
 from netsandbox.paths import state_home
 
 OK, MISSING, NOTE, UNTRIED = "ok", "MISSING", "note", "not tried"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Check:
     """`status`: ok, MISSING (no session can run), note (something optional is missing), not tried."""
 

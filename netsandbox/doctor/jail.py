@@ -7,7 +7,6 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from netsandbox_portmap.localhost_settings import LocalhostSettings
@@ -20,6 +19,7 @@ from netsandbox.doctor.network_probes import network_probes
 from netsandbox.doctor.probe import Absent, Evidence, Probe
 from netsandbox.doctor.scene import CONTROL_NAME, REBOUND_NAME, Scene
 from netsandbox.errors import HostError
+from netsandbox.frozen import frozen
 from netsandbox.policy.file_rules import FileRules
 from netsandbox.policy.policy import Policy
 from netsandbox.settings import RunSettings
@@ -28,7 +28,7 @@ PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "inside", "__
 Probes = list[Probe | Absent]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finding:
     """One row: the attempt, the required result, the actual result, and the status."""
 

@@ -6,8 +6,9 @@ A probe without a result fails: the silence of a canary proves something only af
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
+
+from netsandbox.frozen import frozen
 
 OK = "ok"
 LEAK = "LEAK"
@@ -16,7 +17,7 @@ SKIPPED = "skipped"
 HOLDING = (OK, SKIPPED)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     """The report of the probe program about one probe."""
 
@@ -24,7 +25,7 @@ class Answer:
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Judgement:
     status: str
     happened: str

@@ -11,7 +11,7 @@ import os
 import socket
 from collections.abc import Callable
 
-from netsandbox.backends.namespaces import nft_bytes
+from netsandbox.backends.namespaces import plan
 from netsandbox.backends.namespaces.diagnosis import explain_failure
 from netsandbox.backends.namespaces.launch import HELPER
 from netsandbox.backends.namespaces.seccomp import syscall_table
@@ -180,8 +180,8 @@ def _install_rules() -> None:
     enter_namespaces(NEW_USER | NEW_NETWORK)
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_NETFILTER) as channel:
         channel.settimeout(NETLINK_SECONDS)
-        channel.send(nft_bytes.FILTER)
-        missing = nft_bytes.FILTER_ACKNOWLEDGEMENTS
+        channel.send(plan.FILTER)
+        missing = plan.FILTER_ACKNOWLEDGEMENTS
         while missing > 0:
             for number in error_numbers(channel.recv(65536)):
                 if number:

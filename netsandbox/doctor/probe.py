@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from netsandbox.doctor import judgement
 from netsandbox.doctor.judgement import Answer, Judgement
 from netsandbox.doctor.servers import Canary
+from netsandbox.frozen import frozen
 
 SILENCE = "nothing arrives"
 DENIED = "denied and logged"
@@ -17,16 +17,16 @@ REACHED = "reached"
 UNCHANGED = "unchanged"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Evidence:
     """The evidence after the run: the probe's result, the session's records and its log."""
 
     answer: Answer | None
-    records: list[dict[str, Any]] = field(default_factory=list)
+    records: Sequence[dict[str, Any]] = ()
     log: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Probe:
     name: str
     expected: str
@@ -35,7 +35,7 @@ class Probe:
     judge: Callable[[Evidence], Judgement]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Absent:
     """A probe that cannot be tried on this machine."""
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-
 from netsandbox.doctor import judgement
 from netsandbox.doctor.check import MISSING, OK, Check
 from netsandbox.doctor.jail import Finding
+from netsandbox.frozen import frozen
 from netsandbox.text import printable
 
 HEADINGS = ("probe", "expected", "what happened", "")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Report:
     """`unproven` is the reason why no probe ran; None if they ran."""
 
@@ -32,8 +31,8 @@ def as_json(report: Report) -> dict[str, object]:
     return {
         "v": 1,
         "ok": report.ok,
-        "machine": [asdict(check) for check in report.machine],
-        "jail": [asdict(finding) for finding in report.jail],
+        "machine": [vars(check) for check in report.machine],
+        "jail": [vars(finding) for finding in report.jail],
         "unproven": report.unproven,
     }
 

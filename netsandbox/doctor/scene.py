@@ -13,8 +13,7 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
 
-from netsandbox.backends.namespaces.own_addresses import OwnAddresses
-from netsandbox.backends.seatbelt.own_addresses import InterfaceAddresses
+from netsandbox.backends import own_addresses
 from netsandbox.doctor.servers import Canary, Control, NameServer, ProbeResponder
 from netsandbox.system import IS_MACOS
 
@@ -24,7 +23,7 @@ MARK = "netsandbox-doctor-was-here"
 STATE = "XDG_STATE_HOME"
 _Handler = Callable[[int, FrameType | None], Any] | int | signal.Handlers | None
 PREFIX = "netsandbox-doctor-"
-PATH_LIMIT = 103 if IS_MACOS else 107  # of a Unix socket, without its NUL
+MAX_SOCKET_PATH = 103 if IS_MACOS else 107  # of a Unix socket, without its NUL
 
 
 class Scene:
@@ -190,14 +189,13 @@ def _restore_handler(before: _Handler) -> None:
 
 def make_directory(parent: str) -> str:
     """A private directory in *parent*, or in /tmp where the path of a unix socket would get too long (unix(7))."""
-    room = PATH_LIMIT - len(os.fsencode(os.path.join(parent, PREFIX + 8 * "x", "datagrams.sock")))
+    room = MAX_SOCKET_PATH - len(os.fsencode(os.path.join(parent, PREFIX + 8 * "x", "datagrams.sock")))
     return tempfile.mkdtemp(prefix=PREFIX, dir=parent if room >= 0 else "/tmp")  # noqa: S108 (mkdtemp makes it private)
 
 
 def own_address(version: int) -> str | None:
     """An address of this host that is neither loopback nor link-local and on which a server can listen."""
-    known = InterfaceAddresses if IS_MACOS else OwnAddresses
-    for address in sorted(known(lambda: 0.0)(), key=lambda each: each.value):
+    for address in sorted(own_addresses(), key=lambda each: each.value):
         text = address.text
         if address.version != version or text.startswith(("127.", "169.254.", "fe8", "fe9", "fea", "feb")):
             continue

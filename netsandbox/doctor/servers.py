@@ -65,7 +65,7 @@ class Canary:
 
 
 CONTROL_SECONDS = 2.0
-HEAD_LIMIT = 16384
+MAX_HEAD = 16384
 REPLY = b"HTTP/1.1 200 control\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok"
 
 
@@ -89,7 +89,7 @@ class Control:
         with self._socket.accept()[0] as client:
             client.settimeout(CONTROL_SECONDS)
             head = b""
-            while b"\r\n\r\n" not in head and len(head) < HEAD_LIMIT and (piece := client.recv(4096)):
+            while b"\r\n\r\n" not in head and len(head) < MAX_HEAD and (piece := client.recv(4096)):
                 head += piece
             if b"\r\n\r\n" in head:
                 client.sendall(REPLY)

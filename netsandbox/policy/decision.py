@@ -50,7 +50,7 @@ class Decision:
         """The one decision behind every door (INV-3)."""
         host, port, kind = request.host, request.port, request.kind
         if kind == DNS:
-            return self._resolve(host)
+            return self.resolve(host)
         if type(port) is not int or not 0 < port < 65536:
             return verdict(reasons.BAD_PORT, host.text, 0)
         if kind == TCP:
@@ -70,7 +70,7 @@ class Decision:
             return verdict(reasons.OFFLINE, host.text, port, address=address.text)
         if name_lists.is_resolver_address(address) and self._addresses.match(address, port) is None:
             return verdict(reasons.DOH_ENDPOINT, host.text, port, address=address.text)
-        return self._judge(host.text, address, port, own, reasons.ONLINE if self.mode == ONLINE else reasons.RULE)
+        return self._check_rules(host.text, address, port, own, reasons.ONLINE if self.mode == ONLINE else reasons.RULE)
 
     def denies_name(self, host: Host, port: int = EVERY_PORT) -> Verdict | None:
         """The denial by a deny rule or the list of DoH endpoints, else None; for every link of a CNAME chain."""
@@ -82,7 +82,8 @@ class Decision:
             return verdict(reasons.DOH_ENDPOINT, name, port)
         return None
 
-    def _resolve(self, host: Host) -> Verdict:
+    def resolve(self, host: Host) -> Verdict:
+        """`decide` for a request of kind DNS, which the resolver makes for every new name."""
         name = host.text
         if host.address is not None:
             return verdict(reasons.ADDRESS_LITERAL, name, 0, address=name)
@@ -137,14 +138,14 @@ class Decision:
         if self._closed:
             return verdict(reasons.OFFLINE, name, port, address=name)
         if self.mode != ONLINE:
-            return self._judge(name, address, port, (), None)
+            return self._check_rules(name, address, port, (), None)
         if self._addresses.match(address, port) is None and (
             port == name_lists.DNS_OVER_TLS_PORT or name_lists.is_resolver_address(address)
         ):
             return verdict(reasons.DOH_ENDPOINT, name, port, address=name)
-        return self._judge(name, address, port, (), reasons.ONLINE)
+        return self._check_rules(name, address, port, (), reasons.ONLINE)
 
-    def _judge(
+    def _check_rules(
         self, name: str, address: Address, port: int, own: Collection[Address], otherwise: str | None
     ) -> Verdict:
         """Decide by address rule, else by guard, else allow for the reason *otherwise*; None denies."""

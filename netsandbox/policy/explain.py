@@ -80,7 +80,7 @@ TEXTS: dict[str, tuple[str, str]] = {
     reasons.TLS_UNREADABLE: ("the beginning of the TLS connection cannot be read whole", "correct the client"),
     reasons.ECH: ("Encrypted ClientHello hides which host is wanted", "turn it off in the client"),
     reasons.DEADLINE: ("the client took too long to send its request", "try again"),
-    reasons.LIMIT: ("there were too many connections or questions at once", "let it make fewer at a time"),
+    reasons.LIMIT: ("there were too many connections, questions or ports at once", "let it make fewer at a time"),
     reasons.SOCKET_FAMILY: ("raw, packet and other kinds of sockets could walk past the doors", ""),
     reasons.UNIX_SOCKET: (
         "a Unix socket of the host may lead to a program that is not confined",
@@ -139,10 +139,12 @@ def because(verdict: Verdict) -> str:
     return text
 
 
-def flag_for(verdict: Verdict, default_ports: Collection[int] = DEFAULT_PORTS) -> str | None:
-    """The option that would allow what *verdict* denies; None where no option does."""
+def flag_for(verdict: Verdict, default_ports: Collection[int] = DEFAULT_PORTS, query_type: str = "") -> str | None:
+    """The option that would allow what *verdict* denies; None where no option does. *query_type*: of a DNS query."""
     if verdict.allowed:
         return None
+    if verdict.reason == reasons.QUERY_TYPE and query_type:
+        return f"--allow-query-type {query_type}"
     if verdict.address is not None:
         address = parse(verdict.address)
         if address is None or not verdict.port or verdict.reason not in _ADDRESS_REASONS:

@@ -1,8 +1,8 @@
 """Names beyond ASCII: from a person's spelling to A-labels, and whether an A-label is well formed.
 
 Imported only when such a name is met. `to_alabels` is for text that a person wrote and needs `encodings.idna`, which is
-heavy. `valid_alabel` also serves names from the wire, so `encodings.punycode` is loaded before imports are sealed (see
-`runtime.import_sealing`). Rule kept: a character that some version of IDNA drops, turns into a dot or turns into ASCII
+heavy. `valid_alabel` also serves names from the wire, so `encodings.punycode` is kept where imports are sealed (see
+`runtime.imports`). Rule kept: a character that some version of IDNA drops, turns into a dot or turns into ASCII
 is refused, so no spelling gains or loses a label or imitates an ASCII name.
 """
 

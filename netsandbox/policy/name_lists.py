@@ -104,11 +104,12 @@ def is_shared_suffix(name: str) -> bool:
 
 def is_resolver(name: str) -> bool:
     """Whether the canonical *name* is, or lies below, a known public resolver."""
-    while name not in RESOLVERS:
-        _, dot, name = name.partition(".")
-        if not dot:
-            return False
-    return True
+    start = 0
+    while (dot := name.find(".", start)) >= 0:  # no resolver's name is a single label
+        if name[start:] in RESOLVERS:
+            return True
+        start = dot + 1
+    return False
 
 
 def is_resolver_address(address: Address) -> bool:

@@ -44,7 +44,7 @@ def canonical(raw: bytes | str) -> Host:
     """The host that *raw* spells (IPv6 in brackets); `BadName` for any other text."""
     if len(raw) > MAX_NAME + 1:
         raise BadName(f"host of {len(raw)} bytes is longer than {MAX_NAME}")
-    data = (_ascii(raw) if isinstance(raw, str) else bytes(raw)).lower()
+    data = (raw if type(raw) is bytes else _ascii(raw) if isinstance(raw, str) else bytes(raw)).lower()
     if data.translate(None, _LETTERS):
         return _bracketed(data, raw)
     text = data.decode("ascii")
@@ -57,7 +57,10 @@ def canonical(raw: bytes | str) -> Host:
         if value is None:
             raise BadName(f"host {quoted(raw)} is not a canonical IPv4 address")
         return Host(name, Address(4, value))
-    return Host(name, None)
+    # `Host(name, None)`, filled in one step: each query for a new name makes one.
+    host = Host.__new__(Host)
+    host.__dict__.update(text=name, address=None)
+    return host
 
 
 def is_plain(text: str) -> bool:

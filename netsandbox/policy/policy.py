@@ -140,6 +140,10 @@ class Policy:
         """The one decision behind every door (INV-3)."""
         return (self._decision or self._decided()).decide(request)
 
+    def decide_query(self, host: Host) -> Verdict:
+        """`decide` for a request of kind DNS."""
+        return (self._decision or self._decided()).resolve(host)
+
     def check_address(self, host: Host, address: Address, port: int, own: Collection[Address] = ()) -> Verdict:
         """Check one address that an allowed *host* resolved to (or is), before it is dialled (INV-4).
 

@@ -34,7 +34,9 @@ def domains(given: Iterable[str | DomainRule] | None, origin: str, *, deny: bool
     """Domain rules, parsed where they were strings."""
     found = []
     for item in _items(given, origin):
-        if isinstance(item, str):
+        if type(item) is str and is_plain(item):  # as `parse_domain` does, without a call: lists can be long
+            item = DomainRule(item, origin, item, None, apex=True, below=False)  # noqa: PLW2901
+        elif isinstance(item, str):
             item = parse_domain(item, origin, deny=deny)  # noqa: PLW2901 (the loop narrows its own variable)
         elif not isinstance(item, DomainRule):
             raise UsageError(f"{origin}: {quoted(repr(item))} is not a rule; give a string such as 'example.com'")
@@ -75,7 +77,7 @@ def unix_sockets(given: Iterable[str] | None, origin: str = "--allow-unix-socket
     return paths
 
 
-def query_types(given: Iterable[str] | None, origin: str = "allow_query_types") -> tuple[str, ...]:
+def query_types(given: Iterable[str] | None, origin: str = "--allow-query-type") -> tuple[str, ...]:
     """Record types that the resolver may forward besides addresses, each by its one name."""
     types = []
     for item in _items(given, origin):

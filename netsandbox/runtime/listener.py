@@ -86,6 +86,22 @@ class Listener:
                 return
 
 
+def bind_socket(address: str, port: int, kind: int, *, reuse: bool = False) -> _socket.socket:
+    """A new socket, bound. One of IPv6 serves no IPv4, whose sockets are separate. *reuse* sets SO_REUSEADDR."""
+    family = _socket.AF_INET6 if ":" in address else _socket.AF_INET
+    sock = _socket.socket(family, kind)
+    try:
+        if reuse:
+            sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
+        if family == _socket.AF_INET6:
+            sock.setsockopt(_socket.IPPROTO_IPV6, _socket.IPV6_V6ONLY, 1)
+        sock.bind((address, port))
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
 def raise_descriptor_limit() -> None:
     """Allow this process as many descriptors as its user may have, within reason: a connection takes two and more.
     The command was started before and keeps the limit it had."""

@@ -16,6 +16,7 @@ import _socket
 import errno
 import os
 
+from netsandbox.audit.record_line import JsonWriter
 from netsandbox.errors import HostError
 from netsandbox.runtime.control_socket import (
     EARLY_NAME,
@@ -29,7 +30,6 @@ from netsandbox.runtime.control_socket import (
 )
 from netsandbox.runtime.listener import Listener
 from netsandbox.runtime.loop import IN, OUT
-from netsandbox.session.control_reply import VERSION, encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +41,10 @@ if TYPE_CHECKING:
 
 STATUS, STOP = b'{"op":"status"}', b'{"op":"stop"}'
 STOPPING, UNKNOWN, INTERNAL = b'{"ok":true}\n', b'{"error":"unknown request"}\n', b'{"error":"internal"}\n'
+VERSION = 1  # of the reply format; clients accept no other
+MAX_REPLY = 1 << 20
+BOUNDS = (4096, 256, 64)  # maximum characters of a text and members of a list, tried in order until the line fits
+TOO_LONG = b'{"error":"too long"}\n'
 MAX_REQUEST = 4096
 DEADLINE = 2.0
 MAX_CLIENTS = 32
@@ -219,3 +223,18 @@ def _bind(descriptor: int, folder: str, name: str) -> _socket.socket:
         sock.close()
         raise
     return sock
+
+
+def encode(value: object) -> bytes:
+    """A reply: one line of ASCII JSON. Texts and lists are cut until the line fits."""
+    for bound in BOUNDS:
+        parts: list[str] = []
+        room = MAX_REPLY - 1
+        for piece in JsonWriter(bound, bound).pieces(value):
+            parts.append(piece)
+            room -= len(piece)
+            if room < 0:
+                break
+        else:
+            return "".join(parts).encode("ascii") + b"\n"
+    return TOO_LONG

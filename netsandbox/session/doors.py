@@ -73,7 +73,7 @@ class SessionServices:
         self.gate = gate = Gate(inputs.policy, inputs.log, names, peers, loop.now, inputs.inbox)
         self._inbox = inputs.inbox
         options = ResolverOptions(
-            (_socket.gethostname(),), upstream.forward, frozenset(inputs.policy.allow_query_types)
+            (_socket.gethostname(),), upstream.forward, frozenset(inputs.policy.allow_query_types), inputs.log
         )
         self.resolver = Resolver(loop, gate.decide_name, gate.records.queries, pool, guard, options)
 

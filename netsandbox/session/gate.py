@@ -34,7 +34,7 @@ from netsandbox.policy.decision import bad_name, is_loopback_name
 from netsandbox.policy.explain import hint
 from netsandbox.policy.ip import parse
 from netsandbox.policy.names import BadName, canonical, host_of
-from netsandbox.policy.verdict import DNS, TCP, Request, verdict
+from netsandbox.policy.verdict import TCP, Request, verdict
 from netsandbox.session.gate_records import GateRecords
 
 TYPE_CHECKING = False
@@ -131,9 +131,9 @@ class Gate:
         """Decide, and call *done* once (rule 3)."""
         self._settle(attempt, lambda: self._decide(attempt), done)
 
-    def _settle(self, attempt: Attempt, judge: Callable[[], Step], done: Done) -> None:
+    def _settle(self, attempt: Attempt, step: Callable[[], Step], done: Done) -> None:
         try:
-            outcome = judge()
+            outcome = step()
         except Exception as error:
             outcome = self._refuse(attempt, self._internal(attempt, error))
         if isinstance(outcome, NeedsApproval):
@@ -162,7 +162,7 @@ class Gate:
             host = canonical(name)
         except BadName:
             return bad_name(name, 0)
-        decided = self.policy.decide(Request(host, 0, DNS))
+        decided = self.policy.decide_query(host)
         if self._inbox is not None and self._may_ask(host, decided):
             return self._provisional(host)
         return decided

@@ -101,6 +101,12 @@ class GateRecords:
 
     def queries(self, kind: QueryKind, count: int, _size: int) -> bool:
         host, qtype, allowed, reason, rule = kind
+        name = type_name(qtype)
+        hint = None
+        if reason == reasons.NOT_ALLOWED:  # by far the most frequent denial, and a flood of them is not slowed down
+            hint = f"--allow-domain {host}"
+        elif not allowed:
+            hint = flag_for(verdict(reason, host, 0), query_type=name)
         return self._log.write(
             "dns",
             verdict="allow" if allowed else "deny",
@@ -108,9 +114,9 @@ class GateRecords:
             rule=rule,
             door="dns",
             host=host,
-            qtype=type_name(qtype),
+            qtype=name,
             count=count if count > 1 else None,
-            hint=None if allowed else flag_for(verdict(reason, host, 0)),
+            hint=hint,
         )
 
     def datagrams(self, destination: tuple[str, int], count: int, size: int) -> bool:

@@ -67,9 +67,11 @@ class Session:
             cap = None if self.settings.audit_log else self.settings.bounds.log_megabytes << 20
             self._log = AuditLog.open(self.log_path, self.id, cap_bytes=cap)
             if self.settings.audit_log:
+                from netsandbox.audit.kept_head import HeadKeeper
                 from netsandbox.audit.placed_log import note
 
                 note(self.id, self.log_path)
+                self._log.keeper = HeadKeeper(self.log_path, self.id, self._log.head)
             self._log.observer = self._denials
         return self._log
 
@@ -103,10 +105,11 @@ class Session:
                 raise AssertionError("the command is told another mode than the policy's")
             backend.confine(decided)
             self.write_start(backend, decided, context.command)
+            self._warn_of_changed_log(context.stderr)
             try:
                 status = self._serve(backend, decided, context)
-            except NetsandboxError as error:
-                self._write_end(began, error.status)
+            except (NetsandboxError, OSError) as error:
+                self._write_end(began, error.status if isinstance(error, NetsandboxError) else HostError.status)
                 raise
             self._write_end(began, exit_status(status))
             backend.raise_failure()
@@ -117,7 +120,7 @@ class Session:
         return status
 
     def _serve(self, backend: Backend, policy: Policy, context: SessionContext) -> int:
-        from netsandbox.runtime.signals import Forwarder
+        from netsandbox.runtime.inherited import Forwarder
 
         parent, resolver_files = self._parent_proxy(), self.resolver_files()
         facts = self.facts(backend, policy, context.command)
@@ -164,7 +167,7 @@ class Session:
         return _content("/etc/resolv.conf"), _content("/etc/hosts")
 
     def _seal_imports(self, backend: Backend, policy: Policy) -> None:
-        """Seal imports before the command can write a file; see `netsandbox.runtime.import_sealing`."""
+        """Seal imports before the command can write a file; see `netsandbox.runtime.imports`."""
         if policy.allow_query_types:
             __import__("netsandbox_dns.reply_rebuild")
         if self.settings.ask is not None:
@@ -196,6 +199,18 @@ class Session:
         )
         if not written:
             raise HostError(f"the audit log cannot be written: {self.log.failed}; free space or use --audit-log")
+
+    def _warn_of_changed_log(self, stderr: int) -> None:
+        """A log that does not end as its last session left it was changed by somebody else."""
+        keeper = self.log.keeper
+        if keeper is None or keeper.fate == "-":
+            return
+        fate, _, session = keeper.fate.partition(" ")
+        from netsandbox.runtime.inherited import write_notice
+
+        text = f"the log of session {session} at this path is {fate}; `netsandbox audit verify` says more"
+        self.log.write("policy", detail=text)
+        write_notice(stderr, f"audit log {self.log_path!a}: {text}"[:2000])
 
     def facts(self, backend: Backend, policy: Policy, command: Command) -> dict[str, object]:
         """The part of a session's status that never changes."""

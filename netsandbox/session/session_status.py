@@ -6,7 +6,7 @@ fields that identify and stop a session must be present and valid; a field that 
 
 from __future__ import annotations
 
-from netsandbox.session.control_reply import VERSION
+from netsandbox.session.control import VERSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from netsandbox.audit.sweep import forget_dead_control
 from netsandbox.errors import NetsandboxError, UsageError
 from netsandbox.paths import list_sessions, session_dir, sessions_dir
 from netsandbox.runtime.control_socket import connect, is_trusted, peer_pid
-from netsandbox.session.control import STATUS, STOP
-from netsandbox.session.control_reply import MAX_REPLY
+from netsandbox.session.control import MAX_REPLY, STATUS, STOP
 from netsandbox.session.session_status import Status, read_status
 from netsandbox.text import printable
 
@@ -28,8 +27,8 @@ if TYPE_CHECKING:
 
 PATIENCE = 1.0
 PAUSE = 0.05  # seconds before a session that was busy, or closed without a reply, gets the request again
-AT_ONCE = 128
-NAMED = 20  # maximum names in an error message
+MAX_AT_ONCE = 128
+MAX_NAMED = 20  # maximum names in an error message
 _BUSY = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
@@ -93,8 +92,8 @@ def _begins(status: Status, word: str) -> bool:
 
 
 def _listed(sessions: list[Status], key: str) -> str:
-    names = [printable(status[key]) for status in sessions[:NAMED]]
-    return ", ".join([*names, "…"] if len(sessions) > NAMED else names)
+    names = [printable(status[key]) for status in sessions[:MAX_NAMED]]
+    return ", ".join([*names, "…"] if len(sessions) > MAX_NAMED else names)
 
 
 def stop_sessions(sessions: Iterable[str], seconds: float) -> list[str]:
@@ -155,7 +154,7 @@ class _Round:
         self._request = request + b"\n"
         self._waiting = sessions
         self._is_whole = is_whole
-        self._asked: dict[int, tuple[str, _socket.socket]] = {}
+        self._requested: dict[int, tuple[str, _socket.socket]] = {}
         self._data: dict[str, bytes] = {}
         self._poll = select.poll()
 
@@ -164,20 +163,20 @@ class _Round:
         until = time.monotonic() + seconds
         try:
             while True:
-                busy = self._ask()
+                busy = self._send_requests()
                 left = until - time.monotonic()
-                if left <= 0 or not (self._asked or self._waiting):
+                if left <= 0 or not (self._requested or self._waiting):
                     return self._data
                 for fd, _ in self._poll.poll(min(left, PAUSE if busy else left) * 1000 + 1):
                     self._read(fd)
         finally:
-            for _, sock in self._asked.values():
+            for _, sock in self._requested.values():
                 sock.close()
 
-    def _ask(self) -> bool:
+    def _send_requests(self) -> bool:
         """Send to as many sessions as possible now. Returns whether a busy session needs another try."""
         busy = []
-        while self._waiting and len(self._asked) < AT_ONCE:
+        while self._waiting and len(self._requested) < MAX_AT_ONCE:
             session = self._waiting.pop()
             directory = session_dir(session)
             try:
@@ -200,7 +199,7 @@ class _Round:
         self._data[session] = b""
         try:
             if is_trusted(sock) and sock.send(self._request) == len(self._request):
-                self._asked[sock.fileno()] = (session, sock)
+                self._requested[sock.fileno()] = (session, sock)
                 self._poll.register(sock.fileno(), select.POLLIN)
                 return
         except OSError:
@@ -208,7 +207,7 @@ class _Round:
         sock.close()
 
     def _read(self, fd: int) -> None:
-        session, sock = self._asked[fd]
+        session, sock = self._requested[fd]
         try:
             piece = sock.recv(1 << 16)
         except BlockingIOError:
@@ -218,5 +217,5 @@ class _Round:
         self._data[session] += piece
         if not piece or self._is_whole(self._data[session]) or len(self._data[session]) > MAX_REPLY:
             self._poll.unregister(fd)
-            del self._asked[fd]
+            del self._requested[fd]
             sock.close()

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from netsandbox.errors import HostError
 from netsandbox.frozen import copy_with
-from netsandbox.runtime.import_sealing import DOORS
+from netsandbox.runtime.imports import DOORS
 from netsandbox.runtime.loop import IN
 
 TYPE_CHECKING = False
@@ -172,12 +172,12 @@ class Supervisor:
         wait, stderr = self._context.settings.ask, self._context.stderr
         if wait is None:
             return None
-        from netsandbox.runtime.stdio import write_notice
+        from netsandbox.runtime.inherited import write_notice
         from netsandbox.session.approvals.inbox import Inbox
 
         loop = self._loop
         return Inbox(
-            self._log, wait, clock=loop.now, later=loop.call_later, say=lambda text: write_notice(stderr, text)
+            self._log, wait, clock=loop.now, later=loop.call_later, notify=lambda text: write_notice(stderr, text)
         )
 
     def _status(self) -> dict[str, object]:
@@ -186,7 +186,7 @@ class Supervisor:
             **self._facts,
             "name": self._backend.reservation.name,
             "init": self._backend.pid,
-            "allowed": self._log.total("allow"),
+            "allowed": self._log.allowed_outside,
             "denied": self._log.total("deny"),
             "flows": self._flows(),
             "ports": localhost.status() if localhost is not None else [],

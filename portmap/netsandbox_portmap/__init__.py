@@ -19,8 +19,8 @@ DNS_PORT = 53
 MIXED_PORT = 1008
 TRANSPARENT_PORT = 1009
 DATAGRAM_PORT = 1010
-ASKING_PORT = 1011  # where the preload library requests ports, in sessions that load it
-DOOR_PORTS = (DNS_PORT, MIXED_PORT, TRANSPARENT_PORT, DATAGRAM_PORT, ASKING_PORT)
+REQUESTS_PORT = 1011  # where the preload library requests ports, in sessions that load it
+DOOR_PORTS = (DNS_PORT, MIXED_PORT, TRANSPARENT_PORT, DATAGRAM_PORT, REQUESTS_PORT)
 PROXY_URL = b"http://127.0.0.1:%d" % MIXED_PORT
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import _socket
 from errno import EADDRINUSE
 
-from netsandbox.runtime.listener import Listener
+from netsandbox.runtime.listener import Listener, bind_socket
 from netsandbox_portmap.host_ports import NO_SUCH_ADDRESS
 
 TYPE_CHECKING = False
@@ -49,26 +49,13 @@ def bind(address: str, port: int) -> _socket.socket:
     The first try is without SO_REUSEADDR, so that a port which is only reserved cannot be taken over. The second try is
     with it, for a port that only our own closed connections still hold.
     """
-    family = _socket.AF_INET6 if ":" in address else _socket.AF_INET
+    kind = _socket.SOCK_STREAM | _socket.SOCK_NONBLOCK | _socket.SOCK_CLOEXEC
     try:
-        return _bound(family, address, port, reuse=0)
+        return bind_socket(address, port, kind)
     except OSError as error:
         if error.errno != EADDRINUSE:
             raise
-    return _bound(family, address, port, reuse=1)
-
-
-def _bound(family: int, address: str, port: int, *, reuse: int) -> _socket.socket:
-    sock = _socket.socket(family, _socket.SOCK_STREAM | _socket.SOCK_NONBLOCK | _socket.SOCK_CLOEXEC)
-    try:
-        sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, reuse)
-        if family == _socket.AF_INET6:
-            sock.setsockopt(_socket.IPPROTO_IPV6, _socket.IPV6_V6ONLY, 1)
-        sock.bind((address, port))
-    except BaseException:
-        sock.close()
-        raise
-    return sock
+    return bind_socket(address, port, kind, reuse=True)
 
 
 def bind_all(addresses: Iterable[str], port: int) -> list[_socket.socket]:

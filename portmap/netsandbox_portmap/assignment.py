@@ -29,16 +29,16 @@ class Assignment:
         self._requested: dict[int, int] = {}
         self._any: list[int] = []  # given to programs that requested any port, oldest first
 
-    def assign(self, asked: int) -> int | None:
-        """The port for *asked*, the same each time; None if the window is full."""
-        if not 0 < asked <= LAST_PORT:
+    def assign(self, requested: int) -> int | None:
+        """The port for *requested*, the same each time; None if the window is full."""
+        if not 0 < requested <= LAST_PORT:
             return None
-        port = self._port_of.get(asked)
+        port = self._port_of.get(requested)
         if port is not None:
             return port
-        port = next((port for port in self._from(self._preferred(asked)) if self._is_open(port)), None)
+        port = next((port for port in self._from(self._preferred(requested)) if self._is_open(port)), None)
         if port is not None:
-            self._pair(asked, port)
+            self._pair(requested, port)
         return port
 
     def any_port(self) -> int | None:
@@ -52,17 +52,17 @@ class Assignment:
             return self._any_again() or self._any_new()
         return self._any_new() or self._any_again()
 
-    def reassign(self, asked: int) -> int | None:
-        """Another port for *asked*: the host refused the previous one, which is not given out again."""
-        port = self._port_of.get(asked)
+    def reassign(self, requested: int) -> int | None:
+        """Another port for *requested*: the host refused the previous one, which is not given out again."""
+        port = self._port_of.get(requested)
         if port is not None:
-            self.release(asked)
+            self.release(requested)
             self._closed.add(port)
-        return self.assign(asked)
+        return self.assign(requested)
 
-    def release(self, asked: int) -> None:
-        """Release the port for *asked*, which no program uses any more; it may stand for another."""
-        port = self._port_of.pop(asked, None)
+    def release(self, requested: int) -> None:
+        """Release the port for *requested*, which no program uses any more; it may stand for another."""
+        port = self._port_of.pop(requested, None)
         if port is not None:
             del self._requested[port]
             if port in self._any:
@@ -71,8 +71,8 @@ class Assignment:
     def requested_port(self, port: int) -> int | None:
         return self._requested.get(port)
 
-    def port_of(self, asked: int) -> int | None:
-        return self._port_of.get(asked)
+    def port_of(self, requested: int) -> int | None:
+        return self._port_of.get(requested)
 
     @property
     def full(self) -> bool:
@@ -80,13 +80,13 @@ class Assignment:
         return len(self._port_of) + len(self._closed) >= self._count
 
     def pairs(self) -> list[tuple[int, int]]:
-        """(asked, port), in the order of assignment."""
+        """(requested, port), in the order of assignment."""
         return list(self._port_of.items())
 
-    def _preferred(self, asked: int) -> int:
-        if 0 <= asked - self._base < self._count:
-            return asked
-        return self._base + asked % self._count
+    def _preferred(self, requested: int) -> int:
+        if 0 <= requested - self._base < self._count:
+            return requested
+        return self._base + requested % self._count
 
     def _from(self, port: int) -> Iterator[int]:
         first = port - self._base
@@ -111,6 +111,6 @@ class Assignment:
                 return port
         return None
 
-    def _pair(self, asked: int, port: int) -> None:
-        self._port_of[asked] = port
-        self._requested[port] = asked
+    def _pair(self, requested: int, port: int) -> None:
+        self._port_of[requested] = port
+        self._requested[port] = requested

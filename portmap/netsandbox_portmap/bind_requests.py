@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     Answer = Callable[[str, int, int], tuple[int, int]]
 
 MAGIC = 0x4E534D50
-ASK_BIND = 1
+REQUEST_BIND = 1
 TCP, UDP = 6, 17
 # No padding: the fields of both structs are aligned anyway.
 REQUEST = _struct.Struct("=IHH4sI16s")
 REPLY = _struct.Struct("=IiHH")
 
-OPEN = 64  # connections without a complete request
+MAX_OPEN = 64  # connections without a complete request
 DEADLINE = 2.0  # seconds for a complete request
 
 _NO_SIGNAL = getattr(_socket, "MSG_NOSIGNAL", 0)  # Python ignores SIGPIPE; this covers programs that reset it
@@ -57,7 +57,7 @@ def parse_request(data: bytes, token: bytes) -> Request | str:
         return "magic"
     if not compare_digest(presented, token):  # in constant time, so that the duration reveals nothing about the token
         return "token"
-    if operation != ASK_BIND:
+    if operation != REQUEST_BIND:
         return "operation"
     if protocol not in (TCP, UDP):
         return "protocol"
@@ -102,14 +102,14 @@ class BindRequestDoor:
 
     def _receive(self, sock: _socket.socket) -> None:
         caller = _Caller(sock)
-        if not self._hear(caller):  # the request has usually arrived already
+        if not self._read(caller):  # the request has usually arrived already
             self._keep(caller)
 
     def _keep(self, caller: _Caller) -> None:
         """Watch it. Over the limit, the oldest connection is closed: the preload library sends its request at once."""
-        if len(self._waiting) >= OPEN:
+        if len(self._waiting) >= MAX_OPEN:
             oldest = next(iter(self._waiting.values()))
-            if not self._hear(oldest):
+            if not self._read(oldest):
                 self._hang_up(oldest)
         caller.until = self._loop.now() + DEADLINE
         try:
@@ -122,18 +122,18 @@ class BindRequestDoor:
         return None
 
     def _on_caller(self, caller: _Caller) -> None:
-        self._hear(caller)
+        self._read(caller)
 
-    def _hear(self, caller: _Caller) -> bool:
+    def _read(self, caller: _Caller) -> bool:
         """Read the available bytes; True if the connection got its reply or was closed."""
         try:
-            data = caller.sock.recv(REQUEST.size + 1 - len(caller.heard))
+            data = caller.sock.recv(REQUEST.size + 1 - len(caller.received))
         except BlockingIOError:
             return False
         except OSError:
             data = b""
-        caller.heard += data
-        if data and len(caller.heard) < REQUEST.size:
+        caller.received += data
+        if data and len(caller.received) < REQUEST.size:
             return False
         try:
             self._serve(caller)
@@ -142,7 +142,7 @@ class BindRequestDoor:
         return True
 
     def _serve(self, caller: _Caller) -> None:
-        request = parse_request(caller.heard, self._token)
+        request = parse_request(caller.received, self._token)
         if isinstance(request, str):
             return
         try:
@@ -178,10 +178,10 @@ class BindRequestDoor:
 class _Caller:
     """One connection and the bytes received so far."""
 
-    __slots__ = ("fd", "heard", "sock", "until")
+    __slots__ = ("fd", "received", "sock", "until")
 
     def __init__(self, sock: _socket.socket) -> None:
         self.sock = sock
         self.fd = sock.fileno()
-        self.heard = b""
+        self.received = b""
         self.until = 0.0

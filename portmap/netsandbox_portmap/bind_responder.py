@@ -54,7 +54,7 @@ class BindResponder:
         """The errno, and the port to bind."""
         if self._strategy == REWIRE_DEVICE:
             return self._device(address, port, protocol)
-        refusal = self._rule.judge(address, port if self._strategy == FAIL else 0)
+        refusal = self._rule.check(address, port if self._strategy == FAIL else 0)
         if refusal is not None:
             return self._refuse(*refusal, address, port, protocol)
         if self._strategy == FAIL and port:
@@ -63,7 +63,7 @@ class BindResponder:
 
     def _device(self, address: str, port: int, protocol: int) -> tuple[int, int]:
         device = self._rule.devices[0]
-        refusal = self._rule.judge(device if address in REWRITTEN else address, port)
+        refusal = self._rule.check(device if address in REWRITTEN else address, port)
         if refusal is not None:
             return self._refuse(*refusal, address, port, protocol)
         if address == device:

@@ -33,7 +33,7 @@ class BindRule:
     window: Window | None
     devices: tuple[str, ...]
 
-    def judge(self, address: str, port: int) -> tuple[int, str] | None:
+    def check(self, address: str, port: int) -> tuple[int, str] | None:
         """None, or the errno and the reason. Port 0 requests any port and gets one of the window."""
         outside = needs_capability(port) if self.window is None else port != 0 and port not in self.window
         if outside:

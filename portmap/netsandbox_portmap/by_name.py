@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 else:
     Protocol = object
 
-HEADS = 256  # connections that are not routed yet
+MAX_HEADS = 256  # connections that are not routed yet
 HEAD_DEADLINE = 10.0
 DRAIN_DEADLINE = 5.0  # seconds after our response, so that the client reads it before it gets a reset
-DRAIN_BYTES = 1 << 20
+MAX_DRAIN_BYTES = 1 << 20
 CHUNK = 16 * 1024
 PHRASES = {
     400: "Bad Request",
@@ -52,7 +52,7 @@ class Directory(Protocol):
     by_name_port: int | None
     on_refused: Callable[[int], None]
 
-    def targets(self, asked: int | None) -> Sequence[tuple[str, int]]:
+    def targets(self, requested: int | None) -> Sequence[tuple[str, int]]:
         """The addresses inside for a port, or for the main port if None; empty if it is not published."""
 
 
@@ -107,7 +107,7 @@ class ByName:
         self._visits.add(visit)
         self._heads += 1
         try:
-            if self._heads > HEADS:
+            if self._heads > MAX_HEADS:
                 visit.answer(503, "Too many connections at once. Close some and try again.")
             else:
                 visit.start()
@@ -236,7 +236,7 @@ class Visit:
         if data is None:
             return
         self._drained += len(data)
-        if not data or self._drained > DRAIN_BYTES:
+        if not data or self._drained > MAX_DRAIN_BYTES:
             self.close()
 
     def _late(self) -> None:

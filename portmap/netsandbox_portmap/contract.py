@@ -17,11 +17,6 @@ if TYPE_CHECKING:
 else:
     Protocol = object
 
-# The reasons from the closed list (INV-11) that this component uses.
-LOOPBACK = "loopback"
-WINDOW_FULL = "window-full"
-PORT_TAKEN = "port-taken"
-
 
 class Closeable(Protocol):
     def close(self) -> None: ...

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     import _socket
     from collections.abc import Mapping
 
-    from netsandbox_portmap.publish_addresses import Face, Place
+    from netsandbox_portmap.publish_addresses import Face, HasDevice
 
 
 def reserve(
-    wanted: Mapping[int, int], strategy: str, window: Place, *, device_given: bool
+    wanted: Mapping[int, int], strategy: str, window: HasDevice, *, device_given: bool
 ) -> dict[int, list[_socket.socket]]:
     """The bound sockets for each requested port, or `PublishError` with nothing held."""
     held: dict[int, list[_socket.socket]] = {}
@@ -36,10 +36,10 @@ def reserve(
 
 
 def split_faces(
-    strategy: str, asked: int, window: Place, *, device_given: bool, host_port: int | None
+    strategy: str, requested: int, window: HasDevice, *, device_given: bool, host_port: int | None
 ) -> tuple[list[Face], list[Face]]:
     """The addresses that must all be bound at one port, and those that may be missing."""
-    wanted = faces(strategy, asked, window, device_given=device_given, host_port=host_port)
+    wanted = faces(strategy, requested, window, device_given=device_given, host_port=host_port)
     number = wanted[0][1]
     group = [face for face in wanted if face[1] == number and (face[0] in LOCALHOST or face == wanted[0])]
     return list(dict.fromkeys(group)), [face for face in wanted if face not in group]

@@ -86,7 +86,7 @@ class InsideDial:
                 return self._loop.watch(sock.fileno(), OUT, self._on_connect)
         except OSError:
             code = errno.ECONNREFUSED
-        return self._judge(sock, code)
+        return self._check_connect(sock, code)
 
     def _on_connect(self, events: int) -> None:
         sock = self._sock
@@ -97,9 +97,9 @@ class InsideDial:
         if code in _UNDERWAY:
             return None
         self._loop.unwatch(sock.fileno())
-        return self._judge(sock, code)
+        return self._check_connect(sock, code)
 
-    def _judge(self, sock: _socket.socket, code: int) -> None:
+    def _check_connect(self, sock: _socket.socket, code: int) -> None:
         self._sock = None
         if code in _CONNECTED:
             return self._end(sock, "")

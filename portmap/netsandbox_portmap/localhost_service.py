@@ -18,7 +18,7 @@ from netsandbox_portmap.by_name import ByName
 from netsandbox_portmap.host_door import HostDoor
 from netsandbox_portmap.notices import Notices
 from netsandbox_portmap.published import Wanted
-from netsandbox_portmap.publisher import Publisher, PublishPlan
+from netsandbox_portmap.publisher import MAX_PORTS, Publisher, PublishPlan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,16 +61,16 @@ class LocalhostService:
         self._doors = [
             HostDoor(loop, sock, sock.getsockname()[1], log, self._forwarding)
             for name, sock in network.doors.items()
-            if name != "asking"
+            if name != "requests"
         ]
         self._rule: BindRule | None = None
         self._publisher: Publisher | None = None
         self._names_at = reservation.by_name_port  # until that door opens
         self._closing: list[Closeable] = []
         if reservation.window is not None:
-            self._open_window(reservation.window, network.doors.get("asking"))
+            self._open_window(reservation.window, network.doors.get("requests"))
 
-    def _open_window(self, window: Window, asking: _socket.socket | None) -> None:
+    def _open_window(self, window: Window, requests: _socket.socket | None) -> None:
         held, settings = self._reservation, self._reservation.settings
         self._assignment = self._binds.assignment(() if held.by_name_port is None else (held.by_name_port,))
         if settings.guarded:
@@ -79,7 +79,7 @@ class LocalhostService:
             self._publisher = self._make_publisher(window)
             self._publisher.on_refused = self._look_again
         if held.map is not None:
-            sockets = () if asking is None else (asking,)
+            sockets = () if requests is None else (requests,)
             self._binds.open(sockets, self.rule, self._assignment, look=self._look, make_room=self._make_room)
 
     def _make_publisher(self, window: Window) -> Publisher:
@@ -152,7 +152,7 @@ class LocalhostService:
 
     def listening(self, address: str, port: int, pid: int, exe: str) -> None:
         """Handle a new listening socket of the session."""
-        asked = self._requested_port(port)
+        requested = self._requested_port(port)
         allowed: dict[str, object] = {"verdict": "allow", "reason": reasons.LOOPBACK}
         self._repeats.note(pid, event="listen", **allowed, address=address, port=port, exe=exe)
         if self._publisher is None or port in DOOR_PORTS:
@@ -160,7 +160,7 @@ class LocalhostService:
         if self._assignment.full:
             self._make_room()
         self._open_names(self._publisher)
-        published = self._publisher.listening(address, port, asked=asked, pid=pid, exe=exe)
+        published = self._publisher.listening(address, port, requested=requested, pid=pid, exe=exe)
         if published is not None and self._reservation.map is None:
             self._record_rewrite(address, published)
 
@@ -171,9 +171,11 @@ class LocalhostService:
     def _note(self, event: str, **fields: object) -> bool:
         """Record an event of the publisher. A port that cannot be published also gets a notice."""
         if fields.get("verdict") == "deny":
-            full = fields["reason"] == reasons.WINDOW_FULL
-            why = f"the window {self._reservation.window} has no free port" if full else "it is taken"
-            self._notices.hidden(fields["port"], why)
+            why = {
+                reasons.WINDOW_FULL: f"the window {self._reservation.window} has no free port",
+                reasons.LIMIT: f"{MAX_PORTS} ports are published already",
+            }
+            self._notices.hidden(fields["port"], why.get(str(fields["reason"]), "it is taken"))
         return self._log.write(event, **fields)
 
     def close(self) -> None:
@@ -209,8 +211,8 @@ class LocalhostService:
         self._check()
         self._binds.used = self._network.table.ports_in_use(bound=True)
         shown = {found.port for found in self._publisher.published()} if self._publisher is not None else set()
-        for asked, port in self._assignment.pairs():
-            if asked not in shown and port not in self._binds.used:
-                self._assignment.release(asked)
+        for requested, port in self._assignment.pairs():
+            if requested not in shown and port not in self._binds.used:
+                self._assignment.release(requested)
                 if self._reservation.map is not None:
                     self._reservation.map.clear(port)

@@ -42,7 +42,7 @@ class LocalhostSettings:
         return self.strategy == FAIL or self.engine == "preload"
 
     @property
-    def asked(self) -> tuple[str, ...]:
+    def trapped_calls(self) -> tuple[str, ...]:
         """The calls that the seccomp filter traps."""
         if self.guarded:
             return ("bind", "listen")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netsandbox.runtime.stdio import write_notice
+from netsandbox.runtime.inherited import write_notice
 from netsandbox.text import join_host_port
 from netsandbox_portmap.bind_rule import BindRule, needs_capability
 
@@ -14,21 +14,21 @@ class Notices:
 
     def __init__(self, stderr: int) -> None:
         self._stderr = stderr
-        self._said: set[str] = set()
+        self._written: set[str] = set()
 
     def refused(self, rule: BindRule, address: str, port: int) -> None:
         allowed = f"this session may listen {rule.text()}"
         if rule.window is None and needs_capability(port):
             allowed = "ports below 1024 are for administrators, and no session is one; take a higher port"
-        self.say(f"bind to {join_host_port(address, port)} refused: {allowed}")
+        self.write(f"bind to {join_host_port(address, port)} refused: {allowed}")
 
     def hidden(self, port: object, why: str) -> None:
         """*port* listens inside and is not published."""
         advice = "stop what is in the way, or choose with --publish PORT:HOSTPORT"
-        self.say(f"port {port} listens, but the host cannot show it: {why}; {advice}")
+        self.write(f"port {port} listens, but the host cannot show it: {why}; {advice}")
 
-    def say(self, text: str) -> None:
-        if text in self._said or len(self._said) >= MAX_LINES:
+    def write(self, text: str) -> None:
+        if text in self._written or len(self._written) >= MAX_LINES:
             return
-        self._said.add(text)
+        self._written.add(text)
         write_notice(self._stderr, text)

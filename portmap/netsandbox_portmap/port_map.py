@@ -73,11 +73,11 @@ class PortMap:
         header.token = list(token)
         return cls(native, path, _new_file(path, bytes(native.ffi.buffer(header))), token)
 
-    def set(self, port: int, asked: int) -> None:
-        """Make *port*, and no other port, stand for *asked*."""
-        if not 0 < asked <= LAST_PORT:
-            raise ValueError(f"{asked} is no port")
-        self._store(port, asked)
+    def set(self, port: int, requested: int) -> None:
+        """Make *port*, and no other port, stand for *requested*."""
+        if not 0 < requested <= LAST_PORT:
+            raise ValueError(f"{requested} is no port")
+        self._store(port, requested)
 
     def clear(self, port: int) -> None:
         self._store(port, 0)
@@ -96,21 +96,21 @@ class PortMap:
         except FileNotFoundError:
             pass
 
-    def _store(self, port: int, asked: int) -> None:
+    def _store(self, port: int, requested: int) -> None:
         table = self._map
         if table is None:
             raise ValueError("the port map is closed")
         slot = port - table.base
         if not 0 <= slot < table.count:
             raise ValueError(f"{port} is outside the window")
-        before, other = table.asked[slot], table.window[asked]
+        before, other = table.requested[slot], table.window[requested]
         self._begin(table)
         table.window[before] = 0  # entry 0 is always 0: no port stands for port 0
-        if asked:
+        if requested:
             if other:
-                table.asked[other - table.base] = 0
-            table.window[asked] = port
-        table.asked[slot] = asked
+                table.requested[other - table.base] = 0
+            table.window[requested] = port
+        table.requested[slot] = requested
         self._end(table)
 
 

@@ -21,7 +21,7 @@ LOCALHOST = (LOCALHOST_IPV4, "::1")
 Face = tuple[str, "int | None"]
 
 
-class Place(Protocol):
+class HasDevice(Protocol):
     """The part of a window that is used here."""
 
     @property
@@ -30,19 +30,19 @@ class Place(Protocol):
 
 
 def faces(
-    strategy: str, asked_port: int, window: Place, *, device_given: bool, host_port: int | None = None
+    strategy: str, requested_port: int, window: HasDevice, *, device_given: bool, host_port: int | None = None
 ) -> tuple[Face, ...]:
-    """The addresses for a listener that requested *asked_port*; *host_port* is the fixed port of `--publish`."""
+    """The addresses for a listener that requested *requested_port*; *host_port* is the fixed port of `--publish`."""
     device = window.device
     if strategy == REWIRE_DEVICE:
-        return ((device, host_port or asked_port),)
+        return ((device, host_port or requested_port),)
     if strategy == FAIL:
         addresses = (device,) if device_given else LOCALHOST
-        return tuple((address, host_port or asked_port) for address in addresses)
+        return tuple((address, host_port or requested_port) for address in addresses)
     shared = tuple((address, host_port) for address in LOCALHOST)
     # The kernel lets no program bind a port on all addresses (0.0.0.0) if one of them has it. So a port that the
     # command chose is taken from the host's programs only if the user requested it.
-    return (*shared, (device, asked_port)) if device_given else shared  # rewire-port takes no device
+    return (*shared, (device, requested_port)) if device_given else shared  # rewire-port takes no device
 
 
 def dial_address(address: str) -> str | None:

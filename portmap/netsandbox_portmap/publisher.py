@@ -13,8 +13,8 @@ import time
 from errno import EACCES, EADDRINUSE, EADDRNOTAVAIL
 
 from netsandbox.frozen import frozen
+from netsandbox.policy import reasons
 from netsandbox_portmap.acceptor import bind_all, listen_all
-from netsandbox_portmap.contract import LOOPBACK, PORT_TAKEN, WINDOW_FULL
 from netsandbox_portmap.fixed_ports import reserve, split_faces
 from netsandbox_portmap.forward import MAX_CONNECTIONS, Forward, hang_up
 from netsandbox_portmap.publish_addresses import dial_address
@@ -30,13 +30,17 @@ if TYPE_CHECKING:
     from netsandbox_portmap.acceptor import Acceptor
     from netsandbox_portmap.assignment import Assignment
     from netsandbox_portmap.contract import Inside
-    from netsandbox_portmap.publish_addresses import Face, Place
+    from netsandbox_portmap.publish_addresses import Face, HasDevice
     from netsandbox_portmap.published import Wanted
 
-PORTS = 1024  # published at the same time
-TARGETS = 16  # addresses inside for one port
-KINDS = 4096  # records that are remembered, so that none is written twice
-NOT_THIS_ONE = (EADDRINUSE, EACCES, EADDRNOTAVAIL)  # another port may work after these, but not after EMFILE and others
+MAX_PORTS = 1024  # published at the same time
+MAX_TARGETS = 16  # addresses inside for one port
+MAX_NOTED = 4096  # records that are remembered, so that none is written twice
+TRY_ANOTHER_PORT = (
+    EADDRINUSE,
+    EACCES,
+    EADDRNOTAVAIL,
+)  # another port may work after these, but not after EMFILE and others
 
 
 class Listening:
@@ -62,7 +66,7 @@ class PublishPlan:
     """What to publish, and where on the host."""
 
     strategy: str
-    window: Place
+    window: HasDevice
     name: str
     wanted: Wanted
     by_name_port: int | None  # None: URLs have port numbers
@@ -99,28 +103,29 @@ class Publisher:
 
     # Events of the session
 
-    def listening(self, address: str, port: int, *, asked: int, pid: int, exe: str) -> Published | None:
+    def listening(self, address: str, port: int, *, requested: int, pid: int, exe: str) -> Published | None:
         """Handle a new listener: publish it if it is wanted and listens on loopback or on every address.
 
         Returns what is newly published, or None.
         """
-        if port in self._plan.excluded or not self._plan.wanted.wants(asked) or dial_address(address) is None:
+        if port in self._plan.excluded or not self._plan.wanted.wants(requested) or dial_address(address) is None:
             return None
-        known = self._live.get(asked)
+        known = self._live.get(requested)
         if known is not None:
             known.pid, known.exe = pid, exe
-            if (address, port) not in known.targets and len(known.targets) < TARGETS:
+            if (address, port) not in known.targets and len(known.targets) < MAX_TARGETS:
                 known.targets.append((address, port))
             return None
-        entry = Listening(asked, (address, port), pid, exe)
-        self._gone.pop(asked, None)
-        if not self._open(entry):
-            number = self._faces(asked)[0][0][1]  # None: any port of the window was allowed
-            reason = WINDOW_FULL if number is None else PORT_TAKEN
-            self._tell("deny", reason, port=asked, address=address, pid=pid, exe=exe)
+        entry = Listening(requested, (address, port), pid, exe)
+        self._gone.pop(requested, None)
+        at_most = len(self._live) >= MAX_PORTS
+        if at_most or not self._open(entry):
+            number = self._faces(requested)[0][0][1]  # None: any port of the window was allowed
+            reason = reasons.LIMIT if at_most else reasons.WINDOW_FULL if number is None else reasons.PORT_TAKEN
+            self._record_once("deny", reason, port=requested, address=address, pid=pid, exe=exe)
             return None
-        self._live[asked] = entry
-        self._order.setdefault(asked, len(self._order))
+        self._live[requested] = entry
+        self._order.setdefault(requested, len(self._order))
         published = self._describe(entry, self._first())
         if self._record(published):
             return published
@@ -154,13 +159,13 @@ class Publisher:
         live = sorted(self._live.values(), key=self._age)
         return [self._describe(entry, live[0]) for entry in live]
 
-    def targets(self, asked: int | None) -> list[tuple[str, int]]:
+    def targets(self, requested: int | None) -> list[tuple[str, int]]:
         """The addresses inside for a port; empty if it is not published. None means the port of the session's name: the
         published port that was published first.
         """
-        if asked is None and self._live:
-            asked = self._first().port
-        entry = self._live.get(asked) if asked is not None else None
+        if requested is None and self._live:
+            requested = self._first().port
+        entry = self._live.get(requested) if requested is not None else None
         return [(dial_address(address) or address, port) for address, port in entry.targets] if entry else []
 
     @property
@@ -169,15 +174,13 @@ class Publisher:
 
     # Opening and closing
 
-    def _faces(self, asked: int) -> tuple[list[Face], list[Face]]:
-        host_port = self._plan.wanted.fixed.get(asked)
+    def _faces(self, requested: int) -> tuple[list[Face], list[Face]]:
+        host_port = self._plan.wanted.fixed.get(requested)
         return split_faces(
-            self._plan.strategy, asked, self._plan.window, device_given=self._plan.device_given, host_port=host_port
+            self._plan.strategy, requested, self._plan.window, device_given=self._plan.device_given, host_port=host_port
         )
 
     def _open(self, entry: Listening) -> bool:
-        if len(self._live) >= PORTS:
-            return False
         group, extra = self._faces(entry.port)
         addresses = [address for address, _ in group]
         number = group[0][1]
@@ -213,7 +216,7 @@ class Publisher:
             try:
                 sockets = bind_all(addresses, port)
             except OSError as error:
-                if error.errno in NOT_THIS_ONE:
+                if error.errno in TRY_ANOTHER_PORT:
                     continue
                 return False
             if self._listen(entry, sockets):
@@ -284,9 +287,9 @@ class Publisher:
         return f"http://{label}{self._plan.name}.localhost:{self.by_name_port}/"
 
     def _record(self, published: Published) -> bool:
-        return self._tell(
+        return self._record_once(
             "allow",
-            LOOPBACK,
+            reasons.LOOPBACK,
             port=published.port,
             address=published.inside_address,
             host_address=published.host_address,
@@ -296,13 +299,13 @@ class Publisher:
             exe=published.exe,
         )
 
-    def _tell(self, verdict: str, reason: str, *, pid: int, **fields: object) -> bool:
+    def _record_once(self, verdict: str, reason: str, *, pid: int, **fields: object) -> bool:
         """Record each combination once, since a program may listen and stop a thousand times a second."""
         kind = (verdict, *fields.values())
         if kind in self._noted:
             return True
         written = self._note("publish", verdict=verdict, reason=reason, pid=pid, **fields) is not False
-        if written and len(self._noted) < KINDS:
+        if written and len(self._noted) < MAX_NOTED:
             self._noted.add(kind)
         return written
 

@@ -9,6 +9,10 @@ Nothing is written to the file; byte N only stands for port N (window.py). The l
 
 The locks are advisory: a user who can open the shared file can lock all of it. Others then get no windows, and nothing
 else happens.
+
+A lock holds an inode, not a path: after the file was removed, the next session makes another file and finds it free.
+So the shared file is also locked with flock(2), which keeps systemd-tmpfiles from removing it, and a session holds its
+ranges in a file of its user too (`JoinedLocks`), which lies where nobody cleans.
 """
 
 from __future__ import annotations
@@ -50,6 +54,7 @@ _OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _SHARED, _PRIVATE = 0o666, 0o600
 _PAUSES = (0.001, 0.002, 0.005, 0.01, 0.03)  # seconds to wait while another process makes the file
 _FRESH = 1.0  # seconds; a file that is older and still refuses us will not change
+_REMOVALS = 3  # of the file between opening and locking it; then it is an error
 
 
 class RangeLock:
@@ -68,12 +73,18 @@ class RangeLock:
         *shared*: for every user of the host, in a sticky folder such as /tmp.
         """
         mode = _SHARED if shared else _PRIVATE
-        descriptor = _open(path, mode)
-        try:
-            _check(descriptor, path, mode)
-        except BaseException:
+        for removals in range(_REMOVALS + 1):
+            descriptor = _open(path, mode)
+            try:
+                if shared:
+                    _keep_from_cleaners(descriptor)
+                if os.fstat(descriptor).st_nlink > 0 or removals == _REMOVALS:
+                    _check(descriptor, path, mode)
+                    break
+            except BaseException:
+                os.close(descriptor)
+                raise
             os.close(descriptor)
-            raise
         return cls(descriptor)
 
     def take(self, start: int, length: int) -> bool:
@@ -125,6 +136,45 @@ class RangeLock:
             os.close(descriptor)
 
 
+class JoinedLocks:
+    """Several lock files as one: a range is held in all of them or in none."""
+
+    __slots__ = ("files",)
+
+    def __init__(self, files: list[RangeLock]) -> None:
+        self.files = files
+
+    def take(self, start: int, length: int) -> bool:
+        taken: list[RangeLock] = []
+        try:
+            for file in self.files:
+                if not file.take(start, length):
+                    break
+                taken.append(file)
+            else:
+                taken = []
+                return True
+        finally:
+            for file in taken:
+                file.release(start, length)
+        return False
+
+    def release(self, start: int, length: int) -> None:
+        for file in self.files:
+            file.release(start, length)
+
+    def obstacle(self, start: int, length: int) -> tuple[int, int] | None:
+        for file in self.files:
+            found = file.obstacle(start, length)
+            if found is not None:
+                return found
+        return None
+
+    def close(self) -> None:
+        for file in self.files:
+            file.close()
+
+
 def _open(path: str, mode: int) -> int:
     """Never O_CREAT on an existing file: fs.protected_regular forbids it for files of others in sticky folders."""
     for pause in _PAUSES:
@@ -154,6 +204,13 @@ def _is_fresh(path: str) -> bool:
         return time() - os.lstat(path).st_ctime < _FRESH
     except OSError:
         return True  # it was removed
+
+
+def _keep_from_cleaners(descriptor: int) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:  # a cleaner holds it, or flock does not exist here; the check of the name follows
+        pass
 
 
 def _check(descriptor: int, path: str, mode: int) -> None:

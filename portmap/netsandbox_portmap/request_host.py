@@ -3,14 +3,14 @@
 Rules:
 1. A head is parsed completely or refused, and read as the server behind reads it: CRLF only, no folding, no control
    bytes, exactly one Host, and no second host in the target.
-2. HEAD_LIMIT bounds memory and time for every split of the bytes.
+2. MAX_HEAD bounds memory and time for every split of the bytes.
 3. Only names that no other site can have (`NAME.localhost`, RFC 6761) are routed, so a page whose name was rebound to
    127.0.0.1 reaches nothing.
 """
 
 from __future__ import annotations
 
-HEAD_LIMIT = 16 * 1024
+MAX_HEAD = 16 * 1024
 _DIGITS = b"0123456789"
 _ALPHA = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _TOKEN = _ALPHA + _DIGITS + b"!#$%&'*+-.^_`|~"
@@ -47,14 +47,14 @@ class RequestHost:
         if held and held[0] not in _TOKEN:
             raise HeadError(400, "This is a door for HTTP/1.1 without TLS.")
         while (found := held.find(b"\n", scan)) >= 0:
-            if found >= HEAD_LIMIT:
+            if found >= MAX_HEAD:
                 break
             line, self._start = bytes(held[self._start : found + 1]), found + 1
             scan = self._start
             if line == b"\r\n" and self.method:
                 return self._conclude()
             self._read(line)
-        if len(held) > HEAD_LIMIT:
+        if len(held) > MAX_HEAD:
             raise HeadError(431, "The head of the request is too long.")
         return None
 

@@ -12,7 +12,7 @@ import os
 from netsandbox.errors import HostError, UsageError
 from netsandbox.frozen import frozen
 from netsandbox_portmap import FAIL, REWIRE_DEVICE, REWIRE_PORT
-from netsandbox_portmap.ranges import RangeLock
+from netsandbox_portmap.ranges import JoinedLocks, RangeLock
 from netsandbox_portmap.window import WindowError, take_window
 
 TYPE_CHECKING = False
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from netsandbox_portmap.window import HeldWindow, Window
 
 HOST_LOCKS = "/tmp/netsandbox-ports"  # noqa: S108 (one file for all users; opened without following links)
-FEW = 10  # a window of at most this size must be completely free on the host
 
 
 @frozen
@@ -132,7 +131,7 @@ class Reservation:
                 base=wanted.base,
                 count=wanted.count,
                 device=wanted.device,
-                whole=wanted.guarded or wanted.base is not None or (wanted.count or FEW + 1) <= FEW,
+                whole=wanted.guarded or wanted.base is not None,
             )
         except WindowError as error:
             raise HostError(str(error)) from None
@@ -197,15 +196,34 @@ class Reservation:
         raise NotImplementedError
 
 
-def _open_locks(state: str) -> tuple[RangeLock, str | None]:
-    """The lock file of all users, or this user's own if that is unusable: a port can be bound only once in any case."""
+def _open_locks(state: str) -> tuple[JoinedLocks, str | None]:
+    """The lock files of all users and of this user, or one of them if the other is unusable.
+
+    The first keeps users apart. The second keeps the sessions of one user apart even if the first was removed. A port
+    can be bound only once in any case.
+    """
+    files: list[RangeLock] = []
+    shared: str | None = HOST_LOCKS
     try:
-        return RangeLock.open(HOST_LOCKS, shared=True), HOST_LOCKS
+        files.append(RangeLock.open(HOST_LOCKS, shared=True))
     except OSError:
-        pass
+        shared = None
     path = os.path.join(state, "ports")
     try:
-        return RangeLock.open(path, shared=False), None
+        files.append(_open_own(path))
     except OSError as error:
-        advice = "set XDG_STATE_HOME to a directory that can be written"
-        raise HostError(f"cannot lock ports in {path}: {error.strerror}; {advice}") from None
+        if not files:
+            advice = "set XDG_STATE_HOME to a directory that can be written"
+            raise HostError(f"cannot lock ports in {path}: {error.strerror}; {advice}") from None
+    return JoinedLocks(files), shared
+
+
+def _open_own(path: str) -> RangeLock:
+    """OSError also if the file system has no locks, as some network file systems."""
+    lock = RangeLock.open(path, shared=False)
+    try:
+        lock.obstacle(0, 1)
+    except BaseException:
+        lock.close()
+        raise
+    return lock

@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from netsandbox_portmap.ranges import RangeLock
 
-LONGEST = 40
+MAX_NAME = 40
 SHORTEST_FOLDER = 12  # characters kept of a folder's name beside a long branch
 MAIN_BRANCHES = ("main", "master", "trunk")
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
@@ -30,7 +30,7 @@ _BRANCH, _GITDIR = "ref: refs/heads/", "gitdir: "
 
 def is_name(text: str) -> bool:
     return (
-        0 < len(text) <= LONGEST
+        0 < len(text) <= MAX_NAME
         and _LETTERS.issuperset(text)
         and text[0] != "-"
         and text[-1] != "-"
@@ -42,17 +42,17 @@ def is_name(text: str) -> bool:
 
 def slug(text: str) -> str:
     """The valid name nearest to any *text*."""
-    tame = "".join(char if char in _LETTERS else "-" for char in text.lower())
-    label = "-".join(filter(None, tame.split("-")))[:LONGEST].rstrip("-")
+    cleaned = "".join(char if char in _LETTERS else "-" for char in text.lower())
+    label = "-".join(filter(None, cleaned.split("-")))[:MAX_NAME].rstrip("-")
     if is_name(label):
         return label
-    return f"{_FALLBACK}-{label}"[:LONGEST].rstrip("-")
+    return f"{_FALLBACK}-{label}"[:MAX_NAME].rstrip("-")
 
 
 def check_name(text: str) -> str:
     """*text*, the value of --name, if it is a valid name: users later type exactly what they gave."""
     if not is_name(text):
-        advice = f"use a-z, 0-9 and hyphens, at most {LONGEST}, not digits alone; for instance --name {slug(text)}"
+        advice = f"use a-z, 0-9 and hyphens, at most {MAX_NAME}, not digits alone; for instance --name {slug(text)}"
         raise UsageError(f"--name {text[:80]!a} cannot be part of NAME.localhost; {advice}")
     return text
 
@@ -65,8 +65,8 @@ def default_name(folder: str, branch: str | None) -> str:
         base = ""
     if branch is None or branch in MAIN_BRANCHES:
         return slug(base)
-    if len(base) + 1 + len(branch) > LONGEST:
-        base = base[: max(SHORTEST_FOLDER, LONGEST - 1 - len(branch))]
+    if len(base) + 1 + len(branch) > MAX_NAME:
+        base = base[: max(SHORTEST_FOLDER, MAX_NAME - 1 - len(branch))]
     return slug(f"{base}-{branch}")
 
 
@@ -158,7 +158,7 @@ def _take(lock: RangeLock, name: str, *, explicit: bool) -> str:
 
 def numbered(name: str, number: int) -> str:
     tail = f"-{number}"
-    return name[: LONGEST - len(tail)].rstrip("-") + tail
+    return name[: MAX_NAME - len(tail)].rstrip("-") + tail
 
 
 def _offset(name: str) -> int:

@@ -6,7 +6,8 @@ Rules kept here:
    the lock file, and each device 127.x.y.z is a byte after them. 127.0.0.1 is for everybody, so no session holds it.
 2. A window is probed on the host only while it is held, so that sessions that start together do not see each other's
    probes.
-3. Anything unavailable or unknown is a `WindowError`; nothing stays held then (INV-1).
+3. Windows become smaller as sessions become more, before the pool is full (`PARTS`).
+4. Anything unavailable or unknown is a `WindowError`; nothing stays held then (INV-1).
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ if TYPE_CHECKING:
 
 
 POOL = (20000, 29999)
-SIZES = (100, 10, 1)  # tried in order if the user chose no size
+SIZES = (100, 10, 2, 1)  # tried in order if the user chose no size
+LARGE_POOL = 10_000  # ports; a large pool has a part for each size, so that 1,000 sessions find room
+PARTS = ((100, 0, 50), (10, 50, 80), (2, 80, 100))  # size, and the part of the pool in percent: 50, 300, 1000 windows
+MAX_WHOLE = 10  # a window of at most this size must be completely free on the host
 MAX_PORTS = 4096  # the slots of a port map
 FIRST_PORT, LAST_PORT = 1024, 65535
 LOCALHOST_IPV4 = "127.0.0.1"
@@ -169,18 +173,28 @@ def take_window(
 def _search(held: HeldWindow, pool: tuple[int, int], count: int | None, device: str | None, *, whole: bool) -> Window:
     if count is not None:
         check_count(count)
-    sizes = SIZES if count is None else (count,)
-    for size in sizes:
-        for base in range(pool[0], pool[1] - size + 2, size):
+    places = _places(pool) if count is None else [(count, *pool)]
+    for size, first, last in places:
+        for base in range(first, last - size + 2, size):
             if not _claim(held, base, size, device):
                 continue
-            if not whole or _first_busy(base, size, device, strict=True) is None:
+            if not (whole or size <= MAX_WHOLE) or _first_busy(base, size, device, strict=True) is None:
                 return Window(base, size, device or device_of(base))
             held.close()
     raise WindowError(
-        f"no window of {sizes[-1]} is free in the pool {pool[0]}-{pool[1]}; end a session that `netsandbox ps` shows, "
-        "ask for fewer ports with --listening-port-count, or for others with --listening-base-port"
+        f"no window of {places[-1][0]} is free in the pool {span(pool[0], pool[1] - pool[0] + 1)}; "
+        "end a session that `netsandbox ps` shows, ask for fewer ports with --listening-port-count, "
+        "or for others with --listening-base-port"
     )
+
+
+def _places(pool: tuple[int, int]) -> list[tuple[int, int, int]]:
+    """Sizes, each with the first and the last port where it is looked for, in order."""
+    first, last = pool
+    length = last - first + 1
+    parts = PARTS if length >= LARGE_POOL else ()
+    divided = [(size, first + length * start // 100, first + length * end // 100 - 1) for size, start, end in parts]
+    return [*divided, *((size, first, last) for size in SIZES)]
 
 
 def _insist(held: HeldWindow, base: int, count: int, device: str | None, *, whole: bool) -> Window:

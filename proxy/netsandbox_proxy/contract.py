@@ -87,7 +87,7 @@ class Refusal:
 
 @frozen
 class Limits:
-    """Every bound that a door keeps; the defaults suit one workload.
+    """Every bound that a door keeps; the defaults suit one session.
 
     Times are seconds on the monotonic clock and are checked once a second by the door's sweep, so a bound is kept to
     within a second. A bound that is reached closes (INV-1); none of them lets anything through.

@@ -13,7 +13,7 @@ from netsandbox.runtime.listener import Listener
 from netsandbox.runtime.loop import IN
 from netsandbox.runtime.pump import PipePool
 from netsandbox.runtime.stream import MAX_BUFFER, Stream, ignore_events
-from netsandbox_proxy.flow import ConnectHeadCache, Flow
+from netsandbox_proxy.flow import Flow, HeadCache
 from netsandbox_proxy.replies import CONNECT, TRANSPARENT, refusal_response
 from netsandbox_proxy.tunnel import Tunnel
 
@@ -40,7 +40,8 @@ class Door:
         self.limits = limits
         self.token: bytes | None = None
         self.pipes = PipePool()
-        self.connect_heads = ConnectHeadCache()
+        self.connect_heads = HeadCache()
+        self.pinned_heads = HeadCache()
         self._flows: set[Flow] = set()
         self._sweeper: Timer | None = None
         self._turned_away = 0
@@ -155,9 +156,9 @@ class DetectProtocol:
             return None
         if not data:
             return flow.close("closed")
-        destination = flow.door.connect_heads.get(data)
-        if destination is not None:
-            return Tunnel(flow, CONNECT).begin(*destination)
+        known = flow.door.connect_heads.get(data)
+        if known is not None:
+            return Tunnel(flow, CONNECT).begin(known[0], known[1])
         first = data[0]
         if 65 <= first <= 90 or 97 <= first <= 122:
             from netsandbox_proxy.forward_proxy import ForwardProxy

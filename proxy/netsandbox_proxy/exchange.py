@@ -31,6 +31,7 @@ class Exchange:
         "client",
         "down",
         "fault",
+        "pipes",
         "pump",
         "request",
         "response",
@@ -47,7 +48,8 @@ class Exchange:
         self.request = request
         self.body = BodyReader(request.framing)
         self.response = ResponseReader(request.method, upgrade=request.upgrade)
-        self.pump = Pump(server, client, pipes)
+        self.pump: Pump | None = None  # for a response that goes by splice
+        self.pipes = pipes
         self.to_server = b""
         self.to_client = b""
         self.up = 0
@@ -62,7 +64,7 @@ class Exchange:
     @property
     def behind(self) -> bool:
         """Whether the client has not yet taken what we hold for it."""
-        return bool(self.to_client) or self.pump.blocked
+        return bool(self.to_client) or (self.pump is not None and self.pump.blocked)
 
     @property
     def upgraded(self) -> bool:
@@ -100,7 +102,7 @@ class Exchange:
         data, self.to_client = self.to_client, b""
         if data:
             self._push_down(data)
-        elif self.pump.blocked:
+        elif self.pump is not None and self.pump.blocked:
             before = self.pump.moved
             self.pump.flush()
             self.down += self.pump.moved - before
@@ -108,8 +110,10 @@ class Exchange:
     def read_answer(self) -> None:
         """The server is readable."""
         unread = self.response.unread
-        if unread >= MIN_SPLICE and not self.pump.copying:
-            return self._splice(unread)
+        if unread >= MIN_SPLICE:
+            pump = self.pump = self.pump or Pump(self.server, self.client, self.pipes)
+            if not pump.copying:
+                return self._splice(pump, unread)
         try:
             data = self.server.read(MAX_BUFFER)
         except OSError:
@@ -136,10 +140,10 @@ class Exchange:
         self.server.want((0 if behind else IN) | (OUT if self.to_server else 0))
 
     def close(self) -> None:
-        self.pump.close()
+        if self.pump is not None:
+            self.pump.close()
 
-    def _splice(self, unread: int) -> None:
-        pump = self.pump
+    def _splice(self, pump: Pump, unread: int) -> None:
         before = pump.moved
         taken = pump.splice(unread)
         self.down += pump.moved - before

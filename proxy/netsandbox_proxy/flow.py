@@ -22,12 +22,16 @@ from netsandbox_proxy.contract import Attempt, Outcome, Refusal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Protocol
+    from typing import Protocol, TypeAlias
 
     from netsandbox.runtime.loop import Loop
     from netsandbox.runtime.pump import PipePool
     from netsandbox.runtime.stream import Stream
     from netsandbox_proxy.contract import Gate, Grant, Limits
+    from netsandbox_proxy.parsers.request_rewrite import ForwardRequest
+
+    # Host, port, and the request as it goes to the origin; CONNECT has none.
+    ParsedHead: TypeAlias = tuple[bytes, int, ForwardRequest | None]
 else:
     Protocol = object
 
@@ -138,26 +142,27 @@ class GateClient(Stage, Protocol):
     def refused(self, refusal: Refusal) -> None: ...
 
 
-class ConnectHeadCache:
-    """The destinations of parsed CONNECT heads, by their bytes. Bounded; the oldest entry is dropped first.
+class HeadCache:
+    """Parsed request heads, by their bytes. Bounded; the oldest entry is dropped first.
 
     Parsing is a pure function of the bytes, and clients repeat their heads exactly, so a repeated head need not be
-    parsed again. Only a head that passed every check, the session's token included, is stored, and only its
-    destination: the gate still decides each time (INV-3).
+    parsed again. Only a whole head that passed every check, the session's token included, is stored, and bytes that
+    came match it only if they are that head and nothing more: part of a head never does. No decision is stored: the
+    gate still decides each time (INV-3).
     """
 
-    __slots__ = ("_destinations", "get")
+    __slots__ = ("_parsed", "get")
 
     def __init__(self) -> None:
-        self._destinations: dict[bytes, tuple[bytes, int]] = {}
-        self.get = self._destinations.get
+        self._parsed: dict[bytes, ParsedHead] = {}
+        self.get = self._parsed.get
 
-    def add(self, head: bytes, host: bytes, port: int) -> None:
+    def add(self, head: bytes, parsed: ParsedHead) -> None:
         if len(head) > MAX_CACHED_HEAD:
             return
-        if len(self._destinations) >= MAX_CACHED_HEADS:
-            del self._destinations[next(iter(self._destinations))]
-        self._destinations[head] = (host, port)
+        if len(self._parsed) >= MAX_CACHED_HEADS:
+            del self._parsed[next(iter(self._parsed))]
+        self._parsed[head] = parsed
 
 
 class DoorContext(Protocol):
@@ -167,7 +172,8 @@ class DoorContext(Protocol):
     gate: Gate
     limits: Limits
     pipes: PipePool
-    connect_heads: ConnectHeadCache
+    connect_heads: HeadCache
+    pinned_heads: HeadCache  # of requests inside tunnels
     token: bytes | None  # what a client must present, if programs outside the session could reach the door
 
     def forget(self, flow: Flow) -> None: ...

@@ -57,7 +57,7 @@ class ForwardProxy(HttpStage):
             raise ProtocolError("not-allowed", "the session's token is missing or wrong", 407)
         if head.method == b"CONNECT":
             host, port = connect_request(head)
-            flow.door.connect_heads.add(head.raw, host, port)
+            flow.door.connect_heads.add(head.raw, (host, port, None))
             self._drop_server()
             return Tunnel(flow, CONNECT, self._buffer, client_ended=self._ended).begin(host, port)
         request = self._pending = forward_request(head)

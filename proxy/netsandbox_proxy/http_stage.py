@@ -61,11 +61,12 @@ class HttpStage:
         flow.stage = self
         self._buffer = data
         self._ended = client_ended
-        self._reader = HeadReader()
         flow.client.on_ready = self._on_client
         if self._server is not None:
             self._server.on_ready = self._on_server
-        self._read_head()
+        if not self._is_repeated():
+            self._reader = HeadReader()
+            self._read_head()
         if not self._busy and flow.stage is self:
             self._settle()
 
@@ -90,6 +91,10 @@ class HttpStage:
         self._end_grant(outcome)
 
     # What the two stages do differently
+
+    def _is_repeated(self) -> bool:
+        """Act on the buffer if it is a head that was parsed before, and nothing else."""
+        return False
 
     def _request(self, head: RequestHead) -> None:
         """Act on a head, or raise ProtocolError."""
@@ -141,6 +146,8 @@ class HttpStage:
 
     def _read_head(self) -> None:
         if self._reader is None:
+            if self._is_repeated():
+                return None
             self._reader = HeadReader()
             self._flow.deadline = self._flow.door.loop.now() + self._flow.door.limits.head
         data, self._buffer = self._buffer, b""
@@ -305,11 +312,27 @@ class PinnedHttp(HttpStage):
         self._up = 0
         self._down = 0
 
+    def _is_repeated(self) -> bool:
+        active, server = self._active, self._server
+        known = self._flow.door.pinned_heads.get(self._buffer)
+        if known is None or active is None or server is None:
+            return False
+        host, port, request = known
+        if request is None or host != self._host or port != active.grant.port:
+            return False  # that head was for another destination
+        self._buffer = b""
+        self._busy = True
+        self._start(request, server)
+        return True
+
     def _request(self, head: RequestHead) -> None:
         active, server = self._active, self._server
         assert active is not None
         assert server is not None
-        self._start(pinned_request(head, self._host, active.grant.port), server)
+        host, port = self._host, active.grant.port
+        request = pinned_request(head, host, port)
+        self._flow.door.pinned_heads.add(head.raw, (host, port, request))
+        self._start(request, server)
 
     def _exchange_done(self, exchange: Exchange) -> None:
         self._up, self._down = self._totals()

@@ -21,6 +21,7 @@ CONNECT_OK = b"HTTP/1.1 200 Connection established\r\n\r\n"
 PHRASES = {
     400: "Bad Request",
     403: "Forbidden",
+    405: "Method Not Allowed",
     407: "Proxy Authentication Required",
     408: "Request Timeout",
     421: "Misdirected Request",

@@ -148,6 +148,7 @@ class Tunnel:
             return self._deny(verdict)
         if verdict == HTTP:
             if not relay.down.moved and not relay.down.blocked:
+                relay.close()  # its reference to this stage would be a cycle
                 return self._start_http(sniffer.held)
             verdict = Outcome.OPAQUE  # the server sent first (SMTP, FTP, IMAP), so this is no HTTP request
         self._start_relay_stage(relay, verdict)

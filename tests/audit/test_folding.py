@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.audit.folding import MAX_KINDS, FoldedRecords, Folding
+from netsandbox.audit.folding import MAX_DENIALS, MAX_KINDS, DenialFlood, FoldedRecords, Folding
 from netsandbox.audit.log import AuditLog
 from netsandbox.audit.reader import read_records
 
@@ -179,3 +179,26 @@ def test_a_kind_that_was_closed_says_so() -> None:
     folding.flush()
     assert second is not None
     assert not second.is_open
+
+
+def test_a_flood_leaves_other_kinds_their_records() -> None:
+    flood = DenialFlood(0.0)
+    admitted = sum(flood.admits("dns", {"reason": "not-allowed", "host": str(number)}, 1) for number in range(5000))
+    assert admitted == MAX_DENIALS
+    assert flood.admits("dns", {"reason": "bad-name"}, 1)
+    assert flood.admits("egress", {"reason": "not-allowed"}, 1)
+
+
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=60), st.integers(1, 20))
+def test_every_denial_of_a_flood_is_in_one_record(counts: list[int], every: int) -> None:
+    flood = DenialFlood(0.0)
+    flood._room["dns", "r"] = 3
+    total = 0
+    for number, count in enumerate(counts):
+        fields = {"reason": "r", "count": count, "host": str(number)}
+        total += count if flood.admits("dns", fields, count) else 0
+        if number % every == 0 or number == len(counts) - 1:
+            records = flood.summaries(float(number))
+            total += sum(int(str(record["count"])) for _, record in records)
+            assert not records or records[-1] == ("dns", fields)
+    assert total == sum(counts)

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from netsandbox.audit import log as log_module
+from netsandbox.audit.folding import DENIALS_A_SECOND, MAX_DENIALS
 from netsandbox.audit.log import MAX_DENIED, AuditLog
 from netsandbox.audit.reader import read_lines, read_records
 from netsandbox.audit.record_line import GENESIS
@@ -266,8 +267,8 @@ def test_177_the_files_stay_within_the_cap_and_the_chain_runs_over_all_of_them(p
     cap, keep = 131072, 3
     log = AuditLog.open(str(path), "s", cap_bytes=cap, keep=keep)
     log.write("session.start")
-    for _ in range(1400):
-        assert log.write("egress", verdict="deny", reason="bad-name", host="a" * 8192)
+    for number in range(1400):
+        assert log.write("egress", verdict="allow", reason="rule", host="a" * 8192, port=number)
     log.write("session.end")
     log.close()
     files = sorted(item.name for item in path.parent.iterdir())
@@ -277,14 +278,125 @@ def test_177_the_files_stay_within_the_cap_and_the_chain_runs_over_all_of_them(p
     report = verify(str(path))
     assert report.ok, report.problems
     assert "rotated away" in report.notes[0]
-    rotations = [record for record in read_records(str(path)) if record["event"] == "audit.rotate"]
-    assert rotations[-1]["dropped"] == rotations[-1]["oldest"] - 1 > 0
-    assert log.total("deny") == 1400
+    records = list(read_records(str(path)))
+    rotated = [record for record in records if record["event"] == "audit.rotate"][-1]
+    assert rotated["dropped"] == rotated["resumes"] - rotated["kept"] - 1 > 0
+    assert rotated["seq"] - 1 - rotated["dropped"] == len([each for each in records if each["seq"] < rotated["seq"]])
+    assert log.total("allow") == 1400
+
+
+@pytest.mark.attack(177)
+def test_177_the_first_and_the_last_records_are_never_rotated_away(path: Path) -> None:
+    log = AuditLog.open(str(path), "s", cap_bytes=131072, keep=3)
+    log.write("session.start")
+    for number in range(3000):
+        log.write("egress", verdict="allow", reason="rule", host="a" * 400, port=number + 2)
+    log.close()
+    ports = [record["port"] for record in read_records(str(path)) if record["event"] == "egress"]
+    assert ports[:100] == list(range(2, 102))
+    assert ports[-100:] == list(range(2902, 3002))
+    assert len(ports) < 3000
+
+
+def flood(log: AuditLog, count: int, reason: str = "not-allowed") -> None:
+    for number in range(count):
+        assert log.write("dns", verdict="deny", reason=reason, door="dns", host=f"h{number}.test")
+
+
+@pytest.mark.attack(177)
+def test_177_a_flood_of_denials_is_folded_and_every_attempt_is_counted(path: Path) -> None:
+    log = AuditLog.open(str(path), "s")
+    log.write("session.start")
+    flood(log, 50_000)
+    assert log.write("egress", verdict="deny", reason="address-guard", address="169.254.169.254", port=80)
+    log.write("session.end")
+    log.close()
+    records = list(read_records(str(path)))
+    assert len(records) < MAX_DENIALS + 1000
+    hosts = [record["host"] for record in records if record["event"] == "dns"]
+    assert hosts[:MAX_DENIALS] == [f"h{number}.test" for number in range(MAX_DENIALS)]
+    assert hosts[-1] == "h49999.test"
+    folded = [record for record in records if record["event"] == "audit.fold"]
+    assert {(record["of"], record["reason"], record["verdict"]) for record in folded} == {
+        ("dns", "not-allowed", "deny")
+    }
+    assert sum(record["count"] for record in folded) + len(hosts) == 50_000
+    assert [record["address"] for record in records if record["event"] == "egress"] == ["169.254.169.254"]
+    assert log.total("deny") == 50_001
+    assert verify(str(path)).ok
+
+
+@pytest.mark.attack(177)
+def test_177_a_flood_that_goes_on_is_recorded_each_second(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr("netsandbox.audit.log.time.monotonic", lambda: now)
+    log = AuditLog.open(str(path), "s")
+    for _ in range(5):
+        flood(log, 10_000)
+        now += 1
+    written = [record for record in read_records(str(path)) if record["event"] == "audit.fold"]
+    assert len(written) == 4
+    assert not any(log.write("egress", verdict="allow", host=f"a{number}.test") is False for number in range(2))
+    folds = [record["count"] for record in read_records(str(path)) if record["event"] == "audit.fold"]
+    assert len(folds) == 5
+    assert folds[1:4] == [10_000 - DENIALS_A_SECOND - 1] * 3
+    log.close()
+
+
+@pytest.mark.attack(177)
+def test_177_a_flood_is_refused_no_later_than_its_log_fails(path: Path) -> None:
+    log = AuditLog.open(str(path), "s")
+    flood(log, MAX_DENIALS + 10)
+    log.close()
+    assert log.write("dns", verdict="deny", reason="not-allowed", host="x.test") is False
+
+
+def test_held_records_are_written_together_in_their_order(path: Path) -> None:
+    log = AuditLog.open(str(path), "s")
+    log.hold()
+    for number in range(3):
+        assert log.write("dns", verdict="allow", host=f"h{number}.test")
+    assert path.read_bytes() == b""
+    assert log.release()
+    assert [record["host"] for record in read_records(str(path))] == ["h0.test", "h1.test", "h2.test"]
+    assert log.write("session.end")
+    log.close()
+    assert verify(str(path)).ok
+
+
+def test_held_records_that_cannot_be_written_are_a_failure(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = AuditLog.open(str(path), "s")
+    log.hold()
+    assert log.write("dns", verdict="allow", host="h.test")
+
+    def fail(fd: int, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(log_module.os, "write", fail)
+        assert log.release() is False
+    assert log.write("dns", verdict="allow", host="h.test") is False
+    assert log.release() is False
+    log.close()
+
+
+@pytest.mark.attack(177)
+def test_177_held_records_are_rotated_like_others(path: Path) -> None:
+    cap = 131072
+    log = AuditLog.open(str(path), "s", cap_bytes=cap, keep=3)
+    for _ in range(20):
+        log.hold()
+        assert all(log.write("egress", verdict="allow", host="a" * 400) for _ in range(128))
+        assert log.release()
+    log.write("session.end")
+    log.close()
+    assert all(item.stat().st_size <= cap for item in path.parent.iterdir())
+    assert verify(str(path)).ok
 
 
 @pytest.mark.attack(177)
 def test_177_a_rotation_that_fails_denies(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = AuditLog.open(str(path), "s", cap_bytes=131072, keep=2)
+    log = AuditLog.open(str(path), "s", cap_bytes=131072, keep=3)
 
     def fail(old: str, new: str) -> None:
         raise OSError(errno.EACCES, "Permission denied")
@@ -354,4 +466,14 @@ def test_an_observer_hears_of_each_denial_after_it_is_in_the_file_and_of_nothing
     assert heard == []
     log.write("egress", verdict="deny", reason="not-allowed", host="a.test")
     assert heard == [("egress", "a.test", True)]
+    log.close()
+
+
+def test_what_stays_on_the_loopback_is_not_counted_as_allowed_outside(path: Path) -> None:
+    log = AuditLog.open(str(path), "s")
+    log.write("dns", verdict="allow", reason="loopback", host="localhost", count=3)
+    log.write("publish", verdict="allow", reason="loopback", port=3000)
+    log.write("egress", verdict="allow", reason="rule", host="example.com")
+    log.write("bind", verdict="deny", reason="outside-window")
+    assert (log.allowed_outside, log.total("allow"), log.total("deny")) == (1, 5, 1)
     log.close()

@@ -61,13 +61,20 @@ def test_what_learn_saw_of_files_is_counted_by_path_and_place(tmp_path: Path) ->
     assert (summary.as_json()["written"], summary.as_json()["secrets"]) == (2, ["/home/me/.ssh"])
 
 
+def test_a_flood_that_was_folded_counts() -> None:
+    folded = {"event": "audit.fold", "verdict": "deny", "reason": "not-allowed", "of": "dns", "count": 29}
+    summary = summarise([{"ts": "2025", "session": "s", **folded}])
+    assert summary.attempts_denied == 29
+    assert [(item.host, item.attempts) for item in summary.denied_by("dns")] == [("others, only counted", 29)]
+
+
 def test_nothing_is_a_summary_too() -> None:
     assert summarise([]).as_json()["records"] == 0
     assert summarise([]).seconds == 0
 
 
 loose = st.none() | st.integers() | st.text(max_size=5) | st.lists(st.integers(), max_size=2)
-events = st.sampled_from(["egress", "egress.end", "dns", "session.end", "audit.rotate", "seatbelt"])
+events = st.sampled_from(["egress", "egress.end", "dns", "session.end", "audit.rotate", "audit.fold", "seatbelt"])
 odd = (
     "verdict",
     "host",

@@ -99,7 +99,7 @@ def test_180_a_summary_names_what_was_denied_and_what_would_allow_it() -> None:
 
 def test_rotated_away_records_are_mentioned() -> None:
     text = table.summary_text(summarise([{**RECORD, "event": "audit.rotate", "dropped": 12}]), coloured=False)
-    assert "12 older records" in text
+    assert "12 records in the middle" in text
 
 
 def test_a_report_names_the_first_broken_line() -> None:

@@ -7,13 +7,14 @@ import sys
 import types
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from netsandbox_portmap.localhost_settings import LocalhostSettings
 from netsandbox_portmap.reservation import Reservation
 
 from netsandbox import backends, system
-from netsandbox.backends.contract import Backend, SessionContext
+from netsandbox.backends.contract import SessionContext
 from netsandbox.backends.namespaces.backend import NamespacesBackend
 from netsandbox.backends.seatbelt.backend import SeatbeltBackend
 from netsandbox.errors import HostError
@@ -21,6 +22,9 @@ from netsandbox.policy.policy import Policy
 from netsandbox.runtime.loop import Loop
 from netsandbox.session.session import Session
 from netsandbox.settings import Command, RunSettings
+
+if TYPE_CHECKING:
+    from netsandbox.backends.contract import Backend
 
 # A type checker compares each class with the protocol here.
 KNOWN: dict[str, Callable[[SessionContext], Backend]] = {"namespaces": NamespacesBackend, "seatbelt": SeatbeltBackend}
@@ -124,3 +128,13 @@ def test_a_session_of_a_new_backend_needs_a_module_and_a_line(tmp_path: Path, mo
     assert made[0].steps == [*before, "close", "raise_failure", "stop", "close"]
     events = [line.split('"event":"')[1].split('"')[0] for line in Path(session.log.path).read_text().splitlines()]
     assert events == ["session.start", "session.end", "audit.seal"]
+
+
+def test_the_hosts_addresses_come_from_the_backend_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "127.0.0.1" in [address.text for address in backends.own_addresses()]
+    module = types.ModuleType("netsandbox.backends.plain.backend")
+    module.own_addresses = lambda clock: lambda: ("those of plain",)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "netsandbox.backends.plain", types.ModuleType("netsandbox.backends.plain"))
+    monkeypatch.setitem(sys.modules, "netsandbox.backends.plain.backend", module)
+    monkeypatch.setattr(system, "DEFAULT_BACKEND", "plain")
+    assert list(backends.own_addresses()) == ["those of plain"]

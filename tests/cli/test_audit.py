@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from netsandbox import paths
 from netsandbox.audit import placed_log
 from netsandbox.audit.log import AuditLog
-from netsandbox.cli.audit import OPTIONS, main, read_query
+from netsandbox.cli.audit import EVENTS, OPTIONS, main, read_query
 from netsandbox.errors import UsageError
 from netsandbox.runtime.option_parser import parse
 
@@ -124,7 +124,7 @@ class TestReading:
             (["--since=2999-01-01"], 0),
         ],
     )
-    def test_filters_choose(self, capsys: pytest.CaptureFixture[str], arguments: list[str], count: int) -> None:
+    def test_options_select_records(self, capsys: pytest.CaptureFixture[str], arguments: list[str], count: int) -> None:
         assert main(["show", "--json", *arguments]) == 0
         assert len(capsys.readouterr().out.splitlines()) == count
 
@@ -191,6 +191,7 @@ def test_without_any_session_it_says_what_to_do(
         ["show", "--host"], ["show", "--host="], ["show", "--json=yes"], ["show", "-n", "5"], ["show", "-f"],
         ["verify", "--denied"], ["tail", "--fail-on-denied"],
         ["tail", "-n", "-1"], ["tail", "-n", "many"], ["show", "--since", "soon"],
+        ["show", "--event", "foo"], ["summary", "--event", "session"],
     ],
 )  # fmt: skip
 @pytest.mark.usefixtures("sessions")
@@ -242,3 +243,10 @@ def test_colour_is_for_terminals_without_no_color(
     monkeypatch.setenv("NO_COLOR", "1")
     main(["show"])
     assert "\x1b" not in capsys.readouterr().out
+
+
+def test_an_unknown_event_is_answered_with_the_known_ones(sessions: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", "--event", "egres"]) == 2
+    assert f"no event is called 'egres'; --event takes {', '.join(EVENTS)}" in capsys.readouterr().err
+    for event in EVENTS:
+        assert main(["show", "--event", event]) == 0

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from netsandbox.backends import BACKENDS
 from netsandbox.cli.run import main
 from netsandbox.errors import UsageError
 from tests.seatbelt_model.evaluator import allowed_under_all, denied_under_all
@@ -186,3 +187,13 @@ def test_a_debug_log_cannot_be_written_by_the_command(capsys: pytest.CaptureFixt
     assert denied_under_all(judged, file("file-write-data", str(project / "denials")))
     assert denied_under_all(judged, file("file-write-unlink", str(project / "denials")))
     assert allowed_under_all(judged, file("file-write-data", str(project / "beside")))
+
+
+def test_a_backend_without_a_dry_run_prints_no_other_backends_plan(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(BACKENDS, "broker", "Linux")
+    monkeypatch.setattr("netsandbox.cli.run.DEFAULT_BACKEND", "broker")
+    with pytest.raises(UsageError, match="--dry-run cannot show the backend broker; use it with"):
+        main(["--dry-run", "--backend", "broker", "--", "true"])
+    assert capsys.readouterr().out == ""

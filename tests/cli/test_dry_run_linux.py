@@ -33,7 +33,7 @@ VIEW = View(
 PLANNED = Planned(
     ("curl", "\x1b[2J"),
     VIEW,
-    (plan.doors()[0], plan.doors()[9], *plan.localhost_doors((5432,), asking=False)[:1]),
+    (plan.doors()[0], plan.doors()[9], *plan.localhost_doors((5432,), requests=False)[:1]),
     syscall_table("x86_64"),
     ("listen",),
     ("HTTP_PROXY", "SANDBOX_MODE"),
@@ -109,10 +109,10 @@ def test_the_namespaces_are_those_that_the_helper_makes() -> None:
 def test_the_calls_that_are_asked_about_are_those_of_the_filter() -> None:
     abi = syscall_table("x86_64")
     for unix in (False, True):
-        for asked in ((), ("listen",), ("bind", "listen")):
+        for extra in ((), ("listen",), ("bind", "listen")):
             without = len(seccomp.build(abi))
-            named = seccomp.trapped(unix_sockets=unix, asked=asked)
-            assert len(seccomp.build(abi, unix_sockets=unix, asked=asked)) == without + 8 * len(named)
+            named = seccomp.trapped(unix_sockets=unix, extra=extra)
+            assert len(seccomp.build(abi, unix_sockets=unix, extra=extra)) == without + 8 * len(named)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="shows the plan of this machine")

@@ -59,7 +59,7 @@ api.example.com
         """\
 localhost
   tcp 5432     denied   the address is guarded and no address rule allows it: 127.0.0.1 is loopback
-                        to allow it: --allow-address 127.0.0.1:5432
+                        to allow it: --connect-host 5432
   dns          allowed  it is the session's own loopback
   note: inside a session this is the session's own loopback, which always works; the verdict is on the host's
 """,
@@ -220,6 +220,8 @@ def test_the_hosts_own_address_is_denied_online_as_at_the_doors():
         ("", "192.0.2.9:22"),
         ("--online", "10.0.0.1:80"),
         ("--allow-domain other.test", "localhost:5432"),
+        ("--offline", "127.0.0.1:5432"),
+        ("--online", "[::1]:5432"),
     ],
 )
 def test_the_change_it_names_turns_the_answer(capsys, rules, word):
@@ -251,3 +253,12 @@ def test_where_a_session_would_ask_that_is_said(
     _, whole = run(capsys, f"--config {file}")
     assert "ask       you are asked about other names, for 7 s each" in whole
     assert json.loads(run(capsys, f"--json --config {file}")[1])["ask"] == 7
+
+
+@pytest.mark.parametrize(("word", "status"), [("localhost:5432", 0), ("localhost:5433", 1), ("127.0.0.2:5432", 1)])
+def test_a_port_of_the_hosts_localhost_is_allowed_by_its_option(
+    capsys: pytest.CaptureFixture[str], word: str, status: int
+) -> None:
+    found, shown = run(capsys, f"{word} --connect-host 5432")
+    assert found == status
+    assert ("a rule allows it: 5432 (--connect-host)" in shown) == (status == 0)

@@ -1,4 +1,4 @@
-"""`netsandbox explain` without a host: files, trust, profiles, rules and settings, each with where it was said."""
+"""`netsandbox explain` without a host: files, trust, profiles, rules and settings, each with its origin."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_trusted_it_holds_and_each_word_has_its_line(project: Path, capsys: pyte
     assert "          ports of the host's localhost that it reaches: 5432" in lines
     assert "          shown on the host: 3000" in lines
     assert lines[-4:] == [
-        'said      network.mode = "filtered"                        ~/project/.netsandbox.toml:2',
+        'setting   network.mode = "filtered"                        ~/project/.netsandbox.toml:2',
         '          network.upstream_proxy = "http://p.test:3128"    ~/project/.netsandbox.toml:4',
         "          localhost.connect_host = 5432                    ~/project/.netsandbox.toml:8",
         '          localhost.publish = "3000"                       ~/project/.netsandbox.toml:9',
@@ -98,7 +98,7 @@ def test_programs_read_the_same_and_no_password(project: Path, capsys: pytest.Ca
         ("the project's", True),
     ]
     assert found["localhost"]["connect_host"] == [5432]
-    assert {"key": "network.mode", "value": "filtered", "origin": f"{project}/.netsandbox.toml:2"} in found["said"]
+    assert {"key": "network.mode", "value": "filtered", "origin": f"{project}/.netsandbox.toml:2"} in found["settings"]
 
 
 def test_what_is_left_out_is_left_out(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -110,9 +110,9 @@ def test_what_is_left_out_is_left_out(project: Path, capsys: pytest.CaptureFixtu
 
 def test_an_empty_list_has_its_line_too(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / ".netsandbox.toml").write_text("[filesystem]\nallow_write = []\n")
-    confined = "said      filesystem.allow_write = []                      ~/project/.netsandbox.toml:2"
+    confined = "setting   filesystem.allow_write = []                      ~/project/.netsandbox.toml:2"
     assert shown(capsys, project)[-1] == confined
     (project.parent / "config" / "netsandbox" / "config.toml").write_text("[filesystem]\nallow_write = ['/opt']\n")
     assert shown(capsys, project)[-1] == confined
     (project / ".netsandbox.toml").unlink()
-    assert not any(line.startswith("said") for line in shown(capsys, project))
+    assert not any(line.startswith("setting") for line in shown(capsys, project))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -68,16 +70,64 @@ def test_an_error_for_the_user_is_not_a_traceback() -> None:
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
 
 
+CONNECTS = """
+import socket
+print("ran", flush=True)
+door = socket.create_connection(("127.0.0.1", 1008), 20)
+door.sendall(b"CONNECT 127.0.0.1:{0} HTTP/1.1\\r\\nHost: 127.0.0.1:{0}\\r\\n\\r\\n")
+print(door.recv(12).decode())
+"""
+
+
+@pytest.mark.usefixtures("user_namespaces")
+@pytest.mark.parametrize("limit", [6, 8, 12, 16, 20, 22, 24, 28, 1024])
+def test_a_shortage_of_descriptors_is_one_line_that_says_what_to_do(limit: int, tmp_path: Path, canary: Any) -> None:
+    """H12. Whatever the session lacks, it opens nothing, and its log says how it ended."""
+    forbidden = canary.tcp()
+    done = subprocess.run(
+        [sys.executable, "-I", "-m", "netsandbox", "run", "--", sys.executable, "-c", CONNECTS.format(forbidden.port)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)),
+        check=False,
+        timeout=60,
+    )
+    assert forbidden.accepts == 0
+    logs = list(tmp_path.glob("netsandbox/sessions/*/*.jsonl"))
+    if limit == 1024:
+        assert done.stdout == "ran\nHTTP/1.1 403\n"
+        assert logs
+    elif limit <= 16 or not done.stdout:
+        assert done.returncode == 1
+        assert done.stderr.startswith("netsandbox: ")
+        assert "open files" in done.stderr
+        assert done.stderr.count("\n") == 1
+    for log in logs:
+        text = log.read_text()
+        assert "session.start" not in text or "session.end" in text
+
+
+@pytest.mark.parametrize("error", ["OSError(errno.EIO, 'x')", "ImportError('no module named x')", "ValueError('x')"])
+def test_other_faults_stay_visible(error: str) -> None:
+    code = (
+        f"import errno; from netsandbox.cli import main\ndef fail(_): raise {error}\nmain.dispatch = fail; main.main()"
+    )
+    done = run(code=code)
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGKILL])
 def test_a_command_killed_by_a_signal_is_a_death_by_that_signal(number: signal.Signals) -> None:
     """INV-9: whoever waits for us sees what he would have seen of the command."""
-    done = run(code=f"from netsandbox.runtime.signals import exit_with; exit_with(-{int(number)})")
+    done = run(code=f"from netsandbox.runtime.inherited import exit_with; exit_with(-{int(number)})")
     assert done.returncode == -number
 
 
 @pytest.mark.parametrize("status", [0, 1, 2, 126, 127, 255])
 def test_any_other_status_is_passed_on(status: int) -> None:
-    assert run(code=f"from netsandbox.runtime.signals import exit_with; exit_with({status})").returncode == status
+    assert run(code=f"from netsandbox.runtime.inherited import exit_with; exit_with({status})").returncode == status
 
 
 def test_the_package_can_be_run_as_a_module() -> None:
@@ -86,3 +136,13 @@ def test_the_package_can_be_run_as_a_module() -> None:
         [sys.executable, "-m", "netsandbox", "--version"], capture_output=True, text=True, env=environment, check=True
     )
     assert done.stdout.endswith(f"{__version__}\n")
+
+
+def test_help_with_a_command_is_the_help_of_that_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert dispatch(["help", "run"]) == 0
+    shown = capsys.readouterr().out
+    assert dispatch(["run", "--help"]) == 0
+    assert capsys.readouterr().out == shown
+    assert shown.startswith("usage: netsandbox run")
+    with pytest.raises(UsageError, match="unknown command 'rum'"):
+        dispatch(["help", "rum"])

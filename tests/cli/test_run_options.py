@@ -75,6 +75,20 @@ def test_a_projects_own_file_closes_a_switch_and_opens_none_untrusted(project: P
     assert switches() == ()
 
 
+def test_a_project_names_its_sessions_only_when_it_is_trusted(project: Path) -> None:
+    """H18: under the name of another project, its origin in browsers and its `stop` and `open` would be taken."""
+
+    def name(*words: str) -> str | None:
+        parsed = parse(list(words), run.OPTIONS, "netsandbox run")
+        return settings_of(parsed, read_config(parsed)).name
+
+    own = project / ".netsandbox.toml"
+    own.write_text('[session]\nname = "bank"\n')
+    assert name() is None
+    assert name("--name", "shop") == "shop"
+    assert name("--config", str(own)) == "bank"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -171,7 +185,9 @@ ASK = "[approvals]\nask = true\nwait = 5\n"
         ([], ASK + "[network]\nmode = 'online'\n", (None, "online", [])),
     ],
 )
-def test_who_asks_and_about_what(project: Path, words: list[str], text: str, outcome: object) -> None:
+def test_the_options_and_files_that_make_a_session_ask(
+    project: Path, words: list[str], text: str, outcome: object
+) -> None:
     assert asked(project, words, text) == outcome
 
 

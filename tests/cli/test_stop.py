@@ -29,7 +29,7 @@ def test_the_named_sessions_end_and_the_others_go_on(capsys: pytest.CaptureFixtu
     assert capsys.readouterr() == ("", "")
 
 
-def test_all_are_all(capsys: pytest.CaptureFixture[str]) -> None:
+def test_stop_all_ends_every_session(capsys: pytest.CaptureFixture[str]) -> None:
     killed_session()
     with sessions({"name": "one"}, {"name": "two"}) as started:
         assert dispatch(["stop", "--all"]) == 0

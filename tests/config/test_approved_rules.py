@@ -19,7 +19,7 @@ def test_a_file_is_made_with_its_folder(tmp_path: Path) -> None:
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-def test_everything_else_stays(tmp_path: Path) -> None:
+def test_adding_a_rule_keeps_the_rest_of_the_file(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_text('# mine\n[network]\nallow_domains = ["a.test"]  # kept\n\n[audit]\nlog = "~/log"\n')
     add_rule(str(file), "asked.test:8443")

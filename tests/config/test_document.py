@@ -272,7 +272,7 @@ def test_a_file_nested_without_end_is_an_error(written):
 
 
 def test_a_file_without_end_is_an_error(written, monkeypatch):
-    monkeypatch.setattr(document, "SIZE_LIMIT", 10)
+    monkeypatch.setattr(document, "MAX_SIZE", 10)
     with pytest.raises(UsageError, match="larger than 10 bytes"):
         load(written("[network]\nmode = 'online'\n"))
 

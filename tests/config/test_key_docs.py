@@ -68,7 +68,7 @@ def test_it_says_which_values_need_trust(table: str, name: str, words: str) -> N
         ("[seatbelt]\nswitches = ['debug']\n", True),
     ],
 )
-def test_and_a_file_that_nobody_trusts_is_judged_so(text: str, needs: bool) -> None:
+def test_values_of_an_untrusted_file_need_trust_as_documented(text: str, needs: bool) -> None:
     assert bool(merge([layer_of("f.toml", text.encode(), trusted=False)]).ignored) is needs
 
 

@@ -70,7 +70,7 @@ name = "shop"
 
 def test_an_untrusted_layer_narrows_and_opens_nothing() -> None:
     found = joined(layer(OPENING, "p", trusted=False))
-    assert found == FileSettings(deny_domains=found.deny_domains, name="shop", ignored=found.ignored)
+    assert found == FileSettings(deny_domains=found.deny_domains, ignored=found.ignored)
     assert [rule.text for rule in found.deny_domains] == ["b.test"]
     assert found.ignored == (
         ("network.mode", "p:2"),
@@ -82,6 +82,7 @@ def test_an_untrusted_layer_narrows_and_opens_nothing() -> None:
         ("localhost.connect_host", "p:10"),
         ("localhost.publish", "p:11"),
         ("audit.log", "p:13"),
+        ("session.name", "p:15"),
     )
     assert joined(layer(OPENING, "p")).ignored == ()
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from netsandbox_dns.resolv_conf import is_address, parse_hosts, parse_resolv_conf
 
 
-def test_servers_and_options() -> None:
+def test_servers_and_options_are_read_from_resolv_conf() -> None:
     read = parse_resolv_conf(
         "# comment\n; other\nnameserver 192.0.2.1\nnameserver\t2001:db8::1\nnameserver fe80::1%eth0\n"
         "nameserver 192.0.2.4\noptions timeout:5 attempts:3 rotate ndots:15 timeout:x\n"

@@ -12,6 +12,8 @@ from netsandbox_dns import wire
 from netsandbox_dns.resolver import MAX_REPLIES, TokenBucket
 from netsandbox_dns.synthetic_pool import SyntheticPool
 
+from tests.dns.conftest import Session
+
 OTHER_TYPES = ["TXT", "NULL", "CNAME", "MX", "SRV", "ANY", "NS", "SOA", "AXFR", "NAPTR"]
 
 
@@ -294,3 +296,44 @@ _SESSION: Any = None
 def _session_class(make_session: Any) -> None:
     global _SESSION  # hypothesis wants a fresh session per example, not per test
     _SESSION = make_session
+
+
+def test_after_a_failed_release_nothing_is_answered_from_the_cache() -> None:
+    class FailingLog:
+        def hold(self) -> None:
+            pass
+
+        def release(self) -> bool:
+            return False
+
+    session = Session(log=FailingLog())
+    session.resolver.hold()
+    assert session.resolver.answer(raw("allowed.test"), "udp") is not None
+    assert session.resolver.replies
+    session.writable = False
+    assert session.resolver.release() is False
+    assert not session.resolver.replies
+    reply = session.resolver.answer(raw("allowed.test"), "udp")
+    assert reply is not None
+    assert reply[3] & 15 == 2  # SERVFAIL
+
+
+def test_a_query_is_forwarded_only_after_its_record_was_written() -> None:
+    calls: list[str] = []
+
+    class Log:
+        def hold(self) -> None:
+            pass
+
+        def release(self) -> bool:
+            calls.append("release")
+            return len(calls) == 1
+
+    def forward(_query: object, _finish: object) -> None:
+        calls.append("forward")
+
+    session = Session(log=Log(), forward=forward, forward_types=frozenset({"TXT"}))
+    for _ in range(2):
+        session.resolver.hold()
+        session.resolver.answer(raw("allowed.test", "TXT"), "udp", respond=lambda *_: None)
+    assert calls == ["release", "forward", "release"]

@@ -13,6 +13,8 @@ import pytest
 from netsandbox_dns import udp_door as module
 from netsandbox_dns.udp_door import UdpDoor
 
+from tests.dns.conftest import Session
+
 
 def question(name: str, qtype: str = "A") -> bytes:
     return bytes(dnslib.DNSRecord.question(name, qtype).pack())
@@ -139,3 +141,51 @@ def test_a_client_that_is_gone_and_an_answer_after_the_end_do_no_harm(loop: Any,
     door._send(b"late", ("127.0.0.1", 9), [])
     session.resolver.flush()
     assert session.counted() == 2
+
+
+class HeldLog:
+    """Collects like the audit log; `written` says whether its records reach the file."""
+
+    def __init__(self) -> None:
+        self.written = True
+        self.calls: list[str] = []
+
+    def hold(self) -> None:
+        self.calls.append("hold")
+
+    def release(self) -> bool:
+        self.calls.append("release")
+        return self.written
+
+
+def served(loop: Any, make_session: Any, log: HeldLog, names: list[str]) -> list[str]:
+    """The names that are answered when all queries wait for the door at once."""
+    sock, port = opened(socket.AF_INET, "127.0.0.1")
+    door = UdpDoor(loop, sock, make_session(log=log).resolver)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        for name in names:
+            client.sendto(question(name), ("127.0.0.1", port))
+        door._ready(1)
+        client.settimeout(0.2)
+        answered = []
+        try:
+            while True:
+                answered.append(str(dnslib.DNSRecord.parse(client.recv(4096)).q.qname))
+        except TimeoutError:
+            pass
+    door.close()
+    return answered
+
+
+def test_new_names_that_wait_together_are_recorded_in_one_step(loop: Any) -> None:
+    log = HeldLog()
+    names = ["allowed.test.", "nowhere.test.", "allowed.test.", "other.test."]
+    assert served(loop, Session, log, names) == names
+    assert log.calls == ["hold", "release"]
+
+
+def test_no_reply_leaves_when_the_records_of_its_batch_were_not_written(loop: Any) -> None:
+    """INV-5, the repeat of a name in the same batch included."""
+    log = HeldLog()
+    log.written = False
+    assert served(loop, Session, log, ["allowed.test.", "allowed.test."]) == []

@@ -110,7 +110,7 @@ def test_anything_else_is_strange_and_never_success():
     assert trial(lambda: int("x")) == STRANGE
 
 
-def test_nothing_changes_here():
+def test_a_trial_changes_nothing_in_this_process():
     before = os.getcwd()
     assert trial(lambda: os.chdir("/")) == 0
     assert os.getcwd() == before

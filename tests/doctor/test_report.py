@@ -30,7 +30,7 @@ FAILED = Finding("control-name", "reached", "the control received 0; client: no 
         ([WELL], [], False),
     ],
 )
-def test_everything_must_hold(machine, jail, ok):
+def test_a_report_is_ok_only_if_machine_and_jail_are(machine, jail, ok):
     assert Report(machine, jail).ok is ok
 
 

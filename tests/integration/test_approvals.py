@@ -168,7 +168,7 @@ def test_once_is_for_one_and_the_next_asks_again(asker: Asker) -> None:
 
 
 @pytest.mark.parametrize(("scope", "elsewhere"), [("session", False), ("project", False), ("user", True)])
-def test_how_far_a_yes_reaches(asker: Asker, scope: str, elsewhere: bool) -> None:
+def test_an_approval_is_valid_within_its_scope(asker: Asker, scope: str, elsewhere: bool) -> None:
     home = asker.netsandbox.home()
     running = asker.fetch(asker.url())
     (question,) = asker.pending()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import socket
 import subprocess
+import termios
 from pathlib import Path
 from typing import Any
 
@@ -73,9 +75,12 @@ TERMINAL = (
 int main(void)
 {
     struct winsize size;
+    int discipline = 27; /* N_NULL */
     TRY("tiocsti", ioctl(0, TIOCSTI, "x"));
     TRY("tiocsti-high", syscall(SYS_ioctl, 0L, 0xABCD00000000UL | TIOCSTI, "x"));
     TRY("tioclinux", ioctl(0, TIOCLINUX, "\3"));
+    TRY("tiocexcl", ioctl(0, TIOCEXCL));
+    TRY("tiocsetd", ioctl(0, TIOCSETD, &discipline));
     TRY("size", ioctl(0, TIOCGWINSZ, &size));
     said("end", "ok");
     return 0;
@@ -88,4 +93,31 @@ int main(void)
 def test_nothing_can_be_typed_into_the_callers_terminal(netsandbox: Any, probe: Any) -> None:
     running = netsandbox.spawn("run", "--", probe("terminal", TERMINAL), terminal=True)
     text = running.read_until(b"end ok").decode().replace("\r", "")
-    assert lines(text) == {"tiocsti": "EPERM", "tiocsti-high": "EPERM", "tioclinux": "EPERM", "size": "ok", "end": "ok"}
+    refused = ("tiocsti", "tiocsti-high", "tioclinux", "tiocexcl", "tiocsetd")
+    assert lines(text) == {**dict.fromkeys(refused, "EPERM"), "size": "ok", "end": "ok"}
+
+
+TIOCGEXCL = 0x80045440
+CLOSE_TERMINAL = """
+import fcntl, termios
+try:
+    fcntl.ioctl(0, termios.TIOCEXCL)
+except OSError:
+    pass
+print("end", "ok", flush=True)
+input()
+"""
+
+
+@pytest.mark.ordinary_user
+def test_the_command_cannot_close_the_callers_terminal_to_others(netsandbox: Any) -> None:
+    """H10: an exclusive terminal would stay closed to its user after the session."""
+    running = netsandbox.spawn("run", "--", netsandbox.python, "-c", CLOSE_TERMINAL, terminal=True)
+    running.read_until(b"end ok")
+    terminal = os.open(f"/proc/{running.pid}/fd/0", os.O_RDWR | os.O_NOCTTY)  # EBUSY if it is exclusive, but for root
+    try:
+        assert fcntl.ioctl(terminal, TIOCGEXCL, bytes(4)) == bytes(4)
+        fcntl.ioctl(terminal, termios.TIOCEXCL)  # the twin: outside it works, and is seen
+        assert fcntl.ioctl(terminal, TIOCGEXCL, bytes(4)) != bytes(4)
+    finally:
+        os.close(terminal)

@@ -116,7 +116,7 @@ def test_the_first_instruction_of_the_command_is_behind_the_doors(
     program = probe("first-packet", FIRST_PACKET, static=True)
     allowed, forbidden = canary.tcp(echo=True), canary.tcp(echo=True)
     options = names(authority, f"{ALLOWED}:{allowed.port}")
-    for _ in range(10):
+    for _ in range(4):  # `make soak` does a thousand
         run = netsandbox("run", *options, "--", program, wire(ALLOWED), str(allowed.port))
         assert run.returncode == 0, run.audit
         assert len(run.events("egress", verdict="allow", host=ALLOWED)) == 1
@@ -126,7 +126,7 @@ def test_the_first_instruction_of_the_command_is_behind_the_doors(
         run = netsandbox("run", *options, "--", program, wire(DENIED), str(forbidden.port))
         assert run.returncode == 12
         assert run.events("dns", verdict="deny", host=DENIED)
-    assert (allowed.accepts, forbidden.accepts) == (10, 0)
+    assert (allowed.accepts, forbidden.accepts) == (4, 0)
 
 
 @pytest.mark.ordinary_user
@@ -210,7 +210,7 @@ def test_cycles_that_are_cut_anywhere_leave_nothing(netsandbox: Any, leftovers: 
     """
     before = leftovers()
     choice = random.Random(os.urandom(8))
-    for _ in range(20):  # `make soak` does a thousand
+    for _ in range(8):  # `make soak` does a thousand
         batch = [_cycle(netsandbox) for _ in range(2)]
         for running in batch:
             time.sleep(choice.uniform(0, 0.075))
@@ -285,11 +285,11 @@ def test_what_a_server_saw_is_on_record_even_if_the_supervisor_was_killed(
     server = canary.tcp(echo=True)
     options = names(authority, f"{ALLOWED}:{server.port}")
     hammer = (netsandbox.python, "-c", HAMMER, ALLOWED, str(server.port))
-    for _ in range(12):
+    for _ in range(6):  # `make soak` does a thousand
         heard = server.accepts
         running = netsandbox.spawn("run", *options, "--", *hammer)
         running.read_until(b"ready")
-        eventually(lambda: server.accepts)
+        eventually(lambda heard=heard: server.accepts > heard)
         time.sleep(random.uniform(0.02, 0.2))
         running.process.kill()
         running.wait()

@@ -96,7 +96,7 @@ def server(request: pytest.FixtureRequest, scene: Scene) -> RealServer:
     return scene.servers[request.param]
 
 
-def test_a_server(scene: Scene, server: RealServer) -> None:
+def test_a_real_server_is_reached_from_the_host(scene: Scene, server: RealServer) -> None:
     if server.name == "postgres" and scene.session.line.identity.uid == 0:
         assert '"root" execution' in scene.found(server)["output"]  # its own rule, inside as outside
         return

@@ -54,22 +54,22 @@ class StandIn:
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
-    def set(self, port: int, asked: int) -> None:
+    def set(self, port: int, requested: int) -> None:
         self.lib.ns_map_begin(self.map)
-        self.map.asked[port - self.base], self.map.window[asked] = asked, port
+        self.map.requested[port - self.base], self.map.window[requested] = requested, port
         self.lib.ns_map_end(self.map)
 
-    def window_port(self, asked: int) -> int:
-        """The port that stands for *asked*, or 0."""
+    def window_port(self, requested: int) -> int:
+        """The port that stands for *requested*, or 0."""
         view = self.ffi.new("struct ns_view *")
-        assert self.lib.ns_map_look(self.map, asked, view) == 0
+        assert self.lib.ns_map_look(self.map, requested, view) == 0
         return int(view.window)
 
     def assign(self, request: Any) -> tuple[int, int]:
         if self.map.strategy == self.lib.NS_STRATEGY_DEVICE:
             return 0, request.port
         taken = self.window_port(request.port) if request.port else 0
-        free = (self.base + slot for slot in range(WINDOW) if not self.map.asked[slot])
+        free = (self.base + slot for slot in range(WINDOW) if not self.map.requested[slot])
         port = taken or next(free)
         self.set(port, request.port or port)
         return 0, port
@@ -87,7 +87,7 @@ class StandIn:
                 caller, _ = self._door.accept()
             except OSError:
                 return
-            with caller, contextlib.suppress(OSError):  # who asked may be gone
+            with caller, contextlib.suppress(OSError):  # who requested may be gone
                 self._reply(caller)
 
     def _reply(self, caller: socket.socket) -> None:

@@ -112,7 +112,7 @@ def test_arguments_that_become_too_long_are_started_as_they_are(library: bytes, 
 
 
 test_a_fault_in_the_sources_is_noticed = darwin.noticed(
-    ("shell_bridge.c", 'say(text, "export ");', 'say(text, "");', check_shells),
+    ("shell_bridge.c", 'append(text, "export ");', 'append(text, "");', check_shells),
     ("shell_bridge.c", "insert_variables(bridge, room, 1);", "insert_variables(bridge, room, 2);", check_env),
     ("shell_bridge.c", "== 0 && config == 0;", "== 0;", check_left_alone),
     ("shell_bridge.c", "== NS_TARGET_KILLED)\n", "== 7)\n", check_left_alone),

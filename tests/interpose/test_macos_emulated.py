@@ -187,7 +187,7 @@ def test_no_family_is_ipv4_to_a_stream_and_no_peer_to_a_datagram_socket(library:
     assert (mac.give(call, name), mac.errno, mac.kernel) == (-1, EACCES, [])
 
 
-def test_errors_are_darwins(library: bytes) -> None:
+def test_error_numbers_are_those_of_darwin(library: bytes) -> None:
     mac = Mac(library, content(DEVICE_MAP))
     mac.v6only = 1
     assert (mac.give("bind", darwin.name("::1", 3000)), mac.errno, mac.kernel) == (-1, EADDRNOTAVAIL, [])

@@ -42,14 +42,14 @@ def opens(path: Path) -> bool:
 
 def test_a_sound_map_opens_and_answers_in_both_directions(tmp_path: Path) -> None:
     table = sound()
-    table.asked[42], table.window[3000] = 3000, 31042
+    table.requested[42], table.window[3000] = 3000, 31042
     (tmp_path / "map").write_bytes(bytes(ffi.buffer(table)))
     found = lib.ns_map_open(os.fsencode(tmp_path / "map"))
     view = ffi.new("struct ns_view *")
     assert lib.ns_map_look(found, 3000, view) == 0
-    assert (view.window, view.asked) == (31042, 0)
+    assert (view.window, view.requested) == (31042, 0)
     assert lib.ns_map_look(found, 31042, view) == 0
-    assert (view.window, view.asked) == (0, 3000)
+    assert (view.window, view.requested) == (0, 3000)
     lib.ns_map_close(found)
 
 
@@ -92,7 +92,7 @@ def test_what_is_no_regular_file_of_full_size_is_no_map(tmp_path: Path) -> None:
 @pytest.mark.parametrize("window", [1, 30999, 31001, 31100, 65535])
 def test_an_entry_that_its_slot_contradicts_is_no_map(window: int) -> None:
     table = sound()
-    table.asked[42] = 3000
+    table.requested[42] = 3000
     table.window[3000] = window
     assert lib.ns_map_look(table, 3000, ffi.new("struct ns_view *")) == -1
     assert lib.ns_map_look(table, 3001, ffi.new("struct ns_view *")) == 0
@@ -103,12 +103,12 @@ PORT, SLOT = st.integers(0, 65535), st.integers(0, lib.NS_MAP_SLOTS - 1)
 
 @given(st.binary(min_size=HEADER, max_size=HEADER), PORT, PORT, PORT, SLOT, st.booleans())
 def test_nothing_in_it_leads_out_of_the_map(
-    header: bytes, port: int, window: int, asked: int, slot: int, plausible: bool
+    header: bytes, port: int, window: int, requested: int, slot: int, plausible: bool
 ) -> None:
     table = sound()
     ffi.memmove(table, header, HEADER)
     table.window[port] = window
-    table.asked[slot] = asked
+    table.requested[slot] = requested
     table.sequence &= ~1  # a writer that never ends is another test
     if plausible:
         table.magic, table.version, table.size = lib.NS_MAP_MAGIC, lib.NS_MAP_VERSION, SIZE
@@ -130,13 +130,13 @@ def test_a_writer_that_never_ends_is_no_map() -> None:
 def test_a_reader_sees_what_was_written_as_a_whole() -> None:
     """Two slots swap what they stand for, many times; there is no moment at which neither or both have it."""
     table = sound()
-    table.asked[1], table.window[3000] = 3000, 31001
+    table.requested[1], table.window[3000] = 3000, 31001
     stop = threading.Event()
 
     def swap() -> None:
         while not stop.wait(0.0001):  # a supervisor has other things to do, too
             lib.ns_map_begin(table)
-            table.asked[1], table.asked[2] = table.asked[2], table.asked[1]
+            table.requested[1], table.requested[2] = table.requested[2], table.requested[1]
             table.window[3000] = 31001 + 31002 - table.window[3000]
             lib.ns_map_end(table)
 

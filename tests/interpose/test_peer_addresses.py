@@ -75,7 +75,7 @@ def test_without_a_resolver_port_53_is_a_port_like_any_other(asked: MacDoors) ->
     assert asked.meant == [(SERVER, 53)]
 
 
-def test_who_forgets_his_peer_has_none(asked: MacDoors, program: Callable[..., Path]) -> None:
+def test_a_dissolved_socket_has_no_peer(asked: MacDoors, program: Callable[..., Path]) -> None:
     done = asked.run(program("forgetting"))
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
 

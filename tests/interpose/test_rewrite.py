@@ -45,8 +45,8 @@ def make_map(
     table.passing_count = len(passing)
     for place, port in enumerate(passing):
         table.passing[place] = port
-    for slot, asked in (slots or {}).items():
-        table.asked[slot], table.window[asked] = asked, BASE + slot
+    for slot, requested in (slots or {}).items():
+        table.requested[slot], table.window[requested] = requested, BASE + slot
     return table
 
 
@@ -139,7 +139,7 @@ def test_localhost_is_the_device_and_the_port_stays(address: str, expected: str)
 
 
 @pytest.mark.parametrize(
-    ("asked", "spelling", "shown"),
+    ("requested", "spelling", "shown"),
     [
         ("127.0.0.1", lib.NS_SPELT_DEFAULT, "127.0.0.1"),
         ("0.0.0.0", lib.NS_SPELT_ANY4, "0.0.0.0"),
@@ -149,8 +149,8 @@ def test_localhost_is_the_device_and_the_port_stays(address: str, expected: str)
         (DEVICE, lib.NS_SPELT_DEVICE, DEVICE),
     ],
 )
-def test_the_way_back_from_the_device_is_what_the_program_wrote(asked: str, spelling: int, shown: str) -> None:
-    bound = plan(lib.ns_plan_answer, DEVICE_MAP, name(asked, 3000), 3000)
+def test_the_way_back_from_the_device_is_what_the_program_wrote(requested: str, spelling: int, shown: str) -> None:
+    bound = plan(lib.ns_plan_answer, DEVICE_MAP, name(requested, 3000), 3000)
     assert bound.spelling == spelling
     assert restore(DEVICE_MAP, bytes(bound.name)[: bound.length], spelling) == (shown, 3000)
 
@@ -173,10 +173,12 @@ def test_strategy_fail_passes_only_the_window_on_the_allowed_device(address: str
 
 
 @given(st.lists(ports, min_size=COUNT, max_size=COUNT, unique=True), st.sampled_from(LOCAL), st.data())
-def test_there_and_back_is_where_one_was(asked: list[int], address: str, data: st.DataObject) -> None:
-    """Attack 110: what the program sees is what it asked for, whatever stands in the other slots."""
-    table = make_map(lib.NS_STRATEGY_PORT, dict(enumerate(asked)), device="0.0.0.0")
-    port = data.draw(st.sampled_from(asked))
+def test_the_rewriting_of_bind_is_undone_for_the_program(
+    requested: list[int], address: str, data: st.DataObject
+) -> None:
+    """Attack 110: what the program sees is what it requested, whatever stands in the other slots."""
+    table = make_map(lib.NS_STRATEGY_PORT, dict(enumerate(requested)), device="0.0.0.0")
+    port = data.draw(st.sampled_from(requested))
     made = plan(lib.ns_plan_bind, table, name(address, port))
     assert made.verdict == lib.NS_CHANGED
     assert BASE <= read(bytes(made.name)[: made.length])[1] < BASE + COUNT

@@ -45,7 +45,7 @@ def target(found: Any) -> bytes:
 
 
 @given(st.ip_addresses(), st.integers(0, 65535), st.sampled_from([lib.NS_TCP, lib.NS_UDP, NO_PORTS]))
-def test_what_goes_where(address: Any, port: int, protocol: int) -> None:
+def test_each_destination_has_its_route(address: Any, port: int, protocol: int) -> None:
     found = route(make_map(), name(str(address), port), protocol)
     within = address.ipv4_mapped if address.version == 6 else address
     local = (within or address).is_loopback or (within or address).is_unspecified

@@ -268,7 +268,7 @@ def test_any_text_is_a_rule_or_a_usage_error(text):
         assert outcome == text or outcome.isprintable()
 
 
-def test_rules_show_themselves():
+def test_the_repr_of_a_rule_has_its_text_and_origin():
     assert repr(parse_domain("example.com", "x:1")) == "DomainRule('example.com', 'x:1')"
     assert repr(parse_address("10.0.0.5", "x:1")) == "AddressRule('10.0.0.5', 'x:1')"
 
@@ -327,3 +327,9 @@ def test_lists_of_every_kind_are_taken():
     assert [rule.text for rule in policy.allow_addresses] == ["192.0.2.1:22"]
     assert (policy.default_ports, policy.allow_unix_sockets) == ((443,), ("/run/x.sock",))
     assert policy.allow_query_types == ("TXT", "TXT", "TYPE65280")
+
+
+def test_a_mistake_of_the_command_line_names_its_option() -> None:
+    with pytest.raises(UsageError, match=r"^--allow-query-type: 'FOO' is no record type"):
+        Policy(["example.com"], allow_query_types=["FOO"])
+    assert Policy(["example.com"], allow_query_types=["txt"]).allow_query_types == ("TXT",)

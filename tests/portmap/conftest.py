@@ -28,7 +28,7 @@ from tests.rig import localhost_scene, ports
 from tests.rig.by_name import Book, Pages
 from tests.rig.loop_thread import LoopThread
 from tests.rig.processes import own_descriptors
-from tests.rig.publishing import ALL, COUNT, Place
+from tests.rig.publishing import ALL, COUNT, FakeWindow
 from tests.rig.threaded_server import ThreadedServer, read_all
 from tests.rig.waiting import PATIENCE, wait_for
 
@@ -157,7 +157,7 @@ def make(rig: Any, speak: Any) -> Any:
 
     def build(strategy: str = "isolate", wanted: Wanted = ALL, **more: Any) -> Any:
         base = speak.free_range(COUNT)
-        place = Place(base)
+        place = FakeWindow(base)
         assignment = Assignment(base, COUNT, {base + COUNT - 1}, speak.is_free)
         options = {"note": rig.note, "by_name_port": base + COUNT - 1, **more}
         fixed = {port: outer for port, outer in wanted.fixed.items() if outer is not None}

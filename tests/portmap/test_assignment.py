@@ -1,4 +1,4 @@
-"""One port of the window for one port that was asked for: always the same, never a reserved one; None when full."""
+"""One port of the window for one port that was requested: always the same, never a reserved one; None when full."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def window(count=100, reserved=(), busy=()):
 
 def test_a_port_is_preferred_by_its_last_digits():
     ports = window()
-    assert [ports.assign(asked) for asked in (3000, 8080, 5173)] == [20000, 20080, 20073]
+    assert [ports.assign(requested) for requested in (3000, 8080, 5173)] == [20000, 20080, 20073]
     assert ports.pairs() == [(3000, 20000), (8080, 20080), (5173, 20073)]
 
 
@@ -59,9 +59,9 @@ def test_what_stands_once_is_not_asked_of_the_host_again():
     assert ports.assign(3000) == 20000
 
 
-@pytest.mark.parametrize("asked", [0, -1, 65536])
-def test_what_is_no_port_gets_none(asked):
-    assert window().assign(asked) is None
+@pytest.mark.parametrize("requested", [0, -1, 65536])
+def test_what_is_no_port_gets_none(requested):
+    assert window().assign(requested) is None
 
 
 @pytest.mark.parametrize(("base", "count"), [(0, 10), (-1, 10), (20000, 0), (65536, 1), (65530, 7), (1, 65536)])
@@ -72,7 +72,7 @@ def test_a_window_lies_within_the_ports(base, count):
 
 def test_the_window_may_be_every_port_there_is():
     ports = Assignment(1, 65535, [], lambda port: True)
-    assert [ports.assign(asked) for asked in (1, 65535)] == [1, 65535]
+    assert [ports.assign(requested) for requested in (1, 65535)] == [1, 65535]
 
 
 def test_a_full_window_gives_none_and_keeps_what_it_has():
@@ -176,18 +176,19 @@ def test_it_is_one_to_one_within_the_window_and_stable(count, reserved, busy, st
         if step == "reassign" and wanted in standing:
             usable.discard(standing.pop(wanted))
         port = ports.any_port() if step == "any" else getattr(ports, step)(wanted)
-        asked = port if step == "any" else wanted
+        requested = port if step == "any" else wanted
         if port is not None:
             assert port in usable
-            assert standing.setdefault(asked, port) == port
+            assert standing.setdefault(requested, port) == port
         elif step == "any":
             assert usable <= set(standing.values()) | set(standing)
-        elif 0 < asked < 65536:
+        elif 0 < requested < 65536:
             assert usable == set(standing.values())
         assert dict(ports.pairs()) == standing
         assert len(set(standing.values())) == len(standing)
         assert all(
-            ports.requested_port(port) == asked and ports.port_of(asked) == port for asked, port in standing.items()
+            ports.requested_port(port) == requested and ports.port_of(requested) == port
+            for requested, port in standing.items()
         )
 
 

@@ -14,7 +14,7 @@ from netsandbox_portmap import bind_requests
 from netsandbox_portmap.bind_requests import reply
 
 from netsandbox.runtime import listener
-from tests.rig.asking import GOOD, PATIENCE, WRONG, open_scene, request
+from tests.rig.bind_requests import GOOD, PATIENCE, WRONG, open_scene, request
 from tests.rig.threaded_server import read_exactly
 
 
@@ -145,10 +145,10 @@ def test_a_thousand_silent_callers_keep_nobody_out(scene):
             scene.clients[number - 300].close()  # otherwise the clients run out of descriptors before the door does
         if number % 10 == 0:
             scene.turn()
-            assert len(scene.door) <= bind_requests.OPEN
-    scene.until(lambda: len(scene.door) == bind_requests.OPEN)
+            assert len(scene.door) <= bind_requests.MAX_OPEN
+    scene.until(lambda: len(scene.door) == bind_requests.MAX_OPEN)
     assert scene.ask() == reply(0, 20000)
-    assert len(scene.door) <= bind_requests.OPEN
+    assert len(scene.door) <= bind_requests.MAX_OPEN
     scene.skipped += bind_requests.DEADLINE + 1
     scene.until(lambda: len(scene.door) == 0)
 
@@ -163,7 +163,7 @@ def test_a_thousand_callers_in_five_crowds_are_all_answered(scene):
 
 
 def test_who_asks_while_being_pushed_out_is_answered(scene, monkeypatch):
-    monkeypatch.setattr(bind_requests, "OPEN", 1)
+    monkeypatch.setattr(bind_requests, "MAX_OPEN", 1)
     first = scene.client()
     scene.until(lambda: len(scene.door) == 1)
     first.sendall(GOOD)

@@ -12,7 +12,7 @@ from netsandbox_interpose import _native
 from netsandbox_portmap import bind_requests
 from netsandbox_portmap.bind_requests import Request, parse_request, reply
 
-from tests.rig.asking import GOOD, TOKEN, WRONG, request
+from tests.rig.bind_requests import GOOD, TOKEN, WRONG, request
 
 ffi, lib = _native.ffi, _native.lib
 
@@ -24,7 +24,7 @@ def fields(name):
 def test_the_messages_are_those_of_the_header():
     assert bind_requests.REQUEST.size == ffi.sizeof("struct ns_request")
     assert bind_requests.REPLY.size == ffi.sizeof("struct ns_reply")
-    assert (bind_requests.MAGIC, bind_requests.ASK_BIND) == (lib.NS_MAP_MAGIC, lib.NS_REQUEST_BIND)
+    assert (bind_requests.MAGIC, bind_requests.REQUEST_BIND) == (lib.NS_MAP_MAGIC, lib.NS_REQUEST_BIND)
     assert fields("ns_request") == {
         "magic": (0, 4), "operation": (4, 2), "port": (6, 2), "address": (8, 4), "protocol": (12, 4), "token": (16, 16)
     }  # fmt: skip

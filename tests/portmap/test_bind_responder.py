@@ -14,9 +14,11 @@ UDP = 17
 
 
 def written(scene: Any) -> dict[int, int]:
-    """What stands in the map, as the preloaded library reads it: port of the window -> port that was asked for."""
+    """What stands in the map, as the preloaded library reads it: port of the window -> port that was requested."""
     table = ffi.from_buffer("struct ns_map *", Path(scene.reservation.map.path).read_bytes())
-    return {table.base + slot: asked for slot, asked in enumerate(table.asked[0 : table.count]) if asked}
+    return {
+        table.base + slot: requested for slot, requested in enumerate(table.requested[0 : table.count]) if requested
+    }
 
 
 @pytest.fixture
@@ -107,7 +109,7 @@ def test_a_listener_is_published_as_what_the_program_asked_for(preload: Callable
     scene.service.listening("127.0.0.1", given, 7, "/bin/server")
     assert scene.service._publisher is not None
     assert [found.port for found in scene.service._publisher.published()] == [3000]
-    assert len(log.of("rewrite")) == 1  # written when it was asked
+    assert len(log.of("rewrite")) == 1  # written when it was requested
 
 
 def test_a_program_that_binds_its_device_is_left_alone(preload: Callable[..., Any], log: Any) -> None:

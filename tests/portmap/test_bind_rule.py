@@ -24,7 +24,7 @@ windows = st.builds(Window, st.integers(1024, 65000), st.integers(1, 500), st.ju
 @given(windows, addresses, st.integers(0, 65535))
 def test_a_yes_is_a_port_of_the_window_on_a_device_of_the_rule(window: Window, address: str, port: int) -> None:
     for given_device in (False, True):
-        verdict = rule_for("fail", window, device_given=given_device).judge(address, port)
+        verdict = rule_for("fail", window, device_given=given_device).check(address, port)
         inside = port == 0 or window.base <= port < window.base + window.count
         devices = {window.device} if given_device else {"127.0.0.1", ANY}
         assert (verdict is None) == (inside and address in devices)
@@ -32,7 +32,7 @@ def test_a_yes_is_a_port_of_the_window_on_a_device_of_the_rule(window: Window, a
 
 @given(windows, addresses, st.integers(0, 65535))
 def test_a_no_says_which_of_the_two_is_wrong(window: Window, address: str, port: int) -> None:
-    verdict = rule_for("fail", window, device_given=False).judge(address, port)
+    verdict = rule_for("fail", window, device_given=False).check(address, port)
     if verdict is None:
         return
     outside = port != 0 and port not in window
@@ -42,14 +42,14 @@ def test_a_no_says_which_of_the_two_is_wrong(window: Window, address: str, port:
 @pytest.mark.parametrize("port", [WINDOW.base - 1, WINDOW.base + 10, 1, 65535])
 def test_the_neighbours_of_the_window_are_outside(port: int) -> None:
     rule = rule_for("fail", WINDOW, device_given=False)
-    assert rule.judge("127.0.0.1", port) == (errno.EACCES, "outside-window")
-    assert rule.judge("127.0.0.1", WINDOW.base) is rule.judge("127.0.0.1", WINDOW.base + 9) is None
+    assert rule.check("127.0.0.1", port) == (errno.EACCES, "outside-window")
+    assert rule.check("127.0.0.1", WINDOW.base) is rule.check("127.0.0.1", WINDOW.base + 9) is None
 
 
 @given(addresses, st.integers(0, 65535))
 def test_rewire_device_has_every_port_of_its_own_device_but_privileged_ones(address: str, port: int) -> None:
     for given_device in (False, True):
-        verdict = rule_for("rewire-device", WINDOW, device_given=given_device).judge(address, port)
+        verdict = rule_for("rewire-device", WINDOW, device_given=given_device).check(address, port)
         if 0 < port < 1024:
             assert verdict == (errno.EACCES, "outside-window")
         else:
@@ -63,7 +63,7 @@ def test_rewire_port_has_its_window_of_localhost() -> None:
 
 def test_a_device_of_its_own_excludes_the_wildcard() -> None:
     """It would be bound on every device, more than was given."""
-    assert rule_for("fail", WINDOW, device_given=True).judge(ANY, WINDOW.base) == (errno.EADDRNOTAVAIL, "wrong-device")
+    assert rule_for("fail", WINDOW, device_given=True).check(ANY, WINDOW.base) == (errno.EADDRNOTAVAIL, "wrong-device")
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -71,7 +71,7 @@ def test_a_device_of_its_own_excludes_the_wildcard() -> None:
 def test_no_strategy_lets_a_foreign_address_through(strategy: str, device_given: bool) -> None:
     rule = rule_for(strategy, WINDOW, device_given=device_given)
     for address in ("192.0.2.1", "127.0.0.2", "127.117.48.2", "2001:db8::1", "", "localhost"):
-        assert rule.judge(address, WINDOW.base) is not None
+        assert rule.check(address, WINDOW.base) is not None
 
 
 def test_the_sentence_names_what_would_be_allowed() -> None:

@@ -101,7 +101,7 @@ def test_a_client_that_does_not_hang_up_is_not_waited_for(
 def test_past_the_limit_newcomers_are_answered_503(
     rig: Any, door: Any, pages: int, speak: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "HEADS", 2)
+    monkeypatch.setattr(module, "MAX_HEADS", 2)
     waiting = [rig.client(door.port) for _ in range(2)]
     speak.wait_for(lambda: rig.run(lambda: door.connections) == 2)
     assert speak.read_all(rig.client(door.port)).startswith(b"HTTP/1.1 503 ")

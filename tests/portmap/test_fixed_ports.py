@@ -13,7 +13,7 @@ from netsandbox_portmap.published import PublishError, Wanted
 from tests.rig.publishing import forbid, found, refused, talks
 
 
-class Place:
+class FakeWindow:
     def __init__(self, device: str = "127.121.24.1") -> None:
         self.device = device
 
@@ -21,7 +21,7 @@ class Place:
 @pytest.mark.parametrize("strategy", ["isolate", "fail", "rewire-port"])
 def test_both_addresses_of_localhost_are_held(speak: Any, strategy: str) -> None:
     port = speak.free_range(1)
-    held = reserve({3000: port}, strategy, Place(), device_given=False)
+    held = reserve({3000: port}, strategy, FakeWindow(), device_given=False)
     assert [sock.getsockname()[:2] for sock in held[3000]] == [("127.0.0.1", port), ("::1", port)]
     for sock in held[3000]:
         sock.close()
@@ -30,9 +30,9 @@ def test_both_addresses_of_localhost_are_held(speak: Any, strategy: str) -> None
 def test_nothing_stays_held_after_an_error(speak: Any) -> None:
     first = speak.free_range(2)
     second = first + 1
-    held = reserve({1: second}, "isolate", Place(), device_given=False)
+    held = reserve({1: second}, "isolate", FakeWindow(), device_given=False)
     with pytest.raises(PublishError, match=f"--publish 2:{second}: .* or write --publish 2 to get a free one"):
-        reserve({3: first, 2: second}, "isolate", Place(), device_given=False)
+        reserve({3: first, 2: second}, "isolate", FakeWindow(), device_given=False)
     assert speak.is_free(first)
     for sock in held[1]:
         sock.close()
@@ -40,13 +40,13 @@ def test_nothing_stays_held_after_an_error(speak: Any) -> None:
 
 @pytest.mark.parametrize("device", ["127.121.24.1", "127.0.0.1"])
 def test_the_device_is_optional_beside_localhost_and_never_counted_twice(device: str) -> None:
-    group, extra = split_faces("isolate", 3000, Place(device), device_given=True, host_port=3000)
+    group, extra = split_faces("isolate", 3000, FakeWindow(device), device_given=True, host_port=3000)
     assert group == [("127.0.0.1", 3000), ("::1", 3000)]
     assert extra == ([] if device == "127.0.0.1" else [(device, 3000)])
 
 
 def test_the_device_is_needed_where_it_is_the_only_place() -> None:
-    assert split_faces("rewire-device", 3000, Place(), device_given=False, host_port=None) == (
+    assert split_faces("rewire-device", 3000, FakeWindow(), device_given=False, host_port=None) == (
         [("127.121.24.1", 3000)],
         [],
     )

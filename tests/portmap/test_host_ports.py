@@ -88,7 +88,7 @@ def test_a_device_that_this_host_does_not_have_is_an_error():
         is_free(20000, "192.0.2.1", lingering=True)
 
 
-def test_looking_holds_nothing():
+def test_looking_for_a_free_port_holds_no_socket():
     with bound(socket.AF_INET, socket.SOCK_STREAM, "127.0.0.1") as sock:
         port = sock.getsockname()[1]
     assert is_free_on_host(port)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from netsandbox_portmap import DOOR_PORTS
-from netsandbox_portmap.bind_requests import ASK_BIND, MAGIC, REQUEST, reply
+from netsandbox_portmap.bind_requests import MAGIC, REQUEST, REQUEST_BIND, reply
 from netsandbox_portmap.bind_responder import BindResponder
 
 PATIENCE = 10.0
@@ -204,10 +204,10 @@ def test_a_question_that_we_fail_to_answer_is_a_refusal_on_record(
     door.bind(("127.0.0.1", 0))
     door.listen(1)
     place = door.getsockname()
-    scene = serve(doors={"asking": door}, strategy="rewire-port", engine="preload")
+    scene = serve(doors={"requests": door}, strategy="rewire-port", engine="preload")
     monkeypatch.delattr(BindResponder, "_window")
     with socket.create_connection(place, PATIENCE) as client:
-        client.sendall(REQUEST.pack(MAGIC, ASK_BIND, 3000, bytes([127, 0, 0, 1]), 6, scene.reservation.map.token))
+        client.sendall(REQUEST.pack(MAGIC, REQUEST_BIND, 3000, bytes([127, 0, 0, 1]), 6, scene.reservation.map.token))
         scene.until(lambda: bool(log.of("bind")))
         assert client.recv(64) == reply(errno.EACCES, 0)
     (record,) = log.of("bind")

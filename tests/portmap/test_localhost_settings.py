@@ -164,7 +164,9 @@ def test_what_nobody_asked_for() -> None:
         ({"strategy": "fail", "engine": "preload", "publish": ()}, False, True, True),
     ],
 )
-def test_what_follows_from_a_choice(asked: dict[str, Any], publishes: bool, guarded: bool, has_window: bool) -> None:
+def test_publishing_guard_and_window_follow_from_the_settings(
+    asked: dict[str, Any], publishes: bool, guarded: bool, has_window: bool
+) -> None:
     """INV-7: in `fail`, and wherever a library does the rewriting, the kernel guards."""
     made = check(LocalhostSettings(**asked))
     assert (made.publishes, made.guarded, made.has_window) == (publishes, guarded, has_window)
@@ -216,9 +218,9 @@ def test_every_door_of_ours_is_known_here() -> None:
 
 
 def test_as_many_host_ports_as_fit_in_the_helpers_message() -> None:
-    """Its record carries 64 descriptors: the doors of the network, the asking door, and two for each port."""
+    """Its record carries 64 descriptors: the doors of the network, the requests door, and two for each port."""
     from netsandbox.backends.namespaces import launch, plan
 
-    most = plan.doors() + plan.localhost_doors(range(2000, 2000 + localhost_settings.MAX_HOST_PORTS), asking=True)
+    most = plan.doors() + plan.localhost_doors(range(2000, 2000 + localhost_settings.MAX_HOST_PORTS), requests=True)
     assert len(most) <= launch.MAX_DESCRIPTORS
     check(LocalhostSettings(connect_host=tuple(range(2000, 2000 + localhost_settings.MAX_HOST_PORTS))))

@@ -63,7 +63,7 @@ def test_the_header_says_what_it_was_given(ports, path):
     assert (header.base, header.count, header.door) == (20000, 100, 1011)
     assert header.passing[: header.passing_count] == [1011, 53, 5432]
     assert not any(header.passing[3:])
-    assert not any(header.asked)
+    assert not any(header.requested)
     assert not any(header.window)
     assert header.sequence % 2 == 0
 
@@ -112,11 +112,11 @@ def test_a_change_is_seen_at_once_and_leaves_the_sequence_even(ports, path):
     ports.set(20000, 3000)
     ports.set(20099, 65535)
     now = seen(path)
-    assert (now.asked[0], now.asked[99]) == (3000, 65535)
+    assert (now.requested[0], now.requested[99]) == (3000, 65535)
     assert now.sequence == before + 4
     ports.clear(20000)
     now = seen(path)
-    assert (now.asked[0], now.asked[99]) == (0, 65535)
+    assert (now.requested[0], now.requested[99]) == (0, 65535)
     assert now.sequence == before + 6
 
 
@@ -137,11 +137,11 @@ def test_the_sequence_is_odd_while_a_slot_is_written(path):
             @staticmethod
             def ns_map_begin(table):
                 lib.ns_map_begin(table)
-                moments.append((seen(path).sequence % 2, seen(path).asked[5]))
+                moments.append((seen(path).sequence % 2, seen(path).requested[5]))
 
             @staticmethod
             def ns_map_end(table):
-                moments.append((seen(path).sequence % 2, seen(path).asked[5]))
+                moments.append((seen(path).sequence % 2, seen(path).requested[5]))
                 lib.ns_map_end(table)
 
     ports = PortMap.create(Between, path, **OPTIONS)
@@ -161,10 +161,10 @@ def test_a_port_outside_the_window_is_refused(ports, path, port):
     assert seen(path).all == before
 
 
-@pytest.mark.parametrize("asked", [0, -1, 65536])
-def test_what_is_no_port_cannot_be_set(ports, asked):
+@pytest.mark.parametrize("requested", [0, -1, 65536])
+def test_what_is_no_port_cannot_be_set(ports, requested):
     with pytest.raises(ValueError, match="no port"):
-        ports.set(20000, asked)
+        ports.set(20000, requested)
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_the_largest_window_and_the_longest_list_fit(path):
     ports = PortMap.create(_native, path, **full)
     ports.set(20000 + lib.NS_MAP_SLOTS - 1, 3000)
     now = seen(path)
-    assert now.asked[lib.NS_MAP_SLOTS - 1] == 3000
+    assert now.requested[lib.NS_MAP_SLOTS - 1] == 3000
     assert now.passing == list(passing)
     ports.close()
 
@@ -228,7 +228,7 @@ def test_after_close_nothing_can_be_written_and_the_file_stays(ports, path):
     ports.close()
     with pytest.raises(ValueError, match="closed"):
         ports.set(20001, 3001)
-    assert seen(path).asked[0] == 3000
+    assert seen(path).requested[0] == 3000
 
 
 def test_unlink_takes_the_file_away_and_may_come_twice(ports, path):
@@ -257,9 +257,9 @@ WINDOWS = st.integers(1, 65535).flatmap(
     strategy=st.sampled_from([lib.NS_STRATEGY_FAIL, lib.NS_STRATEGY_DEVICE, lib.NS_STRATEGY_PORT]),
     door=st.integers(1, 65535),
     passing=st.sets(st.integers(1, 65535), max_size=lib.NS_MAP_PASSING).map(sorted),
-    asked=st.lists(st.integers(1, 65535), unique=True, max_size=20),
+    requested=st.lists(st.integers(1, 65535), unique=True, max_size=20),
 )
-def test_the_preload_library_reads_what_was_written(tmp_path_factory, window, strategy, door, passing, asked):
+def test_the_preload_library_reads_what_was_written(tmp_path_factory, window, strategy, door, passing, requested):
     """Whatever map can be made is believed by the C side, and says the same there in both directions."""
     base, count = window
     path = str(tmp_path_factory.mktemp("map") / "port-map")
@@ -268,19 +268,19 @@ def test_the_preload_library_reads_what_was_written(tmp_path_factory, window, st
     table = lib.ns_map_open(path.encode())
     assert table
     view = ffi.new("struct ns_view *")
-    pairs = dict(zip(range(base, base + count), asked, strict=False))
+    pairs = dict(zip(range(base, base + count), requested, strict=False))
     for port, wanted in pairs.items():
         ports.set(port, wanted)
     for port, wanted in pairs.items():
         assert lib.ns_map_look(table, wanted, view) == 0
         assert (view.window, view.passing) == (port, wanted in passing)
         assert lib.ns_map_look(table, port, view) == 0
-        assert view.asked == wanted
+        assert view.requested == wanted
         assert bytes(view.token) == ports.token
     for port in pairs:
         ports.clear(port)
         assert lib.ns_map_look(table, port, view) == 0
-        assert view.asked == 0
+        assert view.requested == 0
     lib.ns_map_close(table)
     ports.close()
 
@@ -295,9 +295,9 @@ with open({path!r}, "rb") as file:
 table = ffi.cast("const struct ns_map *", ffi.from_buffer(memory))
 print("ready", flush=True)
 good = torn = 0
-while table.asked[99] != 1:
+while table.requested[99] != 1:
     before = table.sequence
-    pair = (table.asked[0], table.asked[1])
+    pair = (table.requested[0], table.requested[1])
     if before % 2 or table.sequence != before:
         continue
     good += 1
@@ -335,8 +335,8 @@ def test_both_tables_say_the_same_after_every_change(ports, path):
 
     def pairs():
         now = seen(path)
-        by_slot = {20000 + slot: asked for slot, asked in enumerate(now.asked) if asked}
-        assert {port: asked for asked, port in enumerate(now.window) if port} == by_slot
+        by_slot = {20000 + slot: requested for slot, requested in enumerate(now.requested) if requested}
+        assert {port: requested for requested, port in enumerate(now.window) if port} == by_slot
         return by_slot
 
     ports.set(20000, 3000)

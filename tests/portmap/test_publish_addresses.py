@@ -14,7 +14,7 @@ DEVICE = "127.78.32.1"
 PORTS = st.integers(1, 65535)
 
 
-class Place:
+class FakeWindow:
     device = DEVICE
 
 
@@ -32,7 +32,7 @@ class Place:
 def test_each_strategy_has_its_places(
     strategy: str, given_device: bool, expected: tuple[tuple[str, int | None], ...]
 ) -> None:
-    assert faces(strategy, 3000, Place(), device_given=given_device) == expected
+    assert faces(strategy, 3000, FakeWindow(), device_given=given_device) == expected
 
 
 @pytest.mark.parametrize(
@@ -47,13 +47,13 @@ def test_each_strategy_has_its_places(
 def test_a_fixed_port_takes_the_place_of_the_chosen_one(
     strategy: str, expected: tuple[tuple[str, int | None], ...]
 ) -> None:
-    assert faces(strategy, 3000, Place(), device_given=False, host_port=8080) == expected
+    assert faces(strategy, 3000, FakeWindow(), device_given=False, host_port=8080) == expected
 
 
 @given(st.sampled_from(STRATEGIES), PORTS, st.booleans(), st.none() | PORTS)
 def test_every_face_is_a_loopback_address(strategy: str, port: int, device: bool, host_port: int | None) -> None:
     """INV-7"""
-    found = faces(strategy, port, Place(), device_given=device, host_port=host_port)
+    found = faces(strategy, port, FakeWindow(), device_given=device, host_port=host_port)
     assert found
     assert all(ipaddress.ip_address(address).is_loopback for address, _ in found)
 

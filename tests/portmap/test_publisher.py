@@ -31,12 +31,12 @@ def test_isolate_offers_a_port_of_the_window_and_the_port_itself_on_a_device_tha
     assert talks(rig, place.device, server.port)
 
 
-def test_who_tells_of_a_listener_hears_what_is_new(rig: Any, make: Any) -> None:
+def test_listening_returns_what_is_newly_published(rig: Any, make: Any) -> None:
     server = rig.server()
     publisher, _ = make()
 
     def tell() -> Any:
-        return publisher.listening("127.0.0.1", server.port, asked=server.port, pid=42, exe="/usr/bin/node")
+        return publisher.listening("127.0.0.1", server.port, requested=server.port, pid=42, exe="/usr/bin/node")
 
     new = rig.run(tell)
     assert (new.port, new.host_address) == (server.port, "127.0.0.1")
@@ -155,7 +155,7 @@ def test_without_publishing_nothing_is(rig: Any, make: Any) -> None:
 def test_the_asked_port_names_it_and_the_real_one_is_reached(rig: Any, make: Any) -> None:
     server = rig.server()
     publisher, place = make("rewire-port")
-    one = found(rig, publisher, "127.0.0.1", server.port, asked=3000)
+    one = found(rig, publisher, "127.0.0.1", server.port, requested=3000)
     assert one.host_port == place.base + 3000 % COUNT
     assert (one.port, one.inside_port) == (3000, server.port)
     assert talks(rig, "127.0.0.1", one.host_port)

@@ -14,7 +14,7 @@ def test_the_same_listener_twice_is_one_with_the_newer_process(rig: Any, make: A
     server = rig.server()
     publisher, _ = make()
     first = found(rig, publisher, "127.0.0.1", server.port)
-    rig.run(lambda: publisher.listening("127.0.0.1", server.port, asked=server.port, pid=43, exe="/usr/bin/deno"))
+    rig.run(lambda: publisher.listening("127.0.0.1", server.port, requested=server.port, pid=43, exe="/usr/bin/deno"))
     (second,) = rig.run(publisher.published)
     assert (second.pid, second.exe, second.since) == (43, "/usr/bin/deno", first.since)
     assert len(rig.notes) == 1
@@ -88,9 +88,9 @@ def test_a_program_on_thousands_of_addresses_is_one_publication(rig: Any, make: 
     publisher, _ = make()
     for number in range(1, 2000):
         address = f"127.0.{number >> 8}.{number & 255}"
-        rig.run(lambda address=address: publisher.listening(address, server.port, asked=server.port, pid=1, exe="x"))
+        rig.run(lambda at=address: publisher.listening(at, server.port, requested=server.port, pid=1, exe="x"))
     assert len(rig.run(publisher.published)) == 1
-    assert len(rig.run(lambda: publisher.targets(server.port))) == module.TARGETS
+    assert len(rig.run(lambda: publisher.targets(server.port))) == module.MAX_TARGETS
 
 
 def test_the_record_says_where(rig: Any, make: Any) -> None:
@@ -139,7 +139,8 @@ def test_past_the_limit_of_connections_newcomers_see_a_reset(
 
 
 def test_past_the_limit_of_ports_it_is_refused(rig: Any, make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PORTS", 1)
+    monkeypatch.setattr(module, "MAX_PORTS", 1)
     publisher, _ = make()
     assert found(rig, publisher, "127.0.0.1", rig.server().port) is not None
     assert found(rig, publisher, "127.0.0.1", rig.server().port) is None
+    assert [record["reason"] for record in rig.notes if record["verdict"] == "deny"] == ["limit"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import signal
 import socket
@@ -14,7 +15,7 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from netsandbox_portmap.ranges import RangeLock
+from netsandbox_portmap.ranges import JoinedLocks, RangeLock
 
 # Holds 100-199 until standard input ends. Its child outlives it, and inherits its descriptors if it can.
 HOLDER = """
@@ -238,6 +239,98 @@ def test_opening_keeps_the_file_from_those_who_clean_up(path, opened):
     os.utime(path, (0, 0))
     opened()
     assert os.stat(path).st_mtime > time.time() - 60
+
+
+def test_cleaners_that_look_at_locks_leave_an_open_file(path, opened):
+    """systemd-tmpfiles removes no file that it cannot lock with flock(2)."""
+    first, second = opened(), opened()
+    cleaner = os.open(path, os.O_RDONLY)
+    try:
+        for lock in (first, second):
+            with pytest.raises(BlockingIOError):
+                fcntl.flock(cleaner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock.close()
+        fcntl.flock(cleaner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        opened()  # a cleaner at work keeps no session from its start
+    finally:
+        os.close(cleaner)
+
+
+def test_a_file_that_is_removed_while_it_is_opened_is_opened_again(path, opened, monkeypatch):
+    """The lock of a file without a name would exclude nobody."""
+    flock, removed = fcntl.flock, []
+
+    def remove_first(descriptor, how):
+        if not removed:
+            removed.append(os.fstat(descriptor).st_ino)
+            os.unlink(path)
+        flock(descriptor, how)
+
+    monkeypatch.setattr(fcntl, "flock", remove_first)
+    first = opened()
+    assert removed
+    assert first.take(7, 1)
+    assert not opened().take(7, 1)
+
+
+def test_a_file_that_is_always_removed_is_an_error(path, opened, monkeypatch):
+    monkeypatch.setattr(fcntl, "flock", lambda *_: os.unlink(path))
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(OSError, match="not a plain file"):
+        opened()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+class TestSeveralFiles:
+    @pytest.fixture
+    def joined(self, tmp_path):
+        """joined(name, ...) opens these files as one."""
+        made = []
+
+        def join(*names):
+            made.append(JoinedLocks([RangeLock.open(str(tmp_path / name), shared=False) for name in names]))
+            return made[-1]
+
+        yield join
+        for locks in made:
+            locks.close()
+
+    def test_one_file_in_common_is_enough_to_exclude(self, joined):
+        first = joined("a", "b")
+        assert first.take(10, 5)
+        for names in (("a",), ("b",), ("b", "c"), ("a", "b")):
+            other = joined(*names)
+            assert not other.take(12, 1)
+            assert other.obstacle(12, 1) == (10, 5)
+            assert other.take(15, 1)
+            other.close()
+        assert joined("c").take(12, 1)
+
+    def test_what_one_file_refuses_is_held_in_none(self, joined):
+        assert joined("b").take(10, 5)
+        both = joined("a", "b")
+        assert not both.take(12, 1)
+        assert joined("a").take(12, 1)
+
+    def test_an_error_in_the_second_file_leaves_nothing_held(self, joined, monkeypatch):
+        both, take = joined("a", "b"), RangeLock.take
+
+        def fail(self, start, length):
+            if self is both.files[1]:
+                raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+            return take(self, start, length)
+
+        monkeypatch.setattr(RangeLock, "take", fail)
+        with pytest.raises(OSError, match="locks"):
+            both.take(10, 5)
+        assert joined("a").take(10, 5)
+
+    def test_what_was_released_is_free_in_all_files(self, joined):
+        first, second = joined("a", "b"), joined("a", "b")
+        assert first.take(10, 5)
+        first.release(10, 5)
+        assert second.obstacle(10, 5) is None
+        assert second.take(10, 5)
 
 
 def test_a_file_that_is_being_made_is_waited_for(short_tmp, as_user):

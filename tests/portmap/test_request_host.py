@@ -6,7 +6,7 @@ import h11
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from netsandbox_portmap.request_host import HEAD_LIMIT, HeadError, RequestHost, route
+from netsandbox_portmap.request_host import MAX_HEAD, HeadError, RequestHost, route
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-"
 TOKEN = st.text(LETTERS + "!#$%&'*+.^_`|~", min_size=1, max_size=12)
@@ -64,7 +64,7 @@ def test_what_h11_writes_and_reads_is_read_the_same(
 
 @given(SOUP)
 @example(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n\0\n")
-@example(b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"a" * HEAD_LIMIT + b"\r\n\r\n")
+@example(b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"a" * MAX_HEAD + b"\r\n\r\n")
 @example(b"\r\n")
 def test_however_the_bytes_are_cut_the_answer_is_the_same(data: bytes) -> None:
     assert whole(data) == by_bytes(data)
@@ -127,8 +127,8 @@ def test_the_host_without_its_port(value: bytes, host: str | None) -> None:
         (b"PRI * HTTP/2.0\r\n", 505),
         (b"\x16\x03\x01", 400),
         (b"\r\nGET / HTTP/1.1\r\n", 400),
-        (b"A" * (HEAD_LIMIT + 1), 431),
-        (request(b"Host: a", b"X: " + b"x" * HEAD_LIMIT), 431),
+        (b"A" * (MAX_HEAD + 1), 431),
+        (request(b"Host: a", b"X: " + b"x" * MAX_HEAD), 431),
     ],
 )
 @pytest.mark.attack(24)

@@ -35,6 +35,64 @@ def test_two_sessions_never_share_a_port(reserve: Reserve) -> None:
     assert len({window.device for window in windows if window is not None}) == 3
 
 
+def test_a_lock_file_that_is_removed_gives_no_window_twice(reserve: Reserve) -> None:
+    """H8: a cleaner of /tmp removes the shared file while a session runs, and the next session makes a new one."""
+    first = reserve()
+    os.unlink(reservation.HOST_LOCKS)
+    second = reserve()
+    assert first.window is not None
+    assert second.window is not None
+    assert not set(first.window.ports) & set(second.window.ports)
+    assert first.window.device != second.window.device
+    base = first.window.base
+    with pytest.raises(HostError, match="another session has"):
+        reserve(base=base)
+    first.close()
+    assert reserve(base=base).window is not None
+
+
+def test_a_removed_lock_file_of_this_user_leaves_the_shared_one(reserve: Reserve, state: Path) -> None:
+    first = reserve()
+    (state / "ports").unlink()
+    second = reserve()
+    assert first.window is not None
+    assert second.window is not None
+    assert not set(first.window.ports) & set(second.window.ports)
+
+
+@pytest.mark.parametrize("spoilt", ["folder", "no locks"])
+def test_without_a_lock_file_of_this_user_the_shared_one_is_enough(
+    reserve: Reserve, state: Path, monkeypatch: pytest.MonkeyPatch, spoilt: str
+) -> None:
+    """A home on a network file system may know no locks; that must not end every session."""
+    if spoilt == "folder":
+        (state / "ports").mkdir()
+    else:
+        opened, asked = RangeLock.open, RangeLock.obstacle
+
+        def no_locks(self: RangeLock, start: int, length: int) -> tuple[int, int] | None:
+            if self in private:
+                raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+            return asked(self, start, length)
+
+        private: list[RangeLock] = []
+
+        def remember(path: str, *, shared: bool) -> RangeLock:
+            lock = opened(path, shared=shared)
+            if not shared:
+                private.append(lock)
+            return lock
+
+        monkeypatch.setattr(RangeLock, "open", remember)
+        monkeypatch.setattr(RangeLock, "obstacle", no_locks)
+    before = descriptors()
+    windows = [reserve().window, reserve().window]
+    assert descriptors() == before + 2  # only the shared file, once for each
+    assert windows[0] is not None
+    assert windows[1] is not None
+    assert not set(windows[0].ports) & set(windows[1].ports)
+
+
 def test_a_pool_that_is_full_is_an_error_that_leaves_nothing(reserve: Reserve) -> None:
     kept = [reserve() for _ in range(3)]
     before = descriptors()
@@ -78,12 +136,12 @@ def test_the_kernel_frees_what_a_killed_process_held(
 
 def test_without_a_window_nothing_is_held_or_said(reserve: Reserve) -> None:
     held = reserve(publish=())
-    assert (held.window, held.by_name_port, held.settings.asked) == (None, None, ())
+    assert (held.window, held.by_name_port, held.settings.trapped_calls) == (None, None, ())
     assert held.environment({b"A": b"1"}) == {b"A": b"1"}
 
 
 @pytest.mark.parametrize(
-    ("settings", "asked", "by_name"),
+    ("settings", "trapped_calls", "by_name"),
     [
         ({}, ("listen",), True),
         ({"publish": ((3000, None),)}, ("listen",), True),
@@ -96,12 +154,12 @@ def test_without_a_window_nothing_is_held_or_said(reserve: Reserve) -> None:
     ],
 )
 def test_what_the_filter_asks_and_who_has_the_last_port(
-    reserve: Reserve, settings: dict[str, Any], asked: tuple[str, ...], by_name: bool
+    reserve: Reserve, settings: dict[str, Any], trapped_calls: tuple[str, ...], by_name: bool
 ) -> None:
     """INV-7: a session with a guard has every bind and listen brought before it."""
     held = reserve(**settings)
     assert held.window is not None
-    assert held.settings.asked == asked
+    assert held.settings.trapped_calls == trapped_calls
     assert held.by_name_port == (held.window.last if by_name else None)
 
 
@@ -272,7 +330,7 @@ class TestPreload:
         assert held.covers()[-1] == (held.map.path, PORT_MAP)
         assert os.path.exists(held.map.path)
         assert stat.S_IMODE(os.stat(state / "maps").st_mode) == 0o700
-        assert [door.name for door in held.doors()] == ["asking"]
+        assert [door.name for door in held.doors()] == ["requests"]
         held.forget_map_name()
         assert not os.path.exists(held.map.path)
 

@@ -12,6 +12,7 @@ import tempfile
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from netsandbox_portmap import host_ports
 from netsandbox_portmap.host_ports import is_free
 from netsandbox_portmap.ranges import RangeLock
 from netsandbox_portmap.window import (
@@ -39,6 +40,31 @@ def listener(address, port):
     return server
 
 
+class Bytes:
+    """Locks of any number of sessions, without a file."""
+
+    def __init__(self):
+        self.held = set()
+
+    def take(self, start, length):
+        wanted = range(start, start + length)
+        if any(byte in self.held for byte in wanted):
+            return False
+        self.held.update(wanted)
+        return True
+
+    def release(self, start, length):
+        self.held.difference_update(range(start, start + length))
+
+    def obstacle(self, start, length):
+        raise NotImplementedError
+
+
+@pytest.fixture
+def idle_host(monkeypatch):
+    monkeypatch.setattr(host_ports, "is_free", lambda *_, **__: True)
+
+
 def test_the_first_free_window_of_the_grid_is_taken(take):
     windows = [take() for _ in range(3)]
     assert [str(held.window) for held in windows] == ["50000-50099", "50100-50199", "50200-50299"]
@@ -54,13 +80,61 @@ def test_the_default_pool_is_the_documented_one(path):
     locks.close()
 
 
+@pytest.mark.usefixtures("idle_host")
 def test_who_asked_for_no_size_gets_less_when_there_is_no_more(take):
     pool = (50000, 50122)
-    sizes = [take(pool=pool).window.count for _ in range(6)]
-    assert sizes == [100, 10, 10, 1, 1, 1]
+    sizes = [take(pool=pool).window.count for _ in range(5)]
+    assert sizes == [100, 10, 10, 2, 1]
     with pytest.raises(WindowError, match="no window of 1 is free in the pool 50000-50122") as problem:
         take(pool=pool)
     assert helpful(problem)
+
+
+@pytest.mark.usefixtures("idle_host")
+def test_a_thousand_sessions_have_windows_of_two_ports_and_more():
+    """H9. Two ports are one to publish and one for the names."""
+    locks = Bytes()
+    windows = [take_window(locks, whole=False).window for _ in range(1000)]
+    ports = [port for window in windows for port in window.ports]
+    assert len(ports) == len(set(ports))
+    assert len({window.device for window in windows}) == 1000
+    assert [window.count for window in windows[:51]] == [100] * 50 + [10]
+    assert {window.count for window in windows} == {100, 10, 2}
+    assert all(20000 <= port <= 29999 for port in ports)
+
+
+@pytest.mark.usefixtures("idle_host")
+def test_a_port_that_is_given_back_is_the_next_window():
+    locks = Bytes()
+    held = [take_window(locks, whole=False) for _ in range(400)]
+    for one in (held[20], held[60], held[399]):
+        window = one.window
+        one.close()
+        again = take_window(locks, whole=False).window
+        assert (again.base, again.count) == (window.base, window.count)
+
+
+@pytest.mark.usefixtures("idle_host")
+def test_the_whole_pool_is_given_out_in_the_end():
+    locks, total = Bytes(), 0
+    while total < 10000:
+        total += take_window(locks, whole=False).window.count
+    with pytest.raises(WindowError, match="no window of 1 is free in the pool 20000-29999"):
+        take_window(locks, whole=False)
+
+
+@pytest.mark.usefixtures("idle_host")
+def test_a_window_of_a_chosen_size_may_lie_in_any_part_of_the_pool():
+    locks = Bytes()
+    windows = [take_window(locks, whole=False, count=100).window for _ in range(100)]
+    assert {window.count for window in windows} == {100}
+
+
+def test_a_small_window_that_nobody_chose_has_only_ports_that_are_free(take, quiet):
+    """In a hundred ports there is always another; in two there may be none."""
+    pool = (quiet, quiet + 11)
+    with listener("127.0.0.1", quiet + 1):
+        assert str(take(pool=pool).window) == f"{quiet + 2}-{quiet + 3}"  # no ten are free in a row on the grid
 
 
 def test_who_asked_for_a_size_gets_that_or_an_error(take):
@@ -186,7 +260,7 @@ def expected(live, base, count, device):
 
     if base is not None:
         return (base, count or 100) if free(base, count or 100) else None
-    sizes = (count,) if count else (100, 10, 1)
+    sizes = (count,) if count else (100, 10, 2, 1)
     grid = ((first, size) for size in sizes for first in range(50000, 50061 - size, size))
     return next((spot for spot in grid if free(*spot)), None)
 
@@ -194,7 +268,8 @@ def expected(live, base, count, device):
 @given(st.lists(requests | st.integers(0, 5), max_size=15))
 def test_no_two_windows_share_a_port_or_a_device_whatever_the_order(steps):
     """A step is a request for a window, or the number of a session that ends."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(host_ports, "is_free", lambda *_, **__: True)
         live = []
         for step in steps:
             if isinstance(step, int):
@@ -244,7 +319,7 @@ def test_a_window_that_was_asked_for_names_the_port_in_use(take, quiet):
 
 def test_a_window_falls_back_to_what_is_free_between_ports_in_use(take, quiet):
     with listener("127.0.0.1", quiet + 5), listener("127.0.0.1", quiet + 12):
-        assert str(take(pool=(quiet, quiet + 19), whole=True).window) == f"{quiet}-{quiet}"
+        assert str(take(pool=(quiet, quiet + 19), whole=True).window) == f"{quiet}-{quiet + 1}"
 
 
 def test_ports_of_a_named_device_are_sought_there(take, quiet):

@@ -184,9 +184,12 @@ class Rig(LoopThread):
         """Wait until every client that came has been let in and no flow is left."""
         wait_for(lambda: sum(listener.accepts for listener in self._listeners) >= self._came and self.flows == 0)
 
-    def close(self) -> None:
+    def close_clients(self) -> None:
         for client in self._clients:
             client.close()
+
+    def close(self) -> None:
+        self.close_clients()
         for door in self.doors:
             self.run(door.close)
         assert self.flows == 0

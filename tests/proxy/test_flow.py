@@ -19,7 +19,7 @@ from netsandbox_proxy.flow import (
     MAX_CACHED_HEADS,
     STAGES,
     ActiveGrant,
-    ConnectHeadCache,
+    HeadCache,
     stage_diagram,
     stage_table,
 )
@@ -102,12 +102,12 @@ def test_a_remembered_head_with_bytes_behind_it_is_read_as_ever(rig: Any, speak:
 
 @pytest.mark.attack(197)
 def test_memory_is_bounded_and_the_oldest_goes_first() -> None:
-    heads = ConnectHeadCache()
+    heads = HeadCache()
     for number in range(MAX_CACHED_HEADS + 1):
-        heads.add(b"%d" % number, b"host", number)
+        heads.add(b"%d" % number, (b"host", number, None))
     assert heads.get(b"0") is None
-    assert heads.get(b"1") == (b"host", 1)
-    heads.add(b"x" * (MAX_CACHED_HEAD + 1), b"host", 1)
+    assert heads.get(b"1") == (b"host", 1, None)
+    heads.add(b"x" * (MAX_CACHED_HEAD + 1), (b"host", 1, None))
     assert heads.get(b"x" * (MAX_CACHED_HEAD + 1)) is None
 
 

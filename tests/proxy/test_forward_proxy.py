@@ -353,3 +353,18 @@ def test_a_kept_connection_without_requests_is_closed_in_time(rig: Any, speak: A
     rig.skip(61.0)
     assert speak.read_all(client) == b""
     assert rig.gate.named("reject") == []
+
+
+@pytest.mark.attack(223)
+@pytest.mark.parametrize("method", [b"TRACE", b"TRACK", b"trace"])
+def test_trace_is_405_and_nobody_is_dialled(rig: Any, speak: Any, method: bytes) -> None:
+    canary = rig.canary(speak.answer_http)
+    door = rig.mixed()
+    client = rig.client(door)
+    client.sendall(get("allowed.test").replace(b"GET", method))
+    assert speak.read_all(client).startswith(b"HTTP/1.1 405 ")
+    assert canary.accepts == 0
+    client = rig.client(door)
+    client.sendall(get("allowed.test"))
+    assert read_response(speak, client)[0].startswith(b"HTTP/1.1 200 ")
+    assert canary.accepts == 1

@@ -117,3 +117,99 @@ def test_a_server_that_closes_between_requests_closes_the_client(rig: Any, speak
     assert speak.read_all(client).endswith(b"ok")
     rig.settle()
     assert rig.gate.named("ended")[0][5] == "http"
+
+
+# Heads that were parsed before.
+
+
+def exchanged(rig: Any, speak: Any, client: socket.socket, *parts: bytes) -> bytes:
+    """Send a request in parts, each read by the door before the next, and return the response."""
+    for part in parts:
+        client.sendall(part)
+        rig.wait_until_read(client)
+    head: bytes = speak.read_head(client)
+    size = int(head.partition(b"Content-Length: ")[2].split(b"\r\n")[0])
+    return head.split(b"\r\n")[0] + take(client, size)
+
+
+def test_a_repeated_head_is_rewritten_like_the_first_wherever_it_is_cut(rig: Any, speak: Any) -> None:
+    canary = rig.canary(speak.answer_http)
+    door = rig.mixed()
+    request = b"GET /once HTTP/1.1\r\nHost: ALLOWED.test\r\nProxy-Secret: 1\r\n\r\n"
+    cuts = (0, 0, 1, 18, len(request) - 4, len(request) - 2, len(request) - 1)
+    client = rig.tunnel(door, "allowed.test:80")
+    for at in cuts:
+        for stream in (client, rig.tunnel(door, "allowed.test:80")):
+            parts = [part for part in (request[:at], request[at:]) if part]
+            assert exchanged(rig, speak, stream, *parts) == b"HTTP/1.1 200 OKGET /once HTTP/1.1"
+    client.close()
+    forwarded = b"GET /once HTTP/1.1\r\nHost: allowed.test:%d\r\n\r\n" % canary.port
+    rig.close_clients()
+    assert canary.everything() == forwarded * 2 * len(cuts)
+
+
+@pytest.mark.attack(22)
+def test_a_repeated_head_goes_to_the_host_of_its_own_connection(rig: Any, speak: Any) -> None:
+    """A head without Host, which HTTP/1.0 allows, is the same bytes for every destination."""
+    first, second = rig.canary(speak.answer_http), rig.canary(speak.answer_http, "other.test")
+    door = rig.mixed()
+    for _ in range(2):
+        for name in ("allowed.test:80", "other.test:80"):
+            client = rig.tunnel(door, name)
+            client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            assert speak.read_head(client).startswith(b"HTTP/1.1 200 ")
+    rig.close_clients()
+    assert first.everything().count(b"Host: allowed.test:%d\r\n" % first.port) == 2
+    assert second.everything().count(b"Host: other.test:%d\r\n" % second.port) == 2
+    assert b"other" not in first.heard
+    assert b"allowed" not in second.heard
+
+
+def test_the_bytes_behind_a_repeated_head_are_its_body_or_the_next_request(rig: Any, speak: Any) -> None:
+    canary = rig.canary(speak.answer_http)
+    client = rig.tunnel(rig.mixed(), "allowed.test:80")
+    for _ in range(2):
+        exchanged(rig, speak, client, get(b"allowed.test"))
+    client.sendall(get(b"allowed.test") + get(b"denied.test"))
+    assert b"HTTP/1.1 421 " in speak.read_all(client)
+    assert canary.everything().count(b"GET ") == 3
+
+
+# First lines that are almost HTTP, and methods that are never forwarded.
+
+
+@pytest.mark.attack(227)
+@pytest.mark.parametrize("line", [b"A:B / HTTP/1.1", b"MKCOL \0 HTTP/1.1", b"{A / HTTP/1.1", b"MKCOL\r/ HTTP/1.1"])
+def test_a_first_line_that_is_almost_http_does_not_switch_the_host_check_off(rig: Any, speak: Any, line: bytes) -> None:
+    canary = rig.canary(speak.answer_http)
+    for cut in (0, 1, len(line)):
+        client = rig.tunnel(rig.mixed(), "allowed.test:80")
+        rest = line[cut:] + b"\r\nHost: allowed.test\r\n\r\n" + get(b"denied.test")
+        for part in (line[:cut], rest):
+            client.sendall(part)
+            rig.wait_until_read(client)
+        assert speak.read_all(client).startswith(b"HTTP/1.1 400 ")
+    assert canary.everything() == b""
+    assert rig.gate.named("refuse") == [("refuse", "allowed.test", "malformed")] * 3
+
+
+def test_a_text_protocol_that_is_not_http_still_passes(rig: Any, speak: Any) -> None:
+    canary = rig.canary(speak.echo)
+    for line in (b"NICK a:b HTTP\r\n", b"a:b hello\n", b'{"id": 1}\n', b"0032git-upload-pack /x.git\0host=a.test\0"):
+        client = rig.tunnel(rig.mixed(), "allowed.test:80")
+        client.sendall(line)
+        assert take(client, len(line)) == line
+        client.close()
+    assert canary.accepts == 4
+
+
+@pytest.mark.attack(223)
+@pytest.mark.parametrize("method", [b"TRACE", b"TRACK", b"trace"])
+def test_trace_is_405_in_a_tunnel_and_never_forwarded(rig: Any, speak: Any, method: bytes) -> None:
+    canary = rig.canary(speak.answer_http)
+    client = rig.tunnel(rig.mixed(), "allowed.test:80")
+    exchanged(rig, speak, client, get(b"allowed.test"))
+    client.sendall(get(b"allowed.test").replace(b"GET", method))
+    assert speak.read_all(client).startswith(b"HTTP/1.1 405 ")
+    assert canary.everything().count(b"HTTP/1.1\r\n") == 1
+    assert rig.gate.named("refuse") == [("refuse", "allowed.test", "unsupported")]

@@ -18,5 +18,11 @@ class FakeLog:
         self.records.append({"event": event, **{name: value for name, value in fields.items() if value is not None}})
         return True
 
+    def hold(self) -> None:
+        """Nothing is collected: each record is kept at once."""
+
+    def release(self) -> bool:
+        return self.failed is None
+
     def of(self, event: str) -> list[dict[str, Any]]:
         return [record for record in self.records if record["event"] == event]

@@ -30,6 +30,12 @@ class Log:
             self.story.append((event, fields))
         return self.writable
 
+    def hold(self) -> None:
+        """Nothing is collected: each record is kept at once."""
+
+    def release(self) -> bool:
+        return self.writable
+
 
 class Upstream:
     """Answers from a table; a callable answer is called and may raise; None answers later, through `waiting`."""

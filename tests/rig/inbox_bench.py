@@ -31,7 +31,7 @@ class InboxBench:
         self.timers: list[Timer] = []
         self.lines: list[str] = []
         self.answers: list[tuple[str, str | None]] = []
-        self.inbox = Inbox(self.log, wait, clock=lambda: self.now, later=self._later, say=self.lines.append)  # type: ignore[arg-type]
+        self.inbox = Inbox(self.log, wait, clock=lambda: self.now, later=self._later, notify=self.lines.append)  # type: ignore[arg-type]
 
     def _later(self, seconds: float, callback: Callable[[], None]) -> Timer:
         self.timers.append(Timer(self.now + seconds, callback))

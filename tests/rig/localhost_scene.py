@@ -16,9 +16,9 @@ from netsandbox_portmap.localhost_service import LocalhostService, SessionNetwor
 from netsandbox_portmap.localhost_settings import LocalhostSettings
 from netsandbox_portmap.reservation import Reservation
 
+from netsandbox.backends.namespaces.backend import NamespaceReservation
 from netsandbox.backends.namespaces.inside_sockets import InsideSockets
 from netsandbox.backends.namespaces.launch import Message
-from netsandbox.backends.namespaces.reservation import NamespaceReservation
 from netsandbox.backends.namespaces.session_sockets import SessionSockets
 from netsandbox.runtime.loop import Loop
 from tests.rig import ports

@@ -21,7 +21,7 @@ def table(strategy: int, device: str, /, **fields: int) -> Any:
     made.strategy, made.base, made.count, made.door = strategy, BASE, COUNT, DOOR
     made.device, made.token = list(socket.inet_aton(device)), list(TOKEN)
     made.passing_count, made.passing[0], made.passing[1] = 2, 53, 3128
-    made.asked[7], made.window[3000] = 3000, BASE + 7
+    made.requested[7], made.window[3000] = 3000, BASE + 7
     for field, value in fields.items():
         setattr(made, field, value)
     return made

@@ -13,16 +13,16 @@ ALL = Wanted(automatic=True)
 COUNT = 6
 
 
-class Place:
+class FakeWindow:
     def __init__(self, base: int, device: str | None = None) -> None:
         self.base = base
         self.device = device or f"127.{base >> 8}.{base & 255}.1"
 
 
-def found(rig: Any, publisher: Publisher, address: str, port: int, asked: int | None = None) -> Any:
-    asked = port if asked is None else asked
-    rig.run(lambda: publisher.listening(address, port, asked=asked, pid=42, exe="/usr/bin/node"))
-    return next((one for one in rig.run(publisher.published) if one.port == asked), None)
+def found(rig: Any, publisher: Publisher, address: str, port: int, requested: int | None = None) -> Any:
+    requested = port if requested is None else requested
+    rig.run(lambda: publisher.listening(address, port, requested=requested, pid=42, exe="/usr/bin/node"))
+    return next((one for one in rig.run(publisher.published) if one.port == requested), None)
 
 
 def talks(rig: Any, address: str, port: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _socket
 import errno
+import os
 import resource
 import socket
 import threading
@@ -156,3 +157,22 @@ def test_a_resume_takes_back_the_pause(scene: Scene, monkeypatch: pytest.MonkeyP
     scene.client()
     wait_for(lambda: len(scene.received) == 1)
     assert scene.run(scene.loop._time_to_wait) == -1
+
+
+def test_a_socket_of_ipv6_leaves_the_port_to_ipv4_and_a_refused_bind_leaves_no_socket_open() -> None:
+    first = module.bind_socket("::1", 0, _socket.SOCK_STREAM)
+    port = first.getsockname()[1]
+    second = module.bind_socket("127.0.0.1", port, _socket.SOCK_STREAM)
+    before = len(os.listdir("/dev/fd"))
+    with pytest.raises(OSError, match="in use"):
+        module.bind_socket("127.0.0.1", port, _socket.SOCK_STREAM)
+    assert len(os.listdir("/dev/fd")) == before
+    assert second.getsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR) == 0
+    first.close()
+    second.close()
+
+
+def test_only_a_socket_that_reuses_its_address_shares_it() -> None:
+    sock = module.bind_socket("127.0.0.1", 0, _socket.SOCK_STREAM, reuse=True)
+    assert sock.getsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR)
+    sock.close()

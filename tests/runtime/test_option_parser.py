@@ -29,10 +29,6 @@ def test_both_ways_to_give_a_value() -> None:
     assert parsed.all("absent") == []
 
 
-def test_the_last_of_several_values_wins() -> None:
-    assert parse(["-c", "one", "--config=two"], SOME, "x").values == {"config": "two"}
-
-
 def test_values_may_hold_equal_signs_be_empty_or_look_like_options() -> None:
     parsed = parse(["--allow-domain=a=b", "--allow-domain=", "--allow-domain", "-q"], SOME, "x")
     assert parsed.all("allow-domain") == ["a=b", "", "-q"]
@@ -102,3 +98,9 @@ def test_no_two_options_share_a_name_or_a_letter() -> None:
     letters = [option.letter for option in OPTIONS if option.letter]
     assert len(set(names)) == len(names)
     assert len(set(letters)) == len(letters)
+
+
+def test_an_option_that_takes_one_value_takes_no_second_one() -> None:
+    with pytest.raises(UsageError, match="--name was given twice, as 'a' and 'b'; give it once"):
+        parse(["--name", "a", "--name=b"], OPTIONS, "netsandbox run")
+    assert parse(["--name", "a", "--name=a"], OPTIONS, "netsandbox run").values == {"name": "a"}

@@ -12,6 +12,6 @@ from netsandbox.runtime.private_file import digest
 
 
 @given(st.binary(max_size=300))
-def test_it_is_sha256(data: bytes) -> None:
+def test_the_digest_is_sha256(data: bytes) -> None:
     assert digest(data) == hashlib.sha256(data).hexdigest()
     assert len(GENESIS) == len(digest(data))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from netsandbox.backends.seatbelt.profile.operations import lineage
 from tests.seatbelt_model import models
@@ -47,10 +48,8 @@ def judge(rules: Sequence[Rule], request: Request) -> Iterator[Verdict]:
     for matching in all_matchings():
         told = _what_matters(request, matching)
         answers = known[told] if told in known else known.setdefault(told, _answers(rules, request, matching))
-        for precedence in PRECEDENCES:
-            for bind in BINDS:
-                for undecided in UNDECIDED:
-                    yield _decide(answers, request, Model(precedence, matching, bind, undecided))
+        for precedence, bind, undecided in product(PRECEDENCES, BINDS, UNDECIDED):
+            yield _decide(answers, request, Model(precedence, matching, bind, undecided))
 
 
 def _what_matters(request: Request, matching: Matching) -> object:
@@ -60,11 +59,19 @@ def _what_matters(request: Request, matching: Matching) -> object:
 
 
 def denied_under_all(profile: Profile, request: Request) -> bool:
-    return not any(verdict.allowed for verdict in verdicts(profile, request))
+    return not any(_outcomes(profile.checked(), request))
 
 
 def allowed_under_all(profile: Profile, request: Request) -> bool:
-    return all(verdict.allowed for verdict in verdicts(profile, request))
+    return all(_outcomes(profile.checked(), request))
+
+
+def _outcomes(rules: Sequence[Rule], request: Request) -> Iterator[bool]:
+    """What `judge` says, each outcome once: models that differ in nothing that matters here need no second decision."""
+    for matching in {_what_matters(request, matching): matching for matching in all_matchings()}.values():
+        answers = _answers(rules, request, matching)
+        for precedence, bind, undecided in product(PRECEDENCES, BINDS, UNDECIDED):
+            yield _decide(answers, request, Model(precedence, matching, bind, undecided)).allowed
 
 
 def _answers(rules: Iterable[Rule], request: Request, matching: Matching) -> list[tuple[Rule, bool | None]]:

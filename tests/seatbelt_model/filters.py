@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address
 
 from netsandbox.backends.seatbelt.profile.mac_paths import resolved
@@ -31,6 +32,9 @@ class Filter:
         raise NotImplementedError
 
 
+_resolved = cache(resolved)  # a profile's few hundred paths, for each of ten thousand requests
+
+
 @dataclass(frozen=True)
 class Path(Filter):
     """A file, or a Unix socket by its file."""
@@ -45,7 +49,7 @@ class Path(Filter):
             return False
         if self.how == REGEX:
             return found_in(path, self.value)
-        value = resolved(self.value) if matching.paths is models.PATHS_RESOLVED else self.value
+        value = _resolved(self.value) if matching.paths is models.PATHS_RESOLVED else self.value
         if self.how == LITERAL:
             return path == value
         if self.how == PREFIX:

@@ -45,7 +45,7 @@ A, AB, AC = Path("subpath", "/a"), Path("subpath", "/a/b"), Path("literal", "/a/
         (Name("global-name", "prefix", "a."), Name("global-name", "literal", None), False),
     ],
 )
-def test_covering(wide: Filter | None, narrow: Filter | None, covered: bool) -> None:
+def test_whether_one_filter_covers_another(wide: Filter | None, narrow: Filter | None, covered: bool) -> None:
     assert covers(wide, narrow) is covered
 
 

@@ -94,7 +94,9 @@ ALL = "last-match filtered-first nearest-operation nearest-filtered"
         (["(deny signal)", "(allow default)"], Request("signal"), "last-match filtered-first"),
     ],
 )
-def test_precedence(closed: Closed, rules: list[str], request_: Request, allowed: str) -> None:
+def test_the_rule_that_decides_under_each_model(
+    closed: Closed, rules: list[str], request_: Request, allowed: str
+) -> None:
     profile = closed(*rules)
     assert table(profile, request_, "precedence") == allowed
     assert allowed_under_all(profile, request_) is (allowed == ALL)
@@ -214,6 +216,14 @@ def test_one_model_says_the_same_alone_as_among_all(rules: list[Rule], request: 
     profile = Profile(tuple(rules))
     for verdict in list(verdicts(profile, request))[::17]:
         assert evaluate(profile, request, verdict.model) == verdict
+
+
+@given(st.lists(RULES, max_size=5), REQUESTS)
+def test_all_models_are_counted_though_equal_ones_decide_once(rules: list[Rule], request: Request) -> None:
+    profile = Profile(tuple(rules))
+    outcomes = {verdict.allowed for verdict in verdicts(profile, request)}
+    assert allowed_under_all(profile, request) == (outcomes == {True})
+    assert denied_under_all(profile, request) == (outcomes == {False})
 
 
 @given(st.lists(RULES, max_size=5), REQUESTS)

@@ -41,7 +41,7 @@ TCP = Symbol("tcp")
         ("require-any", [Path("literal", "/a")], Some((Path("literal", "/a"),))),
     ],
 )
-def test_forms(form: str, values: list[object], made: Filter) -> None:
+def test_each_form_makes_its_filter(form: str, values: list[object], made: Filter) -> None:
     assert build(form, values, 3) == made
     assert build(form, values, 3).line == 3
 

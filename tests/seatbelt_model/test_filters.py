@@ -36,7 +36,7 @@ def answer(filter_: Filter, request: Request, matching: Matching = PLAIN) -> boo
         ("path-ancestors", "/a/b/c", "/a/x", False),
     ],
 )
-def test_paths(how: str, value: str, path: str, matches: bool) -> None:
+def test_path_filters_match_paths(how: str, value: str, path: str, matches: bool) -> None:
     assert answer(Path(how, value), file("file-read-data", path)) is matches
 
 
@@ -84,7 +84,7 @@ def test_an_unresolved_path_in_a_rule_matches_nothing_or_is_resolved(value: str)
         (Name("target", "literal", "self"), Request("signal"), None),
     ],
 )
-def test_ends_and_names(filter_: Filter, request_: Request, matches: bool | None) -> None:
+def test_network_and_name_filters_match_requests(filter_: Filter, request_: Request, matches: bool | None) -> None:
     assert answer(filter_, request_) is matches
 
 

@@ -48,7 +48,7 @@ def test_local_on_bind_and_inbound_is_right() -> None:
         ('(allow network-outbound (remote tcp "localhost:1" "*:80"))', "any-host"),
     ],
 )
-def test_every_host(rule: str, check: str) -> None:
+def test_a_rule_that_opens_every_host_is_found(rule: str, check: str) -> None:
     found = closed(rule)
     assert (2, "error", check) in found
     assert all(check_ in (check, "resolver") for _, _, check_ in found)
@@ -105,7 +105,7 @@ def test_listening_for_other_machines(rule: str) -> None:
         '(allow network-outbound (regex #"mDNSResponder$"))',
     ],
 )
-def test_the_resolver(rule: str) -> None:
+def test_a_rule_that_opens_the_resolver_is_found(rule: str) -> None:
     assert (2, "error", "resolver") in closed(rule)
 
 

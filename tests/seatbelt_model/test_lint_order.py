@@ -41,7 +41,7 @@ def closed(*rules: str) -> list[tuple[int, str, str]]:
         (["(allow file-read-metadata)", '(deny file-read* (subpath "/a"))'], [(3, "error", "deny-too-high")]),
     ],
 )
-def test_contradictions(rules: list[str], found: list[tuple[int, str, str]]) -> None:
+def test_rules_that_contradict_each_other_are_found(rules: list[str], found: list[tuple[int, str, str]]) -> None:
     assert closed(*rules) == found
 
 

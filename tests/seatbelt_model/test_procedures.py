@@ -48,7 +48,7 @@ A = Symbol("a")
         ("number?", [1.5], True),
     ],
 )
-def test_answers(name: str, values: list[object], answer: object) -> None:
+def test_a_procedure_returns_what_scheme_returns(name: str, values: list[object], answer: object) -> None:
     assert PROCEDURES[name].call(values) == answer
 
 

@@ -61,7 +61,7 @@ def result(text: str) -> object:
         ("(define (count n) (if (= n 0) 0 (+ 1 (count (+ n -1))))) (count 10)", 10),
     ],
 )
-def test_values(text: str, value: object) -> None:
+def test_an_expression_has_its_value(text: str, value: object) -> None:
     assert result(text) == value
 
 

@@ -23,8 +23,7 @@ from netsandbox.errors import HostError
 from netsandbox.runtime.control_socket import connect
 from netsandbox.runtime.loop import Loop
 from netsandbox.session import control
-from netsandbox.session.control import MAX_CLIENTS, MAX_REQUEST, Control
-from netsandbox.session.control_reply import VERSION
+from netsandbox.session.control import MAX_CLIENTS, MAX_REQUEST, VERSION, Control
 from tests.rig.live import LiveSession
 
 STATUS, STOP = b'{"op":"status"}\n', b'{"op":"stop"}\n'

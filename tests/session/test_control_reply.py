@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netsandbox.audit import record_line
-from netsandbox.session.control_reply import BOUNDS, MAX_REPLY, TOO_LONG, encode
+from netsandbox.session.control import BOUNDS, MAX_REPLY, TOO_LONG, encode
 
 SCALARS = st.none() | st.booleans() | st.integers(-(2**62), 2**62) | st.floats(allow_nan=False, allow_infinity=False)
 VALUES = st.recursive(SCALARS | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner))
 
 
 @given(VALUES)
-def test_it_reads_back_as_it_was(value: object) -> None:
+def test_a_reply_decodes_to_the_value_that_was_encoded(value: object) -> None:
     line = encode(value)
     assert line.endswith(b"\n")
     assert line.count(b"\n") == 1

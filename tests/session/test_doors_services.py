@@ -44,7 +44,7 @@ class Court:
             self.loop.call_later(0, approve)
 
         log: Any = self.log
-        inbox = Inbox(log, 600, clock=self.loop.now, later=self.loop.call_later, say=say)
+        inbox = Inbox(log, 600, clock=self.loop.now, later=self.loop.call_later, notify=say)
         return inbox
 
     def ask(self, name: str, kind: str = "A") -> dnslib.DNSRecord:

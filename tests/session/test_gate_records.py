@@ -28,3 +28,12 @@ def test_queries_and_datagrams_are_recorded_or_the_caller_is_told() -> None:
     bench.log.writable = False
     assert not bench.gate.records.queries(("denied.test", 1, False, "not-allowed", None), 1, 0)
     assert not bench.gate.records.datagrams(("192.0.2.1", 1), 1, 1)
+
+
+def test_a_refused_query_type_names_the_option_that_forwards_it() -> None:
+    bench = Bench(POLICY)
+    for qtype in (16, 1234):
+        bench.gate.records.queries(("example.com", qtype, False, "query-type", None), 1, 0)
+    bench.gate.records.queries(("example.com", 16, True, "rule", "example.com"), 1, 0)
+    hints = [record.get("hint") for record in bench.records]
+    assert hints == ["--allow-query-type TXT", "--allow-query-type TYPE1234", None]

@@ -113,3 +113,24 @@ def test_a_file_that_is_not_there_says_nothing(monkeypatch: pytest.MonkeyPatch) 
     session = Session(RunSettings(), sealed=False)
     monkeypatch.setattr("builtins.open", absent)
     assert session.resolver_files() == ("", "")
+
+
+@pytest.mark.attack(181)
+def test_181_a_placed_log_that_somebody_changed_is_reported_by_the_next_session(
+    place: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def run(forged: bytes) -> bytes:
+        session = Session(RunSettings(audit_log=str(place / "log.jsonl")), sealed=False)
+        session.log.write("session.start")
+        session._warn_of_changed_log(2)
+        session.log.close()
+        written = (place / "log.jsonl").read_bytes()
+        with (place / "log.jsonl").open("ab") as stream:
+            stream.write(forged)
+        return written
+
+    run(b"")
+    assert b'"policy"' not in run(b'{"v":1,"event":"forged"}\n')
+    assert capfd.readouterr().err == ""
+    assert b'"event":"policy","detail":"the log of session ' in run(b"")
+    assert "is changed; `netsandbox audit verify`" in capfd.readouterr().err

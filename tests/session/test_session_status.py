@@ -19,7 +19,7 @@ from netsandbox.cli.session_table import PORTS_TITLES, PS_TITLES, PS_YIELDING, p
 from netsandbox.paths import new_session_id, session_dir
 from netsandbox.runtime.control_socket import CONTROL_NAME
 from netsandbox.runtime.loop import Loop
-from netsandbox.session.control_reply import VERSION, encode
+from netsandbox.session.control import VERSION, encode
 from netsandbox.session.session import Session
 from netsandbox.session.session_status import read_status
 from netsandbox.session.supervisor import Supervisor

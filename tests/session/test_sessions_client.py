@@ -170,7 +170,7 @@ def test_a_session_whose_queue_is_full_is_asked_again(monkeypatch: pytest.Monkey
 
 
 def test_more_sessions_than_are_asked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions_client, "AT_ONCE", 2)
+    monkeypatch.setattr(sessions_client, "MAX_AT_ONCE", 2)
     with sessions(*[{"name": f"s-{number}"} for number in range(5)]):
         assert len(live_sessions()) == 5
 

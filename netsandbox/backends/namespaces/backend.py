@@ -2,22 +2,26 @@
 
 The helper starts before the policy is read, so that the kernel makes the namespaces meanwhile. The command waits for
 `go`. The modules of `serving` are imported after `go`, while the command starts.
+
+The reservation has descriptions of the doors, which are made inside the session, and the port map. The map has a name
+on the host only until it is mounted in the session. The name has the pid and start time of its owner, so that the next
+supervisor removes the map of a killed one (INV-10).
 """
 
 from __future__ import annotations
 
 import os
 
-from netsandbox_portmap import PROXY_URL
+from netsandbox_portmap import DNS_PORT, MIXED_PORT, PROXY_URL, REQUESTS_PORT, REWIRE_DEVICE
+from netsandbox_portmap.reservation import MapDoors, MapSource, Reservation
 
 from netsandbox.backends.contract import DoorSockets, exec_failure, path_of, session_environment
 from netsandbox.backends.namespaces import launch, plan, seccomp
 from netsandbox.backends.namespaces.mount_view import FILES, bytecode_folders, session_view
-from netsandbox.backends.namespaces.reservation import NamespaceReservation
 from netsandbox.backends.namespaces.seccomp import syscall_table
-from netsandbox.paths import is_made, made_config_folders, packages, session_state_home, unused_state_home
+from netsandbox.paths import is_made, made_config_folders, session_state_home, unused_state_home
+from netsandbox.runtime.inherited import check_stdio
 from netsandbox.runtime.own_code import code_paths
-from netsandbox.runtime.stdio import check_stdio
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
     from netsandbox.runtime.loop import Loop
 
 MODULES = "netsandbox.backends.namespaces"
+_START_TIME = 19  # field of /proc/<pid>/stat, counted after the program's name, which may hold anything
 
 
 class NamespacesBackend:
@@ -49,6 +54,7 @@ class NamespacesBackend:
         f"{MODULES}.listen_watch",
         f"{MODULES}.inside_sockets",
         f"{MODULES}.session_sockets",
+        f"{MODULES}.diagnosis",
         "netsandbox_portmap.localhost_service",
     )
 
@@ -87,7 +93,7 @@ class NamespacesBackend:
         program = seccomp.build(
             syscall_table(os.uname().machine),
             unix_sockets=settings.unix_sockets,
-            asked=settings.localhost.asked,
+            extra=settings.localhost.trapped_calls,
             watched=self._watched_calls(),
         )
         inside = session_environment(
@@ -167,7 +173,7 @@ class NamespacesBackend:
                 self.pins.append(PinnedSocket(path))
 
     def seal_imports(self, policy: Policy) -> None:
-        from netsandbox.runtime import import_sealing
+        from netsandbox.runtime import imports
 
         guarded = self.context.settings.localhost.guarded
         if policy.allow_unix_sockets:
@@ -179,9 +185,9 @@ class NamespacesBackend:
         if self.context.settings.watch_files:
             __import__(f"{MODULES}.file_watch")
         if self.context.sealed:
-            import_sealing.seal(packages(), self.needed_modules)
+            imports.seal(self.needed_modules)
         else:
-            import_sealing.load_everything(self.needed_modules)
+            imports.load_everything(self.needed_modules)
 
     def wait_ready(self) -> None:
         assert self.helper is not None
@@ -291,6 +297,78 @@ def own_addresses(clock: Clock) -> OwnAddresses:
     from netsandbox.backends.namespaces.own_addresses import OwnAddresses
 
     return OwnAddresses(clock)
+
+
+class NamespaceReservation(Reservation):
+    """A reservation whose doors and port map are inside the session."""
+
+    def environment(self, inner: dict[bytes, bytes]) -> dict[bytes, bytes]:
+        made = super().environment(inner)
+        if self.map is None:
+            return made
+        from netsandbox_interpose.library import inject
+
+        return inject(made)
+
+    def covers(self) -> tuple[tuple[str, str], ...]:
+        """Files that differ inside (INV-8): the lock file is empty there, and the placeholder is the port map."""
+        found = [(os.path.join(FILES, "nothing"), self.host_locks)] if self.host_locks is not None else []
+        if self.map is not None:
+            from netsandbox_interpose.library import PORT_MAP
+
+            found.append((self.map.path, PORT_MAP))
+            if self.settings.strategy == REWIRE_DEVICE:  # its device is an IPv4 address, so localhost is only that
+                found.append((os.path.join(FILES, "hosts-ipv4"), "/etc/hosts"))
+        return tuple(found)
+
+    def doors(self) -> tuple[plan.Door, ...]:
+        """The doors of the session's localhost, in addition to those of the network."""
+        return plan.localhost_doors(self.settings.connect_host, requests=self.map is not None)
+
+    def forget_map_name(self) -> None:
+        """Remove the map's name on the host, once the session has its mounts."""
+        if self.map is not None:
+            self.map.unlink()
+
+    def _map_source(self, state: str) -> MapSource:
+        from netsandbox_interpose.library import load_native
+
+        native = load_native()
+        doors = MapDoors(REQUESTS_PORT, (DNS_PORT, MIXED_PORT, REQUESTS_PORT))
+        return MapSource(native, new_map_path(state), doors)
+
+
+def new_map_path(state: str) -> str:
+    """A path for the map of a session of this process; maps of dead processes beside it are removed."""
+    folder = os.path.join(state, "maps")
+    os.makedirs(folder, 0o700, exist_ok=True)
+    for name in os.listdir(folder):
+        if not _is_live(name):
+            _remove(os.path.join(folder, name))
+    pid = os.getpid()
+    return os.path.join(folder, f"{pid}-{_started(pid)}-{os.urandom(8).hex()}")
+
+
+def _is_live(name: str) -> bool:
+    pid, _, rest = name.partition("-")
+    return pid.isdecimal() and rest.partition("-")[0] == _started(int(pid))
+
+
+def _started(pid: int) -> str:
+    """The start time of the process in the kernel's ticks; empty if there is no such process."""
+    from netsandbox.backends.namespaces import procfs
+
+    try:
+        return procfs.read(f"/proc/{pid}/stat").rpartition(")")[2].split()[_START_TIME]
+    except (OSError, IndexError):
+        return ""
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:  # another process removed it first
+        pass
 
 
 open_backend: Callable[[SessionContext], Backend] = NamespacesBackend

@@ -55,7 +55,7 @@ class BindGuard:
         wanted = sockaddr.read_endpoint(sock.family, address)
         if wanted is None:
             return Refusal(errno.EINVAL)
-        refusal = self._judge(call, "bind", sock, wanted)
+        refusal = self._check(call, "bind", sock, wanted)
         if refusal is not None:
             return refusal
         if wanted[1] == 0 and self._rule.window is not None:
@@ -66,7 +66,7 @@ class BindGuard:
         if sock.type & 0xF != _socket.SOCK_STREAM:
             return AllowedCall(call, "listen", sock)  # the kernel returns the right error
         here = self._here(sock)
-        refusal = self._judge(call, "listen" if here[1] else "bind", sock, here)
+        refusal = self._check(call, "listen" if here[1] else "bind", sock, here)
         if refusal is not None:
             return refusal
         pid, exe = procfs.process_of(call.pid), self._listener.exe_of(call)
@@ -76,7 +76,7 @@ class BindGuard:
         number = self._hold(sock) or remote_process.listen(sock.fileno(), call.arguments[1] & 0xFFFFFFFF)
         if number:
             return number
-        if self._rule.judge(*self._here(sock)) is not None:  # another thread released the port between our two calls
+        if self._rule.check(*self._here(sock)) is not None:  # another thread released the port between our two calls
             sock.shutdown(2)
             return errno.EACCES
         address, port = sock.getsockname()[:2]
@@ -93,7 +93,7 @@ class BindGuard:
         number = remote_process.bind(sock.fileno(), sockaddr.written(sock.family, address, port))
         return 0 if number == errno.EINVAL else number  # EINVAL: it is already bound
 
-    def _judge(self, call: TrappedCall, name: str, sock: _socket.socket, wanted: tuple[str, int]) -> Refusal | None:
+    def _check(self, call: TrappedCall, name: str, sock: _socket.socket, wanted: tuple[str, int]) -> Refusal | None:
         """None if the call may proceed and its record is written; otherwise the refusal."""
         address, port = wanted
         fields: dict[str, object] = {
@@ -101,7 +101,7 @@ class BindGuard:
             "port": port,
             "protocol": PROTOCOLS.get(sock.type & 0xF, "?"),
         }
-        refused = self._rule.judge(address, port)
+        refused = self._rule.check(address, port)
         if refused is not None:
             number, reason = refused
             self._refused(address, port)

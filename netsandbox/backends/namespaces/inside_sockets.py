@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 READY = 4  # TCP sockets of each family, after the first use
 # Requests without a reply. The channel holds some hundred records in each direction; with more requests, PID 1 would
 # wait for us to read while we wait for it, forever.
-MAX_ASKED = 64
+MAX_REQUESTED = 64
 
 
 class InsideSockets:
@@ -27,7 +27,7 @@ class InsideSockets:
     def __init__(self, helper: Helper) -> None:
         self._helper = helper
         self._ready: dict[int, list[_socket.socket]] = {}
-        self._asked: list[int] = []  # families, in the order of the expected replies
+        self._requested: list[int] = []  # families, in the order of the expected replies
         self._waiting: dict[int, list[Callable[[_socket.socket | None], None]]] = {}
         self._closed = False
 
@@ -45,11 +45,11 @@ class InsideSockets:
 
     def arrived(self, message: Message) -> None:
         """Handle PID 1's reply: a socket or an errno."""
-        if not self._asked:
+        if not self._requested:
             for descriptor in message.descriptors:
                 os.close(descriptor)
-            raise OSError("the helper sent a socket that was not asked for")
-        family = self._asked.pop(0)
+            raise OSError("the helper sent a socket that was not requested")
+        family = self._requested.pop(0)
         made = _socket.socket(fileno=message.descriptors[0]) if message.descriptors else None
         if self._closed:
             if made is not None:
@@ -79,11 +79,11 @@ class InsideSockets:
     def _order(self, family: int) -> None:
         """Request as many as are waited for, and a few more; those over the limit wait for replies."""
         spare = 0 if family == _socket.AF_NETLINK else READY
-        wanted = len(self._waiting.get(family, ())) + spare - len(self._ready[family]) - self._asked.count(family)
-        for _ in range(min(wanted, MAX_ASKED - len(self._asked))):
+        wanted = len(self._waiting.get(family, ())) + spare - len(self._ready[family]) - self._requested.count(family)
+        for _ in range(min(wanted, MAX_REQUESTED - len(self._requested))):
             try:
                 self._helper.ask_socket(family)
             except OSError:  # the session has ended
                 self.close()
                 return
-            self._asked.append(family)
+            self._requested.append(family)

@@ -19,7 +19,7 @@ HELPER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "native", "net
 CHANNEL = 3
 SIGKILL = 9
 SIGPIPE, SIGXFSZ = 13, 25  # CPython ignores these two signals; the command must not inherit that
-RECORD_LIMIT = 512
+MAX_RECORD = 512
 MAX_DESCRIPTORS = 64
 
 
@@ -82,8 +82,12 @@ class Helper:
             if message.kind == "P":
                 self.pid = message.number
                 os.waitpid(self._spawned, 0)
-            elif message.kind == "D" and len(message.descriptors) == len(expected):
+            elif message.kind == "D":
                 descriptors = message.descriptors
+                if len(descriptors) != len(expected):  # the kernel drops those beyond our limit of open files
+                    for descriptor in descriptors:
+                        os.close(descriptor)
+                    raise HostError("not all doors arrived: too many open files; raise the limit, `ulimit -n 1024`")
             else:
                 raise set_up_failure(message.text, message.number)
         return {
@@ -122,7 +126,7 @@ class Helper:
 
     def _receive(self) -> tuple[bytes, list[tuple[int, int, bytes]]]:
         size = _socket.CMSG_SPACE(4 * MAX_DESCRIPTORS)
-        return self.channel.recvmsg(RECORD_LIMIT, size, _socket.MSG_CMSG_CLOEXEC)[:2]
+        return self.channel.recvmsg(MAX_RECORD, size, _socket.MSG_CMSG_CLOEXEC)[:2]
 
     def close(self) -> None:
         """End the session, if it still runs, and reap it. PID 1 exits when the channel closes."""

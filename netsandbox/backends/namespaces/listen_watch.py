@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SOON = (0.0005, 0.002, 0.008, 0.05)
 LOOKS = (*SOON, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)  # seconds between looks
-PATIENT = 256  # sockets that are looked for after the first 60 ms
+MAX_PATIENT = 256  # sockets that are looked for after the first 60 ms
 
 
 class ListenWatch:
@@ -69,7 +69,7 @@ class ListenWatch:
                 self._on_listening(address, port, pid, exe)
                 return
         late = turn >= len(SOON)
-        if turn == len(LOOKS) or (late and self._late >= PATIENT):
+        if turn == len(LOOKS) or (late and self._late >= MAX_PATIENT):
             return  # the call failed, or the socket is of another kind
         self._late += late
 

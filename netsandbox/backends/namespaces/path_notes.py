@@ -1,9 +1,9 @@
 """The paths that were noted: each once, and many paths in one folder as that folder. Pure.
 
-A command may write a hundred thousand files. Once more than CROWD names below a folder were noted, and if a rule may
-name the folder, the folder is noted and nothing below it any more. After MOST notes the rest is only counted. A path
-with more names than DEEPEST is noted as its folder at that depth, since each folder above a path is kept and a path may
-have thousands.
+A command may write a hundred thousand files. Once more than MAX_SIBLINGS names below a folder were noted, and if a rule
+may name the folder, the folder is noted and nothing below it any more. After MAX_NOTES notes the rest is only counted.
+A path with more names than MAX_DEPTH is noted as its folder at that depth, since each folder above a path is kept and a
+path may have thousands.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
     from netsandbox.policy.path_folding import EntryLimits
 
-CROWD = 16
-MOST = 1000
-DEEPEST = 32
+MAX_SIBLINGS = 16
+MAX_NOTES = 1000
+MAX_DEPTH = 32
 
 
 class PathNotes:
     """`left_out` counts the paths after the last note that fitted."""
 
-    def __init__(self, limits: EntryLimits, most: int = MOST) -> None:
+    def __init__(self, limits: EntryLimits, most: int = MAX_NOTES) -> None:
         self._limits = limits
         self._most = most
         self._noted: set[tuple[str, str]] = set()
@@ -34,8 +34,8 @@ class PathNotes:
 
     def add(self, path: str, done: str) -> tuple[str, str] | None:
         """The new note that *path* causes, or None."""
-        names = path.split("/", DEEPEST + 1)
-        if len(names) > DEEPEST + 1:
+        names = path.split("/", MAX_DEPTH + 1)
+        if len(names) > MAX_DEPTH + 1:
             path, done = "/".join(names[:-1]), MANY
         if (path, done) in self._noted or path in self._whole or any(above in self._whole for above in _above(path)):
             return None
@@ -57,7 +57,7 @@ class PathNotes:
                 break
             names = self._names.setdefault(folder, set())
             names.add(below)
-            if len(names) > CROWD:
+            if len(names) > MAX_SIBLINGS:
                 full = folder
             below = folder
         return full

@@ -13,6 +13,7 @@ The filter refuses the following, in the order of its checks:
   Without a socket the command cannot connect to one. Datagram socket pairs are refused too: `sendto` can send from one
   end to any address;
 - TIOCSTI and TIOCLINUX: they type into the user's terminal;
+- TIOCEXCL and TIOCSETD: they close that terminal to other programs, or change its line discipline, beyond the session;
 - priorities of a process group: the command is in its caller's group.
 
 A filter is a list of `Step`s with labels; `assemble` turns it into `struct sock_filter[]`. System call numbers are
@@ -46,17 +47,21 @@ TYPE_MASK = 0xF
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
 SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET = 1, 2, 5
 IPPROTO_TCP, IPPROTO_UDP, NETLINK_ROUTE = 6, 17, 0
-TIOCSTI, TIOCLINUX = 0x5412, 0x541C
+TERMINAL_CONTROLS = (0x5412, 0x541C, 0x540C, 0x5423)  # TIOCSTI, TIOCLINUX, TIOCEXCL, TIOCSETD
 PRIO_PGRP, IOPRIO_WHO_PGRP = 1, 2
 # Calls that are decided by their arguments.
-JUDGED = ("socket", "socketpair", "clone", "unshare", "ioctl", "setpriority", "ioprio_set")
+CHECKED = ("socket", "socketpair", "clone", "unshare", "ioctl", "setpriority", "ioprio_set")
 
 
 def build(
-    abi: SyscallTable, *, unix_sockets: bool = False, asked: tuple[str, ...] = (), watched: tuple[int, ...] = ()
+    abi: SyscallTable,
+    *,
+    unix_sockets: bool = False,
+    extra: tuple[str, ...] = (),
+    watched: tuple[int, ...] = (),
 ) -> bytes:
     """The whole filter. With *unix_sockets*, stream sockets may be made, and every connect and bind is trapped. The
-    calls named in *asked* and the numbers in *watched* are trapped too.
+    calls named in *extra* and the numbers in *watched* are trapped too.
     """
     calls = abi.calls
     steps: list[Step] = [("load", ARCHITECTURE), ("equal", abi.audit_architecture, None, "kill"), ("load", NUMBER)]
@@ -64,8 +69,8 @@ def build(
         steps.append(("at-least", X32_BIT, "nosys", None))
     steps += [("equal", calls[name], "perm", None) for name in abi.refused]
     steps += [("equal", calls[name], "nosys", None) for name in abi.absent]
-    steps += [("equal", calls[name], name, None) for name in JUDGED]
-    steps += [("equal", calls[name], "notify", None) for name in trapped(unix_sockets=unix_sockets, asked=asked)]
+    steps += [("equal", calls[name], name, None) for name in CHECKED]
+    steps += [("equal", calls[name], "notify", None) for name in trapped(unix_sockets=unix_sockets, extra=extra)]
     steps += [("equal", number, "notify", None) for number in watched]
     steps.append(("return", ALLOW))
     steps += _socket(unix_sockets=unix_sockets) + _socketpair() + _clone() + _unshare() + _ioctl() + _priorities()
@@ -86,10 +91,10 @@ def build(
     return assemble(steps)
 
 
-def trapped(*, unix_sockets: bool, asked: tuple[str, ...]) -> tuple[str, ...]:
+def trapped(*, unix_sockets: bool, extra: tuple[str, ...]) -> tuple[str, ...]:
     """The calls that are trapped for all arguments."""
     names = ("connect", "bind", "listen")
-    return tuple(name for name in names if name in asked or (unix_sockets and name != "listen"))
+    return tuple(name for name in names if name in extra or (unix_sockets and name != "listen"))
 
 
 def _argument(index: int) -> Step:
@@ -145,7 +150,9 @@ def _unshare() -> list[Step]:
 
 
 def _ioctl() -> list[Step]:
-    return [("label", "ioctl"), _argument(1), ("equal", TIOCSTI, "perm", None), ("equal", TIOCLINUX, "perm", "allow")]
+    *some, last = TERMINAL_CONTROLS
+    refused: list[Step] = [("equal", request, "perm", None) for request in some]
+    return [("label", "ioctl"), _argument(1), *refused, ("equal", last, "perm", "allow")]
 
 
 def _priorities() -> list[Step]:

@@ -98,10 +98,17 @@ class NamespaceServing:
     # Trapped system calls
 
     def _watch_traps(self, message: Message) -> None:
-        if self._unserved is not None or self._listener is not None or len(message.descriptors) != 1:
-            raise OSError("the helper sent a listener that was not expected")
-        fd = self._unserved = message.descriptors[0]
-        self._loop.watch(fd, IN, lambda events: self._on_first_trap(fd, events))
+        """A listener that cannot be served is closed: a trapped call then fails at once instead of waiting forever."""
+        try:
+            if self._unserved is not None or self._listener is not None or len(message.descriptors) != 1:
+                raise OSError("the helper sent a listener that was not expected")
+            fd = message.descriptors[0]
+            self._loop.watch(fd, IN, lambda events: self._on_first_trap(fd, events))
+        except BaseException:
+            for each in message.descriptors:
+                os.close(each)
+            raise
+        self._unserved = fd
 
     def _on_first_trap(self, fd: int, events: int) -> None:
         self._loop.unwatch(fd)
@@ -111,7 +118,7 @@ class NamespaceServing:
         try:
             self._listener = self._open_listener(fd)
         except BaseException:
-            os.close(fd)  # a trapped call fails at once instead of waiting forever
+            os.close(fd)
             raise
         self._listener.serve(IN)
 
@@ -129,7 +136,7 @@ class NamespaceServing:
         if self._backend.pins or settings.guarded:
             from netsandbox.backends.namespaces.syscall_broker import Broker
 
-            unix, guard = self._unix_judge(listener, repeats), self._bind_guard(listener, repeats)
+            unix, guard = self._unix_connect(listener, repeats), self._bind_guard(listener, repeats)
             listener.takers.append(Broker(listener, repeats, unix=unix, guard=guard))
         if settings.publishes and not settings.guarded:
             from netsandbox.backends.namespaces.listen_watch import ListenWatch
@@ -139,7 +146,7 @@ class NamespaceServing:
             listener.takers.append(ListenWatch(self._loop, listener, self._sockets, localhost.listening))
         return listener
 
-    def _unix_judge(self, listener: Listener, repeats: FoldedRecords) -> UnixConnect | None:
+    def _unix_connect(self, listener: Listener, repeats: FoldedRecords) -> UnixConnect | None:
         if not self._backend.pins:
             return None
         from netsandbox.backends.namespaces.unix_connect import UnixConnect

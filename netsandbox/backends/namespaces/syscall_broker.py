@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 MAX_ADDRESS = 128  # sizeof(struct sockaddr_storage)
 MAX_WAITING = 256
-MAX_UNHEARD = 1024
+MAX_UNANSWERED = 1024
 INTERNET = (_socket.AF_INET, _socket.AF_INET6)
 OWN_MISTAKES = (errno.EBADF, errno.ENOTSOCK)  # the kernel would fail the same way before it reads an address
 DONE_ALREADY = {"connect": errno.EISCONN, "bind": errno.EINVAL}
@@ -64,7 +64,7 @@ class Broker:
         self._names = {calls[name]: name for name in names}
         self._closer = CloseLater()
         self._waiting: set[AllowedCall] = set()
-        self._unheard: set[tuple[str, int, bytes]] = set()  # made; the caller was interrupted before the result
+        self._unanswered: set[tuple[str, int, bytes]] = set()  # made; the caller was interrupted before the result
 
     def takes(self, call: TrappedCall) -> bool:
         return call.number in self._names
@@ -95,12 +95,12 @@ class Broker:
         _, pointer, length = call.arguments[:3]
         length &= 0xFFFFFFFF
         if self._names[call.number] == "listen":
-            return self._judge(call, sock, b"")
+            return self._decide_address(call, sock, b"")
         if length > MAX_ADDRESS:
             return Refusal(errno.EINVAL)
-        return self._judge(call, sock, remote_process.memory(call.pid, pointer, length))
+        return self._decide_address(call, sock, remote_process.memory(call.pid, pointer, length))
 
-    def _judge(self, call: TrappedCall, sock: _socket.socket, address: bytes) -> AllowedCall | Refusal:
+    def _decide_address(self, call: TrappedCall, sock: _socket.socket, address: bytes) -> AllowedCall | Refusal:
         name = self._names[call.number]
         if not remote_process.in_network_of(call.pid, sock):
             detail = "the socket belongs to another network"
@@ -154,15 +154,15 @@ class Broker:
     def _make(self, task: AllowedCall) -> int:
         """Make the call. A caller that was interrupted repeats a call that we have made, and gets its success then."""
         number = task.act() if task.act is not None else _act(task)
-        if number == DONE_ALREADY.get(task.name) and _key(task) in self._unheard:
-            self._unheard.discard(_key(task))
+        if number == DONE_ALREADY.get(task.name) and _key(task) in self._unanswered:
+            self._unanswered.discard(_key(task))
             return 0
         return number
 
     def _remember(self, key: tuple[str, int, bytes]) -> None:
-        if len(self._unheard) >= MAX_UNHEARD:
-            self._unheard.clear()
-        self._unheard.add(key)
+        if len(self._unanswered) >= MAX_UNANSWERED:
+            self._unanswered.clear()
+        self._unanswered.add(key)
 
     def _refuse(self, call: TrappedCall, refusal: Refusal, copy: _socket.socket | AllowedCall | None) -> None:
         try:

@@ -22,8 +22,8 @@ from netsandbox.backends.seatbelt.profile_inputs import ProfilePaths, has_door, 
 from netsandbox.backends.seatbelt.reservation import SeatbeltReservation, password, proxy_url
 from netsandbox.frozen import copy_with
 from netsandbox.paths import made_config_folders, session_state_home
-from netsandbox.runtime.import_sealing import AT_END, DOORS, load_needed
-from netsandbox.runtime.stdio import check_stdio
+from netsandbox.runtime.imports import AT_END, DOORS, load_needed
+from netsandbox.runtime.inherited import check_stdio
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class SeatbeltBackend:
     needed_modules: tuple[str, ...] = (
         "netsandbox.backends.seatbelt.serving",
         "netsandbox.backends.seatbelt.helper_process",
-        "netsandbox.runtime.signals",
+        "netsandbox.runtime.inherited",
         "netsandbox.runtime.listener",
         "netsandbox.audit.log",
         "binascii",  # the doors decode the token with it; a file in many installations
@@ -104,7 +104,7 @@ class SeatbeltBackend:
             from netsandbox.backends.seatbelt.localhost_settings import notice, stricter
 
             wanted = stricter(wanted, trouble)
-            Notices(self.context.stderr).say(notice(trouble, helper=self._launch.injects))
+            Notices(self.context.stderr).write(notice(trouble, helper=self._launch.injects))
         self._localhost = mac_settings(wanted, library=not trouble)
 
     def confine(self, policy: Policy) -> None:
@@ -135,7 +135,7 @@ class SeatbeltBackend:
         program = os.path.realpath(found[0]) if found else ""
         notices, opens, library = Notices(self.context.stderr), held.mixed is not None, held.map is not None
         for line in introduction(held.settings.strategy, window, program, opens=opens, library=library):
-            notices.say(line)
+            notices.write(line)
 
     def _environment(self, held: SeatbeltReservation, mode: str) -> dict[bytes, bytes]:
         settings, outer = self.context.settings, self.context.command.environment
@@ -246,3 +246,9 @@ def introduction(strategy: str, window: Window, program: str, *, opens: bool, li
 def is_protected(path: str) -> bool:
     """Whether SIP keeps the library out of the program at *path*; the program is confined all the same."""
     return path.startswith(PROTECTED) and not path.startswith(UNPROTECTED)
+
+
+def own_addresses(clock: Clock) -> OwnAddresses:
+    from netsandbox.backends.seatbelt.own_addresses import InterfaceAddresses
+
+    return InterfaceAddresses(clock)

@@ -10,6 +10,7 @@ import _socket
 import errno
 
 from netsandbox.errors import HostError
+from netsandbox.runtime.listener import bind_socket
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,11 +48,11 @@ class DoorSockets:
         """Whether both addresses were bound at one port; without IPv6, the one address that exists."""
         has_one = False
         try:
-            self._bind(_socket.AF_INET, "127.0.0.1", 0)
+            self._bind("127.0.0.1", 0)
             if self.port in avoid:
                 return False
             has_one = True
-            self._bind(_socket.AF_INET6, "::1", self.port)
+            self._bind("::1", self.port)
         except OSError as error:
             if error.errno in NO_IPV6 and has_one:
                 return True
@@ -61,20 +62,8 @@ class DoorSockets:
             raise HostError(f"cannot make a door on localhost: {error.strerror}; see `netsandbox doctor`") from None
         return True
 
-    def _bind(self, family: int, address: str, port: int) -> None:
-        self.sockets.append(_bound(family, _socket.SOCK_STREAM, address, port))
+    def _bind(self, address: str, port: int) -> None:
+        self.sockets.append(bind_socket(address, port, _socket.SOCK_STREAM))
         self.port = self.sockets[0].getsockname()[1]
         if self._takes_datagrams:
-            self.datagrams.append(_bound(family, _socket.SOCK_DGRAM, address, self.port))
-
-
-def _bound(family: int, kind: int, address: str, port: int) -> _socket.socket:
-    sock = _socket.socket(family, kind)
-    try:
-        if family == _socket.AF_INET6:
-            sock.setsockopt(_socket.IPPROTO_IPV6, _socket.IPV6_V6ONLY, 1)
-        sock.bind((address, port))
-    except BaseException:
-        sock.close()
-        raise
-    return sock
+            self.datagrams.append(bind_socket(address, self.port, _socket.SOCK_DGRAM))

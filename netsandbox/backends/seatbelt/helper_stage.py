@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PLAN, REPORT, ERROR = 3, 4, 5  # as in apply.h; ERROR: the command's standard error, while 2 takes sandbox-exec's output
 CONFINED = b"+"
 FORBIDDEN = (errno.EPERM, errno.EACCES)
-HIGHEST_DESCRIPTOR = 65536
+MAX_DESCRIPTOR = 65536
 SEARCHED = b"/usr/bin:/bin"  # if PATH is not set
 
 
@@ -82,12 +82,12 @@ def _settle() -> None:
 def _close_from(first: int) -> None:
     """As in apply.c: the limit may be lower now than when a descriptor was opened."""
     limit = os.sysconf("SC_OPEN_MAX")
-    limit = limit if 0 < limit < HIGHEST_DESCRIPTOR else HIGHEST_DESCRIPTOR
+    limit = limit if 0 < limit < MAX_DESCRIPTOR else MAX_DESCRIPTOR
     os.closerange(first, limit)
     try:
         left = [int(name) for name in os.listdir("/dev/fd")]
     except OSError:
-        os.closerange(limit, HIGHEST_DESCRIPTOR)
+        os.closerange(limit, MAX_DESCRIPTOR)
         return
     for number in left:
         if number >= limit:

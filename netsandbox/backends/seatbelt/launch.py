@@ -105,7 +105,7 @@ def _not_started(number: int) -> str:
     return f"{NAME} cannot be started ({os.strerror(number)})"
 
 
-LONGEST = 1023  # struct ns_injection
+MAX_BYTES = 1023  # struct ns_injection
 
 
 def handed_on(command: Sequence[str], environment: Mapping[bytes, bytes]) -> list[str]:
@@ -113,7 +113,12 @@ def handed_on(command: Sequence[str], environment: Mapping[bytes, bytes]) -> lis
     entry, _, _ = environment.get(PRELOAD, b"").partition(b":")
     preload, port_map = PRELOAD + b"=" + entry, PORT_MAP_VARIABLE + b"=" + environment.get(PORT_MAP_VARIABLE, b"")
     path = shutil.which(command[0], path=os.fsdecode(environment.get(b"PATH", b"")))
-    if not entry or PORT_MAP_VARIABLE not in environment or path is None or max(len(preload), len(port_map)) > LONGEST:
+    if (
+        not entry
+        or PORT_MAP_VARIABLE not in environment
+        or path is None
+        or max(len(preload), len(port_map)) > MAX_BYTES
+    ):
         return [*command]
     words = _rewritten(os.fsencode(path), [os.fsencode(word) for word in command], preload, port_map, environment)
     return [*command] if words is None else [os.fsdecode(word) for word in words]

@@ -40,7 +40,7 @@ class InterfaceAddresses:
     def __call__(self) -> frozenset[Address]:
         now = self._clock()
         if now - self._read_at > FRESH_SECONDS:
-            found = parse_ifconfig(self._ask())
+            found = parse_ifconfig(self._run_ifconfig())
             if found and found != self._known:  # an empty list is an error: every macOS has 127.0.0.1
                 self._known = found
             if not self._known:  # a command that uses up all processes must not be able to keep it empty
@@ -48,7 +48,7 @@ class InterfaceAddresses:
             self._read_at = now
         return self._known
 
-    def _ask(self) -> str:
+    def _run_ifconfig(self) -> str:
         try:
             done = subprocess.run([self._program, "-a"], capture_output=True, timeout=PATIENCE, check=False, env={})
         except (OSError, subprocess.TimeoutExpired):  # keep the known addresses; the guard's ranges apply in any case

@@ -50,7 +50,7 @@ class SessionPorts:
     count: int
     http: int
     dns: int
-    asking: int
+    requests: int
 
 
 def has_door(policy: Policy) -> bool:
@@ -130,7 +130,7 @@ def _network(policy: Policy, settings: RunSettings, ports: SessionPorts) -> Netw
         mode=DOORS if has_door(policy) else NOTHING,
         http_door=ports.http,
         dns_door=ports.dns,
-        asking_door=ports.asking,
+        requests_door=ports.requests,
         strategy=ports.strategy,
         base=ports.base,
         count=ports.count,

@@ -48,7 +48,7 @@ class SeatbeltReservation(Reservation):
         self.token = new_token()  # for the proxy's password, the preamble and the map
         self.mixed: DoorSockets | None = None  # the proxy door
         self.dns: DoorSockets | None = None  # the DNS door
-        self.asking: DoorSockets | None = None  # where the preload library requests ports, in sessions that load it
+        self.requests: DoorSockets | None = None  # where the preload library requests ports, in sessions that load it
         self.session = session
         self._opens = opens
         self._doors: list[DoorSockets] = []
@@ -70,7 +70,7 @@ class SeatbeltReservation(Reservation):
         """The ports that the profile opens."""
         window = self.window
         assert window is not None
-        doors = map(port_of, (self.mixed, self.dns, self.asking))
+        doors = map(port_of, (self.mixed, self.dns, self.requests))
         return SessionPorts(self.settings.strategy, window.base, window.count, *doors)
 
     def close(self) -> None:
@@ -86,11 +86,11 @@ class SeatbeltReservation(Reservation):
             self.mixed = self._door(listens=True)
             self.dns = self._door(listens=True, takes_datagrams=True)
         if self.settings.engine == "preload":
-            self.asking = self._door(listens=True)
+            self.requests = self._door(listens=True)
         self.closed = self._door(listens=False)  # for the self-test: bound and not listening
 
     def _map_source(self, state: str) -> MapSource:
-        from netsandbox.backends.preload import load_native
+        from netsandbox_interpose.library import load_native
 
         native = load_native()
         path = map_path(self.session)
@@ -99,9 +99,9 @@ class SeatbeltReservation(Reservation):
 
     def _map_doors(self) -> MapDoors:
         """No door is rewritten, although it is a port of localhost like those that are."""
-        mixed, dns, asking = map(port_of, (self.mixed, self.dns, self.asking))
-        passing = tuple(port for port in (mixed, dns, asking) if port)
-        return MapDoors(asking, passing, egress=mixed, resolver=dns, token=self.token)
+        mixed, dns, requests = map(port_of, (self.mixed, self.dns, self.requests))
+        passing = tuple(port for port in (mixed, dns, requests) if port)
+        return MapDoors(requests, passing, egress=mixed, resolver=dns, token=self.token)
 
     def _door(self, *, listens: bool, takes_datagrams: bool = False) -> DoorSockets:
         window = self.window

@@ -25,10 +25,10 @@ class SharedLocalhost:
     moved = 0
 
     def __init__(self, loop: Loop, log: AuditLog, reservation: SeatbeltReservation, *, stderr: int) -> None:
-        window, table, asking = reservation.window, reservation.map, reservation.asking
+        window, table, requests = reservation.window, reservation.map, reservation.requests
         assert window is not None
         assert table is not None
-        assert asking is not None
+        assert requests is not None
         strategy = reservation.settings.strategy
         self._rewires_ports = strategy == REWIRE_PORT
         self._table = table
@@ -37,16 +37,16 @@ class SharedLocalhost:
         rule = rule_for(strategy, window, device_given=False)
         if strategy == REWIRE_DEVICE:  # Seatbelt opens only the window, on any address
             rule = BindRule(window, rule.devices)
-        self._binds.open(asking.sockets, rule, self._assignment, look=_nothing, make_room=self._make_room)
+        self._binds.open(requests.sockets, rule, self._assignment, look=_nothing, make_room=self._make_room)
 
     def status(self) -> list[dict[str, object]]:
         """The mapped ports that a program uses now."""
         if not self._rewires_ports:
             return []
-        found = [(asked, port) for asked, port in self._assignment.pairs() if not is_free_on_host(port)]
+        found = [(requested, port) for requested, port in self._assignment.pairs() if not is_free_on_host(port)]
         return [
-            {"port": asked, "host_address": "127.0.0.1", "host_port": port, "url": f"http://127.0.0.1:{port}/"}
-            for asked, port in found
+            {"port": requested, "host_address": "127.0.0.1", "host_port": port, "url": f"http://127.0.0.1:{port}/"}
+            for requested, port in found
         ]
 
     def close(self) -> None:
@@ -54,9 +54,9 @@ class SharedLocalhost:
 
     def _make_room(self) -> None:
         """Release assigned ports that no program uses any more, when the window is full."""
-        for asked, port in tuple(self._assignment.pairs()):
+        for requested, port in tuple(self._assignment.pairs()):
             if is_free_on_host(port):
-                self._assignment.release(asked)
+                self._assignment.release(requested)
                 self._table.clear(port)
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 LIFE = 3
 PS = "/bin/ps"
 TABLE = ("ps", "-A", "-o", "pid=", "-o", "ppid=")
-HIGHEST_DESCRIPTOR = 65536
+MAX_DESCRIPTOR = 65536
 MAX_ROUNDS = 64  # of searching for children: each finds one more generation
 
 
@@ -29,7 +29,7 @@ def main(words: list[str]) -> None:
     command = int(words[0])
     os.setsid()
     os.closerange(0, LIFE)
-    os.closerange(LIFE + 1, HIGHEST_DESCRIPTOR)
+    os.closerange(LIFE + 1, MAX_DESCRIPTOR)
     if os.fork():
         os._exit(0)  # tells the parent's caller that the watcher runs
     if not os.read(LIFE, 1):  # a byte means that the command has ended and its pid may be reused

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-LIMIT = (1 << 20) - 8192  # with the two lines before it, less than what is read of a program
+MAX_PAGE = (1 << 20) - 8192  # with the two lines before it, less than what is read of a program
 MAX_REDIRECTS = 4
 
 
@@ -45,7 +45,7 @@ def main() -> int:
             request.add_unredirected_header("Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}")
         with build_opener(Careful).open(request, timeout=5) as reply:
             head = f"{reply.url}\n{reply.headers.get_content_type()}\n"
-            sys.stdout.buffer.write(head.encode() + reply.read(LIMIT))
+            sys.stdout.buffer.write(head.encode() + reply.read(MAX_PAGE))
     except (OSError, ValueError, HTTPException):
         return 1
     return 0

@@ -114,7 +114,7 @@ def main() -> NoReturn:
     from netsandbox.api import Sandbox
     from netsandbox.errors import NetsandboxError
     from netsandbox.policy.policy import OFFLINE, Policy
-    from netsandbox.runtime.signals import exit_with
+    from netsandbox.runtime.inherited import exit_with
     from netsandbox.settings import RunSettings
 
     log, port, *command = sys.argv[1:]

@@ -140,7 +140,7 @@ def open_for_writing(path: str) -> str:
 
 ATTACH, DETACH = (14, 11) if IS_MACOS else (PTRACE_SEIZE, 17)  # ptrace(2)
 CTL_KERN, KERN_PROCARGS2 = 1, 49  # sysctl(3) of Darwin
-HIGHEST_DESCRIPTOR = 1024
+MAX_DESCRIPTOR = 1024
 
 
 def end_process(pid: int) -> str:
@@ -173,7 +173,7 @@ def read_environment(pid: int) -> str:
 def inherited_descriptors() -> str:
     """Descriptors besides the standard ones. Each number is tried, because not every system has a folder that lists
     them."""
-    found = [number for number in range(3, HIGHEST_DESCRIPTOR) if _is_open(number)]
+    found = [number for number in range(3, MAX_DESCRIPTOR) if _is_open(number)]
     if not found:
         raise Prevented("only 0, 1 and 2")
     return f"{len(found)} more, the first is {found[0]}"

@@ -13,7 +13,7 @@ from netsandbox.doctor.inside import Prevented
 SECONDS = 8.0  # for a door to answer; it may take long on a busy machine
 ANSWER_SECONDS = 2.0  # for the server behind it
 REQUEST = b"GET / HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n"
-HEAD_LIMIT = 16384
+MAX_HEAD = 16384
 
 
 def tcp(host: str, port: int) -> str:
@@ -85,7 +85,7 @@ def visit(name: str, port: int) -> str:
 def _receive(stream: socket.socket) -> bytes:
     data = b""
     try:
-        while len(data) < HEAD_LIMIT and (piece := stream.recv(4096)):
+        while len(data) < MAX_HEAD and (piece := stream.recv(4096)):
             data += piece
     except TimeoutError:
         if not data:
@@ -104,7 +104,7 @@ def _something(data: bytes) -> str:
 
 def _head(stream: socket.socket) -> bytes:
     data = b""
-    while b"\r\n\r\n" not in data and len(data) < HEAD_LIMIT and (piece := stream.recv(4096)):
+    while b"\r\n\r\n" not in data and len(data) < MAX_HEAD and (piece := stream.recv(4096)):
         data += piece
     return data
 

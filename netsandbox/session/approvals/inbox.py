@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from netsandbox.audit.log import AuditLog
     from netsandbox.session.approvals.reply import Reply
 
-    Place = tuple[str, int]
+    Destination = tuple[str, int]
     Answered = Callable[[str, str | None], None]  # receives a reason, and a detail for the log
 
     class Timer(Protocol):
@@ -50,7 +50,7 @@ class Question:
 
     __slots__ = ("exe", "number", "pid", "place", "timer", "until", "waiting")
 
-    def __init__(self, number: int, place: Place, by: tuple[int, str] | None, until: int) -> None:
+    def __init__(self, number: int, place: Destination, by: tuple[int, str] | None, until: int) -> None:
         self.number = number
         self.place = place
         self.pid = by[0] if by else None
@@ -61,7 +61,7 @@ class Question:
 
 
 class Inbox:
-    """The inbox of one session that asks. *later* and *clock* come from the loop; *say* writes a notice to the user."""
+    """The inbox of one session that asks. *later* and *clock* come from the loop; *notify* writes a notice."""
 
     is_askable = staticmethod(is_askable)
     owner_of = staticmethod(owner_of)
@@ -73,19 +73,19 @@ class Inbox:
         *,
         clock: Callable[[], float],
         later: Callable[[float, Callable[[], None]], Timer],
-        say: Callable[[str], object],
+        notify: Callable[[str], object],
     ) -> None:
         self._log = log
         self._wait = wait
         self._clock = clock
         self._later = later
-        self._say = say
+        self._notify = notify
         self._numbers: set[int] = set()  # every number used; none is reused, so a late answer matches no other question
         self._questions: dict[int, Question] = {}
-        self._by_place: dict[Place, Question] = {}
-        self._approved: dict[Place, float] = {}  # when each approval expires
-        self._denied: set[Place] = set()
-        self._unanswered: dict[Place, int] = {}
+        self._by_place: dict[Destination, Question] = {}
+        self._approved: dict[Destination, float] = {}  # when each approval expires
+        self._denied: set[Destination] = set()
+        self._unanswered: dict[Destination, int] = {}
         self._answering: list[Answered] = []  # connections whose answer is scheduled
 
     # Used by the gate.
@@ -103,7 +103,7 @@ class Inbox:
         del self._approved[place]
         return None
 
-    def ask(self, place: Place, attempt: Attempt, by: tuple[int, str] | None, answered: Answered) -> str | None:
+    def ask(self, place: Destination, attempt: Attempt, by: tuple[int, str] | None, answered: Answered) -> str | None:
         """Ask the user; None if *answered* is called later, once, or else the reason to refuse now."""
         if self._waiting() >= MAX_WAITING:
             return reasons.LIMIT
@@ -170,7 +170,7 @@ class Inbox:
 
     # The life cycle of a question.
 
-    def _new(self, place: Place, by: tuple[int, str] | None) -> Question | str:
+    def _new(self, place: Destination, by: tuple[int, str] | None) -> Question | str:
         if len(self._numbers) >= MAX_ASKED or self._unanswered.get(place, 0) >= MAX_TIMES:
             return reasons.UNANSWERED
         if len(self._questions) >= MAX_QUESTIONS:
@@ -181,7 +181,7 @@ class Inbox:
         self._numbers.add(question.number)
         self._questions[question.number] = self._by_place[place] = question
         question.timer = self._later(self._wait, lambda: self._expire(question))
-        self._say(_line(question, self._wait))
+        self._notify(_line(question, self._wait))
         return question
 
     def _number(self) -> int:

@@ -32,10 +32,15 @@ class Framing:
     length: int = 0
 
 
+NO_BODY = Framing(NONE)
+IN_CHUNKS = Framing(CHUNKED)
+UNTIL_CLOSE = Framing(CLOSE)
+
+
 def framing(head: RequestHead) -> Framing:
     """The framing of a request."""
     found = header_framing(head.get_all(b"content-length"), head.get_all(b"transfer-encoding"), head.version)
-    return found or Framing(NONE)
+    return found or NO_BODY
 
 
 def header_framing(lengths: list[bytes], codings: list[bytes], version: bytes) -> Framing | None:
@@ -43,7 +48,7 @@ def header_framing(lengths: list[bytes], codings: list[bytes], version: bytes) -
     if codings:
         if lengths or len(codings) > 1 or codings[0].lower() != b"chunked" or version != b"HTTP/1.1":
             raise malformed("a Transfer-Encoding that is not `chunked` alone")
-        return Framing(CHUNKED)
+        return IN_CHUNKS
     if not lengths:
         return None
     if len(lengths) > 1:
@@ -172,8 +177,8 @@ class BodyReader:
             return len(data)
         lines, rest = block
         for line in lines:
-            name, _ = parse_header(line)
-            if name.lower() in FORBIDDEN_TRAILERS:
+            _, lower, _ = parse_header(line)
+            if lower in FORBIDDEN_TRAILERS:
                 raise malformed("a trailer that frames or routes the message")
         self.done = True
         self._clean = len(data) - len(rest)

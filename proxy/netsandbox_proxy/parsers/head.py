@@ -16,6 +16,8 @@ from netsandbox_proxy.parsers.errors import ProtocolError, malformed
 MAX_LINE = 16384
 MAX_HEAD = 65536
 MAX_HEADERS = 200
+MAX_CACHED_NAMES = 256
+MAX_CACHED_NAME = 64  # bytes
 TOKEN = ALPHA + DIGITS + b"!#$%&'*+-.^_`|~"
 CONTROLS = bytes(byte for byte in range(0x20) if byte != 0x09) + b"\x7f"
 # Their value decides where a message ends or where it goes, so not even harmless padding is tolerated around it.
@@ -26,15 +28,29 @@ def is_token(raw: bytes) -> bool:
     return bool(raw) and not raw.translate(None, TOKEN)
 
 
-def parse_header(line: bytes) -> tuple[bytes, bytes]:
-    """Name as spelled and value without the optional white space around it."""
+class HeaderNames(dict[bytes, bytes]):
+    """Lower-case forms of header names, by their spelling; each key is a token. A full cache keeps no more."""
+
+    def __missing__(self, name: bytes) -> bytes:
+        if not is_token(name):
+            raise malformed("a header line that is not `name: value`")
+        lower = name.lower()
+        if len(self) < MAX_CACHED_NAMES and len(name) <= MAX_CACHED_NAME:
+            self[name] = lower
+        return lower
+
+
+LOWER_NAMES = HeaderNames()
+
+
+def parse_header(line: bytes) -> tuple[bytes, bytes, bytes]:
+    """Name as spelled, name in lower case, and value without the optional white space around it."""
     name, colon, rest = line.partition(b":")
-    if not colon or not name or name.translate(None, TOKEN):
-        raise malformed("a header line that is not `name: value`")
+    lower = LOWER_NAMES[name if colon else b""]
     value = rest.strip(b" \t")
     if len(value.translate(None, CONTROLS)) != len(value):
         raise malformed("a control byte in a header value")
-    return name, value
+    return name, lower, value
 
 
 class LineBlock:
@@ -103,19 +119,24 @@ class Headers:
     __slots__ = ("_values", "headers", "lower_names", "padded")
 
     def __init__(self, lines: list[bytes]) -> None:
-        self.headers = headers = [parse_header(line) for line in lines]
-        self.lower_names = [name.lower() for name, _ in headers]
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.lower_names: list[bytes] = []
         self.padded = False
-        values: dict[bytes, list[bytes]] = {}
-        for lower, (_, value), line in zip(self.lower_names, headers, lines, strict=True):
-            values.setdefault(lower, []).append(value)
+        self._values: dict[bytes, list[bytes]] = {}
+        for line in lines:
+            name, lower, value = parse_header(line)
+            self.headers.append((name, value))
+            self.lower_names.append(lower)
+            if lower in self._values:
+                self._values[lower].append(value)
+            else:
+                self._values[lower] = [value]
             if lower in UNPADDED and line[len(lower) + 1 :].removeprefix(b" ") != value:
                 self.padded = True
-        self._values = values
 
     def get_all(self, name: bytes) -> list[bytes]:
-        """The values of every header of that name, in order; the case of the name does not matter."""
-        return self._values.get(name.lower(), [])
+        """The values of every header of that name, in order; *name* is in lower case."""
+        return self._values.get(name) or []
 
 
 class RequestHead(Headers):

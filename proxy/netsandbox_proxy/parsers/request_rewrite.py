@@ -21,6 +21,7 @@ HTTP_PORT = 80
 NO_OPTIONS: frozenset[bytes] = frozenset()
 DROPPED = frozenset({b"host", b"connection", b"keep-alive", b"te", b"upgrade", b"http2-settings", b"x-unix-socket"})
 DROPPED_PREFIXES = (b"proxy-", b"x-netsandbox-")
+ECHOING = (b"TRACE", b"TRACK")  # the response would repeat headers that a program must not see
 NOT_HOP_BY_HOP = frozenset({b"host", b"content-length", b"transfer-encoding"})
 
 
@@ -84,6 +85,8 @@ def _mismatch(detail: str) -> ProtocolError:
 
 
 def _rewrite(head: RequestHead, host: bytes, port: int, path: bytes) -> ForwardRequest:
+    if head.method.upper() in ECHOING:
+        raise ProtocolError("unsupported", "TRACE and TRACK are not forwarded", 405)
     body = framing(head)
     options = _hop_by_hop(head)
     upgrade = _is_websocket(head, options, body)

@@ -10,7 +10,7 @@ Rules kept here:
 from __future__ import annotations
 
 from netsandbox_proxy.parsers.authority import DIGITS
-from netsandbox_proxy.parsers.body import CLOSE, NONE, BodyReader, Framing, header_framing
+from netsandbox_proxy.parsers.body import CLOSE, NO_BODY, UNTIL_CLOSE, BodyReader, Framing, header_framing
 from netsandbox_proxy.parsers.errors import ProtocolError, malformed
 from netsandbox_proxy.parsers.head import CONTROLS, MAX_HEAD, Headers, LineBlock
 
@@ -117,8 +117,8 @@ class ResponseReader:
     def _final(self, head: ResponseHead, found: Framing | None) -> None:
         tunnel = self._method == b"CONNECT" and head.status < 300
         if self._method == b"HEAD" or head.status in BODILESS or tunnel:
-            found = Framing(NONE)
-        chosen = found or Framing(CLOSE)
+            found = NO_BODY
+        chosen = found or UNTIL_CLOSE
         self.close_delimited = chosen.kind == CLOSE
         self.keep_alive = not self.close_delimited and wants_keep_alive(head.version, head.get_all(b"connection"))
         self._body = BodyReader(chosen, extensions=True)

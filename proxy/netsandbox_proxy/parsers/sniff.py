@@ -29,10 +29,16 @@ OPAQUE = "opaque"
 PASSING = (TLS, HTTP, OPAQUE)
 
 MAX_FIRST_LINE = 1024  # in which a text protocol that is not HTTP must have ended its first line
-METHODS = frozenset(b"GET HEAD POST PUT DELETE OPTIONS TRACE PATCH CONNECT PRI PROPFIND REPORT PROXY".split())
+METHODS = frozenset(b"GET HEAD POST PUT DELETE OPTIONS TRACE TRACK PATCH CONNECT PRI PROPFIND REPORT PROXY".split())
 # What some server takes for the space in a request line: those of ASCII, and those that only Unicode counts as one.
 SPACES = b"\t\v\f \x1c\x1d\x1e\x1f\x85\xa0"
-SIGNS = (b"HTTP/", b"://")  # a version, or a target that names its own host
+LINE_ENDS = b"\r\n"
+WORD = bytes(byte for byte in range(0x21, 0x100) if byte != 0x7F and byte not in SPACES)  # some server takes any method
+VERSION = b"HTTP/"
+URL = b"://"  # in a target that names its own host
+XMPP = (b"<?xml ", b"<stream:stream ")
+GIT_SERVICES = (b"git-upload-pack", b"git-receive-pack", b"git-upload-archive")
+HEX = b"0123456789abcdefABCDEF"
 
 
 class Sniffer:
@@ -106,30 +112,40 @@ def looks_like_http(first: bytes) -> bool | None:
     """Whether a connection that begins so may be an HTTP/1 request, however odd; None: too early to say.
 
     A word and a space also begin SMTP, IMAP, git and SSH; those are recognised by their first line, which has no
-    version of HTTP.
+    version of HTTP. A control byte in the word means a binary protocol.
     """
     if not first:
         return None
-    if first[0] in b"\r\n" + SPACES:
+    if first[0] in LINE_ENDS + SPACES:
         return True
-    rest = first[:MAX_FIRST_LINE].lstrip(TOKEN)
-    if not rest:
-        return True if len(first) >= MAX_FIRST_LINE else None
-    word = first[: min(len(first), MAX_FIRST_LINE) - len(rest)]
-    if word.upper() in METHODS and rest[0] in b"\r\n":
-        return True  # some servers split the line there too
-    if not word or rest[0] not in SPACES:
+    if first.startswith(XMPP):
         return False
-    return True if word.upper() in METHODS else _line_is_http(first)
-
-
-def _line_is_http(first: bytes) -> bool | None:
-    """By the first line; a NUL ends one too, for git's sake."""
     start = first[:MAX_FIRST_LINE]
-    ends = [at for at in (start.find(b"\n"), start.find(b"\0")) if at >= 0]
+    rest = start.lstrip(WORD)
+    word = start[: len(start) - len(rest)]
+    if rest and word.upper() in METHODS and rest[0] in LINE_ENDS + SPACES:
+        return True  # some servers split the line at CR and LF too
+    if rest in (b"", b"\r"):
+        return True if len(first) >= MAX_FIRST_LINE else None
+    if not word or rest[0] not in b"\r" + SPACES or rest.startswith(b"\r\n"):
+        return False
+    return _line_is_http(start, word, rest[0])
+
+
+def _line_is_http(start: bytes, word: bytes, space: int) -> bool | None:
+    """By the first line. A NUL ends it too if it cannot be text: for git, and for binary messages that begin so."""
+    ends = [start.find(b"\n")]
+    if space not in b" \t\r" or is_git(word):
+        ends.append(start.find(b"\0"))
+    ends = [at for at in ends if at >= 0]
     line = (start[: min(ends)] if ends else start).upper()
-    if any(sign in line for sign in SIGNS):
+    if VERSION in line or (URL in line and not word.translate(None, TOKEN)):
         return True
     if ends:
         return False
-    return True if len(first) >= MAX_FIRST_LINE else None
+    return True if len(start) >= MAX_FIRST_LINE else None
+
+
+def is_git(word: bytes) -> bool:
+    """Whether a message of git begins so: its length in hexadecimal, and a service."""
+    return word[4:] in GIT_SERVICES and not word[:4].translate(None, HEX)

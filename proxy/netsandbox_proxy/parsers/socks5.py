@@ -33,7 +33,7 @@ CODES = {
 
 
 def reply(code: int) -> bytes:
-    """A reply without an address: the workload does not learn ours."""
+    """A reply without an address: the command does not learn ours."""
     return bytes((VERSION, code, 0, IPV4, 0, 0, 0, 0, 0, 0))
 
 

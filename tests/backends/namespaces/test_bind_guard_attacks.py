@@ -100,13 +100,13 @@ def test_an_address_that_changes_after_the_look_changes_nothing(
     """115: the bytes that were judged are the bytes that are bound."""
     sock = guarded.socket()
     call = guarded.trapped.call("bind", sock, v4("127.0.0.1", window.base))
-    judge = BindRule.judge
+    check = BindRule.check
 
     def change(rule: BindRule, address: str, port: int) -> Any:
         guarded.trapped._memory[: len(v4(ANY, 9))] = v4("127.0.0.1", window.base - 1)
-        return judge(rule, address, port)
+        return check(rule, address, port)
 
-    monkeypatch.setattr(BindRule, "judge", change)
+    monkeypatch.setattr(BindRule, "check", change)
     guarded.broker.serve(call)
     assert guarded.listener.answers == [0]
     assert port_of(sock) == window.base

@@ -29,7 +29,7 @@ def nothing() -> None:
     """Said by nobody who waits."""
 
 
-def test_who_buries_does_not_wait_and_the_answer_comes_behind_the_end() -> None:
+def test_closing_later_returns_at_once_and_reports_after_the_close() -> None:
     closer, slow, answered = CloseLater(), Slow(), threading.Event()
     order: list[bool] = []
 

@@ -121,7 +121,7 @@ def test_errors_that_nobody_waits_for_do_not_ask_again(helper: FakeHelper, socke
 
 def test_a_socket_that_nobody_asked_for_is_closed_and_an_error(sockets: InsideSockets) -> None:
     stray = socket.socket().detach()
-    with pytest.raises(OSError, match="not asked for"):
+    with pytest.raises(OSError, match="not requested"):
         sockets.arrived(Message(b"N", [stray]))
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(stray)
@@ -192,7 +192,7 @@ def test_a_storm_is_served_without_filling_the_channel(helper: FakeHelper, socke
         most = max(most, len(helper.asked))
     assert len(given) == 400
     assert None not in given
-    assert most <= inside_sockets.MAX_ASKED
+    assert most <= inside_sockets.MAX_REQUESTED
     close(given)
 
 

@@ -45,7 +45,7 @@ def test_a_socket_on_request_lives_in_the_sessions_network(standing: Start, fami
 def test_a_socket_on_request_reaches_what_listens_inside_and_not_the_host(
     standing: Start,
 ) -> None:
-    helper = standing("sleep", "60", extra=plan.localhost_doors((3000,), asking=False))
+    helper = standing("sleep", "60", extra=plan.localhost_doors((3000,), requests=False))
     with socket.create_server(("127.0.0.1", 0)) as host:
         found = []
         for port in (3000, host.getsockname()[1]):
@@ -104,7 +104,7 @@ def test_signals_and_wishes_are_told_apart(standing: Start) -> None:
 
 
 def test_as_many_doors_as_the_settings_allow_all_arrive_in_order(standing: Start) -> None:
-    extra = plan.localhost_doors(range(2000, 2000 + MAX_HOST_PORTS), asking=True)
+    extra = plan.localhost_doors(range(2000, 2000 + MAX_HOST_PORTS), requests=True)
     helper = standing("sleep", "60", extra=extra)
     for port in (2000, 2000 + MAX_HOST_PORTS - 1, 1011):
         sock = made_inside(helper, socket.AF_INET)

@@ -102,15 +102,15 @@ def test_a_helper_that_is_missing_says_what_to_do(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_door_is_bound_where_its_name_says(start: Start) -> None:
-    extra = plan.localhost_doors((2000, 2001), asking=True)
+    extra = plan.localhost_doors((2000, 2001), requests=True)
     helper = start("true")
     helper.send_plan(planned(extra=extra))
     doors = helper.doors(plan.doors() + extra)
     found = {name: sock.getsockname()[:2] for name, sock in doors.items()}
     for sock in doors.values():
         sock.close()
-    assert {name: found[name] for name in ("asking", "host-2000", "host6-2000", "host6-2001")} == {
-        "asking": ("127.0.0.1", 1011),
+    assert {name: found[name] for name in ("requests", "host-2000", "host6-2000", "host6-2001")} == {
+        "requests": ("127.0.0.1", 1011),
         "host-2000": ("127.0.0.1", 2000),
         "host6-2000": ("::1", 2000),
         "host6-2001": ("::1", 2001),
@@ -122,7 +122,7 @@ def test_too_few_doors_are_an_error(start: Start) -> None:
     helper = start("true")
     helper.send_plan(planned())
     with pytest.raises(HostError):
-        helper.doors(plan.doors() + plan.localhost_doors((2000,), asking=False))
+        helper.doors(plan.doors() + plan.localhost_doors((2000,), requests=False))
 
 
 def test_a_plan_that_is_too_long_for_one_message_is_an_error_and_leaves_nothing_behind(start: Start) -> None:

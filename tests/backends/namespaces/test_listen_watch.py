@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from netsandbox.backends.namespaces import listen_watch, procfs
-from netsandbox.backends.namespaces.listen_watch import LOOKS, PATIENT, SOON, ListenWatch
+from netsandbox.backends.namespaces.listen_watch import LOOKS, MAX_PATIENT, SOON, ListenWatch
 from netsandbox.backends.namespaces.seccomp import syscall_table
 from netsandbox.backends.namespaces.socket_table import listeners
 
@@ -116,7 +116,7 @@ def test_a_call_that_failed_is_given_up(scene: Scene) -> None:
 def test_only_so_many_are_looked_for_beyond_the_first_moments(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """A program that makes failing calls as fast as it can has each looked for soon, and few of them for long."""
     monkeypatch.setattr(scene.sockets, "listening", list)
-    many = PATIENT + 50
+    many = MAX_PATIENT + 50
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         for _ in range(many):
@@ -124,7 +124,7 @@ def test_only_so_many_are_looked_for_beyond_the_first_moments(scene: Scene, monk
         for delay in SOON:
             assert [scene.loop.turn() for _ in range(many)] == [delay] * many
         for delay in LOOKS[len(SOON) :]:
-            assert [scene.loop.turn() for _ in range(PATIENT)] == [delay] * PATIENT
+            assert [scene.loop.turn() for _ in range(MAX_PATIENT)] == [delay] * MAX_PATIENT
         assert scene.loop.later == []
         scene.serve(sock)  # and there is room again
         assert [scene.loop.turn() for _ in LOOKS] == list(LOOKS)
@@ -132,7 +132,7 @@ def test_only_so_many_are_looked_for_beyond_the_first_moments(scene: Scene, monk
 
 def test_calls_that_fail_by_the_hundred_are_looked_for_shortly(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """A program may make them as fast as it can: only so many of them are waited for during seconds."""
-    monkeypatch.setattr(listen_watch, "PATIENT", 2)
+    monkeypatch.setattr(listen_watch, "MAX_PATIENT", 2)
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         for _ in range(5):

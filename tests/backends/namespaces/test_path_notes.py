@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.backends.namespaces.path_notes import CROWD, DEEPEST, PathNotes
+from netsandbox.backends.namespaces.path_notes import MAX_DEPTH, MAX_SIBLINGS, PathNotes
 from netsandbox.policy.file_rules import is_within
 from netsandbox.policy.path_folding import CHANGE, MAKE, MANY, EntryLimits
 
@@ -23,7 +23,7 @@ def test_a_path_is_noted_once_for_each_thing_that_is_done_there() -> None:
 
 def test_a_crowd_is_noted_as_its_folder_and_then_no_more() -> None:
     notes = PathNotes(LIMITS)
-    for number in range(CROWD):
+    for number in range(MAX_SIBLINGS):
         assert notes.add(f"/srv/a/{number}", MAKE) == (f"/srv/a/{number}", MAKE)
     assert notes.add("/srv/a/more", MAKE) == ("/srv/a", MANY)
     assert notes.add("/srv/a/even/more", MAKE) is None
@@ -34,14 +34,14 @@ def test_a_crowd_is_noted_as_its_folder_and_then_no_more() -> None:
 def test_a_crowd_of_folders_counts_however_few_lie_in_each() -> None:
     notes = PathNotes(LIMITS)
     noted = [notes.add(f"{HOME}/.npm/sha/{one:02x}/{two}", MAKE) for one in range(100) for two in "ab"]
-    assert sum(note is not None for note in noted) == 2 * CROWD + 1
+    assert sum(note is not None for note in noted) == 2 * MAX_SIBLINGS + 1
     assert (f"{HOME}/.npm/sha", MANY) in noted
 
 
 def test_a_folder_that_may_not_be_opened_never_stands_for_what_is_in_it() -> None:
     notes = PathNotes(LIMITS)
-    noted = [notes.add(f"{HOME}/.rc{number}", MAKE) for number in range(5 * CROWD)]
-    assert noted == [(f"{HOME}/.rc{number}", MAKE) for number in range(5 * CROWD)]
+    noted = [notes.add(f"{HOME}/.rc{number}", MAKE) for number in range(5 * MAX_SIBLINGS)]
+    assert noted == [(f"{HOME}/.rc{number}", MAKE) for number in range(5 * MAX_SIBLINGS)]
 
 
 def test_past_the_bound_notes_are_counted() -> None:
@@ -54,11 +54,11 @@ def test_past_the_bound_notes_are_counted() -> None:
 def test_a_path_of_thousands_of_names_is_noted_as_a_folder_above_it() -> None:
     """Each folder above a path is kept: a few hundred such paths would fill the memory."""
     notes = PathNotes(LIMITS)
-    top = "/srv" + "/a" * (DEEPEST - 1)
+    top = "/srv" + "/a" * (MAX_DEPTH - 1)
     assert notes.add(top, MAKE) == (top, MAKE)
     assert notes.add(f"{top}/b", MAKE) == (top, MANY)
     assert notes.add(top + "/a" * 2000, MAKE) is None
-    assert max(folder.count("/") for folder in notes._names) < DEEPEST
+    assert max(folder.count("/") for folder in notes._names) < MAX_DEPTH
 
 
 @given(st.lists(st.lists(st.sampled_from("abcdefghijklmnopqrstuv"), min_size=1, max_size=4), max_size=80))

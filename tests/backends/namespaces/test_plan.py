@@ -8,9 +8,9 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from netsandbox_portmap import ASKING_PORT, DATAGRAM_PORT, DNS_PORT, MIXED_PORT, TRANSPARENT_PORT
+from netsandbox_portmap import DATAGRAM_PORT, DNS_PORT, MIXED_PORT, REQUESTS_PORT, TRANSPARENT_PORT
 
-from netsandbox.backends.namespaces import nft_bytes, plan
+from netsandbox.backends.namespaces import plan
 
 BIND, READ_ONLY, OPTIONAL = 1, 2, 4
 paths = st.lists(
@@ -116,8 +116,8 @@ def test_what_protects_our_own_files_may_not_be_skipped() -> None:
 def test_the_network_is_configured_before_the_doors_open() -> None:
     network = [payload for operation, payload in read(plan.build(view(), b"")) if operation == "K"]
     assert network == [
-        struct.pack("=II", 0, nft_bytes.ROUTE_ACKNOWLEDGEMENTS) + nft_bytes.ROUTE,
-        struct.pack("=II", 12, nft_bytes.FILTER_ACKNOWLEDGEMENTS) + nft_bytes.FILTER,
+        struct.pack("=II", 0, plan.ROUTE_ACKNOWLEDGEMENTS) + plan.ROUTE,
+        struct.pack("=II", 12, plan.FILTER_ACKNOWLEDGEMENTS) + plan.FILTER,
     ]
 
 
@@ -156,32 +156,32 @@ def doors_in(data: bytes) -> list[tuple[int, ...]]:
 
 
 @given(st.lists(st.integers(1, 65535), unique=True, max_size=24), st.booleans())
-def test_ports_of_the_host_stand_on_both_loopbacks_and_nowhere_else(host_ports: list[int], asking: bool) -> None:
+def test_ports_of_the_host_stand_on_both_loopbacks_and_nowhere_else(host_ports: list[int], requests: bool) -> None:
     """Nothing of the session's own addresses but 127.0.0.1 and ::1 leads to the host."""
-    extra = plan.localhost_doors(host_ports, asking=asking)
+    extra = plan.localhost_doors(host_ports, requests=requests)
     found = doors_in(plan.build(view(), b"", extra))[len(plan.doors()) :]
-    expected = [(2, ASKING_PORT)] if asking else []
+    expected = [(2, REQUESTS_PORT)] if requests else []
     expected += [(family, port) for port in host_ports for family in (2, 10)]
     assert [(family, port) for family, _, port, _, _ in found] == expected
     assert all(kind == 1 and loopback == 1 and backlog > 0 for _, kind, _, loopback, backlog in found)
 
 
 def test_doors_of_localhost_have_names_that_nobody_else_has() -> None:
-    extra = plan.localhost_doors(range(2000, 2024), asking=True)
+    extra = plan.localhost_doors(range(2000, 2024), requests=True)
     names = [door.name for door in plan.doors() + extra]
     assert len(set(names)) == len(names)
-    assert extra[0].name == "asking"
+    assert extra[0].name == "requests"
 
 
 def test_an_ipv6_door_of_localhost_is_ipv6_alone() -> None:
     """Otherwise it would take the number of its IPv4 twin, or be taken by it."""
-    for door in plan.localhost_doors((5432,), asking=True):
+    for door in plan.localhost_doors((5432,), requests=True):
         assert ((41, 26) in dict(door.options)) == (door.family == 10)
 
 
 def test_further_doors_come_behind_those_of_the_network() -> None:
     """The supervisor tells descriptors apart by their order."""
-    extra = plan.localhost_doors((5432,), asking=True)
+    extra = plan.localhost_doors((5432,), requests=True)
     plain, more = doors_in(plan.build(view(), b"")), doors_in(plan.build(view(), b"", extra))
     assert more[: len(plain)] == plain
     assert len(more) == len(plain) + 3

@@ -55,10 +55,10 @@ class Filter:
         machine: str,
         *,
         unix_sockets: bool = False,
-        asked: tuple[str, ...] = (),
+        extra: tuple[str, ...] = (),
         watched: tuple[int, ...] = (),
     ) -> None:
-        self.program = seccomp.build(syscall_table(machine), unix_sockets=unix_sockets, asked=asked, watched=watched)
+        self.program = seccomp.build(syscall_table(machine), unix_sockets=unix_sockets, extra=extra, watched=watched)
         self.machine = machine
         self._bpf = bpf
 
@@ -188,13 +188,13 @@ def test_priorities_of_the_callers_group_are_not_ours_to_set(bpf: Any, machine: 
 
 @machines
 @brokered
-@pytest.mark.parametrize("asked", [(), ("listen",), ("bind", "listen"), ("bind",), ("connect",)], ids=",".join)
+@pytest.mark.parametrize("extra", [(), ("listen",), ("bind", "listen"), ("bind",), ("connect",)], ids=",".join)
 def test_calls_that_are_asked_for_are_notified_and_no_others(
-    bpf: Any, machine: str, unix_sockets: bool, asked: tuple[str, ...]
+    bpf: Any, machine: str, unix_sockets: bool, extra: tuple[str, ...]
 ) -> None:
     """INV-7: with a guard every bind and every listen comes to the supervisor, whatever its arguments."""
-    ask = Filter(bpf, machine, unix_sockets=unix_sockets, asked=asked)
-    expected = {TRAPPED[machine][name] for name in asked} | (CONNECT_AND_BIND[machine] if unix_sockets else set())
+    ask = Filter(bpf, machine, unix_sockets=unix_sockets, extra=extra)
+    expected = {TRAPPED[machine][name] for name in extra} | (CONNECT_AND_BIND[machine] if unix_sockets else set())
     trapped = set(TRAPPED[machine].values())
     for number in trapped:
         for arguments in ((), (3, 0, 0), (0xFFFFFFFF, 2**64 - 1, 16)):
@@ -209,9 +209,9 @@ def test_a_filter_that_asks_for_everything_is_one_that_the_kernel_takes(
     bpf: Any, machine: str, unix_sockets: bool
 ) -> None:
     """Jumps are bytes: too long a filter would be an error here, not a jump to somewhere else."""
-    asked = ("connect", "bind", "listen")
+    extra = ("connect", "bind", "listen")
     watched = tuple(file_calls(machine))
-    everything = Filter(bpf, machine, unix_sockets=unix_sockets, asked=asked, watched=watched)
+    everything = Filter(bpf, machine, unix_sockets=unix_sockets, extra=extra, watched=watched)
     steps = list(struct.iter_unpack("<HBBI", everything.program))
     for at, (code, if_true, if_false, _) in enumerate(steps):
         if code in (0x15, 0x35, 0x45):
@@ -222,9 +222,9 @@ def test_a_filter_that_asks_for_everything_is_one_that_the_kernel_takes(
 @brokered
 def test_watching_files_adds_notices_and_changes_no_other_answer(bpf: Any, machine: str, unix_sockets: bool) -> None:
     """A call that is refused, or judged by its arguments, stays so."""
-    plain = Filter(bpf, machine, unix_sockets=unix_sockets, asked=("listen",))
+    plain = Filter(bpf, machine, unix_sockets=unix_sockets, extra=("listen",))
     numbers = tuple(file_calls(machine))
-    watching = Filter(bpf, machine, unix_sockets=unix_sockets, asked=("listen",), watched=numbers)
+    watching = Filter(bpf, machine, unix_sockets=unix_sockets, extra=("listen",), watched=numbers)
     for number in range(1024):
         for arguments in ((), (3, 0, 0), (0xFFFFFFFF, 2**64 - 1, 16)):
             before = plain(number, *arguments)

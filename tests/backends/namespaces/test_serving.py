@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
+from netsandbox.backends.namespaces.launch import Message
 from netsandbox.backends.namespaces.serving import NamespaceServing
+from tests.rig.fake_log import FakeLog
 
 
 class Watching:
@@ -14,9 +21,17 @@ class Watching:
 
     def __init__(self) -> None:
         self.watched: list[int] = []
+        self.callbacks: dict[int, Callable[[int], None]] = {}
+        self.refuses = False
 
-    def watch(self, fd: int, _events: int, _callback: object) -> None:
+    def watch(self, fd: int, _events: int, callback: Callable[[int], None]) -> None:
+        if self.refuses:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self.watched.append(fd)
+        self.callbacks[fd] = callback
+
+    def unwatch(self, fd: int) -> None:
+        self.watched.remove(fd)
 
 
 def test_the_channel_and_every_door_are_watched_and_the_doors_closed() -> None:
@@ -33,3 +48,103 @@ def test_the_channel_and_every_door_are_watched_and_the_doors_closed() -> None:
         assert not serving.awaits_records(0)
         serving.close()
         assert door.fileno() == -1
+
+
+class Scene:
+    """A serving whose helper has sent these messages, with a log and the status that it ended with."""
+
+    def __init__(self) -> None:
+        self.channel, self.other = socket.socketpair()
+        self.messages: list[Message | OSError] = []
+        helper = SimpleNamespace(channel=self.channel, receive=self._receive)
+        self.log, self.loop, self.ended = FakeLog(), Watching(), list[int | None]()
+        backend: Any = SimpleNamespace(helper=helper, context=SimpleNamespace(log=self.log), localhost_doors={})
+        self.serving = NamespaceServing(backend, self.loop, self.ended.append)  # type: ignore[arg-type]
+        self.serving.begin()
+
+    def _receive(self) -> Message:
+        message = self.messages.pop(0)
+        if isinstance(message, OSError):
+            raise message
+        return message
+
+    def get(self, message: Message | OSError) -> None:
+        self.messages.append(message)
+        self.loop.callbacks[self.channel.fileno()](1)
+
+
+@pytest.fixture
+def scene() -> Iterator[Scene]:
+    made = Scene()
+    yield made
+    made.serving.close()
+    made.channel.close()
+    made.other.close()
+
+
+def listener() -> tuple[int, int]:
+    """Something that stands for a seccomp listener, and the end that shows whether it is open."""
+    return os.pipe()
+
+
+def is_closed(shown: int) -> bool:
+    """Whether nobody reads the pipe *shown* any more."""
+    try:
+        os.write(shown, b"x")
+    except BrokenPipeError:
+        return True
+    return False
+
+
+def test_a_listener_is_kept_and_watched(scene: Scene) -> None:
+    """The twin of the faults below."""
+    fd, shown = listener()
+    scene.get(Message(b"L", [fd]))
+    assert scene.loop.watched == [scene.channel.fileno(), fd]
+    assert not is_closed(shown)
+    scene.serving.close()
+    assert is_closed(shown)
+    scene.serving._unserved = None
+    os.close(shown)
+
+
+def test_a_listener_that_cannot_be_watched_is_closed_so_that_no_trapped_call_waits(scene: Scene) -> None:
+    fd, shown = listener()
+    scene.loop.refuses = True
+    scene.get(Message(b"L", [fd]))
+    assert is_closed(shown)
+    assert scene.log.records[-1]["reason"] == "internal"
+    assert scene.ended == []
+    os.close(shown)
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_a_listener_that_is_none_or_two_is_closed(scene: Scene, count: int) -> None:
+    pairs = [listener() for _ in range(count)]
+    scene.get(Message(b"L", [fd for fd, _ in pairs]))
+    assert all(is_closed(shown) for _, shown in pairs)
+    assert scene.loop.watched == [scene.channel.fileno()]
+    assert scene.log.records[-1]["reason"] == "internal"
+    for _, shown in pairs:
+        os.close(shown)
+
+
+def test_a_second_listener_is_closed_and_the_first_kept(scene: Scene) -> None:
+    (first, shown_first), (second, shown_second) = listener(), listener()
+    scene.get(Message(b"L", [first]))
+    scene.get(Message(b"L", [second]))
+    assert (is_closed(shown_first), is_closed(shown_second)) == (False, True)
+    os.close(shown_first)
+    os.close(shown_second)
+
+
+def test_a_broken_channel_is_the_end_without_a_status(scene: Scene) -> None:
+    scene.get(OSError(errno.EIO, "broken"))
+    assert scene.ended == [None]
+    assert scene.loop.watched == []
+
+
+def test_after_a_message_that_failed_the_end_is_still_noticed(scene: Scene) -> None:
+    scene.get(Message(b"L", []))
+    scene.get(Message(b"S" + (7).to_bytes(4, "little"), []))
+    assert scene.ended == [7]

@@ -72,14 +72,14 @@ def test_where_everything_is_taken_there_is_an_error_and_nothing_stays_open() ->
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, number: int, family: int, of: int = socket.SOCK_STREAM) -> None:
-    real = door_sockets._bound
+    real = door_sockets.bind_socket
 
-    def bound(wanted: int, kind: int, address: str, port: int) -> Any:
-        if (wanted, kind) == (family, of):
+    def bound(address: str, port: int, kind: int) -> Any:
+        if (socket.AF_INET6 if ":" in address else socket.AF_INET, kind) == (family, of):
             raise OSError(number, "no")
-        return real(wanted, kind, address, port)
+        return real(address, port, kind)
 
-    monkeypatch.setattr(door_sockets, "_bound", bound)
+    monkeypatch.setattr(door_sockets, "bind_socket", bound)
 
 
 @pytest.mark.parametrize("number", [errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT])
@@ -113,15 +113,15 @@ def test_datagrams_come_at_the_same_number_to_both_addresses() -> None:
 
 
 def test_a_number_that_is_taken_for_datagrams_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    real, refused = door_sockets._bound, []
+    real, refused = door_sockets.bind_socket, []
 
-    def bound(family: int, kind: int, address: str, port: int) -> Any:
+    def bound(address: str, port: int, kind: int) -> Any:
         if kind == socket.SOCK_DGRAM and len(refused) < 2:
             refused.append(port)
             raise OSError(errno.EADDRINUSE, "in use")
-        return real(family, kind, address, port)
+        return real(address, port, kind)
 
-    monkeypatch.setattr(door_sockets, "_bound", bound)
+    monkeypatch.setattr(door_sockets, "bind_socket", bound)
     door = DoorSockets((), listens=True, takes_datagrams=True)
     assert len(refused) == 2
     assert {sock.getsockname()[1] for sock in (*door.sockets, *door.datagrams)} == {door.port}

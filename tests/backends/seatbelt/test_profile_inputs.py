@@ -89,7 +89,7 @@ def test_where_nothing_may_leave_no_door_is_opened(place: Path) -> None:
     written = text(held, Policy())
     held.close()
     doors = written.partition("; The doors: the only ways out.")[2]
-    assert doors.count("localhost:") == (0 if held.asking is None else 1)
+    assert doors.count("localhost:") == (0 if held.requests is None else 1)
     assert "udp" not in doors
 
 
@@ -270,7 +270,7 @@ def test_a_dry_run_prints_what_a_session_applies(place: Path, policy: Policy, au
 def lines(profile: str, ports: SessionPorts) -> list[str]:
     """What *profile* says, whatever the numbers of *ports* are; rules name ports in the order of their numbers."""
     roles = {str(ports.base + at): f"window {at}" for at in range(ports.count)}
-    roles |= {str(port): name for name, port in vars(ports).items() if name in ("http", "dns", "asking")}
+    roles |= {str(port): name for name, port in vars(ports).items() if name in ("http", "dns", "requests")}
     named = re.sub(r"(?<=localhost:)\d+", lambda found: roles.get(found[0], found[0]), profile)
     return sorted(line.rstrip(")") for line in named.splitlines())
 

@@ -235,7 +235,7 @@ say(refused("cat(5) deny(1) file-read-data /x"))
     assert [record["count"] for record in records[MAX_KINDS + 1 :]] == [3]
 
 
-def test_they_are_counted_as_denied(tmp_path: Path) -> None:
+def test_refusals_of_the_kernel_are_counted_as_denied(tmp_path: Path) -> None:
     body = """
 say(refused("a(5) deny(1) signal"), refused("a(6) deny(1) signal"), refused("b(5) deny(1) network-bind local:*:80"))
 """

@@ -69,19 +69,19 @@ def test_the_doors_are_apart_from_one_another_and_from_the_window(take: Take) ->
     held = take()
     assert held.window is not None
     found = doors(held)
-    assert sorted(found) == ["asking", "closed", "dns", "mixed"]
+    assert sorted(found) == ["closed", "dns", "mixed", "requests"]
     assert len(set(found.values())) == 4
     assert not set(found.values()) & set(held.window.ports)
     assert held.by_name_port is None
     ports = held.ports()
-    assert (ports.http, ports.dns, ports.asking) == (found["mixed"], found["dns"], found["asking"])
+    assert (ports.http, ports.dns, ports.requests) == (found["mixed"], found["dns"], found["requests"])
     assert (ports.base, ports.count) == (held.window.base, held.window.count)
 
 
 def test_where_nothing_may_leave_there_is_a_map_and_no_door_in_it(take: Take) -> None:
     pytest.importorskip("netsandbox_interpose._native")
     held = take(opens=False)
-    assert sorted(doors(held)) == ["asking", "closed"]
+    assert sorted(doors(held)) == ["closed", "requests"]
     table = read_map(held)
     assert (table.egress, table.resolver) == (0, 0)
     assert (held.ports().http, held.ports().dns) == (0, 0)
@@ -94,11 +94,11 @@ def test_the_map_names_the_doors_the_token_and_what_is_never_rewritten(take: Tak
     held = take(strategy, connect_host=(5432,))
     assert held.mixed is not None
     assert held.dns is not None
-    assert held.asking is not None
+    assert held.requests is not None
     table = read_map(held)
-    assert (table.egress, table.resolver, table.door) == (held.mixed.port, held.dns.port, held.asking.port)
+    assert (table.egress, table.resolver, table.door) == (held.mixed.port, held.dns.port, held.requests.port)
     passing = list(table.passing[0 : table.passing_count])
-    assert sorted(passing) == sorted([held.mixed.port, held.dns.port, held.asking.port, 5432])
+    assert sorted(passing) == sorted([held.mixed.port, held.dns.port, held.requests.port, 5432])
     assert bytes(table.token) == held.token
 
 
@@ -133,15 +133,15 @@ def test_without_the_library_nobody_is_told_of_a_map(take: Take) -> None:
     held = take("fail", library="/nowhere/library")
     assert sorted(held.environment({})) == [b"LISTENING_BASE_PORT", b"LISTENING_PORT_COUNT"]
     assert held.map is None
-    assert held.asking is None
+    assert held.requests is None
     assert held.mixed is not None
 
 
 def test_the_library_asks_at_a_door_of_its_own(take: Take) -> None:
     pytest.importorskip("netsandbox_interpose._native")
     held = take("rewire-port")
-    assert held.asking is not None
-    socket.create_connection(("127.0.0.1", held.asking.port), 5).close()
+    assert held.requests is not None
+    socket.create_connection(("127.0.0.1", held.requests.port), 5).close()
 
 
 def test_without_the_library_rewriting_is_an_error_that_names_what_needs_none(take: Take) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from netsandbox_portmap.bind_requests import ASK_BIND, MAGIC, REPLY, REQUEST, TCP
+from netsandbox_portmap.bind_requests import MAGIC, REPLY, REQUEST, REQUEST_BIND, TCP
 from netsandbox_portmap.localhost_settings import LocalhostSettings
 
 from netsandbox.backends.seatbelt.localhost_settings import mac_settings
@@ -39,17 +39,17 @@ class Asked:
         self.localhost = SharedLocalhost(self.loop, self.log, held, stderr=self.stderr.fileno())  # type: ignore[arg-type]
 
     def ask(self, port: int, address: str = "127.0.0.1", token: bytes | None = None) -> tuple[int, int]:
-        assert self.held.asking is not None
+        assert self.held.requests is not None
         assert self.held.map is not None
         request = REQUEST.pack(
-            MAGIC, ASK_BIND, port, socket.inet_aton(address), TCP, self.held.map.token if token is None else token
+            MAGIC, REQUEST_BIND, port, socket.inet_aton(address), TCP, self.held.map.token if token is None else token
         )
         answers: list[bytes] = []
         bell, rope = socket.socketpair()
 
         def ask() -> None:
-            assert self.held.asking is not None
-            with rope, socket.create_connection(("127.0.0.1", self.held.asking.port), PATIENCE) as client:
+            assert self.held.requests is not None
+            with rope, socket.create_connection(("127.0.0.1", self.held.requests.port), PATIENCE) as client:
                 client.sendall(request)
                 answers.append(client.recv(64))
 

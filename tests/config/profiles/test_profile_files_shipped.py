@@ -26,7 +26,7 @@ def profile(name: str) -> Profile:
     return profile_of(name, path, *Library().tables(name, path))
 
 
-def test_the_list() -> None:
+def test_the_shipped_profiles_are_these() -> None:
     assert " ".join(NAMES) == (
         "agent-os aider base bun claude codex copilot docker-build gemini git-ssh git go gpg gradle java localhost "
         "node offline online opencode pdm pipenv pnpm poetry python ruby rust uv yarn"

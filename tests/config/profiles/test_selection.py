@@ -299,7 +299,7 @@ def test_what_kind_of_file_it_is_does_not_matter(scene: Scene, kind: str) -> Non
     assert detected(RULES, [str(scene.project)]) == {"node": "package.json"}
 
 
-def test_at_a_glance(scene: Scene) -> None:
+def test_whether_this_folder_selects_any_profile(scene: Scene) -> None:
     assert not anything_here()
     scene.file("go.mod")
     assert anything_here()

@@ -160,7 +160,7 @@ def test_of_several_tools_the_first_that_is_trusted_is_queried(scene: Scene) -> 
 
 def test_a_program_that_is_gone_or_too_large_is_not_trusted(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     settle_first_session(scene)
-    monkeypatch.setattr("netsandbox.config.document.SIZE_LIMIT", 10)
+    monkeypatch.setattr("netsandbox.config.document.MAX_SIZE", 10)
     large = scene.tool("pip", "echo more than ten bytes")
     trust(str(large), large.read_bytes())
     assert not scene.discovery().trusts_program(str(large))

@@ -58,9 +58,9 @@ def test_a_few_redirects_are_followed(scene: Scene, ca: CertificateAuthority, re
 
 
 def test_a_long_page_is_cut(scene: Scene, ca: CertificateAuthority) -> None:
-    reply, _ = fetch(scene, ca, "https://index.example/a", {"/a": (200, "text/html", b"x" * (fetch_page.LIMIT + 1))})
+    reply, _ = fetch(scene, ca, "https://index.example/a", {"/a": (200, "text/html", b"x" * (fetch_page.MAX_PAGE + 1))})
     assert reply is not None
-    assert len(reply[2]) == fetch_page.LIMIT
+    assert len(reply[2]) == fetch_page.MAX_PAGE
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from netsandbox.config.registries.readers import (
     yaml,
 )
 
-PIECES = st.sampled_from(
+INI_PIECES = st.sampled_from(
     [
         "[global]",
         "[install]",
@@ -41,7 +41,7 @@ PIECES = st.sampled_from(
         "\r",
     ]
 )
-DOCUMENTS = st.lists(PIECES, max_size=40).map("".join)
+DOCUMENTS = st.lists(INI_PIECES, max_size=40).map("".join)
 
 
 def test_npms_lines() -> None:
@@ -160,7 +160,7 @@ def test_xml_raises_only_its_own_error(data: bytes) -> None:
     assert all(each.path and each.text for each in found)
 
 
-PIECES = st.sampled_from(
+YAML_PIECES = st.sampled_from(
     [
         "npmRegistryServer",
         ":",
@@ -216,7 +216,7 @@ def test_a_deep_document_is_cut() -> None:
     assert len(deepest.keys) == 8
 
 
-@given(st.text() | st.lists(PIECES).map("".join))
+@given(st.text() | st.lists(YAML_PIECES).map("".join))
 def test_yaml_is_never_an_error_and_every_value_is_in_the_text(text: str) -> None:
     for line in yaml(text):
         assert line.value in text

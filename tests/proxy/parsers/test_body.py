@@ -251,7 +251,7 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(PIECES, max_size=12).map(b"".join), st.integers(1, 7), st.booleans())
-def test_cutting_changes_nothing(data: bytes, step: int, extensions: bool) -> None:
+def test_a_body_in_pieces_is_read_like_a_whole_one(data: bytes, step: int, extensions: bool) -> None:
     kind = Framing(CHUNKED)
     results = [outcome(kind, data, size, extensions=extensions) for size in (len(data) or 1, step, 1)]
     assert results[0] == results[1] == results[2]

@@ -287,7 +287,9 @@ def test_a_byte_at_a_time_is_linear() -> None:
     st.integers(1, 50),
     st.sampled_from([b"", b"\x16\x03", b"\x15\x03\x01\x00\x02\x01\x00", b"x"]),
 )
-def test_cutting_changes_nothing(extensions: bytes, size: int, step: int, before: bytes) -> None:
+def test_a_client_hello_in_pieces_is_read_like_a_whole_one(
+    extensions: bytes, size: int, step: int, before: bytes
+) -> None:
     data = before + records(message(hello_body(extensions)), size)
     assert outcome(data, len(data)) == outcome(data, step) == outcome(data, 1)
 

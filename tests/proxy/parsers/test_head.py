@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from netsandbox_proxy.parsers.body import framing
 from netsandbox_proxy.parsers.errors import ProtocolError
-from netsandbox_proxy.parsers.head import HeadReader, RequestHead, basic_token
+from netsandbox_proxy.parsers.head import (
+    MAX_CACHED_NAME,
+    MAX_CACHED_NAMES,
+    HeaderNames,
+    HeadReader,
+    RequestHead,
+    basic_token,
+)
 
 GET = b"GET / HTTP/1.1\r\nHost: a.test\r\n"
 
@@ -46,7 +53,7 @@ def test_a_head_and_what_follows_it() -> None:
     head, leftover = read(b"POST /x?y HTTP/1.1\r\nHost: a.test\r\nX-A:  one \t\r\nx-a:\r\n\r\nbody")
     assert (head.method, head.target, head.version) == (b"POST", b"/x?y", b"HTTP/1.1")
     assert head.headers == [(b"Host", b"a.test"), (b"X-A", b"one"), (b"x-a", b"")]
-    assert head.get_all(b"X-a") == [b"one", b""]
+    assert head.get_all(b"x-a") == [b"one", b""]
     assert head.host == b"a.test"
     assert leftover == b"body"
     assert head.raw.endswith(b"x-a:\r\n\r\n")
@@ -131,7 +138,7 @@ def test_lenient_readings_are_refused(data: bytes) -> None:
         GET + (b"X: " + b"a" * 8000 + b"\r\n") * 9,
     ],
 )
-def test_limits_are_431(data: bytes) -> None:
+def test_a_head_over_a_limit_is_answered_with_431(data: bytes) -> None:
     """Attack 32: long lines, many headers, no CRLF ever."""
     error = refused(data)
     assert (error.reason, error.status) == ("limit", 431)
@@ -219,7 +226,7 @@ HEADS = st.lists(PIECES, max_size=14).map(b"".join) | st.lists(PIECES, max_size=
 
 
 @given(HEADS, st.integers(1, 9))
-def test_cutting_changes_nothing(data: bytes, step: int) -> None:
+def test_a_head_in_pieces_is_read_like_a_whole_one(data: bytes, step: int) -> None:
     assert outcome(data, len(data) or 1) == outcome(data, step) == outcome(data, 1)
 
 
@@ -272,3 +279,16 @@ def test_the_token_is_the_password_of_basic() -> None:
 def test_no_token_can_be_read(lines: list[bytes]) -> None:
     """Attack 182: absent, doubled, of another scheme, or not base64."""
     assert basic_token(head_with(*lines)) is None
+
+
+def test_the_cache_of_names_is_bounded_and_holds_only_tokens() -> None:
+    names = HeaderNames()
+    for number in range(MAX_CACHED_NAMES + 9):
+        assert names[b"X-%d" % number] == b"x-%d" % number
+    assert len(names) == MAX_CACHED_NAMES
+    names = HeaderNames()
+    assert names[b"X" * (MAX_CACHED_NAME + 1)] == b"x" * (MAX_CACHED_NAME + 1)
+    for wrong in (b"", b"a b", b"a\0", b"\xe9", b"a:"):
+        with pytest.raises(ProtocolError):
+            names[wrong]
+    assert not names

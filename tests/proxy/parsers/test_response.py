@@ -200,5 +200,5 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(PIECES, max_size=10).map(b"".join), st.integers(1, 9), st.sampled_from([b"GET", b"HEAD", b"CONNECT"]))
-def test_cutting_changes_nothing(data: bytes, step: int, method: bytes) -> None:
+def test_a_response_in_pieces_is_read_like_a_whole_one(data: bytes, step: int, method: bytes) -> None:
     assert outcome(data, len(data) or 1, method) == outcome(data, step, method) == outcome(data, 1, method)

@@ -106,6 +106,7 @@ def test_whatever_a_server_could_take_for_tls_counts_as_tls(first: bytes, tls: b
 
 @pytest.mark.attack(51)
 @pytest.mark.attack(62)
+@pytest.mark.attack(227)
 @pytest.mark.parametrize(
     ("first", "http"),
     [
@@ -136,11 +137,31 @@ def test_whatever_a_server_could_take_for_tls_counts_as_tls(first: bytes, tls: b
         (b"A" * 30 + b" / HTTP/1.1", True),
         (b"\x00", False),
         (b"\x16\x03", False),
-        (b"\xff", False),
+        (b"\xff", None),
+        (b"\xff\xfd\x01", False),
         (b"PING\r\n", False),
-        (b"GET/", False),
-        (b"{", False),
-        (b"(", False),
+        (b"GET/", None),
+        (b"GET/ HTTP/1.1\r\n", True),
+        (b"{", None),
+        (b'{"id":1}\n', False),
+        (b'{"id": 1, "to": "http://a.test"}\n', False),
+        (b"(", None),
+        (b"AMQP\0\0\x09\x01", False),
+        (b"0\x0c\x02\x01\x01`\x07\x02\x01\x03\x04\0\x80\0", False),
+        (b"<?xml version='1.0'?><stream:stream xmlns='http://etherx.jabber.org/streams'>", False),
+        (b"<stream:stream to='a.test'", False),
+        (b"A:B / HTTP/1.1", True),
+        (b"A:B / ", None),
+        (b"A:B /\r\n", False),
+        (b"<A / HTTP/1.1", True),
+        (b"\xc3\xa9 / HTTP/1.1", True),
+        (b"MKCOL \0 HTTP/1.1", True),
+        (b"MKCOL \0", None),
+        (b"MKCOL\t\0 HTTP/1.1", True),
+        (b"MKCOL\r/ HTTP/1.1", True),
+        (b"MKCOL\r", None),
+        (b"MKCOL\r\n", False),
+        (b"0032git- \0 HTTP/1.1", True),
         (b"SSH-2.0-OpenSSH_9.6p1 Ubuntu-3\r\n", False),
         (b"SSH-2.0-OpenSSH_9.6\r\n", False),
         (b"SSH-2.0-OpenSSH_9.6p1 Ub", None),

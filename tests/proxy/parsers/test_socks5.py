@@ -187,7 +187,7 @@ PIECES = st.sampled_from(
 
 @pytest.mark.attack(50)
 @given(st.lists(PIECES, max_size=7).map(b"".join), st.integers(1, 5), st.sampled_from([None, TOKEN]))
-def test_cutting_changes_nothing(data: bytes, step: int, token: bytes | None) -> None:
+def test_a_handshake_in_pieces_is_read_like_a_whole_one(data: bytes, step: int, token: bytes | None) -> None:
     """Attack 50: one byte per packet, or all in one."""
     seen = []
     for size in (len(data) or 1, step, 1):

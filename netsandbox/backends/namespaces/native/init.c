@@ -32,12 +32,12 @@
 #include "jail.h"
 #include "plan.h"
 
-#define PLAN_LIMIT 131072
+#define MAX_PLAN 131072
 #define RESERVED_FILES 512 /* a message carries 253 at most */
-#define FEW_FILES 2048     /* a lower limit stays unchanged: programs need what they have */
+#define MIN_FILES 2048     /* a lower limit stays unchanged: programs need what they have */
 #define SAME_SIGNAL 500 /* milliseconds between our copy of a signal and the supervisor's message about it */
 
-static unsigned char plan[PLAN_LIMIT] __attribute__((aligned(8)));
+static unsigned char plan[MAX_PLAN] __attribute__((aligned(8)));
 
 static size_t read_plan(void)
 {
@@ -73,7 +73,7 @@ static void take_descriptors(void)
 
 static void keep_descriptors_in_reserve(void)
 {
-    if (files.rlim_max > FEW_FILES)
+    if (files.rlim_max > MIN_FILES)
         files.rlim_max -= RESERVED_FILES;
     if (files.rlim_cur > files.rlim_max)
         files.rlim_cur = files.rlim_max;
@@ -115,7 +115,7 @@ static int reap(pid_t command)
 /* When each signal last reached this process from outside, in milliseconds. We are in the caller's process group: a
  * signal to that group (from the terminal, timeout(1), a service manager) reaches us, and the command too unless it has
  * left the group. */
-static int64_t heard[NSIG];
+static int64_t received[NSIG];
 
 static int64_t now(void)
 {
@@ -130,8 +130,8 @@ static void pass_on(int number, pid_t command)
 {
     if (number <= 0 || number >= NSIG)
         return;
-    if (heard[number] && now() - heard[number] < SAME_SIGNAL && getpgid(command) == getpgid(0))
-        heard[number] = 0;
+    if (received[number] && now() - received[number] < SAME_SIGNAL && getpgid(command) == getpgid(0))
+        received[number] = 0;
     else
         kill(command, number);
 }
@@ -168,7 +168,7 @@ static int read_signals(int signals, pid_t command)
         if (info.ssi_signo == SIGCHLD && reap(command))
             return 1;
         if (info.ssi_pid == 0 && info.ssi_signo < NSIG) /* no process inside has pid 0 */
-            heard[info.ssi_signo] = now();
+            received[info.ssi_signo] = now();
     }
     return 0;
 }

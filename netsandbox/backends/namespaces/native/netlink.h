@@ -1,4 +1,4 @@
-/* Replays pre-encoded netlink messages (netsandbox/backends/namespaces/nft_bytes.py). */
+/* Replays pre-encoded netlink messages (netsandbox/backends/namespaces/plan.py). */
 #ifndef NETSANDBOX_NETLINK_H
 #define NETSANDBOX_NETLINK_H
 

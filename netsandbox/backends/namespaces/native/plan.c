@@ -122,14 +122,14 @@ static void link_step(struct reader *reader)
     close(tree);
 }
 
-#define MOST_WRITABLE 512 /* MAX_WRITABLE of netsandbox/policy/file_rules.py */
+#define MAX_WRITABLE 512 /* MAX_WRITABLE of netsandbox/policy/file_rules.py */
 
 /* Each path is cloned with all its submounts, and mounted over itself when the rest is read-only. So read-only mounts
  * within it stay read-only (mount_setattr(2) could not tell them apart), and no locked mount has to be changed. */
 static void writable_step(struct reader *reader)
 {
-    static int places[MOST_WRITABLE];
-    static int trees[MOST_WRITABLE];
+    static int places[MAX_WRITABLE];
+    static int trees[MAX_WRITABLE];
     struct mount_attr attributes = { .attr_set = MOUNT_ATTR_RDONLY };
     const unsigned int copy = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH;
     size_t count = 0;
@@ -137,7 +137,7 @@ static void writable_step(struct reader *reader)
     while (reader->left > 0) {
         const char *path = text(reader);
 
-        if (count == MOST_WRITABLE) {
+        if (count == MAX_WRITABLE) {
             errno = E2BIG;
             fail("confining writing");
         }

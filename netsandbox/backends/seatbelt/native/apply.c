@@ -15,8 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LONGEST_PLAN (16u << 20)
-#define HIGHEST_DESCRIPTOR 65536
+#define MAX_PLAN (16u << 20)
+#define MAX_DESCRIPTOR 65536
 
 /* libSystem has these; no public header declares them. Flags 0: the text of a profile, not a name. */
 int sandbox_init_with_parameters(const char *profile, uint64_t flags, const char *const parameters[], char **error);
@@ -48,7 +48,7 @@ static char *read_plan(size_t *length)
         if (count == 0)
             break;
         filled += (size_t)count;
-        if (filled > LONGEST_PLAN)
+        if (filled > MAX_PLAN)
             fail("plan", E2BIG, "");
         if (room - filled < 2)
             plan = realloc(plan, room *= 2);
@@ -91,14 +91,14 @@ static void reset_signals(void)
 void close_descriptors(int first, int kept)
 {
     int highest = getdtablesize();
-    if (highest > HIGHEST_DESCRIPTOR)
-        highest = HIGHEST_DESCRIPTOR;
+    if (highest > MAX_DESCRIPTOR)
+        highest = MAX_DESCRIPTOR;
     for (int fd = first; fd < highest; fd++)
         if (fd != kept)
             close(fd);
     DIR *open_ones = opendir("/dev/fd");
     if (open_ones == NULL) {
-        for (int fd = highest; fd < HIGHEST_DESCRIPTOR; fd++)
+        for (int fd = highest; fd < MAX_DESCRIPTOR; fd++)
             close(fd);
         return;
     }

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MOST_PROCESSES 4096
+#define MAX_PROCESSES 4096
 #define PROC_PPID_ONLY 6
 
 /* From libproc.h, which not every tool chain has. Returns the number of bytes written. */
@@ -20,12 +20,12 @@ int proc_listpids(uint32_t type, uint32_t of, void *buffer, int size);
 /* Stops each process before it looks for its children, so that none is made unseen; then kills them all. */
 static void end_family(pid_t first)
 {
-    static pid_t family[MOST_PROCESSES];
+    static pid_t family[MAX_PROCESSES];
     int known = 1;
     family[0] = first;
     for (int at = 0; at < known; at++) {
         kill(family[at], SIGSTOP);
-        int room = (MOST_PROCESSES - known) * (int)sizeof *family;
+        int room = (MAX_PROCESSES - known) * (int)sizeof *family;
         int filled = room > 0 ? proc_listpids(PROC_PPID_ONLY, (uint32_t)family[at], family + known, room) : 0;
         if (filled > 0)
             known += filled / (int)sizeof *family;

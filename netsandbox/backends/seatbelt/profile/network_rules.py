@@ -52,7 +52,7 @@ def network_rules(network: NetworkSettings, own: OwnPaths) -> str:
 
 
 def _doors(network: NetworkSettings) -> list[str]:
-    tcp = [port for port in (network.http_door, network.dns_door, network.asking_door) if port]
+    tcp = [port for port in (network.http_door, network.dns_door, network.requests_door) if port]
     udp = [network.dns_door] if network.dns_door else []
     return [*_ends("remote tcp", tcp), *_ends("remote udp", udp)]
 
@@ -86,7 +86,7 @@ def check_network(network: NetworkSettings, own: OwnPaths) -> None:
 
 
 def _check_doors(network: NetworkSettings) -> None:
-    doors = [port for port in (network.http_door, network.dns_door, network.asking_door) if port]
+    doors = [port for port in (network.http_door, network.dns_door, network.requests_door) if port]
     if network.mode not in (NOTHING, DOORS):
         raise UsageError(f"unknown network mode {network.mode!a}; use {NOTHING} or {DOORS}")
     if network.mode == NOTHING and (network.http_door or network.dns_door):

@@ -40,7 +40,7 @@ class NetworkSettings:
     mode: str = NOTHING
     http_door: int = 0  # HTTP and SOCKS
     dns_door: int = 0
-    asking_door: int = 0  # where the preload library requests ports
+    requests_door: int = 0  # where the preload library requests ports
     strategy: str = FAIL
     base: int = 0  # first port of the window in which the command may listen
     count: int = 0  # its ports; 0: the command may not listen

@@ -23,7 +23,7 @@ def test_the_name_and_what_is_below_it_match_in_any_case(path: str) -> None:
 @pytest.mark.parametrize(
     "path", ["/a/.git/hooksx", "/a/xgit/hooks", "/b/.git/hooks", "/a/b/.git/hooks", "/A/.git/hooks"]
 )
-def test_nothing_else_does(path: str) -> None:
+def test_other_paths_do_not_match(path: str) -> None:
     assert not re.search(in_any_case("/a", ".git/hooks", WITHIN), path)
 
 

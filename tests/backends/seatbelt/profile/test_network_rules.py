@@ -37,7 +37,7 @@ NETWORK: dict[str, Any] = {
     "mode": DOORS,
     "http_door": HTTP,
     "dns_door": DNS,
-    "asking_door": ASKING,
+    "requests_door": ASKING,
     "strategy": FAIL,
     "base": WINDOW[0],
     "count": len(WINDOW),
@@ -156,7 +156,7 @@ def test_the_doors_are_the_only_ways_out() -> None:
 
 @pytest.mark.attack(135)
 def test_mode_nothing_has_no_way_out_at_all() -> None:
-    shut = profile(mode=NOTHING, http_door=0, dns_door=0, asking_door=0, count=0, connect_host=(), unix_sockets=())
+    shut = profile(mode=NOTHING, http_door=0, dns_door=0, requests_door=0, count=0, connect_host=(), unix_sockets=())
     for request in [*must_be_denied(), *must_be_allowed()]:
         if request.operation != "mach-lookup":
             assert denied_under_all(shut, request), request
@@ -272,7 +272,7 @@ def test_both_resolver_sockets_and_our_own_are_denied_by_name() -> None:
         ({"http_door": "*"}, "is no door"),
         ({"http_door": True}, "is no door"),
         ({"dns_door": HTTP}, "same port"),
-        ({"asking_door": WINDOW[1]}, "within the window"),
+        ({"requests_door": WINDOW[1]}, "within the window"),
         ({"connect_host": (0,)}, "is no port of the host"),
         ({"connect_host": (53,)}, "a resolver's"),
         ({"connect_host": (5353,)}, "a resolver's"),

@@ -40,7 +40,7 @@ def test_a_parent_ends_in_a_star_but_for_the_disputed_one() -> None:
         ("signal", ("signal", "default")),
     ],
 )
-def test_lineages(name: str, line: tuple[str, ...]) -> None:
+def test_each_operation_has_its_chain_of_defaults(name: str, line: tuple[str, ...]) -> None:
     assert lineage(name) == line
 
 
@@ -56,7 +56,7 @@ def test_two_names_of_one_operation_cover_each_other() -> None:
         assert covers(name, alias)
 
 
-def test_families() -> None:
+def test_each_operation_belongs_to_its_family() -> None:
     assert [family(name) for name in ("file-read-data", "mach-lookup", "signal", "default")] == [
         "file*", "mach*", "signal", "default"
     ]  # fmt: skip

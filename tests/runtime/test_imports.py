@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.runtime import bytecode_bundle as module
+from netsandbox.runtime import imports as module
 from netsandbox.runtime.bundle_writer import complete, packed
-from netsandbox.runtime.bytecode_bundle import Bundle, read_bundle, search_path
+from netsandbox.runtime.imports import Bundle, read_bundle, search_path
 
 NAME = "netsandbox_example"
 
@@ -115,11 +115,66 @@ def test_a_closed_bundle_has_nothing(source: Path) -> None:
     assert found.find_spec(NAME) is None
 
 
+def late(source: Path, *names: str) -> Bundle:
+    state, place = source.stat(), source.parent.parent / "bundle"
+    entry = (str(source), state.st_mtime_ns, state.st_size), b"code of it"
+    place.write_bytes(packed({"netsandbox_first": entry, NAME: (entry[0], b"late"), "netsandbox_last": entry}, names))
+    return read_bundle(str(place))
+
+
+def test_code_for_after_the_start_is_read_at_once_and_that_of_no_other_module(source: Path) -> None:
+    kept = late(source, NAME, "netsandbox_last").late_code()
+    assert kept is not None
+    assert {name: (file, bytes(code)) for name, (file, code) in kept.items()} == {
+        NAME: (str(source), b"late"),
+        "netsandbox_last": (str(source), b"code of it"),
+    }
+
+
+def test_what_is_loaded_already_is_not_read_again(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, NAME, ModuleType(NAME))
+    assert list(late(source, NAME, "netsandbox_last").late_code() or ()) == ["netsandbox_last"]
+    assert late(source, NAME).late_code() == {}
+
+
+@pytest.mark.parametrize("why", ["none-known", "absent", "changed", "missed", "closed", "cut"])
+def test_without_all_of_that_code_everything_is_loaded_first(source: Path, why: str) -> None:
+    found = late(source, *{"none-known": (), "absent": (NAME, "netsandbox_absent")}.get(why, (NAME,)))
+    if why == "changed":
+        os.utime(source, ns=(0, 0))
+    elif why == "missed":
+        found.missed.append("netsandbox_other")
+    elif why == "closed":
+        found.close()
+    elif why == "cut":
+        os.truncate(found.place, 10)
+    assert found.late_code() is None
+
+
+def test_a_module_that_nothing_needs_after_the_start_may_be_missed(source: Path) -> None:
+    found = late(source, NAME)
+    found.missed += ["netsandbox.config.document", "tomllib"]
+    assert list(found.late_code() or ()) == [NAME]
+
+
+def test_a_sealed_module_comes_from_memory_whatever_its_file_says(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = memoryview(marshal.dumps(compile("answer = 42", str(source), "exec")))
+    source.write_text("answer = 'planted'")
+    sealed: Any = module.Sealed({NAME: (str(source), code)})
+    monkeypatch.setattr(sys, "meta_path", [sealed, *sys.meta_path])
+    monkeypatch.delitem(sys.modules, NAME, raising=False)
+    assert __import__(NAME).answer == 42
+    sys.modules.pop(NAME)
+    assert sealed.find_spec("netsandbox_other") is None
+
+
 def test_standard_streams_that_are_closed_stay_closed(source: Path) -> None:
     place = bundled(source).place
     script = f"""
 import os; os.close(0)
-from netsandbox.runtime.bytecode_bundle import read_bundle
+from netsandbox.runtime.imports import read_bundle
 bundle = read_bundle({place!r})
 print(bundle.entries, os.path.exists("/proc/self/fd/0"))"""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from netsandbox_portmap import DATAGRAM_PORT, DNS_PORT, TRANSPARENT_PORT
 
-from netsandbox.backends.namespaces import nft_bytes
+from netsandbox.backends.namespaces import plan
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # what pyroute2 deprecates is not ours to mend
@@ -30,12 +30,12 @@ def headers(data: bytes) -> list[tuple[int, int, int]]:
 
 
 def test_capture_is_what_rules_generates() -> None:
-    assert nft_rules.module_text() == Path(nft_bytes.__file__).read_text()
+    assert nft_rules.constants() in Path(plan.__file__).read_text()
 
 
 @pytest.mark.parametrize(
     ("messages", "acknowledgements"),
-    [(nft_bytes.ROUTE, nft_bytes.ROUTE_ACKNOWLEDGEMENTS), (nft_bytes.FILTER, nft_bytes.FILTER_ACKNOWLEDGEMENTS)],
+    [(plan.ROUTE, plan.ROUTE_ACKNOWLEDGEMENTS), (plan.FILTER, plan.FILTER_ACKNOWLEDGEMENTS)],
 )
 def test_each_message_is_a_request_and_those_that_matter_are_acknowledged(
     messages: bytes, acknowledgements: int
@@ -47,11 +47,11 @@ def test_each_message_is_a_request_and_those_that_matter_are_acknowledged(
 
 
 def test_the_filter_is_one_batch() -> None:
-    kinds = [kind for kind, _, _ in headers(nft_bytes.FILTER)]
+    kinds = [kind for kind, _, _ in headers(plan.FILTER)]
     assert (kinds[0], kinds[-1]) == (16, 17)
     assert all(kind >> 8 == 10 for kind in kinds[1:-1])
 
 
 def test_both_transparent_doors_are_named_and_the_resolver_is_spared() -> None:
     for port in (TRANSPARENT_PORT, DATAGRAM_PORT, DNS_PORT):
-        assert port.to_bytes(2, "big") in nft_bytes.FILTER
+        assert port.to_bytes(2, "big") in plan.FILTER

@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from netsandbox.errors import HostError
-from netsandbox.runtime.stdio import check_stdio
+from netsandbox.runtime.inherited import check_stdio
 
 
 @pytest.fixture

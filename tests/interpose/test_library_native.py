@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from netsandbox_interpose import library
+from netsandbox_interpose.library import load_native
 
-from netsandbox.backends.preload import load_native
 from netsandbox.errors import HostError
 
 ADVICE = "reinstall netsandbox with a C compiler at hand, or use --rewrite-engine kernel"

@@ -9,7 +9,7 @@ import sys
 # In a process of one thread: the kernel gives a signal to any thread that does not hold it.
 PLAY = """
 import os, signal
-from netsandbox.runtime.signals import Forwarder
+from netsandbox.runtime.inherited import Forwarder
 sent = []
 forwarder = Forwarder(sent.append)
 def me(number): os.kill(os.getpid(), number)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -10,9 +11,11 @@ from typing import Any
 
 import pytest
 
-from netsandbox.runtime.import_sealing import DOORS, NEEDED
+from netsandbox.backends.namespaces.backend import NamespacesBackend
+from netsandbox.runtime.imports import AT_END, DOORS, NEEDED, UPPER
+from tests.rig.account import PACKAGES
+from tests.rig.workshop import ROOT
 
-ROOT = Path(__file__).parent.parent
 PATHS = [str(ROOT), *(str(ROOT / part) for part in ("proxy", "dns", "portmap", "interpose"))]
 PLANTED = (*NEEDED, "netsandbox_proxy", "netsandbox_dns", "dnslib", "socket", "encodings", "re", "ctypes", "binascii")
 
@@ -24,29 +27,24 @@ def plant(folder: Path, marker: Path) -> None:
 
 def test_a_sealed_process_imports_our_packages_and_nothing_else(tmp_path: Path) -> None:
     marker = tmp_path / "marker"
+    refused = ("re", "socket", "ctypes", "dnslib", "evil", "netsandbox.cli.ps", "netsandbox.doctor")
     plant(tmp_path, marker)
     script = f"""
         import sys
         sys.path[:0] = {PATHS!r}
-        from netsandbox.runtime.import_sealing import DOORS, seal
-        from netsandbox.paths import packages
-        seal(packages())
+        from netsandbox.runtime.imports import DOORS, seal
+        seal()
         sys.path.insert(0, {str(tmp_path)!r})
         for name in DOORS: __import__(name)
         import netsandbox.session.doors, netsandbox_proxy.door
-        print(netsandbox_proxy.door.__file__.startswith("/proc/self/fd/"))
-        for name in ("re", "socket", "ctypes", "dnslib", "evil"):
+        for name in {refused!r}:
             try: __import__(name)
             except ImportError: print(name, "refused")
     """
     done = subprocess.run(
         [sys.executable, "-S", "-c", textwrap.dedent(script)], capture_output=True, text=True, check=False
     )
-    assert done.stdout.split("\n") == [
-        "True",
-        *(f"{name} refused" for name in ("re", "socket", "ctypes", "dnslib", "evil")),
-        "",
-    ], done.stderr
+    assert done.stdout.splitlines() == [f"{name} refused" for name in refused], done.stderr
     assert not marker.exists()
 
 
@@ -55,7 +53,7 @@ def test_the_list_of_doors_is_whole() -> None:
     script = f"""
         import sys
         sys.path[:0] = {PATHS!r}
-        from netsandbox.runtime.import_sealing import load_everything
+        from netsandbox.runtime.imports import load_everything
         load_everything()
         print(*sorted(name for name in sys.modules if name.startswith("netsandbox")))
     """
@@ -66,9 +64,22 @@ def test_the_list_of_doors_is_whole() -> None:
         f"netsandbox_{part}.{path.stem}"
         for part in ("proxy", "dns")
         for path in (ROOT / part / f"netsandbox_{part}").glob("*.py")
-        if path.stem not in ("__init__", "forwarding")
+        if path.stem not in ("__init__", "reply_rebuild")
     }
     assert ours <= loaded, sorted(ours - loaded)
+
+
+def test_nothing_of_the_upper_layers_is_needed_after_the_start_but_what_is_listed() -> None:
+    """The bundle keeps no others in memory."""
+    listed = (*DOORS, *NamespacesBackend.needed_modules, *AT_END)
+    script = f"""
+        import sys
+        sys.path[:0] = {PATHS!r}
+        for name in {listed!r}: __import__(name)
+        print(*(name for name in sys.modules if name.startswith({UPPER!r})))
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True)
+    assert sorted(done.stdout.split()) == sorted(name for name in listed if name.startswith(UPPER))
 
 
 @pytest.mark.ordinary_user
@@ -148,3 +159,44 @@ def test_once_the_command_runs_nothing_of_ours_is_imported(
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=False)
     assert done.stdout == "[]\n", done.stderr
+
+
+REWRITE = """
+import os, pathlib, socket, sys, time
+for path in pathlib.Path(sys.argv[1]).rglob("*.py"):
+    with open(path, "a") as file:  # the same inode, so that it counts under all its names
+        file.write("\\nopen(%r, 'a').write(__name__ + ' ')\\n" % sys.argv[2])
+for attempt in (lambda: socket.create_server(("127.0.0.1", 0)), lambda: socket.getaddrinfo("denied.test", 80),
+                lambda: socket.create_connection(("192.0.2.1", 80), 5).recv(1)):
+    try: attempt()
+    except OSError: pass
+time.sleep(0.3)
+"""
+
+
+@pytest.mark.usefixtures("user_namespaces")
+@pytest.mark.parametrize("starts", [1, 2], ids=["without-a-bundle", "from-a-bundle"])
+@pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to], ids=["symbolic", "hard"])
+def test_our_files_may_be_links_to_files_that_the_command_can_write(
+    netsandbox: Any, short_tmp: Path, link: Any, starts: int
+) -> None:
+    """Some installers link every file into a store of the user's; read-only folders protect the links alone."""
+    site, store, marker = short_tmp / "site", short_tmp / "store", short_tmp / "ran-outside"
+    for package in PACKAGES:
+        shutil.copytree(ROOT / package, store / Path(package).name, ignore=shutil.ignore_patterns("__pycache__"))
+    for file in filter(Path.is_file, sorted(store.rglob("*"))):
+        linked = site / file.relative_to(store)
+        linked.parent.mkdir(parents=True, exist_ok=True)
+        link(linked, file)
+    environment = {"PYTHONPATH": str(site), "PYTHONDONTWRITEBYTECODE": None}
+    for _ in range(starts - 1):
+        assert netsandbox("run", "--", "true", env=environment).returncode == 0
+    command = [netsandbox.python, "-I", "-c", REWRITE, str(store), str(marker)]
+    run = netsandbox("run", "--", *command, env=environment)
+    assert run.returncode == 0, run.stderr
+    assert "ran-outside" in (store / "netsandbox" / "session" / "doors.py").read_text()
+    assert run.events("dns", verdict="deny", host="denied.test")  # the doors were opened, and did their work
+    assert len(run.events("egress", verdict="deny")) == 1
+    assert not run.events("policy")
+    assert "denied.test" in run.stderr
+    assert not marker.exists(), marker.read_text()
