@@ -93,9 +93,15 @@ SETTINGS = (
 )
 # A session inside of the project may not change these: the host's programs run or obey them.
 PROTECTED = (
-    *(".git/hooks", ".hg/hgrc", ".vscode", ".idea", ".claude/settings.json", ".claude/settings.local.json"),
+    *(".hg/hgrc", ".vscode", ".idea", ".claude/settings.json", ".claude/settings.local.json"),
     *(".envrc", ".husky", ".bashrc", ".bash_profile", ".bash_login", ".profile", ".zshrc", ".zshenv", ".zprofile"),
     *(".zlogin", ".config/fish", ".netsandbox"),
+)
+# A session may make these where they are missing; new ones are reported at its end. CI runs the second row.
+REPORTED = (
+    *(".git", *PROTECTED),
+    *(".github/workflows", ".gitlab-ci.yml", ".circleci", "Jenkinsfile", ".travis.yml", "azure-pipelines.yml"),
+    *(".pre-commit-config.yaml", "lefthook.yml", ".mise.toml", "mise.toml", ".devcontainer"),
 )
 # A folder with one of these is a project. The nearest folder above the working folder counts.
 PROJECT_MARKS = (".git", ".hg", ".jj", ".svn", "pnpm-workspace.yaml", "go.work", "lerna.json", "nx.json", "rush.json")

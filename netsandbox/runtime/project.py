@@ -13,6 +13,7 @@ from netsandbox.policy.file_rules import is_within
 from netsandbox.policy.shown_files import PROJECT_MARKS
 
 MAX_GIT_FILE = 4096
+INSTALLED = ("node_modules", ".venv", "venv", "site-packages", "target", ".tox")
 # Folders that hold no project themselves, only below them.
 SHARED_FOLDERS = ("/tmp", "/var/tmp", "/home", "/srv", "/opt", "/mnt", "/media", "/var", "/usr", "/etc")  # noqa: S108
 
@@ -44,7 +45,7 @@ def _holds_too_much(folder: str, home: str) -> bool:
 
 def _with_git(folder: str, home: str) -> Project:
     """The project of a folder with `.git`; a `.git` file names the folder that has the repository."""
-    named = _named_by(f"{folder}/.git", "gitdir:")
+    named = one_line(f"{folder}/.git", "gitdir:")
     if named is None:
         return Project(folder)
     git = os.path.realpath(os.path.join(folder, named))
@@ -53,14 +54,41 @@ def _with_git(folder: str, home: str) -> Project:
         if is_within(git, f"{above}/.git") and os.path.isdir(f"{above}/.git"):
             return Project(above)
         above = os.path.dirname(above)
-    back = _named_by(f"{git}/gitdir", "")
-    common = _named_by(f"{git}/commondir", "")
+    back = one_line(f"{git}/gitdir", "")
+    common = one_line(f"{git}/commondir", "")
     if back is None or common is None or os.path.realpath(back) != f"{folder}/.git":
         return Project(folder)  # the repository does not know this worktree: anybody could have written the file
     return Project(folder, os.path.realpath(os.path.join(git, common)))
 
 
-def _named_by(path: str, prefix: str) -> str | None:
+def find_repositories(folder: str, most: int) -> tuple[list[str], bool]:
+    """The repositories in *folder*: each `.git` in it or below, and bare ones; and whether these are all. The nearest
+    come first. *most* folders are looked at, those of installed packages last."""
+    found: list[str] = []
+    waiting: list[str] = [folder]
+    later: list[str] = []
+    for _ in range(most):
+        if not waiting:
+            waiting, later = later, []
+        if not waiting:
+            return found, True
+        here = waiting.pop(0)
+        try:
+            with os.scandir(here) as entries:
+                names = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
+        except OSError:  # it is gone, or this user may not read it; nor may the session
+            continue
+        if ".git" in names:
+            found.append(f"{here}/.git")
+        if here != folder and names.get("objects") and names.get("refs") and "HEAD" in names:
+            found.append(here)
+            continue
+        for name in sorted(name for name, is_folder in names.items() if is_folder and name != ".git"):
+            (later if name in INSTALLED else waiting).append(f"{here}/{name}")
+    return found, not waiting and not later
+
+
+def one_line(path: str, prefix: str) -> str | None:
     """The path in a one-line file of git; None if there is no such file."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)

@@ -184,10 +184,13 @@ class NamespacesBackend:
             __import__(f"{MODULES}.syscall_broker")  # imports ctypes too, from the interpreter
         if self.context.settings.watch_files:
             __import__(f"{MODULES}.file_watch")
+        needed = self.needed_modules
+        if self.project_view is not None:
+            needed = (*needed, f"{MODULES}.project_results")
         if self.context.sealed:
-            imports.seal(self.needed_modules)
+            imports.seal(needed)
         else:
-            imports.load_everything(self.needed_modules)
+            imports.load_everything(needed)
 
     def wait_ready(self) -> None:
         assert self.helper is not None
@@ -260,10 +263,20 @@ class NamespacesBackend:
             self.helper = None
 
     def close(self) -> None:
-        if self.project_view is not None:
-            self.project_view.folders.close()
+        view, self.project_view = self.project_view, None
+        if view is not None:
+            self._report(view)
+            view.folders.close()
         if self._reservation is not None:
             self._reservation.close()
+
+    def _report(self, view: ProjectView) -> None:
+        """Take over what a session may change of its project, and name what the user must look at."""
+        from netsandbox.backends.namespaces.project_results import finish
+        from netsandbox.runtime.stdio import write_notice
+
+        for line in finish(view):
+            write_notice(self.context.stderr, line)
 
 
 def working_folder() -> str | None:

@@ -4,6 +4,8 @@
     <state>/homes/<project>/<variable>         what XDG_CACHE_HOME and the like name, where they lie outside of the home
     <state>/homes/<project>/caches/<path>/0    what sessions added to a cache of the host; 1, 2 … while 0 is in use
     <state>/homes/shared/caches/<path>/0       the same for caches that all projects share
+    <state>/homes/<project>/git/0              copies of git's configuration files, while a session runs
+    <state>/homes/shared/git/<path>            a lock for each git directory that a session sees
 
 A session leaves behind what it likes in them, so links there are never followed.
 """
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from netsandbox.backends.namespaces.session_root import SessionRoot
 
 MAX_SLOTS = 64  # sessions at once that use one cache
+_LOCK = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 FILES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "files")
 
 
@@ -45,12 +48,34 @@ class PrivateFolders:
     def cache(self, path: str, *, shared: bool) -> str:
         """A folder for the changes to the cache *path*, which no other session uses now."""
         base = os.path.join(self._shared if shared else self._own, "caches", digest(os.fsencode(path))[:16])
+        return self._slot(base, f"the cache {path!a}")
+
+    def git_copies(self) -> str:
+        """An empty folder for copies of git's configuration files, which no other session uses now."""
+        folder = self._slot(os.path.join(self._own, "git"), "this project")
+        for name in os.listdir(folder):
+            if name.startswith("copies-"):
+                try:
+                    remove_tree(f"{folder}/{name}")
+                except (OSError, RecursionError):  # a session made that hard; it is in nobody's way
+                    continue
+        return self._made(f"{folder}/copies-{os.urandom(8).hex()}")
+
+    def git_lock(self, path: str) -> int:
+        """The descriptor of a file that stands for the git directory *path*; all sessions that see it hold a lock."""
+        folder = self._made(os.path.join(self._shared, "git"))
+        lock = os.open(os.path.join(folder, digest(os.fsencode(path))[:16]), _LOCK, 0o600)
+        self._locks.append(lock)
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        return lock
+
+    def _slot(self, base: str, what: str) -> str:
         self._made(base)
         for slot in range(MAX_SLOTS):
             folder = os.path.join(base, str(slot))
             for name in ("data", "work"):
                 self._made(os.path.join(folder, name))
-            lock = os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            lock = os.open(os.path.join(folder, "lock"), _LOCK, 0o600)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
@@ -58,7 +83,7 @@ class PrivateFolders:
                 continue
             self._locks.append(lock)
             return folder
-        raise HostError(f"more than {MAX_SLOTS} sessions use the cache {path!a} now; end some of them")
+        raise HostError(f"more than {MAX_SLOTS} sessions use {what} now; end some of them")
 
     def clear_way(self, home: str, root: SessionRoot) -> None:
         """Remove what earlier sessions left where this one mounts something in its home: a link there, or a file where
@@ -75,7 +100,7 @@ class PrivateFolders:
                 here = os.path.join(here, name)
                 wanted = is_folder or number < len(parts) - 1
                 if os.path.islink(here) or (os.path.lexists(here) and os.path.isdir(here) != wanted):
-                    _remove(here)
+                    remove_tree(here)
 
     def close(self) -> None:
         while self._locks:
@@ -89,10 +114,28 @@ class PrivateFolders:
         return folder
 
 
-def _remove(path: str) -> None:
-    if os.path.isdir(path) and not os.path.islink(path):
-        import shutil
+def remove_tree(path: str) -> None:
+    """Remove a file, a link or a folder with all in it. A link is never followed, not even one that is made now."""
+    folder, name = os.path.split(path)
+    above = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        _remove(name, above)
+    finally:
+        os.close(above)
 
-        shutil.rmtree(path)
-    else:
-        os.unlink(path)
+
+def _remove(name: str, above: int) -> None:
+    try:
+        os.unlink(name, dir_fd=above)
+    except IsADirectoryError:
+        here = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
+        try:
+            inside = f"/proc/self/fd/{here}"
+            os.chmod(inside, 0o700)
+            for each in os.listdir(inside):
+                _remove(each, here)
+        finally:
+            os.close(here)
+        os.rmdir(name, dir_fd=above)
+    except FileNotFoundError:
+        pass

@@ -7,6 +7,7 @@ an error, and no session starts half closed (INV-1).
 from __future__ import annotations
 
 import os
+import time
 
 from netsandbox.backends.namespaces.private_folders import PrivateFolders
 from netsandbox.backends.namespaces.session_root import DENIED, HOST, NAMED, OURS, PROJECT, PROTECTED, SessionRoot
@@ -16,13 +17,14 @@ from netsandbox.paths import home
 from netsandbox.policy import shown_files
 from netsandbox.policy.file_rules import is_within
 from netsandbox.policy.home_paths import OF_LINUX
-from netsandbox.runtime.project import Project, find_project
+from netsandbox.runtime.project import Project, find_project, find_repositories
 from netsandbox.runtime.real_paths import RealPaths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from netsandbox.backends.namespaces.git_files import GitFiles
     from netsandbox.policy.file_rules import FileRules, PathRule
 
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
@@ -36,6 +38,7 @@ DEVICE_LINKS = (
 TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 (the session's own)
 MOVED_HOMES = ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
 MAX_PROGRAM_LINKS = 512  # symbolic links in folders of PATH that are followed
+MAX_FOLDERS = 64  # of the project in which repositories are looked for, about 25 µs each
 
 
 @frozen
@@ -61,6 +64,11 @@ class ProjectView:
         self.root = SessionRoot()
         self.paths = RealPaths()
         self.missing: list[PathRule] = []
+        self.absent: list[str] = []
+        self.repositories: list[str] = []
+        self.knows_all = True  # whether `repositories` are all that the project has
+        self.since = time.time() - 1  # the clock of files is a little behind
+        self.git: GitFiles | None = None
 
     def build(self, program: str, own: OwnPaths, terminal: str | None) -> SessionRoot:
         """*program* is the command's first word; *terminal* the device that its descriptors are."""
@@ -69,6 +77,7 @@ class ProjectView:
         self._home()
         self._toolchains(program)
         self._project()
+        self._repositories()
         self._rules()
         self._caches()
         self._own(own)
@@ -216,6 +225,20 @@ class ProjectView:
                 path = f"{folder}/{name}"
                 if os.path.lexists(path) and not os.path.islink(path):
                     self.root.show(os.path.realpath(path), rank=PROTECTED)
+
+    def _repositories(self) -> None:
+        """Protect the repositories of the project, and keep what `project_results` compares at the end."""
+        if self.project is None:
+            return
+        folder = self.project.folder
+        self.absent = [name for name in shown_files.REPORTED if not os.path.lexists(f"{folder}/{name}")]
+        self.repositories, self.knows_all = find_repositories(folder, MAX_FOLDERS)
+        if self.repositories:
+            from netsandbox.backends.namespaces.git_files import GitFiles
+
+            named = [os.path.realpath(rule.path) for rule in self.rules.allow_write]
+            self.git = GitFiles(self.root, self.folders, (path for path in named if not is_within(folder, path)))
+            self.git.protect(self.repositories)
 
     def _rules(self) -> None:
         rules = self.rules

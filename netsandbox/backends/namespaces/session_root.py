@@ -65,6 +65,20 @@ class SessionRoot:
         """A file system of the session's own at *path*."""
         self.add(path, Entry(kind, options, writable=True, rank=rank))
 
+    def cover(self, target: str, path: str) -> None:
+        """A file or link of the host appears as a link to *target*, which cannot be replaced; read-only where the
+        kernel cannot mount links."""
+        self.add(path, Entry("cover", target, rank=PROTECTED))
+
+    def pin(self, path: str) -> None:
+        """Mount *path* and the folders above it on themselves, up to the one that is shown: a mount point can be
+        neither moved nor removed."""
+        held = self.holder(path)
+        while held is not None and path != held[0]:
+            if path not in self.entries:
+                self.show(path, writable=held[1].writable, rank=DENIED)
+            path = path.rpartition("/")[0]
+
     def folder(self, path: str, mode: str = "0755") -> None:
         self.add(path, Entry("folder", mode))
 
@@ -84,7 +98,7 @@ class SessionRoot:
         while path != "/":
             path = path.rpartition("/")[0] or "/"
             entry = self.entries.get(path)
-            if entry is not None and entry.kind not in ("link", "folder"):
+            if entry is not None and entry.kind not in ("link", "folder", "cover"):
                 return path, entry
         return None
 
@@ -108,6 +122,8 @@ class SessionRoot:
                 yield "Y", None, (entry.source, path)
         elif entry.kind == "folder":
             yield "S", int(entry.source, 8), (path,)
+        elif entry.kind == "cover":
+            yield "A", None, (entry.source, HOST + path, path)
         elif entry.kind == "cache":
             yield "C", None, (entry.source, HOST + entry.upper, path)
         elif entry.kind != "show":

@@ -188,6 +188,14 @@ static void cache_step(struct reader *reader)
     root_cache(options, upper, text(reader));
 }
 
+static void cover_step(struct reader *reader)
+{
+    const char *target = text(reader);
+    const char *source = text(reader);
+
+    root_cover(target, source, text(reader));
+}
+
 static void door_step(struct reader *reader, struct door *door)
 {
     door->family = (sa_family_t)number(reader);
@@ -276,6 +284,9 @@ static void step(unsigned char operation, struct reader *reader, struct door *do
         break;
     case 'C':
         cache_step(reader);
+        break;
+    case 'A':
+        cover_step(reader);
         break;
     case 'E':
         root_end();

@@ -19,6 +19,7 @@
 #endif
 
 #define HOST "/.host"
+#define COVER "/.cover" /* a link, while it is mounted elsewhere */
 #define BASE "/proc" /* exists everywhere; the tmpfs leaves it again when it becomes the root */
 
 static int opened(const char *path)
@@ -150,6 +151,26 @@ void root_cache(const char *options, const char *upper, const char *target)
     make_point(target, 1);
     if (mount("overlay", target, "overlay", MS_NOSUID | MS_NODEV, options) < 0)
         root_show(0, upper, target);
+}
+
+void root_cover(const char *target, const char *source, const char *path)
+{
+    int place = open_place(path);
+    int tree;
+    int is_covered;
+
+    if (symlink(target, COVER) < 0)
+        fail(path);
+    tree = (int)syscall(SYS_open_tree, AT_FDCWD, COVER, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
+    is_covered = tree >= 0
+        && syscall(SYS_move_mount, tree, "", place, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) == 0;
+    if (tree >= 0)
+        close(tree);
+    close(place);
+    if (unlink(COVER) < 0)
+        fail(path);
+    if (!is_covered)
+        root_show(SHOW_READ_ONLY, source, path);
 }
 
 void root_end(void)

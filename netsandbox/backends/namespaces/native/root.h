@@ -20,6 +20,11 @@ void root_show(unsigned int flags, const char *source, const char *target);
 
 /* An overlay: *lower* below, changes in *upper*. Where the kernel refuses it, *upper* alone is shown. */
 void root_cache(const char *options, const char *upper, const char *target);
+
+/* Mounts a symbolic link to *target* over the file or link *path*: programs that resolve links before they replace a
+ * file write to *target*, and the link can be neither moved nor removed. Where the kernel refuses to mount a link,
+ * *source* is shown read-only at *path*. */
+void root_cover(const char *target, const char *source, const char *path);
 void root_end(void);
 
 /* Opens *path* without following a link; ends the process if that fails. */

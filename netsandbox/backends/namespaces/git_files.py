@@ -1,0 +1,307 @@
+"""Protects the repositories of a project: what the host's git would run or obey stays as it is.
+
+The session writes objects, references and the index as on the host. Of each git directory that exists at its start:
+
+| name | in the session | why |
+|---|---|---|
+| the folder, and those above it | mounted on itself | it cannot be moved away and made anew |
+| `config`, `config.worktree` | a link to a copy in a private folder | git follows the link and writes the copy |
+| `hooks`, and what core.hooksPath and include.path name in the project | read-only | the host runs or obeys it |
+| `commondir` | a read-only file with `.` | it could name another folder with configuration and hooks |
+| `worktrees/*` | `gitdir` and `commondir` are read-only | the same, for the host's other worktrees |
+| `.git` files | read-only | they name the git directory |
+
+A name that is missing cannot be covered, so it is made on the host's disk, with a content that means nothing, and is
+removed by the last session. Worktrees that the session does not see get an empty `.git`, or `git worktree prune` would
+remove them. `git_results` has what happens after the session.
+
+A repository that a session makes cannot be prevented; it is reported at the end. A cover comes off when a program of
+the host replaces the file below it; what changed there is reported too.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from errno import EFBIG
+
+from netsandbox.backends.namespaces.session_root import DEFAULT, PROTECTED
+from netsandbox.errors import HostError
+from netsandbox.frozen import frozen
+from netsandbox.paths import home
+from netsandbox.policy.file_rules import is_within
+from netsandbox.policy.git_config import MAX_CONFIG, is_true, parse
+from netsandbox.runtime.links import links_of_loop
+from netsandbox.runtime.private_file import replace
+from netsandbox.runtime.project import one_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from netsandbox.backends.namespaces.private_folders import PrivateFolders
+    from netsandbox.backends.namespaces.session_root import SessionRoot
+    from netsandbox.policy.git_config import Line
+
+COPIES = "/run/netsandbox/git"  # in the session
+SAME_FOLDER = b".\n"
+MAX_GIT_FOLDERS = 64
+MAX_WORKTREES = 256
+MAX_INCLUDES = 32
+GLOBAL = ("/etc/gitconfig", "~/.gitconfig", "~/.config/git/config")
+
+
+@frozen
+class Copied:
+    """A configuration file of the host, and its copy that the session changes."""
+
+    path: str
+    copy: str
+    base: bytes
+
+
+class GitFiles:
+    """Adds the entries to *root*, in which the project is shown already. *named* are real paths that the user opened
+    for writing: these and what is below them are not protected."""
+
+    def __init__(self, root: SessionRoot, folders: PrivateFolders, named: Iterable[str]) -> None:
+        self.root = root
+        self.folders = folders
+        self.named = tuple(named)
+        self.copied: list[Copied] = []
+        self.locks: dict[str, int] = {}  # by git directory
+        self.made: list[str] = []  # on the host's disk
+        self.absent: list[str] = []  # what the configuration names and does not exist
+        self.unprotected: list[str] = []
+        self._copies = ""
+        self._included: set[str] = set()
+        self._worktree_folders: list[str] = []
+
+    def protect(self, repositories: Iterable[str]) -> None:
+        """*repositories* are paths of `.git` (a folder, a file or a link) and of bare repositories."""
+        for path in repositories:
+            if os.path.islink(path):
+                self._hold_links(path)
+                self._git_folder(os.path.realpath(path), os.path.dirname(path))
+            elif os.path.isdir(path):
+                self._git_folder(path, os.path.dirname(path))
+            else:
+                self._git_file(path)
+        for path in GLOBAL:
+            self._obeyed(path.replace("~", home()), tuple(dict.fromkeys(self._worktree_folders)))
+
+    def _git_file(self, path: str) -> None:
+        named = one_line(path, "gitdir:")
+        if named is None:
+            return
+        self._read_only(path)
+        self._git_folder(os.path.realpath(os.path.join(os.path.dirname(path), named)), os.path.dirname(path))
+
+    def _is_writable(self, path: str) -> bool:
+        shown = self.root.is_shown(path)
+        return shown is not None and shown.writable and not any(is_within(path, named) for named in self.named)
+
+    def _git_folder(self, folder: str, worktree: str) -> None:
+        """Protect a git directory and those in it."""
+        self._worktree_folders.append(worktree)
+        if folder in self.locks or not self._is_writable(folder) or not os.path.isdir(folder):
+            return
+        if len(self.locks) >= MAX_GIT_FOLDERS:
+            self.unprotected.append(folder)
+            return
+        self.locks[folder] = self.folders.git_lock(folder)
+        self.root.pin(folder)
+        self._private(f"{folder}/config.worktree")
+        common = os.path.realpath(os.path.join(folder, one_line(f"{folder}/commondir", "") or "."))
+        if common != folder:  # a worktree's
+            self._read_only(f"{folder}/commondir")
+            self._git_folder(common, worktree)
+            return
+        config = self._private(f"{folder}/config")
+        if not any(_is(line, "core", "bare") and is_true(line.value) for line in config):
+            self._hold(f"{folder}/commondir", SAME_FOLDER)
+        self._hold(f"{folder}/hooks", None)
+        self._follow(config, f"{folder}/config", worktree)
+        self._worktrees(f"{folder}/worktrees")
+        self._modules(f"{folder}/modules", worktree)
+
+    def _private(self, path: str) -> list[Line]:
+        """The session gets a copy of a configuration file. Returns its settings."""
+        self._make(path, b"")
+        if path in self.root.entries or not self._is_writable(path) or not os.path.lexists(path):
+            return []
+        self._hold_links(path)
+        try:
+            content = read_file(os.path.realpath(path))
+        except OSError:  # git cannot use it either
+            self._read_only(path)
+            return []
+        if not self._copies:
+            self._copies = self.folders.git_copies()
+            self.root.place(self._copies, COPIES, writable=True)
+        name = f"config-{len(self.copied)}"
+        copy = os.open(f"{self._copies}/{name}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            os.fchmod(copy, stat.S_IMODE(os.stat(path).st_mode) | 0o600)
+            if os.write(copy, content) != len(content):
+                raise HostError(f"there is no room for a copy of {path!a}; free space, or set XDG_STATE_HOME")
+        finally:
+            os.close(copy)
+        self.copied.append(Copied(path, f"{self._copies}/{name}", content))
+        self.root.cover(f"{COPIES}/{name}", path)
+        return _settings(content)
+
+    def _hold(self, path: str, content: bytes | None) -> None:
+        """Make *path* if it is missing (a folder for None), and keep it as it is."""
+        self._make(path, content)
+        self._read_only(path)
+
+    def _make(self, path: str, content: bytes | None) -> None:
+        if os.path.lexists(path):
+            return
+        try:
+            if content is None:
+                os.mkdir(path, 0o755)
+            else:
+                replace(path, content, 0o644)
+            self.made.append(path)
+        except PermissionError:  # then the session cannot make it either
+            return
+        except OSError as error:
+            raise HostError(f"cannot make {path!a}, to protect it: {error.strerror}; use --files readable") from None
+
+    def _read_only(self, path: str) -> None:
+        """Keep *path* and what it leads to as they are, where the session could change them."""
+        if os.path.lexists(path) and os.path.realpath(path) != path:
+            self._hold_links(path)
+        real = os.path.realpath(path)
+        if self._is_writable(real) and os.path.exists(real):
+            self.root.pin(os.path.dirname(real))
+            self.root.show(real, rank=PROTECTED)
+
+    def _hold_links(self, path: str) -> None:
+        """Cover the links on the way to *path* by themselves."""
+        for link in links_of_loop(path):
+            if self._is_writable(link):
+                self.root.pin(os.path.dirname(link))
+                self.root.cover(os.readlink(link), link)
+        real = os.path.realpath(path)
+        if real != path and self._is_writable(real) and not os.path.isdir(real):
+            self.root.pin(os.path.dirname(real))
+            self.root.show(real, rank=PROTECTED)
+
+    # What the configuration names
+
+    def _follow(self, lines: list[Line], path: str, *worktrees: str) -> None:
+        for line in lines:
+            value = line.value
+            if not value or "\0" in value:
+                continue
+            value = home() + value[1:] if value.startswith("~/") else value
+            if _is(line, "core", "hookspath"):
+                for worktree in worktrees:
+                    self._named(os.path.join(worktree, value))
+            elif line.key == "path" and line.prefix.partition(".")[0] in ("include", "includeif"):
+                target = os.path.normpath(os.path.join(os.path.dirname(path), value))
+                self._named(target)
+                self._obeyed(target, worktrees)
+
+    def _obeyed(self, path: str, worktrees: Iterable[str]) -> None:
+        """Read a configuration file that git reads besides that of the repository."""
+        if path in self._included or len(self._included) > MAX_INCLUDES:
+            return
+        self._included.add(path)
+        try:
+            content = read_file(os.path.realpath(path))
+        except OSError:  # git does without it too
+            return
+        self._follow(_settings(content), path, *worktrees)
+
+    def _named(self, path: str) -> None:
+        self._read_only(path)
+        if not os.path.exists(path) and self._is_writable(os.path.normpath(path)):
+            self.absent.append(os.path.normpath(path))
+
+    # Worktrees and submodules
+
+    def _worktrees(self, folder: str) -> None:
+        for name in _listed(folder)[:MAX_WORKTREES]:
+            own = f"{folder}/{name}"
+            if os.path.islink(own) or not os.path.isdir(own):
+                continue
+            self.root.pin(own)
+            self._private(f"{own}/config.worktree")
+            self._read_only(f"{own}/commondir")
+            self._read_only(f"{own}/gitdir")
+            place = one_line(f"{own}/gitdir", "")
+            if place is not None:
+                self._worktree(os.path.join(own, place))
+
+    def _worktree(self, path: str) -> None:
+        """*path* is the `.git` file of a worktree, of this project or another."""
+        real = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+        if os.path.basename(real) != ".git" or not _is_file(real):
+            return  # it is gone, for the host's git too
+        if self.root.is_shown(real) is not None:
+            self._read_only(real)
+        elif self.root.entries.get(real) is None:
+            self.root.place(self.folders.empty_file, real, rank=DEFAULT)
+
+    def _modules(self, folder: str, worktree: str) -> None:
+        """The git directories of submodules; their names may have slashes."""
+        waiting = [f"{folder}/{name}" for name in _listed(folder)]
+        for own in waiting:
+            if len(waiting) > MAX_GIT_FOLDERS * 4 or os.path.islink(own) or not os.path.isdir(own):
+                continue
+            if not _is_file(f"{own}/HEAD"):
+                waiting += [f"{own}/{name}" for name in _listed(own)]
+                continue
+            place = next((line.value for line in _config_of(own) if _is(line, "core", "worktree")), None)
+            inside = os.path.normpath(os.path.join(own, place)) if place else worktree
+            self._git_folder(own, inside)
+            if _is_file(f"{inside}/.git"):
+                self._git_file(f"{inside}/.git")
+
+
+def _is(line: Line, prefix: str, key: str) -> bool:
+    return line.prefix == prefix and line.key == key
+
+
+def _is_file(path: str) -> bool:
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
+def _listed(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+def read_file(path: str, folder: int | None = None) -> bytes:
+    """The content of a plain file that is not a link and not too large; an OSError otherwise."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        state = os.fstat(descriptor)
+        if not stat.S_ISREG(state.st_mode) or state.st_size > MAX_CONFIG:
+            raise OSError(EFBIG, "it is not a plain file of less than 1 MB")
+        return os.read(descriptor, MAX_CONFIG)
+    finally:
+        os.close(descriptor)
+
+
+def _settings(content: bytes) -> list[Line]:
+    try:
+        return parse(content.decode("utf-8", "surrogateescape"))
+    except ValueError:  # git does not read it either
+        return []
+
+
+def _config_of(folder: str) -> list[Line]:
+    try:
+        return _settings(read_file(f"{folder}/config"))
+    except OSError:
+        return []

@@ -1,0 +1,198 @@
+"""After a session in the mode `project`: what of its changes the host takes over, and what its user must know.
+
+The session has ended, so nothing of it can move a file meanwhile. Other programs can: folders are opened name by name
+without following links, and a configuration file is written as git does, by a lock that replaces it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from errno import ENOSPC
+
+from netsandbox.backends.namespaces.git_files import SAME_FOLDER, Copied, GitFiles, read_file
+from netsandbox.backends.namespaces.private_folders import remove_tree
+from netsandbox.paths import short
+from netsandbox.policy.git_merge import changed, is_harmless, merge
+from netsandbox.runtime.project import find_repositories
+from netsandbox.text import single_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from netsandbox.backends.namespaces.project_view import ProjectView
+    from netsandbox.policy.git_merge import Merged
+
+MAX_NAMES = 8  # in a line
+MAX_FOLDERS = 256  # of the project in which new repositories are looked for
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def finish(view: ProjectView) -> list[str]:
+    """Merge, clean up, and return the lines for the user."""
+    lines: list[str] = []
+    if view.git is not None:
+        for copied in view.git.copied:
+            lines += _merge_back(copied, view)
+        _clean_up(view.git)
+    return [*lines, *_new_lines(view)]
+
+
+def _merge_back(copied: Copied, view: ProjectView) -> list[str]:
+    name = single_line(short(copied.path))
+    try:
+        mine = read_file(copied.copy)
+        folder = open_folder(os.path.dirname(copied.path))
+    except OSError:  # the session removed its copy, or the host the repository
+        return []
+    try:
+        theirs = read_file(os.path.basename(copied.path), folder)
+        lines = _outside_lines(name, copied.base, theirs)
+        if mine != copied.base:
+            lines += _result_lines(name, _write(folder, copied, mine, view))
+        return lines
+    except ValueError:
+        return [f"{name} or the session's copy of it has errors, so it stays as it is"]
+    except FileExistsError:
+        return [f"{name}.lock exists, so the session's changes of {name} are lost; remove it if no git runs there"]
+    except OSError as error:
+        return [f"{name} could not be written ({error.strerror}), so the session's changes of it are lost"]
+    finally:
+        os.close(folder)
+
+
+def _write(folder: int, copied: Copied, mine: bytes, view: ProjectView) -> Merged:
+    """Merge while git's own lock is held, so that no change of the host is lost."""
+
+    def is_outside(path: str) -> bool:
+        shown = view.root.is_shown(os.path.realpath(path))
+        return shown is None or not shown.writable
+
+    name = os.path.basename(copied.path)
+    lock = f"{name}.lock"
+    mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode & 0o777
+    descriptor = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=folder)
+    try:
+        theirs = read_file(name, folder)
+        merged = merge(_text(copied.base), _text(mine), _text(theirs), is_outside)
+        if merged.text is not None:
+            os.fchmod(descriptor, mode)
+            data = merged.text.encode("utf-8", "surrogateescape")
+            if os.write(descriptor, data) != len(data):
+                raise OSError(ENOSPC, "no room")
+            os.rename(lock, name, src_dir_fd=folder, dst_dir_fd=folder)
+            lock = ""
+        return merged
+    finally:
+        os.close(descriptor)
+        if lock:
+            os.unlink(lock, dir_fd=folder)
+
+
+def _result_lines(name: str, merged: Merged) -> list[str]:
+    lines = []
+    if merged.refused:
+        lines.append(
+            f"{name} does not get these settings of the session: {_few(merged.refused)};"
+            " set those you want with `git config` here"
+        )
+    if merged.moved:
+        lines.append(f"{name} has new URLs now: {_few(merged.moved)}; check them before you push")
+    return lines
+
+
+def _outside_lines(name: str, base: bytes, theirs: bytes) -> list[str]:
+    """A program of the host that replaces the file takes the session's cover away, so its changes are looked at."""
+    if base == theirs:
+        return []
+    names = [each for each in changed(_text(base), _text(theirs)) if not is_harmless(each)]
+    return [f"{name} was changed while the session ran: {_few(names)}; check that you did that"] if names else []
+
+
+def _clean_up(git: GitFiles) -> None:
+    """Remove what only stood for something missing, unless another session needs it."""
+    for folder, lock in git.locks.items():
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            continue
+        own = [each.path for each in git.copied if each.path.startswith(f"{folder}/") and not each.base]
+        for path in (*own, f"{folder}/commondir", f"{folder}/hooks"):
+            if path in git.made or path.endswith(("/commondir", "/config.worktree")):
+                _remove_placeholder(path)
+    if git.copied:
+        try:
+            remove_tree(os.path.dirname(git.copied[0].copy))
+        except (OSError, RecursionError):  # the next session tries again
+            pass
+
+
+def _remove_placeholder(path: str) -> None:
+    above, name = os.path.split(path)
+    try:
+        folder = open_folder(above)
+    except OSError:
+        return
+    try:
+        if name == "hooks":
+            os.rmdir(name, dir_fd=folder)
+        elif read_file(name, folder) == (SAME_FOLDER if name == "commondir" else b""):
+            os.unlink(name, dir_fd=folder)
+    except OSError:  # somebody uses it
+        pass
+    finally:
+        os.close(folder)
+
+
+def _new_lines(view: ProjectView) -> list[str]:
+    if view.project is None:
+        return []
+    top = view.project.folder
+    names = [name for name in view.absent if os.path.lexists(f"{top}/{name}")]
+    found, _ = find_repositories(top, MAX_FOLDERS)
+    for path in found:
+        if path not in view.repositories and (view.knows_all or _is_changed(path, view.since)):
+            names.append(path[len(top) + 1 :])
+    if view.git is not None:
+        names += [path for path in view.git.absent if os.path.lexists(path)]
+    lines = []
+    if names:
+        what = _few(dict.fromkeys(names))
+        lines.append(f"new in the project: {what}; programs of the host obey or run these, so look at them first")
+    if view.git is not None and view.git.unprotected:
+        lines.append(f"too many repositories to protect: {_few(view.git.unprotected)}; start in one of them instead")
+    return lines
+
+
+def _is_changed(repository: str, since: float) -> bool:
+    for path in (f"{repository}/config", f"{repository}/hooks", f"{repository}/commondir", repository):
+        try:
+            if os.lstat(path).st_ctime >= since and (path != repository or os.path.isfile(path)):
+                return True
+        except OSError:
+            continue
+    return False
+
+
+def open_folder(path: str) -> int:
+    """A descriptor of a folder; an OSError if a link is on the way."""
+    here = os.open("/", FOLDER)
+    for name in path.split("/"):
+        if name:
+            above = here
+            try:
+                here = os.open(name, FOLDER, dir_fd=above)
+            finally:
+                os.close(above)
+    return here
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _few(names: Iterable[str]) -> str:
+    listed = list(names)
+    more = f" and {len(listed) - MAX_NAMES} more" if len(listed) > MAX_NAMES else ""
+    return ", ".join(single_line(name)[:200] for name in listed[:MAX_NAMES]) + more

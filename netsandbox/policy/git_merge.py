@@ -1,0 +1,141 @@
+"""Which changes of a session to its copy of `.git/config` reach the host's file. Pure.
+
+A session changes a copy. Of its changes the host takes over those that name branches, remotes and submodules and that
+make no program run: everything else could be a command (`core.fsmonitor`, `alias.*`, `remote.*.uploadpack`, a filter).
+A setting that is refused stays as it is on the host and is reported.
+
+- A URL must be one of the network, or a path that the session cannot write: a push runs the hooks of a local
+  repository.
+- No URL of a remote is removed. git takes the name of an unknown remote for a path, and such a folder may be in the
+  project. For the same reason a branch follows only a remote that has a URL.
+- Where the host changed the same setting meanwhile, the host's value stays.
+"""
+
+from __future__ import annotations
+
+from netsandbox.frozen import frozen
+from netsandbox.policy.git_config import parse, values, with_values
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from netsandbox.policy.git_config import Values
+
+    IsOutside = Callable[[str], bool]
+
+MAX_CHANGES = 1000
+MAX_VALUE = 4096
+SCHEMES = ("https", "http", "ssh", "git", "git+ssh", "ssh+git")
+BOOLEANS = ("true", "false", "yes", "no", "on", "off", "1", "0")
+NOT_IN_NAMES = frozenset('~^:?*[\\"')
+
+
+@frozen
+class Merged:
+    """`text`: the host's file with what it takes over; None if nothing is. `refused`: names of settings that the
+    session changed for itself only. `moved`: URLs of remotes that led elsewhere before, as `name value`."""
+
+    text: str | None
+    refused: tuple[str, ...] = ()
+    moved: tuple[str, ...] = ()
+
+
+def changed(before: str, after: str) -> tuple[str, ...]:
+    """The names of the settings that differ."""
+    old, new = values(parse(before)), values(parse(after))
+    return tuple(_name(each) for each in {**old, **new} if old.get(each) != new.get(each))
+
+
+def is_harmless(name: str) -> bool:
+    """Whether a setting of this name makes no program run, whatever its value is."""
+    section, _, rest = name.partition(".")
+    return f"{section}.{rest.rpartition('.')[2]}" in _RULES
+
+
+def merge(base: str, mine: str, theirs: str, is_outside: IsOutside) -> Merged:
+    """*base* is the file as the session got it, *mine* as the session left it, *theirs* as the host has it now.
+    *is_outside* tells whether the session could not write a path."""
+    old, new, host = values(parse(base)), values(parse(mine)), values(parse(theirs))
+    wanted = [each for each in {**old, **new} if old.get(each) != new.get(each) != host.get(each)]
+    expected: Values = dict(host)
+    text, refused, moved = theirs, [], []
+    for each in sorted(wanted, key=lambda each: not (each[0].startswith("remote.") and each[1] == "url")):
+        value = new.get(each, [])
+        plain = [item for item in value if item is not None]
+        is_fine = len(plain) == len(value) and host.get(each) == old.get(each) and len(wanted) <= MAX_CHANGES
+        if not is_fine or not _is_allowed(each, plain, expected, is_outside):
+            refused.append(_name(each))
+            continue
+        if each in host and each[1] == "url" and each[0].startswith("remote."):
+            moved.append(f"{_name(each)} {' '.join(plain)}")
+        text = with_values(text, *each, plain)
+        expected.pop(each, None)
+        if plain:
+            expected[each] = list(plain)
+    if values(parse(text)) != expected:
+        raise ValueError("the merged file would mean something else")
+    return Merged(text if text != theirs else None, tuple(refused), tuple(moved))
+
+
+def _name(each: tuple[str, str]) -> str:
+    return f"{each[0]}.{each[1]}"
+
+
+def _is_allowed(each: tuple[str, str], plain: list[str], known: Values, is_outside: IsOutside) -> bool:
+    section, dot, name = each[0].partition(".")
+    kind = f"{section}.{each[1]}"
+    if not dot or not _is_name(name) or any(len(value) > MAX_VALUE or "\0" in value for value in plain):
+        return False
+    if not plain:  # removed
+        return section in ("branch", "submodule") and kind in _RULES
+    if kind in ("remote.url", "submodule.url"):
+        return all(is_safe_url(value, is_outside) for value in plain)
+    if kind == "remote.fetch":
+        return (each[0], "url") in known and all(map(_is_refspec, plain))
+    if kind == "branch.remote":
+        return all(value == "." or (f"remote.{value}", "url") in known for value in plain)
+    return kind in _RULES and all(map(_RULES[kind], plain))
+
+
+def _is_name(name: str) -> bool:
+    """The name of a branch, a remote or a submodule that is nothing else for any program."""
+    if not name or name[0] in "-/" or ".." in name or not name.isprintable():
+        return False
+    return NOT_IN_NAMES.isdisjoint(name)
+
+
+def is_safe_url(url: str, is_outside: IsOutside) -> bool:
+    """Whether git reaches *url* without a program of the session's choice."""
+    if not url or url[0] == "-" or not url.isprintable() or " " in url:
+        return False
+    scheme, separator, rest = url.partition("://")
+    if separator:
+        if scheme == "file":
+            return rest.startswith("/") and is_outside(rest)
+        host = rest.partition("/")[0].rpartition("@")[2]
+        return scheme in SCHEMES and bool(host) and host[0] != "-" and rest[0] != "-"
+    host, colon, path = url.partition(":")
+    if colon and "/" not in host:  # as scp writes it; `x::y` would be a helper program
+        return bool(host) and bool(path) and path[0] not in ":-" and host.rpartition("@")[2][:1] not in ("-", "")
+    return url.startswith("/") and is_outside(url)
+
+
+def _is_refspec(text: str) -> bool:
+    source, colon, target = text.removeprefix("+").partition(":")
+    fine = source == "HEAD" or source.startswith("refs/")
+    return fine and colon == ":" and target.startswith(("refs/remotes/", "refs/tags/")) and " " not in text
+
+
+def _is_reference(text: str) -> bool:
+    return text.startswith("refs/") and _is_name(text) and " " not in text
+
+
+_RULES: dict[str, Callable[[str], bool]] = {
+    "branch.remote": _is_name,
+    "branch.merge": _is_reference,
+    "branch.description": lambda text: True,
+    "submodule.url": _is_name,
+    "remote.fetch": _is_refspec,
+    "submodule.active": lambda text: text.lower() in BOOLEANS,
+}
