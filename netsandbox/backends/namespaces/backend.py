@@ -273,7 +273,7 @@ class NamespacesBackend:
     def _report(self, view: ProjectView) -> None:
         """Take over what a session may change of its project, and name what the user must look at."""
         from netsandbox.backends.namespaces.project_results import finish
-        from netsandbox.runtime.stdio import write_notice
+        from netsandbox.runtime.inherited import write_notice
 
         for line in finish(view):
             write_notice(self.context.stderr, line)
