@@ -24,6 +24,7 @@ from netsandbox.text import quoted, single_line
 OPTIONS = (
     Option("config", VALUE, "c", "FILE", "as for `netsandbox run`"),
     Option("json", FLAG, "", "", "for programs"),
+    Option("global", FLAG, "g", "", "with add-path and remove-path: for sessions in all folders"),
     Option("path", FLAG, "", "", "with schema: print the path of the schema file"),
     Option("help", FLAG, "h", "", "this text"),
 )
@@ -36,11 +37,12 @@ USAGE = """\
 usage: netsandbox config show [--config FILE] [--json]
        netsandbox config validate [FILE]
        netsandbox config schema [--path]
-       netsandbox config list-paths | add-path PATH | remove-path PATH | edit
+       netsandbox config list-paths | add-path PATH [--global] | remove-path PATH [--global] | edit
 
 show: the merged values of your file, the project's and the one of --config, each with its file and line.
 validate: check whether the files, or FILE, can be used. schema: print the JSON Schema of such files, for editors.
-The others edit your list of paths that sessions in this folder may write. No command can change that list.
+The others edit your list of paths that sessions in this folder may write: one a line, with * and comments (#). With
+--global it is your configuration file, for sessions in all folders. No command can change either.
 Exit status: 0 fine, 1 the path was not listed, 2 a file cannot be used."""
 
 
@@ -53,7 +55,7 @@ def main(arguments: list[str]) -> int:
     if subcommand in PATH_SUBCOMMANDS and parsed.command is None:
         from netsandbox.cli.config_paths import run_subcommand
 
-        return run_subcommand(subcommand, words)
+        return run_subcommand(subcommand, words, everywhere="global" in parsed.flags)
     if subcommand and subcommand not in WORDS:
         raise UsageError(f"config takes a subcommand, and {quoted(subcommand)} is none; use one of {', '.join(WORDS)}")
     if parsed.command is not None or not subcommand or len(words) > (subcommand == "validate"):

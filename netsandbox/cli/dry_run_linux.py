@@ -20,10 +20,12 @@ from netsandbox.backends.namespaces.file_view import file_view
 from netsandbox.backends.namespaces.mount_view import FILES, bytecode_folders, session_view
 from netsandbox.backends.namespaces.plan import Door, View
 from netsandbox.backends.namespaces.seccomp import SyscallTable, syscall_table
+from netsandbox.backends.namespaces.session_root import DENIED, Entry, SessionRoot
 from netsandbox.cli.policy_text import labelled, policy_lines
 from netsandbox.cli.run_options import withheld_names
 from netsandbox.frozen import copy_with, frozen
 from netsandbox.paths import config_folders, log_path, sessions_dir, state_home, unused_state_home
+from netsandbox.policy.file_rules import PROJECT
 from netsandbox.policy.policy import Policy
 from netsandbox.settings import Bounds, RunSettings
 from netsandbox.text import printable, single_line
@@ -47,7 +49,7 @@ class Planned:
     """The parts of a session."""
 
     command: Sequence[str]
-    view: View
+    mounts: tuple[str, ...]  # lines
     doors: tuple[Door, ...]
     abi: SyscallTable
     trapped_calls: tuple[str, ...]  # calls that the supervisor decides
@@ -67,7 +69,7 @@ def _planned(command: Sequence[str], settings: RunSettings) -> Planned:
     local = settings.localhost
     return Planned(
         command,
-        _view(settings, log, outer),
+        tuple(_mounts_of(settings, command, log, outer)),
         plan.doors() + plan.localhost_doors(local.connect_host, requests=local.engine == "preload"),
         syscall_table(os.uname().machine),
         seccomp.trapped(unix_sockets=settings.unix_sockets, extra=local.trapped_calls),
@@ -75,6 +77,15 @@ def _planned(command: Sequence[str], settings: RunSettings) -> Planned:
         withheld_names(settings),
         log,
     )
+
+
+def _mounts_of(settings: RunSettings, command: Sequence[str], log: str, outer: Mapping[bytes, bytes]) -> list[str]:
+    if settings.files.mode != PROJECT:
+        return mount_lines(_view(settings, log, outer))
+    from netsandbox.backends.namespaces.planned_view import planned_root
+
+    kept = (*config_folders(), *bytecode_folders(), *settings.configs, *filter(None, (settings.debug_log,)))
+    return root_lines(planned_root(settings.files, outer, command[0] if command else "", (*kept, log)))
 
 
 def _view(settings: RunSettings, log: str, outer: Mapping[bytes, bytes]) -> View:
@@ -121,7 +132,7 @@ def plan_lines(planned: Planned, policy: Policy, settings: RunSettings) -> list[
         *labelled("doors", map(_door, planned.doors)),
         *labelled("localhost", _localhost(settings.localhost)),
         *labelled("calls", _calls(planned.abi, planned.trapped_calls)),
-        *labelled("mounts", _mounts(planned.view)),
+        *labelled("mounts", planned.mounts),
         *labelled("variables", _variables(planned)),
         *labelled("limits", [_limits(settings.bounds)]),
         *labelled("log", [printable(planned.log)]),
@@ -159,8 +170,47 @@ def _calls(abi: SyscallTable, trapped_calls: Iterable[str]) -> list[str]:
     ]
 
 
-def _mounts(view: View) -> list[str]:
-    """In the order of the plan."""
+# The order of the groups, and what each is called.
+GROUPS = {
+    "writable": "writable   {path}",
+    "cache": "cache      {path} (the host's, with changes that are kept for the project)",
+    "private": "private    {path}",
+    "protected": "protected  {path} (in what is writable)",
+    "hidden": "hidden     {path}",
+    "shown": "read-only  {path}",
+    "link": "link       {path} -> {source}",
+}
+
+
+def root_lines(root: SessionRoot) -> list[str]:
+    """The root of a session in the mode `project` (pure)."""
+    groups: dict[str, list[str]] = {name: [] for name in GROUPS}
+    for path in sorted({names[1] if kind == "M" else names[-1] for kind, _, names in root.steps()}):
+        entry = root.entries[path]
+        if entry.kind != "folder" and not (path.startswith("/dev/") or path == "/proc"):
+            name = _group(path, entry, root)
+            groups[name].append(GROUPS[name].format(path=printable(path), source=printable(entry.source)))
+    return [
+        "a root of its own: nothing else of this machine is there; own /proc and /dev",
+        *(line for group in groups.values() for line in group),
+    ]
+
+
+def _group(path: str, entry: Entry, root: SessionRoot) -> str:
+    if entry.kind in ("link", "cache"):
+        return entry.kind
+    if entry.kind == "cover":
+        return "protected"
+    if entry.kind != "show" or entry.upper == "ours":
+        return "private" if entry.rank != DENIED else "hidden"
+    if entry.writable:
+        return "writable"
+    held = root.holder(path)
+    return "protected" if held is not None and held[1].writable and held[1].passes is False else "shown"
+
+
+def mount_lines(view: View) -> list[str]:
+    """In the order of the plan (pure)."""
     return [
         "own /proc, /dev/shm and /dev/mqueue; /sys and the kernel's switches read-only",
         *(f"{_kind(ours)} {printable(theirs)}" for ours, theirs in view.files),

@@ -33,7 +33,8 @@ from netsandbox.text import printable
 # Values that `policy_lines` already shows with their origin, except empty lists.
 SHOWN = (
     *(("network", "allow_domains"), ("network", "deny_domains"), ("network", "allow_addresses")),
-    *(("filesystem", "allow_read"), ("filesystem", "allow_write"), ("filesystem", "deny_read")),
+    *(("filesystem", "allow_read"), ("filesystem", "allow_write"), ("filesystem", "cache")),
+    *(("filesystem", "deny_read"), ("filesystem", "deny_write")),
 )
 PROXY = ("network", "upstream_proxy")
 YOURS, PROJECTS, NAMED = "yours", "the project's", "named by --config"

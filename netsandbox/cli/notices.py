@@ -1,14 +1,12 @@
-"""Notices of `run`: denials at the end, ignored settings of untrusted files, hidden and writable paths."""
+"""Notices of `run`: denials at the end, and ignored settings of untrusted files. `file_notices` has those on files."""
 
 from __future__ import annotations
 
 import os
 
 from netsandbox.config.paths import PROJECT_FILES
-from netsandbox.paths import home, short
+from netsandbox.paths import short
 from netsandbox.policy import reasons
-from netsandbox.policy.file_rules import FileRules, ResolvedPath, is_lifted
-from netsandbox.system import IS_MACOS
 from netsandbox.text import join_host_port, shell_quoted, single_line
 
 TYPE_CHECKING = False
@@ -16,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from netsandbox.api import Denial
-    from netsandbox.policy.file_rules import PathRule
 
 MAX_LINES = 20
 # Every program that looks up a user name tries the socket of nscd first; the log has that, and it is not worth a line.
@@ -77,49 +74,3 @@ def shell_word(path: str) -> str:
     """*path* as it can be pasted into a shell, whatever its folders are called."""
     quoted = shell_quoted(path)
     return short(path) if quoted == path else single_line(quoted)
-
-
-def _as_place(path: str) -> ResolvedPath:
-    plain = os.path.normpath(path)
-    return ResolvedPath(plain, plain)
-
-
-def wide_read_lines(files: FileRules) -> list[str]:
-    """The user's rule is followed, but a rule that shows every secret of the home gets a notice."""
-    own = ResolvedPath(home(), os.path.realpath(home()))
-    wide = [rule for rule in files.allow_read if is_lifted(own, (_as_place(rule.path),))]
-    return [
-        f"{rule.origin}: {rule.path} shows the command every secret of your home; name what it needs instead"
-        for rule in wide
-    ]
-
-
-def file_view_lines(files: FileRules) -> list[str]:
-    """For `-v`: the hidden paths, the writable paths, and writable paths that do not exist."""
-    if IS_MACOS:
-        return []
-    from netsandbox.backends.namespaces.file_view import file_view
-
-    view = file_view(files, os.environb)
-    closed = sorted((*view.folders, *view.files))
-    lines = [f"hidden: {', '.join(map(shown_path, closed))}; --allow-read PATH shows a secret"] if closed else []
-    if view.writable is not None:
-        lines.append(f"writing is confined to {', '.join(map(shown_path, view.writable))}")
-    return lines + _missing_lines([rule for rule in files.allow_write if rule in view.missing])
-
-
-def _missing_lines(rules: list[PathRule]) -> list[str]:
-    """A line for each file that names any."""
-    by_file: dict[str, list[str]] = {}
-    for rule in rules:
-        file, _, line = rule.origin.rpartition(":")
-        by_file.setdefault(file, []).append(f"{shown_path(rule.path)} (line {line})")
-    advice = "make it first if the command needs it"
-    return [
-        f"{shown_path(file)}: to write, but missing: {', '.join(paths)}; {advice}" for file, paths in by_file.items()
-    ]
-
-
-def shown_path(path: str) -> str:
-    """*path* for a terminal: `~` for the home, everything escaped that the terminal would obey."""
-    return single_line(short(path))

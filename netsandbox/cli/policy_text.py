@@ -30,8 +30,9 @@ READABLE_FILES = {
     OPEN: "everything but the places of secrets; `netsandbox run -v` names those that you have",
 }
 WRITABLE = {
-    PROJECT: "the project, a home of its own that is kept for the project, own temporary folders",
+    PROJECT: "the project, a private home that is kept for it, {temporary}",
     READABLE: "the working folder, temporary folders and /dev",
+    OPEN: "as you may; on a Mac the working and temporary folders",
 }
 LABEL = 10
 
@@ -81,8 +82,8 @@ def policy_json(policy: Policy, settings: RunSettings, withheld: Sequence[str]) 
         "upstream_dns": [list(server) for server in settings.upstream_dns],
         "upstream_proxy": without_password(settings.upstream_proxy) if settings.upstream_proxy else None,
         "files": {
-            name: None if rules is None else [{"path": rule.path, "origin": rule.origin} for rule in rules]
-            for name, rules in vars(settings.files).items()
+            name: [{"path": rule.path, "origin": rule.origin} for rule in value] if isinstance(value, tuple) else value
+            for name, value in vars(settings.files).items()
         },
         "set_env": dict(settings.set_env),
         "withheld": list(withheld),
@@ -91,19 +92,18 @@ def policy_json(policy: Policy, settings: RunSettings, withheld: Sequence[str]) 
 
 
 def _reading(files: FileRules) -> list[str]:
-    """The hidden paths and the readable secrets; on Linux everything else is readable."""
+    """What the mode shows, then the paths that rules show or hide."""
     shown = [f"{rule.path:<32} {'shown':<16} {rule.origin}" for rule in files.allow_read]
     denied = [f"{rule.path:<32} {'hidden':<16} {rule.origin}" for rule in files.deny_read]
     return [f"{files.mode}: {READABLE_FILES[files.mode]}", *shown, *denied]
 
 
 def _writing(files: FileRules) -> list[str]:
-    if files.mode == OPEN:
-        return ["as you may; on a Mac the working and temporary folders"]
-    listed = [f"{rule.path:<32} {'':<16} {rule.origin}" for rule in files.allow_write]
-    kept = [f"{rule.path:<32} {'cache':<16} {rule.origin}" for rule in files.caches]
+    listed = [f"{rule.path:<32} {'writable':<16} {rule.origin}" for rule in files.allow_write if files.mode != OPEN]
+    kept = [f"{rule.path:<32} {'private changes':<16} {rule.origin}" for rule in files.caches if files.mode == PROJECT]
     denied = [f"{rule.path:<32} {'read-only':<16} {rule.origin}" for rule in files.deny_write]
-    return [WRITABLE[files.mode], *listed, *kept, *denied]
+    temporary = "the host's temporary folders" if files.share_tmp else "own temporary folders"
+    return [WRITABLE[files.mode].format(temporary=temporary), *listed, *kept, *denied]
 
 
 def labelled(label: str, texts: Iterable[str]) -> list[str]:

@@ -95,11 +95,7 @@ def main(arguments: list[str]) -> int:
         _report_configuration(file, verbose="verbose" in parsed.flags)
     if settings.files.mode == PROJECT and "quiet" not in parsed.flags and not IS_MACOS:
         _report_no_project()
-    if settings.files.allow_read and "quiet" not in parsed.flags:
-        from netsandbox.cli.notices import wide_read_lines
-
-        for line in wide_read_lines(settings.files):
-            _notice(line)
+    settings = report_rules(settings, parsed.flags)
     if "dry-run" in parsed.flags:
         from netsandbox.cli.dry_run import dry_run
 
@@ -183,13 +179,28 @@ def _describe_session(policy: Policy, settings: RunSettings) -> None:
     _notice(where)
     if IS_MACOS:
         _report_unsigned()
-    from netsandbox.cli.notices import file_view_lines
+    from netsandbox.cli.file_notices import file_view_lines
 
     for line in file_view_lines(settings.files):
         _notice(line)
     withheld = withheld_names(settings)
     if withheld:
         _notice(f"not passed on: {', '.join(withheld)}; --pass-env NAME passes one")
+
+
+def report_rules(settings: RunSettings, flags: set[str]) -> RunSettings:
+    """The settings with the rules for files as they hold on this host. What a user must know of them is printed."""
+    files = settings.files
+    if not (files.allow_read or files.allow_write or files.deny_read or files.deny_write or files.needs_resolving):
+        return settings
+    from netsandbox.cli.file_notices import rule_lines
+    from netsandbox.runtime.effective_rules import effective
+
+    found = effective(files)
+    if "quiet" not in flags:
+        for line in rule_lines(found, verbose="verbose" in flags):
+            _notice(line)
+    return copy_with(settings, files=found.rules)
 
 
 def _report_no_project() -> None:

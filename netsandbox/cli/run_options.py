@@ -366,9 +366,6 @@ def file_rules(parsed: Parsed, file: FileSettings | None) -> FileRules:
     from netsandbox.config.file_settings import FileSettings
 
     read, write, rw, hide, blacklist, keep = (_path_rules(parsed, name) for name in PATH_OPTIONS)
-    for rule in (*read, *(rule for rule in (*write, *rw) if not rule.folder)):
-        if not os.path.exists(rule.path):
-            raise UsageError(f"{rule.origin}: {rule.path!a} does not exist; make it first, or correct it")
     known = file or FileSettings()
     mode = parsed.values.get("files", known.files_mode)
     if mode not in FILE_MODES:

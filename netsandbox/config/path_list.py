@@ -1,4 +1,6 @@
-"""The user's list of paths that sessions in one folder may write: one path a line, `#` begins a comment (pure).
+"""The user's list of paths that sessions in one folder may write: one path a line, with wildcards if needed (pure).
+
+A `#` begins a comment at the start of a line, or after a blank.
 
 The list is in the configuration home, which no session can write, so no command can extend it. Its name is made from
 the folder, so the project needs no file.
@@ -6,11 +8,14 @@ the folder, so the project needs no file.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from netsandbox.config.layer import Layer, Setting
 from netsandbox.errors import UsageError
 from netsandbox.policy.file_rules import PathRule, path_rule
+
+_COMMENT = re.compile(r"(^|\s+)#.*")
 
 
 def paths_of(path: str, data: bytes, home: Callable[[], str]) -> tuple[PathRule, ...]:
@@ -34,7 +39,7 @@ def _text(line: bytes) -> str | None:
         text = line.decode("utf-8").strip()
     except UnicodeDecodeError:
         return None
-    return "" if text.startswith("#") else text
+    return _COMMENT.sub("", text)
 
 
 def _unreadable(path: str, number: int) -> UsageError:

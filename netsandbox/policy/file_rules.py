@@ -27,11 +27,13 @@ MAX_DENIED = 512  # each is a mount, and an untrusted project file may list path
 
 @frozen
 class PathRule:
-    """One absolute path and its origin: an option, or `FILE:LINE`. `folder`: it was written with a slash at its end."""
+    """One absolute path and its origin: an option, or `FILE:LINE`. `folder`: it was written with a slash at its end.
+    `wild`: the length of the path before the first name with a wildcard; 0 if it has none (`path_patterns`)."""
 
     path: str
     origin: str
     folder: bool = False
+    wild: int = 0
 
 
 @frozen
@@ -47,6 +49,12 @@ class FileRules:
     mode: str = PROJECT
     share_tmp: bool = False
 
+    @property
+    def needs_resolving(self) -> bool:
+        """Whether `runtime.effective_rules` could change anything; most sessions have no such rule."""
+        allows = (*self.allow_read, *self.allow_write, *self.caches, *self.allow_execute)
+        return bool(self.deny_read or self.deny_write) or any(rule.wild for rule in allows)
+
 
 @frozen
 class ResolvedPath:
@@ -57,14 +65,27 @@ class ResolvedPath:
 
 
 def path_rule(text: str, origin: str, base: str, home: Callable[[], str]) -> PathRule:
-    """*text* with `~` expanded; a relative path begins at *base*."""
+    """*text* with `~` expanded; a relative path begins at *base*. `*` and `?` in *text* are wildcards."""
     if not text or "\0" in text:
         raise UsageError(f"{origin}: {text!a} is not a path; write one such as ~/.cache or /srv/data")
     if text == "~" or text.startswith("~/"):
-        text = home() + text[1:]
+        whole = home() + text[1:]
     elif text.startswith("~"):
         raise UsageError(f"{origin}: {text!a} names another user's home; write the whole path")
-    return PathRule(normal(text if text.startswith("/") else f"{base}/{text}"), origin, text.endswith("/"))
+    else:
+        whole = text if text.startswith("/") else f"{base}/{text}"
+    return PathRule(normal(whole), origin, text.endswith("/"), _wild(text, whole, origin))
+
+
+def _wild(text: str, whole: str, origin: str) -> int:
+    """The length of the part of *whole* that is taken as it is: a home or a base may have any name."""
+    if "*" not in text and "?" not in text:
+        return 0
+    first = min(at for at in (text.find("*"), text.find("?")) if at >= 0)
+    rest = text[text.rfind("/", 0, first) + 1 :]
+    if "**" in rest or ".." in rest.split("/"):
+        raise UsageError(f"{origin}: {text!a} has ** or .. among wildcards; write a * for each folder instead")
+    return len(normal(whole[: len(whole) - len(rest)]))
 
 
 def normal(path: str) -> str:
@@ -105,6 +126,13 @@ def check_hidden(paths: tuple[str, ...]) -> tuple[str, ...]:
     """*paths*, if they can be covered."""
     if "/" in paths:
         raise UsageError("the whole disk cannot be hidden; name the folders that the command is not to read")
+    return paths
+
+
+def check_kept(paths: tuple[str, ...]) -> tuple[str, ...]:
+    """*paths*, if they can be kept read-only."""
+    if "/" in paths:
+        raise UsageError("the whole disk cannot be kept read-only; leave --deny-write / out, or name folders")
     return paths
 
 

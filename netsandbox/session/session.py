@@ -27,6 +27,7 @@ import time
 from netsandbox.backends import default_backend, open_backend
 from netsandbox.backends.contract import SessionContext
 from netsandbox.errors import HostError, NetsandboxError
+from netsandbox.frozen import copy_with
 from netsandbox.paths import log_path, new_session_id, session_dir
 
 TYPE_CHECKING = False
@@ -49,7 +50,7 @@ class Session:
     """Runs once. After `run`, `log` has the counts and the denials. *backend* overrides the backend of the settings."""
 
     def __init__(self, settings: RunSettings, *, sealed: bool, backend: OpenBackend | None = None) -> None:
-        self.settings = settings
+        self.settings = _with_effective_rules(settings)
         self._sealed = sealed  # whether this process exists only for this session, so that its imports can be sealed
         self._open_backend = backend
         self.id = new_session_id()
@@ -234,6 +235,15 @@ class Session:
 
     def _write_end(self, began: float, status: int) -> None:
         self.log.write("session.end", status=status, ms=int((time.monotonic() - began) * 1000))
+
+
+def _with_effective_rules(settings: RunSettings) -> RunSettings:
+    """Wildcards and denies are resolved once, before a backend looks at the rules."""
+    if not settings.files.needs_resolving:
+        return settings
+    from netsandbox.runtime.effective_rules import effective
+
+    return copy_with(settings, files=effective(settings.files).rules)
 
 
 def exit_status(status: int) -> int:

@@ -56,7 +56,9 @@ def test_the_list_is_the_users_alone(project: Path) -> None:
 def test_a_path_that_does_not_exist_is_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
     assert config.main(["add-path", "/absent"]) == 0
     told = capsys.readouterr()
-    assert told.err == "netsandbox: warning: /absent does not exist; the entry takes effect once it does\n"
+    assert told.err == (
+        "netsandbox: warning: /absent does not exist; the entry takes effect in sessions that start once it does\n"
+    )
     assert told.out.startswith("Added /absent\n")
 
 
@@ -71,8 +73,6 @@ def test_the_lists_are_shown_by_where_they_come_from(project: Path, capsys: pyte
         "",
         f"Per-directory paths (from {list_file()}):",
         "  (none)",
-        "",
-        "No path is listed, so on Linux writing is not confined at all.",
     ]
     own.parent.mkdir(parents=True)
     own.write_text("[filesystem]\nallow_write = ['/tmp', '~/Downloads']\n")
@@ -108,7 +108,7 @@ def test_too_few_and_too_many_words_are_errors(words: list[str]) -> None:
         config.main(words)
 
 
-@pytest.mark.parametrize("path", ["", "~you", "a\nb", "a\x1b", "a "])
+@pytest.mark.parametrize("path", ["", "~you", "a\nb", "a\x1b", "a ", "a #b", "**/b"])
 def test_what_cannot_stand_on_a_line_is_not_added(path: str) -> None:
     with pytest.raises(UsageError):
         config.main(["add-path", path])
@@ -162,3 +162,68 @@ def test_a_list_that_cannot_be_written_is_an_error(project: Path) -> None:
     Path(config_home()).write_text("in the way")
     with pytest.raises(HostError, match="cannot write"):
         config.main(["add-path", "/srv"])
+
+
+def test_the_working_folder_of_a_repository_is_writable_with_all_of_it(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / ".git").mkdir()
+    (project / "src").mkdir()
+    monkeypatch.chdir(project / "src")
+    config.main(["list-paths"])
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first == f"Current directory: {project}/src (always writable, as all of {project})"
+    monkeypatch.chdir(project.parent)
+    config.main(["list-paths"])
+    assert "(it is no project, so nothing of it is writable)" in capsys.readouterr().out.splitlines()[0]
+
+
+def test_a_place_of_secrets_can_be_added_and_the_warning_names_it(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project.parent / ".ssh").mkdir()
+    (project.parent / ".config/gh").mkdir(parents=True)
+    assert config.main(["add-path", "~/.ssh"]) == 0
+    assert capsys.readouterr().err == (
+        "netsandbox: warning: sessions can read and change ~/.ssh, which may hold secrets\n"
+    )
+    config.main(["add-path", "~/.config"])
+    assert "can read and change ~/.config/gh," in capsys.readouterr().err
+    config.main(["add-path", "~/shop"])
+    assert capsys.readouterr().err == ""
+
+
+def test_global_edits_the_users_file_and_leaves_the_rest_of_it(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = Path(config_home(), "config.toml")
+    assert config.main(["add-path", "--global", "/srv"]) == 0
+    assert capsys.readouterr().out == f"Added /srv\nConfig file: {own}\n"
+    text = own.read_text()
+    own.write_text("# mine\n" + text)
+    config.main(["add-path", "-g", "/opt"])
+    config.main(["add-path", "-g", "/srv/"])
+    assert "listed already" in capsys.readouterr().out
+    assert own.read_text() == '# mine\n[filesystem]\nallow_write = [\n    "/srv",\n    "/opt",\n]\n'
+    assert stat.S_IMODE(own.stat().st_mode) == 0o600
+    assert not os.path.exists(list_file() or "")
+    assert config.main(["remove-path", "-g", "/srv"]) == 0
+    assert own.read_text() == '# mine\n[filesystem]\nallow_write = [\n    "/opt",\n]\n'
+    assert config.main(["remove-path", "-g", "/srv"]) == 1
+    assert "is not listed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["allow_write = ['/a', '/srv']", "allow_write = [\n '/a', '/srv',\n]"])
+def test_global_removes_no_more_than_the_path(text: str) -> None:
+    own = Path(config_home(), "config.toml")
+    own.parent.mkdir(parents=True)
+    own.write_text(f"[filesystem]\n{text}\n")
+    with pytest.raises(UsageError, match="has more than this path; remove it there yourself"):
+        config.main(["remove-path", "--global", "/srv"])
+    assert own.read_text() == f"[filesystem]\n{text}\n"
+
+
+def test_global_is_for_adding_and_removing() -> None:
+    for subcommand in ("list-paths", "edit"):
+        with pytest.raises(UsageError, match="--global is for add-path and remove-path"):
+            config.main([subcommand, "--global"])

@@ -12,7 +12,8 @@ from netsandbox_portmap.localhost_settings import LocalhostSettings
 from netsandbox.backends.namespaces import plan, seccomp
 from netsandbox.backends.namespaces.plan import View
 from netsandbox.backends.namespaces.seccomp import syscall_table
-from netsandbox.cli.dry_run_linux import NAMESPACES, Planned, plan_lines
+from netsandbox.backends.namespaces.session_root import DENIED, PROJECT, PROTECTED, SessionRoot
+from netsandbox.cli.dry_run_linux import NAMESPACES, Planned, mount_lines, plan_lines, root_lines
 from netsandbox.cli.run import main
 from netsandbox.frozen import copy_with
 from netsandbox.policy.policy import Policy
@@ -32,7 +33,7 @@ VIEW = View(
 )
 PLANNED = Planned(
     ("curl", "\x1b[2J"),
-    VIEW,
+    tuple(mount_lines(VIEW)),
     (plan.doors()[0], plan.doors()[9], *plan.localhost_doors((5432,), requests=False)[:1]),
     syscall_table("x86_64"),
     ("listen",),
@@ -93,9 +94,34 @@ def test_people_read_what_a_session_is_made_of() -> None:
 
 
 def test_writing_as_open_as_outside_is_said() -> None:
-    view = copy_with(VIEW, writable=None)
-    lines = plan_lines(copy_with(PLANNED, view=view), Policy(), RunSettings(localhost=LOCAL))
-    assert "          the rest can be written as you can" in lines
+    assert "the rest can be written as you can" in mount_lines(copy_with(VIEW, writable=None))
+
+
+def test_the_root_of_a_session_is_printed_by_what_can_be_done_there() -> None:
+    root = SessionRoot()
+    root.show("/usr")
+    root.show("/usr/share")  # adds nothing
+    root.link("usr/bin", "/bin")
+    root.link("lib", "/usr/lib64")  # is shown with /usr
+    root.place("/state/home", "/home/me", writable=True)
+    root.show("/home/me/p", writable=True, rank=PROJECT)
+    root.show("/home/me/p/.git/hooks", rank=PROTECTED)
+    root.cover("/run/copy", "/home/me/p/.git/config")
+    root.fresh("/home/me/p/keys", rank=DENIED)
+    root.cache("/home/me/.npm", "/state/cache", "/home/me/.npm")
+    root.fresh("/tmp", "mode=1777")
+    assert root_lines(root) == [
+        "a root of its own: nothing else of this machine is there; own /proc and /dev",
+        "writable   /home/me/p",
+        "cache      /home/me/.npm (the host's, with changes that are kept for the project)",
+        "private    /home/me",
+        "private    /tmp",
+        "protected  /home/me/p/.git/config (in what is writable)",
+        "protected  /home/me/p/.git/hooks (in what is writable)",
+        "hidden     /home/me/p/keys",
+        "read-only  /usr",
+        "link       /bin -> usr/bin",
+    ]
 
 
 def test_the_namespaces_are_those_that_the_helper_makes() -> None:
@@ -125,7 +151,17 @@ def test_it_looks_at_this_machine_and_leaves_nothing(
     for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("GITHUB_TOKEN", "hush")
-    options = ["--no-config", "--connect-host", "5432", "--audit-log", "log.jsonl", "--debug-log", "denials"]
+    options = [
+        "--no-config",
+        "--files",
+        "open",
+        "--connect-host",
+        "5432",
+        "--audit-log",
+        "log.jsonl",
+        "--debug-log",
+        "denials",
+    ]
     assert main(["--dry-run", *options, "--", "touch", "ran"]) == 0
     first = capsys.readouterr().out
     for line in (

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.cli import explain, run
-from netsandbox.cli.notices import file_view_lines, shown_path, wide_read_lines
+from netsandbox.cli import config, explain, run
 from netsandbox.cli.run_options import read_config, settings_of
 from netsandbox.errors import UsageError
+from netsandbox.frozen import copy_with
 from netsandbox.policy.file_rules import FileRules, PathRule
 from netsandbox.runtime.option_parser import parse
 from tests.seatbelt_model.evaluator import allowed_under_all, denied_under_all
@@ -52,25 +52,41 @@ def test_options_come_behind_the_files_word_and_each_has_its_origin(project: Pat
     assert paths(found.allow_execute) == [(f"{project}/bin", f"{rules}:7")]
 
 
-def test_an_empty_list_confines_and_no_list_does_not(project: Path) -> None:
+def test_a_list_opens_nothing_and_no_list_opens_nothing(project: Path) -> None:
     rules = project / "rules.toml"
     rules.write_text("[filesystem]\nallow_write = []\n")
-    assert files("--config", str(rules)).allow_write == ()
-    rules.write_text("[filesystem]\nallow_read = []\n")
-    assert files("--config", str(rules)).allow_write is None
+    assert files("--config", str(rules)) == FileRules()
     assert files() == FileRules()
+    assert files().mode == "project"
 
 
 def test_an_untrusted_project_hides_and_confines_but_opens_nothing(project: Path) -> None:
     own = project / ".netsandbox.toml"
     own.write_text(
-        '[filesystem]\nallow_read = ["~/.ssh"]\nallow_write = []\ndeny_read = ["x"]\nallow_execute = ["y"]\n'
+        '[filesystem]\nmode = "open"\nshare_tmp = true\nallow_read = ["~/.ssh"]\nallow_write = ["/"]\n'
+        'cache = ["~/.ssh"]\nallow_execute = ["y"]\ndeny_read = ["x"]\ndeny_write = ["y"]\n'
     )
     found = files()
-    assert (found.allow_read, found.allow_write, found.allow_execute) == ((), (), ())
-    assert paths(found.deny_read) == [(f"{project}/x", f"{own}:4")]
-    own.write_text('[filesystem]\nallow_write = ["/"]\n')
-    assert files().allow_write is None
+    assert paths(found.deny_read) == [(f"{project}/x", f"{own}:8")]
+    assert paths(found.deny_write) == [(f"{project}/y", f"{own}:9")]
+    assert copy_with(found, deny_read=(), deny_write=()) == FileRules()
+
+
+def test_an_untrusted_project_can_close_what_the_users_file_opens(project: Path) -> None:
+    own = project.parent / ".config/netsandbox/config.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text('[filesystem]\nmode = "readable"\n')
+    assert files().mode == "readable"
+    (project / ".netsandbox.toml").write_text('[filesystem]\nmode = "project"\n')
+    assert files().mode == "project"
+    assert files("--files", "open").mode == "open"
+
+
+def test_removing_the_last_path_of_a_list_opens_nothing(project: Path) -> None:
+    config.main(["add-path", "/srv"])
+    assert [rule.path for rule in files().allow_write] == ["/srv"]
+    config.main(["remove-path", "/srv"])
+    assert files() == FileRules()
 
 
 @pytest.mark.parametrize(
@@ -90,44 +106,22 @@ def test_a_slip_is_an_error_with_file_and_line(project: Path, text: str, message
         files("--config", str(rules))
 
 
-def test_what_an_option_allows_must_be_there(project: Path) -> None:
-    for option in ("--allow-read", "--allow-write"):
-        with pytest.raises(UsageError, match=f"^{option}: .* does not exist"):
-            files(option, "absent")
-    assert paths(files("--allow-write", "absent/").allow_write) == [(f"{project}/absent", "--allow-write")]  # is made
-    assert paths(files("--deny-read", "absent").deny_read) == [(f"{project}/absent", "--deny-read")]
+def test_an_option_may_name_what_does_not_exist(project: Path) -> None:
+    for option, field in (
+        ("--allow-read", "allow_read"),
+        ("--allow-write", "allow_write"),
+        ("--deny-read", "deny_read"),
+    ):
+        assert paths(getattr(files(option, "absent"), field)) == [(f"{project}/absent", option)]
+    assert files("--allow-write", "absent/").allow_write[0].folder
 
 
-def test_one_word_that_shows_every_secret_is_told(project: Path) -> None:
+def test_wildcards_are_kept_for_the_start_of_a_session(project: Path) -> None:
+    (rule,) = files("--allow-read", "~/work/*/docs").allow_read
     home = str(project.parent)
-    for path in (home, "/", str(project.parent.parent)):
-        assert wide_read_lines(FileRules(allow_read=(PathRule(path, "--allow-read"),)))
-    for path in (f"{home}/.ssh", str(project)):
-        assert wide_read_lines(FileRules(allow_read=(PathRule(path, "--allow-read"),))) == []
-
-
-def test_what_is_hidden_confined_or_missing_is_told(project: Path) -> None:
-    (project.parent / ".ssh").mkdir()
-    rules = FileRules(
-        allow_read=(PathRule("/absent/read", "rules.toml:2"),),
-        allow_write=(
-            PathRule("/absent", "rules.toml:3"),
-            PathRule(str(project), "rules.toml:4"),
-            PathRule(f"{project}/b", "rules.toml:5"),
-        ),
-        deny_read=(PathRule("/absent/denied", "rules.toml:6"),),
-    )
-    hidden, confined, missing = file_view_lines(rules)
-    assert hidden == "hidden: ~/.ssh; --allow-read PATH shows a secret"
-    assert confined.startswith("writing is confined to /dev, /proc")
-    assert missing == (
-        "rules.toml: to write, but missing: /absent (line 3), ~/project/b (line 5);"
-        " make it first if the command needs it"
-    )
-
-
-def test_a_path_is_told_without_anything_that_a_terminal_obeys(project: Path) -> None:
-    assert shown_path(f"{project.parent}/a\x1b[2J") == "~/a\\x1b[2J"
+    assert (rule.path, rule.path[: rule.wild]) == (f"{home}/work/*/docs", f"{home}/work")
+    with pytest.raises(UsageError, match=r"^--deny-read: .* has \*\* or \.\. among wildcards"):
+        files("--deny-read", "**/.env")
 
 
 def test_the_whole_policy_shows_the_rules(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -135,7 +129,8 @@ def test_the_whole_policy_shows_the_rules(project: Path, capsys: pytest.CaptureF
     told = capsys.readouterr().out
     assert "/a                               hidden           --deny-read\n" in told
     assert f"{project}" in told
-    assert explain.main(["--no-config"]) == 0
+    assert "project: the system" in told
+    assert explain.main(["--no-config", "--files", "open"]) == 0
     assert "as you may" in capsys.readouterr().out
 
 

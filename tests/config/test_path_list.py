@@ -10,7 +10,9 @@ from netsandbox.config.path_list import added, list_layer, paths_of, removed
 from netsandbox.errors import UsageError
 
 paths = st.lists(
-    st.text(st.characters(exclude_categories=("Cs", "Cc", "Zs", "Zl", "Zp")), min_size=1).map(lambda name: f"/{name}")
+    st.text(st.characters(exclude_categories=("Cs", "Cc", "Zs", "Zl", "Zp")), min_size=1)
+    .map(lambda name: f"/{name}")
+    .filter(lambda path: "**" not in path and "/../" not in f"{path}/")
 )
 
 
@@ -23,16 +25,23 @@ def listed(data: bytes) -> list[tuple[str, str]]:
 
 
 def test_comments_blanks_and_slashes_at_the_end_say_nothing() -> None:
-    data = b"# a comment\n\n  /tmp/  \n~/Downloads\r\n~\n  # another\n/a#b"
+    data = b"# a comment\n\n  /tmp/  \n~/Downloads\r\n~\t# home\n  # another\n/a#b\n/b  # c # d\n/c d #"
     assert listed(data) == [
         ("/tmp", "list:3"),
         ("/home/me/Downloads", "list:4"),
         ("/home/me", "list:5"),
         ("/a#b", "list:7"),
+        ("/b", "list:8"),
+        ("/c d", "list:9"),
     ]
 
 
-@pytest.mark.parametrize("line", [b"relative", b"./x", b"~you/x", b"/a\0b", b"\xff", b"path = '/x'"])
+def test_a_path_may_have_wildcards() -> None:
+    (rule,) = paths_of("list", b"~/work/*/out # of all projects", home)
+    assert (rule.path, rule.path[: rule.wild]) == ("/home/me/work/*/out", "/home/me/work")
+
+
+@pytest.mark.parametrize("line", [b"relative", b"./x", b"~you/x", b"/a\0b", b"\xff", b"path = '/x'", b"/a/**/b"])
 def test_what_is_no_path_is_an_error_with_its_line(line: bytes) -> None:
     with pytest.raises(UsageError, match=r"^Failed to parse config file\. File: list\. Line 2: Invalid path format"):
         paths_of("list", b"/fine\n" + line + b"\n", home)

@@ -23,6 +23,7 @@ from netsandbox.policy.file_rules import (
     ResolvedPath,
     check_few,
     check_hidden,
+    check_kept,
     check_no_link,
     check_open,
     check_shown,
@@ -56,6 +57,7 @@ class FileView:
     missing: tuple[PathRule, ...] = ()
     disks: tuple[str, ...] = ()  # devices to hide
     links: tuple[str, ...] = ()  # lead to hidden paths
+    read_only: tuple[str, ...] = ()  # of what would be writable
 
 
 def file_view(rules: FileRules, environment: Mapping[bytes, bytes]) -> FileView:
@@ -67,6 +69,8 @@ def file_view(rules: FileRules, environment: Mapping[bytes, bytes]) -> FileView:
     endless: list[str] = []
     denied = [place for rule in rules.deny_read if (place := _place(rule, missing, endless))]
     shown = [place for _, place in allowed]
+    shown += [place for rule in rules.allow_write if (place := _place(rule, []))]  # what is written can be read
+    kept = tuple(place.real for rule in rules.deny_write if (place := _place(rule, missing)))
     secrets = list(_secrets(working, endless))
     closed = check_hidden(hidden(secrets, shown, denied))
     for rule, place in allowed:
@@ -78,7 +82,7 @@ def file_view(rules: FileRules, environment: Mapping[bytes, bytes]) -> FileView:
     if rules.mode != OPEN:
         writable = check_writable(_writable((*rules.allow_write, *rules.caches), working, environment, missing, closed))
     links = tuple(dict.fromkeys((*_loops(endless), *(link for place in (*secrets, *denied) for link in _links(place)))))
-    return FileView(folders, files, writable, tuple(missing), _disks(), links)
+    return FileView(folders, files, writable, tuple(missing), _disks(), links, check_kept(kept))
 
 
 def always_writable(environment: Mapping[bytes, bytes]) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ def session_view(
     The folders on the way cannot be moved, and the links on the way cannot be replaced: otherwise a forged log could
     appear where the true one is expected (attack 149).
     """
-    kept = [path for path in protected if path is not None]
+    kept = [path for path in (*protected, *(rules.read_only if rules else ())) if path is not None]
     code = code_paths()
     read_only = [*code, *kept]
     hidden = [path for path in (state, unused, logs) if path is not None and os.path.isdir(path)]

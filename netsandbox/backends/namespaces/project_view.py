@@ -246,24 +246,45 @@ class ProjectView:
             self._named(rule, writable=False)
         for rule in rules.allow_write:
             if rule.folder:
-                os.makedirs(rule.path, exist_ok=True)
+                self._make(rule)
             self._named(rule, writable=True)
         for rule in rules.deny_write:
             if not self._is_missing(rule):
-                real = os.path.realpath(rule.path)
-                shown = self.root.is_shown(real)
-                if shown is not None and shown.writable:
-                    self.root.show(real, rank=DENIED)
+                self.root.close(os.path.realpath(rule.path))
         for rule in rules.deny_read:
-            if not self._is_missing(rule) and self.root.is_shown(os.path.realpath(rule.path)) is not None:
-                self._cover(rule.path)
+            if not self._is_missing(rule):
+                self._hide(rule)
+
+    def _hide(self, rule: PathRule) -> None:
+        """Hide a path and everything that is shown below it."""
+        real = os.path.realpath(rule.path)
+        if self.working is not None and is_within(self.working, real):
+            raise UsageError(
+                f"{rule.origin}: {rule.path!a} holds the working folder, so it cannot be hidden;"
+                " leave it out, or work in another folder"
+            )
+        shown = self.root.is_shown(real) is not None
+        self.root.remove_below(real)
+        if shown:
+            self._cover(rule.path)
+
+    def _make(self, rule: PathRule) -> None:
+        """Make a folder that no tool has made yet."""
+        try:
+            os.makedirs(rule.path, exist_ok=True)
+        except OSError as error:
+            raise UsageError(
+                f"{rule.origin}: cannot make {rule.path!a}: {error.strerror}; make it yourself, or leave it out"
+            ) from None
 
     def _named(self, rule: PathRule, *, writable: bool) -> None:
         if self._is_missing(rule):
             return
         real = os.path.realpath(rule.path)
         if real == "/":
-            raise UsageError(f"{rule.origin}: the whole disk is too much for the mode project; use --files readable")
+            raise UsageError(
+                f"{rule.origin}: the whole disk is too much for the mode project; leave it out, or use --files readable"
+            )
         if is_within(self.folders.state, real) and writable:
             raise UsageError(f"{rule.origin}: {rule.path!a} holds the state of netsandbox; name the folders inside")
         self._show(rule.path, writable=writable, rank=NAMED)

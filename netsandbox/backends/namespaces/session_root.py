@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from netsandbox.errors import UsageError
 from netsandbox.frozen import frozen
+from netsandbox.policy.file_rules import is_within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,6 +79,21 @@ class SessionRoot:
             if path not in self.entries:
                 self.show(path, writable=held[1].writable, rank=DENIED)
             path = path.rpartition("/")[0]
+
+    def close(self, path: str) -> None:
+        """Make *path* and everything of the host below it read-only."""
+        shown = self.is_shown(path)
+        if shown is not None and shown.writable:
+            self.show(path, rank=DENIED)
+        for each, entry in tuple(self.entries.items()):
+            if is_within(each, path) and entry.kind == "show" and entry.upper != "ours" and entry.writable:
+                self.show(each, rank=DENIED)
+
+    def remove_below(self, path: str) -> None:
+        """Take away everything of the host at *path* and below it; a folder above may still show it."""
+        for each, entry in tuple(self.entries.items()):
+            if is_within(each, path) and entry.kind not in ("tmpfs", "proc", "devpts") and entry.upper != "ours":
+                del self.entries[each]
 
     def folder(self, path: str, mode: str = "0755") -> None:
         self.add(path, Entry("folder", mode))

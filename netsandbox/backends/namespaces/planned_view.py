@@ -1,0 +1,63 @@
+"""The root that a session in the mode `project` would have, for `--dry-run`: looked up as for a session, and nothing is
+made, locked or copied."""
+
+from __future__ import annotations
+
+import os
+
+from netsandbox.backends.namespaces.private_folders import PrivateFolders
+from netsandbox.backends.namespaces.project_view import MAX_FOLDERS, OwnPaths, ProjectView
+from netsandbox.backends.namespaces.session_root import PROTECTED, SessionRoot
+from netsandbox.paths import state_home
+from netsandbox.runtime.own_code import code_paths
+from netsandbox.runtime.project import find_repositories
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from netsandbox.policy.file_rules import FileRules, PathRule
+
+
+class PlannedFolders(PrivateFolders):
+    """The folders as they would be called."""
+
+    def _slot(self, base: str, what: str) -> str:
+        return os.path.join(base, "0")
+
+    def _made(self, folder: str) -> str:
+        return folder
+
+    def clear_way(self, home: str, root: SessionRoot) -> None:
+        pass
+
+
+class PlannedView(ProjectView):
+    def __init__(self, rules: FileRules, environment: Mapping[bytes, bytes]) -> None:
+        try:
+            working: str | None = os.getcwd()
+        except OSError:  # it was removed
+            working = None
+        super().__init__(rules, environment, working, state_home())
+        self.folders = PlannedFolders(state_home(), self.project.folder if self.project else self.home)
+
+    def _repositories(self) -> None:
+        """A session also copies git's configuration, which makes files."""
+        found = find_repositories(self.project.folder, MAX_FOLDERS)[0] if self.project is not None else []
+        for repository in found:
+            for name in ("config", "hooks"):
+                if os.path.lexists(f"{repository}/{name}"):
+                    self.root.show(f"{repository}/{name}", rank=PROTECTED)
+
+    def _make(self, rule: PathRule) -> None:
+        if not os.path.lexists(rule.path):
+            self.root.show(os.path.realpath(rule.path), writable=True)
+
+
+def planned_root(
+    rules: FileRules, environment: Mapping[bytes, bytes], program: str, kept: tuple[str, ...]
+) -> SessionRoot:
+    """*kept*: files of ours that the command may not write."""
+    view = PlannedView(rules, environment)
+    own = OwnPaths((state_home(),), (*code_paths(), *(path for path in kept if os.path.exists(path))))
+    return view.build(program, own, None)
