@@ -46,6 +46,7 @@ def test_a_repository_of_the_home_does_not_count(home: Path) -> None:
 def worktree(home: Path, back: str) -> Path:
     git = home / "main/.git/worktrees/tree"
     git.mkdir(parents=True)
+    (home / "main/.git/objects").mkdir()
     (git / "commondir").write_text("../..\n")
     (git / "gitdir").write_text(f"{back}\n")
     tree = home / "tree"
@@ -66,9 +67,31 @@ def test_a_repository_that_does_not_know_the_worktree_is_not_shown(home: Path, b
 
 
 def test_a_submodule_belongs_to_the_repository_around_it(home: Path) -> None:
-    (home / "code/.git/modules/app").mkdir(parents=True)
+    git = home / "code/.git/modules/app"
+    git.mkdir(parents=True)
     (home / "code/app/.git").write_text("gitdir: ../.git/modules/app\n")
+    assert found(home / "code/app/src", home) == Project(f"{home}/code/app")  # the repository does not know it
+    (git / "config").write_text("[core]\n\tbare = false\n\tworktree = ../../../app\n")
     assert found(home / "code/app/src", home) == Project(f"{home}/code")
+
+
+def test_a_git_directory_inside_of_the_folder_is_the_folders_own_word(home: Path) -> None:
+    git = home / "code/app/fake/worktrees/x"
+    git.mkdir(parents=True)
+    (home / "code/app/fake/objects").mkdir()
+    (home / "code/app/.git").write_text("gitdir: fake/worktrees/x\n")
+    (git / "gitdir").write_text(f"{home}/code/app/.git\n")
+    (git / "commondir").write_text(f"{home}/other\n")
+    assert found(home / "code/app", home) == Project(f"{home}/code/app")
+
+
+@pytest.mark.parametrize("place", ["other/.git/worktrees-x/tree", "other/tree"])
+def test_a_worktree_lies_in_the_worktrees_of_a_repository(home: Path, place: str) -> None:
+    git = home / place
+    git.mkdir(parents=True)
+    (git / "gitdir").write_text(f"{home}/code/app/.git\n")
+    (home / "code/app/.git").write_text(f"gitdir: {git}\n")
+    assert found(home / "code/app", home) == Project(f"{home}/code/app")
 
 
 @pytest.mark.parametrize("text", ["", "gitdir:", "gitdir:   \n", "nonsense", "gitdir: /nowhere"])
