@@ -98,12 +98,12 @@ ATTACKS = {
     "worktree": ("", f"{FAKE}; echo $PWD/fake > .git/worktrees/elsewhere/commondir", "../elsewhere"),
     "worktree-moved": (
         "",
-        f"{FAKE}; cd .git/worktrees; cp -r elsewhere n; echo $OLDPWD/fake > n/commondir; mv elsewhere x; mv n elsewhere",
+        f"{FAKE}; cd .git/worktrees; cp -r else* n; echo $OLDPWD/fake > n/commondir; mv elsewhere x; mv n elsewhere",
         "../elsewhere",
     ),
     "worktrees-moved": (
         "",
-        f"{FAKE}; cd .git; cp -r worktrees n; echo $OLDPWD/fake > n/elsewhere/commondir; mv worktrees x; mv n worktrees",
+        f"{FAKE}; cd .git; cp -r worktrees n; echo $OLDPWD/fake > n/else*/commondir; mv worktrees x; mv n worktrees",
         "../elsewhere",
     ),
     "worktree-config": (

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from netsandbox.policy.shown_files import PROJECT_MARKS
-from netsandbox.runtime.project import Project, find_project
+from netsandbox.runtime.project import Project, find_project, find_repositories
 
 
 @pytest.fixture
@@ -106,3 +106,28 @@ def test_a_git_file_that_is_a_link_or_a_pipe_is_not_read(home: Path) -> None:
     os.mkfifo(home / "code/.hg")
     os.mkfifo(home / "other")
     assert found(home / "code/app", home) == Project(f"{home}/code/app")
+
+
+def test_repositories_are_found_the_nearest_first(home: Path) -> None:
+    for name in ("deep/er/.git", "near/.git", "node_modules/x/.git", ".git/modules/y", "bare/objects", "bare/refs"):
+        (home / "p" / name).mkdir(parents=True)
+    (home / "p/bare/HEAD").write_text("")
+    (home / "p/file").mkdir()
+    (home / "p/file/.git").write_text("gitdir: x\n")
+    top = f"{home}/p"
+    found, is_all = find_repositories(top, 100)
+    assert found == [
+        *(f"{top}/.git", f"{top}/bare", f"{top}/file/.git", f"{top}/near/.git"),
+        *(f"{top}/deep/er/.git", f"{top}/node_modules/x/.git"),
+    ]
+    assert is_all
+
+
+def test_the_search_for_repositories_is_bounded_and_follows_no_link(home: Path) -> None:
+    for number in range(10):
+        (home / f"p/{number}").mkdir(parents=True)
+    (home / "p/9/.git").mkdir()
+    (home / "p/0/loop").symlink_to(home / "p")
+    assert find_repositories(f"{home}/p", 5) == ([], False)
+    assert find_repositories(f"{home}/p", 11) == ([f"{home}/p/9/.git"], True)
+    assert find_repositories(f"{home}/missing", 5) == ([], True)
