@@ -51,6 +51,8 @@ SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET = 1, 2, 5
 IPPROTO_TCP, IPPROTO_UDP, NETLINK_ROUTE = 6, 17, 0
 TERMINAL_CONTROLS = (0x5412, 0x541C, 0x540C, 0x5423)  # TIOCSTI, TIOCLINUX, TIOCEXCL, TIOCSETD
 PRIO_PGRP, IOPRIO_WHO_PGRP = 1, 2
+OPENS = {"open": 1, "openat": 2}  # calls with flags of open(2), and the argument that has them
+OPEN_WRITES = 0x1 | 0x2 | 0x40 | 0x200  # O_WRONLY, O_RDWR, O_CREAT and O_TRUNC, the same on both ABIs
 # Calls that are decided by their arguments.
 CHECKED = ("socket", "socketpair", "clone", "unshare", "ioctl", "setpriority", "ioprio_set")
 
@@ -61,9 +63,11 @@ def build(
     unix_sockets: bool = False,
     extra: tuple[str, ...] = (),
     watched: tuple[int, ...] = (),
+    skips_listing: bool = False,
 ) -> bytes:
     """The whole filter. With *unix_sockets*, stream sockets may be made, and every connect and bind is trapped. The
-    calls named in *extra* and the numbers in *watched* are trapped too.
+    calls named in *extra* and the numbers in *watched* are trapped too; with *skips_listing* not those that open a
+    folder to list it, of which tools make thousands.
     """
     calls = abi.calls
     steps: list[Step] = [("load", ARCHITECTURE), ("equal", abi.audit_architecture, None, "kill"), ("load", NUMBER)]
@@ -72,9 +76,12 @@ def build(
     steps += [("equal", calls[name], "nosys", None) for name in abi.absent]
     steps += [("equal", calls[name], name, None) for name in CHECKED]
     steps += [("equal", calls[name], "notify", None) for name in trapped(unix_sockets=unix_sockets, extra=extra)]
-    steps += [("equal", number, "notify", None) for number in watched]
+    listed = {number: name for name, number in abi.opens.items()} if skips_listing else {}
+    steps += [("equal", number, listed.get(number, "notify"), None) for number in watched]
     steps.append(("return", ALLOW))
     steps += _socket(unix_sockets=unix_sockets) + _socketpair() + _clone() + _unshare() + _ioctl() + _priorities()
+    for name in listed.values():
+        steps += _open(name, abi.folder_flag)
     steps += [
         ("label", "allow"),
         ("return", ALLOW),
@@ -167,6 +174,15 @@ def _priorities() -> list[Step]:
     ]
 
 
+def _open(name: str, folder_flag: int) -> list[Step]:
+    return [
+        ("label", name),
+        _argument(OPENS[name]),
+        ("any-bit", OPEN_WRITES, "notify", None),
+        ("any-bit", folder_flag, "allow", "notify"),
+    ]
+
+
 _JUMPS = {"equal": JUMP_EQUAL, "at-least": JUMP_GREATER_EQUAL, "any-bit": JUMP_SET}
 _PLAIN = {"load": LOAD_WORD, "and": AND, "return": RETURN}
 
@@ -207,6 +223,8 @@ class SyscallTable:
     calls: dict[str, int]
     refused: tuple[str, ...]
     absent: tuple[str, ...]
+    opens: dict[str, int]
+    folder_flag: int  # O_DIRECTORY
 
 
 _ABSENT = ("clone3", "io_uring_setup", "io_uring_enter", "io_uring_register", "keyctl", "add_key", "request_key")
@@ -270,16 +288,16 @@ _FILTERED = (
 )
 
 
-def _abi(column: int, audit_architecture: int) -> SyscallTable:
+def _abi(column: int, audit_architecture: int, opens: dict[str, int], folder_flag: int) -> SyscallTable:
     calls = {name: numbers[column] for name, numbers in _NUMBERS.items()} | _SAME_EVERYWHERE
     refused = tuple(name for name in calls if name not in _FILTERED and name not in _ABSENT)
-    return SyscallTable(audit_architecture, calls, refused, _ABSENT)
+    return SyscallTable(audit_architecture, calls, refused, _ABSENT, opens, folder_flag)
 
 
 def syscall_table(machine: str) -> SyscallTable:
     """The ABI of `uname -m`. An architecture without known numbers cannot be confined."""
     if machine == "x86_64":
-        return _abi(0, 0xC000003E)
+        return _abi(0, 0xC000003E, {"open": 2, "openat": 257}, 0o200000)
     if machine == "aarch64":
-        return _abi(1, 0xC00000B7)
+        return _abi(1, 0xC00000B7, {"openat": 56}, 0o40000)
     raise HostError(f"no seccomp filter for {machine}; netsandbox runs on x86_64 and aarch64")

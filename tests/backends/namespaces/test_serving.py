@@ -38,7 +38,9 @@ def test_the_channel_and_every_door_are_watched_and_the_doors_closed() -> None:
     channel, other = socket.socketpair()
     door = socket.create_server(("127.0.0.1", 0))
     backend: Any = SimpleNamespace(
-        helper=SimpleNamespace(channel=channel), context=SimpleNamespace(log=None), localhost_doors={"door": door}
+        helper=SimpleNamespace(channel=channel, relay=None),
+        context=SimpleNamespace(log=None),
+        localhost_doors={"door": door},
     )
     loop: Any = Watching()
     with channel, other:
