@@ -120,14 +120,14 @@ class NamespaceServing:
             watched = fd if self._helper.relay is None else self._helper.relay.fileno()
             self._loop.watch(watched, IN, lambda events: self._on_first_trap(watched, events))
         except BaseException:
-            for each in message.descriptors:
-                self._give_up(each)
+            self._give_up(*message.descriptors)
             raise
         self._unserved = fd
 
-    def _give_up(self, listener: int) -> None:
-        """Nobody answers trapped calls from now on. The observer holds the listener too, so it must end as well."""
-        os.close(listener)
+    def _give_up(self, *listeners: int) -> None:
+        """Nobody answers trapped calls from now on. An observer holds the listener too, so the command is killed."""
+        for each in listeners:
+            os.close(each)
         if self._helper.relay is not None:
             self._helper.signal(SIGKILL)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _socket
 import struct
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -37,18 +38,21 @@ class Refusals:
 
 class Scene:
     def __init__(self) -> None:
-        ours, self.far = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0)
+        self.ours, self.far = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0)
         self.refusals = Refusals()
         self.lost = 0
-        self.relay = TrapRelay(ours, self.refusals, self._on_lost)
+        self.relay = TrapRelay(self.ours, self.refusals, self._on_lost)
 
     def _on_lost(self) -> None:
         self.lost += 1
 
 
 @pytest.fixture
-def scene() -> Scene:
-    return Scene()
+def scene() -> Iterator[Scene]:
+    made = Scene()
+    yield made
+    made.ours.close()
+    made.far.close()
 
 
 def test_a_refusal_is_read() -> None:
