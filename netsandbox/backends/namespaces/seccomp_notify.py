@@ -141,13 +141,8 @@ class Listener:
         if self._relay is not None:
             self._relay.close()
         self._repeats.flush()
-        self.refuse_all()
-
-    def refuse_all(self) -> None:
-        """Close the listener: every trapped call fails from now on."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        os.close(self._fd)
+        self._fd = -1
 
     def _receive(self) -> TrappedCall | None:
         if self._relay is not None:

@@ -156,15 +156,13 @@ class NamespaceServing:
         return TrapRelay(self._helper.relay, FileRefusals(self._log), self._on_lost_relay)
 
     def _on_lost_relay(self) -> None:
-        """The process that receives trapped calls is gone: nothing of the session may go on."""
+        """The process that receives trapped calls is gone. A trapped call waits, and the command is killed meanwhile."""
         detail = "the process that receives trapped calls has ended"
         try:
             self._log.write("policy", verdict="deny", reason="internal", detail=detail)
         finally:
             if self._helper.relay is not None:
                 self._loop.unwatch(self._helper.relay.fileno())
-            if self._listener is not None:
-                self._listener.refuse_all()
             self._helper.signal(SIGKILL)
 
     def _open_listener(self, fd: int) -> Listener:

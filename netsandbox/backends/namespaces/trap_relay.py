@@ -1,8 +1,7 @@
 """Messages of the native process that receives the trapped calls where files are observed (native/traps.h).
 
 It continues calls on files by itself and reports those that are refused. Other calls arrive here, to be answered. Its
-end is the session's end: without it a trapped call would wait forever, so the listener is closed and the session killed
-(INV-1).
+end is the session's end: without it a trapped call waits, so the session is killed (INV-1).
 """
 
 from __future__ import annotations
