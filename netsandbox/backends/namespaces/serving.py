@@ -156,7 +156,7 @@ class NamespaceServing:
         return TrapRelay(self._helper.relay, FileRefusals(self._log), self._on_lost_relay)
 
     def _on_lost_relay(self) -> None:
-        """The process that receives trapped calls is gone. A trapped call waits, and the command is killed meanwhile."""
+        """The process that receives trapped calls is gone. Trapped calls wait, and the command is killed."""
         detail = "the process that receives trapped calls has ended"
         try:
             self._log.write("policy", verdict="deny", reason="internal", detail=detail)
