@@ -36,13 +36,25 @@ class Denial:
 
 
 @frozen
+class FileDenial:
+    """A file that the command was refused: `operation` is `read`, `execute`, `change`, `make` or `folder`."""
+
+    path: str
+    operation: str
+    count: int
+
+
+@frozen
 class Result:
-    """The end of a command: `returncode` as in `subprocess` (negative for a signal), and what was refused."""
+    """The end of a command: `returncode` as in `subprocess` (negative for a signal), and what was refused. `kept` has
+    the new files of the session's private home that a user may miss in the real one."""
 
     returncode: int
     session: str
     audit_log: str
     denied: tuple[Denial, ...]
+    denied_files: tuple[FileDenial, ...] = ()
+    kept: tuple[str, ...] = ()
 
 
 class Sandbox:
@@ -106,6 +118,8 @@ class Sandbox:
             session.id,
             session.log.path,
             tuple(Denial(*key, count) for key, count in session.log.denied.items()),  # type: ignore[arg-type]
+            tuple(FileDenial(*key, count) for key, count in session.log.denied_files.items()),  # type: ignore[arg-type]
+            session.kept,
         )
 
 

@@ -195,6 +195,9 @@ class Resolver:
         elif qtype in _EMPTY_TYPES:
             reply = wire.nodata(query)
         elif self._may_forward(qtype, decided.reason):
+            reason = self._guard.charge(decided.wildcard, self._now())
+            if reason is not None:
+                return self._denied(query, host, reason, decided.rule)
             reply = None
         else:
             return (host, qtype, False, reasons.QUERY_TYPE, decided.rule), wire.refused(query, reasons.QUERY_TYPE)

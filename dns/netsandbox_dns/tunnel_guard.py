@@ -2,7 +2,8 @@
 
 A rule for one exact host leaves no choice of names, so only names matched by a wildcard are checked. Three limits, each
 above what real content networks, object stores and package hosts use (tests/dns/test_tunnel_guard.py lists such names),
-and together a ceiling on what one parent can carry: 100 new names a minute.
+and together a ceiling on what one parent can carry: 100 new names a minute. A known name whose answer has expired
+carries data by its choice among the known ones, at most 7 bits, so lookups that reach a server have a wider limit.
 
 Memory is bounded: at most *parents* parents, and per parent the names of its window, at most *names*. No parent is
 forgotten while its names count: in a session that asks, a command may name as many parents as it likes, and what could
@@ -19,25 +20,43 @@ MAX_LABEL = 52
 MAX_SUBDOMAIN = 80
 MIN_ENTROPY_LENGTH = 24
 MAX_ENTROPY = 4.0
+MAX_LOOKUPS = 600  # below one parent in a window; ten names whose answers live for a second
 
 
 class TunnelGuard:
-    """One per session. `admit` returns None, or the reason why a name is refused."""
+    """One per session. `admit` and `charge` return None, or the reason why a name is refused. `charge` is called for
+    each lookup that reaches a server, after `admit`."""
 
-    def __init__(self, *, names: int = 100, window: float = 60.0, parents: int = 512) -> None:
+    def __init__(
+        self, *, names: int = 100, window: float = 60.0, parents: int = 512, lookups: int = MAX_LOOKUPS
+    ) -> None:
         self._names = names
         self._window = window
         self._parents = parents
+        self._lookups = lookups
         self._seen: dict[str, dict[str, float]] = {}  # parent: name, stalest first -> when it was admitted
+        self._charged: dict[str, tuple[float, int]] = {}  # parent: begin of its window, lookups in it
 
     def admit(self, name: str, parent: str | None, now: float) -> str | None:
         if parent is None:
             return None
-        parent = parent.lstrip("*").lstrip(".")
+        parent = _plain(parent)
         below = name[: -len(parent) - 1] if name.endswith("." + parent) else name
         if _looks_encoded(below):
             return TUNNEL_LABEL
         return None if self._is_within_rate(name, parent, now) else TUNNEL_RATE
+
+    def charge(self, parent: str | None, now: float) -> str | None:
+        if parent is None:
+            return None
+        parent = _plain(parent)
+        began, count = self._charged.get(parent, (now, 0))
+        if now - began >= self._window:
+            began, count = now, 0
+        if count >= self._lookups:
+            return TUNNEL_RATE
+        self._charged[parent] = (began, count + 1)
+        return None
 
     def _is_within_rate(self, name: str, parent: str, now: float) -> bool:
         horizon = now - self._window
@@ -59,7 +78,12 @@ class TunnelGuard:
         """Forget the parents whose names are all older than the window; whether there are any."""
         young = {parent: seen for parent, seen in self._seen.items() if seen and seen[next(reversed(seen))] > horizon}
         self._seen = young
+        self._charged = {parent: spent for parent, spent in self._charged.items() if parent in young}
         return len(young) < self._parents
+
+
+def _plain(parent: str) -> str:
+    return parent.lstrip("*").lstrip(".")
 
 
 def _looks_encoded(below: str) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import time
 
-from netsandbox.audit.log import DEBUG, open_file, refusal
+from netsandbox.audit.log import DEBUG, FILE_EVENTS, open_file, refusal
 from netsandbox.runtime.inherited import write_notice
 from netsandbox.text import printable, printable_place
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 MAX_KINDS = 1024
 MAX_LINE = 400
+_DOING = {"read": "reading", "execute": "executing"}
 _VERBS = {"dns": "looking up ", "udp": "UDP to ", "bind": "binding ", "listen": "listening at ", "publish": "showing "}
 _UNREACHED = ("lookup-failed", "unreachable")
 HEADING = b"# netsandbox: denials"
@@ -109,6 +110,8 @@ def wanted(event: str, fields: Mapping[str, object]) -> str:
     if event == "seatbelt":
         on = fields.get("path") or fields.get("target") or host or (f"port {port}" if port else "")
         return printable(f"{fields.get('operation') or fields.get('detail') or 'something'} {on}".rstrip())
+    if event in FILE_EVENTS:
+        return printable(f"{_DOING.get(str(fields.get('operation')), 'writing')} {fields.get('path', '?')}")
     if event == "socket" and fields.get("path"):
         return printable(f"the socket {fields['path']}")
     if event == "socket":

@@ -30,10 +30,12 @@ from netsandbox.runtime.private_file import digest, sha256
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import TypeVar
 
     from netsandbox.audit.folding import DenialFlood
     from netsandbox.audit.kept_head import HeadKeeper
 
+    Key = TypeVar("Key")
     Observer = Callable[[str, Mapping[str, object]], None]
 
 DEFAULT_CAP = 64 * 1024 * 1024
@@ -65,6 +67,7 @@ _WHY = {
 }
 
 DeniedKey = tuple[object, object, object, object]
+FILE_EVENTS = ("file", "exec")
 
 
 class AuditLog:
@@ -89,6 +92,7 @@ class AuditLog:
         "_starts",
         "counts",
         "denied",
+        "denied_files",
         "failed",
         "keeper",
         "observer",
@@ -107,6 +111,7 @@ class AuditLog:
         self.denied: dict[
             DeniedKey, int
         ] = {}  # (host or address, port, reason, hint) -> attempts, at most MAX_DENIED keys
+        self.denied_files: dict[tuple[object, object], int] = {}  # (path, operation) -> attempts, as many
         self._fd = fd
         self._cap = cap_bytes
         self._keep = keep
@@ -160,7 +165,10 @@ class AuditLog:
             if flood is not None:
                 self._write_folded(flood, at_once=event == END)
             return self._write(event, fields)
-        self._count_denial(fields.get, times)
+        if event in FILE_EVENTS:  # in a list of their own: they must not take the room of hosts
+            self._count(self.denied_files, (fields.get("path"), fields.get("operation")), times)
+        else:
+            self._count_denial(fields.get, times)
         if flood is None:
             flood = self._begin_flood()
         else:
@@ -264,9 +272,11 @@ class AuditLog:
         return True
 
     def _count_denial(self, get: Callable[[str], object], times: int) -> None:
-        key = (get("host") or get("address"), get("port"), get("reason"), get("hint"))
-        if key in self.denied or len(self.denied) < MAX_DENIED:
-            self.denied[key] = self.denied.get(key, 0) + times
+        self._count(self.denied, (get("host") or get("address"), get("port"), get("reason"), get("hint")), times)
+
+    def _count(self, into: dict[Key, int], key: Key, times: int) -> None:
+        if key in into or len(into) < MAX_DENIED:
+            into[key] = into.get(key, 0) + times
 
     def _next(self, event: str, fields: Mapping[str, object]) -> bytes:
         return record_line.line(self._stamp, self._seq + 1, self.session, event, fields=fields, prev=self._prev)

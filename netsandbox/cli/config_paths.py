@@ -6,7 +6,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from netsandbox.cli.file_notices import few, secrets_in, shown_path
+from netsandbox.cli.file_notices import few, secrets_in
+from netsandbox.cli.notices import shown_path
 from netsandbox.cli.terminal import notice, print_text
 from netsandbox.config.document import layer_of, read, read_layer
 from netsandbox.config.effective import effective_layers

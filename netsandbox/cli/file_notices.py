@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from netsandbox.cli.notices import shown_path
 from netsandbox.config.paths import profile_folder
 from netsandbox.config.profiles.profile_files import BUILT_IN_FOLDER
 from netsandbox.paths import home, short
@@ -196,8 +197,3 @@ def few(texts: Iterable[str]) -> str:
     listed = list(texts)
     more = f" and {len(listed) - MAX_NAMED} more" if len(listed) > MAX_NAMED else ""
     return ", ".join(listed[:MAX_NAMED]) + more
-
-
-def shown_path(path: str) -> str:
-    """*path* for a terminal: `~` for the home, everything escaped that the terminal would obey."""
-    return single_line(short(path))

@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 
 from netsandbox.config.paths import PROJECT_FILES
-from netsandbox.paths import short
+from netsandbox.paths import home, short
 from netsandbox.policy import reasons
+from netsandbox.policy.file_denials import is_quiet, is_secret, option_for, shell_path
 from netsandbox.text import join_host_port, shell_quoted, single_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-    from netsandbox.api import Denial
+    from netsandbox.api import Denial, FileDenial
 
 MAX_LINES = 20
+MAX_FILE_LINES = 5
+MAX_KEPT = 3
 # Every program that looks up a user name tries the socket of nscd first; the log has that, and it is not worth a line.
 # A refused bind and a port that could not be published were reported when it happened.
 REPORTED_BEFORE = (reasons.OUTSIDE_WINDOW, reasons.WRONG_DEVICE, reasons.WINDOW_FULL, reasons.PORT_TAKEN)
@@ -56,6 +59,38 @@ def _denial_line(denial: Denial) -> str:
     return f"denied {where} ({denial.reason}); {remedy}"
 
 
+def file_denial_lines(denials: Iterable[FileDenial]) -> list[str]:
+    """A line for each option that would open a refused file. Start-up files of shells are only in the log."""
+    own = os.path.realpath(home())
+    by_option: dict[tuple[str, str], list[FileDenial]] = {}
+    for denial in denials:
+        if not is_quiet(denial.path, own):
+            by_option.setdefault(option_for(denial.path, denial.operation, own), []).append(denial)
+    lines = [_file_line(name, value, group, own) for (name, value), group in by_option.items()]
+    if len(lines) > MAX_FILE_LINES:
+        rest = len(lines) - MAX_FILE_LINES
+        lines = [*lines[:MAX_FILE_LINES], f"and {rest} more folders; see `netsandbox audit show --denied --event file`"]
+    return lines
+
+
+def _file_line(name: str, value: str, group: list[FileDenial], own: str) -> str:
+    first, paths = group[0], {denial.path for denial in group}
+    doing = {"read": "reading", "execute": "executing"}.get(first.operation, "writing")
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    verb = "show" if name == "--allow-read" else "allow"
+    option = single_line(f"{name} {shell_path(value, own)}")
+    secret = ", which holds secrets" if is_secret(value, own) else ""
+    return f"denied {doing} {shown_path(first.path)}{more}; {verb} {'them' if more else 'it'} with {option}{secret}"
+
+
+def kept_lines(kept: Sequence[str]) -> list[str]:
+    """What the command wrote into its private home, where the user's own programs do not see it."""
+    if not kept:
+        return []
+    more = f" and {len(kept) - MAX_KEPT} more" if len(kept) > MAX_KEPT else ""
+    return [f"kept inside: {', '.join(map(shown_path, kept[:MAX_KEPT]))}{more}; `netsandbox home` shows it"]
+
+
 def ignored_lines(ignored: Iterable[tuple[str, str]]) -> list[str]:
     """A line a file: *ignored* are names of settings, or hosts, each with `FILE:PLACE`."""
     by_file: dict[str, list[str]] = {}
@@ -74,3 +109,8 @@ def shell_word(path: str) -> str:
     """*path* as it can be pasted into a shell, whatever its folders are called."""
     quoted = shell_quoted(path)
     return short(path) if quoted == path else single_line(quoted)
+
+
+def shown_path(path: str) -> str:
+    """*path* for a terminal: `~` for the home, everything escaped that the terminal would obey."""
+    return single_line(short(path))

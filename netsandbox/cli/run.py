@@ -253,6 +253,11 @@ def _report(result: Result, flags: set[str]) -> None:
 
         for line in denial_lines(result.denied):
             _notice(line)
+    if (result.denied_files or result.kept) and "quiet" not in flags:
+        from netsandbox.cli.notices import file_denial_lines, kept_lines
+
+        for line in (*file_denial_lines(result.denied_files), *kept_lines(result.kept)):
+            _notice(line)
     _sweep_logs(result)
 
 

@@ -7,7 +7,7 @@ embed it; documentation ranges are ordinary networks (no intranet uses them) and
 
 from __future__ import annotations
 
-from netsandbox.policy.ip import Address, parse4, parse6
+from netsandbox.policy.ip import Address, embedded4, parse4, parse6
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def guarded(address: Address, own: Collection[Address] = ()) -> str | None:
             return name
     if address in own:
         return OWN
-    for embedded in _embedded(value):
+    for embedded in embedded4(value):
         name4 = _guarded4(embedded, own)
         if name4 is not None:
             return name4
@@ -108,18 +108,3 @@ def _guarded4(value: int, own: Collection[Address]) -> str | None:
         if value >> shift == prefix:
             return name
     return OWN if own and Address(4, value) in own else None
-
-
-def _embedded(value: int) -> tuple[int, ...]:
-    """The IPv4 addresses that an IPv6 address carries."""
-    low = value & 0xFFFFFFFF
-    # compatible ::/96, mapped ::ffff:0:0/96, translated ::ffff:0:0:0/96, NAT64 64:ff9b::/96
-    if value >> 32 in (0, 0xFFFF, 0xFFFF0000, 0x64FF9B << 64):
-        return (low,)
-    if value >> 112 == 0x2002:  # 6to4
-        return (value >> 80 & 0xFFFFFFFF,)
-    if value >> 96 == 0x20010000:  # Teredo: the server, and the client with its bits turned
-        return (value >> 64 & 0xFFFFFFFF, low ^ 0xFFFFFFFF)
-    if value >> 32 & 0xFDFFFFFF == 0x5EFE:  # ISATAP interface identifier
-        return (low,)
-    return ()

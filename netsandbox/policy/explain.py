@@ -86,6 +86,11 @@ TEXTS: dict[str, tuple[str, str]] = {
         "a Unix socket of the host may lead to a program that is not confined",
         "if it needs one, name it with --allow-unix-socket PATH; many programs only ask whether there is one",
     ),
+    reasons.NOT_SHOWN: (
+        "the session does not see this path: it has the project, the system, toolchains and a private home",
+        "show it with --allow-read PATH, or let the session write it with --allow-write PATH",
+    ),
+    reasons.READ_ONLY: ("the session sees this path, but may not write it", "allow it with --allow-write PATH"),
     reasons.OUTSIDE_WINDOW: (
         "the port is not of the session's window",
         "take a port from LISTENING_BASE_PORT on, or use --network-strategy isolate",

@@ -46,6 +46,21 @@ def unmapped(address: Address) -> Address:
     return address
 
 
+def embedded4(value: int) -> tuple[int, ...]:
+    """The IPv4 addresses that an IPv6 address carries."""
+    low = value & 0xFFFFFFFF
+    # compatible ::/96, mapped ::ffff:0:0/96, translated ::ffff:0:0:0/96, NAT64 64:ff9b::/96
+    if value >> 32 in (0, 0xFFFF, 0xFFFF0000, 0x64FF9B << 64):
+        return (low,)
+    if value >> 112 == 0x2002:  # 6to4
+        return (value >> 80 & 0xFFFFFFFF,)
+    if value >> 96 == 0x20010000:  # Teredo: the server, and the client with its bits turned
+        return (value >> 64 & 0xFFFFFFFF, low ^ 0xFFFFFFFF)
+    if value >> 32 & 0xFDFFFFFF == 0x5EFE:  # ISATAP interface identifier
+        return (low,)
+    return ()
+
+
 def parse4(text: str) -> int | None:
     """A dotted quad in decimal without leading zeros, or None."""
     parts = text.split(".", 4)

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from netsandbox.policy.ip import parse4, parse6
+from netsandbox.policy.ip import embedded4, parse4, parse6
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -113,5 +113,7 @@ def is_resolver(name: str) -> bool:
 
 
 def is_resolver_address(address: Address) -> bool:
-    """Whether *address* belongs to a known public resolver."""
+    """Whether *address* belongs to a known public resolver, or leads to one through a translator (NAT64, 6to4)."""
+    if address.version == 6 and any(value in _VALUES[4] for value in embedded4(address.value)):
+        return True
     return address.value in _VALUES[address.version]

@@ -43,6 +43,8 @@ WRONG_DEVICE = "wrong-device"
 WINDOW_FULL = "window-full"
 PORT_TAKEN = "port-taken"
 SEATBELT = "seatbelt"
+NOT_SHOWN = "not-shown"
+READ_ONLY = "read-only"
 AUDIT_UNWRITABLE = "audit-unwritable"
 INTERNAL = "internal"
 

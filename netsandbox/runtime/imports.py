@@ -249,6 +249,10 @@ def seal(backend_modules: tuple[str, ...] = ()) -> None:
     kept = bundle.late_code() if isinstance(bundle, Bundle) else None
     if kept is None:
         load_everything(backend_modules)
+    else:  # the bundle was written by a session that needed other modules
+        for name in (*DOORS, *backend_modules, *AT_END):
+            if name not in kept and name not in sys.modules:
+                __import__(name)
     if isinstance(bundle, Bundle):
         if bundle.lacks:
             from netsandbox.runtime.bundle_writer import complete

@@ -44,21 +44,38 @@ def _holds_too_much(folder: str, home: str) -> bool:
 
 
 def _with_git(folder: str, home: str) -> Project:
-    """The project of a folder with `.git`; a `.git` file names the folder that has the repository."""
+    """The project of a folder with `.git`; a `.git` file names the folder that has the repository.
+
+    A session writes the folder, and so the `.git` file. It counts only if that repository, which such a session cannot
+    write, knows the folder as its worktree or submodule.
+    """
     named = one_line(f"{folder}/.git", "gitdir:")
     if named is None:
         return Project(folder)
     git = os.path.realpath(os.path.join(folder, named))
+    if is_within(git, folder) or not _knows(git, folder):
+        return Project(folder)
     above = os.path.dirname(folder)
     while not _holds_too_much(above, home):  # a submodule, or a worktree inside of the repository
-        if is_within(git, f"{above}/.git") and os.path.isdir(f"{above}/.git"):
+        if is_within(git, f"{above}/.git"):
             return Project(above)
         above = os.path.dirname(above)
+    parent, kind = os.path.split(os.path.dirname(git))  # <common>/worktrees/<name>
+    if kind != "worktrees" or not os.path.isdir(f"{parent}/objects") or _holds_too_much(parent, home):
+        return Project(folder)
+    return Project(folder, parent)
+
+
+def _knows(git: str, folder: str) -> bool:
+    """Whether the git directory *git* belongs to the worktree or the submodule at *folder*."""
     back = one_line(f"{git}/gitdir", "")
-    common = one_line(f"{git}/commondir", "")
-    if back is None or common is None or os.path.realpath(back) != f"{folder}/.git":
-        return Project(folder)  # the repository does not know this worktree: anybody could have written the file
-    return Project(folder, os.path.realpath(os.path.join(git, common)))
+    if back is not None:
+        return os.path.realpath(os.path.join(git, back)) == f"{folder}/.git"
+    for line in _lines(f"{git}/config"):
+        name, _, value = line.partition("=")
+        if name.strip().lower() == "worktree":
+            return os.path.realpath(os.path.join(git, value.strip().strip('"'))) == folder
+    return False
 
 
 def find_repositories(folder: str, most: int) -> tuple[list[str], bool]:
@@ -90,14 +107,19 @@ def find_repositories(folder: str, most: int) -> tuple[list[str], bool]:
 
 def one_line(path: str, prefix: str) -> str | None:
     """The path in a one-line file of git; None if there is no such file."""
+    line = next(iter(_lines(path)), "")
+    rest = line[len(prefix) :].strip() if line.startswith(prefix) else ""
+    return rest or None
+
+
+def _lines(path: str) -> list[str]:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
-        return None
+        return []
     try:
-        text = os.fsdecode(os.read(descriptor, MAX_GIT_FILE)).strip()
+        return os.fsdecode(os.read(descriptor, MAX_GIT_FILE)).splitlines()
     except OSError:  # a folder
-        return None
+        return []
     finally:
         os.close(descriptor)
-    return text[len(prefix) :].strip() if text.startswith(prefix) and text[len(prefix) :].strip() else None

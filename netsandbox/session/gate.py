@@ -210,15 +210,24 @@ class Gate:
             done(self._found(attempt, pending.host, pending.decided, result))
 
         try:
-            if self._upstream.knows(name) or self.records.lookup(attempt, name, pending.decided):
+            refused = None if self._upstream.knows(name) else self._before_query(attempt, pending)
+            if refused is None:
                 self._upstream.lookup(name, found)
                 return
-            refusal = self._refuse(attempt, verdict(reasons.AUDIT_UNWRITABLE, name, attempt.port))
+            refusal = self._refuse(attempt, verdict(refused, name, attempt.port, rule=pending.decided.rule))
         except Exception as error:
             if answered:
                 raise
             refusal = self._refuse(attempt, self._internal(attempt, error))
         done(refusal)
+
+    def _before_query(self, attempt: Attempt, pending: ToLookUp) -> str | None:
+        """Charge and record a query that reaches a server; the reason why it must not leave, or None."""
+        tunnel = self._guard.charge(pending.decided.wildcard, self._clock())
+        if tunnel is not None:
+            return tunnel
+        recorded = self.records.lookup(attempt, pending.host.text, pending.decided)
+        return None if recorded else reasons.AUDIT_UNWRITABLE
 
     def _host(self, attempt: Attempt) -> Host:
         """The target of the attempt: the name behind its synthetic address, its address, or its name."""

@@ -58,6 +58,7 @@ class Session:
         self._log: AuditLog | None = None
         self._denials: DenialStream | None = None
         self._supervisor: Supervisor | None = None
+        self.kept: tuple[str, ...] = ()  # new files of its private home
 
     @property
     def log(self) -> AuditLog:
@@ -114,6 +115,7 @@ class Session:
                 raise
             self._write_end(began, exit_status(status))
             backend.raise_failure()
+            self.kept = backend.kept_files()
         finally:
             backend.stop()
             if self._log is not None:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.cli.file_notices import file_view_lines, rule_lines, secrets_in, shown_path, wide_read_lines
+from netsandbox.cli.file_notices import file_view_lines, rule_lines, secrets_in, wide_read_lines
+from netsandbox.cli.notices import shown_path
 from netsandbox.config.paths import profile_folder
 from netsandbox.config.profiles.profile_files import BUILT_IN_FOLDER
 from netsandbox.policy.file_rules import OPEN, PROJECT, READABLE, FileRules, PathRule, path_rule

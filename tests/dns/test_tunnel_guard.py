@@ -72,8 +72,39 @@ def test_a_name_asked_again_costs_nothing() -> None:
     assert guard.admit("c.wild.test", "wild.test", 1.0) == TUNNEL_RATE
 
 
+@pytest.mark.attack(232)
+def test_lookups_of_known_names_that_reach_a_server_are_counted() -> None:
+    guard = TunnelGuard(lookups=3, window=60.0)
+    assert guard.admit("a.wild.test", "*.wild.test", 0.0) is None
+    assert [guard.charge("*.wild.test", float(i)) for i in range(5)] == [None] * 3 + [TUNNEL_RATE] * 2
+    assert guard.charge("other.test", 5.0) is None
+    assert guard.charge("wild.test", 59.9) == TUNNEL_RATE
+    assert [guard.charge("wild.test", 60.0) for _ in range(4)] == [None] * 3 + [TUNNEL_RATE]
+
+
+@pytest.mark.attack(232)
+@given(st.lists(st.floats(0, 5), max_size=200))
+def test_two_windows_after_another_hold_at_most_twice_the_lookups(steps: list[float]) -> None:
+    guard, now, passed = TunnelGuard(lookups=5, window=10.0), 0.0, []
+    for step in steps:
+        now += step
+        if guard.charge("wild.test", now) is None:
+            passed.append(now)
+        assert len([t for t in passed if t > now - 10.0]) <= 10
+
+
+@pytest.mark.attack(197)
+def test_counts_of_lookups_are_forgotten_with_their_parents() -> None:
+    guard = TunnelGuard(parents=4)
+    for i in range(100):
+        if guard.admit(f"a.p{i}.test", f"p{i}.test", i * 61.0) is None:
+            guard.charge(f"p{i}.test", i * 61.0)
+    assert len(guard._charged) <= 4
+
+
 def test_an_exact_rule_is_not_judged() -> None:
     assert TunnelGuard(names=0).admit("x" * 63 + ".test", None, 0.0) is None
+    assert TunnelGuard(lookups=0).charge(None, 0.0) is None
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.floats(0, 20)), max_size=150))

@@ -308,3 +308,60 @@ def test_an_unknown_mode_is_an_error(netsandbox: Any, value: str) -> None:
     run = netsandbox("run", f"--files={value}", "--", "true")
     assert run.returncode == 2
     assert "project, readable, open" in run.stderr
+
+
+@pytest.mark.parametrize("way", ["program", "path", "virtual environment", "rule"])
+def test_what_a_session_wrote_shows_nothing_in_the_next(netsandbox: Any, way: str) -> None:
+    """A link or a pyvenv.cfg in the project is an earlier session's word about what is to be shown."""
+    home = netsandbox.home()
+    plan = put(home, "Documents/bin/plan.md")
+    bin_folder = put(home, "work/.venv/bin/x", "").parent
+    options, environment = [], {"PATH": f"{bin_folder}:{home.work}/linked:{netsandbox.identity.path}"}
+    if way == "program":
+        (bin_folder / "tool").symlink_to(plan)
+    elif way == "path":
+        (home.work / "linked").symlink_to(plan.parent)
+    elif way == "virtual environment":
+        put(home, "work/.venv/pyvenv.cfg", f"home = {plan.parent}\n")
+    else:
+        (home.work / "docs").symlink_to(plan.parent)
+        options = ["--allow-read", "docs"]
+    run = netsandbox("run", *options, "--", "cat", str(plan), env=environment)
+    assert run.returncode != 0
+    assert SECRET not in run.stdout
+    if way == "rule":
+        assert "which a command could have made" in run.stderr
+        shown = netsandbox("run", "--allow-read", str(plan.parent), "--", "cat", str(plan), env=environment)
+        assert shown.stdout == SECRET
+
+
+def test_a_planted_git_file_brings_no_other_folder(netsandbox: Any) -> None:
+    """The project itself holds the git directory that its `.git` file names, with a `commondir` that names another."""
+    home = netsandbox.home()
+    plan = put(home, "Documents/plan.md")
+    put(home, "work/.git", "gitdir: fake/worktrees/x\n")
+    put(home, "work/fake/worktrees/x/gitdir", f"{home.work}/.git\n")
+    put(home, "work/fake/worktrees/x/commondir", f"{plan.parent}\n")
+    run = netsandbox("run", "--", "sh", "-c", f"cat {plan}; {WRITES}", "sh", str(plan))
+    assert SECRET not in run.stdout
+    assert plan.read_text() == SECRET
+
+
+def test_a_nested_repository_cannot_widen_its_project_to_the_one_around_it(netsandbox: Any) -> None:
+    home = netsandbox.home()
+    git_init(home, home.work)
+    outer = put(home, "work/outer.txt")
+    put(home, "work/vendor/.git", "gitdir: ../.git\n")
+    run = netsandbox("run", "--", "sh", "-c", f"cat {outer}; {WRITES}", "sh", str(outer), cwd=home.work / "vendor")
+    assert SECRET not in run.stdout
+    assert outer.read_text() == SECRET
+
+
+def test_folders_above_what_is_denied_cannot_be_moved(netsandbox: Any) -> None:
+    """Otherwise the next session would not find the path that it must hide."""
+    home = netsandbox.home()
+    put(home, "work/a/b/.env")
+    rule = ("--deny-read", str(home.work / "a/b/.env"))
+    first = netsandbox("run", *rule, "--", "sh", "-c", "mv a/b a/c || mv a d || echo held; cat a/b/.env")
+    assert first.stdout == "held\n"
+    assert SECRET not in netsandbox("run", *rule, "--", "sh", "-c", "grep -rs . .; true").stdout

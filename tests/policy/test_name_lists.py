@@ -56,8 +56,19 @@ def test_resolvers_are_canonical_so_that_they_can_match():
     assert all(canonical(name).text == name for name in RESOLVERS)
 
 
+@pytest.mark.attack(231)
 @pytest.mark.parametrize(
-    ("text", "known"), [("8.8.8.8", True), ("2606:4700:4700::1111", True), ("192.0.2.8", False), ("::1", False)]
+    ("text", "known"),
+    [
+        ("8.8.8.8", True),
+        ("2606:4700:4700::1111", True),
+        ("64:ff9b::808:808", True),  # NAT64
+        ("2002:808:808::1", True),  # 6to4
+        ("2001:0:101:101::", True),  # Teredo
+        ("192.0.2.8", False),
+        ("64:ff9b::c000:208", False),
+        ("::1", False),
+    ],
 )
 def test_addresses_of_resolvers_are_known(text, known):
     address = parse(text)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from netsandbox.policy.shown_files import PROJECT_MARKS
-from netsandbox.runtime.project import Project, find_project
+from netsandbox.runtime.project import Project, find_project, find_repositories
 
 
 @pytest.fixture
@@ -46,6 +46,7 @@ def test_a_repository_of_the_home_does_not_count(home: Path) -> None:
 def worktree(home: Path, back: str) -> Path:
     git = home / "main/.git/worktrees/tree"
     git.mkdir(parents=True)
+    (home / "main/.git/objects").mkdir()
     (git / "commondir").write_text("../..\n")
     (git / "gitdir").write_text(f"{back}\n")
     tree = home / "tree"
@@ -66,9 +67,31 @@ def test_a_repository_that_does_not_know_the_worktree_is_not_shown(home: Path, b
 
 
 def test_a_submodule_belongs_to_the_repository_around_it(home: Path) -> None:
-    (home / "code/.git/modules/app").mkdir(parents=True)
+    git = home / "code/.git/modules/app"
+    git.mkdir(parents=True)
     (home / "code/app/.git").write_text("gitdir: ../.git/modules/app\n")
+    assert found(home / "code/app/src", home) == Project(f"{home}/code/app")  # the repository does not know it
+    (git / "config").write_text("[core]\n\tbare = false\n\tworktree = ../../../app\n")
     assert found(home / "code/app/src", home) == Project(f"{home}/code")
+
+
+def test_a_git_directory_inside_of_the_folder_is_the_folders_own_word(home: Path) -> None:
+    git = home / "code/app/fake/worktrees/x"
+    git.mkdir(parents=True)
+    (home / "code/app/fake/objects").mkdir()
+    (home / "code/app/.git").write_text("gitdir: fake/worktrees/x\n")
+    (git / "gitdir").write_text(f"{home}/code/app/.git\n")
+    (git / "commondir").write_text(f"{home}/other\n")
+    assert found(home / "code/app", home) == Project(f"{home}/code/app")
+
+
+@pytest.mark.parametrize("place", ["other/.git/worktrees-x/tree", "other/tree"])
+def test_a_worktree_lies_in_the_worktrees_of_a_repository(home: Path, place: str) -> None:
+    git = home / place
+    git.mkdir(parents=True)
+    (git / "gitdir").write_text(f"{home}/code/app/.git\n")
+    (home / "code/app/.git").write_text(f"gitdir: {git}\n")
+    assert found(home / "code/app", home) == Project(f"{home}/code/app")
 
 
 @pytest.mark.parametrize("text", ["", "gitdir:", "gitdir:   \n", "nonsense", "gitdir: /nowhere"])
@@ -83,3 +106,28 @@ def test_a_git_file_that_is_a_link_or_a_pipe_is_not_read(home: Path) -> None:
     os.mkfifo(home / "code/.hg")
     os.mkfifo(home / "other")
     assert found(home / "code/app", home) == Project(f"{home}/code/app")
+
+
+def test_repositories_are_found_the_nearest_first(home: Path) -> None:
+    for name in ("deep/er/.git", "near/.git", "node_modules/x/.git", ".git/modules/y", "bare/objects", "bare/refs"):
+        (home / "p" / name).mkdir(parents=True)
+    (home / "p/bare/HEAD").write_text("")
+    (home / "p/file").mkdir()
+    (home / "p/file/.git").write_text("gitdir: x\n")
+    top = f"{home}/p"
+    found, is_all = find_repositories(top, 100)
+    assert found == [
+        *(f"{top}/.git", f"{top}/bare", f"{top}/file/.git", f"{top}/near/.git"),
+        *(f"{top}/deep/er/.git", f"{top}/node_modules/x/.git"),
+    ]
+    assert is_all
+
+
+def test_the_search_for_repositories_is_bounded_and_follows_no_link(home: Path) -> None:
+    for number in range(10):
+        (home / f"p/{number}").mkdir(parents=True)
+    (home / "p/9/.git").mkdir()
+    (home / "p/0/loop").symlink_to(home / "p")
+    assert find_repositories(f"{home}/p", 5) == ([], False)
+    assert find_repositories(f"{home}/p", 11) == ([f"{home}/p/9/.git"], True)
+    assert find_repositories(f"{home}/missing", 5) == ([], True)

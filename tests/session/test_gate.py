@@ -239,6 +239,15 @@ class TestTunnelGuard:
         assert refusal.reason == "tunnel-label"
         assert bench.order.count("lookup") == 1
 
+    @pytest.mark.attack(232)
+    def test_each_lookup_that_reaches_a_server_is_charged_and_no_other(self) -> None:
+        bench = Bench(POLICY, {"a.wild.test": found("203.0.113.1")}, guard=TunnelGuard(lookups=2))
+        assert [bench.admit(b"a.wild.test").allowed for _ in range(2)] == [True, True]
+        assert bench.admit(b"a.wild.test").reason == "tunnel-rate"
+        assert bench.order.count("lookup") == 2
+        bench.upstream.known = True  # the answer is in the cache
+        assert bench.admit(b"a.wild.test").allowed
+
     def test_it_is_asked_each_time_although_verdicts_are_remembered(self) -> None:
         bench = Bench(POLICY, guard=TunnelGuard(names=1))
         bench.admit(b"a.wild.test")

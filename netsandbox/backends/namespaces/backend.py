@@ -11,6 +11,7 @@ supervisor removes the map of a killed one (INV-10).
 from __future__ import annotations
 
 import os
+import time
 
 from netsandbox_portmap import DNS_PORT, MIXED_PORT, PROXY_URL, REQUESTS_PORT, REWIRE_DEVICE
 from netsandbox_portmap.reservation import MapDoors, MapSource, Reservation
@@ -51,6 +52,9 @@ class NamespacesBackend:
         f"{MODULES}.own_addresses",
         f"{MODULES}.attribution",
         f"{MODULES}.seccomp_notify",
+        f"{MODULES}.trap_relay",
+        f"{MODULES}.file_refusals",
+        f"{MODULES}.private_home",
         f"{MODULES}.listen_watch",
         f"{MODULES}.inside_sockets",
         f"{MODULES}.session_sockets",
@@ -68,6 +72,7 @@ class NamespacesBackend:
         self._doors: dict[str, _socket.socket] = {}
         self._reservation: NamespaceReservation | None = None
         self._serving: NamespaceServing | None = None
+        self._began = time.time()
 
     @property
     def pid(self) -> int:
@@ -95,6 +100,7 @@ class NamespacesBackend:
             unix_sockets=settings.unix_sockets,
             extra=settings.localhost.trapped_calls,
             watched=self._watched_calls(),
+            skips_listing=self._observes,
         )
         inside = session_environment(
             command.environment,
@@ -105,7 +111,7 @@ class NamespacesBackend:
         )
         if settings.files.mode == "project":
             inside = project_environment(inside)
-        self.helper = launch.Helper(command.words, held.environment(inside), command.stdio)
+        self.helper = launch.Helper(command.words, held.environment(inside), command.stdio, self._observed())
         kept = (
             placed,
             *made_config_folders(),
@@ -156,11 +162,24 @@ class NamespacesBackend:
         return view
 
     def _watched_calls(self) -> tuple[int, ...]:
-        if not self.context.settings.watch_files:
+        if not self.context.settings.watch_files and not self._observes:
             return ()
-        from netsandbox.backends.namespaces.file_calls import file_calls
+        from netsandbox.backends.namespaces.file_calls import file_calls, observed_calls
 
-        return tuple(file_calls(os.uname().machine))
+        return tuple((observed_calls if self._observes else file_calls)(os.uname().machine))
+
+    @property
+    def _observes(self) -> bool:
+        """Whether refused files are recorded."""
+        settings = self.context.settings
+        return settings.files.mode == "project" and not settings.watch_files
+
+    def _observed(self) -> bytes | None:
+        if not self._observes:
+            return None
+        from netsandbox.backends.namespaces.file_calls import call_rows, observed_calls
+
+        return call_rows(observed_calls(os.uname().machine))
 
     def confine(self, policy: Policy) -> None:
         """Hold the allowed Unix sockets before the command can put anything else at their paths."""
@@ -254,6 +273,13 @@ class NamespacesBackend:
             raise exec_failure(command.words[0], self._serving.exec_errno, path_of(command.environment))
         if self._serving.failure is not None:
             raise launch.set_up_failure(*self._serving.failure)
+
+    def kept_files(self) -> tuple[str, ...]:
+        if self.project_view is None:
+            return ()
+        from netsandbox.backends.namespaces.private_home import PrivateHome
+
+        return PrivateHome(self.project_view.folders.home, self.project_view.home).written(since=self._began)
 
     def stop(self) -> None:
         while self.pins:

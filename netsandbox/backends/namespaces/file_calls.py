@@ -1,11 +1,13 @@
-"""System calls that open or change files by path: their numbers and the positions of their paths (pure; syscalls(2)).
+"""System calls that open, change or execute files by path: their numbers and the positions of their paths (pure;
+syscalls(2)).
 
-Only `netsandbox learn` uses it. Calls on descriptors are missing, since the file was opened by path before.
+Calls on descriptors are missing, since the file was opened by path before.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 
 from netsandbox.frozen import frozen
 
@@ -19,6 +21,7 @@ CHANGE = "change"  # changes what exists
 MAKE = "make"  # makes, removes or replaces a name in the folder above
 FOLDER = "folder"  # makes a folder
 READ = "read"
+EXECUTE = "execute"
 AT_FDCWD = 0xFFFFFF9C
 AT_SYMLINK_NOFOLLOW = 0x100
 CREATED = os.O_CREAT | os.O_WRONLY | os.O_TRUNC  # creat(2)
@@ -28,6 +31,7 @@ CREATED = os.O_CREAT | os.O_WRONLY | os.O_TRUNC  # creat(2)
 class PathArgument:
     """One path of a call, by argument numbers. `folder`: the descriptor that the path starts at; None: the working
     folder. `flags`: the flags with AT_SYMLINK_NOFOLLOW, or those of open. `follows`: whether a final link is followed.
+    `removes`: whether the name must exist and is gone afterwards.
     """
 
     path: int
@@ -35,6 +39,7 @@ class PathArgument:
     folder: int | None = None
     flags: int | None = None
     follows: bool = True
+    removes: bool = False
 
 
 @frozen
@@ -45,6 +50,10 @@ class FileCall:
 
 def _name(path: int, folder: int | None = None, does: str = MAKE) -> PathArgument:
     return PathArgument(path, does, folder, follows=False)
+
+
+def _removed(path: int, folder: int | None = None) -> PathArgument:
+    return PathArgument(path, MAKE, folder, follows=False, removes=True)
 
 
 def _at(does: str, flags: int | None = None) -> PathArgument:
@@ -59,16 +68,16 @@ _ROWS: dict[str, Row] = {
     "creat": ((85, None), (PathArgument(0, OPEN),)),
     "mkdir": ((83, None), (_name(0, does=FOLDER),)),
     "mkdirat": ((258, 34), (_name(1, 0, FOLDER),)),
-    "rename": ((82, None), (_name(0), _name(1))),
-    "renameat": ((264, 38), (_name(1, 0), _name(3, 2))),
-    "renameat2": ((316, 276), (_name(1, 0), _name(3, 2))),
+    "rename": ((82, None), (_removed(0), _name(1))),
+    "renameat": ((264, 38), (_removed(1, 0), _name(3, 2))),
+    "renameat2": ((316, 276), (_removed(1, 0), _name(3, 2))),
     "link": ((86, None), (_name(1),)),
     "linkat": ((265, 37), (_name(3, 2),)),
     "symlink": ((88, None), (_name(1),)),
     "symlinkat": ((266, 36), (_name(2, 1),)),
-    "unlink": ((87, None), (_name(0),)),
-    "unlinkat": ((263, 35), (_name(1, 0),)),
-    "rmdir": ((84, None), (_name(0),)),
+    "unlink": ((87, None), (_removed(0),)),
+    "unlinkat": ((263, 35), (_removed(1, 0),)),
+    "rmdir": ((84, None), (_removed(0),)),
     "mknod": ((133, None), (_name(0),)),
     "mknodat": ((259, 33), (_name(1, 0),)),
     "truncate": ((76, 45), (PathArgument(0, CHANGE),)),
@@ -87,14 +96,44 @@ _ROWS: dict[str, Row] = {
     "removexattr": ((197, 14), (PathArgument(0, CHANGE),)),
     "lremovexattr": ((198, 15), (_name(0, does=CHANGE),)),
 }
+_EXEC_ROWS: dict[str, Row] = {
+    "execve": ((59, 221), (PathArgument(0, EXECUTE),)),
+    "execveat": ((322, 281), (_at(EXECUTE),)),
+}
 _COLUMNS = {"x86_64": 0, "aarch64": 1}
 
 
 def file_calls(machine: str) -> dict[int, FileCall]:
-    """The calls by number for `uname -m`."""
+    """The calls by number for `uname -m`, without those that execute."""
+    return _numbered(_ROWS, machine)
+
+
+def observed_calls(machine: str) -> dict[int, FileCall]:
+    """All calls by number."""
+    return _numbered(_ROWS | _EXEC_ROWS, machine)
+
+
+def _numbered(rows: dict[str, Row], machine: str) -> dict[int, FileCall]:
     column = _COLUMNS[machine]
-    numbers = ((row[0][column], FileCall(name, row[1])) for name, row in _ROWS.items())
+    numbers = ((row[0][column], FileCall(name, row[1])) for name, row in rows.items())
     return {number: call for number, call in numbers if number is not None}
+
+
+_NO_ARGUMENT = 255
+_USES = {OPEN: "o", CHANGE: "w", MAKE: "n", FOLDER: "d", EXECUTE: "x"}
+_SPECIAL = {"creat": "c", "openat2": "h"}
+
+
+def call_rows(calls: dict[int, FileCall]) -> bytes:
+    """The table for the native observer: struct path_row of native/traps.h."""
+    rows = bytearray()
+    for number, call in calls.items():
+        for named in call.paths:
+            use = _SPECIAL.get(call.name) or ("u" if named.removes else _USES[named.does])
+            arguments = (named.path, *(_NO_ARGUMENT if each is None else each for each in (named.folder, named.flags)))
+            rows += number.to_bytes(2, sys.byteorder) + use.encode("ascii")
+            rows += bytes((*arguments, int(named.follows), 0))
+    return bytes(rows)
 
 
 def opened(flags: int, *, exists: bool, is_folder: bool) -> str | None:

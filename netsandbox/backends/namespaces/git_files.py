@@ -12,8 +12,8 @@ The session writes objects, references and the index as on the host. Of each git
 | `.git` files | read-only | they name the git directory |
 
 A name that is missing cannot be covered, so it is made on the host's disk, with a content that means nothing, and is
-removed by the last session. Worktrees that the session does not see get an empty `.git`, or `git worktree prune` would
-remove them. `git_results` has what happens after the session.
+removed by the last session. Of worktrees that the session does not see, it sees the `.git` file: without that `git
+worktree prune` would take them for gone. `git_results` has what happens after the session.
 
 A repository that a session makes cannot be prevented; it is reported at the end. A cover comes off when a program of
 the host replaces the file below it; what changed there is reported too.
@@ -25,7 +25,7 @@ import os
 import stat
 from errno import EFBIG
 
-from netsandbox.backends.namespaces.session_root import DEFAULT, PROTECTED
+from netsandbox.backends.namespaces.session_root import PROTECTED
 from netsandbox.errors import HostError
 from netsandbox.frozen import frozen
 from netsandbox.paths import home
@@ -245,7 +245,7 @@ class GitFiles:
         if self.root.is_shown(real) is not None:
             self._read_only(real)
         elif self.root.entries.get(real) is None:
-            self.root.place(self.folders.empty_file, real, rank=DEFAULT)
+            self.root.show(real)
 
     def _modules(self, folder: str, worktree: str) -> None:
         """The git directories of submodules; their names may have slashes."""

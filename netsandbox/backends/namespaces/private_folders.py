@@ -39,6 +39,10 @@ class PrivateFolders:
         self._locks: list[int] = []
 
     @property
+    def empty_folder(self) -> str:
+        return self._made(os.path.join(self.state, "homes", "empty"))
+
+    @property
     def home(self) -> str:
         return self._made(os.path.join(self._own, "home"))
 

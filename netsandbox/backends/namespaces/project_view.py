@@ -15,7 +15,7 @@ from netsandbox.errors import UsageError
 from netsandbox.frozen import frozen
 from netsandbox.paths import home
 from netsandbox.policy import shown_files
-from netsandbox.policy.file_rules import is_within
+from netsandbox.policy.file_rules import ResolvedPath, check_no_link, is_within
 from netsandbox.policy.home_paths import OF_LINUX
 from netsandbox.runtime.project import Project, find_project, find_repositories
 from netsandbox.runtime.real_paths import RealPaths
@@ -100,8 +100,10 @@ class ProjectView:
         for path in ("/var/run", "/var/lock"):
             root.link(path.replace("/var", "/run") if path == "/var/lock" else "/run", path)
         root.folder("/run/lock", "1777")
-        readable = [path for path in shown_files.SYSTEM_SECRETS if os.access(path, os.R_OK)]
-        for path in readable:
+        secrets = [path for path in shown_files.SYSTEM_SECRETS if os.access(path, os.R_OK)]
+        if secrets:
+            root.shield("/etc", self.folders.empty_folder)
+        for path in secrets:
             self._cover(path)
         runtime = self.environment.get("XDG_RUNTIME_DIR", "")
         if is_within(os.path.normpath(runtime), "/run") and runtime != "/run":
@@ -167,9 +169,10 @@ class ProjectView:
         real = self.paths.real(path)
         if real is None:
             return
-        if not self._is_system(real):
-            tree = _prefix(os.path.dirname(real), self.home)
-            self._show_unless_secret(real if self._is_too_much(tree) else tree)
+        if self._is_system(real) or self._made_inside(path, real):
+            return
+        tree = _prefix(os.path.dirname(real), self.home)
+        self._show_unless_secret(real if self._is_too_much(tree) else tree)
         self._links_to(path)
 
     def _show_unless_secret(self, path: str) -> None:
@@ -184,7 +187,7 @@ class ProjectView:
     def _show_tool(self, path: str) -> None:
         """Show a toolchain read-only, unless that would show the home, the project or secrets."""
         real = self.paths.real(path)
-        if real is None or self._is_too_much(real):
+        if real is None or self._is_too_much(real) or self._made_inside(path, real):
             return
         if real in self.root.entries:
             self._links_to(path)
@@ -193,6 +196,17 @@ class ProjectView:
         base = _base_of(real)
         if base is not None and not self._is_system(base) and not self._is_too_much(base):
             self._show(base)
+
+    def _made_inside(self, path: str, real: str) -> bool:
+        """Whether an earlier session may have chosen what is shown: it wrote the path, or a link on the way."""
+        written = self.written()
+        return any(is_within(each, folder) for each in (real, *_names(self.paths.links(path))) for folder in written)
+
+    def written(self) -> tuple[str, ...]:
+        """The folders of the host that sessions like this one write."""
+        projects = (self.project.folder, self.project.git) if self.project is not None else ()
+        named = (self.paths.real(rule.path) for rule in self.rules.allow_write)
+        return tuple(path for path in (*projects, *named) if path is not None)
 
     def _is_too_much(self, path: str) -> bool:
         held = (self.home, self.working or self.home, self.folders.state)
@@ -224,7 +238,9 @@ class ProjectView:
             for name in shown_files.PROTECTED:
                 path = f"{folder}/{name}"
                 if os.path.lexists(path) and not os.path.islink(path):
-                    self.root.show(os.path.realpath(path), rank=PROTECTED)
+                    real = os.path.realpath(path)
+                    self._pin_above(real)
+                    self.root.show(real, rank=PROTECTED)
 
     def _repositories(self) -> None:
         """Protect the repositories of the project, and keep what `project_results` compares at the end."""
@@ -250,7 +266,11 @@ class ProjectView:
             self._named(rule, writable=True)
         for rule in rules.deny_write:
             if not self._is_missing(rule):
-                self.root.close(os.path.realpath(rule.path))
+                real = os.path.realpath(rule.path)
+                shown = self.root.is_shown(real)
+                if shown is not None and shown.writable:
+                    self._pin_above(real)
+                self.root.close(real)
         for rule in rules.deny_read:
             if not self._is_missing(rule):
                 self._hide(rule)
@@ -266,6 +286,7 @@ class ProjectView:
         shown = self.root.is_shown(real) is not None
         self.root.remove_below(real)
         if shown:
+            self._pin_above(real)
             self._cover(rule.path)
 
     def _make(self, rule: PathRule) -> None:
@@ -285,6 +306,15 @@ class ProjectView:
             raise UsageError(
                 f"{rule.origin}: the whole disk is too much for the mode project; leave it out, or use --files readable"
             )
+        check_no_link(
+            ResolvedPath(rule.path, real),
+            f"{rule.origin}:",
+            (
+                link
+                for link in _names(self.paths.links(rule.path))
+                if any(is_within(link, folder) for folder in self.written())
+            ),
+        )
         if is_within(self.folders.state, real) and writable:
             raise UsageError(f"{rule.origin}: {rule.path!a} holds the state of netsandbox; name the folders inside")
         self._show(rule.path, writable=writable, rank=NAMED)
@@ -332,13 +362,7 @@ class ProjectView:
                 self.root.place(ours, real)
 
     def _pin_above(self, path: str) -> None:
-        """Mount the folders above *path* on themselves, up to the one that is shown: a mount point cannot be moved."""
-        held = self.root.holder(path)
-        folder = os.path.dirname(path)
-        while held is not None and folder != held[0] and is_within(folder, held[0]):
-            if folder not in self.root.entries:
-                self.root.show(folder, writable=held[1].writable, rank=DENIED)
-            folder = os.path.dirname(folder)
+        self.root.pin(os.path.dirname(path))
 
     # Showing
 
@@ -378,6 +402,10 @@ def _base_of(tree: str) -> str | None:
         if name.strip() == "home" and value.strip().startswith("/"):
             return os.path.dirname(os.path.realpath(value.strip()))
     return None
+
+
+def _names(links: Iterable[tuple[str, str]]) -> list[str]:
+    return [link for link, _ in links]
 
 
 def _listed(folder: str) -> Iterable[str]:

@@ -3,6 +3,8 @@
 The filter refuses the following, in the order of its checks:
 
 - another ABI (i386, x32): its system call numbers would bypass the rest of the filter;
+- numbers above the highest known one: a later kernel may give them calls that undo the rest, so they answer ENOSYS, as
+  a kernel does that lacks them;
 - new namespaces and all mount calls: a new user namespace would give capabilities back;
 - `clone3`: its flags are in memory that the filter cannot read; ENOSYS makes libc fall back to `clone`;
 - io_uring: it opens and connects sockets without system calls;
@@ -40,7 +42,7 @@ ERRNO = 0x00050000
 KILL_PROCESS = 0x80000000
 EPERM, ENOSYS, EPROTONOSUPPORT = 1, 38, 93
 
-X32_BIT = 0x40000000
+MAX_CALL = 469  # file_setattr of Linux 6.17, the highest number that was looked at
 NEW_NAMESPACES = 0x7E020000
 CLONE_NEWTIME = 0x80
 TYPE_MASK = 0xF
@@ -49,6 +51,8 @@ SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET = 1, 2, 5
 IPPROTO_TCP, IPPROTO_UDP, NETLINK_ROUTE = 6, 17, 0
 TERMINAL_CONTROLS = (0x5412, 0x541C, 0x540C, 0x5423)  # TIOCSTI, TIOCLINUX, TIOCEXCL, TIOCSETD
 PRIO_PGRP, IOPRIO_WHO_PGRP = 1, 2
+OPENS = {"open": 1, "openat": 2}  # calls with flags of open(2), and the argument that has them
+OPEN_WRITES = 0x1 | 0x2 | 0x40 | 0x200  # O_WRONLY, O_RDWR, O_CREAT and O_TRUNC, the same on both ABIs
 # Calls that are decided by their arguments.
 CHECKED = ("socket", "socketpair", "clone", "unshare", "ioctl", "setpriority", "ioprio_set")
 
@@ -59,21 +63,25 @@ def build(
     unix_sockets: bool = False,
     extra: tuple[str, ...] = (),
     watched: tuple[int, ...] = (),
+    skips_listing: bool = False,
 ) -> bytes:
     """The whole filter. With *unix_sockets*, stream sockets may be made, and every connect and bind is trapped. The
-    calls named in *extra* and the numbers in *watched* are trapped too.
+    calls named in *extra* and the numbers in *watched* are trapped too; with *skips_listing* not those that open a
+    folder to list it, of which tools make thousands.
     """
     calls = abi.calls
     steps: list[Step] = [("load", ARCHITECTURE), ("equal", abi.audit_architecture, None, "kill"), ("load", NUMBER)]
-    if abi.has_x32:
-        steps.append(("at-least", X32_BIT, "nosys", None))
+    steps.append(("at-least", MAX_CALL + 1, "nosys", None))  # x32 numbers are higher too
     steps += [("equal", calls[name], "perm", None) for name in abi.refused]
     steps += [("equal", calls[name], "nosys", None) for name in abi.absent]
     steps += [("equal", calls[name], name, None) for name in CHECKED]
     steps += [("equal", calls[name], "notify", None) for name in trapped(unix_sockets=unix_sockets, extra=extra)]
-    steps += [("equal", number, "notify", None) for number in watched]
+    listed = {number: name for name, number in abi.opens.items()} if skips_listing else {}
+    steps += [("equal", number, listed.get(number, "notify"), None) for number in watched]
     steps.append(("return", ALLOW))
     steps += _socket(unix_sockets=unix_sockets) + _socketpair() + _clone() + _unshare() + _ioctl() + _priorities()
+    for name in listed.values():
+        steps += _open(name, abi.folder_flag)
     steps += [
         ("label", "allow"),
         ("return", ALLOW),
@@ -166,6 +174,15 @@ def _priorities() -> list[Step]:
     ]
 
 
+def _open(name: str, folder_flag: int) -> list[Step]:
+    return [
+        ("label", name),
+        _argument(OPENS[name]),
+        ("any-bit", OPEN_WRITES, "notify", None),
+        ("any-bit", folder_flag, "allow", "notify"),
+    ]
+
+
 _JUMPS = {"equal": JUMP_EQUAL, "at-least": JUMP_GREATER_EQUAL, "any-bit": JUMP_SET}
 _PLAIN = {"load": LOAD_WORD, "and": AND, "return": RETURN}
 
@@ -203,10 +220,11 @@ class SyscallTable:
     """One kernel ABI: its numbers, and those that are refused with EPERM or ENOSYS."""
 
     audit_architecture: int
-    has_x32: bool
     calls: dict[str, int]
     refused: tuple[str, ...]
     absent: tuple[str, ...]
+    opens: dict[str, int]
+    folder_flag: int  # O_DIRECTORY
 
 
 _ABSENT = ("clone3", "io_uring_setup", "io_uring_enter", "io_uring_register", "keyctl", "add_key", "request_key")
@@ -270,16 +288,16 @@ _FILTERED = (
 )
 
 
-def _abi(column: int, audit_architecture: int, *, has_x32: bool) -> SyscallTable:
+def _abi(column: int, audit_architecture: int, opens: dict[str, int], folder_flag: int) -> SyscallTable:
     calls = {name: numbers[column] for name, numbers in _NUMBERS.items()} | _SAME_EVERYWHERE
     refused = tuple(name for name in calls if name not in _FILTERED and name not in _ABSENT)
-    return SyscallTable(audit_architecture, has_x32, calls, refused, _ABSENT)
+    return SyscallTable(audit_architecture, calls, refused, _ABSENT, opens, folder_flag)
 
 
 def syscall_table(machine: str) -> SyscallTable:
     """The ABI of `uname -m`. An architecture without known numbers cannot be confined."""
     if machine == "x86_64":
-        return _abi(0, 0xC000003E, has_x32=True)
+        return _abi(0, 0xC000003E, {"open": 2, "openat": 257}, 0o200000)
     if machine == "aarch64":
-        return _abi(1, 0xC00000B7, has_x32=False)
+        return _abi(1, 0xC00000B7, {"openat": 56}, 0o40000)
     raise HostError(f"no seccomp filter for {machine}; netsandbox runs on x86_64 and aarch64")

@@ -3,7 +3,8 @@
 A call for a socket outside the allow list is denied and recorded; its arguments are plain numbers, so nothing can
 change between the check and the answer. Calls that depend on what their arguments point at go to the broker. Calls that
 are only observed go to `listen_watch` and `file_watch`; only these two answer CONTINUE, since they decide nothing. If
-we die, the calls fail with ENOSYS.
+we die, the calls fail with ENOSYS. In a session whose files are observed, a native process receives the calls first and
+passes these on (`trap_relay`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from netsandbox.audit.folding import FoldedRecords
+    from netsandbox.backends.namespaces.trap_relay import TrapRelay
     from netsandbox.runtime.loop import Loop
 
     class Taker(Protocol):
@@ -71,18 +73,21 @@ class TrappedCall:
 
 
 class Listener:
-    """Serves the listener's descriptor until the session ends. A call that none of *takers* takes is denied."""
+    """Serves the listener's descriptor until the session ends. A call that none of *takers* takes is denied. With a
+    *relay* the calls arrive there."""
 
-    def __init__(self, loop: Loop, fd: int, repeats: FoldedRecords) -> None:
+    def __init__(self, loop: Loop, fd: int, repeats: FoldedRecords, relay: TrapRelay | None = None) -> None:
         self._loop = loop
         self._fd = fd
         self._repeats = repeats
+        self._relay = relay
+        self._watched = fd if relay is None else relay.fileno()
         self.takers: list[Taker] = []
-        loop.watch(fd, IN, self.serve)
+        loop.watch(self._watched, IN, self.serve)
 
     def serve(self, events: int) -> None:
         if not events & IN:  # the last process under the filter is gone; a receive would block forever
-            return self._loop.unwatch(self._fd)
+            return self._loop.unwatch(self._watched)
         call = self._receive()
         if call is None:
             return None
@@ -130,14 +135,19 @@ class Listener:
 
     def close(self) -> None:
         """Write the folded records. Every later call fails, since we no longer answer."""
+        self._loop.unwatch(self._watched)
         for taker in self.takers:
             taker.close()
+        if self._relay is not None:
+            self._relay.close()
         self._repeats.flush()
-        self._loop.unwatch(self._fd)
         os.close(self._fd)
         self._fd = -1
 
     def _receive(self) -> TrappedCall | None:
+        if self._relay is not None:
+            data = self._relay.receive()
+            return None if data is None else TrappedCall(data)
         buffer = bytearray(NOTIFICATION.size)
         try:
             fcntl.ioctl(self._fd, NOTIF_RECV, buffer)

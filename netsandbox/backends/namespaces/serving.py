@@ -6,8 +6,10 @@ kernel fails the call (INV-1).
 
 from __future__ import annotations
 
+import _socket
 import os
 
+from netsandbox.backends.namespaces.launch import SIGKILL
 from netsandbox.runtime.loop import IN
 
 TYPE_CHECKING = False
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from netsandbox.backends.namespaces.launch import Message
     from netsandbox.backends.namespaces.seccomp_notify import Listener
     from netsandbox.backends.namespaces.session_sockets import SessionSockets
+    from netsandbox.backends.namespaces.trap_relay import TrapRelay
     from netsandbox.backends.namespaces.unix_connect import UnixConnect
     from netsandbox.runtime.loop import Loop
 
@@ -54,6 +57,8 @@ class NamespaceServing:
         return False
 
     def close(self) -> None:
+        if self._helper.relay is not None and self._unserved is not None:
+            self._open_last_moment(self._helper.relay, self._unserved)
         if self._listener is not None:
             self._listener.close()
         if self.localhost is not None:
@@ -62,6 +67,15 @@ class NamespaceServing:
             os.close(self._unserved)
         for sock in self._backend.localhost_doors.values():
             sock.close()
+
+    def _open_last_moment(self, relay: _socket.socket, listener: int) -> None:
+        """The command may have ended before we read what it was refused."""
+        self._loop.unwatch(relay.fileno())
+        try:
+            relay.recv(1, _socket.MSG_PEEK | _socket.MSG_DONTWAIT)
+        except OSError:  # nothing was refused
+            return
+        self._open_listener_of(listener)
 
     # The helper's messages
 
@@ -103,31 +117,60 @@ class NamespaceServing:
             if self._unserved is not None or self._listener is not None or len(message.descriptors) != 1:
                 raise OSError("the helper sent a listener that was not expected")
             fd = message.descriptors[0]
-            self._loop.watch(fd, IN, lambda events: self._on_first_trap(fd, events))
+            watched = fd if self._helper.relay is None else self._helper.relay.fileno()
+            self._loop.watch(watched, IN, lambda events: self._on_first_trap(watched, events))
         except BaseException:
-            for each in message.descriptors:
-                os.close(each)
+            self._give_up(*message.descriptors)
             raise
         self._unserved = fd
 
-    def _on_first_trap(self, fd: int, events: int) -> None:
-        self._loop.unwatch(fd)
+    def _give_up(self, *listeners: int) -> None:
+        """Nobody answers trapped calls from now on. An observer holds the listener too, so the command is killed."""
+        for each in listeners:
+            os.close(each)
+        if self._helper.relay is not None:
+            self._helper.signal(SIGKILL)
+
+    def _on_first_trap(self, watched: int, events: int) -> None:
+        self._loop.unwatch(watched)
         if not events & IN:  # the last process under the filter is gone
             return
+        assert self._unserved is not None
+        self._open_listener_of(self._unserved).serve(IN)
+
+    def _open_listener_of(self, fd: int) -> Listener:
         self._unserved = None
         try:
             self._listener = self._open_listener(fd)
         except BaseException:
-            os.close(fd)
+            self._give_up(fd)
             raise
-        self._listener.serve(IN)
+        return self._listener
+
+    def _open_relay(self) -> TrapRelay | None:
+        if self._helper.relay is None:
+            return None
+        from netsandbox.backends.namespaces.file_refusals import FileRefusals
+        from netsandbox.backends.namespaces.trap_relay import TrapRelay
+
+        return TrapRelay(self._helper.relay, FileRefusals(self._log), self._on_lost_relay)
+
+    def _on_lost_relay(self) -> None:
+        """The process that receives trapped calls is gone. Trapped calls wait, and the command is killed."""
+        detail = "the process that receives trapped calls has ended"
+        try:
+            self._log.write("policy", verdict="deny", reason="internal", detail=detail)
+        finally:
+            if self._helper.relay is not None:
+                self._loop.unwatch(self._helper.relay.fileno())
+            self._helper.signal(SIGKILL)
 
     def _open_listener(self, fd: int) -> Listener:
         from netsandbox.audit.folding import FoldedRecords
         from netsandbox.backends.namespaces.seccomp_notify import Listener
 
         repeats = FoldedRecords(self._log)
-        listener = Listener(self._loop, fd, repeats)
+        listener = Listener(self._loop, fd, repeats, self._open_relay())
         settings = self._backend.context.settings.localhost
         if self._backend.watched is not None:
             from netsandbox.backends.namespaces.file_watch import FileWatch

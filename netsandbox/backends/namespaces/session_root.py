@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 HOST = "/.host"
 READ_ONLY, OPTIONAL, MAKE = 2, 4, 8
+ATTEMPT = 8  # of a mount: it may fail (native/plan.h)
 MAX_OPTIONS = 4000  # the kernel takes a page of mount options
 # In the order of their strength: what is protected stays so, whatever a rule opens.
 DEFAULT, PROJECT, PROTECTED, NAMED, DENIED, OURS = range(6)
@@ -45,6 +46,7 @@ class SessionRoot:
 
     def __init__(self) -> None:
         self.entries: dict[str, Entry] = {}
+        self.shields: dict[str, str] = {}
 
     def add(self, path: str, entry: Entry) -> None:
         known = self.entries.get(path)
@@ -75,7 +77,9 @@ class SessionRoot:
         """Mount *path* and the folders above it on themselves, up to the one that is shown: a mount point can be
         neither moved nor removed."""
         held = self.holder(path)
-        while held is not None and path != held[0]:
+        if held is None or held[1].passes:  # nothing of the host is around it
+            return
+        while path != held[0]:
             if path not in self.entries:
                 self.show(path, writable=held[1].writable, rank=DENIED)
             path = path.rpartition("/")[0]
@@ -109,6 +113,12 @@ class SessionRoot:
             raise UsageError(f"{path!a} is too long a path for a cache; leave its profile out, or move the cache")
         self.add(path, Entry("cache", options, writable=True, rank=PROJECT, upper=data))
 
+    def shield(self, path: str, empty: str) -> None:
+        """Show a folder of the host through an overlay without an upper layer. A cover in it stays when the host
+        replaces the file below, since the host does not know the overlay's names. Where the kernel refuses overlays,
+        the folder is shown plainly."""
+        self.shields[path] = f"lowerdir={_escaped(HOST + path)}:{_escaped(HOST + empty)}"
+
     def holder(self, path: str) -> tuple[str, Entry] | None:
         """The mounted entry that *path* lies in, itself left out."""
         while path != "/":
@@ -129,6 +139,8 @@ class SessionRoot:
     def steps(self) -> Iterator[Step]:
         for path in sorted(self.entries, key=lambda path: path.split("/")):
             yield from self._step(path, self.entries[path])
+            if path in self.shields:
+                yield "M", ATTEMPT, ("overlay", path, "overlay", self.shields[path])
 
     def _step(self, path: str, entry: Entry) -> Iterator[Step]:
         held = self.holder(path)

@@ -201,6 +201,9 @@ class SeatbeltBackend:
     def raise_failure(self) -> None:
         """Nothing to do: `start` has raised it."""
 
+    def kept_files(self) -> tuple[str, ...]:
+        return ()
+
     def stop(self) -> None:
         if self.process is not None:
             self.process.close()

@@ -80,3 +80,34 @@ def test_what_sessions_left_in_the_way_of_mounts_is_removed(tmp_path: Path) -> N
     assert not (inner / "file").exists()
     assert (inner / "folder/deep").is_dir()
     assert (inner / "kept").read_text() == "kept"
+
+
+def test_copies_of_an_earlier_session_are_gone_however_it_left_them(tmp_path: Path) -> None:
+    first = PrivateFolders(str(tmp_path / "state"), "/p")
+    copies = Path(first.git_copies())
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/kept").write_text("")
+    (copies / "link").symlink_to(tmp_path / "other")
+    (copies / "a/b").mkdir(parents=True)
+    (copies / "a").chmod(0)
+    first.close()
+    second = PrivateFolders(str(tmp_path / "state"), "/p")
+    assert list(Path(second.git_copies()).iterdir()) == []
+    assert not copies.exists()
+    assert (tmp_path / "other/kept").exists()
+    second.close()
+
+
+def test_a_tree_too_deep_to_remove_is_in_nobodys_way(tmp_path: Path) -> None:
+    first = PrivateFolders(str(tmp_path / "state"), "/p")
+    here = os.open(first.git_copies(), os.O_RDONLY)
+    for _ in range(1200):
+        os.mkdir("d", dir_fd=here)
+        below = os.open("d", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(here)
+    first.close()
+    second = PrivateFolders(str(tmp_path / "state"), "/p")
+    assert list(Path(second.git_copies()).iterdir()) == []
+    second.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import struct
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -31,14 +32,17 @@ class Watching:
         self.callbacks[fd] = callback
 
     def unwatch(self, fd: int) -> None:
-        self.watched.remove(fd)
+        if fd in self.watched:  # as the loop itself
+            self.watched.remove(fd)
 
 
 def test_the_channel_and_every_door_are_watched_and_the_doors_closed() -> None:
     channel, other = socket.socketpair()
     door = socket.create_server(("127.0.0.1", 0))
     backend: Any = SimpleNamespace(
-        helper=SimpleNamespace(channel=channel), context=SimpleNamespace(log=None), localhost_doors={"door": door}
+        helper=SimpleNamespace(channel=channel, relay=None),
+        context=SimpleNamespace(log=None),
+        localhost_doors={"door": door},
     )
     loop: Any = Watching()
     with channel, other:
@@ -53,10 +57,11 @@ def test_the_channel_and_every_door_are_watched_and_the_doors_closed() -> None:
 class Scene:
     """A serving whose helper has sent these messages, with a log and the status that it ended with."""
 
-    def __init__(self) -> None:
+    def __init__(self, relay: socket.socket | None = None) -> None:
         self.channel, self.other = socket.socketpair()
         self.messages: list[Message | OSError] = []
-        helper = SimpleNamespace(channel=self.channel, receive=self._receive)
+        self.signals: list[int] = []
+        helper = SimpleNamespace(channel=self.channel, receive=self._receive, relay=relay, signal=self.signals.append)
         self.log, self.loop, self.ended = FakeLog(), Watching(), list[int | None]()
         backend: Any = SimpleNamespace(helper=helper, context=SimpleNamespace(log=self.log), localhost_doors={})
         self.serving = NamespaceServing(backend, self.loop, self.ended.append)  # type: ignore[arg-type]
@@ -78,6 +83,18 @@ def scene() -> Iterator[Scene]:
     made = Scene()
     yield made
     made.serving.close()
+    made.channel.close()
+    made.other.close()
+
+
+@pytest.fixture
+def observed() -> Iterator[tuple[Scene, socket.socket]]:
+    """A scene whose files are observed, and the observer's end of the socket."""
+    ours, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    made = Scene(ours)
+    with ours, far:
+        yield made, far
+        made.serving.close()
     made.channel.close()
     made.other.close()
 
@@ -148,3 +165,63 @@ def test_after_a_message_that_failed_the_end_is_still_noticed(scene: Scene) -> N
     scene.get(Message(b"L", []))
     scene.get(Message(b"S" + (7).to_bytes(4, "little"), []))
     assert scene.ended == [7]
+
+
+def refusal(path: bytes) -> bytes:
+    return b"F" + struct.pack("=ccHiI", b"h", b"r", 257, os.getpid(), 1) + b"/bin/cat\0" + path + b"\0"
+
+
+def settled(scene: Scene) -> Scene:
+    """With the settings that opening a listener reads."""
+    settings = SimpleNamespace(localhost=SimpleNamespace(guarded=False, publishes=False))
+    scene.serving._backend = SimpleNamespace(  # type: ignore[assignment]
+        context=SimpleNamespace(settings=settings), watched=None, pins=(), localhost_doors={}
+    )
+    return scene
+
+
+def test_an_observer_is_watched_instead_of_the_listener(observed: tuple[Scene, socket.socket]) -> None:
+    scene, far = observed
+    settled(scene)
+    fd, shown = listener()
+    scene.get(Message(b"L", [fd]))
+    relay = scene.loop.watched[-1]
+    assert relay != fd
+    far.send(refusal(b"/srv/shop/x"))
+    scene.loop.callbacks[relay](1)
+    assert [record["path"] for record in scene.log.of("file")] == ["/srv/shop/x"]
+    assert not is_closed(shown)
+    os.close(shown)
+
+
+def test_the_end_of_an_observer_kills_and_no_call_goes_on_before(observed: tuple[Scene, socket.socket]) -> None:
+    scene, far = observed
+    settled(scene)
+    fd, shown = listener()
+    scene.get(Message(b"L", [fd]))
+    far.close()
+    scene.loop.callbacks[scene.loop.watched[-1]](1)
+    assert scene.signals == [9]
+    assert not is_closed(shown)  # a closed listener lets a program go on, with calls that fail
+    assert [record["reason"] for record in scene.log.of("policy")] == ["internal"]
+    os.close(shown)
+
+
+def test_an_observed_session_that_cannot_be_served_is_killed(observed: tuple[Scene, socket.socket]) -> None:
+    scene, _ = observed
+    scene.loop.refuses = True
+    scene.get(Message(b"L", []))
+    assert scene.signals == [9]
+
+
+def test_what_was_reported_in_the_last_moment_is_recorded(observed: tuple[Scene, socket.socket]) -> None:
+    scene, far = observed
+    settled(scene)
+    fd, shown = listener()
+    scene.get(Message(b"L", [fd]))
+    far.send(refusal(b"/srv/shop/x"))
+    scene.serving.close()
+    scene.serving._listener = None
+    assert [record["path"] for record in scene.log.of("file")] == ["/srv/shop/x"]
+    assert is_closed(shown)
+    os.close(shown)

@@ -32,7 +32,7 @@ RANKS = st.sampled_from([DEFAULT, PROJECT, PROTECTED, NAMED, DENIED, OURS])
 def roots(draw: st.DrawFn) -> SessionRoot:
     root = SessionRoot()
     for path in draw(st.lists(PATHS, max_size=8)):
-        kind = draw(st.sampled_from(["show", "place", "fresh", "link", "folder", "cache"]))
+        kind = draw(st.sampled_from(["show", "place", "fresh", "link", "folder", "cache", "cover"]))
         if kind == "show":
             root.show(path, writable=draw(st.booleans()), rank=draw(RANKS))
         elif kind == "place":
@@ -43,6 +43,8 @@ def roots(draw: st.DrawFn) -> SessionRoot:
             root.link("target", path)
         elif kind == "folder":
             root.folder(path)
+        elif kind == "cover":
+            root.cover("/target", path)
         else:
             root.cache(path, "/upper", path)
     return root
@@ -138,3 +140,20 @@ def test_the_options_of_an_overlay_are_escaped(path: str, written: str) -> None:
 def test_a_path_too_long_for_mount_options_is_an_error() -> None:
     with pytest.raises(UsageError, match="too long"):
         SessionRoot().cache("/" + "a" * MAX_OPTIONS, "/upper", "/a")
+
+
+def test_a_pin_holds_each_folder_up_to_the_one_that_is_shown() -> None:
+    root = SessionRoot()
+    root.show("/p", writable=True, rank=PROJECT)
+    root.pin("/p/a/b")
+    assert [texts[-1] for _, _, texts in root.steps()] == ["/p", "/p/a", "/p/a/b"]
+    assert root.entries["/p/a"].writable
+
+
+def test_a_cover_is_a_link_and_gives_way_to_what_the_user_names() -> None:
+    root = SessionRoot()
+    root.show("/p", writable=True, rank=PROJECT)
+    root.cover("/copy", "/p/config")
+    assert list(root.steps())[-1] == ("A", None, ("/copy", f"{HOST}/p/config", "/p/config"))
+    root.show("/p/config", writable=True, rank=NAMED)
+    assert root.entries["/p/config"].kind == "show"

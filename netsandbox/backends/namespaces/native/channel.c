@@ -21,7 +21,7 @@ void channel_number(char kind, int number)
     send_record(record, sizeof record);
 }
 
-int channel_descriptors(char kind, const int *descriptors, size_t count)
+int channel_descriptors(int socket, char kind, const int *descriptors, size_t count)
 {
     union {
         struct cmsghdr header;
@@ -43,7 +43,7 @@ int channel_descriptors(char kind, const int *descriptors, size_t count)
     header->cmsg_type = SCM_RIGHTS;
     header->cmsg_len = CMSG_LEN(sizeof(int) * count);
     memcpy(CMSG_DATA(header), descriptors, sizeof(int) * count);
-    while (sendmsg(CHANNEL, &message, MSG_NOSIGNAL) < 0) {
+    while (sendmsg(socket, &message, MSG_NOSIGNAL) < 0) {
         if (errno == EPIPE || errno == ECONNRESET)
             _exit(1); /* the supervisor is gone, so we end too */
         if (errno != EINTR)

@@ -21,8 +21,9 @@
 
 void channel_number(char kind, int number);
 
-/* 0, or -1 with errno: the kernel counts the descriptors in flight over all processes of a user. */
-int channel_descriptors(char kind, const int *descriptors, size_t count);
+/* Over the channel or another socket. 0, or -1 with errno: the kernel counts the descriptors in flight over all processes
+ * of a user. */
+int channel_descriptors(int socket, char kind, const int *descriptors, size_t count);
 void channel_await_go(void);
 
 /* The supervisor's next request, K or N with its number; ends the process if the supervisor is gone. */

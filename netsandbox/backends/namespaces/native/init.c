@@ -2,11 +2,12 @@
  *
  *   supervisor -- posix_spawn --> this program -- clone --> PID 1 (same program) -- fork --> the command
  *
- * The clone uses CLONE_PARENT, so PID 1 is the supervisor's own child and this first process can leave. PID 1 keeps
- * three promises: it reaps, it forwards the signals that the supervisor reports, and it dies with the supervisor (INV-10).
+ * The clone uses CLONE_PARENT, so PID 1 is the supervisor's own child and this first process can leave, or stay as the
+ * one that receives trapped calls (traps.h). PID 1 keeps three promises: it reaps, it forwards the signals that the supervisor reports, and it dies with the supervisor (INV-10).
  * It has no signal handlers: every signal is blocked and read from a signalfd.
  *
- * Arguments: the command and its arguments. Environment: the command's. Descriptor 3: the channel.
+ * Arguments: `observe` or `plain`, the command and its arguments. Environment: the command's. Descriptor 3: the channel.
+ * With `observe`, descriptor 4 leads from the process of traps.h to the supervisor.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -31,6 +32,7 @@
 #include "channel.h"
 #include "jail.h"
 #include "plan.h"
+#include "traps.h"
 
 #define MAX_PLAN 131072
 #define RESERVED_FILES 512 /* a message carries 253 at most */
@@ -82,12 +84,14 @@ static void keep_descriptors_in_reserve(void)
 }
 
 /* Becomes the command. The channel and all descriptors but 0, 1 and 2 close at exec. */
-static noreturn void become(char **command, const struct outcome *outcome, const sigset_t *mask)
+static noreturn void become(char **command, const struct outcome *outcome, const sigset_t *mask, int observer)
 {
     int listener = lock_down(&outcome->filter);
 
-    if (channel_descriptors('L', &listener, 1) < 0)
+    if (channel_descriptors(CHANNEL, 'L', &listener, 1) < 0)
         fail("passing the listener out");
+    if (observer >= 0 && channel_descriptors(observer, 'L', &listener, 1) < 0)
+        fail("passing the listener to the observer");
     keep_descriptors_in_reserve();
     if (syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
         fail("marking descriptors");
@@ -143,7 +147,7 @@ static void make_socket(int family)
     int made = family == AF_NETLINK ? socket(family, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG)
                                     : socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
-    if (made < 0 || channel_descriptors('N', &made, 1) < 0)
+    if (made < 0 || channel_descriptors(CHANNEL, 'N', &made, 1) < 0)
         channel_number('N', errno);
     if (made >= 0)
         close(made);
@@ -197,7 +201,7 @@ static void return_to(const char *folder)
         fail("leaving the working directory");
 }
 
-static noreturn void session(char **command, const sigset_t *mask)
+static noreturn void session(char **command, const sigset_t *mask, int observer)
 {
     struct outcome outcome = { .door_count = 0 };
     static char here[PATH_MAX];
@@ -213,7 +217,7 @@ static noreturn void session(char **command, const sigset_t *mask)
     return_to(folder);
     if (prctl(PR_SET_DUMPABLE, 0) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
         fail("hardening init");
-    if (channel_descriptors('D', outcome.doors, outcome.door_count) < 0)
+    if (channel_descriptors(CHANNEL, 'D', outcome.doors, outcome.door_count) < 0)
         fail("passing the doors out");
     for (size_t door = 0; door < outcome.door_count; door++)
         close(outcome.doors[door]);
@@ -226,7 +230,9 @@ static noreturn void session(char **command, const sigset_t *mask)
     if (pid < 0)
         fail("forking the command");
     if (pid == 0)
-        become(command, &outcome, mask);
+        become(command, &outcome, mask, observer);
+    if (observer >= 0)
+        close(observer);
     if (syscall(SYS_close_range, 0U, 2U, 0U) < 0) /* a reader of the command's output must see its end, not ours */
         fail("closing standard descriptors");
     serve(signals, pid);
@@ -237,18 +243,33 @@ int main(int argc, char **argv)
     const unsigned long namespaces = CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC;
     sigset_t everything;
     sigset_t mask;
+    int ends[2] = { -1, -1 }; /* for the listener: ours, the session's */
+    int observes;
     long pid;
 
-    if (argc < 2 || syscall(SYS_close_range, CHANNEL + 1U, ~0U, 0U) < 0)
+    if (argc < 3)
         return 1;
+    observes = strcmp(argv[1], "observe") == 0;
+    if (syscall(SYS_close_range, observes ? RELAY + 1U : CHANNEL + 1U, ~0U, 0U) < 0)
+        return 1;
+    if (observes && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+        fail("connecting the observer");
     sigfillset(&everything);
     if (sigprocmask(SIG_SETMASK, &everything, &mask) < 0)
         fail("blocking signals");
     pid = syscall(SYS_clone, namespaces | CLONE_PARENT | SIGCHLD, NULL, NULL, NULL, 0UL);
     if (pid < 0)
         fail("creating namespaces");
-    if (pid == 0)
-        session(argv + 1, &mask);
+    if (pid == 0) {
+        if (observes) {
+            close(RELAY);
+            close(ends[0]);
+        }
+        session(argv + 2, &mask, ends[1]);
+    }
     channel_number('P', (int)pid);
-    return 0;
+    if (!observes)
+        return 0;
+    close(ends[1]);
+    serve_traps(ends[0]);
 }

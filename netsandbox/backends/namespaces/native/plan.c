@@ -102,6 +102,8 @@ static void mount_step(struct reader *reader)
     if (strcmp(type, "devpts") == 0)
         how = MS_NOSUID | MS_NOEXEC;
     if (mount(source, target, type, how, data) < 0) {
+        if (flags & MOUNT_ATTEMPT)
+            return;
         if (flags & MOUNT_OPTIONAL && (errno == ENOENT || errno == ENOTDIR))
             return;
         fail(target);

@@ -30,6 +30,7 @@ enum mount_flag {
     MOUNT_BIND = 1,      /* source onto target, submounts too */
     MOUNT_READ_ONLY = 2, /* then make target read-only, submounts too */
     MOUNT_OPTIONAL = 4,  /* a missing source or target is no error */
+    MOUNT_ATTEMPT = 8,   /* no failure is an error */
 };
 
 struct outcome {

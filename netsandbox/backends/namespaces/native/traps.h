@@ -1,0 +1,57 @@
+/* The process that receives the command's trapped system calls. It runs outside of the session, beside the supervisor.
+ *
+ * Calls on files are observed: they are always continued at once, since mounts decide, and only those that the session's
+ * mounts will refuse although the host would not are reported. Every other call is passed to the supervisor, which
+ * answers by the call's id with its own copy of the listener.
+ *
+ * supervisor -> here, the first record: rows of 8 bytes, each struct path_row
+ * here -> supervisor:
+ *   T <struct seccomp_notif>                     a call to answer
+ *   F <struct refusal> exe NUL path NUL          a call on a file that is refused
+ *   U <u32 count>                                this many reports did not fit, or could not be made out
+ *
+ * If this process ends, the supervisor sees the end of the socket and ends the session (INV-1). */
+#ifndef NETSANDBOX_TRAPS_H
+#define NETSANDBOX_TRAPS_H
+
+#include <stdint.h>
+#include <stdnoreturn.h>
+
+#define RELAY 4 /* the descriptor the supervisor gives us, in sessions whose calls on files are observed */
+
+enum path_use {
+    USE_OPEN = 'o',   /* by the flags of open(2) */
+    USE_CREAT = 'c',  /* as creat(2) */
+    USE_HOW = 'h',    /* the flags are in memory: struct open_how */
+    USE_CHANGE = 'w', /* changes what exists */
+    USE_NAME = 'n',   /* makes or replaces a name */
+    USE_REMOVE = 'u', /* removes a name */
+    USE_FOLDER = 'd', /* makes a folder */
+    USE_EXEC = 'x',   /* executes it */
+};
+
+#define NO_ARGUMENT 255
+
+/* One path of a call, by argument numbers; file_calls.py has the table. */
+struct path_row {
+    uint16_t call;
+    uint8_t use;
+    uint8_t path;
+    uint8_t folder; /* the descriptor that the path starts at */
+    uint8_t flags;
+    uint8_t follows; /* a link at the end */
+    uint8_t unused;
+};
+
+struct refusal {
+    uint8_t why;  /* 'h': hidden, not in the session; 'r': read-only there */
+    uint8_t does; /* 'r' read, 'w' change, 'n' make a name, 'u' remove one, 'd' folder, 'x' execute */
+    uint16_t call;
+    int32_t pid; /* the host's */
+    uint32_t times;
+};
+
+/* *source* is where the listener comes from. */
+noreturn void serve_traps(int source);
+
+#endif

@@ -1,0 +1,107 @@
+"""Messages of the native process that receives the trapped calls where files are observed (native/traps.h).
+
+It continues calls on files by itself and reports those that are refused. Other calls arrive here, to be answered. Its
+end is the session's end: without it a trapped call waits, so the session is killed (INV-1).
+"""
+
+from __future__ import annotations
+
+import _socket
+import sys
+
+from netsandbox.frozen import frozen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Protocol
+
+    class Refusals(Protocol):
+        def take(self, refusal: FileRefusal) -> None: ...
+
+        def left_out(self, count: int) -> None: ...
+
+        def close(self) -> None: ...
+
+
+MAX_MESSAGE = 3 * 4096
+HEADER = 12  # struct refusal
+MAX_DRAINED = 100_000  # messages after the end of the command
+
+
+@frozen
+class FileRefusal:
+    """One refused call on a file. `why` is `h` for a path that the session does not see, `r` for a read-only one.
+    `does` is a letter of native/traps.h."""
+
+    why: str
+    does: str
+    call: int
+    pid: int
+    times: int
+    exe: str
+    path: str
+
+
+def read_refusal(data: bytes) -> FileRefusal:
+    """*data* is a message without its first byte. ValueError: it is none."""
+    exe, end, path = data[HEADER:].partition(b"\0")
+    if not end or not path.startswith(b"/") or not path.endswith(b"\0"):
+        raise ValueError("a report of the observer cannot be read")
+    why, does, call = chr(data[0]), chr(data[1]), int.from_bytes(data[2:4], sys.byteorder)
+    pid, times = (int.from_bytes(data[at : at + 4], sys.byteorder) for at in (4, 8))
+    return FileRefusal(why, does, call, pid, times, _text(exe), _text(path[:-1]))
+
+
+def _text(path: bytes) -> str:
+    return path.decode("utf-8", "surrogateescape")
+
+
+class TrapRelay:
+    """The supervisor's end of the socket. *lost* is called once if the process ends before the session."""
+
+    def __init__(self, sock: _socket.socket, refusals: Refusals, lost: Callable[[], None]) -> None:
+        self._sock = sock
+        self._refusals = refusals
+        self._lost = lost
+
+    def fileno(self) -> int:
+        return self._sock.fileno()
+
+    def receive(self) -> bytes | None:
+        """The next call to answer; None if the message was another one, or there is none."""
+        try:
+            data = self._sock.recv(MAX_MESSAGE, _socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return None
+        except OSError:
+            data = b""
+        if not data:
+            self._lost()
+            return None
+        if data[:1] == b"T":
+            return data[1:]
+        self._report(data)
+        return None
+
+    def _report(self, data: bytes) -> None:
+        try:
+            if data[:1] == b"F":
+                self._refusals.take(read_refusal(data[1:]))
+            else:
+                self._refusals.left_out(int.from_bytes(data[1:5], sys.byteorder))
+        except Exception:  # the call is refused with or without its record
+            self._refusals.left_out(1)
+
+    def close(self) -> None:
+        """Record what was reported before the command ended; calls that wait are gone with it."""
+        for _ in range(MAX_DRAINED):
+            try:
+                data = self._sock.recv(MAX_MESSAGE, _socket.MSG_DONTWAIT)
+            except OSError:
+                break
+            if not data:
+                break
+            if data[:1] != b"T":
+                self._report(data)
+        self._refusals.close()

@@ -1,0 +1,59 @@
+"""Files that a session was refused: which option opens them, and which are worth telling. Pure."""
+
+from __future__ import annotations
+
+from netsandbox.policy import home_paths
+from netsandbox.policy.file_rules import is_within
+from netsandbox.text import shell_quoted
+
+READ, EXECUTE = "read", "execute"
+READING = (READ, EXECUTE)
+MIN_DEPTH = 2  # names in a folder that is proposed: never `/srv` or `/home`
+# Start-up files and histories of shells, and what Python keeps beside its modules: programs try these, and do without.
+QUIET_NAMES = (
+    *(".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".bash_history", ".profile"),
+    *(".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".zsh_history", ".kshrc", ".cshrc", ".tcshrc", ".login"),
+    *(".sh_history", ".python_history", ".lesshst", ".viminfo", ".hushlogin", ".node_repl_history", ".mysql_history"),
+    *(".selected_editor", ".sudo_as_admin_successful", ".psql_history", ".sqlite_history"),
+)
+QUIET_FOLDERS = ("__pycache__", ".config/fish", ".local/share/fish")
+
+
+def option_for(path: str, operation: str, home: str) -> tuple[str, str]:
+    """The option that would have allowed *operation* on *path*, and its value."""
+    return "--allow-read" if operation in READING else "--allow-write", opened_path(path, home)
+
+
+def hint_for(path: str, operation: str, home: str) -> str:
+    """The same as a text to paste, with `~` for the home."""
+    name, value = option_for(path, operation, home)
+    return f"{name} {shell_path(value, home)}"
+
+
+def opened_path(path: str, home: str) -> str:
+    """The path to open: the folder, because tools want its neighbours too; the file itself where its folder would show
+    too much, such as the home or a place of secrets."""
+    folder = path.rpartition("/")[0]
+    is_wide = is_within(home, folder or "/") or folder.count("/") < MIN_DEPTH
+    if is_wide or is_secret(path, home) or folder in (f"{home}/.config", f"{home}/.local", f"{home}/.local/share"):
+        return path
+    return folder
+
+
+def is_secret(path: str, home: str) -> bool:
+    """Whether *path* lies in a place of secrets of this home."""
+    return any(is_within(path, f"{home}/{name}") for name in home_paths.OF_LINUX)
+
+
+def is_quiet(path: str, home: str) -> bool:
+    """Whether a refusal of *path* is recorded but not told at the end of a session."""
+    folder, _, name = path.rpartition("/")
+    if folder == home and name in QUIET_NAMES:
+        return True
+    return any(f"/{each}/" in f"{path}/" for each in QUIET_FOLDERS)
+
+
+def shell_path(path: str, home: str) -> str:
+    """*path* as it can be pasted into a shell."""
+    short = f"~{path[len(home) :]}" if is_within(path, home) else path
+    return short if shell_quoted(short[1:] or "x") == (short[1:] or "x") else shell_quoted(path)

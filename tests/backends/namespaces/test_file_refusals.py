@@ -1,0 +1,78 @@
+"""Refused files become records: folded by path, bounded, and the rest is counted."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from netsandbox.backends.namespaces import file_refusals
+from netsandbox.backends.namespaces.file_refusals import FileRefusals
+from netsandbox.backends.namespaces.trap_relay import FileRefusal
+from netsandbox.paths import home
+from netsandbox.policy import reasons
+from tests.rig.fake_log import FakeLog
+
+OPEN = 257 if os.uname().machine == "x86_64" else 56
+
+
+def refusal(path: str, does: str = "r", why: str = "h", times: int = 1) -> FileRefusal:
+    return FileRefusal(why, does, OPEN, os.getpid(), times, "/usr/bin/cat", path)
+
+
+@pytest.fixture
+def log() -> FakeLog:
+    return FakeLog()
+
+
+def test_a_refused_read_is_a_denial_with_the_option(log: FakeLog) -> None:
+    own = os.path.realpath(home())
+    FileRefusals(log).take(refusal(f"{own}/Documents/../Documents/plan.md"))  # type: ignore[arg-type]
+    (record,) = log.records
+    assert record["event"] == "file"
+    assert (record["verdict"], record["reason"]) == ("deny", reasons.NOT_SHOWN)
+    assert (record["operation"], record["path"]) == ("read", f"{own}/Documents/plan.md")
+    assert (record["call"], record["exe"], record["pid"]) == ("openat", "/usr/bin/cat", os.getpid())
+    assert record["hint"] == "--allow-read ~/Documents"
+
+
+@pytest.mark.parametrize(
+    ("does", "why", "event", "operation", "reason"),
+    [
+        ("w", "r", "file", "change", reasons.READ_ONLY),
+        ("n", "r", "file", "make", reasons.READ_ONLY),
+        ("u", "h", "file", "make", reasons.NOT_SHOWN),
+        ("d", "r", "file", "folder", reasons.READ_ONLY),
+        ("x", "h", "exec", "execute", reasons.NOT_SHOWN),
+    ],
+)
+def test_each_kind(log: FakeLog, does: str, why: str, event: str, operation: str, reason: str) -> None:
+    FileRefusals(log).take(refusal("/srv/shop/x", does, why))  # type: ignore[arg-type]
+    (record,) = log.records
+    assert (record["event"], record["operation"], record["reason"]) == (event, operation, reason)
+
+
+def test_repeats_are_folded_by_path(log: FakeLog) -> None:
+    refusals = FileRefusals(log)  # type: ignore[arg-type]
+    for times in (1, 1, 2, 4):
+        refusals.take(refusal("/srv/shop/x", times=times))
+    assert len(log.records) == 1
+    refusals.close()
+    assert [record["count"] for record in log.records] == [1, 7]
+
+
+def test_the_number_of_paths_is_bounded_and_the_rest_counted(log: FakeLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_refusals, "MAX_PATHS", 3)
+    refusals = FileRefusals(log)  # type: ignore[arg-type]
+    for number in range(5):
+        refusals.take(refusal(f"/srv/shop/{number}"))
+    refusals.left_out(10)
+    refusals.close()
+    assert len(log.records) == 4
+    assert (log.records[-1]["count"], "verdict" in log.records[-1]) == (12, False)
+
+
+def test_an_unknown_letter_is_an_error(log: FakeLog) -> None:
+    with pytest.raises(KeyError):
+        FileRefusals(log).take(refusal("/srv/shop/x", does="?"))  # type: ignore[arg-type]
+    assert log.records == []

@@ -1,0 +1,60 @@
+"""The files that sessions left in a private home: found by time, without links, caches and empty files."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from netsandbox.backends.namespaces import private_home
+from netsandbox.backends.namespaces.private_home import PrivateHome
+
+
+def put(folder: Path, name: str, text: str = "x") -> None:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def test_files_are_named_as_the_session_saw_them(tmp_path: Path) -> None:
+    for name in (".npmrc", ".config/gh/hosts.yml", ".cache/big", ".npm/_cacache/x", ".bash_history"):
+        put(tmp_path, name)
+    put(tmp_path, ".gitconfig", "")
+    assert PrivateHome(str(tmp_path), "/home/ann").written() == ("/home/ann/.config/gh/hosts.yml", "/home/ann/.npmrc")
+
+
+def test_only_what_changed_since(tmp_path: Path) -> None:
+    put(tmp_path, "old")
+    found = PrivateHome(str(tmp_path), "/h")
+    assert found.written(since=time.time() + 60) == ()
+    assert found.written(since=time.time() - 60) == ("/h/old",)
+
+
+def test_links_are_named_and_never_followed(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    put(outside, "secret")
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    (inside / "way").symlink_to(outside)
+    (inside / "round").symlink_to(inside)
+    assert PrivateHome(str(inside), "/h").written() == ("/h/round", "/h/way")
+
+
+def test_a_walk_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(private_home, "MAX_WALKED", 10)
+    for number in range(30):
+        put(tmp_path, f"f{number}")
+    assert len(PrivateHome(str(tmp_path), "/h").written()) == 10
+
+
+def test_what_cannot_be_read_is_left_out(tmp_path: Path) -> None:
+    put(tmp_path, "a")
+    put(tmp_path, "closed/b")
+    os.chmod(tmp_path / "closed", 0)
+    try:
+        assert "/h/a" in PrivateHome(str(tmp_path), "/h").written()
+    finally:
+        os.chmod(tmp_path / "closed", 0o700)
+    assert PrivateHome(str(tmp_path / "none"), "/h").written() == ()

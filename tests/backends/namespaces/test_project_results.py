@@ -1,0 +1,197 @@
+"""The end of a session in the mode `project`: what the host takes over, what is removed, what its user is told."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from netsandbox.backends.namespaces.project_results import finish, open_folder
+from netsandbox.backends.namespaces.project_view import OwnPaths, ProjectView
+from netsandbox.policy.file_rules import FileRules
+
+CONFIG = '[core]\n\tbare = false\n[remote "origin"]\n\turl = https://example.com/a\n'
+BRANCH = '[branch "x"]\n\tremote = origin\n\tmerge = refs/heads/x\n'
+
+Begin = Callable[[], ProjectView]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = Path(os.path.realpath(tmp_path)) / "home/project"
+    for name in ("objects", "refs", "hooks"):
+        (folder / ".git" / name).mkdir(parents=True)
+    (folder / ".git/HEAD").write_text("ref: refs/heads/main\n")
+    (folder / ".git/config").write_text(CONFIG)
+    (folder / ".git/config").chmod(0o640)
+    monkeypatch.setenv("HOME", str(folder.parent))
+    return folder
+
+
+@pytest.fixture
+def begin(project: Path) -> Begin:
+    def make() -> ProjectView:
+        view = ProjectView(FileRules(), {}, str(project), str(project.parent / "state"))
+        view.build("true", OwnPaths(), None)
+        return view
+
+    return make
+
+
+def copy_of(view: ProjectView) -> Path:
+    assert view.git is not None
+    return Path(next(each.copy for each in view.git.copied if each.path.endswith("/.git/config")))
+
+
+def test_a_session_that_changed_nothing_leaves_nothing(project: Path, begin: Begin) -> None:
+    before = sorted(path.name for path in (project / ".git").iterdir())
+    view = begin()
+    assert (project / ".git/commondir").exists()
+    assert finish(view) == []
+    assert sorted(path.name for path in (project / ".git").iterdir()) == before
+    assert (project / ".git/config").read_text() == CONFIG
+    assert not copy_of(view).parent.exists()
+
+
+def test_the_host_takes_over_branches_and_the_rest_is_named(project: Path, begin: Begin) -> None:
+    view = begin()
+    copy_of(view).write_text(CONFIG + BRANCH + "[core]\n\tfsmonitor = evil\n")
+    [line] = finish(view)
+    assert "core.fsmonitor" in line
+    assert (project / ".git/config").read_text() == CONFIG + BRANCH
+    assert (project / ".git/config").stat().st_mode & 0o777 == 0o640
+    assert not (project / ".git/config.lock").exists()
+
+
+def test_a_remote_that_leads_elsewhere_is_told(project: Path, begin: Begin) -> None:
+    view = begin()
+    copy_of(view).write_text(CONFIG.replace("example.com", "other.example"))
+    [line] = finish(view)
+    assert "https://other.example/a" in line
+
+
+def test_what_the_host_changed_meanwhile_stays_and_is_told(project: Path, begin: Begin) -> None:
+    view = begin()
+    copy_of(view).write_text(CONFIG + BRANCH)
+    (project / ".git/config").write_text(CONFIG + "[core]\n\tpager = x\n[user]\n\tname = n\n")
+    [line] = finish(view)
+    assert "core.pager" in line
+    assert (project / ".git/config").read_text() == CONFIG + "[core]\n\tpager = x\n[user]\n\tname = n\n" + BRANCH
+
+
+def test_a_locked_configuration_stays(project: Path, begin: Begin) -> None:
+    view = begin()
+    copy_of(view).write_text(CONFIG + BRANCH)
+    (project / ".git/config.lock").write_text("")
+    [line] = finish(view)
+    assert "config.lock" in line
+    assert (project / ".git/config").read_text() == CONFIG
+
+
+@pytest.mark.parametrize("content", ["[core\n", "k = v\n", '[a]\n\tb = "\n'])
+def test_a_copy_with_errors_changes_nothing(project: Path, begin: Begin, content: str) -> None:
+    view = begin()
+    copy_of(view).write_text(content)
+    [line] = finish(view)
+    assert "errors" in line
+    assert (project / ".git/config").read_text() == CONFIG
+    assert not (project / ".git/config.lock").exists()
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder", "gone", "large"])
+def test_a_copy_that_is_no_plain_file_changes_nothing(project: Path, begin: Begin, kind: str) -> None:
+    view = begin()
+    copy, other = copy_of(view), project.parent / "other"
+    other.write_text(CONFIG + BRANCH)
+    copy.unlink()
+    if kind == "link":
+        copy.symlink_to(other)
+    elif kind == "pipe":
+        os.mkfifo(copy)
+    elif kind == "folder":
+        (copy / "a/b").mkdir(parents=True)
+        (copy / "a").chmod(0)
+    elif kind == "large":
+        copy.write_text("#" * (1 << 21))
+    assert finish(view) == []
+    assert (project / ".git/config").read_text() == CONFIG
+
+
+def test_a_configuration_that_became_a_link_is_not_followed(project: Path, begin: Begin) -> None:
+    view = begin()
+    copy_of(view).write_text(CONFIG + BRANCH)
+    other = project.parent / "other"
+    other.write_text("")
+    (project / ".git/config").unlink()
+    (project / ".git/config").symlink_to(other)
+    [line] = finish(view)
+    assert "could not be written" in line
+    assert other.read_text() == ""
+
+
+def test_a_folder_that_became_a_link_is_not_followed(project: Path, begin: Begin) -> None:
+    view = begin()
+    copy_of(view).write_text(CONFIG + BRANCH)
+    (project / ".git").rename(project.parent / "moved")
+    (project / ".git").symlink_to(project.parent / "moved")
+    finish(view)
+    assert (project.parent / "moved/config").read_text() == CONFIG
+    with pytest.raises(OSError, match=r"Not a directory|symbolic"):
+        open_folder(f"{project}/.git/refs")
+
+
+def test_placeholders_stay_while_another_session_needs_them(project: Path, begin: Begin) -> None:
+    first, second = begin(), begin()
+    finish(first)
+    first.folders.close()
+    assert (project / ".git/commondir").exists()
+    finish(second)
+    assert not (project / ".git/commondir").exists()
+
+
+def test_what_is_used_meanwhile_is_not_removed(project: Path, begin: Begin) -> None:
+    view = begin()
+    (project / ".git/config.worktree").write_text("[a]\n\tb = c\n")
+    (project / ".git/commondir").write_text("../x\n")
+    finish(view)
+    assert (project / ".git/config.worktree").exists()
+    assert (project / ".git/commondir").exists()
+
+
+def test_new_files_that_the_host_obeys_are_named(project: Path, begin: Begin) -> None:
+    (project / ".vscode").mkdir()
+    view = begin()
+    (project / ".envrc").write_text("")
+    (project / ".github/workflows").mkdir(parents=True)
+    (project / "sub/.git").mkdir(parents=True)
+    for name in ("objects", "refs"):
+        (project / "bare" / name).mkdir(parents=True)
+    (project / "bare/HEAD").write_text("")
+    (project / "plain\x1b").mkdir()
+    [line] = finish(view)
+    for name in (".envrc", ".github/workflows", "sub/.git", "bare"):
+        assert name in line
+    assert ".vscode" not in line
+
+
+def test_without_a_repository_a_new_one_is_named(project: Path, begin: Begin) -> None:
+    (project / ".git").rename(project.parent / "moved")
+    view = begin()
+    assert view.git is None
+    (project.parent / "moved").rename(project / ".git")
+    [line] = finish(view)
+    assert ".git" in line
+
+
+def test_where_not_all_folders_were_seen_only_changed_repositories_are_named(project: Path, begin: Begin) -> None:
+    view = begin()
+    for name in ("old", "new"):
+        (project / name / ".git").mkdir(parents=True)
+        (project / name / ".git/config").write_text("")
+    view.knows_all, view.since = False, (project / "new/.git/config").stat().st_ctime + 100
+    assert finish(view) == []
+    view.since = 0
+    [line] = finish(view)
+    assert "old/.git, " in line or "new/.git, " in line

@@ -1,0 +1,114 @@
+"""Messages of the native observer: calls are passed on, refusals recorded, and its end ends the session."""
+
+from __future__ import annotations
+
+import _socket
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from netsandbox.backends.namespaces.trap_relay import FileRefusal, TrapRelay, read_refusal
+
+
+def message(path: bytes = b"/home/a/x", exe: bytes = b"/bin/cat", why: bytes = b"h") -> bytes:
+    return struct.pack("=ccHiI", why, b"r", 257, 42, 3) + exe + b"\0" + path + b"\0"
+
+
+class Refusals:
+    def __init__(self) -> None:
+        self.taken: list[FileRefusal] = []
+        self.missing = 0
+        self.closed = False
+
+    def take(self, refusal: FileRefusal) -> None:
+        if refusal.why == "!":
+            raise RuntimeError("cannot be recorded")
+        self.taken.append(refusal)
+
+    def left_out(self, count: int) -> None:
+        self.missing += count
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Scene:
+    def __init__(self) -> None:
+        self.ours, self.far = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0)
+        self.refusals = Refusals()
+        self.lost = 0
+        self.relay = TrapRelay(self.ours, self.refusals, self._on_lost)
+
+    def _on_lost(self) -> None:
+        self.lost += 1
+
+
+@pytest.fixture
+def scene() -> Iterator[Scene]:
+    made = Scene()
+    yield made
+    made.ours.close()
+    made.far.close()
+
+
+def test_a_refusal_is_read() -> None:
+    assert read_refusal(message()) == FileRefusal("h", "r", 257, 42, 3, "/bin/cat", "/home/a/x")
+    assert read_refusal(message(path=b"/\xff")).path == "/\udcff"
+
+
+@given(st.binary(max_size=64))
+def test_other_bytes_are_an_error_or_a_path(data: bytes) -> None:
+    try:
+        read = read_refusal(data)
+    except (ValueError, IndexError):
+        return
+    assert read.path.startswith("/")
+    assert "\0" not in read.exe
+
+
+def test_a_call_is_passed_on_and_a_refusal_is_not(scene: Scene) -> None:
+    scene.far.send(b"T" + b"\1" * 80)
+    scene.far.send(b"F" + message())
+    assert scene.relay.receive() == b"\1" * 80
+    assert scene.relay.receive() is None
+    assert [each.path for each in scene.refusals.taken] == ["/home/a/x"]
+    assert scene.relay.receive() is None  # nothing is there
+    assert scene.lost == 0
+
+
+@pytest.mark.parametrize("data", [b"F", b"Fxx", b"F" + message(path=b"relative"), b"F" + message(why=b"!")])
+def test_a_report_that_cannot_be_recorded_is_counted(scene: Scene, data: bytes) -> None:
+    scene.far.send(data)
+    assert scene.relay.receive() is None
+    assert (scene.refusals.taken, scene.refusals.missing) == ([], 1)
+    scene.far.send(b"U" + struct.pack("=I", 7))
+    scene.relay.receive()
+    assert scene.refusals.missing == 8
+
+
+def test_the_end_of_the_observer_is_reported(scene: Scene) -> None:
+    scene.far.close()
+    assert scene.relay.receive() is None
+    assert scene.lost == 1
+
+
+def test_closing_records_what_was_reported_before_the_end(scene: Scene) -> None:
+    for data in (b"F" + message(), b"T" + b"\1" * 80, b"F" + message(path=b"/home/a/y")):
+        scene.far.send(data)
+    scene.far.close()
+    scene.relay.close()
+    assert [each.path for each in scene.refusals.taken] == ["/home/a/x", "/home/a/y"]
+    assert scene.refusals.closed
+    assert scene.lost == 0
+
+
+def test_refusals_that_nobody_reads_do_not_fill_the_session(scene: Scene) -> None:
+    """The observer drops a report that does not fit instead of waiting; here only the bound of one message is held."""
+    long: Any = message(path=b"/" + b"x" * 4094, exe=b"/" + b"y" * 4094)
+    scene.far.send(b"F" + long)
+    scene.relay.receive()
+    assert len(scene.refusals.taken[0].path) == 4095

@@ -1,0 +1,229 @@
+"""Refused files are told as refused hosts are: a record, a line at the end, and an explanation."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.test_closed_files import SECRET, git_init, put
+from tests.rig.localhost import eventually
+
+pytestmark = [
+    pytest.mark.usefixtures("user_namespaces"),
+    pytest.mark.ordinary_user,
+    pytest.mark.closed_files,
+]
+
+
+def denied(run: Any) -> set[tuple[str, str, str, str]]:
+    return {
+        (each["event"], each["operation"], each["reason"], each["path"])
+        for each in run.audit
+        if each["event"] in ("file", "exec") and each.get("verdict") == "deny"
+    }
+
+
+def sh(netsandbox: Any, script: str, *options: str, **more: Any) -> Any:
+    return netsandbox("run", *options, "--", "sh", "-c", script, **more)
+
+
+def test_a_read_of_what_is_not_shown_is_recorded_and_told(netsandbox: Any) -> None:
+    plan = put(netsandbox.home(), "Documents/plan.md")
+    run = sh(netsandbox, f"cat {plan}; true")
+    assert SECRET not in run.stdout
+    assert denied(run) == {("file", "read", "not-shown", str(plan))}
+    assert "denied reading ~/Documents/plan.md; show it with --allow-read ~/Documents" in run.stderr
+    again = sh(netsandbox, f"cat {plan}", "--allow-read", str(plan.parent))
+    assert again.stdout == SECRET  # what the line proposes helps
+    assert denied(again) == set()
+    assert "denied" not in again.stderr
+
+
+@pytest.mark.parametrize("way", ["../Documents/plan.md", "link", "{home}//Documents/./plan.md"])
+def test_every_way_to_it_is_the_same(netsandbox: Any, way: str) -> None:
+    home = netsandbox.home()
+    plan = put(home, "Documents/plan.md")
+    (home.work / "link").symlink_to(plan)
+    run = sh(netsandbox, f"cat {way.format(home=home.path)}; true")
+    assert SECRET not in run.stdout
+    ((event, operation, reason, path),) = denied(run)
+    assert (event, operation, reason) == ("file", "read", "not-shown")
+    assert os.path.realpath(path) == str(plan)
+
+
+def test_what_the_host_has_not_either_is_no_refusal(netsandbox: Any) -> None:
+    home = netsandbox.home()
+    put(home, "Documents/plan.md")
+    gone = f"{home.path}/Documents/none"
+    run = sh(netsandbox, f"cat none {home.path}/none {gone}; rm -f {gone} none; chmod 600 {gone}; {gone}; true")
+    assert denied(run) == set()
+    assert "denied" not in run.stderr
+
+
+def test_the_session_s_own_files_are_no_refusals(netsandbox: Any) -> None:
+    files = "echo a > mine; cat mine; mv mine yours; rm yours; mkdir f; rmdir f"
+    run = sh(netsandbox, f"{files}; echo b > ~/own; cat ~/own; ls > /tmp/x")
+    assert run.stdout == "a\nb\n"
+    assert denied(run) == set()
+
+
+WRITES = {
+    "echo x > {0}/new": ("make", "new"),
+    "echo x > {0}/plan.md": ("make", "plan.md"),
+    "mkdir {0}/folder": ("folder", "folder"),
+    "rm -f {0}/plan.md": ("make", "plan.md"),
+    "mv mine {0}/moved": ("make", "moved"),
+    "ln -s mine {0}/link": ("make", "link"),
+    "truncate -s 0 {0}/plan.md": ("make", "plan.md"),
+}
+
+
+@pytest.mark.parametrize("script", WRITES)
+def test_a_write_to_what_is_not_shown(netsandbox: Any, script: str) -> None:
+    home = netsandbox.home()
+    plan = put(home, "Documents/plan.md")
+    operation, name = WRITES[script]
+    run = sh(netsandbox, f"echo x > mine; {script.format(plan.parent)}; true")
+    told = [each for each in denied(run) if each[1] != "read"]
+    assert told == [("file", operation, "not-shown", f"{plan.parent}/{name}")]
+    assert f"denied writing ~/Documents/{name}; allow it with --allow-write ~/Documents" in run.stderr
+    assert os.listdir(plan.parent) == ["plan.md"]
+    assert plan.read_text() == SECRET
+    again = sh(netsandbox, f"echo x > mine; {script.format(plan.parent)}; true", "--allow-write", str(plan.parent))
+    assert denied(again) == set()
+
+
+@pytest.mark.parametrize("script", WRITES)
+def test_a_write_to_what_is_read_only(netsandbox: Any, script: str) -> None:
+    home = netsandbox.home()
+    plan = put(home, "Documents/plan.md")
+    operation, name = WRITES[script]
+    if name == "plan.md" and operation == "make" and not script.startswith("rm"):
+        operation = "change"  # it is there, so it would be opened and changed
+    run = sh(netsandbox, f"echo x > mine; {script.format(plan.parent)}; true", "--allow-read", str(plan.parent))
+    assert denied(run) == {("file", operation, "read-only", f"{plan.parent}/{name}")}
+    assert plan.read_text() == SECRET
+    assert os.listdir(plan.parent) == ["plan.md"]
+
+
+def test_a_protected_file_of_the_project(netsandbox: Any) -> None:
+    home = netsandbox.home()
+    git_init(home, home.work)
+    run = sh(netsandbox, "echo x > .git/hooks/pre-push; true")
+    assert denied(run) == {("file", "make", "read-only", f"{home.work}/.git/hooks/pre-push")}
+    assert "denied writing ~/work/.git/hooks/pre-push" in run.stderr
+
+
+def test_an_exec_of_what_is_not_shown(netsandbox: Any) -> None:
+    tool = put(netsandbox.home(), "tools/tool", f"#!/bin/sh\necho {SECRET}\n")
+    tool.chmod(0o755)
+    run = netsandbox("run", "--", "env", str(tool))
+    assert SECRET not in run.stdout
+    assert denied(run) == {("exec", "execute", "not-shown", str(tool))}
+    assert "denied executing ~/tools/tool; show it with --allow-read ~/tools" in run.stderr
+    again = netsandbox("run", "--allow-read", str(tool.parent), "--", "env", str(tool))
+    assert again.stdout == f"{SECRET}\n"
+
+
+def test_what_the_user_may_not_write_either_is_no_refusal(netsandbox: Any) -> None:
+    if os.geteuid() == 0 and netsandbox.identity.uid == 0:
+        pytest.skip("root may write it")
+    run = sh(netsandbox, "echo x > /usr/lib/new; echo x > /etc/hostname; true")
+    assert denied(run) == set()
+
+
+def test_a_start_up_file_is_recorded_but_not_told(netsandbox: Any) -> None:
+    rc = put(netsandbox.home(), ".bashrc")
+    run = sh(netsandbox, f"cat {rc}; true")
+    assert denied(run) == {("file", "read", "not-shown", str(rc))}
+    assert "bashrc; show" not in run.stderr
+
+
+def test_a_secret_is_told_as_one(netsandbox: Any) -> None:
+    key = put(netsandbox.home(), ".ssh/id_rsa")
+    run = sh(netsandbox, f"cat {key}; true")
+    assert SECRET not in run.stdout
+    assert "denied reading ~/.ssh/id_rsa; show it with --allow-read ~/.ssh/id_rsa, which holds secrets" in run.stderr
+
+
+def test_what_was_kept_inside_is_told_once(netsandbox: Any) -> None:
+    run = sh(netsandbox, "echo x > ~/.npmrc; mkdir -p ~/.cache; echo x > ~/.cache/y")
+    assert "kept inside: ~/.npmrc; `netsandbox home` shows it" in run.stderr
+    assert "cache" not in run.stderr
+    assert "kept inside" not in sh(netsandbox, "cat ~/.npmrc").stderr
+    assert "kept" not in netsandbox("run", "-q", "--", "sh", "-c", "echo y > ~/.npmrc").stderr
+
+
+def test_a_flood_is_folded_and_bounded(netsandbox: Any) -> None:
+    """Neither the same path nor many paths fill the log, and the session goes on."""
+    plan = put(netsandbox.home(), "Documents/plan.md")
+    script = f"""
+import os
+for number in range(6000):
+    flags = os.O_RDONLY if number < 3000 else os.O_WRONLY | os.O_CREAT
+    try: os.open({str(plan)!r} if number < 3000 else f"{plan.parent}/{{number}}", flags)
+    except OSError: pass
+"""
+    run = netsandbox("run", "--", netsandbox.python, "-c", script)
+    assert run.returncode == 0
+    records = [each for each in run.audit if each["event"] == "file"]
+    assert len(records) < 1200
+    same = [each for each in records if each.get("path") == str(plan)]
+    assert sum(each["count"] for each in same) > 1000
+    assert records[-1].get("detail") == "more refused paths than are listed"
+
+
+def observer_of(family: Any) -> int:
+    return next(each.pid for each in family if Path(f"/proc/{each.pid}/comm").read_text() == "netsandbox-trap\n")
+
+
+def test_without_its_observer_a_session_ends(netsandbox: Any, canary: Any, leftovers: Any) -> None:
+    """The process that receives trapped calls is killed: no call goes on without it, and the command is ended."""
+    server = canary.tcp()
+    plan = put(netsandbox.home(), "Documents/plan.md")
+    script = f"echo ready; while [ ! -e over ]; do sleep 0.05; done; cat {shlex.quote(str(plan))}; echo survived"
+    running = netsandbox.spawn("run", "--connect-host", str(server.port), "--", "sh", "-c", script)
+    running.read_until(b"ready")
+    watch = leftovers.watch(running)
+    os.kill(observer_of(watch.family), signal.SIGKILL)
+    (netsandbox.home().work / "over").touch()
+    assert running.wait(20) in (-signal.SIGKILL, 128 + signal.SIGKILL)
+    watch.assert_gone()
+    assert b"survived" not in running.process.stdout.read()
+    (record,) = [each for each in running.audit if each["event"] == "policy"]
+    assert (record["verdict"], record["reason"]) == ("deny", "internal")
+    assert server.accepts == 0
+
+
+def test_with_its_observer_it_goes_on(netsandbox: Any) -> None:
+    """The twin of the one above."""
+    script = "echo ready; while [ ! -e over ]; do sleep 0.05; done; echo survived"
+    running = netsandbox.spawn("run", "--", "sh", "-c", script)
+    running.read_until(b"ready")
+    (netsandbox.home().work / "over").touch()
+    running.read_until(b"survived")
+    assert running.wait(20) == 0
+
+
+def test_an_observer_dies_with_its_supervisor(netsandbox: Any, leftovers: Any) -> None:
+    running = netsandbox.spawn("run", "--", "sh", "-c", "echo ready; sleep 60")
+    running.read_until(b"ready")
+    watch = leftovers.watch(running)
+    observer = observer_of(watch.family)
+    running.process.kill()
+    running.wait(20)
+    watch.assert_gone()
+    eventually(lambda: not os.path.exists(f"/proc/{observer}"))
+
+
+def test_refused_sockets_are_still_refused_and_recorded(netsandbox: Any) -> None:
+    """Other trapped calls pass through the observer to the supervisor, which decides as before."""
+    script = "import socket\ntry: socket.socket(socket.AF_PACKET, socket.SOCK_RAW)\nexcept OSError as e: print(e.errno)"
+    run = netsandbox("run", "--", netsandbox.python, "-c", script)
+    assert run.stdout == "1\n"
+    assert [each["reason"] for each in run.audit if each["event"] == "socket"] == ["socket-family"]

@@ -1,0 +1,160 @@
+"""Nothing that a session puts into its repository makes the host's git run a program.
+
+The canary is a program in the project that leaves a file in the host's home. Each attack succeeds where files are open:
+that is tested too, so that a defence cannot seem to hold because the attack was wrong.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.integration.test_git_calls import IDENTITY, MAKE, plainly
+from tests.rig.command import CommandLine, Home
+from tests.rig.world import need
+
+pytestmark = [
+    pytest.mark.usefixtures("user_namespaces"),
+    pytest.mark.closed_files,
+]
+
+# What is on the host first, what the session does, and where the host's git runs then.
+EVIL = 'printf "[core]\\n\\tbare = false\\n\\trepositoryformatversion = 0\\n\\tfsmonitor = $PWD/evil\\n"'
+FAKE = f"mkdir -p fake/hooks; cp -r .git/objects .git/refs .git/HEAD fake/; {EVIL} > fake/config"
+ATTACKS = {
+    "write": ("", f"{EVIL} >> .git/config", "."),
+    "git-config": ("", "git config core.fsmonitor $PWD/evil", "."),
+    "replace": ("", f"{EVIL} > new; rm -f .git/config; mv new .git/config; cp new .git/config", "."),
+    "rename": ("", f"{EVIL} > new; mv .git/config .git/old; mv new .git/config", "."),
+    "commondir": ("", f"{FAKE}; echo ../fake > .git/commondir", "."),
+    "commondir-moved": ("", f"{FAKE}; echo ../fake > new; mv -f new .git/commondir", "."),
+    "git-moved": ("", f"cp -r .git copy; rm -f copy/config; {EVIL} > copy/config; mv .git old; mv copy .git", "."),
+    "git-file": ("", f"{FAKE}; mv .git old; echo gitdir: fake > .git", "."),
+    "config-worktree": (
+        "git config extensions.worktreeConfig true",
+        f"{EVIL} > .git/config.worktree; git config --worktree core.fsmonitor $PWD/evil",
+        ".",
+    ),
+    "include": ("echo '[a]' > shared; git config include.path ../shared", f"{EVIL} > shared", "."),
+    "include-folder": (
+        "mkdir -p conf/a; echo '[a]' > conf/a/shared; git config include.path ../conf/a/shared",
+        f"mv conf old; mkdir -p conf/a; {EVIL} > conf/a/shared",
+        ".",
+    ),
+    "include-link": (
+        "echo '[a]' > target; ln -s target shared; git config include.path ../shared",
+        f"{EVIL} > new; ln -sf new shared; cp new target",
+        ".",
+    ),
+    "include-twice": (
+        "echo '[a]' > b; printf '[include]\\n\\tpath = b\\n' > a; git config include.path ../a",
+        f"{EVIL} > b",
+        ".",
+    ),
+    "hooks": ("", "cp evil .git/hooks/post-index-change; cp evil .git/hooks/pre-commit", "."),
+    "no-hooks": ("rm -r .git/hooks", "mkdir .git/hooks; cp evil .git/hooks/pre-commit", "."),
+    "hooks-moved": ("", "mv .git/hooks .git/old; mkdir .git/hooks; cp evil .git/hooks/pre-commit", "."),
+    "hooks-path": ("mkdir -p x/h; git config core.hooksPath x/h", "cp evil x/h/pre-commit", "."),
+    "hooks-path-moved": (
+        "mkdir -p x/h; git config core.hooksPath x/h",
+        "mv x y; mkdir -p x/h; cp evil x/h/pre-commit",
+        ".",
+    ),
+    "config-link": ("mv .git/config real; ln -s ../real .git/config", f"{EVIL} > real; {EVIL} > .git/config", "."),
+    "git-link": ("mv .git real; ln -s real .git", f"cp -r real fake; {EVIL} > fake/config; ln -sfn fake .git", "."),
+    "no-config": ("rm .git/config", f"{EVIL} > .git/config", "."),
+    "nested": ("git init -q deep/nested", f"{EVIL} > deep/nested/.git/config", "deep/nested"),
+    "nested-moved": (
+        "git init -q deep/nested",
+        f"mv deep old; mkdir deep; git init -q deep/nested; {EVIL} > deep/nested/.git/config",
+        "deep/nested",
+    ),
+    "bare": (
+        "git init -q --bare deep/bare.git",
+        f'{EVIL} > deep/bare.git/config; echo "worktree = $PWD" >> deep/bare.git/config',
+        "deep/bare.git",
+    ),
+    "submodule": ("git submodule add -q ../lib.git sub", f"{EVIL} > .git/modules/sub/config", "."),
+    "submodule-hooks": ("git submodule add -q ../lib.git sub", "cp evil .git/modules/sub/hooks/pre-commit", "sub"),
+    "submodule-commondir": (
+        "git submodule add -q ../lib.git sub",
+        f"{FAKE}; echo $PWD/fake > .git/modules/sub/commondir",
+        "sub",
+    ),
+    "submodule-file": ("git submodule add -q ../lib.git sub", f"{FAKE}; echo gitdir: ../fake > sub/.git", "."),
+    "submodule-folder": (
+        "git submodule add -q ../lib.git sub",
+        f"{FAKE}; mv sub old; mkdir sub; echo gitdir: ../fake > sub/.git",
+        ".",
+    ),
+    "modules-moved": (
+        "git submodule add -q ../lib.git sub",
+        f"cp -r .git/modules new; {EVIL} > new/sub/config; mv .git/modules old; mv new .git/modules",
+        "sub",
+    ),
+    "worktree": ("", f"{FAKE}; echo $PWD/fake > .git/worktrees/elsewhere/commondir", "../elsewhere"),
+    "worktree-moved": (
+        "",
+        f"{FAKE}; cd .git/worktrees; cp -r else* n; echo $OLDPWD/fake > n/commondir; mv elsewhere x; mv n elsewhere",
+        "../elsewhere",
+    ),
+    "worktrees-moved": (
+        "",
+        f"{FAKE}; cd .git; cp -r worktrees n; echo $OLDPWD/fake > n/else*/commondir; mv worktrees x; mv n worktrees",
+        "../elsewhere",
+    ),
+    "worktree-config": (
+        "git config extensions.worktreeConfig true",
+        f"{EVIL} > .git/worktrees/elsewhere/config.worktree",
+        "../elsewhere",
+    ),
+}
+HOST = "cd $1; git status; git -c core.bare=false commit --allow-empty -qm host; git checkout -q HEAD; true"
+
+
+def prepared(home: Home, first: str) -> tuple[Path, Path]:
+    """The project, and the file that the canary makes."""
+    need("git", "git")
+    root, canary = home.work / "made", home.path / "canary"
+    plainly(home, MAKE, root, cwd=home.work)
+    project = root / "project"
+    evil = project / "evil"
+    evil.write_text(f"#!/bin/sh\necho ran >> {canary}\n")
+    evil.chmod(0o755)
+    os.chown(evil, home.identity.uid, home.identity.gid)
+    plainly(home, first or ":", cwd=project)
+    return project, canary
+
+
+@pytest.mark.ordinary_user
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_the_host_runs_nothing_of_it(netsandbox: CommandLine, attack: str) -> None:
+    """Neither while the session works, as prompts and editors do, nor after it."""
+    first, script, where = ATTACKS[attack]
+    home = netsandbox.home()
+    project, canary = prepared(home, first)
+    session = netsandbox.spawn(
+        *("run", "--", "sh", "-c", f"{{ {script}; }} 2> /dev/null; echo made; read -r end"),
+        cwd=project,
+        env=IDENTITY,
+        stdin=subprocess.PIPE,
+    )
+    session.read_until(b"made")
+    plainly(home, HOST, where, cwd=project)
+    assert not canary.exists()
+    session.process.communicate(b"\n", 60)
+    plainly(home, HOST, where, cwd=project)
+    assert not canary.exists()
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_where_files_are_open_the_attack_succeeds(netsandbox: CommandLine, attack: str) -> None:
+    first, script, where = ATTACKS[attack]
+    home = netsandbox.home()
+    project, canary = prepared(home, first)
+    netsandbox("run", "--files", "open", "--", "sh", "-c", script, cwd=project, env=IDENTITY)
+    plainly(home, HOST, where, cwd=project)
+    assert canary.exists()
