@@ -29,7 +29,7 @@ ACTIONS = ("tail", "show", "summary", "verify")
 EVENTS = (
     *("session.start", "session.end", "dns", "egress", "egress.end", "approval", "udp", "socket"),
     *("bind", "listen", "publish"),
-    *("rewrite", "file", "seatbelt", "policy", FOLD, "audit.rotate", "audit.seal"),
+    *("rewrite", "file", "exec", "seatbelt", "policy", FOLD, "audit.rotate", "audit.seal"),
 )
 OPTIONS = (
     Option("denied", FLAG, "", "", "only denials"),

@@ -1,4 +1,4 @@
-"""`netsandbox explain [HOST[:PORT]]`: the policy's verdict, its reason and rule, and what would reverse it.
+"""`netsandbox explain [HOST[:PORT] | PATH]`: the policy's verdict, its reason and rule, and what would reverse it.
 
 It calls the same `decide` as every door (INV-3) and dials nothing. The exit status is 0 for allowed, 1 for denied
 and 2 if the argument is not a host. Without a port the default ports are checked, and
@@ -11,6 +11,8 @@ import json
 from collections.abc import Collection, Sequence
 
 from netsandbox.backends import own_addresses
+from netsandbox.cli.explain_path import answer as answer_path
+from netsandbox.cli.explain_path import is_path
 from netsandbox.cli.help import print_help
 from netsandbox.cli.run_options import LOCALHOST_OPTIONS, POLICY_OPTIONS, policy_of, read_config, settings_of
 from netsandbox.cli.terminal import print_text
@@ -36,10 +38,11 @@ OPTIONS = (
 )
 WORDS = DOMAINS
 USAGE = """\
-usage: netsandbox explain [HOST[:PORT] | URL] [OPTIONS]
+usage: netsandbox explain [HOST[:PORT] | URL | PATH] [OPTIONS]
        netsandbox explain --last [--event SEQ] [SESSION]
 
 Print whether a host is allowed under these options, which rule decides, and which option would change it.
+A word that begins with / ~ or . is a path: whether a session may read and write it.
 Without HOST: print the whole policy of this folder, and the file and line of each value.
 Exit status: 0 allowed, 1 denied, 2 not a host."""
 LOCALHOST_ADDRESSES = ("127.0.0.1", "::1")
@@ -62,6 +65,8 @@ def main(arguments: list[str]) -> int:
         from netsandbox.cli.explain_denial import answer as answer_past
 
         return answer_past(parsed.words, parsed.values.get("event"), policy, as_json=as_json)
+    if parsed.words and is_path(parsed.words[0]):
+        return answer_path(parsed.words[0], settings, as_json=as_json)
     if parsed.words:
         return _answer(policy, parsed.words[0], settings, as_json=as_json)
     from netsandbox.cli.explain_config import config_json, config_lines

@@ -11,18 +11,20 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 
 from netsandbox.audit.denials import wanted
+from netsandbox.audit.log import FILE_EVENTS
 from netsandbox.audit.placed_log import newest
 from netsandbox.audit.reader import Record, lines_of, log_files, open_log, read_records
-from netsandbox.audit.record_line import DENY
+from netsandbox.audit.record_line import DENY, MAX_TEXT
 from netsandbox.backends import own_addresses
 from netsandbox.cli.audit import find_log
 from netsandbox.cli.terminal import print_text
 from netsandbox.errors import NetsandboxError, UsageError
 from netsandbox.frozen import frozen
 from netsandbox.learn.project_text import project_file_path
-from netsandbox.paths import LOG_NAME, list_sessions, session_dir
+from netsandbox.paths import LOG_NAME, home, list_sessions, session_dir
 from netsandbox.policy import reasons
 from netsandbox.policy.explain import TEXTS, Explanation, because, flag_for
+from netsandbox.policy.file_denials import is_quiet, option_for
 from netsandbox.policy.ip import Address
 from netsandbox.policy.ip import parse as parse_address
 from netsandbox.policy.names import BadName, Host, canonical, host_of
@@ -32,10 +34,12 @@ from netsandbox.text import printable, shell_quoted
 
 MAX_SESSIONS = 1000  # that are looked through for one of this folder
 KEYS = {
-    "--allow-domain": "allow_domains",
-    "--allow-address": "allow_addresses",
-    "--allow-unix-socket": "allow_unix_sockets",
-    "--allow-query-type": "allow_query_types",
+    "--allow-domain": "network.allow_domains",
+    "--allow-address": "network.allow_addresses",
+    "--allow-unix-socket": "network.allow_unix_sockets",
+    "--allow-query-type": "network.allow_query_types",
+    "--allow-read": "filesystem.allow_read",
+    "--allow-write": "filesystem.allow_write",
 }
 
 
@@ -120,15 +124,19 @@ def _folder(path: str) -> object:
 
 
 def last_denial(records: Iterable[Record]) -> Record | None:
-    """The last denial. A refused Unix socket is used only if there is no other, because most programs try some."""
-    last = socket_denial = None
+    """The last denial. A refused Unix socket or start-up file is used only if there is no other, because most programs
+    try some."""
+    last = minor = None
+    own = os.path.realpath(home())
     for each in records:
         if each.get("verdict") == DENY:
-            if each.get("reason") == reasons.UNIX_SOCKET and "path" not in each:
-                socket_denial = each
+            if (each.get("reason") == reasons.UNIX_SOCKET and "path" not in each) or (
+                each["event"] in FILE_EVENTS and is_quiet(str(each.get("path")), own)
+            ):
+                minor = each
             else:
                 last = each
-    return last or socket_denial
+    return last or minor
 
 
 def _by_number(records: Iterable[Record], text: str) -> Record:
@@ -186,6 +194,9 @@ def _change_for(entry: Mapping[str, object], logged: Verdict, policy: Policy) ->
     path, qtype = str(entry.get("path", "")), str(entry.get("qtype", ""))
     if logged.reason == reasons.UNIX_SOCKET and path.startswith("/") and path.isascii() and path.isprintable():
         return "--allow-unix-socket", path
+    if entry.get("event") in FILE_EVENTS:
+        is_whole = path.startswith("/") and path.isprintable() and len(path) <= MAX_TEXT
+        return option_for(path, str(entry.get("operation")), os.path.realpath(home())) if is_whole else None
     qtype = qtype if qtype.isascii() and qtype.isalnum() else ""
     name, _, value = ((logged.host and flag_for(logged, policy.default_ports, qtype)) or "").partition(" ")
     return (name, value) if value else None
@@ -244,10 +255,11 @@ def _by(entry: Mapping[str, object]) -> str:
 def _change(explained: ExplainedRecord, file: str) -> list[str]:
     if explained.change is not None:
         name, value = explained.change
-        line = f"{KEYS[name]} = [{json.dumps(value)}]"
+        table, _, key = KEYS[name].partition(".")
+        line = f"{key} = [{json.dumps(value)}]"
         return [
             f"to allow  netsandbox run {explained.option}",
-            f"or write  {line} below [network] in {printable(file)}, then `netsandbox trust`",
+            f"or write  {line} below [{table}] in {printable(file)}, then `netsandbox trust`",
         ]
     return [f"to do     {printable(explained.advice)}" if explained.advice else "to allow  no option allows it"]
 
@@ -263,7 +275,7 @@ def denial_json(explained: ExplainedRecord) -> dict[str, object]:
         "rule": explained.rule,
         "origin_now": explained.origin,
         "option": explained.option,
-        "key": None if option is None else f"network.{KEYS[option]}",
+        "key": None if option is None else KEYS[option],
         "value": value,
         "advice": explained.advice or None,
         "now": now and {"allowed": now.verdict.allowed, "because": now.because, "change": now.change},

@@ -215,3 +215,30 @@ def test_a_session_without_denials_says_so(project: Path, capsys: pytest.Capture
     log.close()
     assert explain.main(["--last"]) == 0
     assert capsys.readouterr().out.startswith("nothing was denied in the session of ")
+
+
+def test_a_refused_file_has_the_option_and_its_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    entry = {**ENVELOPE, "event": "file", "verdict": "deny", "reason": "not-shown", "operation": "read"}
+    told = lines({**entry, "path": f"{tmp_path}/Documents/plan.md", "exe": "/bin/cat"})
+    assert told[0] == f"denied    reading {tmp_path}/Documents/plan.md, by /bin/cat"
+    assert told[3] == f"to allow  netsandbox run --allow-read {tmp_path}/Documents"
+    assert (
+        told[4]
+        == f'or write  allow_read = ["{tmp_path}/Documents"] below [filesystem] in {FILE}, then `netsandbox trust`'
+    )
+    written = explain_record({**entry, "operation": "make", "path": f"{tmp_path}/Documents/x"}, Policy())
+    assert denial_json(written)["key"] == "filesystem.allow_write"
+
+
+@pytest.mark.parametrize("path", ["relative", "/a\x1bb", "/" + "x" * 501, None])
+def test_a_path_that_cannot_be_an_option_has_none(path: str | None) -> None:
+    entry = {**ENVELOPE, "event": "file", "verdict": "deny", "reason": "not-shown", "operation": "read", "path": path}
+    assert explain_record(entry, Policy()).change is None
+
+
+def test_a_start_up_file_does_not_hide_another_denial(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    quiet = {**ENVELOPE, "event": "file", "verdict": "deny", "path": f"{tmp_path}/.bashrc"}
+    assert last_denial([DENIED, quiet]) == DENIED
+    assert last_denial([quiet]) == quiet

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.api import Denial
-from netsandbox.cli.notices import MAX_LINES, denial_lines, ignored_lines, shell_word
+from netsandbox.api import Denial, FileDenial
+from netsandbox.cli.notices import (
+    MAX_FILE_LINES,
+    MAX_LINES,
+    denial_lines,
+    file_denial_lines,
+    ignored_lines,
+    kept_lines,
+    shell_word,
+)
 
 
 def denial(host: str | None, port: int | None = 443, reason: str = "not-allowed", flag: str | None = "--x") -> Denial:
@@ -91,3 +100,32 @@ def test_a_path_that_needs_no_quotes_begins_with_the_home(monkeypatch: pytest.Mo
     monkeypatch.setenv("HOME", "/home/me")
     assert shell_word("/home/me/.npmrc") == "~/.npmrc"
     assert shell_word("/home/me/a;b/.npmrc") == "'/home/me/a;b/.npmrc'"
+
+
+def test_refused_files_get_one_line_for_each_option(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    denials = [
+        FileDenial(f"{tmp_path}/Documents/a", "read", 3),
+        FileDenial(f"{tmp_path}/Documents/b", "read", 1),
+        FileDenial(f"{tmp_path}/Documents/b", "make", 1),
+        FileDenial(f"{tmp_path}/.bashrc", "read", 1),
+        FileDenial(f"{tmp_path}/tools/t", "execute", 1),
+    ]
+    assert file_denial_lines(denials) == [
+        "denied reading ~/Documents/a and 1 more; show them with --allow-read ~/Documents",
+        "denied writing ~/Documents/b; allow it with --allow-write ~/Documents",
+        "denied executing ~/tools/t; show it with --allow-read ~/tools",
+    ]
+
+
+def test_many_refused_files_and_bad_names_stay_few_plain_lines() -> None:
+    lines = file_denial_lines([FileDenial(f"/srv/{n}/a\x1b[2J", "read", 1) for n in range(100)])
+    assert len(lines) == MAX_FILE_LINES + 1
+    assert all(line.isprintable() and line.isascii() for line in lines)
+    assert "95 more folders" in lines[-1]
+
+
+def test_kept_files_are_one_line() -> None:
+    assert kept_lines(()) == []
+    (line,) = kept_lines([f"/srv/{n}" for n in range(5)])
+    assert line == "kept inside: /srv/0, /srv/1, /srv/2 and 2 more; `netsandbox home` shows it"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import signal
@@ -227,3 +228,29 @@ def test_refused_sockets_are_still_refused_and_recorded(netsandbox: Any) -> None
     run = netsandbox("run", "--", netsandbox.python, "-c", script)
     assert run.stdout == "1\n"
     assert [each["reason"] for each in run.audit if each["event"] == "socket"] == ["socket-family"]
+
+
+def test_explain_agrees_with_a_session(netsandbox: Any) -> None:
+    home = netsandbox.home()
+    git_init(home, home.work)
+    for name in ("Documents/plan.md", ".ssh/id_rsa", ".gitconfig", "work/mine", "work/.git/hooks/x", ".bashrc"):
+        put(home, name, "[a]\nb = c\n")
+    paths = [
+        *(f"{home.path}/{name}" for name in ("Documents/plan.md", ".ssh/id_rsa", ".gitconfig", "work/mine", ".bashrc")),
+        *(f"{home.work}/.git/hooks/x", "/etc/passwd", "/usr/bin/env"),
+    ]
+    script = 'for p; do [ -r "$p" ] && r=0 || r=1; [ -w "$p" ] && w=0 || w=1; echo $r $w; done'
+    seen = netsandbox("run", "-q", "--", "sh", "-c", script, "sh", *paths).stdout.splitlines()
+    for path, line in zip(paths, seen, strict=True):
+        told = json.loads(netsandbox("explain", "--json", path).stdout)
+        may_write = told["write"]["allowed"] and os.access(path, os.W_OK)
+        assert line == f"{int(not told['read']['allowed'])} {int(not may_write)}", path
+
+
+def test_explain_last_names_a_refused_file(netsandbox: Any) -> None:
+    plan = put(netsandbox.home(), "Documents/plan.md")
+    sh(netsandbox, f"cat {plan}; true")
+    told = netsandbox("explain", "--last")
+    assert told.returncode == 1
+    assert f"denied    reading {plan}, by " in told.stdout
+    assert f"to allow  netsandbox run --allow-read {plan.parent}\n" in told.stdout

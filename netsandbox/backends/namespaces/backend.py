@@ -256,6 +256,18 @@ class NamespacesBackend:
 
         return Attribution(self.pid, clock)
 
+    def repair_repositories(self, touches: int) -> None:
+        """The host replaced a configuration file of git, and for a moment the command could write the new one. If it
+        did, its change is taken back and the session ends: it would try that again."""
+        if self.project_view is None:
+            return
+        from netsandbox.backends.namespaces.project_results import repair
+        from netsandbox.runtime.inherited import write_notice
+
+        for line in repair(self.project_view, touches):
+            write_notice(self.context.stderr, line)
+            self.kill()
+
     def signal(self, number: int) -> None:
         if self.helper is not None:
             self.helper.signal(number)

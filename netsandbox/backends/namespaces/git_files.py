@@ -16,7 +16,8 @@ removed by the last session. Of worktrees that the session does not see, it sees
 worktree prune` would take them for gone. `git_results` has what happens after the session.
 
 A repository that a session makes cannot be prevented; it is reported at the end. A cover comes off when a program of
-the host replaces the file below it; what changed there is reported too.
+the host replaces the file below it. PID 1 puts covers of configuration files back within a fraction of a millisecond;
+if the session was faster, `project_results.repair` takes its change back and ends it.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ class Copied:
     path: str
     copy: str
     base: bytes
+    mode: int
 
 
 class GitFiles:
@@ -69,6 +71,8 @@ class GitFiles:
         self.folders = folders
         self.named = tuple(named)
         self.copied: list[Copied] = []
+        self.known: dict[str, bytes] = {}  # what the host made of these files while the session ran
+        self.suspect: list[Copied] = []  # those that the session wrote
         self.locks: dict[str, int] = {}  # by git directory
         self.made: list[str] = []  # on the host's disk
         self.absent: list[str] = []  # what the configuration names and does not exist
@@ -142,12 +146,13 @@ class GitFiles:
         name = f"config-{len(self.copied)}"
         copy = os.open(f"{self._copies}/{name}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
-            os.fchmod(copy, stat.S_IMODE(os.stat(path).st_mode) | 0o600)
+            mode = stat.S_IMODE(os.stat(path).st_mode)
+            os.fchmod(copy, mode | 0o600)
             if os.write(copy, content) != len(content):
                 raise HostError(f"there is no room for a copy of {path!a}; free space, or set XDG_STATE_HOME")
         finally:
             os.close(copy)
-        self.copied.append(Copied(path, f"{self._copies}/{name}", content))
+        self.copied.append(Copied(path, f"{self._copies}/{name}", content, mode))
         self.root.cover(f"{COPIES}/{name}", path)
         return _settings(content)
 

@@ -111,6 +111,8 @@ class PrivateFolders:
             os.close(self._locks.pop())
 
     def _made(self, folder: str) -> str:
+        if os.path.isdir(folder):
+            return folder
         try:
             os.makedirs(folder, 0o700, exist_ok=True)
         except OSError as error:

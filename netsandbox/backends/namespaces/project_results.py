@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from netsandbox.policy.git_merge import Merged
 
 MAX_NAMES = 8  # in a line
-MAX_FOLDERS = 256  # of the project in which new repositories are looked for
+MAX_FOLDERS = 128  # of the project in which new repositories are looked for
+NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -33,10 +34,71 @@ def finish(view: ProjectView) -> list[str]:
     """Merge, clean up, and return the lines for the user."""
     lines: list[str] = []
     if view.git is not None:
+        for copied in view.git.suspect:
+            lines += _taken_back(copied, view.git)
         for copied in view.git.copied:
             lines += _merge_back(copied, view)
         _clean_up(view.git)
     return [*lines, *_new_lines(view)]
+
+
+def repair(view: ProjectView, touches: int) -> list[str]:
+    """Look at the configuration files after a cover was off, and take back what the session wrote to one.
+
+    git replaces such a file in one step. A change that no program runs is taken for the host's; so is one of any kind,
+    if the file was touched once only. Otherwise everything that could run a program gets its old value again: at once,
+    which the session may hinder, and again by `finish`, when it has ended."""
+    lines: list[str] = []
+    if view.git is None:
+        return lines
+    for copied in view.git.copied:
+        try:
+            lines += _examine(copied, view, touches)
+        except (OSError, ValueError):  # it is replaced again now
+            view.git.suspect.append(copied)
+            lines.append(f"{single_line(short(copied.path))} was written by the session, which ends; look at that file")
+    return lines
+
+
+def _examine(copied: Copied, view: ProjectView, touches: int) -> list[str]:
+    assert view.git is not None
+    known = view.git.known.get(copied.path, copied.base)
+    theirs = read_file(copied.path)
+    names = [each for each in changed(_text(known), _text(theirs)) if not is_harmless(each)]
+    if not names or touches < 2:
+        view.git.known[copied.path] = theirs
+        return []
+    view.git.suspect.append(copied)
+    _take_back(copied, known)
+    return [
+        f"{single_line(short(copied.path))} was written by the session while git replaced it: {_few(names)};"
+        " that is taken back, and the session ends"
+    ]
+
+
+def _take_back(copied: Copied, known: bytes) -> None:
+    """Of the changes since *known*, keep those that run nothing. git's lock is not asked: the session may hold it."""
+    name = os.path.basename(copied.path)
+    folder = open_folder(os.path.dirname(copied.path))
+    try:
+        before = _text(known)
+        try:
+            after = merge(before, _text(read_file(name, folder)), before, lambda path: False).text
+        except (OSError, ValueError):
+            after = None
+        _put(folder, name, after or before, copied.mode)
+    finally:
+        os.close(folder)
+
+
+def _taken_back(copied: Copied, git: GitFiles) -> list[str]:
+    try:
+        _take_back(copied, git.known.get(copied.path, copied.base))
+    except OSError as error:
+        return [
+            f"{single_line(short(copied.path))} cannot be repaired: {error.strerror}; look at it before you use git"
+        ]
+    return []
 
 
 def _merge_back(copied: Copied, view: ProjectView) -> list[str]:
@@ -72,22 +134,31 @@ def _write(folder: int, copied: Copied, mine: bytes, view: ProjectView) -> Merge
     name = os.path.basename(copied.path)
     lock = f"{name}.lock"
     mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode & 0o777
-    descriptor = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=folder)
+    os.close(os.open(lock, NEW, mode, dir_fd=folder))
     try:
-        theirs = read_file(name, folder)
-        merged = merge(_text(copied.base), _text(mine), _text(theirs), is_outside)
+        merged = merge(_text(copied.base), _text(mine), _text(read_file(name, folder)), is_outside)
         if merged.text is not None:
-            os.fchmod(descriptor, mode)
-            data = merged.text.encode("utf-8", "surrogateescape")
-            if os.write(descriptor, data) != len(data):
-                raise OSError(ENOSPC, "no room")
-            os.rename(lock, name, src_dir_fd=folder, dst_dir_fd=folder)
-            lock = ""
+            _put(folder, name, merged.text, mode)
         return merged
     finally:
+        os.unlink(lock, dir_fd=folder)
+
+
+def _put(folder: int, name: str, text: str, mode: int) -> None:
+    """Put *text* at *name* in one step."""
+    draft = f"{name}.{os.urandom(8).hex()}"
+    descriptor = os.open(draft, NEW, mode, dir_fd=folder)
+    try:
+        os.fchmod(descriptor, mode)
+        data = text.encode("utf-8", "surrogateescape")
+        if os.write(descriptor, data) != len(data):
+            raise OSError(ENOSPC, "no room")
+        os.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except OSError:
+        os.unlink(draft, dir_fd=folder)
+        raise
+    finally:
         os.close(descriptor)
-        if lock:
-            os.unlink(lock, dir_fd=folder)
 
 
 def _result_lines(name: str, merged: Merged) -> list[str]:

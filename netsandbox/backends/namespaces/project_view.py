@@ -37,6 +37,7 @@ DEVICE_LINKS = (
 )
 TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 (the session's own)
 MOVED_HOMES = ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
+MAX_ENVIRONMENT_FILE = 4096
 MAX_PROGRAM_LINKS = 512  # symbolic links in folders of PATH that are followed
 MAX_FOLDERS = 64  # of the project in which repositories are looked for, about 25 µs each
 
@@ -63,6 +64,7 @@ class ProjectView:
         self.folders = PrivateFolders(state, self.project.folder if self.project else self.home)
         self.root = SessionRoot()
         self.paths = RealPaths()
+        self.written = self._written()
         self.missing: list[PathRule] = []
         self.absent: list[str] = []
         self.repositories: list[str] = []
@@ -177,12 +179,17 @@ class ProjectView:
 
     def _show_unless_secret(self, path: str) -> None:
         """Show a toolchain that a variable or PATH names, unless it holds a secret or lies in one."""
-        real = self.paths.real(path) or path
-        if is_within(real, self.home):
-            name = real[len(self.home) + 1 :]
-            if any(is_within(secret, name) or is_within(name, secret) for secret in OF_LINUX):
-                return
+        real = self.paths.real(path)
+        if real is None or self.root.is_shown(real) is not None:
+            self._links_to(path)
+            return
+        inner = f"{real}/"[len(self.home) + 1 :] if is_within(real, self.home) else ""
+        if inner and (inner.startswith(_SECRETS) or any(secret.startswith(inner) for secret in _SECRETS)):
+            return
         self._show_tool(path)
+        base = _base_of(real) if real in self.root.entries else None
+        if base is not None and not self._is_system(base) and not self._is_too_much(base):
+            self._show(base)
 
     def _show_tool(self, path: str) -> None:
         """Show a toolchain read-only, unless that would show the home, the project or secrets."""
@@ -193,20 +200,18 @@ class ProjectView:
             self._links_to(path)
             return
         self._show(path)
-        base = _base_of(real)
-        if base is not None and not self._is_system(base) and not self._is_too_much(base):
-            self._show(base)
 
     def _made_inside(self, path: str, real: str) -> bool:
         """Whether an earlier session may have chosen what is shown: it wrote the path, or a link on the way."""
-        written = self.written()
-        return any(is_within(each, folder) for each in (real, *_names(self.paths.links(path))) for folder in written)
+        if f"{real}/".startswith(self.written):
+            return True
+        return any(f"{link}/".startswith(self.written) for link, _ in self.paths.links(path))
 
-    def written(self) -> tuple[str, ...]:
-        """The folders of the host that sessions like this one write."""
+    def _written(self) -> tuple[str, ...]:
+        """The folders of the host that sessions like this one write, each with a slash at its end."""
         projects = (self.project.folder, self.project.git) if self.project is not None else ()
         named = (self.paths.real(rule.path) for rule in self.rules.allow_write)
-        return tuple(path for path in (*projects, *named) if path is not None)
+        return tuple(f"{path}/" for path in (*projects, *named) if path is not None)
 
     def _is_too_much(self, path: str) -> bool:
         held = (self.home, self.working or self.home, self.folders.state)
@@ -309,11 +314,7 @@ class ProjectView:
         check_no_link(
             ResolvedPath(rule.path, real),
             f"{rule.origin}:",
-            (
-                link
-                for link in _names(self.paths.links(rule.path))
-                if any(is_within(link, folder) for folder in self.written())
-            ),
+            (link for link, _ in self.paths.links(rule.path) if f"{link}/".startswith(self.written)),
         )
         if is_within(self.folders.state, real) and writable:
             raise UsageError(f"{rule.origin}: {rule.path!a} holds the state of netsandbox; name the folders inside")
@@ -379,6 +380,7 @@ class ProjectView:
             self.root.link(target, link)
 
 
+_SECRETS = tuple(f"{secret}/" for secret in OF_LINUX)
 _SYSTEM = tuple(f"{folder}/" for folder in shown_files.LINUX_SYSTEM)
 _HOLDERS = ("/home", "/tmp", "/var", "/var/tmp", "/run", "/srv", "/mnt", "/media", "/data", "/root", "/usr", "/etc")  # noqa: S108
 
@@ -393,19 +395,20 @@ def _prefix(folder: str, own: str) -> str:
 def _base_of(tree: str) -> str | None:
     """The interpreter's folder that a virtual environment was made from."""
     try:
-        with open(f"{tree}/pyvenv.cfg", encoding="utf-8", errors="replace") as file:
-            lines = file.read(4096).splitlines()
+        descriptor = os.open(f"{tree}/pyvenv.cfg", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
         return None
+    try:
+        lines = os.fsdecode(os.read(descriptor, MAX_ENVIRONMENT_FILE)).splitlines()
+    except OSError:  # a folder
+        return None
+    finally:
+        os.close(descriptor)
     for line in lines:
         name, _, value = line.partition("=")
         if name.strip() == "home" and value.strip().startswith("/"):
             return os.path.dirname(os.path.realpath(value.strip()))
     return None
-
-
-def _names(links: Iterable[tuple[str, str]]) -> list[str]:
-    return [link for link, _ in links]
 
 
 def _listed(folder: str) -> Iterable[str]:

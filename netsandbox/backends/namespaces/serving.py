@@ -94,6 +94,8 @@ class NamespaceServing:
     def _on_message(self, message: Message) -> None:
         if message.kind == "L":
             self._watch_traps(message)
+        elif message.kind == "C":
+            self._backend.repair_repositories(message.number)
         elif message.kind == "X":
             self.exec_errno = message.number
         elif message.kind == "E":

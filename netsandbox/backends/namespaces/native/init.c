@@ -33,10 +33,12 @@
 #include "jail.h"
 #include "plan.h"
 #include "traps.h"
+#include "root.h"
 
 #define MAX_PLAN 131072
 #define RESERVED_FILES 512 /* a message carries 253 at most */
 #define MIN_FILES 2048     /* a lower limit stays unchanged: programs need what they have */
+#define COVER_CHECK 1000   /* milliseconds between looks at the covers, without inotify */
 #define SAME_SIGNAL 500 /* milliseconds between our copy of a signal and the supervisor's message about it */
 
 static unsigned char plan[MAX_PLAN] __attribute__((aligned(8)));
@@ -177,13 +179,26 @@ static int read_signals(int signals, pid_t command)
     return 0;
 }
 
-static noreturn void serve(int signals, pid_t command)
+/* The supervisor must look at a file that the command could reach for a moment. */
+static void keep_covers(int covers)
 {
-    struct pollfd watched[2] = { { .fd = signals, .events = POLLIN }, { .fd = CHANNEL, .events = POLLIN } };
+    int touches = covers_restore(covers);
+
+    if (touches)
+        channel_number('C', touches);
+}
+
+static noreturn void serve(int signals, int covers, pid_t command)
+{
+    struct pollfd watched[3] = { { .fd = signals, .events = POLLIN },
+                                 { .fd = CHANNEL, .events = POLLIN },
+                                 { .fd = covers, .events = POLLIN } };
 
     for (;;) {
-        if (poll(watched, 2, -1) < 0 && errno != EINTR)
+        if (poll(watched, 3, covers == COVERS_POLLED ? COVER_CHECK : -1) < 0 && errno != EINTR)
             _exit(1);
+        if (covers == COVERS_POLLED || watched[2].revents)
+            keep_covers(covers);
         if (read_signals(signals, command))
             _exit(0);
         if (watched[1].revents) /* ends us if the supervisor is gone: the kernel then kills the session */
@@ -209,6 +224,7 @@ static noreturn void session(char **command, const sigset_t *mask, int observer)
     sigset_t everything;
     pid_t pid;
     int signals;
+    int covers;
 
     take_descriptors();
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
@@ -225,6 +241,7 @@ static noreturn void session(char **command, const sigset_t *mask, int observer)
     signals = signalfd(-1, &everything, SFD_CLOEXEC | SFD_NONBLOCK);
     if (signals < 0)
         fail("making a signalfd");
+    covers = covers_watch();
     channel_await_go();
     pid = fork();
     if (pid < 0)
@@ -235,7 +252,7 @@ static noreturn void session(char **command, const sigset_t *mask, int observer)
         close(observer);
     if (syscall(SYS_close_range, 0U, 2U, 0U) < 0) /* a reader of the command's output must see its end, not ours */
         fail("closing standard descriptors");
-    serve(signals, pid);
+    serve(signals, covers, pid);
 }
 
 int main(int argc, char **argv)

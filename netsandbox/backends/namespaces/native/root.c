@@ -6,7 +6,10 @@
 #include <limits.h>
 #include <linux/mount.h>
 #include <linux/openat2.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -19,7 +22,7 @@
 #endif
 
 #define HOST "/.host"
-#define COVER "/.cover" /* a link, while it is mounted elsewhere */
+#define COVERS "/.covers" /* the links that are mounted elsewhere */
 #define BASE "/proc" /* exists everywhere; the tmpfs leaves it again when it becomes the root */
 
 static int opened(const char *path)
@@ -153,24 +156,138 @@ void root_cache(const char *options, const char *upper, const char *target)
         root_show(0, upper, target);
 }
 
-void root_cover(const char *target, const char *source, const char *path)
-{
-    int place = open_place(path);
-    int tree;
-    int is_covered;
+/* A cover, to be put back if the host replaces the file below, which detaches it. */
+struct cover {
+    const char *path; /* in the plan */
+    int link;
+    int watch;
+};
 
-    if (symlink(target, COVER) < 0)
-        fail(path);
-    tree = (int)syscall(SYS_open_tree, AT_FDCWD, COVER, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
-    is_covered = tree >= 0
+static struct cover covers[MAX_COVERS];
+static size_t cover_count;
+
+/* Mounts the link over *place*; 0 if the kernel refuses. */
+static int put(int link, int place)
+{
+    int tree = (int)syscall(SYS_open_tree, link, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+    int done = tree >= 0
         && syscall(SYS_move_mount, tree, "", place, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) == 0;
+
     if (tree >= 0)
         close(tree);
-    close(place);
-    if (unlink(COVER) < 0)
+    return done;
+}
+
+void root_cover(const char *target, const char *source, const char *path)
+{
+    char name[sizeof COVERS + 16];
+    int place = open_place(path);
+    struct cover *cover = &covers[cover_count];
+
+    if (cover_count == MAX_COVERS) {
+        errno = E2BIG;
         fail(path);
-    if (!is_covered)
+    }
+    snprintf(name, sizeof name, COVERS "/%zu", cover_count);
+    if ((cover_count == 0 && mkdir(COVERS, 0755) < 0) || symlink(target, name) < 0)
+        fail(path);
+    cover->path = path;
+    cover->link = open(name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (cover->link >= 0 && put(cover->link, place))
+        cover_count++;
+    else {
+        if (cover->link >= 0)
+            close(cover->link);
         root_show(SHOW_READ_ONLY, source, path);
+        if (unlink(name) < 0 || (cover_count == 0 && rmdir(COVERS) < 0))
+            fail(path);
+    }
+    close(place);
+}
+
+int covers_watch(void)
+{
+    const uint32_t events
+        = IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_MODIFY | IN_ONLYDIR | IN_DONT_FOLLOW;
+    char folder[PATH_MAX];
+    int watch;
+
+    if (cover_count == 0)
+        return COVERS_NONE;
+    watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    for (size_t number = 0; watch >= 0 && number < cover_count; number++) {
+        struct cover *cover = &covers[number];
+        const char *name = strrchr(cover->path, '/') + 1;
+        size_t length = (size_t)(name - cover->path);
+
+        if (length >= sizeof folder)
+            continue;
+        memcpy(folder, cover->path, length);
+        folder[length] = '\0';
+        cover->watch = inotify_add_watch(watch, folder, events);
+    }
+    return watch < 0 ? COVERS_POLLED : watch;
+}
+
+/* How many of the events are about a covered name. */
+static int count_touches(const char *events, size_t length)
+{
+    int touches = 0;
+
+    while (length >= sizeof(struct inotify_event)) {
+        struct inotify_event event;
+
+        memcpy(&event, events, sizeof event);
+        for (size_t number = 0; number < cover_count; number++) {
+            const char *name = strrchr(covers[number].path, '/') + 1;
+
+            if (event.mask & IN_Q_OVERFLOW
+                || (event.wd == covers[number].watch && event.len && strcmp(events + sizeof event, name) == 0)) {
+                touches++;
+                break;
+            }
+        }
+        events += sizeof event + event.len;
+        length -= sizeof event + event.len;
+    }
+    return touches;
+}
+
+/* Non-zero if the cover was off. */
+static int put_back(const struct cover *cover)
+{
+    struct statx found;
+    int place = opened(cover->path);
+    int was_off = place >= 0 && statx(place, "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, STATX_INO, &found) == 0
+        && found.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT && !(found.stx_attributes & STATX_ATTR_MOUNT_ROOT);
+
+    if (was_off)
+        put(cover->link, place);
+    if (place >= 0)
+        close(place);
+    return was_off;
+}
+
+int covers_restore(int watch)
+{
+    static int was_off;
+    static char events[16384] __attribute__((aligned(8)));
+    int touches = 0;
+    ssize_t length;
+
+    while (watch >= 0 && (length = read(watch, events, sizeof events)) > 0) {
+        int more = count_touches(events, (size_t)length);
+
+        for (size_t number = 0; more && number < cover_count; number++)
+            was_off |= put_back(&covers[number]);
+        touches += more;
+    }
+    for (size_t number = 0; watch < 0 && number < cover_count; number++)
+        if (put_back(&covers[number])) {
+            was_off = 1;
+            touches = 2; /* nobody counted */
+        }
+    return was_off ? touches : 0;
 }
 
 void root_end(void)

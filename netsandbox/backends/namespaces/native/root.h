@@ -27,6 +27,14 @@ void root_cache(const char *options, const char *upper, const char *target);
 void root_cover(const char *target, const char *source, const char *path);
 void root_end(void);
 
+/* A rename on the host over a covered file detaches the cover. A descriptor that is readable when that may have
+ * happened; COVERS_NONE without covers; COVERS_POLLED where the kernel has no inotify instance left. */
+enum { COVERS_NONE = -1, COVERS_POLLED = -2, MAX_COVERS = 1024 };
+int covers_watch(void);
+
+/* Puts covers back. Returns how often covered files were touched, once a cover was off; 0 before that. */
+int covers_restore(int watch);
+
 /* Opens *path* without following a link; ends the process if that fails. */
 int open_place(const char *path);
 

@@ -1,0 +1,86 @@
+"""`netsandbox explain PATH`: whether a session would read and write it, why, and the option that changes it."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from netsandbox.api import inherited
+from netsandbox.backends.namespaces.path_access import OWN, PathAccess, path_access
+from netsandbox.cli.terminal import print_text
+from netsandbox.errors import UsageError
+from netsandbox.paths import home, short
+from netsandbox.policy.file_denials import READ, is_secret, option_for, shell_path
+from netsandbox.policy.file_rules import is_within, path_rule
+from netsandbox.settings import RunSettings
+from netsandbox.system import IS_MACOS
+from netsandbox.text import single_line
+
+WRITE = "change"
+SEEN = "a session sees it"
+PLACE_OF_SECRETS = "it is a place of secrets; whatever runs in the session can then read it"
+TOO_MUCH = "name the folders in it, or use --files readable"
+
+
+def is_path(word: str) -> bool:
+    """No host begins like that."""
+    return word.startswith(("/", "~", "."))
+
+
+def answer(word: str, settings: RunSettings, *, as_json: bool) -> int:
+    """Print it; the exit status: 0 if a session may read the path, 1 if not."""
+    if IS_MACOS:
+        raise UsageError("explain takes paths on Linux only; `netsandbox run --dry-run` prints the rules of a Mac")
+    here = _working_folder()
+    path = path_rule(word, "explain", here or "/", home).path
+    access = path_access(settings.files, inherited(settings), here, path)
+    real = os.path.realpath(path)
+    print_text(json.dumps(_json(path, real, access), indent=2) if as_json else "\n".join(lines(path, real, access)))
+    return 0 if access.reads else 1
+
+
+def _working_folder() -> str | None:
+    try:
+        return os.getcwd()
+    except OSError:
+        return None
+
+
+def _change(real: str, operation: str, access: PathAccess) -> str | None:
+    """The option to add; None if it is allowed."""
+    own = os.path.realpath(home())
+    if access.reads if operation == READ else access.writes:
+        return None
+    if is_within(own, real):
+        return TOO_MUCH
+    if access.why == OWN:
+        return "--share-tmp"
+    name, value = option_for(real, operation, own)
+    return f"{name} {shell_path(real if os.path.isdir(real) else value, own)}"
+
+
+def lines(path: str, real: str, access: PathAccess) -> list[str]:
+    """For people."""
+    found = [short(path) if path == real else f"{short(path)}, which is {short(real)}"]
+    for title, operation, allowed in (("read", READ, access.reads), ("write", WRITE, access.writes)):
+        why = SEEN if allowed and operation == READ else access.why
+        found.append(f"  {title:<12} {'allowed' if allowed else 'denied':<8} {why}")
+        change = _change(real, operation, access)
+        if change is not None:
+            found.append(f"  {'':<12} {'':<8} to allow it: {change}")
+    if not access.reads and is_secret(real, os.path.realpath(home())):
+        found.append(f"  note: {PLACE_OF_SECRETS}")
+    if not os.path.lexists(real):
+        found.append("  note: there is no such file on this machine now")
+    return [single_line(line) for line in found]
+
+
+def _json(path: str, real: str, access: PathAccess) -> dict[str, object]:
+    return {
+        "v": 1,
+        "path": path,
+        "real": real,
+        "because": access.why,
+        "read": {"allowed": access.reads, "change": _change(real, READ, access)},
+        "write": {"allowed": access.writes, "change": _change(real, WRITE, access)},
+    }
