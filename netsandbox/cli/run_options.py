@@ -45,7 +45,7 @@ POLICY_OPTIONS = (
         VALUE,
         "",
         "MODE",
-        "project (the default): the project, system and toolchains; readable: all but secrets; open: writing too",
+        "project: the project, the system, toolchains; readable: all but secrets; open: writes too",
         FILE_MODES,
     ),
     Option("allow-read", LIST, "", "PATH", "show the command this file or folder, secrets too: ~/.ssh"),

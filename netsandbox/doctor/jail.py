@@ -20,7 +20,7 @@ from netsandbox.doctor.probe import Absent, Evidence, Probe
 from netsandbox.doctor.scene import CONTROL_NAME, REBOUND_NAME, Scene
 from netsandbox.errors import HostError
 from netsandbox.frozen import frozen
-from netsandbox.policy.file_rules import FileRules
+from netsandbox.policy.file_rules import OPEN, FileRules
 from netsandbox.policy.policy import Policy
 from netsandbox.settings import RunSettings
 
@@ -51,9 +51,13 @@ def strict_policy(scene: Scene, chosen: Probes) -> Policy:
 def run_settings(
     scene: Scene, localhost: LocalhostSettings | None = None, files: FileRules | None = None
 ) -> RunSettings:
+    """Files are open: what is hidden would prove nothing about the network."""
     upstream = ((scene.upstream.address, scene.upstream.port),)
     return RunSettings(
-        upstream_dns=upstream, name="doctor", localhost=localhost or LocalhostSettings(), files=files or FileRules()
+        upstream_dns=upstream,
+        name="doctor",
+        localhost=localhost or LocalhostSettings(),
+        files=files or FileRules(mode=OPEN),
     )
 
 

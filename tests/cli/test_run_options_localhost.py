@@ -188,7 +188,7 @@ def test_any_values_become_settings_in_bounds_or_one_printable_line(said: list[t
     assert message.isprintable()
 
 
-def test_the_last_of_several_words_wins_and_lists_are_lists() -> None:
+def test_a_value_is_given_once_and_lists_are_lists() -> None:
     kinds = {option.name: option.kind for option in LOCALHOST_OPTIONS}
     assert [name for name, kind in kinds.items() if kind == VALUE] == [
         "network-strategy",
@@ -197,4 +197,6 @@ def test_the_last_of_several_words_wins_and_lists_are_lists() -> None:
         "listening-port-count",
         "listening-loopback",
     ]
-    assert read("--network-strategy=fail", "--network-strategy=isolate").strategy == "isolate"
+    assert read("--network-strategy=fail", "--network-strategy=fail").strategy == "fail"
+    with pytest.raises(UsageError, match="given twice"):
+        read("--network-strategy=fail", "--network-strategy=isolate")

@@ -32,7 +32,6 @@ from netsandbox.frozen import frozen
 from netsandbox.paths import home
 from netsandbox.policy.file_rules import is_within
 from netsandbox.policy.git_config import MAX_CONFIG, is_true, parse
-from netsandbox.runtime.links import links_of_loop
 from netsandbox.runtime.private_file import replace
 from netsandbox.runtime.project import one_line
 
@@ -186,6 +185,8 @@ class GitFiles:
 
     def _hold_links(self, path: str) -> None:
         """Cover the links on the way to *path* by themselves."""
+        from netsandbox.runtime.links import links_of_loop  # the end of every session loads this module
+
         for link in links_of_loop(path):
             if self._is_writable(link):
                 self.root.pin(os.path.dirname(link))

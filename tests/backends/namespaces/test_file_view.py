@@ -15,11 +15,19 @@ from netsandbox.backends.namespaces import file_view as module
 from netsandbox.backends.namespaces.file_view import Mount, disks, file_view, is_disk, other_names, read_mounts
 from netsandbox.errors import HostError, UsageError
 from netsandbox.policy import home_paths
-from netsandbox.policy.file_rules import FileRules, PathRule
+from netsandbox.policy.file_rules import OPEN, READABLE, FileRules, PathRule
 
 
 def rules(*paths: Path | str, origin: str = "rules.toml:1") -> tuple[PathRule, ...]:
     return tuple(PathRule(str(path), origin) for path in paths)
+
+
+def opened(**named: tuple[PathRule, ...]) -> FileRules:
+    return FileRules(mode=OPEN, **named)  # type: ignore[arg-type]
+
+
+def confined(**named: tuple[PathRule, ...]) -> FileRules:
+    return FileRules(mode=READABLE, **named)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -38,7 +46,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_secrets_that_are_there_are_hidden_and_writing_stays_open(home: Path) -> None:
-    found = file_view(FileRules(), {})
+    found = file_view(opened(), {})
     assert found.folders == (str(home / ".ssh"),)
     assert found.files == (str(home / ".netrc"),)
     assert found.writable is None
@@ -50,9 +58,9 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     looked: list[str] = []
     true_stat = os.stat
 
-    def counted(path: str) -> os.stat_result:
+    def counted(path: str, **options: bool) -> os.stat_result:  # pytest calls it too, to show a failure
         looked.append(path)
-        return true_stat(path)
+        return true_stat(path, **options)
 
     monkeypatch.setattr(module.os, "stat", counted)
     monkeypatch.setattr(module.os.path, "samefile", lambda *paths: False)
@@ -63,7 +71,7 @@ def test_only_a_place_that_its_folder_lists_costs_a_look(home: Path, monkeypatch
     """What a launch pays: two lists, a stat for each place that is in them, and one more as what it is hidden."""
     (home / ".config" / "gh").mkdir(parents=True)
     looked = looks(monkeypatch)
-    file_view(FileRules(), {})
+    file_view(opened(), {})
     there = [str(home / name) for name in (".ssh", ".netrc", ".config/gh")]
     assert sorted(looked) == sorted(there * 2)
 
@@ -74,7 +82,7 @@ def test_every_place_of_a_home_that_cannot_be_listed_is_looked_at(home: Path, mo
 
     looked = looks(monkeypatch)
     monkeypatch.setattr(module.os, "listdir", refusing)
-    assert file_view(FileRules(), {}).folders == (str(home / ".ssh"),)
+    assert file_view(opened(), {}).folders == (str(home / ".ssh"),)
     assert {str(home / name) for name in home_paths.OF_LINUX} <= set(looked)
 
 
@@ -83,7 +91,7 @@ def test_every_place_is_hidden_when_it_is_there(home: Path, place: str) -> None:
     path = home / place
     if not path.exists():
         path.mkdir(parents=True)
-    found = file_view(FileRules(), {})
+    found = file_view(opened(), {})
     assert str(path) in (*found.folders, *found.files)
 
 
@@ -96,31 +104,31 @@ def test_a_place_is_found_where_capitals_do_not_matter(
     monkeypatch.setattr(
         module.os, "listdir", lambda path: [spelled if name == ".ssh" else name for name in true_listdir(path)]
     )
-    assert file_view(FileRules(), {}).folders == (str(home / ".ssh"),)
+    assert file_view(opened(), {}).folders == (str(home / ".ssh"),)
 
 
 def test_an_allow_shows_a_secret_and_a_deny_hides_it_all_the_same(home: Path) -> None:
-    shown = file_view(FileRules(allow_read=rules(home / ".ssh")), {})
+    shown = file_view(opened(allow_read=rules(home / ".ssh")), {})
     assert (shown.folders, shown.files) == ((), (str(home / ".netrc"),))
-    both = file_view(FileRules(allow_read=rules(home), deny_read=rules(home / ".ssh")), {})
+    both = file_view(opened(allow_read=rules(home), deny_read=rules(home / ".ssh")), {})
     assert (both.folders, both.files) == ((str(home / ".ssh"),), ())
 
 
 def test_a_secret_that_is_a_link_is_hidden_where_it_leads(home: Path, tmp_path: Path) -> None:
     (tmp_path / "keys").mkdir()
     (home / ".gnupg").symlink_to(tmp_path / "keys")
-    assert str(tmp_path / "keys") in file_view(FileRules(), {}).folders
+    assert str(tmp_path / "keys") in file_view(opened(), {}).folders
     for path in (home / ".gnupg", tmp_path / "keys", home):
-        assert str(tmp_path / "keys") not in file_view(FileRules(allow_read=rules(path)), {}).folders
+        assert str(tmp_path / "keys") not in file_view(opened(allow_read=rules(path)), {}).folders
 
 
 @pytest.mark.attack(146)
 def test_146_what_an_allow_leads_to_by_a_link_stays_hidden(home: Path) -> None:
     """A command of an earlier session may have put the link where the user allows a folder of the project."""
     (home / "project" / "fixtures").symlink_to(home)
-    assert file_view(FileRules(allow_read=rules(home / "project" / "fixtures")), {}).folders == (str(home / ".ssh"),)
+    assert file_view(opened(allow_read=rules(home / "project" / "fixtures")), {}).folders == (str(home / ".ssh"),)
     above = f"{home}/project/../.ssh"
-    assert file_view(FileRules(allow_read=rules(above)), {}).folders == ()
+    assert file_view(opened(allow_read=rules(above)), {}).folders == ()
 
 
 @pytest.mark.attack(149)
@@ -129,7 +137,7 @@ def test_149_links_that_lead_to_what_is_hidden_are_told(home: Path, tmp_path: Pa
     (home / "dotfiles").symlink_to(tmp_path)
     (home / ".gnupg").symlink_to("dotfiles/keys")
     (home / "project" / "private").symlink_to(tmp_path / "keys")
-    found = file_view(FileRules(deny_read=rules(home / "project" / "private")), {}).links
+    found = file_view(opened(deny_read=rules(home / "project" / "private")), {}).links
     assert set(found) == {str(home / name) for name in (".gnupg", "dotfiles", "project/private")}
 
 
@@ -142,14 +150,14 @@ def test_146_a_link_in_the_project_leads_writing_nowhere_else(
     build = home / "project" / "build"
     build.symlink_to(home)
     environment = {b"TMPDIR": os.fsencode(build)} if said == "variable" else {}
-    wanted = FileRules(allow_write=rules(build) if said == "rule" else ())
+    wanted = confined(allow_write=rules(build) if said == "rule" else ())
     with pytest.raises(UsageError, match="which a command could have made"):
         file_view(wanted, environment)
     build.unlink()
     build.mkdir()
     assert file_view(wanted, environment).writable is not None
     assert str(home) in (
-        file_view(FileRules(allow_write=rules(home)), {}).writable or ()
+        file_view(confined(allow_write=rules(home)), {}).writable or ()
     )  # written out: the user's word
 
 
@@ -160,7 +168,7 @@ def test_a_secret_is_hidden_where_a_variable_moved_it(
     (tmp_path / "config" / "gh").mkdir(parents=True)
     monkeypatch.setenv("KUBECONFIG", f"/nowhere:{tmp_path}/cluster")
     monkeypatch.setenv("XDG_CONFIG_HOME", f"{tmp_path}/config")
-    found = file_view(FileRules(), {})
+    found = file_view(opened(), {})
     assert str(tmp_path / "cluster") in found.files
     assert str(tmp_path / "config" / "gh") in found.folders
 
@@ -168,24 +176,25 @@ def test_a_secret_is_hidden_where_a_variable_moved_it(
 def test_a_part_of_a_secret_cannot_be_shown_alone(home: Path) -> None:
     (home / ".ssh" / "config").write_text("")
     with pytest.raises(UsageError, match=r"^rules\.toml:1: .* hidden as a whole"):
-        file_view(FileRules(allow_read=rules(home / ".ssh" / "config")), {})
+        file_view(opened(allow_read=rules(home / ".ssh" / "config")), {})
 
 
 def test_nobody_works_or_writes_in_what_is_hidden(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match=r"^rules\.toml:1: .* which a session does not see"):
-        file_view(FileRules(allow_write=rules(home / ".ssh")), {})
+        file_view(confined(allow_write=rules(home / ".ssh")), {})
     monkeypatch.chdir(home / ".ssh")
     with pytest.raises(UsageError, match="the working folder"):
-        file_view(FileRules(), {})
-    assert file_view(FileRules(allow_read=rules(home / ".ssh")), {}).folders == ()
+        file_view(opened(), {})
+    assert file_view(opened(allow_read=rules(home / ".ssh")), {}).folders == ()
 
 
-def test_writing_is_confined_as_soon_as_any_path_to_write_is_said(home: Path, tmp_path: Path) -> None:
+def test_writing_is_confined_where_the_mode_says_so(home: Path, tmp_path: Path) -> None:
     (tmp_path / "extra").mkdir()
     (tmp_path / "temporary").mkdir()
     environment = {b"TMPDIR": os.fsencode(tmp_path / "temporary")}
-    said = FileRules(allow_write=rules(tmp_path / "extra", tmp_path / "extra" / "..", origin="x"))
-    narrow = file_view(FileRules(allow_write=()), {}).writable
+    said = confined(allow_write=rules(tmp_path / "extra", tmp_path / "extra" / "..", origin="x"))
+    narrow = file_view(confined(allow_write=()), {}).writable
+    assert file_view(opened(), {}).writable is None, "the twin"
     assert narrow is not None
     assert {"/dev", "/proc"} < set(narrow)
     assert any(os.path.commonpath([home, path]) == path for path in narrow)
@@ -199,7 +208,7 @@ def test_a_folder_to_write_is_made_where_it_is_missing(home: Path) -> None:
     """Only if it was written as one; a file in its way is left as it is."""
     (home / "file").touch()
     said = tuple(PathRule(str(home / name), "x", folder=True) for name in ("cache/npm", "file", "file/below"))
-    found = file_view(FileRules(allow_write=(*said, PathRule(str(home / "plain"), "x"))), {})
+    found = file_view(confined(allow_write=(*said, PathRule(str(home / "plain"), "x"))), {})
     assert (home / "cache" / "npm").is_dir()
     assert not (home / "plain").exists()
     assert [rule.path for rule in found.missing] == [str(home / "file" / "below"), str(home / "plain")]
@@ -209,20 +218,20 @@ def test_a_project_that_hides_thousands_of_paths_keeps_nobody_waiting(home: Path
     """Its file may say so without being trusted."""
     many = rules(*(f"/etc/{number}" for number in range(513)))
     with pytest.raises(UsageError, match="more than 512 paths to hide"):
-        file_view(FileRules(deny_read=many), {})
-    assert len(file_view(FileRules(deny_read=many[1:]), {}).missing) == 512
+        file_view(opened(deny_read=many), {})
+    assert len(file_view(opened(deny_read=many[1:]), {}).missing) == 512
 
 
 def test_what_is_missing_is_told_and_changes_nothing(home: Path) -> None:
     missing = rules(home / "absent")
-    found = file_view(FileRules(missing, missing, missing), {})
+    found = file_view(confined(allow_read=missing, allow_write=missing, deny_read=missing), {})
     assert found.missing == missing * 3
     assert str(home / "absent") not in (*found.folders, *found.files, *(found.writable or ()))
 
 
 def test_a_relative_path_of_a_program_is_an_error(home: Path) -> None:
     with pytest.raises(UsageError, match="not absolute"):
-        file_view(FileRules(deny_read=rules("project")), {})
+        file_view(opened(deny_read=rules("project")), {})
 
 
 def test_a_place_that_cannot_be_looked_at_stops_the_session(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,7 +245,7 @@ def test_a_place_that_cannot_be_looked_at_stops_the_session(home: Path, monkeypa
 
     monkeypatch.setattr(module.os, "stat", failing)
     with pytest.raises(HostError, match="could not be hidden"):
-        file_view(FileRules(), {})
+        file_view(opened(), {})
 
 
 @pytest.mark.attack(149)
@@ -248,7 +257,7 @@ def test_149_links_to_nowhere_hide_nothing_and_are_held(home: Path, tmp_path: Pa
     denied = tmp_path / "denied"
     denied.symlink_to(denied)
     (rule,) = rules(denied)
-    found = file_view(FileRules(deny_read=(rule,)), {})
+    found = file_view(opened(deny_read=(rule,)), {})
     assert (found.folders, found.files, found.missing) == ((str(home / ".ssh"),), (str(home / ".netrc"),), (rule,))
     assert set(found.links) == {str(denied), *(str(home / name) for name in (".aws", "other", ".pypirc"))}
 
@@ -276,15 +285,15 @@ def test_a_folder_that_keeps_us_out_counts_if_the_command_could_open_it(
         patch.setattr(module.os, "stat", refusing)
         patch.setattr(module.os, "listdir", listing)
         with pytest.raises(HostError, match="Permission denied; it could not be hidden"):
-            file_view(FileRules(), {})
+            file_view(opened(), {})
         patch.setattr(module.os, "geteuid", lambda: true_stat(closed).st_uid + 1)
-        assert file_view(FileRules(), {}).files == (str(home / ".netrc"),)
+        assert file_view(opened(), {}).files == (str(home / ".netrc"),)
 
 
 def test_a_table_of_mounts_that_cannot_be_read_stops_the_session(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOUNTS", str(home / "absent"))
     with pytest.raises(HostError, match="second name"):
-        file_view(FileRules(), {})
+        file_view(opened(), {})
 
 
 def test_a_second_name_of_a_secret_is_hidden_too(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -294,7 +303,7 @@ def test_a_second_name_of_a_secret_is_hidden_too(home: Path, tmp_path: Path, mon
     table = tmp_path / "mounts"
     table.write_text(f"1 0 8:1 / / rw - x x x\n2 1 8:1 {home} {tmp_path}/other rw - x x x\n")
     monkeypatch.setattr(module, "MOUNTS", str(table))
-    found = file_view(FileRules(), {})
+    found = file_view(opened(), {})
     assert set(found.files) == {str(home / ".netrc"), str(tmp_path / "other" / ".netrc")}
     assert found.folders == (str(home / ".ssh"),)  # the other name leads to nothing
 
