@@ -1,8 +1,10 @@
 """`netsandbox learn -- CMD`: run CMD online and recorded, then propose the rules that it needs.
 
-Deny rules, the guard on addresses and the list of public resolvers hold as in any session, and everything is logged.
-The proposal is shown as a diff of the project's file and written if the user agrees; it takes effect after `trust`. All
-modules are imported before the command runs, because imports are sealed then (`runtime.imports`).
+Files are as closed as in `run`: in the mode `project` the files that the session was refused are proposed. In the modes
+`readable` and `open` writes are watched, so that the rules of a confined session are known. Deny rules, the guard on
+addresses and the list of public resolvers hold as in any session, and everything is logged. The proposal is shown as a
+diff of the project's file and written if the user agrees; it takes effect after `trust`. All modules are imported
+before the command runs, because imports are sealed then (`runtime.imports`).
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from netsandbox.audit.table import GREEN, RED, paint
 from netsandbox.backends import own_addresses
 from netsandbox.cli import run
 from netsandbox.cli.help import print_help
+from netsandbox.cli.notices import kept_lines
 from netsandbox.cli.run_options import MODES, policy_of, read_config, settings_of
 from netsandbox.cli.terminal import confirm, notice, wants_colour
 from netsandbox.config.document import layer_of
@@ -29,6 +32,7 @@ from netsandbox.frozen import copy_with
 from netsandbox.learn.project_text import ProjectText, project_file_path
 from netsandbox.learn.proposed import PresentFiles, Proposed, proposed, rule_lists
 from netsandbox.learn.usage import usage
+from netsandbox.policy.file_rules import PROJECT
 from netsandbox.policy.policy import FILTERED, ONLINE, Policy
 from netsandbox.runtime.option_parser import FLAG, PROFILES, Option, Parsed, parse
 from netsandbox.settings import RunSettings
@@ -46,12 +50,12 @@ USAGE = """\
 usage: netsandbox learn [OPTIONS] [PROFILE…] -- CMD [ARG…]
 
 Run CMD online: denied names and private addresses stay closed, and every attempt is recorded. Then propose the rules
-that CMD needs beyond your configuration, and on Linux the paths that it writes, as a change of this project's
-.netsandbox.toml. The file is written if you agree. The rules take effect after `netsandbox trust`.
-The exit status is that of CMD.
+that CMD needs beyond your configuration, and on Linux the files that it was refused, as a change of this project's
+.netsandbox.toml. The file is written if you agree. The rules take effect after `netsandbox trust`. A command that ends
+early because a file is not there wants more after that: run it again. The exit status is that of CMD.
 
   netsandbox learn -- npm ci"""
-NOTHING = "all that it reached and wrote is allowed already, so there is nothing to write"
+NOTHING = "all that it reached, read and wrote is allowed already, so there is nothing to write"
 LEFT = "; what is listed above is left to you"
 
 
@@ -70,7 +74,8 @@ def main(arguments: list[str]) -> int:
     project = ProjectText(project_file_path())
     own = own_addresses()
     parsed.flags.add(ONLINE)  # whatever the files say about the mode
-    settings = copy_with(settings_of(parsed, file), watch_files=True)
+    settings = run.report_rules(settings_of(parsed, file), parsed.flags)
+    settings = copy_with(settings, watch_files=settings.files.mode != PROJECT)
     files = _present_files(settings, file, project.path)
     result = _run_recorded(parsed, file, settings)
     records = (entry for entry in read_records(result.audit_log) if entry["session"] == result.session)
@@ -105,20 +110,28 @@ def _present(parsed: Parsed, file: FileSettings | None) -> Policy:
 
 
 def _present_files(settings: RunSettings, file: FileSettings | None, path: str) -> PresentFiles | None:
-    """The settings of files and profiles about writing. None where it cannot be learned: on a Mac, and in the root
-    folder, where writing cannot be confined."""
+    """The settings of files and profiles. None where files cannot be learned: on a Mac, and in the root folder, where
+    writing cannot be confined."""
     if not IS_LINUX or os.path.realpath(os.curdir) == "/":
         return None
     from netsandbox.backends.namespaces.watched_paths import entry_limits
 
-    listed = None if file is None else file.allow_write
+    listed = () if file is None else file.allow_write
     return PresentFiles(
         entry_limits(),
         os.path.realpath(os.path.dirname(path)),
-        None if listed is None else tuple(os.path.realpath(rule.path) for rule in listed),
+        tuple(os.path.realpath(rule.path) for rule in listed),
         tuple(os.path.realpath(rule.path) for rule in settings.files.deny_read),
         os.path.lexists,
+        _may_write,
     )
+
+
+def _may_write(path: str) -> bool:
+    """Whether the user could write there, judged by the nearest existing path."""
+    while not os.path.lexists(path) and path != "/":
+        path = os.path.dirname(path)
+    return os.access(path, os.W_OK)
 
 
 def _print_remarks(found: Proposed, result: Result, file: FileSettings | None) -> None:
@@ -126,6 +139,8 @@ def _print_remarks(found: Proposed, result: Result, file: FileSettings | None) -
         notice(f"the command ended with status {result.returncode}; what it would have reached after that is not known")
     if file is not None and file.mode not in (None, FILTERED):
         notice(f"your configuration sets mode {file.mode}; rules take effect in mode filtered, or without a mode")
+    for line in kept_lines(result.kept):
+        notice(line)
     for line in found.remarks:
         print(f"# {line}", file=sys.stderr)
 
@@ -147,14 +162,12 @@ def _offer_change(found: Proposed, project: ProjectText, *, write: bool) -> None
         return notice("nothing was written; `netsandbox learn --write -- …` writes without asking")
     layer_of(project.path, after.encode("utf-8"))  # an error here would be ours: it must not reach the file
     project.write(after)
-    if not before and not found.opens:
-        return notice(f"{project.path} is written; it opens nothing, so it takes effect at once")
     return notice(f"{project.path} is written; `netsandbox trust` shows it once more and puts it into effect")
 
 
 def _purpose(found: Proposed) -> str:
     purposes = ["to let it through without --online"] if found.online else []
-    return " and ".join([*purposes, "to keep its writing to these places"] if found.writable is not None else purposes)
+    return " and ".join([*purposes, "to show it these files"] if found.writable or found.readable else purposes)
 
 
 def _changed(text: str, found: Proposed) -> str | None:

@@ -1,16 +1,17 @@
-"""The smallest addition to a policy that allows what a run used, and confines its writing to that. Pure."""
+"""The smallest addition to a policy that allows what a run used of the network and of files. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from netsandbox.frozen import frozen
+from netsandbox.frozen import copy_with, frozen
 from netsandbox.learn.name_folding import Proposal, fold_names
 from netsandbox.learn.usage import Usage
+from netsandbox.policy.file_denials import is_quiet, is_secret
 from netsandbox.policy.file_rules import is_within
 from netsandbox.policy.ip import Address, parse
 from netsandbox.policy.names import Host, canonical, host_of
-from netsandbox.policy.path_folding import MAKE, EntryLimits, PathProposal, fold_paths
+from netsandbox.policy.path_folding import CHANGE, MAKE, EntryLimits, PathProposal, fold_paths
 from netsandbox.policy.policy import Policy
 from netsandbox.policy.verdict import TCP, Request
 from netsandbox.text import join_host_port, printable
@@ -26,7 +27,8 @@ class Proposed:
     domains: tuple[Proposal, ...] = ()
     addresses: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
-    writable: tuple[tuple[str, str], ...] | None = None  # with comments; an empty list confines, None does not
+    writable: tuple[tuple[str, str], ...] = ()  # with comments
+    readable: tuple[tuple[str, str], ...] = ()
 
     @property
     def online(self) -> bool:
@@ -34,13 +36,8 @@ class Proposed:
         return bool(self.domains or self.addresses)
 
     @property
-    def opens(self) -> bool:
-        """Whether any rule needs trust."""
-        return self.online or bool(self.writable)
-
-    @property
     def empty(self) -> bool:
-        return not self.online and self.writable is None
+        return not (self.online or self.writable or self.readable)
 
 
 def proposed(
@@ -68,6 +65,7 @@ def proposed(
             *(line for title, items in paths.remarks for line in _listed(title, items)),
         ),
         paths.writable,
+        paths.readable,
     )
 
 
@@ -113,7 +111,9 @@ def rule_lists(found: Proposed) -> list[tuple[str, str, list[tuple[str, str]]]]:
         lists.append(("network", "allow_domains", [(each.rule, each.comment) for each in found.domains]))
     if found.addresses:
         lists.append(("network", "allow_addresses", [(rule, "") for rule in found.addresses]))
-    if found.writable is not None:
+    if found.readable:
+        lists.append(("filesystem", "allow_read", list(found.readable)))
+    if found.writable:
         lists.append(("filesystem", "allow_write", list(found.writable)))
     return lists
 
@@ -124,50 +124,79 @@ SECRETS = (
     " yourself; whatever runs in the session can then read it"
 )
 DENIED = "it tried to open these, which your deny_read hides"
+STARTS = "written, and something outside of the sandbox runs or obeys it, so not proposed"
 LEFT = "written, but too much would be opened by a rule for it; if it needs one, choose a path for allow_write yourself"
+UNREAD = "read, but too much would be shown by a rule for it; if it needs one, choose a path for allow_read yourself"
 MORE = "it may have written at more paths than are recorded: then it needs folders of your choice in allow_write"
 
 
 @frozen
 class PresentFiles:
     """The present limits, as real paths. `base` is the folder of the project's file. `allowed` has the writable paths
-    of files and profiles, None if writing is not confined. `denied` has the paths that the user hides. `exists` is
-    called after the command has ended and returns whether a path still exists."""
+    of files and profiles, `denied` the paths that the user hides. `exists` is called after the command has ended and
+    returns whether a path still exists; `may_write` whether the user may write there outside of a session."""
 
     limits: EntryLimits
     base: str
-    allowed: tuple[str, ...] | None = None
+    allowed: tuple[str, ...] = ()
     denied: tuple[str, ...] = ()
     exists: Callable[[str], bool] = lambda path: True
+    may_write: Callable[[str], bool] = lambda path: True
 
 
 @frozen
 class ProposedPaths:
-    """Entries of `allow_write`, each with a comment; None: the list stays as it is. The second value has the paths that
-    are left to the user, in groups with a title."""
+    """Entries of `allow_write` and `allow_read`, each with a comment. `remarks` has the paths that are left to the
+    user, in groups with a title."""
 
-    writable: tuple[tuple[str, str], ...] | None = None
+    writable: tuple[tuple[str, str], ...] = ()
+    readable: tuple[tuple[str, str], ...] = ()
     remarks: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 def proposed_paths(used: Usage, present: PresentFiles) -> ProposedPaths:
-    """An empty list is a proposal too: it confines writing to the paths of every session. It is not proposed if the log
-    lacks paths, because the command may need more."""
     home, base = present.limits.home, present.base
-    folded = fold_paths(_missing(used.written, present.allowed or ()), present.limits)
+    missing = [pair for pair in _missing(used.written, present.allowed) if present.may_write(pair[0])]
+    folded = fold_paths(missing, present.limits)
     texts = [(each, each.text(home, base)) for each in folded.entries]
     kept = [(each, text) for each, text in texts if _is_writable(text) and not _is_gone(each, present)]
-    rules = [(text, printable(each.comment(home))) for each, text in kept]
-    left = (*folded.left, *(each.path for each, text in texts if (each, text) not in kept))
-    secrets = [place for place in used.secrets if not any(is_within(place, denied) for denied in present.denied)]
+    rules = [(text, printable(each.comment())) for each, text in kept]
+    named = {each.path for each, _ in kept}
+    left = (*folded.left, *(each.path for each, _ in texts if each.path not in named))
+    read, secrets, unread = _reads(used, present, tuple(named))
+    seen = dict.fromkeys((*(place for place in used.secrets), *secrets))
+    hidden = [place for place in seen if not any(is_within(place, path) for path in present.denied)]
     groups = [
-        (SECRETS, tuple(f'allow_read = ["{PathProposal(place, folder=False).text(home, base)}"]' for place in secrets)),
-        (DENIED, tuple(place for place in used.secrets if place not in secrets)),
-        (LEFT, left),
+        (SECRETS, tuple(f'allow_read = ["{PathProposal(place, folder=False).text(home, base)}"]' for place in hidden)),
+        (DENIED, tuple(place for place in seen if place not in hidden)),
+        (STARTS, tuple(path for path in left if present.limits.runs(path))),
+        (LEFT, tuple(path for path in left if not present.limits.runs(path))),
+        (UNREAD, unread),
         (MORE, ("see `netsandbox audit show --event file`",) if used.more_paths or len(rules) > MAX_PATHS else ()),
     ]
-    nothing = not rules and (present.allowed is not None or used.more_paths)
-    return ProposedPaths(None if nothing else tuple(rules[:MAX_PATHS]), tuple(group for group in groups if group[1]))
+    return ProposedPaths(
+        tuple(rules[:MAX_PATHS]), tuple(read[:MAX_PATHS]), tuple(group for group in groups if group[1])
+    )
+
+
+def _reads(
+    used: Usage, present: PresentFiles, writable: tuple[str, ...]
+) -> tuple[list[tuple[str, str]], list[str], tuple[str, ...]]:
+    """Entries of `allow_read`, secrets that it wanted, and what no entry may show. What is *writable* is shown too.
+    Start-up files and the like, which programs do without, are left out."""
+    home, base = present.limits.home, present.base
+    wanted = [
+        path
+        for path in used.read
+        if not is_quiet(path, home) and present.exists(path) and not any(is_within(path, each) for each in writable)
+    ]
+    secrets = [path for path in wanted if is_secret(path, home)]
+    denied = [path for path in wanted if any(is_within(path, each) for each in present.denied)]
+    others = [(path, CHANGE) for path in wanted if path not in secrets and path not in denied]
+    folded = fold_paths(others, copy_with(present.limits, started=()))
+    texts = [(each.text(home, base).rstrip("/"), printable(each.comment())) for each in folded.entries]
+    entries = [(text, comment) for text, comment in texts if text and _is_writable(text)]
+    return entries, [*secrets, *denied], folded.left
 
 
 def _missing(written: Iterable[tuple[str, str]], allowed: tuple[str, ...]) -> list[tuple[str, str]]:

@@ -12,6 +12,7 @@ from netsandbox.frozen import frozen
 from netsandbox.policy import reasons
 from netsandbox.policy.address_guard import LOOPBACK, guarded
 from netsandbox.policy.decision import is_loopback_name
+from netsandbox.policy.file_denials import READING
 from netsandbox.policy.ip import parse
 from netsandbox.policy.names import BadName, canonical
 from netsandbox.policy.path_folding import CHANGE, FOLDER, MAKE, MANY
@@ -35,6 +36,7 @@ class Usage:
     unreached: tuple[str, ...] = ()  # allowed, but not found or not answering
     refused: tuple[str, ...] = ()  # other refusals, in words
     written: tuple[tuple[str, str], ...] = ()  # paths, each with the operation, as far as the user may do it
+    read: tuple[str, ...] = ()  # paths that exist, and that the session does not see
     secrets: tuple[str, ...] = ()  # hidden paths that it tried to open
     more: bool = False  # there were more destinations than are kept
     more_paths: bool = False  # there were more written paths than are kept
@@ -62,7 +64,7 @@ class _Found:
             name = _name(entry.get("host"))
             if name is not None and not is_loopback_name(name):
                 self._add("looked_up", name)
-        elif event == "file":
+        elif event in ("file", "exec"):
             self._file(entry)
         elif verdict == DENY:
             self._refused(entry)
@@ -104,6 +106,9 @@ class _Found:
             return
         elif not isinstance(path, str) or not path.startswith("/"):
             self._more_paths = True
+        elif done in READING:
+            if entry.get("verdict") == DENY and len(path) <= MAX_TEXT:
+                self._add("read", path)
         elif len(path) > MAX_TEXT:  # the log has shortened it
             self._add("written", (path[:MAX_TEXT].rpartition("/")[0] or "/", MANY))
         elif done in (CHANGE, MAKE, FOLDER, MANY):

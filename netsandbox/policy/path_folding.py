@@ -1,9 +1,9 @@
-"""Paths that were written become entries of `allow_write`. Pure.
+"""Paths that were written, or wanted to be read, become entries of `allow_write` and `allow_read`. Pure.
 
-A name is made in a folder, so it is the folder that must be writable; what only changed is named itself. Below the
-folder of caches the whole folder of a tool is taken; elsewhere four entries side by side become the folder above them.
-No entry is the disk, a folder directly below it, the home, anything above the home, or stands in or above a place of
-secrets or what is netsandbox's own: what cannot be had without that is left to the user.
+A name is made in a folder, so it is the folder that must be writable; what only changed is named itself. Of a cache the
+whole folder of its tool is taken; elsewhere four entries side by side become the folder above them. No entry is the
+disk, a folder directly below it, the home, anything above the home, or stands in or above a place of secrets, what is
+netsandbox's own, or what the host runs: what cannot be had without that is left to the user.
 """
 
 from __future__ import annotations
@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 CHANGE, MAKE, FOLDER = "change", "make", "folder"
 MANY = "many"  # at more paths below it than are listed
 SIBLINGS = 4  # so many entries side by side are folded
-CACHES = ".cache"
+CACHES = ".cache"  # each folder in it belongs to a tool
+TOOL_CACHES = (
+    *(".npm", ".node-gyp", ".bun/install/cache", ".yarn/berry", ".local/share/pnpm/store", ".deno"),
+    *(".cargo/registry", ".cargo/git", "go/pkg", ".m2/repository", ".gradle/caches", ".gradle/wrapper"),
+    *(".nuget/packages", ".pub-cache", ".ivy2/cache", ".gem/specs", ".bundle/cache"),
+)
 _SHOWN = 3
 # Programs and settings of the home that something outside of any session will start or read.
 STARTED = (
@@ -37,22 +42,28 @@ STARTED = (
     *(".config/autostart", ".config/environment.d", ".config/fish", ".config/git", ".config/systemd", ".gitconfig"),
     *(".cargo/bin", ".local/bin", ".local/share/applications", ".pam_environment", ".vim", ".vimrc", "bin", "go/bin"),
 )
-RUNS = "what is written there runs, or decides what runs, outside of the sandbox"
 ONLY_CHANGED = "one file: it can be changed, not made anew or replaced"
 
 
 @frozen
 class EntryLimits:
-    """Where entries may stand: by real paths, the user's home and what is closed."""
+    """Where entries may stand: by real paths, the user's home and what is closed. *started*: names in the home that
+    something outside of any session runs or obeys; nothing there may be an entry that is written."""
 
     home: str
     closed: tuple[str, ...] = ()
+    started: tuple[str, ...] = STARTED
 
     def permits(self, path: str) -> bool:
         """Whether *path* may be an entry."""
-        if path.count("/") < 2 or is_within(self.home, path):
+        if path.count("/") < 2 or is_within(self.home, path) or self.runs(path):
             return False
         return not any(is_within(path, place) or is_within(place, path) for place in self.closed)
+
+    def runs(self, path: str) -> bool:
+        """Whether the host runs or obeys something at *path* or in it."""
+        places = (f"{self.home}/{name}" for name in self.started)
+        return any(is_within(path, place) or is_within(place, path) for place in places)
 
 
 @frozen
@@ -72,17 +83,14 @@ class PathProposal:
             return f"./{rest}{end if rest else ''}" if not rest or rest.startswith("~") else f"{rest}{end}"
         return f"~{self.path[len(home) :]}{end}" if is_within(self.path, home) else f"{self.path}{end}"
 
-    def comment(self, home: str) -> str:
-        started = any(
-            is_within(f"{home}/{name}", self.path) or is_within(self.path, f"{home}/{name}") for name in STARTED
-        )
-        remarks = [RUNS] if started else []
+    def comment(self) -> str:
+        remarks = []
         if self.made and not self.folder:
             remarks.append(ONLY_CHANGED)
-        if self.folded:
+        if len(self.folded) > 1:
             names = ", ".join(path[len(self.path) + 1 :] for path in self.folded[:_SHOWN])
             more = f", and {len(self.folded) - _SHOWN} more" if len(self.folded) > _SHOWN else ""
-            remarks.append(f"{len(self.folded)} places in it were written: {names}{more}")
+            remarks.append(f"{len(self.folded)} paths in it: {names}{more}")
         return "; ".join(remarks)
 
 
@@ -133,7 +141,10 @@ def _folded(path: str, places: dict[str, bool]) -> tuple[str, ...]:
 
 
 def _tool(path: str, limits: EntryLimits) -> str:
-    """The folder of a tool among the caches, for what lies deeper in it."""
+    """The folder of a tool's cache, for what lies deeper in it."""
+    for name in TOOL_CACHES:
+        if is_within(path, f"{limits.home}/{name}") and limits.permits(f"{limits.home}/{name}"):
+            return f"{limits.home}/{name}"
     caches = f"{limits.home}/{CACHES}"
     if not path.startswith(f"{caches}/"):
         return path

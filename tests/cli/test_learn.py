@@ -63,16 +63,16 @@ def test_the_change_is_shown_and_written_when_asked_to(tmp_path: Path, capsys: p
     assert offered(path, capsys, write=True, found=Proposed()) == f"netsandbox: {learn.NOTHING}\n"
     unreached = Proposed(remarks=("let through, but not reached, so not proposed:", "  c.test:443"))
     assert offered(path, capsys, write=True, found=unreached) == (
-        "netsandbox: all that it reached and wrote is allowed already, so there is nothing to write;"
+        "netsandbox: all that it reached, read and wrote is allowed already, so there is nothing to write;"
         " what is listed above is left to you\n"
     )
 
 
 def test_paths_are_shown_beside_names_and_written_with_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / ".netsandbox.toml"
-    found = Proposed((Proposal("a.test"),), writable=(("~/.cache/x/", ""), ("~/.bashrc", "look twice")))
+    found = Proposed((Proposal("a.test"),), writable=(("~/.cache/x/", ""), ("~/x", "look twice")))
     assert offered(path, capsys, write=True, found=found) == (
-        "netsandbox: to let it through without --online and to keep its writing to these places, change PATH so:\n"
+        "netsandbox: to let it through without --online and to show it these files, change PATH so:\n"
         "--- .netsandbox.toml\n"
         "+++ .netsandbox.toml\n"
         "@@ -0,0 +1,10 @@\n"
@@ -84,7 +84,7 @@ def test_paths_are_shown_beside_names_and_written_with_them(tmp_path: Path, caps
         "+[filesystem]\n"
         "+allow_write = [\n"
         '+    "~/.cache/x/",\n'
-        '+    "~/.bashrc",  # look twice\n'
+        '+    "~/x",  # look twice\n'
         "+]\n"
         "netsandbox: PATH is written; `netsandbox trust` shows it once more and puts it into effect\n"
     )
@@ -93,16 +93,11 @@ def test_paths_are_shown_beside_names_and_written_with_them(tmp_path: Path, caps
     )
 
 
-def test_a_list_without_paths_is_written_too_since_it_confines(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_files_to_read_are_written_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / ".netsandbox.toml"
-    shown = offered(path, capsys, write=True, found=Proposed(writable=()))
-    assert shown.startswith("netsandbox: to keep its writing to these places, change PATH so:\n")
-    assert shown.endswith("netsandbox: PATH is written; it opens nothing, so it takes effect at once\n")
-    assert path.read_text() == "[filesystem]\nallow_write = []\n"
-    path.write_text("[network]\nmode = 'filtered'\n")
-    assert "`netsandbox trust` shows it once more" in offered(path, capsys, write=True, found=Proposed(writable=()))
+    shown = offered(path, capsys, write=True, found=Proposed(readable=(("~/data", ""),)))
+    assert shown.startswith("netsandbox: to show it these files, change PATH so:\n")
+    assert path.read_text() == '[filesystem]\nallow_read = [\n    "~/data",\n]\n'
 
 
 @pytest.mark.parametrize(("answer", "written"), [("y\n", True), ("yes\n", True), ("\n", False), ("", False)])

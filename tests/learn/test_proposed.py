@@ -11,8 +11,11 @@ from netsandbox.learn.proposed import (
     MAX_RULES,
     MORE,
     SECRETS,
+    STARTS,
+    UNREAD,
     PresentFiles,
     Proposed,
+    ProposedPaths,
     proposed,
     proposed_paths,
     rule_lists,
@@ -98,7 +101,11 @@ def test_long_lists_are_cut_and_said_to_be() -> None:
 def test_only_lists_with_something_in_them_are_written() -> None:
     assert rule_lists(Proposed()) == []
     assert rule_lists(Proposed(addresses=("192.0.2.7:22",))) == [("network", "allow_addresses", [("192.0.2.7:22", "")])]
-    assert rule_lists(Proposed(writable=())) == [("filesystem", "allow_write", [])]
+    both = Proposed(writable=(("/srv/a", ""),), readable=(("~/data", ""),))
+    assert rule_lists(both) == [
+        ("filesystem", "allow_read", [("~/data", "")]),
+        ("filesystem", "allow_write", [("/srv/a", "")]),
+    ]
 
 
 HOME = "/home/me"
@@ -115,14 +122,13 @@ def test_what_was_written_is_proposed_as_it_would_be_written_by_hand() -> None:
     assert proposed_paths(USED, OPEN).writable == (("~/.cache/x/", ""), ("/srv/data/db", ""), ("sub/", ""))
 
 
-def test_nothing_written_is_an_empty_list_where_writing_was_open() -> None:
-    assert proposed_paths(Usage(), OPEN).writable == ()
-    assert proposed_paths(Usage(), confined()).writable is None
+def test_nothing_written_is_nothing_to_propose() -> None:
+    assert proposed_paths(Usage(), OPEN) == proposed_paths(Usage(), confined()) == ProposedPaths()
 
 
 def test_what_is_allowed_already_is_no_new_entry() -> None:
     assert proposed_paths(USED, confined(f"{HOME}/.cache/x", "/srv")).writable == (("sub/", ""),)
-    assert proposed_paths(USED, confined(f"{HOME}/.cache", "/srv/data/db", "/www")).writable is None
+    assert proposed_paths(USED, confined(f"{HOME}/.cache", "/srv/data/db", "/www")).writable == ()
     replaced = Usage(written=(("/srv/data/db", MAKE),))
     assert proposed_paths(replaced, confined("/srv/data/db")).writable == (("/srv/data/", ""),)
 
@@ -167,8 +173,8 @@ def test_that_there_was_more_is_said(used: Usage) -> None:
     assert len(found.writable or ()) <= MAX_PATHS
 
 
-def test_a_command_that_could_not_be_watched_is_not_confined_to_nothing() -> None:
-    assert proposed_paths(Usage(more_paths=True), OPEN).writable is None
+def test_what_was_watched_of_many_paths_is_proposed() -> None:
+    assert proposed_paths(Usage(more_paths=True), OPEN).writable == ()
     assert proposed_paths(Usage(more_paths=True, written=(("/srv/a/b", MAKE),)), OPEN).writable == (("/srv/a/", ""),)
 
 
@@ -177,11 +183,60 @@ def test_a_comment_cannot_end_its_line() -> None:
     ((text, comment),) = proposed_paths(used, OPEN).writable or ()
     assert text == "/srv/a/"
     assert "\n" not in comment
-    assert "written: a\\n, b\\n" in comment
+    assert "paths in it: a\\n, b\\n" in comment
 
 
 def test_where_no_files_were_watched_nothing_is_said_about_them() -> None:
-    assert proposed(USED, Policy(())).writable is None
-    assert proposed(USED, Policy(()), files=OPEN).opens
-    confining = proposed(Usage(), Policy(()), files=OPEN)
-    assert (confining.opens, confining.online, confining.empty) == (False, False, False)
+    assert proposed(USED, Policy(())).empty
+    assert not proposed(USED, Policy(()), files=OPEN).empty
+    assert proposed(Usage(), Policy(()), files=OPEN).empty
+
+
+def test_files_that_were_not_shown_are_proposed_for_reading() -> None:
+    used = Usage(read=(f"{HOME}/Documents/plan.md", *(f"/srv/data/{name}" for name in "abcd")))
+    found = proposed_paths(used, OPEN)
+    assert found.readable == (
+        ("~/Documents/plan.md", ""),
+        ("/srv/data", "4 paths in it: a, b, c, and 1 more"),
+    )
+    assert (found.writable, found.remarks) == ((), ())
+
+
+def test_what_is_gone_or_will_be_writable_is_not_proposed_for_reading() -> None:
+    used = Usage(read=("/srv/data/x", "/srv/gone"), written=(("/srv/data/y", MAKE),))
+    present = PresentFiles(LIMITS, "/www", exists=lambda path: "gone" not in path)
+    found = proposed_paths(used, present)
+    assert (found.readable, found.writable) == ((), (("/srv/data/", ""),))
+
+
+def test_a_secret_that_was_not_shown_is_remarked_and_start_up_files_are_not_even_that() -> None:
+    found = proposed_paths(Usage(read=(f"{HOME}/.ssh/id", f"{HOME}/.bashrc", f"{HOME}/.profile")), OPEN)
+    assert found == ProposedPaths((), (), ((SECRETS, ('allow_read = ["~/.ssh/id"]',)),))
+
+
+def test_what_the_user_hides_is_not_proposed_for_reading() -> None:
+    found = proposed_paths(Usage(read=("/srv/mine/x",)), PresentFiles(LIMITS, "/www", (), ("/srv/mine",)))
+    assert found == ProposedPaths((), (), ((DENIED, ("/srv/mine/x",)),))
+
+
+def test_reading_too_much_is_left_to_the_user() -> None:
+    found = proposed_paths(Usage(read=("/srv", HOME)), OPEN)
+    assert found == ProposedPaths((), (), ((UNREAD, (HOME, "/srv")),))
+
+
+@pytest.mark.parametrize("name", [".bashrc", ".zshenv", ".local/bin/x", ".config/systemd/user/x", ".gitconfig"])
+def test_what_the_host_runs_is_never_proposed_for_writing(name: str) -> None:
+    for done in (CHANGE, MAKE, FOLDER):
+        found = proposed_paths(Usage(written=((f"{HOME}/{name}", done),)), OPEN)
+        assert found == ProposedPaths((), (), ((STARTS, (f"{HOME}/{name}",)),))
+
+
+def test_cache_internals_are_proposed_as_the_cache() -> None:
+    used = Usage(written=((f"{HOME}/.npm/_cacache/index-v5/98/20/x", MAKE), (f"{HOME}/go/pkg/mod/cache/lock", MAKE)))
+    assert proposed_paths(used, OPEN).writable == (("~/.npm/", ""), ("~/go/pkg/", ""))
+
+
+def test_what_the_user_may_not_write_is_not_proposed() -> None:
+    present = PresentFiles(LIMITS, "/www", may_write=lambda path: not path.startswith("/usr"))
+    used = Usage(written=(("/usr/share/x", MAKE), ("/srv/a/b", MAKE)))
+    assert proposed_paths(used, present).writable == (("/srv/a/", ""),)

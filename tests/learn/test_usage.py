@@ -94,6 +94,16 @@ def test_what_the_user_may_not_write_either_is_not_kept() -> None:
     assert usage([file("/usr/lib/x", permitted=False), file("/srv/x", "read")]) == Usage()
 
 
+def test_what_a_closed_session_refused_is_what_it_wanted() -> None:
+    refused = [
+        file("/srv/x", "read", verdict="deny", reason="not-shown"),
+        {"event": "exec", "path": "/srv/tool", "operation": "execute", "verdict": "deny", "reason": "not-shown"},
+        file("/srv/y", "make", verdict="deny", reason="read-only"),
+        file("/srv/" + "z" * 600, "read", verdict="deny", reason="not-shown"),
+    ]
+    assert usage(refused) == Usage(read=("/srv/x", "/srv/tool"), written=(("/srv/y", "make"),))
+
+
 def test_a_hidden_place_is_kept_and_what_is_in_it_is_not_written() -> None:
     found = usage([file("/home/me/.ssh/id", operation, place="/home/me/.ssh") for operation in ("read", "make")])
     assert found == Usage(secrets=("/home/me/.ssh",))

@@ -15,7 +15,6 @@ from netsandbox.policy.path_folding import (
     MAKE,
     MANY,
     ONLY_CHANGED,
-    RUNS,
     SIBLINGS,
     EntryLimits,
     Folded,
@@ -73,11 +72,11 @@ def test_of_a_cache_the_whole_folder_of_the_tool_is_taken() -> None:
 
 
 def test_entries_side_by_side_become_the_folder_above_and_say_so() -> None:
-    few = [(f"{HOME}/.npm/_cacache/{number}/f", MAKE) for number in range(SIBLINGS - 1)]
+    few = [(f"{HOME}/.tool/store/{number}/f", MAKE) for number in range(SIBLINGS - 1)]
     assert len(texts(*few)) == SIBLINGS - 1
-    (entry,) = fold_paths([*few, (f"{HOME}/.npm/_cacache/x/f", MAKE)], LIMITS).entries
-    assert entry.text(HOME, "/www") == "~/.npm/_cacache/"
-    assert entry.comment(HOME) == "4 places in it were written: 0, 1, 2, and 1 more"
+    (entry,) = fold_paths([*few, (f"{HOME}/.tool/store/x/f", MAKE)], LIMITS).entries
+    assert entry.text(HOME, "/www") == "~/.tool/store/"
+    assert entry.comment() == "4 paths in it: 0, 1, 2, and 1 more"
 
 
 def test_folding_goes_on_upwards_but_never_to_what_may_not_be_opened() -> None:
@@ -90,15 +89,20 @@ def test_folding_goes_on_upwards_but_never_to_what_may_not_be_opened() -> None:
 
 def test_a_file_in_a_folder_that_stays_closed_is_named_itself() -> None:
     (entry,) = fold_paths([(f"{HOME}/.toolrc", MAKE)], LIMITS).entries
-    assert (entry.text(HOME, "/www"), entry.comment(HOME)) == ("~/.toolrc", ONLY_CHANGED)
+    assert (entry.text(HOME, "/www"), entry.comment()) == ("~/.toolrc", ONLY_CHANGED)
 
 
 @pytest.mark.parametrize("path", [f"{HOME}/.bashrc", f"{HOME}/.local/bin/x", f"{HOME}/.config/systemd/user/x"])
-def test_what_runs_outside_of_the_sandbox_is_pointed_out(path: str) -> None:
-    (entry,) = fold_paths([(path, CHANGE)], LIMITS).entries
-    assert entry.comment(HOME) == RUNS
-    (other,) = fold_paths([(f"{path}-not", CHANGE)], LIMITS).entries
-    assert (other.comment(HOME) == RUNS) is ("/" in path.removeprefix(f"{HOME}/."))
+def test_what_runs_outside_of_the_sandbox_is_no_entry(path: str) -> None:
+    assert fold_paths([(path, CHANGE)], LIMITS) == Folded((), (path,))
+    assert LIMITS.runs(path)
+    readable = EntryLimits(HOME, LIMITS.closed, started=())
+    assert [entry.path for entry in fold_paths([(path, CHANGE)], readable).entries] == [path]
+
+
+def test_deep_in_a_cache_its_whole_folder_is_taken() -> None:
+    written = [(f"{HOME}/.npm/_cacache/index-v5/98/20/x", MAKE), (f"{HOME}/.cargo/registry/index/x/y", MAKE)]
+    assert [entry.path for entry in fold_paths(written, LIMITS).entries] == [f"{HOME}/.cargo/registry", f"{HOME}/.npm"]
 
 
 def test_what_cannot_be_opened_is_left_unless_an_entry_makes_it() -> None:

@@ -74,6 +74,9 @@ class ProjectView:
 
     def build(self, program: str, own: OwnPaths, terminal: str | None) -> SessionRoot:
         """*program* is the command's first word; *terminal* the device that its descriptors are."""
+        for rule in self.rules.allow_write:  # before any path is looked up
+            if rule.folder:
+                self._make(rule)
         self._system()
         self._devices(terminal)
         self._home()
@@ -266,8 +269,6 @@ class ProjectView:
         for rule in rules.allow_read:
             self._named(rule, writable=False)
         for rule in rules.allow_write:
-            if rule.folder:
-                self._make(rule)
             self._named(rule, writable=True)
         for rule in rules.deny_write:
             if not self._is_missing(rule):
