@@ -222,7 +222,7 @@ def settings_of(parsed: Parsed, file: FileSettings | None) -> RunSettings:
         proxy_env="no-proxy-env" not in parsed.flags and (file is None or file.proxy_env),
         mode=mode_of(parsed, file),
         backend=parsed.values.get("backend"),
-        unix_sockets=bool(parsed.all("allow-unix-socket") or (file and file.allow_unix_sockets)),
+        unix_sockets=(*(file.allow_unix_sockets if file else ()), *parsed.all("allow-unix-socket")),
         variables=_variables(parsed, file),
         set_env=file.set_env if file else (),
         files=_files(parsed, file),
