@@ -289,7 +289,7 @@ class NamespacesBackend:
             raise launch.set_up_failure(*self._serving.failure)
 
     def kept_files(self) -> tuple[str, ...]:
-        if self.project_view is None:
+        if self.project_view is None or not self.project_view.folders.is_kept:
             return ()
         from netsandbox.backends.namespaces.private_home import PrivateHome
 

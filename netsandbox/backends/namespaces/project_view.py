@@ -74,7 +74,7 @@ class ProjectView:
         self.home = os.path.realpath(home())
         self.working = os.path.realpath(working) if working is not None else None
         self.project: Project | None = find_project(self.working, self.home) if self.working else None
-        self.folders = PrivateFolders(state, self.project.folder if self.project else self.home)
+        self.folders = PrivateFolders(state, self.project.folder if self.project else self.home, fresh=rules.fresh_home)
         self.root = SessionRoot()
         self.paths = RealPaths()
         self.written = self._written()
