@@ -1,7 +1,7 @@
-"""Where the caches of tools are, and the variables that tools need in the mode `project`. Pure.
+"""Where the caches and settings of tools are, and the variables that tools need in the mode `project`. Pure.
 
-A variable such as `CARGO_HOME` or `GOCACHE` moves a cache. The rule of a profile for `~/.cargo/registry` then holds for
-the folder that the variable names; the caller leaves out those that name too much.
+A variable such as `CARGO_HOME` or `GOCACHE` moves a folder. The rule of a profile for `~/.cargo/registry` then holds
+for the folder that the variable names; the caller leaves out those that name too much.
 
 pnpm and uv link files from their cache into the project. The cache is a mount of its own in a session, so that links
 fail: uv copies at once if it is told to, and pnpm, unless it is told where its store is, makes one in the project.
@@ -19,7 +19,11 @@ VARIABLES = {
     "BUN_INSTALL": ".bun",
     "BUN_INSTALL_CACHE_DIR": ".bun/install/cache",
     "CARGO_HOME": ".cargo",
+    "CLAUDE_CONFIG_DIR": ".claude",
+    "CODEX_HOME": ".codex",
+    "COPILOT_HOME": ".copilot",
     "GEM_HOME": ".gem",
+    "GNUPGHOME": ".gnupg",
     "GOCACHE": ".cache/go-build",
     "GOMODCACHE": "go/pkg/mod",
     "GOPATH": "go",
@@ -32,7 +36,9 @@ VARIABLES = {
     "POETRY_CACHE_DIR": ".cache/pypoetry",
     "UV_CACHE_DIR": ".cache/uv",
     "XDG_CACHE_HOME": ".cache",
+    "XDG_CONFIG_HOME": ".config",
     "XDG_DATA_HOME": ".local/share",
+    "XDG_STATE_HOME": ".local/state",
     "YARN_CACHE_FOLDER": ".cache/yarn",
     "npm_config_cache": ".npm",
     "npm_config_store_dir": ".local/share/pnpm/store",

@@ -285,13 +285,13 @@ class ProjectView:
 
     def _rules(self) -> None:
         rules = self.rules
-        for rule in rules.allow_read:
+        for rule in self._followed(rules.allow_read):
             self._named(rule, writable=False)
-        for rule in rules.allow_write:
+        for rule in self._followed(rules.allow_write):
             if rule.folder:
                 self._make(rule)
             self._named(rule, writable=True)
-        for rule in rules.deny_write:
+        for rule in self._followed(rules.deny_write):
             if not self._is_missing(rule):
                 real = os.path.realpath(rule.path)
                 shown = self.root.is_shown(real)
@@ -301,6 +301,16 @@ class ProjectView:
         for rule in rules.deny_read:
             if not self._is_missing(rule):
                 self._hide(rule)
+
+    def _followed(self, rules: tuple[PathRule, ...]) -> Iterable[PathRule]:
+        """The rules of profiles and files, for the folders that variables move; an option means what it says."""
+        if all(rule.origin.startswith("--") for rule in rules):
+            return rules
+        from netsandbox.policy.tool_caches import followed
+
+        named = [rule for rule in rules if rule.origin.startswith("--")]
+        moved = followed((rule for rule in rules if rule not in named), self.environment, home())
+        return [*(rule for _, rule in moved), *named]
 
     def _hide(self, rule: PathRule) -> None:
         """Hide a path and everything that is shown below it."""
