@@ -63,7 +63,7 @@ class Sandbox:
     def __init__(self, policy: Policy, settings: RunSettings | None = None) -> None:
         base = settings or RunSettings()
         check(base.localhost)
-        fitting = copy_with(base, mode=policy.mode, unix_sockets=bool(policy.allow_unix_sockets))
+        fitting = copy_with(base, mode=policy.mode, unix_sockets=policy.allow_unix_sockets)
         self._start(lambda: policy, fitting, sealed=False)
 
     @classmethod

@@ -42,7 +42,7 @@ class RunSettings:
     upstream_proxy: str | None = None
     proxy_env: bool = True
     mode: str = "offline"  # the policy's mode: the command's environment is made before the policy is read
-    unix_sockets: bool = False  # whether the policy allows any; the seccomp filter is made before the policy is read
+    unix_sockets: tuple[str, ...] = ()  # those of the policy: filter and files are made before the policy is read
     variables: tuple[VariableLayer, ...] = ()  # in addition to the defaults, lowest priority first
     set_env: tuple[tuple[str, str], ...] = ()  # the last value of a name applies
     files: FileRules = FileRules()  # what may be read and written, as configured

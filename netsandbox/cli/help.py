@@ -19,6 +19,7 @@ ABOUT = {  # each command, in a few words
     "explain": "explain the policy: for a host, for a past denial, or all of it",
     "audit": "read the log: tail, show, summary, verify",
     "doctor": "check this machine, and prove that a session cannot leak",
+    "home": "list what sessions wrote into the private home of this project, and copy it out",
     "profile": "list, show and check the profiles of `run`",
     "config": "show and check the merged configuration, and edit the list of writable paths",
     "trust": "trust the configuration file of a project, so that its allow rules take effect",

@@ -54,7 +54,7 @@ REACH = (
     *("allow-domain", "deny-domain", "allow-address", "allow-unix-socket"),
     *("offline", "localhost", "online", "profile", "no-detect", "config", "no-config"),
 )
-FILES = ("files", "allow-read", "allow-write", "deny-read", "deny-write", "share-tmp", "rw", "blacklist")
+FILES = ("files", "allow-read", "allow-write", "deny-read", "deny-write", "share-tmp", "fresh-home", "rw", "blacklist")
 SERVERS = ("publish", "no-publish", "connect-host", "network-strategy")
 SESSION = ("ask", "ask-wait", "name", "audit-log", "debug", "debug-log", "quiet", "verbose", "help")
 RARE = (

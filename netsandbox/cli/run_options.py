@@ -53,6 +53,7 @@ POLICY_OPTIONS = (
     Option("deny-read", LIST, "", "PATH", "hide this file or folder from the command; wins over every allow"),
     Option("deny-write", LIST, "", "PATH", "keep this read-only, inside of what the command may write"),
     Option("share-tmp", FLAG, "", "", "use this machine's /tmp; otherwise the session has its own"),
+    Option("fresh-home", FLAG, "", "", "begin with an empty home, and throw it away at the end"),
     Option("rw", LIST, "", "PATH", "the same as --allow-write"),
     Option("blacklist", LIST, "", "PATH", "the same as --deny-read"),
     Option("allow-query-type", LIST, "", "TYPE", "forward DNS queries of this type for allowed names: TXT, MX"),
@@ -222,7 +223,7 @@ def settings_of(parsed: Parsed, file: FileSettings | None) -> RunSettings:
         proxy_env="no-proxy-env" not in parsed.flags and (file is None or file.proxy_env),
         mode=mode_of(parsed, file),
         backend=parsed.values.get("backend"),
-        unix_sockets=bool(parsed.all("allow-unix-socket") or (file and file.allow_unix_sockets)),
+        unix_sockets=(*(file.allow_unix_sockets if file else ()), *parsed.all("allow-unix-socket")),
         variables=_variables(parsed, file),
         set_env=file.set_env if file else (),
         files=_files(parsed, file),
@@ -256,7 +257,7 @@ def _variables(parsed: Parsed, file: FileSettings | None) -> tuple[Layer, ...]:
 
 def _files(parsed: Parsed, file: FileSettings | None) -> FileRules:
     if file is None and parsed.lists.keys().isdisjoint(PATH_OPTIONS) and "files" not in parsed.values:
-        return FileRules(share_tmp="share-tmp" in parsed.flags)
+        return FileRules(share_tmp="share-tmp" in parsed.flags, fresh_home="fresh-home" in parsed.flags)
     return file_rules(parsed, file)
 
 
@@ -379,6 +380,7 @@ def file_rules(parsed: Parsed, file: FileSettings | None) -> FileRules:
         known.caches,
         mode,
         known.share_tmp or "share-tmp" in parsed.flags,
+        "fresh-home" in parsed.flags,
     )
 
 

@@ -48,6 +48,7 @@ class FileRules:
     caches: tuple[PathRule, ...] = ()  # folders of which a session changes a copy
     mode: str = PROJECT
     share_tmp: bool = False
+    fresh_home: bool = False  # the session begins with an empty home, which is not kept
 
     @property
     def needs_resolving(self) -> bool:

@@ -25,6 +25,10 @@ class RealPaths:
         """The links on the way to *path*, each with its target."""
         return self.found(path)[1]
 
+    def forget_missing(self) -> None:
+        """Something was made since: look again at what was not there."""
+        self._known = {path: found for path, found in self._known.items() if found[0] is not None}
+
     def found(self, path: str) -> Found:
         known = self._known.get(path)
         if known is None:

@@ -252,7 +252,7 @@ class TestFileAndOptionsTogether:
         assert from_file.upstream_dns == (("192.0.2.53", 53),)
         assert from_file.upstream_proxy == "http://192.0.2.9:3128"
         assert from_file.audit_log == "/var/log/from-file.jsonl"
-        assert (from_file.proxy_env, from_file.unix_sockets) == (False, True)
+        assert (from_file.proxy_env, from_file.unix_sockets) == (False, ("/run/x.sock",))
         told = settings("--config", config, "--upstream-dns", "[::1]:5353", "--audit-log", "/tmp/log")
         assert (told.upstream_dns, told.audit_log) == ((("::1", 5353),), "/tmp/log")
 

@@ -14,7 +14,7 @@ import pytest
 from tests.rig.browser import Browser, started
 from tests.rig.localhost import eventually
 
-pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.ordinary_user]
+pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.ordinary_user, pytest.mark.closed_files]
 
 SHOP = Path(__file__).parents[1] / "rig" / "sources" / "shop.py"
 SOCKET = """new Promise((done, failed) => {
@@ -35,7 +35,7 @@ def browser() -> Iterator[Browser]:
 
 def shop(netsandbox: Any, name: str) -> Any:
     """A session that serves its name on port 3000."""
-    program = netsandbox.home().path / "shop.py"
+    program = netsandbox.home().work / "shop.py"
     program.write_bytes(SHOP.read_bytes())
     program.chmod(0o644)
     running = netsandbox.spawn("run", "--name", name, "--", netsandbox.python, program, name, "3000")

@@ -254,3 +254,26 @@ def test_explain_last_names_a_refused_file(netsandbox: Any) -> None:
     assert told.returncode == 1
     assert f"denied    reading {plan}, by " in told.stdout
     assert f"to allow  netsandbox run --allow-read {plan.parent}\n" in told.stdout
+
+
+def test_a_fresh_home_is_empty_and_not_kept(netsandbox: Any) -> None:
+    sh(netsandbox, "echo kept > ~/.npmrc")
+    fresh = sh(netsandbox, "cat ~/.npmrc; echo gone > ~/.other; cat ~/.other", "--fresh-home")
+    assert fresh.stdout == "gone\n"
+    assert "kept inside" not in fresh.stderr
+    assert sh(netsandbox, "cat ~/.npmrc ~/.other; true").stdout == "kept\n"
+    assert sh(netsandbox, "cat ~/.other; true", "--fresh-home").stdout == ""
+    listed = netsandbox("home")
+    assert "~/.npmrc" in listed.stdout
+    assert ".other" not in listed.stdout
+
+
+def test_the_private_home_is_listed_and_copied_out(netsandbox: Any) -> None:
+    home = netsandbox.home()
+    sh(netsandbox, "echo token > ~/.npmrc")
+    assert not (home.path / ".npmrc").exists()
+    kept = netsandbox("home", "keep", "~/.npmrc", "--yes")
+    assert (kept.returncode, kept.stdout) == (0, "token\n")
+    assert (home.path / ".npmrc").read_text() == "token\n"
+    assert netsandbox("home", "clear", "--yes").returncode == 0
+    assert netsandbox("home").stdout == ""

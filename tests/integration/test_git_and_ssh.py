@@ -16,7 +16,7 @@ import pytest
 from tests.rig import ports
 from tests.rig.world import ALLOWED, DENIED, World, need
 
-pytestmark = pytest.mark.usefixtures("user_namespaces")
+pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.closed_files]
 
 PRIVILEGE_SEPARATION = Path("/run/sshd")  # sshd as root insists on this folder
 PROXY_ENV = pytest.mark.parametrize("options", [(), ("--no-proxy-env",)], ids=["proxied", "transparent"])
@@ -208,7 +208,8 @@ def test_ssh_and_git_over_ssh(world: World, repository: Path, sshd: SecureShell)
     {" ".join(sshd.client())} -p {world.forbidden.port} {login}@{DENIED} true; echo "bad=$?"
     git clone -q ssh://{login}@{DENIED}:{world.forbidden.port}{repository} other; echo "bad=$?"
     """
-    run = world.netsandbox("run", *world.options(sshd.port), "--", "sh", "-c", script)
+    shown = ("--allow-read", str(sshd.key))
+    run = world.netsandbox("run", *world.options(sshd.port), *shown, "--", "sh", "-c", script)
     lines = run.stdout.split("\n")
     assert lines[:4] == ["over ssh", "status=5", "good=0", "from the repository"], (run.stdout, run.stderr)
     assert "bad=0" not in lines

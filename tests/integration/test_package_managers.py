@@ -17,7 +17,7 @@ from tests.rig import registries
 from tests.rig.registries import PACKAGE, VERSION
 from tests.rig.world import ALLOWED, need
 
-pytestmark = pytest.mark.usefixtures("user_namespaces")
+pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.closed_files]
 
 QUIET = ("--no-audit", "--no-fund", "--no-update-notifier", "--ignore-scripts")
 SOON = ("--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=1000")  # npm's own: 70 seconds

@@ -21,7 +21,7 @@ from tests.rig.ports import free_port
 from tests.rig.registries import MODULE, PACKAGE, VERSION, Handler
 from tests.rig.world import ALLOWED, DENIED, World, need
 
-pytestmark = pytest.mark.usefixtures("user_namespaces")
+pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.closed_files]
 
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
 INSTALL = ("npm", "install", "--no-audit", "--no-fund", "--no-update-notifier", "--fetch-retries=0", PACKAGE)
@@ -169,20 +169,27 @@ def test_cargo_fetches_from_the_users_registry(shop: Shop, short_tmp: Path, kind
     shop.write("src/lib.rs", "")
     toolchains = {"RUSTUP_HOME": os.environ.get("RUSTUP_HOME", str(Path.home() / ".rustup"))}
     path = {"PATH": f"{cargo.parent}:{shop.home.identity.path}"}
-    run = shop.run("--", "cargo", "fetch", env={**toolchains, **path, **OLD_CARGO})
+    environment = {**toolchains, **path, **OLD_CARGO}
+    run = shop.run("--", "cargo", "fetch", env=environment)
     assert run.returncode == 0, run.stderr
-    assert list((shop.home.path / ".cargo" / "registry").glob(f"cache/*/{PACKAGE}-{VERSION}.crate"))
     shop.assert_only_the_registry(run)
+    assert not (shop.home.path / ".cargo" / "registry").exists(), "what a session downloads is its project's"
+    asked = shop.server.accepts
+    again = shop.run("--", "cargo", "build", "--offline", env=environment)
+    assert (again.returncode, shop.server.accepts) == (0, asked), again.stderr
 
 
 def test_go_downloads_from_the_users_proxy(shop: Shop) -> None:
     need("go", "golang-go")
     url = shop.serve(lambda _: registries.go_proxy())
     shop.write("go.mod", f"module shop\n\nrequire {MODULE} v{VERSION}\n")
-    run = shop.run("--", "go", "mod", "download", MODULE, env={"GOPROXY": url, "GOSUMDB": "off"})
+    environment = {"GOPROXY": url, "GOSUMDB": "off"}
+    run = shop.run("--", "go", "mod", "download", MODULE, env=environment)
     assert run.returncode == 0, run.stderr
-    assert (shop.home.path / "go" / "pkg" / "mod" / f"{MODULE}@v{VERSION}" / "go.mod").exists()
     shop.assert_only_the_registry(run)
+    kept = shop.home.path / "go" / "pkg" / "mod" / f"{MODULE}@v{VERSION}" / "go.mod"
+    assert not kept.exists(), "what a session downloads is its project's"
+    assert shop.run("--", "cat", str(kept), env=environment).returncode == 0
 
 
 @pytest.mark.usefixtures("repository")

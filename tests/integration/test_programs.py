@@ -13,7 +13,7 @@ import pytest
 
 from tests.rig.world import ALLOWED, World, need
 
-pytestmark = pytest.mark.usefixtures("user_namespaces")
+pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.closed_files]
 
 PROXY_ENV = pytest.mark.parametrize("options", [(), ("--no-proxy-env",)], ids=["proxied", "transparent"])
 
@@ -87,7 +87,7 @@ def test_nodes_fetch_needs_no_proxy_variable(world: World) -> None:
 @PROXY_ENV
 @pytest.mark.ordinary_user
 def test_a_static_go_program(world: World, go_static: Path, options: tuple[str, ...]) -> None:
-    check(world, [str(go_static)], options)
+    check(world, [str(go_static)], (*options, "--allow-read", str(go_static)))
 
 
 def test_a_java_virtual_machine(world: World) -> None:
@@ -109,7 +109,8 @@ def test_https_is_end_to_end(world: World, ca: Any, options: tuple[str, ...]) ->
         *([[need("node", "nodejs"), "-e", FETCH]] if options else []),
     ]
     for client in clients:
-        run = world.fetch_both(client, server.port, *options, scheme="https", env=trust)
+        shown = (*options, "--allow-read", str(ca.cert))
+        run = world.fetch_both(client, server.port, *shown, scheme="https", env=trust)
         world.assert_only_allowed(run, server, "through the door")
         assert "bad=0" not in run.stdout
     assert [visit.server_name for visit in server.visits] == [ALLOWED] * len(clients)

@@ -68,3 +68,13 @@ def test_the_links_on_the_way_are_named_with_their_targets(tmp_path: Path) -> No
 def test_a_link_that_leads_to_itself_leads_nowhere(tmp_path: Path, target: str) -> None:
     (tmp_path / "loop").symlink_to(target)
     assert RealPaths().real(str(tmp_path / "loop")) is None
+
+
+def test_what_was_made_since_can_be_looked_at_again(tmp_path: Path) -> None:
+    paths = RealPaths()
+    made = tmp_path / "made"
+    assert paths.real(str(made)) is None
+    made.mkdir()
+    assert paths.real(str(made)) is None
+    paths.forget_missing()
+    assert paths.real(str(made)) == str(made.resolve())

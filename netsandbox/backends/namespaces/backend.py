@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from netsandbox.backends.namespaces.watched_paths import WatchedPaths
     from netsandbox.policy.policy import Policy
     from netsandbox.runtime.loop import Loop
+    from netsandbox.settings import RunSettings
 
 MODULES = "netsandbox.backends.namespaces"
 _START_TIME = 19  # field of /proc/<pid>/stat, counted after the program's name, which may hold anything
@@ -97,7 +98,7 @@ class NamespacesBackend:
         placed, logs = self.context.placed_log()
         program = seccomp.build(
             syscall_table(os.uname().machine),
-            unix_sockets=settings.unix_sockets,
+            unix_sockets=bool(settings.unix_sockets),
             extra=settings.localhost.trapped_calls,
             watched=self._watched_calls(),
             skips_listing=self._observes,
@@ -110,7 +111,7 @@ class NamespacesBackend:
             proxy=PROXY_URL if settings.proxy_env else None,
         )
         if settings.files.mode == "project":
-            inside = project_environment(inside)
+            inside = project_environment(inside, settings, command.words[0])
         self.helper = launch.Helper(command.words, held.environment(inside), command.stdio, self._observed())
         kept = (
             placed,
@@ -137,6 +138,7 @@ class NamespacesBackend:
         view = self.project_view = ProjectView(
             self.context.settings.files, command.environment, working_folder(), state
         )
+        view.sockets = self.context.settings.unix_sockets
         own = OwnPaths(
             tuple(filter(None, (state, unused_state_home(), logs))),
             (*code_paths(), *filter(None, kept)),
@@ -183,7 +185,7 @@ class NamespacesBackend:
 
     def confine(self, policy: Policy) -> None:
         """Hold the allowed Unix sockets before the command can put anything else at their paths."""
-        if bool(policy.allow_unix_sockets) != self.context.settings.unix_sockets:
+        if policy.allow_unix_sockets != self.context.settings.unix_sockets:
             raise AssertionError("the seccomp filter does not fit the policy")
         if policy.allow_unix_sockets:
             from netsandbox.backends.namespaces.unix_pins import PinnedSocket
@@ -287,7 +289,7 @@ class NamespacesBackend:
             raise launch.set_up_failure(*self._serving.failure)
 
     def kept_files(self) -> tuple[str, ...]:
-        if self.project_view is None:
+        if self.project_view is None or not self.project_view.folders.is_kept:
             return ()
         from netsandbox.backends.namespaces.private_home import PrivateHome
 
@@ -334,13 +336,25 @@ def terminal_of(stdio: tuple[int, int, int]) -> str | None:
     return None
 
 
-def project_environment(inside: dict[bytes, bytes]) -> dict[bytes, bytes]:
-    """Variables that name places of the host which the session does not see are left out (pure)."""
+def project_environment(inside: dict[bytes, bytes], settings: RunSettings, program: str) -> dict[bytes, bytes]:
+    """Variables that name places of the host which the session does not see are left out; those that tools need for
+    their caches are added."""
     from netsandbox.policy.shown_files import HOST_VARIABLES
 
-    kept = {name: value for name, value in inside.items() if os.fsdecode(name) not in HOST_VARIABLES}
+    opened = [os.fsencode(path) for path in settings.unix_sockets]
+    kept = {
+        name: value
+        for name, value in inside.items()
+        if os.fsdecode(name) not in HOST_VARIABLES or any(path in value for path in opened)
+    }
     if b"TMPDIR" in kept:
         kept[b"TMPDIR"] = b"/tmp"
+    if settings.files.caches or program.rpartition("/")[2] in ("pnpm", "pnpx", "uv", "uvx"):
+        from netsandbox.backends.namespaces.tool_variables import tool_variables
+
+        known = {os.fsdecode(name): os.fsdecode(value) for name, value in kept.items()}
+        added = tool_variables(settings.files.caches, known, program)
+        kept.update((os.fsencode(name), os.fsencode(value)) for name, value in added.items())
     return kept
 
 

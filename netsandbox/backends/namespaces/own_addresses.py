@@ -126,5 +126,5 @@ def _read_if_there(path: str) -> str:
 
 
 def _read(path: str) -> str:
-    with open(path, encoding="ascii", errors="replace") as file:
+    with open(path, encoding="utf-8", errors="replace") as file:
         return file.read()

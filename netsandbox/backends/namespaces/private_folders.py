@@ -1,6 +1,7 @@
 """The folders of ours that a session in the mode `project` writes instead of the host's: its home, and its caches.
 
     <state>/homes/<project>/home               the home inside, kept between the sessions of a project
+    <state>/homes/<project>/fresh/0            the home of a session with --fresh-home, empty at its start and its end
     <state>/homes/<project>/<variable>         what XDG_CACHE_HOME and the like name, where they lie outside of the home
     <state>/homes/<project>/caches/<path>/0    what sessions added to a cache of the host; 1, 2 … while 0 is in use
     <state>/homes/shared/caches/<path>/0       the same for caches that all projects share
@@ -24,30 +25,48 @@ if TYPE_CHECKING:
 
 MAX_SLOTS = 64  # sessions at once that use one cache
 _LOCK = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 FILES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "files")
 
 
 class PrivateFolders:
     """Those of one project. The locks on its caches are held until the object is closed."""
 
-    def __init__(self, state: str, project: str) -> None:
+    def __init__(self, state: str, project: str, *, fresh: bool = False) -> None:
         self.state = os.path.realpath(state)
         self.empty_file = os.path.join(FILES, "nothing")
         name = "".join(char if char.isalnum() else "-" for char in os.path.basename(project))[:40]
         self._own = os.path.join(self.state, "homes", f"{name or 'root'}-{digest(os.fsencode(project))[:16]}")
         self._shared = os.path.join(self.state, "homes", "shared")
         self._locks: list[int] = []
+        self._fresh = self._emptied() if fresh else None
 
     @property
     def empty_folder(self) -> str:
         return self._made(os.path.join(self.state, "homes", "empty"))
 
     @property
+    def is_kept(self) -> bool:
+        """Whether the home stays for the next session."""
+        return self._fresh is None
+
+    @property
+    def kept_home(self) -> str:
+        """The home that is kept; it may not exist yet."""
+        return os.path.join(self._own, "home")
+
+    @property
     def home(self) -> str:
-        return self._made(os.path.join(self._own, "home"))
+        return self._made(self.kept_home if self._fresh is None else os.path.join(self._fresh, "home"))
 
     def moved(self, variable: str) -> str:
-        return self._made(os.path.join(self._own, variable))
+        return self._made(os.path.join(self._fresh or self._own, variable))
+
+    def _emptied(self) -> str:
+        """A folder that no other session uses now, without what a session that was killed left in it."""
+        folder = os.path.join(self._slot(os.path.join(self._own, "fresh"), "this project"), "data")
+        remove_tree(folder)
+        return self._made(folder)
 
     def cache(self, path: str, *, shared: bool) -> str:
         """A folder for the changes to the cache *path*, which no other session uses now."""
@@ -107,6 +126,12 @@ class PrivateFolders:
                     remove_tree(here)
 
     def close(self) -> None:
+        if self._fresh is not None:
+            try:
+                remove_tree(self._fresh)
+            except (OSError, RecursionError):  # the next session with a fresh home tries again
+                pass
+            self._fresh = None
         while self._locks:
             os.close(self._locks.pop())
 
@@ -118,6 +143,19 @@ class PrivateFolders:
         except OSError as error:
             raise HostError(f"cannot make {folder}: {error.strerror}; free space, or set XDG_STATE_HOME") from None
         return folder
+
+
+def open_folder(path: str) -> int:
+    """A descriptor of a folder; an OSError if a link is on the way."""
+    here = os.open("/", FOLDER)
+    for name in path.split("/"):
+        if name:
+            above = here
+            try:
+                here = os.open(name, FOLDER, dir_fd=above)
+            finally:
+                os.close(above)
+    return here
 
 
 def remove_tree(path: str) -> None:

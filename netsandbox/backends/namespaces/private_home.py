@@ -8,7 +8,12 @@ from __future__ import annotations
 
 import os
 import stat
+from errno import EFBIG, EINVAL, ENOENT
 
+from netsandbox.backends.namespaces.private_folders import open_folder, remove_tree
+from netsandbox.frozen import frozen
+
+MAX_KEPT = 1 << 20  # bytes of a file that is copied out
 MAX_WALKED = 20_000  # names in one walk
 MAX_DEPTH = 12
 CLOCK_STEP = 0.02  # seconds; times of files come from a clock that is read at each tick
@@ -22,6 +27,15 @@ UNMISSED = (
 )
 
 
+@frozen
+class KeptFile:
+    """`name` is that in the session."""
+
+    name: str
+    size: int
+    changed: float
+
+
 class PrivateHome:
     """*folder* is ours; the session saw it as *name*, the user's home."""
 
@@ -31,14 +45,11 @@ class PrivateHome:
 
     def written(self, since: float = 0.0) -> tuple[str, ...]:
         """Files that changed after *since*, named as in the session."""
-        found: dict[str, None] = {}
-        for path, changed in self._files():
-            if changed >= since - CLOCK_STEP:
-                found[f"{self._name}/{path}"] = None
-        return tuple(found)
+        return tuple(each.name for each in self.files() if each.changed >= since - CLOCK_STEP)
 
-    def _files(self) -> list[tuple[str, float]]:
-        files: list[tuple[str, float]] = []
+    def files(self) -> list[KeptFile]:
+        """All files that a user may miss, sorted by name."""
+        files: list[KeptFile] = []
         waiting = [""]
         walked = 0
         while waiting and walked < MAX_WALKED:
@@ -55,7 +66,28 @@ class PrivateHome:
                             if path.count("/") < MAX_DEPTH:
                                 waiting.append(path)
                         elif info.st_size:
-                            files.append((path, info.st_ctime))
+                            files.append(KeptFile(f"{self._name}/{path}", info.st_size, info.st_ctime))
             except OSError:  # it is gone, or the session took our right to read it
                 continue
-        return sorted(files)
+        return sorted(files, key=lambda each: each.name)
+
+    def read(self, name: str) -> bytes:
+        """The content of the file that the session saw as *name*. OSError: it is none, or a link is on the way."""
+        if not name.startswith(f"{self._name}/") or ".." in name.split("/"):
+            raise FileNotFoundError(ENOENT, os.strerror(ENOENT))
+        folder, _, last = f"{self._folder}/{name[len(self._name) + 1 :]}".rpartition("/")
+        above = open_folder(folder)
+        try:
+            descriptor = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=above)
+        finally:
+            os.close(above)
+        with open(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise OSError(EINVAL, "it is no regular file")
+            content = file.read(MAX_KEPT + 1)
+        if len(content) > MAX_KEPT:
+            raise OSError(EFBIG, f"it has more than {MAX_KEPT >> 20} MB")
+        return content
+
+    def clear(self) -> None:
+        remove_tree(self._folder)

@@ -11,7 +11,7 @@ import os
 from errno import ENOSPC
 
 from netsandbox.backends.namespaces.git_files import SAME_FOLDER, Copied, GitFiles, read_file
-from netsandbox.backends.namespaces.private_folders import remove_tree
+from netsandbox.backends.namespaces.private_folders import open_folder, remove_tree
 from netsandbox.paths import short
 from netsandbox.policy.git_merge import changed, is_harmless, merge
 from netsandbox.runtime.project import find_repositories
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 MAX_NAMES = 8  # in a line
 MAX_FOLDERS = 128  # of the project in which new repositories are looked for
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def finish(view: ProjectView) -> list[str]:
@@ -244,19 +243,6 @@ def _is_changed(repository: str, since: float) -> bool:
         except OSError:
             continue
     return False
-
-
-def open_folder(path: str) -> int:
-    """A descriptor of a folder; an OSError if a link is on the way."""
-    here = os.open("/", FOLDER)
-    for name in path.split("/"):
-        if name:
-            above = here
-            try:
-                here = os.open(name, FOLDER, dir_fd=above)
-            finally:
-                os.close(above)
-    return here
 
 
 def _text(data: bytes) -> str:

@@ -10,7 +10,16 @@ import os
 import time
 
 from netsandbox.backends.namespaces.private_folders import PrivateFolders
-from netsandbox.backends.namespaces.session_root import DENIED, HOST, NAMED, OURS, PROJECT, PROTECTED, SessionRoot
+from netsandbox.backends.namespaces.session_root import (
+    DEFAULT,
+    DENIED,
+    HOST,
+    NAMED,
+    OURS,
+    PROJECT,
+    PROTECTED,
+    SessionRoot,
+)
 from netsandbox.errors import UsageError
 from netsandbox.frozen import frozen
 from netsandbox.paths import home
@@ -36,7 +45,11 @@ DEVICE_LINKS = (
     ("pts/ptmx", "/dev/ptmx"),
 )
 TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 (the session's own)
-MOVED_HOMES = ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
+MOVED_HOMES = (
+    *("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "CARGO_HOME", "GOPATH", "BUN_INSTALL"),
+    *("GRADLE_USER_HOME", "DENO_DIR", "npm_config_cache", "NPM_CONFIG_CACHE", "GOCACHE", "GOMODCACHE", "PIP_CACHE_DIR"),
+    *("UV_CACHE_DIR", "YARN_CACHE_FOLDER", "POETRY_CACHE_DIR"),
+)
 MAX_ENVIRONMENT_FILE = 4096
 MAX_PROGRAM_LINKS = 512  # symbolic links in folders of PATH that are followed
 MAX_FOLDERS = 64  # of the project in which repositories are looked for, about 25 µs each
@@ -61,10 +74,11 @@ class ProjectView:
         self.home = os.path.realpath(home())
         self.working = os.path.realpath(working) if working is not None else None
         self.project: Project | None = find_project(self.working, self.home) if self.working else None
-        self.folders = PrivateFolders(state, self.project.folder if self.project else self.home)
+        self.folders = PrivateFolders(state, self.project.folder if self.project else self.home, fresh=rules.fresh_home)
         self.root = SessionRoot()
         self.paths = RealPaths()
         self.written = self._written()
+        self.sockets: tuple[str, ...] = ()
         self.missing: list[PathRule] = []
         self.absent: list[str] = []
         self.repositories: list[str] = []
@@ -74,9 +88,6 @@ class ProjectView:
 
     def build(self, program: str, own: OwnPaths, terminal: str | None) -> SessionRoot:
         """*program* is the command's first word; *terminal* the device that its descriptors are."""
-        for rule in self.rules.allow_write:  # before any path is looked up
-            if rule.folder:
-                self._make(rule)
         self._system()
         self._devices(terminal)
         self._home()
@@ -84,6 +95,7 @@ class ProjectView:
         self._project()
         self._repositories()
         self._rules()
+        self._sockets()
         self._caches()
         self._own(own)
         self.folders.clear_way(self.home, self.root)
@@ -139,10 +151,13 @@ class ProjectView:
     def _home(self) -> None:
         self.root.place(self.folders.home, self.home, writable=True)
         self._links_to(home())
+        held = (self.home, self.project.folder if self.project else self.home)
         for name in MOVED_HOMES:
-            path = os.path.normpath(self.environment.get(name, ""))
-            if path.startswith("/") and not self._is_too_much(path) and not is_within(path, self.home):
-                self.root.place(self.folders.moved(name), os.path.realpath(path), writable=True)
+            path = self.environment.get(name, "").partition(":")[0]  # GOPATH is a list
+            if path.startswith("/"):
+                real = os.path.realpath(path)
+                if not self._is_too_much(real) and not any(is_within(real, folder) for folder in held):
+                    self.root.place(self.folders.moved(name), real, writable=True, rank=DEFAULT)
 
     def _toolchains(self, program: str) -> None:
         there = set(_listed(self.home))
@@ -186,13 +201,17 @@ class ProjectView:
         if real is None or self.root.is_shown(real) is not None:
             self._links_to(path)
             return
-        inner = f"{real}/"[len(self.home) + 1 :] if is_within(real, self.home) else ""
-        if inner and (inner.startswith(_SECRETS) or any(secret.startswith(inner) for secret in _SECRETS)):
+        if self._is_secret(real):
             return
         self._show_tool(path)
         base = _base_of(real) if real in self.root.entries else None
         if base is not None and not self._is_system(base) and not self._is_too_much(base):
             self._show(base)
+
+    def _is_secret(self, real: str) -> bool:
+        """Whether a real path holds a secret of the home, or lies in one."""
+        inner = f"{real}/"[len(self.home) + 1 :] if is_within(real, self.home) else ""
+        return bool(inner) and (inner.startswith(_SECRETS) or any(secret.startswith(inner) for secret in _SECRETS))
 
     def _show_tool(self, path: str) -> None:
         """Show a toolchain read-only, unless that would show the home, the project or secrets."""
@@ -266,11 +285,13 @@ class ProjectView:
 
     def _rules(self) -> None:
         rules = self.rules
-        for rule in rules.allow_read:
+        for rule in self._followed(rules.allow_read):
             self._named(rule, writable=False)
-        for rule in rules.allow_write:
+        for rule in self._followed(rules.allow_write):
+            if rule.folder:
+                self._make(rule)
             self._named(rule, writable=True)
-        for rule in rules.deny_write:
+        for rule in self._followed(rules.deny_write):
             if not self._is_missing(rule):
                 real = os.path.realpath(rule.path)
                 shown = self.root.is_shown(real)
@@ -280,6 +301,16 @@ class ProjectView:
         for rule in rules.deny_read:
             if not self._is_missing(rule):
                 self._hide(rule)
+
+    def _followed(self, rules: tuple[PathRule, ...]) -> Iterable[PathRule]:
+        """The rules of profiles and files, for the folders that variables move; an option means what it says."""
+        if all(rule.origin.startswith("--") for rule in rules):
+            return rules
+        from netsandbox.policy.tool_caches import followed
+
+        named = [rule for rule in rules if rule.origin.startswith("--")]
+        moved = followed((rule for rule in rules if rule not in named), self.environment, home())
+        return [*(rule for _, rule in moved), *named]
 
     def _hide(self, rule: PathRule) -> None:
         """Hide a path and everything that is shown below it."""
@@ -297,12 +328,16 @@ class ProjectView:
 
     def _make(self, rule: PathRule) -> None:
         """Make a folder that no tool has made yet."""
+        if os.path.isdir(rule.path):
+            return
         try:
             os.makedirs(rule.path, exist_ok=True)
         except OSError as error:
             raise UsageError(
                 f"{rule.origin}: cannot make {rule.path!a}: {error.strerror}; make it yourself, or leave it out"
             ) from None
+        self.paths.forget_missing()
+        self.written = self._written()
 
     def _named(self, rule: PathRule, *, writable: bool) -> None:
         if self._is_missing(rule):
@@ -329,20 +364,28 @@ class ProjectView:
         self.missing.append(rule)
         return True
 
+    def _sockets(self) -> None:
+        """Show the Unix sockets that a rule opens. One that its server makes later does not appear."""
+        for path in self.sockets:
+            if path.startswith("/") and "\0" not in path and os.path.exists(path):
+                self._show(os.path.normpath(path), rank=NAMED)
+
     def _caches(self) -> None:
-        for rule in self.rules.caches:
+        if not self.rules.caches:
+            return
+        from netsandbox.policy.tool_caches import followed
+
+        for name, rule in followed(self.rules.caches, self.environment, home()):
             real = os.path.realpath(rule.path)
-            if self.root.is_shown(real) is not None:  # a toolchain or the project holds it
+            shown = self.root.is_shown(real)
+            if (shown is not None and shown.writable) or self._is_too_much(real) or self._is_secret(real):
                 continue
-            checked = self._is_checked(real)
+            checked = name in shown_files.CHECKED_CACHES
             if os.path.isdir(real):
                 self.root.cache(real, self.folders.cache(real, shared=checked), real)
                 self._links_to(rule.path)
-            elif checked:
-                self.root.place(f"{self.folders.cache(real, shared=True)}/data", real, writable=True, rank=PROJECT)
-
-    def _is_checked(self, path: str) -> bool:
-        return any(path == f"{self.home}/{name}" for name in shown_files.CHECKED_CACHES)
+            elif shown is None and (checked or not is_within(real, self.home)):
+                self.root.place(f"{self.folders.cache(real, shared=checked)}/data", real, writable=True, rank=PROJECT)
 
     # netsandbox itself
 

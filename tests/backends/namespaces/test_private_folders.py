@@ -109,3 +109,31 @@ def test_a_tree_that_cannot_be_removed_is_in_nobodys_way(tmp_path: Path, monkeyp
     second = PrivateFolders(str(tmp_path / "state"), "/p")
     assert list(Path(second.git_copies()).iterdir()) == []
     second.close()
+
+
+def test_a_fresh_home_is_empty_at_its_start_and_gone_at_its_end(tmp_path: Path) -> None:
+    kept = PrivateFolders(str(tmp_path), "/a")
+    Path(kept.home, "mine").write_text("x")
+    fresh = PrivateFolders(str(tmp_path), "/a", fresh=True)
+    assert (kept.is_kept, fresh.is_kept) == (True, False)
+    assert os.listdir(fresh.home) == []
+    assert not fresh.moved("XDG_CACHE_HOME").startswith(os.path.dirname(kept.home) + "/XDG")
+    Path(fresh.home, "gone").write_text("x")
+    second = PrivateFolders(str(tmp_path), "/a", fresh=True)  # at the same time
+    assert os.listdir(second.home) == []
+    home = fresh.home
+    for folders in (fresh, second):
+        folders.close()
+    assert not os.path.exists(home)
+    assert os.listdir(kept.home) == ["mine"]
+
+
+def test_a_fresh_home_that_a_killed_session_left_is_emptied(tmp_path: Path) -> None:
+    first = PrivateFolders(str(tmp_path), "/a", fresh=True)
+    Path(first.home, "left").write_text("x")
+    for lock in first._locks:  # as the kernel does
+        os.close(lock)
+    again = PrivateFolders(str(tmp_path), "/a", fresh=True)
+    assert again.home == first.home
+    assert os.listdir(again.home) == []
+    again.close()

@@ -58,3 +58,28 @@ def test_what_cannot_be_read_is_left_out(tmp_path: Path) -> None:
     finally:
         os.chmod(tmp_path / "closed", 0o700)
     assert PrivateHome(str(tmp_path / "none"), "/h").written() == ()
+
+
+def test_a_file_is_read_without_following_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inside = tmp_path / "inside"
+    put(inside, "a/b", "content")
+    put(tmp_path, "secret")
+    (inside / "link").symlink_to(tmp_path / "secret")
+    (inside / "way").symlink_to(tmp_path)
+    found = PrivateHome(os.path.realpath(inside), "/h")
+    assert found.read("/h/a/b") == b"content"
+    for name in ("/h/link", "/h/way/secret", "/h/../secret", "/h/a", "/h", "/other/a/b", "/h/none"):
+        with pytest.raises(OSError):  # noqa: PT011 (each has its own number)
+            found.read(name)
+    monkeypatch.setattr(private_home, "MAX_KEPT", 3)
+    with pytest.raises(OSError, match="more than"):
+        found.read("/h/a/b")
+
+
+def test_clearing_removes_the_folder_and_no_target_of_a_link(tmp_path: Path) -> None:
+    put(tmp_path, "inside/a")
+    put(tmp_path, "outside/b")
+    (tmp_path / "inside/link").symlink_to(tmp_path / "outside")
+    PrivateHome(str(tmp_path / "inside"), "/h").clear()
+    assert not (tmp_path / "inside").exists()
+    assert (tmp_path / "outside/b").exists()

@@ -85,7 +85,7 @@ def test_a_folder_of_path_that_is_not_used_does_not_matter(mac: Any, place: Path
 
 def test_three_thousand_paths_are_taken(mac: Any, trace: Path, place: Path) -> None:
     policy = Policy(allow_unix_sockets=[f"{place}/sockets/{number}" for number in range(3000)])
-    assert mac("touch", str(trace), policy=policy, unix_sockets=True).returncode == 0
+    assert mac("touch", str(trace), policy=policy, unix_sockets=policy.allow_unix_sockets).returncode == 0
     assert trace.exists()
 
 
@@ -94,7 +94,9 @@ def test_three_thousand_paths_that_do_not_fit_on_a_line_run_nothing(
 ) -> None:
     system.__dict__.update(helper=str(place / "none"), sandbox_exec=sandbox_exec)
     policy = Policy(allow_unix_sockets=[f"{place}/sockets/{number}" for number in range(3000)])
-    text = refused(mac, trace, "too long for sandbox-exec", HostError, policy=policy, unix_sockets=True)
+    text = refused(
+        mac, trace, "too long for sandbox-exec", HostError, policy=policy, unix_sockets=policy.allow_unix_sockets
+    )
     assert "reinstall netsandbox, whose helper has no such limit" in text
 
 
