@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from netsandbox.policy.file_denials import hint_for, is_quiet, is_secret, opened_path, option_for, shell_path
 from netsandbox.policy.file_rules import is_within
 
-HOME = "/home/ann"
+HOME = "/h/ann"
 PATHS = st.lists(st.text(min_size=1).filter(lambda name: "/" not in name and "\0" not in name), min_size=1, max_size=6)
 
 
@@ -26,7 +26,7 @@ PATHS = st.lists(st.text(min_size=1).filter(lambda name: "/" not in name and "\0
         (f"{HOME}/.config/tool/thing.toml", f"{HOME}/.config/tool"),
         ("/srv/data.db", "/srv/data.db"),
         ("/srv/shop/data.db", "/srv/shop"),
-        ("/home/bob", "/home/bob"),
+        ("/h/bob", "/h/bob"),
         ("/data", "/data"),
     ],
 )
@@ -39,7 +39,7 @@ def test_reading_and_writing_have_their_options() -> None:
     assert option_for(f"{HOME}/a/b", "execute", HOME)[0] == "--allow-read"
     for operation in ("change", "make", "folder"):
         assert option_for(f"{HOME}/a/b", operation, HOME) == ("--allow-write", f"{HOME}/a")
-    assert hint_for(f"{HOME}/a b/c", "read", HOME) == "--allow-read '/home/ann/a b'"
+    assert hint_for(f"{HOME}/a b/c", "read", HOME) == "--allow-read '/h/ann/a b'"
     assert hint_for(f"{HOME}/a/c", "read", HOME) == "--allow-read ~/a"
 
 

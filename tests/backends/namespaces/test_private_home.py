@@ -22,7 +22,7 @@ def test_files_are_named_as_the_session_saw_them(tmp_path: Path) -> None:
     for name in (".npmrc", ".config/gh/hosts.yml", ".cache/big", ".npm/_cacache/x", ".bash_history"):
         put(tmp_path, name)
     put(tmp_path, ".gitconfig", "")
-    assert PrivateHome(str(tmp_path), "/home/ann").written() == ("/home/ann/.config/gh/hosts.yml", "/home/ann/.npmrc")
+    assert PrivateHome(str(tmp_path), "/h/ann").written() == ("/h/ann/.config/gh/hosts.yml", "/h/ann/.npmrc")
 
 
 def test_only_what_changed_since(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from netsandbox.backends.namespaces.trap_relay import FileRefusal, TrapRelay, read_refusal
 
 
-def message(path: bytes = b"/home/a/x", exe: bytes = b"/bin/cat", why: bytes = b"h") -> bytes:
+def message(path: bytes = b"/h/a/x", exe: bytes = b"/bin/cat", why: bytes = b"h") -> bytes:
     return struct.pack("=ccHiI", why, b"r", 257, 42, 3) + exe + b"\0" + path + b"\0"
 
 
@@ -56,7 +56,7 @@ def scene() -> Iterator[Scene]:
 
 
 def test_a_refusal_is_read() -> None:
-    assert read_refusal(message()) == FileRefusal("h", "r", 257, 42, 3, "/bin/cat", "/home/a/x")
+    assert read_refusal(message()) == FileRefusal("h", "r", 257, 42, 3, "/bin/cat", "/h/a/x")
     assert read_refusal(message(path=b"/\xff")).path == "/\udcff"
 
 
@@ -75,7 +75,7 @@ def test_a_call_is_passed_on_and_a_refusal_is_not(scene: Scene) -> None:
     scene.far.send(b"F" + message())
     assert scene.relay.receive() == b"\1" * 80
     assert scene.relay.receive() is None
-    assert [each.path for each in scene.refusals.taken] == ["/home/a/x"]
+    assert [each.path for each in scene.refusals.taken] == ["/h/a/x"]
     assert scene.relay.receive() is None  # nothing is there
     assert scene.lost == 0
 
@@ -97,11 +97,11 @@ def test_the_end_of_the_observer_is_reported(scene: Scene) -> None:
 
 
 def test_closing_records_what_was_reported_before_the_end(scene: Scene) -> None:
-    for data in (b"F" + message(), b"T" + b"\1" * 80, b"F" + message(path=b"/home/a/y")):
+    for data in (b"F" + message(), b"T" + b"\1" * 80, b"F" + message(path=b"/h/a/y")):
         scene.far.send(data)
     scene.far.close()
     scene.relay.close()
-    assert [each.path for each in scene.refusals.taken] == ["/home/a/x", "/home/a/y"]
+    assert [each.path for each in scene.refusals.taken] == ["/h/a/x", "/h/a/y"]
     assert scene.refusals.closed
     assert scene.lost == 0
 
