@@ -178,7 +178,8 @@ class ProjectView:
             real = self.paths.real(folder) if folder.startswith("/") else None
             if real is None or self._is_system(real) or self._is_too_much(real):
                 continue
-            self._show_unless_secret(_prefix(os.path.normpath(folder), self.home))
+            tree = _prefix(os.path.normpath(folder), self.home)
+            self._show_unless_secret(folder if self._is_too_much(os.path.realpath(tree)) else tree)
             for entry in _links_in(folder):
                 links += 1
                 if links <= MAX_PROGRAM_LINKS:
