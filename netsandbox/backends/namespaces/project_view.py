@@ -376,7 +376,7 @@ class ProjectView:
             copy = f"{self.folders.home}/{os.path.basename(real)}"
         else:
             copy = f"{self.folders.moved('agents')}/{os.path.basename(real)}"
-            self.root.place(copy, real, writable=True, rank=NAMED)
+            self.root.place(copy, real, writable=True)
         self.agents.append(make_copy(real, copy))
 
     def _is_missing(self, rule: PathRule) -> bool:
