@@ -23,7 +23,7 @@ import os
 import time
 
 from netsandbox.audit import record_line
-from netsandbox.audit.record_line import GENESIS
+from netsandbox.audit.record_line import FILE_EVENTS, GENESIS
 from netsandbox.errors import NetsandboxError
 from netsandbox.runtime.private_file import digest, sha256
 
@@ -67,7 +67,6 @@ _WHY = {
 }
 
 DeniedKey = tuple[object, object, object, object]
-FILE_EVENTS = ("file", "exec")
 
 
 class AuditLog:

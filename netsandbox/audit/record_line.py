@@ -23,6 +23,7 @@ VERSION = 1
 GENESIS = "0" * 64  # the predecessor that the first line of a log names
 ALLOW = "allow"
 DENY = "deny"
+FILE_EVENTS = ("file", "exec")
 
 MAX_TEXT = 500
 MAX_NAME = 100

@@ -17,6 +17,7 @@ from netsandbox_portmap.localhost_settings import LocalhostSettings
 from netsandbox.backends.seatbelt.profile_inputs import SessionPorts
 from netsandbox.errors import UsageError
 from netsandbox.frozen import copy_with
+from netsandbox.policy.file_rules import PROJECT
 from netsandbox.policy.policy import Policy
 from netsandbox.settings import RunSettings
 from netsandbox.system import IS_LINUX
@@ -50,7 +51,7 @@ def dry_run(backend: str, command: Sequence[str], policy: Policy, settings: RunS
 def dry_profile(policy: Policy, settings: RunSettings) -> str:
     """The profile that these options make for any command, behind a note on its stand-ins."""
     from netsandbox.backends.seatbelt.localhost_settings import check_for_mac
-    from netsandbox.backends.seatbelt.profile_inputs import ProfilePaths, has_door, profile_text
+    from netsandbox.backends.seatbelt.profile_inputs import ProfilePaths, has_door, profile_text, temporary_folder
     from netsandbox.backends.seatbelt.reservation import MAP_NAME
     from netsandbox.paths import log_path, sessions_dir
     from netsandbox.settings import Command
@@ -58,9 +59,11 @@ def dry_profile(policy: Policy, settings: RunSettings) -> str:
     local = on_a_mac(settings.localhost)
     check_for_mac(local)
     ports = stand_ins(local, opens=has_door(policy))
+    private_tmp = settings.files.mode == PROJECT and not settings.files.share_tmp
     paths = ProfilePaths(
         log_path(SESSION, settings.audit_log) if settings.audit_log else "",
         os.path.join(sessions_dir(), SESSION, MAP_NAME),
+        temporary=temporary_folder(os.environb, SESSION) if private_tmp else "",
     )
     text = profile_text(policy, settings, Command([""], os.environb, (STDIN, 1, 2)), ports, paths)
     return note(ports) + text

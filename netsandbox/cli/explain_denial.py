@@ -11,10 +11,9 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 
 from netsandbox.audit.denials import wanted
-from netsandbox.audit.log import FILE_EVENTS
 from netsandbox.audit.placed_log import newest
 from netsandbox.audit.reader import Record, lines_of, log_files, open_log, read_records
-from netsandbox.audit.record_line import DENY, MAX_TEXT
+from netsandbox.audit.record_line import DENY, FILE_EVENTS, MAX_TEXT
 from netsandbox.backends import own_addresses
 from netsandbox.cli.audit import find_log
 from netsandbox.cli.terminal import print_text

@@ -107,6 +107,8 @@ REPORTED = (
 PROJECT_MARKS = (".git", ".hg", ".jj", ".svn", "pnpm-workspace.yaml", "go.work", "lerna.json", "nx.json", "rush.json")
 # Caches whose tool checks what it takes from them, so that all projects share what sessions add.
 CHECKED_CACHES = (".npm/_cacache", ".local/share/pnpm/store")
+# Settings of agents that hold commands beside harmless values: a session changes a copy (`agent_settings`).
+AGENT_FILES = (".claude.json",)
 # Variables that name sockets and folders of the host, which the session does not see.
 HOST_VARIABLES = (
     *("TMUX", "TMUX_PANE", "SSH_AUTH_SOCK", "SSH_AGENT_PID", "VSCODE_IPC_HOOK_CLI", "VSCODE_GIT_IPC_HANDLE"),

@@ -55,7 +55,7 @@ def followed(rules: Iterable[PathRule], environment: Mapping[str, str], home: st
     """The name of each cache below *home*, and its rule with the path that the tool uses."""
     pairs = sorted(_moves(environment, home), key=lambda pair: -len(pair[0]))
     for rule in rules:
-        if not is_within(rule.path, home):
+        if rule.wild or not is_within(rule.path, home):
             yield "", rule
             continue
         name = rule.path[len(home) + 1 :]

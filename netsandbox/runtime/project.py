@@ -15,7 +15,11 @@ from netsandbox.policy.shown_files import PROJECT_MARKS
 MAX_GIT_FILE = 4096
 INSTALLED = ("node_modules", ".venv", "venv", "site-packages", "target", ".tox")
 # Folders that hold no project themselves, only below them.
-SHARED_FOLDERS = ("/tmp", "/var/tmp", "/home", "/srv", "/opt", "/mnt", "/media", "/var", "/usr", "/etc")  # noqa: S108
+SHARED_FOLDERS = (
+    *("/tmp", "/var/tmp", "/home", "/srv", "/opt", "/mnt", "/media", "/var", "/usr", "/etc"),  # noqa: S108
+    *("/private/tmp", "/private/var/tmp", "/private/var", "/private", "/Users", "/Users/Shared", "/Volumes"),
+    *("/Applications", "/Library", "/System"),
+)
 
 
 @frozen

@@ -144,7 +144,7 @@ def test_the_users_list_of_a_folder_lies_above_his_file_and_is_kept_from_command
     trust(str(own), own.read_bytes())  # leaves the global file out, and that alone
     assert [(rule.path, rule.origin) for rule in found().allow_write or ()] == rules[1:]
     path.write_text("# nothing\n")
-    assert found().allow_write is None
+    assert found().allow_write == ()
 
 
 def test_the_users_rules_of_a_folder_count_and_are_kept_from_commands(says: Callable[..., None], project: Path) -> None:

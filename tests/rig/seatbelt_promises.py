@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from netsandbox_portmap import REWIRE_PORT
 
+from netsandbox.backends.seatbelt.profile.mac_paths import RUN_BY_GIT
 from netsandbox.backends.seatbelt.profile.profile_settings import DOORS, NetworkSettings, OwnPaths, ProfileSettings
 from netsandbox.backends.seatbelt.profile.session_profile import session_profile
 from tests.seatbelt_model.request import UDP, Request, bind, connect, connect_unix, file, listen, lookup
@@ -22,6 +23,7 @@ SETTINGS = ProfileSettings(  # with about as much opened as a user can open: den
     APP,
     HOME,
     read=(HOME, "/System"),
+    kept=tuple((APP, f".git/{name}") for name in RUN_BY_GIT),
     temporary=("/private/var/folders/ab/cd/T",),
     terminal=TERMINAL,
     own=OwnPaths(hidden=(STATE,), sealed=(CODE,), port_map=MAP),

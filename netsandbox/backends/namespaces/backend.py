@@ -172,9 +172,8 @@ class NamespacesBackend:
 
     @property
     def _observes(self) -> bool:
-        """Whether refused files are recorded."""
-        settings = self.context.settings
-        return settings.files.mode == "project" and not settings.watch_files
+        """Whether refused files are recorded. `learn` watches files by itself in the other modes only."""
+        return self.context.settings.files.mode == "project"
 
     def _observed(self) -> bytes | None:
         if not self._observes:
@@ -203,7 +202,7 @@ class NamespacesBackend:
             __import__(f"{MODULES}.bind_guard")
         if policy.allow_unix_sockets or guarded:
             __import__(f"{MODULES}.syscall_broker")  # imports ctypes too, from the interpreter
-        if self.context.settings.watch_files:
+        if self.watched is not None:
             __import__(f"{MODULES}.file_watch")
         needed = self.needed_modules
         if self.project_view is not None:

@@ -183,7 +183,10 @@ def build(view: View, filter_program: bytes, extra: tuple[Door, ...] = ()) -> by
 def _root(root: Iterable[Step]) -> Iterable[bytes]:
     yield _step(b"R", b"")
     for operation, number, texts in root:
-        yield _step(operation.encode("ascii"), (b"" if number is None else _numbers(number)) + _texts(*texts))
+        payload = ("\0".join(texts) + "\0").encode("utf-8", "surrogateescape")
+        if number is not None:
+            payload = number.to_bytes(4, sys.byteorder) + payload
+        yield operation.encode("ascii") + len(payload).to_bytes(4, sys.byteorder) + payload
     yield from _kernel_switches()
     yield _step(b"E", b"")
 

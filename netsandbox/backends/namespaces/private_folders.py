@@ -1,7 +1,7 @@
 """The folders of ours that a session in the mode `project` writes instead of the host's: its home, and its caches.
 
     <state>/homes/<project>/home               the home inside, kept between the sessions of a project
-    <state>/homes/<project>/fresh/0            the home of a session with --fresh-home, empty at its start and its end
+    <state>/homes/shared/fresh/0               the home of a session with --fresh-home, empty at its start and its end
     <state>/homes/<project>/<variable>         what XDG_CACHE_HOME and the like name, where they lie outside of the home
     <state>/homes/<project>/caches/<path>/0    what sessions added to a cache of the host; 1, 2 … while 0 is in use
     <state>/homes/shared/caches/<path>/0       the same for caches that all projects share
@@ -64,7 +64,7 @@ class PrivateFolders:
 
     def _emptied(self) -> str:
         """A folder that no other session uses now, without what a session that was killed left in it."""
-        folder = os.path.join(self._slot(os.path.join(self._own, "fresh"), "this project"), "data")
+        folder = os.path.join(self._slot(os.path.join(self._shared, "fresh"), "a fresh home"), "data")
         remove_tree(folder)
         return self._made(folder)
 

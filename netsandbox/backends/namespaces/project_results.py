@@ -38,6 +38,14 @@ def finish(view: ProjectView) -> list[str]:
         for copied in view.git.copied:
             lines += _merge_back(copied, view)
         _clean_up(view.git)
+    made = [short(path) for path in view.forbidden if os.path.lexists(path)]
+    if made:
+        lines.append(f"new despite deny_write: {_few(made)}; programs of the host obey or run these, so look first")
+    if view.agents:
+        from netsandbox.backends.namespaces.agent_files import take_over  # loaded before the command ran
+
+        for file in view.agents:
+            lines += take_over(file, view.project.folder if view.project else view.home)
     return [*lines, *_new_lines(view)]
 
 

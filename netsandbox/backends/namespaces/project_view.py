@@ -33,6 +33,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from netsandbox.backends.namespaces.agent_files import AgentFile
     from netsandbox.backends.namespaces.git_files import GitFiles
     from netsandbox.policy.file_rules import FileRules, PathRule
 
@@ -79,6 +80,8 @@ class ProjectView:
         self.paths = RealPaths()
         self.written = self._written()
         self.sockets: tuple[str, ...] = ()
+        self.agents: list[AgentFile] = []
+        self.forbidden: list[str] = []  # paths of `deny_write` that do not exist: a missing name cannot be held
         self.missing: list[PathRule] = []
         self.absent: list[str] = []
         self.repositories: list[str] = []
@@ -175,7 +178,8 @@ class ProjectView:
             real = self.paths.real(folder) if folder.startswith("/") else None
             if real is None or self._is_system(real) or self._is_too_much(real):
                 continue
-            self._show_unless_secret(_prefix(os.path.normpath(folder), self.home))
+            tree = _prefix(os.path.normpath(folder), self.home)
+            self._show_unless_secret(folder if self._is_too_much(os.path.realpath(tree)) else tree)
             for entry in _links_in(folder):
                 links += 1
                 if links <= MAX_PROGRAM_LINKS:
@@ -191,7 +195,7 @@ class ProjectView:
             return
         if self._is_system(real) or self._made_inside(path, real):
             return
-        tree = _prefix(os.path.dirname(real), self.home)
+        tree = _packages(real) or _prefix(os.path.dirname(real), self.home)
         self._show_unless_secret(real if self._is_too_much(tree) else tree)
         self._links_to(path)
 
@@ -291,8 +295,12 @@ class ProjectView:
             if rule.folder:
                 self._make(rule)
             self._named(rule, writable=True)
+            if os.path.basename(rule.path) in shown_files.AGENT_FILES and not rule.origin.startswith("--"):
+                self._copy(rule)
         for rule in self._followed(rules.deny_write):
-            if not self._is_missing(rule):
+            if self._is_missing(rule):
+                self.forbidden.append(rule.path)
+            else:
                 real = os.path.realpath(rule.path)
                 shown = self.root.is_shown(real)
                 if shown is not None and shown.writable:
@@ -355,6 +363,21 @@ class ProjectView:
         if is_within(self.folders.state, real) and writable:
             raise UsageError(f"{rule.origin}: {rule.path!a} holds the state of netsandbox; name the folders inside")
         self._show(rule.path, writable=writable, rank=NAMED)
+
+    def _copy(self, rule: PathRule) -> None:
+        """A settings file of an agent: the session changes a private copy (`agent_files`)."""
+        real = os.path.realpath(rule.path)
+        if not os.path.isfile(real) or is_within(real, self.working or real):
+            return
+        from netsandbox.backends.namespaces.agent_files import make_copy
+
+        self.root.entries.pop(real, None)
+        if os.path.dirname(real) == self.home:
+            copy = f"{self.folders.home}/{os.path.basename(real)}"
+        else:
+            copy = f"{self.folders.moved('agents')}/{os.path.basename(real)}"
+            self.root.place(copy, real, writable=True)
+        self.agents.append(make_copy(real, copy))
 
     def _is_missing(self, rule: PathRule) -> bool:
         if not rule.path.startswith("/"):
@@ -434,6 +457,12 @@ def _prefix(folder: str, own: str) -> str:
     above, name = os.path.split(folder)
     whole = name in ("bin", "sbin", "Scripts") and above not in (own, f"{own}/.local", "/", *_HOLDERS)
     return above if whole else folder
+
+
+def _packages(program: str) -> str | None:
+    """The folder of packages that a program of node lies in: it loads those beside it."""
+    above, found, _ = program.partition("/node_modules/")
+    return f"{above}/node_modules" if found else None
 
 
 def _base_of(tree: str) -> str | None:

@@ -8,6 +8,7 @@ command can write, so everything is loaded and served before the command starts.
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from _frozen_importlib import BuiltinImporter, FrozenImporter
 
@@ -18,16 +19,29 @@ from netsandbox.backends.seatbelt.launch import check_readable_paths, launch_met
 from netsandbox.backends.seatbelt.localhost_settings import check_for_mac, mac_settings
 from netsandbox.backends.seatbelt.mac_system import check_release
 from netsandbox.backends.seatbelt.profile.tag import new_tag, tagged
-from netsandbox.backends.seatbelt.profile_inputs import ProfilePaths, has_door, profile_text, programs
+from netsandbox.backends.seatbelt.profile_inputs import (
+    ProfilePaths,
+    has_door,
+    profile_text,
+    programs,
+    temporary_folder,
+    working_folder,
+    writable_folders,
+)
+from netsandbox.backends.seatbelt.project_paths import new_repositories
 from netsandbox.backends.seatbelt.reservation import SeatbeltReservation, password, proxy_url
+from netsandbox.errors import HostError
 from netsandbox.frozen import copy_with
 from netsandbox.paths import made_config_folders, session_state_home
+from netsandbox.policy.file_rules import PROJECT
+from netsandbox.policy.shown_files import HOST_VARIABLES
 from netsandbox.runtime.imports import AT_END, DOORS, load_needed
 from netsandbox.runtime.inherited import check_stdio
+from netsandbox.text import single_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from netsandbox_portmap.localhost_settings import LocalhostSettings
     from netsandbox_portmap.window import Window
@@ -40,6 +54,9 @@ if TYPE_CHECKING:
     from netsandbox.policy.policy import Policy
     from netsandbox.runtime.loop import Loop
     from netsandbox.settings import Command
+
+
+MAX_NAMES = 8  # of new repositories in a notice
 
 
 class SeatbeltBackend:
@@ -67,6 +84,9 @@ class SeatbeltBackend:
         self._profile = ""
         self._inside: Command | None = None
         self._serving: SeatbeltServing | None = None
+        self._temporary = ""
+        self._projects: tuple[str, ...] = ()
+        self._repositories: tuple[str, ...] = ()
 
     @property
     def system(self) -> MacSystem:
@@ -125,9 +145,24 @@ class SeatbeltBackend:
             self._introduce(held, command)
         self.context.placed_log()
         port_map = held.map.path if held.map is not None else ""
-        paths = ProfilePaths(self.context.log.path, port_map, self._launch.runs)
+        if settings.files.mode == PROJECT:
+            self._open_project()
+        paths = ProfilePaths(self.context.log.path, port_map, self._launch.runs, self._temporary)
         self._profile = tagged(profile_text(policy, settings, command, held.ports(), paths), self.tag)
-        self._inside = copy_with(command, environment=self._environment(held, policy.mode))
+        self._inside = copy_with(command, environment=self._environment(held, policy))
+
+    def _open_project(self) -> None:
+        """Note the repositories that exist, and make the session's own temporary folder."""
+        own = os.path.realpath(os.fsdecode(self.context.command.environment.get(b"HOME", b"/")))
+        self._projects = writable_folders(PROJECT, os.path.realpath(working_folder()), own)
+        self._repositories = tuple(new_repositories(self._projects, ()))
+        if not self.context.settings.files.share_tmp:
+            self._temporary = temporary_folder(self.context.command.environment, self.context.id)
+            try:
+                os.mkdir(self._temporary, 0o700)
+            except OSError as error:
+                folder, self._temporary = self._temporary, ""
+                raise HostError(f"cannot make {folder!a}: {error.strerror}; set TMPDIR, or use --share-tmp") from None
 
     def _introduce(self, held: SeatbeltReservation, command: Command) -> None:
         window, found = held.window, programs(command.words[0], path_of(command.environment))
@@ -137,10 +172,12 @@ class SeatbeltBackend:
         for line in introduction(held.settings.strategy, window, program, opens=opens, library=library):
             notices.write(line)
 
-    def _environment(self, held: SeatbeltReservation, mode: str) -> dict[bytes, bytes]:
+    def _environment(self, held: SeatbeltReservation, policy: Policy) -> dict[bytes, bytes]:
         settings, outer = self.context.settings, self.context.command.environment
         proxy = proxy_url(held.mixed.port, held.token) if settings.proxy_env and held.mixed is not None else None
-        inner = session_environment(outer, self.context.id, mode=mode, name=held.name, proxy=proxy)
+        inner = session_environment(outer, self.context.id, mode=policy.mode, name=held.name, proxy=proxy)
+        if settings.files.mode == PROJECT:
+            inner = project_environment(inner, self._temporary, policy.allow_unix_sockets)
         return held.environment({name: value for name, value in inner.items() if not name.startswith(b"DYLD_")})
 
     def seal_imports(self, policy: Policy) -> None:
@@ -209,8 +246,28 @@ class SeatbeltBackend:
             self.process.close()
 
     def close(self) -> None:
+        if self._temporary:
+            try:
+                shutil.rmtree(self._temporary, ignore_errors=True)
+            except RecursionError:  # the command made that hard; the system removes old temporary files
+                pass
+            self._temporary = ""
+        projects, self._projects = self._projects, ()
+        made = new_repositories(projects, self._repositories)
+        if made:
+            Notices(self.context.stderr).write(
+                f"new in the project: {', '.join(map(single_line, made[:MAX_NAMES]))}; programs of the host obey or run"
+                " these, so look at them first"
+            )
         if self._reservation is not None:
             self._reservation.close()
+
+
+def project_environment(inner: dict[bytes, bytes], temporary: str, sockets: Iterable[str]) -> dict[bytes, bytes]:
+    """Variables that name sockets of the host which the session does not reach are left out (pure)."""
+    opened = [*map(os.fsencode, sockets)]
+    kept = {name: value for name, value in inner.items() if os.fsdecode(name) not in HOST_VARIABLES or value in opened}
+    return {**kept, b"TMPDIR": os.fsencode(temporary)} if temporary else kept
 
 
 def no_attribution(clock: Clock) -> Attribution:

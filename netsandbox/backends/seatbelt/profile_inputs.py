@@ -20,14 +20,16 @@ from netsandbox.backends.seatbelt.profile.profile_settings import (
 )
 from netsandbox.backends.seatbelt.profile.session_profile import session_profile
 from netsandbox.backends.seatbelt.profile.switches import turned
+from netsandbox.backends.seatbelt.project_paths import GitPaths, own_code, programs_on_path, split_missing
 from netsandbox.backends.seatbelt.signing import signed_home
 from netsandbox.errors import UsageError
 from netsandbox.frozen import frozen
-from netsandbox.paths import config_folders, packages, state_home
-from netsandbox.policy.file_rules import PathRule, ResolvedPath, check_no_link, check_straight, is_within
+from netsandbox.paths import packages, state_home
+from netsandbox.policy.file_rules import OPEN, PROJECT, PathRule, ResolvedPath, check_no_link, check_straight, is_within
 from netsandbox.policy.home_paths import moves
 from netsandbox.policy.policy import FILTERED, ONLINE
-from netsandbox.runtime.links import links_to, made_later
+from netsandbox.runtime.links import links_of_loop, links_to, made_later
+from netsandbox.runtime.project import find_project
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 
 ROTATED = 6  # logs besides the newest
 TERMINALS = "/dev/tty"
+BUILT_IN = ("/tmp", "/var/tmp")  # noqa: S108 (temporary folders whose names programs have built in)
 
 
 @frozen
@@ -60,11 +63,13 @@ def has_door(policy: Policy) -> bool:
 
 @frozen
 class ProfilePaths:
-    """Paths of one session: its log, its port map (empty: none), and programs that run besides the command."""
+    """Paths of one session: its log, its port map (empty: none), programs that run besides the command, and its own
+    temporary folder (empty: it uses the user's)."""
 
     log: str
     port_map: str
     runs: tuple[str, ...] = ()
+    temporary: str = ""
 
 
 def profile_text(
@@ -72,18 +77,29 @@ def profile_text(
 ) -> str:
     """The settings that the kernel must enforce, or an error."""
     environment = command.environment
-    working, home = _working(), _text(environment, b"HOME")
+    working, home = working_folder(), _text(environment, b"HOME")
     files, known = settings.files, CasePaths()
-    _check_straight(files, _sockets(policy), (working, *_temporary(environment)), known)
-    found = programs(command.words[0], _text(environment, b"PATH"))
+    temporary = _temporary(environment, paths.temporary)
+    projects = writable_folders(files.mode, known(working), known(home))
+    _check_straight(files, _sockets(policy), (*(projects or (working,)), *temporary), known)
+    path = _text(environment, b"PATH")
+    written = (*projects, *map(known, _paths(files.allow_write)))
+    found = (
+        *(program for program in programs(command.words[0], path) if _is_straight(program, written)),
+        *programs_on_path(path, known(home), (*written, state_home()), known),
+    )
     planned = ProfileSettings(
         working=working,
         home=home,
-        temporary=_temporary(environment),
+        mode=files.mode,
+        projects=projects,
+        temporary=temporary,
         shown=_shown(files, known),
         write=_paths((*files.allow_write, *files.caches)),
         deny=_paths(files.deny_read),
-        protect=config_folders(),
+        protect=own_code(),
+        kept=() if files.mode == OPEN else tuple(GitPaths(projects, known(home)).pairs),
+        deny_write=tuple(split_missing(known(rule.path)) for rule in files.deny_write),
         executables=(*found, *paths.runs, *_paths(files.allow_execute)),
         terminal=_terminal(command.stdio[0]),
         own=_own(settings, paths.log, paths.port_map),
@@ -93,6 +109,20 @@ def profile_text(
         moves=moves(_texts(environment), home, working),
     )
     return session_profile(resolve(planned, known, os.path.isdir))
+
+
+def writable_folders(mode: str, working: str, home: str) -> tuple[str, ...]:
+    """The project of a session in *working*, which is a real path; empty if it is the home, or holds it."""
+    if mode != PROJECT:
+        return (working,)
+    project = find_project(working, home)
+    return tuple(filter(None, (project.folder, project.git))) if project is not None else ()
+
+
+def _is_straight(path: str, written: Iterable[str]) -> bool:
+    """Whether no link on the way to a program lies where commands write, who may have made it to open its target."""
+    folders = tuple(written)
+    return not any(is_within(link, folder) for link in links_of_loop(path) for folder in folders)
 
 
 def _check_straight(
@@ -156,9 +186,18 @@ def _logs(settings: RunSettings, log: str) -> tuple[str, ...]:
     return (log, *(f"{log}.{number}" for number in range(1, ROTATED + 1)))
 
 
-def _temporary(environment: Mapping[bytes, bytes]) -> tuple[str, ...]:
-    named = _text(environment, b"TMPDIR") or "/tmp"  # noqa: S108 (the user's, for the session to use)
-    return tuple(dict.fromkeys((named, "/tmp")))  # noqa: S108
+def temporary_folder(environment: Mapping[bytes, bytes], session: str) -> str:
+    """The path of a session's own temporary folder, in the user's. It is short: a socket's path has 103 bytes."""
+    above = os.path.realpath(_text(environment, b"TMPDIR") or "/tmp")  # noqa: S108
+    return os.path.join(above, f"ns-{session.rpartition('-')[2]}")
+
+
+def _temporary(environment: Mapping[bytes, bytes], own: str) -> tuple[str, ...]:
+    """*own*, or the user's; and those of BUILT_IN, in whose place nothing can be put."""
+    named = own or _text(environment, b"TMPDIR") or "/tmp"  # noqa: S108 (the user's, for the session to use)
+    home = os.path.realpath(_text(environment, b"HOME"))
+    built_in = [path for path in BUILT_IN if not is_within(home, os.path.realpath(path))]
+    return tuple(dict.fromkeys((named, *built_in)))
 
 
 def programs(command: str, path: str) -> tuple[str, ...]:
@@ -188,7 +227,7 @@ def _text(environment: Mapping[bytes, bytes], name: bytes) -> str:
     return os.fsdecode(environment.get(name, b""))
 
 
-def _working() -> str:
+def working_folder() -> str:
     try:
         return os.getcwd()
     except OSError:

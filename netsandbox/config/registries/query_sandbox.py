@@ -1,11 +1,11 @@
 """The session in which a tool is queried. Without it, a command that can write to the user's PATH, or to files that a
 tool loads, could make us run its programs outside every session.
 
-The session is offline, with no configuration, no profile and no published port; secrets are hidden as always. It works
-in a new, empty folder, which must still be empty afterwards: another session may see it and leave settings there. It
-has no home, so that the user's settings do not change what the tool prints (on a Mac it has the user's, where sessions
-write no settings and the profile is made for it). The log is removed with the folder. Where no session can be made,
-nothing is run (INV-1).
+The session is offline, with no configuration, no profile and no published port; it sees the system and toolchains. It
+works in a new, empty folder, which must still be empty afterwards: another session may see it and leave settings there.
+It has no home, so that the user's settings do not change what the tool prints (on a Mac it has the user's, where
+sessions write no settings and the profile is made for it); what it writes at the home's path is thrown away. The log is
+removed with the folder. Where no session can be made, nothing is run (INV-1).
 
 Cargo has no command that prints its default registry. It gets a proxy on loopback instead, which records the first
 tunnel that Cargo requests and refuses it (`first_destination`). Nothing leaves the machine: the session reaches this
@@ -113,6 +113,7 @@ def main() -> NoReturn:
 
     from netsandbox.api import Sandbox
     from netsandbox.errors import NetsandboxError
+    from netsandbox.policy.file_rules import FileRules
     from netsandbox.policy.policy import OFFLINE, Policy
     from netsandbox.runtime.inherited import exit_with
     from netsandbox.settings import RunSettings
@@ -122,7 +123,11 @@ def main() -> NoReturn:
     null = os.open(os.devnull, os.O_RDWR)
     ports = (int(port),) if port else ()
     settings = RunSettings(
-        mode=OFFLINE, proxy_env=False, audit_log=log, localhost=LocalhostSettings(publish=(), connect_host=ports)
+        mode=OFFLINE,
+        proxy_env=False,
+        audit_log=log,
+        localhost=LocalhostSettings(publish=(), connect_host=ports),
+        files=FileRules(fresh_home=True),
     )
     try:
         with Sandbox.deferred(lambda: Policy(mode=OFFLINE), settings) as box:

@@ -18,6 +18,7 @@ from netsandbox.backends.seatbelt.backend import SeatbeltBackend
 from netsandbox.backends.seatbelt.mac_system import MacSystem
 from netsandbox.errors import CommandError, HostError, UsageError
 from netsandbox.frozen import copy_with
+from netsandbox.policy.file_rules import FileRules
 from netsandbox.policy.policy import Policy
 from netsandbox.session.session import Session
 from netsandbox.settings import Command, RunSettings
@@ -313,3 +314,44 @@ def test_the_folder_of_the_users_configuration_is_there_before_the_command(mac: 
     """INV-8: missing, it could be made in capitals, which no rule of the profile names and the disk does not mind."""
     assert mac("/bin/sh", "-c", "test -d ../config/netsandbox").returncode == 0
     assert (place / "config" / "netsandbox").is_dir()
+
+
+# Files
+
+
+def test_a_session_has_its_own_temporary_folder_which_goes_with_it(
+    mac: Any, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (place / "T").mkdir()
+    monkeypatch.setenv("TMPDIR", str(place / "T"))
+    monkeypatch.setenv("SSH_AUTH_SOCK", "/run/agent")
+    ended = mac("sh", "-c", 'echo "$TMPDIR ${SSH_AUTH_SOCK-none}"; touch "$TMPDIR/x"; mkdir -p "$TMPDIR/a/b"')
+    folder, agent = ended.stdout.split()
+    assert os.path.dirname(folder) == os.path.realpath(place / "T")
+    assert agent == "none"
+    assert list((place / "T").iterdir()) == []
+
+
+def test_a_session_that_shares_them_has_the_users_temporary_folder(
+    mac: Any, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (place / "T").mkdir()
+    monkeypatch.setenv("TMPDIR", str(place / "T"))
+    ended = mac("sh", "-c", 'echo "$TMPDIR"', files=FileRules(share_tmp=True))
+    assert ended.stdout.split() == [str(place / "T")]
+
+
+def test_a_temporary_folder_that_cannot_be_made_runs_nothing(
+    mac: Any, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(place / "missing"))
+    with pytest.raises(HostError, match="set TMPDIR, or use --share-tmp"):
+        mac("touch", str(place / "work" / "ran"))
+    assert not (place / "work" / "ran").exists()
+
+
+def test_a_repository_that_the_session_made_is_named_at_the_end(mac: Any) -> None:
+    ended = mac("sh", "-c", "mkdir -p sub/.git")
+    assert "new in the project: " in ended.stderr
+    assert "sub/.git; programs of the host obey or run these" in ended.stderr
+    assert "new in the project" not in mac("true").stderr

@@ -16,7 +16,13 @@ from netsandbox_portmap.localhost_settings import LocalhostSettings
 from netsandbox.backends.seatbelt.case_paths import true_path
 from netsandbox.backends.seatbelt.localhost_settings import mac_settings
 from netsandbox.backends.seatbelt.profile import mac_paths
-from netsandbox.backends.seatbelt.profile_inputs import ProfilePaths, SessionPorts, has_door, profile_text
+from netsandbox.backends.seatbelt.profile_inputs import (
+    ProfilePaths,
+    SessionPorts,
+    has_door,
+    profile_text,
+    temporary_folder,
+)
 from netsandbox.backends.seatbelt.reservation import SeatbeltReservation
 from netsandbox.cli.dry_run import SESSION, dry_profile, stand_ins
 from netsandbox.errors import HostError, UsageError
@@ -27,7 +33,7 @@ from netsandbox.policy.policy import Policy
 from netsandbox.settings import Command, RunSettings
 from tests.seatbelt_model.evaluator import allowed_under_all, denied_under_all
 from tests.seatbelt_model.lint import lint
-from tests.seatbelt_model.profile import load
+from tests.seatbelt_model.profile import Profile, load
 from tests.seatbelt_model.request import Endpoint, Request
 
 ALLOWING = Policy(allow_domains=["example.com"])
@@ -50,9 +56,12 @@ def take(place: Path, *, opens: bool) -> SeatbeltReservation:
 def text(
     held: SeatbeltReservation, policy: Policy = ALLOWING, command: str = "sh", log: str = "", **settings: Any
 ) -> str:
+    temporary = settings.pop("temporary", "")
     with open(os.devnull) as nothing:
         paths = ProfilePaths(
-            log or settings.get("audit_log") or "/nowhere", held.map.path if held.map is not None else ""
+            log or settings.get("audit_log") or "/nowhere",
+            held.map.path if held.map is not None else "",
+            temporary=temporary,
         )
         words = Command([command], os.environb, (nothing.fileno(), 1, 2))
         wanted = RunSettings(localhost=held.settings, **settings)
@@ -135,7 +144,7 @@ def test_146_a_link_in_the_project_opens_nothing_elsewhere(
     held: SeatbeltReservation, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, said: str
 ) -> None:
     """An earlier command may have put it where the user allows a folder; written out, the place is the user's word."""
-    monkeypatch.setattr("netsandbox.backends.seatbelt.profile_inputs._temporary", lambda environment: ())
+    monkeypatch.setattr("netsandbox.backends.seatbelt.profile_inputs._temporary", lambda *_: ())
     elsewhere, link = tmp_path_factory.mktemp("elsewhere"), Path(os.getcwd(), "build")
     link.symlink_to(elsewhere)
     with pytest.raises(UsageError, match="which a command could have made"):
@@ -147,7 +156,7 @@ def test_146_a_link_in_the_project_opens_nothing_elsewhere(
 def test_146_a_link_in_the_project_opens_no_socket_elsewhere(
     held: SeatbeltReservation, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("netsandbox.backends.seatbelt.profile_inputs._temporary", lambda environment: ())
+    monkeypatch.setattr("netsandbox.backends.seatbelt.profile_inputs._temporary", lambda *_: ())
     agent, link = tmp_path_factory.mktemp("elsewhere") / "agent.sock", Path(os.getcwd(), "db.sock")
     agent.touch()
     link.symlink_to(agent)
@@ -161,7 +170,7 @@ def test_146_a_link_that_is_exchanged_meanwhile_opens_nothing(
     held: SeatbeltReservation, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By a session of another terminal: a folder when links are looked for, a link when the path is resolved."""
-    monkeypatch.setattr("netsandbox.backends.seatbelt.profile_inputs._temporary", lambda environment: ())
+    monkeypatch.setattr("netsandbox.backends.seatbelt.profile_inputs._temporary", lambda *_: ())
     elsewhere, link = tmp_path_factory.mktemp("elsewhere"), Path(os.getcwd(), "build")
     looks = 0
 
@@ -261,10 +270,12 @@ def test_a_dry_run_prints_what_a_session_applies(place: Path, policy: Policy, au
         log=log_path(session.session, audit_log),
         configs=settings.configs,
         audit_log=audit_log,
+        temporary=temporary_folder(os.environb, session.session),
     )
     session.close()
     stood_in = stand_ins(wanted, opens=has_door(policy))
-    assert lines(applied.replace(session.session, SESSION), session.ports()) == lines(dry, stood_in)
+    named = applied.replace(session.session, SESSION).replace(f"ns-{session.session.rpartition('-')[2]}", "ns-SESSION")
+    assert lines(named, session.ports()) == lines(dry, stood_in)
 
 
 def lines(profile: str, ports: SessionPorts) -> list[str]:
@@ -287,3 +298,85 @@ def test_what_this_mac_signed_is_read_and_mapped_under_every_model_and_written_u
     for operation in ("file-write-data", "file-write-create", "file-write-unlink"):
         assert denied_under_all(profile, Request(operation, path=library))
         assert allowed_under_all(profile, Request(operation, path=resolved(place / "work" / "a")))
+
+
+# What the rules for files become
+
+
+def judged(held: SeatbeltReservation, **settings: Any) -> Profile:
+    return load(text(held, **settings))
+
+
+def rule(path: Path | str) -> tuple[PathRule, ...]:
+    return (PathRule(str(path), "--option"),)
+
+
+def test_the_project_is_written_from_a_folder_in_it_and_its_neighbour_is_closed(
+    held: SeatbeltReservation, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("netsandbox.backends.seatbelt.profile_inputs._temporary", lambda *_: ())
+    inner = place / "work" / "app" / "src"
+    inner.mkdir(parents=True)
+    (place / "work" / "app" / ".git").mkdir()
+    monkeypatch.chdir(inner)
+    profile = judged(held)
+    app = resolved(place / "work" / "app")
+    assert allowed_under_all(profile, Request("file-write-create", path=f"{app}/x"))
+    assert denied_under_all(profile, Request("file-read-data", path=f"{resolved(place / 'work')}/other/x"))
+    for name in (".git/config", ".git/hooks/x", ".git/commondir", ".vscode/x", "src/.envrc"):
+        assert denied_under_all(profile, Request("file-write-create", path=f"{app}/{name}"))
+    opened = judged(held, files=FileRules(mode="open"))
+    assert allowed_under_all(opened, Request("file-write-create", path=f"{app}/.git/config"))
+    assert allowed_under_all(opened, Request("file-read-data", path=f"{resolved(place / 'work')}/other/x"))
+
+
+def test_a_session_has_a_temporary_folder_of_its_own_and_shares_the_users_only_if_told(
+    held: SeatbeltReservation, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    users = place / "T"
+    users.mkdir()
+    monkeypatch.setenv("TMPDIR", str(users))
+    monkeypatch.setattr("netsandbox.backends.seatbelt.profile_inputs.BUILT_IN", ("/var/tmp",))
+    own = temporary_folder(os.environb, "20250101T000000000-0123456789abcdef")
+    assert own == f"{os.path.realpath(users)}/ns-0123456789abcdef"
+    profile = judged(held, temporary=own)
+    assert allowed_under_all(profile, Request("file-write-create", path=f"{resolved(users)}/ns-0123456789abcdef/x"))
+    assert denied_under_all(profile, Request("file-read-data", path=f"{resolved(users)}/other"))
+    assert allowed_under_all(profile, Request("file-write-create", path="/private/var/tmp/x"))
+    assert allowed_under_all(judged(held), Request("file-read-data", path=f"{resolved(users)}/other"))
+
+
+def test_a_path_that_is_closed_for_writing_need_not_exist(held: SeatbeltReservation, place: Path) -> None:
+    fixed, missing = place / "work" / "fixed", place / "work" / "later" / "deep"
+    fixed.mkdir()
+    profile = judged(held, files=FileRules(deny_write=(*rule(fixed), *rule(missing))))
+    for path in (fixed, fixed / "x", missing, missing / "x", place / "work" / "LATER" / "Deep"):
+        assert denied_under_all(profile, Request("file-write-create", path=resolved(path)))
+    assert allowed_under_all(profile, Request("file-write-create", path=resolved(place / "work" / "fixed2")))
+
+
+def test_a_tool_on_path_can_be_run_wherever_it_is(
+    held: SeatbeltReservation, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("netsandbox.backends.seatbelt.profile_inputs._temporary", lambda *_: ())
+    tools = place / "tools" / "bin"
+    tools.mkdir(parents=True)
+    program = Request("process-exec", path=resolved(tools / "node"))
+    assert denied_under_all(judged(held), program)
+    monkeypatch.setenv("PATH", f"/usr/bin:{tools}")
+    profile = judged(held)
+    assert allowed_under_all(profile, program)
+    assert denied_under_all(profile, Request("file-write-create", path=resolved(tools / "node")))
+
+
+@pytest.mark.attack(146)
+def test_146_a_command_that_is_a_link_in_the_project_opens_nothing_elsewhere(
+    held: SeatbeltReservation, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("netsandbox.backends.seatbelt.profile_inputs._temporary", lambda *_: ())
+    plan, link = place / "plan", Path(os.getcwd(), "tool")
+    plan.touch()
+    link.symlink_to(plan)
+    request = Request("file-read-data", path=resolved(plan))
+    assert denied_under_all(load(text(held, command="./tool")), request)
+    assert allowed_under_all(load(text(held, command=str(plan))), request)

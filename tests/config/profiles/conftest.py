@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.rig.trace import Trace
 
 
 class Scene:
@@ -17,6 +20,7 @@ class Scene:
         self.state = base / "state" / "netsandbox"
         for folder in (self.home, self.project, self.bin, self.own):
             folder.mkdir(parents=True)
+        self.trace = Trace(self.bin / "trace")
 
     def profile(self, name: str, text: str, folder: Path | None = None) -> Path:
         """One of the user's, or of *folder*."""
@@ -44,7 +48,7 @@ class Scene:
 
 
 @pytest.fixture
-def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Scene:
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Scene]:
     made = Scene(tmp_path, request)
     monkeypatch.setenv("HOME", str(made.home))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
@@ -54,4 +58,5 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtu
         monkeypatch.delenv(name, raising=False)
     made.tool("npm", "echo https://default.test/")
     monkeypatch.chdir(made.project)
-    return made
+    yield made
+    made.trace.close()

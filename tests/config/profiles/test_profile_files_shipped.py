@@ -59,7 +59,7 @@ def test_what_is_detected_passes_no_secret_and_opens_no_socket_and_sets_no_mode(
     found = profile(name)
     if found.detect:
         values = {".".join(place) for place in merge([found.layer]).values}
-        assert values <= ({"filesystem.allow_read"} if name == SHARED else {"filesystem.allow_write"})
+        assert values <= ({"filesystem.allow_read"} if name == SHARED else {"filesystem.cache"})
         assert bool(found.registries) is (name != SHARED)
     assert not (found.detect and name in AGENTS)
 
@@ -74,9 +74,11 @@ RUN_BY_THE_HOST = (
 @pytest.mark.usefixtures("scene")
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_detected_opens_no_folder_of_programs(name: str) -> None:
-    """A project's files choose it, and what it writes there the host would run: environments, tools, interpreters."""
-    values = merge([profile(name).layer]).values.get(("filesystem", "allow_write"))
+    """A project's files choose it, and where caches are no copies the host would run what is written there:
+    environments, tools, interpreters."""
+    values = merge([profile(name).layer]).values.get(("filesystem", "cache"))
     rules: Any = values.value if values is not None and profile(name).detect else ()
+    assert rules or name in (SHARED, "gradle") or not profile(name).detect
     programs = [f"{home()}/{place}" for place in RUN_BY_THE_HOST]
     opened = [rule.path for rule in rules for place in programs if is_within(place, rule.path)]
     assert not opened

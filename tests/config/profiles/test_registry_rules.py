@@ -121,15 +121,13 @@ def test_a_file_that_is_gone_does_not_count(scene: Scene, cloned: Path, monkeypa
 
 def test_a_warm_answer_starts_no_program(scene: Scene) -> None:
     first = rules(registry_rules("npm", os.environ))
-    marker = scene.home / "ran"
-    scene.tool("npm", f"touch {marker}; echo https://default.test/")
+    scene.tool("npm", f"{scene.trace.command}; echo https://default.test/")
     os.utime(scene.bin / "npm", ns=(1, 1))
     trust(str(scene.bin / "npm"), (scene.bin / "npm").read_bytes())
     assert rules(registry_rules("npm", os.environ)) == first
-    assert marker.exists(), "the twin: a tool that changed is asked again"
-    marker.unlink()
+    assert scene.trace.lines(), "the twin: a tool that changed is asked again"
     assert rules(registry_rules("npm", os.environ)) == first
-    assert not marker.exists()
+    assert scene.trace.lines() == []
 
 
 def test_a_tool_that_a_session_may_have_put_there_is_not_queried_until_it_is_trusted(
@@ -137,16 +135,17 @@ def test_a_tool_that_a_session_may_have_put_there_is_not_queried_until_it_is_tru
 ) -> None:
     monkeypatch.setenv("PATH", f"{scene.bin}:/bin")
     session_state_home()
-    scene.tool("npm", f"touch {scene.home}/ran; echo https://evil.test/")
+    scene.tool("npm", f"{scene.trace.command}; echo https://evil.test/")
     path = scene.bin / "npm"
     found = registry_rules("npm", os.environ)
     assert [text for text, _ in rules(found) if "evil" in text] == []
-    assert not (scene.home / "ran").exists()
+    assert scene.trace.lines() == []
     if not Path("/bin/npm").exists():
         assert found.untrusted == (("what it calls the registry of npm", f"{path}:1"),)
         assert tools_run_from(str(path)) == ["npm"]
     trust(str(path), path.read_bytes())
     assert rules(registry_rules("npm", os.environ)) == [("evil.test:443", "npm (npm config get registry)")]
+    assert scene.trace.lines(), "the twin"
     scene.tool("npm", "echo https://worse.test/")
     assert [text for text, _ in rules(registry_rules("npm", os.environ)) if "worse" in text] == []
 

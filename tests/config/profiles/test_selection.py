@@ -89,10 +89,9 @@ def test_registries_lie_just_above_their_profile_and_are_queried_once(scene: Sce
 def test_no_tool_is_queried_where_it_changes_nothing(
     scene: Scene, wanted: ProfileRequest, text: str, asks: bool
 ) -> None:
-    marker = scene.home / "ran"
-    scene.tool("npm", f"touch {marker}; echo https://default.test/")
+    scene.tool("npm", f"{scene.trace.command}; echo https://default.test/")
     select_profiles([layer(text)] if text else [], wanted)
-    assert marker.exists() is asks
+    assert bool(scene.trace.lines()) is asks
 
 
 @pytest.mark.parametrize(
@@ -149,27 +148,35 @@ def test_a_users_base_counts_in_every_run(scene: Scene) -> None:
     assert stack.kept == (str(scene.own / "base.toml"),)
 
 
-WRITE = ("filesystem", "allow_write")
+WRITE, CACHE = ("filesystem", "allow_write"), ("filesystem", "cache")
+
+
+def named(stack: Selection, place: tuple[str, str]) -> set[str]:
+    setting = merge(stack.layers).values.get(place)
+    return {item for item, _ in setting.items} if setting is not None else set()
 
 
 @pytest.mark.parametrize(
-    ("files", "words", "confined"),
+    ("files", "words", "written"),
     [
-        ([], (), []),
-        ([], ("claude",), ["~/.npm/", "~/.claude/"]),
-        ([], ("node",), ["~/.npm/"]),
-        (["[filesystem]\nallow_write = []\n"], (), ["~/.npm/"]),
-        (["[sandbox]\nprofiles = ['claude']\n"], (), ["~/.npm/", "~/.claude/"]),
+        ([], (), set()),
+        ([], ("node",), set()),
+        ([], ("claude",), {"~/.claude/"}),
+        (["[filesystem]\nallow_write = []\n"], (), set()),
+        (["[sandbox]\nprofiles = ['claude']\n"], (), {"~/.claude/"}),
     ],
 )
-def test_what_is_detected_never_confines_writing_by_itself(
-    scene: Scene, files: list[str], words: tuple[str, ...], confined: list[str]
+def test_what_is_detected_opens_caches_and_nothing_to_write(
+    scene: Scene, files: list[str], words: tuple[str, ...], written: set[str]
 ) -> None:
+    """However a profile came to be in use, its caches are."""
     scene.file("package.json")
     stack = select_profiles([layer(text) for text in files], ProfileRequest(words, mode="online"))
-    setting = merge(stack.layers).values.get(WRITE)
-    assert (setting is not None) is bool(confined)
-    assert set(confined) <= {item for item, _ in (setting.items if setting else ())}
+    assert "~/.npm/" in named(stack, CACHE)
+    assert named(stack, WRITE) >= written
+    assert bool(named(stack, WRITE)) is bool(written)
+    unused = select_profiles([layer(text) for text in files], ProfileRequest(detect=False, mode="online"))
+    assert named(unused, CACHE) == set(), "the twin"
 
 
 SHOP = '[profile]\nregistries = ["npm"]\n[network]\nallow_domains = ["s.test"]\ndeny_domains = ["d.test"]\n'
@@ -183,14 +190,13 @@ def test_a_projects_profile_that_would_keep_us_waiting_is_not_read_before_it_is_
     assert names(select_profiles([], ProfileRequest(("long",)))) == [("long", "named on the command line")]
 
 
-def test_an_untrusted_file_that_confines_writing_opens_nothing_by_what_is_detected(scene: Scene) -> None:
-    """On a Mac, where writing is confined in any case, its word would be what opens the user's environments."""
+def test_an_untrusted_file_opens_no_cache_and_nothing_to_write(scene: Scene) -> None:
     scene.file("Pipfile")
-    setting = "[filesystem]\nallow_write = []\n"
-    for trusted, open_ in ((False, False), (True, True)):
-        stack = select_profiles([layer(setting, trusted=trusted)], ProfileRequest(query_tools=False))
-        found = merge(stack.layers).values[WRITE]
-        assert bool(found.value) is open_
+    text = "[filesystem]\nallow_write = ['/srv']\ncache = ['/srv']\n"
+    for trusted in (False, True):
+        stack = select_profiles([layer(text, trusted=trusted)], ProfileRequest(query_tools=False))
+        assert ("/srv" in named(stack, WRITE)) is trusted
+        assert named(stack, CACHE) == {"~/.cache/pipenv/", *(["/srv"] if trusted else [])}
         assert names(stack) == [("pipenv", "detected by Pipfile")]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from netsandbox.config.registries import lookup
 from netsandbox.config.registries.discovery import Discovery
 from netsandbox.config.registries.lookup import ToolRegistries
 from netsandbox.config.trust import trust
+from tests.rig.trace import Trace
 
 NOBODY = "http://127.0.0.1:9"  # a proxy that is not there
 
@@ -26,6 +28,7 @@ class Scene:
         self.bin = base / "bin"
         self.project.mkdir(parents=True)
         self.bin.mkdir()
+        self.trace = Trace(self.bin / "trace")
         self.environment = {"PATH": str(self.bin), "https_proxy": NOBODY, "http_proxy": NOBODY}
 
     def write(self, path: str, text: str) -> Path:
@@ -80,7 +83,9 @@ class Scene:
 
 
 @pytest.fixture
-def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Scene:
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Scene]:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr("netsandbox.config.registries.discovery.SYSTEM", str(tmp_path / "etc"))
-    return Scene(tmp_path, request)
+    made = Scene(tmp_path, request)
+    yield made
+    made.trace.close()

@@ -85,23 +85,17 @@ def test_no_file_of_a_project_stops_a_run_or_counts(scene: Scene, tool: str) -> 
     whatever()
 
 
-def counted(scene: Scene) -> list[str]:
-    """How often npm was asked."""
-    log = scene.home / "asked"
-    return log.read_text().split() if log.exists() else []
-
-
 def test_the_tool_is_queried_once_and_again_after_a_change(scene: Scene) -> None:
-    scene.tool("npm", f"echo x >> {scene.home}/asked; echo https://a.example/")
+    scene.tool("npm", f"{scene.trace.command}; echo https://a.example/")
     first = scene.hosts("npm")
     assert first.patterns() == ("a.example:443",)
     assert scene.hosts("npm") == first
-    assert len(counted(scene)) == 1
+    assert len(scene.trace.lines()) == 1
     scene.trusted("~/.npmrc", "@b:registry=https://b.example")
     assert scene.hosts("npm").patterns() == ("b.example:443", "a.example:443")
     scene.environment["NPM_CONFIG_FUND"] = "false"
     scene.hosts("npm")
-    assert len(counted(scene)) == 3
+    assert len(scene.trace.lines()) == 2
     program = scene.tool("npm", "echo https://c.example/")
     assert scene.hosts("npm").patterns() == ("b.example:443",)
     trust(str(program), program.read_bytes())
@@ -109,22 +103,22 @@ def test_the_tool_is_queried_once_and_again_after_a_change(scene: Scene) -> None
 
 
 def test_a_damaged_cache_is_queried_anew(scene: Scene) -> None:
-    scene.tool("npm", f"echo x >> {scene.home}/asked; echo https://a.example/")
+    scene.tool("npm", f"{scene.trace.command}; echo https://a.example/")
     first = scene.hosts("npm")
     (file,) = Path(cache.folder()).iterdir()
     file.write_bytes(file.read_bytes().replace(b"a.example", b"e.example"))
     assert scene.hosts("npm") == first
-    assert len(counted(scene)) == 2
+    assert len(scene.trace.lines()) == 2
 
 
 def test_a_folder_by_another_name_is_the_same_folder(scene: Scene) -> None:
-    scene.tool("npm", f"echo x >> {scene.home}/asked; echo https://a.example/")
+    scene.tool("npm", f"{scene.trace.command}; echo https://a.example/")
     scene.hosts("npm")
     link = scene.home / "link"
     link.symlink_to(scene.project)
     scene.project = link
     scene.hosts("npm")
-    assert len(counted(scene)) == 1
+    assert len(scene.trace.lines()) == 1
 
 
 def test_credentials_are_neither_kept_nor_shown(scene: Scene) -> None:

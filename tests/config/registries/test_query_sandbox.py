@@ -20,6 +20,7 @@ from netsandbox.audit.sweep import sweep
 from netsandbox.config.registries import query_sandbox
 from netsandbox.config.registries.query_sandbox import QuerySandbox, first_destination, tunnel_of, variables
 from netsandbox.config.registries.tool_process import output
+from tests.rig.trace import Trace
 
 pytestmark = pytest.mark.usefixtures("user_namespaces", "private")
 TIMEOUT = 30.0
@@ -30,9 +31,13 @@ def private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     (tmp_path / "tmp").mkdir()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    (tmp_path / "tools").mkdir()
+    monkeypatch.setenv("PATH", f"{tmp_path}/tools:{os.environ['PATH']}")  # sessions see what is on the PATH
     yield
     assert list((tmp_path / "tmp").iterdir()) == []
     assert paths.list_sessions() == []
+    kept = tmp_path / "state" / "netsandbox" / "homes"
+    assert not kept.exists() or {path.name for path in kept.iterdir()} <= {"empty", "shared"}
 
 
 def shell(script: str, timeout: float = TIMEOUT, **variables: str) -> str | None:
@@ -72,12 +77,15 @@ def test_no_port_of_this_machine_is_reached_but_the_one_that_is_meant(canary: An
     assert (closed.accepts, meant.accepts) == (0, 1)
 
 
-def test_the_users_secrets_are_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    (tmp_path / "home" / ".ssh").mkdir(parents=True)
-    (tmp_path / "home" / ".ssh" / "key").write_text("secret")
-    (tmp_path / "home" / "open").write_text("open")
-    assert shell(f"cat {tmp_path}/home/open {tmp_path}/home/.ssh/key; echo") == "open\n"
+def test_the_users_files_are_hidden_and_writing_reaches_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "home"
+    monkeypatch.setenv("HOME", str(home))
+    (home / ".ssh").mkdir(parents=True)
+    (home / ".ssh" / "key").write_text("secret")
+    (home / "plans").write_text("private")
+    (tmp_path / "tools" / "part").write_text("shown")
+    assert shell(f"cat {home}/plans {home}/.ssh/key {tmp_path}/tools/part; echo x >> {home}/plans; echo") == "shown\n"
+    assert (home / "plans").read_text() == "private"
 
 
 @pytest.mark.parametrize("script", ["echo x; exit 3", "kill -9 $$", "yes", "touch left; rm left; echo x"])
@@ -86,9 +94,9 @@ def test_failure_floods_and_what_touches_the_folder_are_no_answer(script: str) -
 
 
 def test_a_tool_that_takes_too_long_ends_with_all_that_it_started(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
-    script = f"trap '' TERM; exec 9> {tmp_path}/pipe; echo x >&9; sleep 1000 & wait; sleep 1000"
+    os.mkfifo(tmp_path / "tools" / "pipe")
+    reader = os.open(tmp_path / "tools" / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    script = f"trap '' TERM; exec 9> {tmp_path}/tools/pipe; echo x >&9; sleep 1000 & wait; sleep 1000"
     assert shell(script, timeout=3.0) is None
     try:
         assert os.read(reader, 10) == b"x\n", "it ran"
@@ -110,19 +118,20 @@ def test_variables_without_end_are_no_answer() -> None:
 
 
 def test_where_no_session_can_be_made_nothing_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    trace = tmp_path / "trace"
-    script = f": > {trace}; echo x"
+    trace = Trace(tmp_path / "tools" / "trace")
+    script = f"{trace.command}; echo x"
     monkeypatch.setenv("NETSANDBOX_SESSION", "this")
     assert shell(script) is None
-    assert not trace.exists()
+    assert trace.lines() == []
     monkeypatch.delenv("NETSANDBOX_SESSION")
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
     assert shell(script) is None
-    assert not trace.exists()
+    assert trace.lines() == []
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     assert shell(script) == "x\n", "the twin"
-    assert trace.exists()
+    assert trace.lines() == ["x"]
+    trace.close()
 
 
 def test_without_a_temporary_folder_nothing_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,9 +167,10 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def heard(folder: Path, visits: list[tuple[bool, str]]) -> str | None:
-    program = folder / "program.py"
+    program = folder / "tools" / "program.py"
     program.write_text(PROGRAM.format(visits=visits))
-    return first_destination([sys.executable, "-I", str(program)], {}, "/", "PROXY", timeout=30)
+    command = [sys.executable, "-I", str(program)]
+    return first_destination(command, {"PATH": str(program.parent)}, "/", "PROXY", timeout=30)
 
 
 @IN_A_SESSION

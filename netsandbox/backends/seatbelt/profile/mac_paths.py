@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from netsandbox.backends.seatbelt.profile.sbpl_string import quoted
 from netsandbox.errors import UsageError
+from netsandbox.policy import shown_files
 from netsandbox.policy.file_rules import is_within
 from netsandbox.policy.home_paths import MAC_SYSTEM, OF_MAC
 
@@ -22,24 +23,24 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-# Installed by the user for the user: read and run, never written.
-TOOLCHAINS = _names(
-    ".asdf .bun .cabal .cargo .composer/vendor .conda .config/nvm .deno .dotnet .elan .fnm .gem .ghcup .goenv .jabba"
-    " .jdks .jenv .julia .local/bin .local/lib .local/pipx .local/share/fnm .local/share/mise .local/share/nvm"
-    " .local/share/pipx .local/share/pnpm .local/share/pypoetry .local/share/rtx .local/share/swiftly .local/share/uv"
-    " .local/share/virtualenvs .local/state/nix .n .nimble .nix-profile .nodenv .npm-global .npm-packages .nvm .nvs"
-    " .opam .pixi .poetry .proto .pub-cache .pyenv .rbenv .rustup .rvm .sdkman .stack .swiftly .swiftpm .virtualenvs"
-    " .volta .yarn .zvm Library/Developer/Toolchains Library/Java Library/Python Library/pnpm anaconda3 bin flutter go"
-    " micromamba miniconda3 miniforge3"
-)
-ALL_TOOLCHAINS = (
-    *TOOLCHAINS,
+# Installed by the user for the user: read and run, never written. Those of both systems, and those of a Mac.
+MAC_TOOLCHAINS = (
+    *_names(
+        ".cabal .composer/vendor .config/nvm .elan .goenv .jabba .jenv .julia .local/lib .local/share/nvm"
+        " .local/share/pypoetry .local/share/rtx .local/share/swiftly .local/share/virtualenvs .local/state/nix .nimble"
+        " .nodenv .npm-packages .nvs .pixi .poetry .proto .pub-cache/bin .stack .swiftly .swiftpm .virtualenvs"
+        " .yarn/bin .zvm Library/Developer/Toolchains Library/Java Library/Python Library/pnpm bin flutter"
+    ),
     *("Library/Application Support/fnm", "Library/Application Support/pypoetry/venv"),
 )
+ALL_TOOLCHAINS = (*shown_files.TOOLCHAINS, *MAC_TOOLCHAINS)
 
-# Read by git, bundler, shells and Foundation. `.gitconfig` and `.bundle/config` may hold a token, and git and bundler
+# Read by git, bundler, editors and Foundation. `.gitconfig` and `.bundle/config` may hold a token, and git and bundler
 # fail without them; see docs/seatbelt-profile.md.
-SETTINGS = _names(".CFUserTextEncoding .bundle/config .config/git .gitconfig .gitignore_global .stCommitMsg")
+SETTINGS = (
+    *shown_files.SETTINGS,
+    *_names(".CFUserTextEncoding .bundle/config .config/git .gitignore_global .stCommitMsg"),
+)
 
 # Filled by package managers. Later projects build and run what was fetched, so a session that writes here can reach
 # them; docs/seatbelt-profile.md has the switch.
@@ -63,12 +64,18 @@ RUN_AT_HOME = _names(
     " .oh-my-zsh .pip .profile .pryrc .tmux.conf .vim .vimrc .vscode .wgetrc .zlogin .zlogout .zprofile .zsh .zshenv"
     " .zshrc Library/LaunchAgents Library/QuickLook Library/Scripts Library/Services bin"
 )
-# The same in the working directory: git's hooks and settings, editors' tasks, direnv, agents' settings, our own file.
-RUN_IN_PROJECT = _names(
-    ".agent-os/sandbox-config.json .claude-sandbox.json .claude/settings.json .claude/settings.local.json .codex"
-    " .cursor .devcontainer .envrc .gemini/settings.json .git/config .git/config.worktree .git/hooks .idea .mcp.json"
-    " .netsandbox.toml .sandbox .sandbox.toml .vscode .zed"
+# The same in the project: editors' tasks, direnv, agents' settings, our own file. Those of both systems, and more: a
+# path that does not exist yet can be closed here. Then the folder that it lies in cannot be made either, so that names
+# in folders that tools make are left out: `.config`, and `.hg`, which is looked for like `.git`.
+RUN_IN_PROJECT = (
+    *(name for name in shown_files.PROTECTED if not name.startswith((".config/", ".hg/"))),
+    *_names(
+        ".agent-os/sandbox-config.json .claude-sandbox.json .codex .cursor .devcontainer .gemini/settings.json"
+        " .mcp.json .netsandbox.toml .sandbox .sandbox.toml .zed"
+    ),
 )
+# In a git directory that exists when the session starts.
+RUN_BY_GIT = _names("commondir config config.worktree hooks")
 
 
 def toolchains(home: str) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from netsandbox.backends.seatbelt.profile.mac_paths import (
     ALL_TOOLCHAINS,
     CACHES,
     RUN_AT_HOME,
+    RUN_IN_PROJECT,
     SETTINGS,
     below,
     home_secrets,
@@ -23,7 +24,7 @@ from netsandbox.backends.seatbelt.profile.mac_paths import (
 from netsandbox.backends.seatbelt.profile.switches import ON
 from netsandbox.errors import UsageError
 from netsandbox.frozen import copy_with, frozen
-from netsandbox.policy.file_rules import ResolvedPath, is_lifted
+from netsandbox.policy.file_rules import PROJECT, ResolvedPath, is_lifted
 from netsandbox.policy.home_paths import OF_MAC, moved
 
 TYPE_CHECKING = False
@@ -63,6 +64,8 @@ class ProfileSettings:
 
     working: str
     home: str
+    mode: str = PROJECT  # one of FILE_MODES
+    projects: tuple[str, ...] | None = None  # the folders of the project; None: the working directory
     temporary: tuple[str, ...] = ()
     read: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()  # paths that the user opens, with the secrets at or below them
@@ -70,6 +73,8 @@ class ProfileSettings:
     write: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     protect: tuple[str, ...] = ()  # never written, under any rule
+    kept: tuple[tuple[str, str], ...] = ()  # folder and name in it: written only if `write` names it
+    deny_write: tuple[tuple[str, str], ...] = ()  # folder and name in it, as the user closed it
     executables: tuple[str, ...] = ()
     moves: tuple[tuple[str, str], ...] = ()  # folders of the home that are elsewhere; see `policy.home_paths`
     links: tuple[str, ...] = ()  # links on the way to these paths; each may be read, to be followed
@@ -96,6 +101,10 @@ def resolve(
             path for path in moved(places, settings.moves) if name != "deny" or not _is_lifted(path, shown, links)
         ]
         values[name] = links.all((*values[name], *elsewhere))
+    for name in ("kept", "deny_write"):
+        values[name] = tuple((links.one(folder), inside) for folder, inside in values[name])
+    if settings.projects is not None:
+        values["projects"] = links.all(settings.projects)
     own, network = settings.own, settings.network
     values["own"] = OwnPaths(links.all(own.hidden), links.all(own.sealed), links.one(own.port_map))
     values["network"] = copy_with(network, unix_sockets=links.all(network.unix_sockets))
@@ -105,7 +114,9 @@ def resolve(
     values["shown"] = tuple(place.real for place in shown)
     values["lifted"] = tuple(path for path in home_secrets(home) if _is_lifted(path, shown, links))
     values["deny"] += links.elsewhere(path for path in secrets(home) if path not in values["lifted"])
-    values["protect"] += links.elsewhere(below(home, RUN_AT_HOME))
+    later = (below(home, RUN_AT_HOME), *(below(folder, RUN_IN_PROJECT) for folder in values["projects"] or ()))
+    obeyed = [path for paths in later for path in links.elsewhere(paths)]
+    values["protect"] += tuple(path for path in obeyed if path not in values["write"])
     if "tool-caches" in settings.switches:
         values["write"] += links.elsewhere(below(home, CACHES))
     values["links"] = tuple(sorted(links.followed.union(settings.links)))

@@ -31,6 +31,14 @@ def quoted(text: str, what: str = "path") -> str:
     return f'"{escaped}"'
 
 
+def can_be_quoted(text: str) -> bool:
+    try:
+        quoted(text)
+    except UsageError:
+        return False
+    return True
+
+
 def _is_refused(char: str) -> bool:
     code = ord(char)
     surrogate = 0xD800 <= code <= 0xDFFF  # a byte that is not UTF-8; no file name of APFS has one

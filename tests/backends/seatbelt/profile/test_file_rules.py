@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from netsandbox.backends.seatbelt.profile import mac_paths
+from netsandbox.backends.seatbelt.profile.mac_paths import RUN_BY_GIT
 from netsandbox.backends.seatbelt.profile.operations import lineage
 from netsandbox.backends.seatbelt.profile.profile_settings import NetworkSettings, OwnPaths, ProfileSettings
 from netsandbox.backends.seatbelt.profile.session_profile import session_profile
@@ -31,6 +32,7 @@ FULL: dict[str, Any] = {
     "read": (f"{HOME}/data", HOME),
     "write": (f"{HOME}/out", f"{HOME}/.config", f"{HOME}/Library"),
     "deny": (f"{APP}/private",),
+    "kept": tuple((APP, f".git/{name}") for name in RUN_BY_GIT),
     "executables": (f"{HOME}/tools/bin",),
     "terminal": "/dev/ttys003",
     "own": OwnPaths(
@@ -395,3 +397,103 @@ def test_a_working_directory_that_holds_our_state_is_writable_and_our_state_is_n
 def test_no_hard_link_is_made_to_anything(full: Profile) -> None:
     for path in (f"{HOME}/.ssh/id", f"{APP}/x", MAP, f"{HOME}/.gitconfig"):
         assert denies(full, path, "file-link")
+
+
+# Modes
+
+
+SECRET = f"{HOME}/.ssh/id"
+
+
+@pytest.mark.parametrize("mode", ["readable", "open"])
+def test_other_modes_open_the_whole_disk_but_secrets_devices_and_what_is_ours(mode: str) -> None:
+    judged = profile(mode=mode, read=(), write=())
+    for path in ("/Users/you/notes", f"{HOME}/Documents/plan", "/Volumes/disk/x", "/private/var/log/x"):
+        assert allows(judged, path, *READING, "process-exec")
+        assert denies(profile(read=(), write=()), path, "file-read-data", "process-exec")
+    for path in (SECRET, f"{APP}/private/x", f"{STATE}/x", f"{APP}/audit.jsonl", "/System/Volumes/Data/Users/me/x"):
+        assert denies(judged, path, *REACHING)
+    for path in ("/dev/disk0", "/dev/bpf0"):
+        assert denies(judged, path, "file-read-data", "file-write-data")
+    other = Request("file-write-data", path="/dev/ttys004", attributes={"extension": None})
+    assert denied_under_all(judged, other)
+    assert denies(judged, "/bin/launchctl", "process-exec")
+    assert denies(judged, f"{APP}/.venv/netsandbox/x.py", *WRITING)
+
+
+def test_the_mode_readable_writes_no_more_than_the_mode_project() -> None:
+    judged = profile(mode="readable", read=(), write=())
+    assert allows(judged, f"{APP}/x", *WRITING)
+    for path in ("/Users/you/x", f"{HOME}/Documents/x", f"{HOME}/.zshrc", f"{APP}/.git/config", f"{APP}/.envrc"):
+        assert denies(judged, path, *WRITING)
+
+
+@pytest.mark.attack(140)
+def test_the_mode_open_writes_everything_else_and_moves_nothing_above_a_boundary() -> None:
+    judged = profile(mode="open", working=HOME, write=(), deny_write=((HOME, "fixed"),))
+    for path in (f"{HOME}/.zshrc", f"{HOME}/src/x", f"{APP}/.git/config", f"{APP}/.envrc", "/Volumes/disk/x"):
+        assert allows(judged, path, *READING, *WRITING)
+    for path in (HOME, f"{HOME}/.local", f"{HOME}/.local/state", APP, f"{APP}/.venv"):
+        assert denies(judged, path, "file-write-unlink")
+    for name in ("fixed", "FIXED", "fixed/x"):
+        assert denies(judged, f"{HOME}/{name}", *WRITING)
+
+
+# The project
+
+
+def test_a_project_above_the_working_folder_is_written_and_protected_in_both() -> None:
+    inner = f"{APP}/packages/one"
+    judged = profile(working=inner, projects=(APP, f"{HOME}/repository/.git"), kept=())
+    for path in (f"{APP}/x", f"{inner}/x", f"{HOME}/repository/.git/objects/x"):
+        assert allows(judged, path, *READING, *WRITING)
+    assert denies(judged, f"{HOME}/repository/x", "file-write-create")
+    for folder in (APP, inner):
+        for name in (".vscode/tasks.json", ".envrc", ".husky/pre-commit", ".HUSKY"):
+            assert denies(judged, f"{folder}/{name}", *WRITING)
+            assert allows(judged, f"{folder}/{name}", *READING)
+
+
+def test_without_a_project_the_working_folder_can_be_entered_and_nothing_else() -> None:
+    judged = profile(working=HOME, projects=(), read=(), write=())
+    assert allows(judged, HOME, "file-read-metadata")
+    for path in (HOME, f"{HOME}/x", f"{HOME}/src/x"):
+        assert denies(judged, path, "file-read-data", *WRITING)
+
+
+def test_without_a_repository_git_can_make_one() -> None:
+    judged = profile(kept=())
+    for name in (".git", ".git/config", ".git/config.lock", ".git/hooks/x"):
+        assert allows(judged, f"{APP}/{name}", *WRITING)
+
+
+@pytest.mark.attack(148)
+def test_a_protected_name_is_written_once_the_user_names_it_and_only_that() -> None:
+    judged = profile(
+        write=(f"{APP}/.vscode", f"{APP}/.claude/settings.json", f"{APP}/.git/hooks/mine", f"{HOME}/.zshrc")
+    )
+    for name in (".vscode/tasks.json", ".claude/settings.json", ".git/hooks/mine", ".git/hooks/mine/x"):
+        assert allows(judged, f"{APP}/{name}", "file-write-create", "file-write-data")
+    assert allows(judged, f"{HOME}/.zshrc", "file-write-data")
+    for name in (".idea/x", ".claude/settings.local.json", ".claude", ".git/hooks/x", ".git/hooks", ".git/HOOKS/x"):
+        assert denies(judged, f"{APP}/{name}", *WRITING)
+    assert denies(judged, f"{HOME}/.zshenv", *WRITING)
+    wide = profile(write=(APP, f"{HOME}/src"))
+    assert denies(wide, f"{APP}/.vscode/tasks.json", *WRITING)
+
+
+def test_what_the_user_closes_for_writing_wins_over_every_path_to_write() -> None:
+    closed = ((APP, "dist"), (f"{HOME}/out", "a/b"))
+    judged = profile(deny_write=closed, write=(f"{HOME}/out", f"{APP}/dist", f"{HOME}/out/a/b"))
+    for path in (
+        f"{APP}/dist",
+        f"{APP}/dist/x",
+        f"{APP}/DIST/x",
+        f"{HOME}/out/a/b",
+        f"{HOME}/out/A/B/c",
+        f"{HOME}/out/a",
+    ):
+        assert denies(judged, path, *WRITING)
+        assert allows(judged, path, *READING)
+    for path in (f"{APP}/dist2", f"{HOME}/out/a2", f"{HOME}/out/c/b"):
+        assert allows(judged, path, *WRITING)

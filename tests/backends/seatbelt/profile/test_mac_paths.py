@@ -56,7 +56,7 @@ def test_the_folders_above_are_listed_once_without_the_root() -> None:
 def test_no_place_is_open_and_secret() -> None:
     home = "/Users/me"
     closed = mac_paths.secrets(home)
-    for name in (*mac_paths.TOOLCHAINS, *mac_paths.SETTINGS, *mac_paths.CACHES):
+    for name in (*mac_paths.ALL_TOOLCHAINS, *mac_paths.SETTINGS, *mac_paths.CACHES):
         assert not any(mac_paths.is_within(f"{home}/{name}", secret) for secret in closed), name
 
 

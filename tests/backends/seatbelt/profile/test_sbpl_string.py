@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.backends.seatbelt.profile.sbpl_string import MAX_BYTES, quoted
+from netsandbox.backends.seatbelt.profile.sbpl_string import MAX_BYTES, can_be_quoted, quoted
 from netsandbox.errors import UsageError
 from tests.seatbelt_model.reader import read
 from tests.seatbelt_model.values import Form, Symbol
@@ -79,3 +79,9 @@ def test_the_refusal_says_what_it_is_about_and_stays_short() -> None:
         quoted("/" + "x" * 500 + "\n", "working directory")
     assert str(refusal.value).startswith("the working directory '/xxx")
     assert len(str(refusal.value)) < 250
+
+
+def test_a_text_can_be_asked_for_whether_it_is_refused() -> None:
+    assert can_be_quoted('/a "b"')
+    for text in ("", "/a\nb", "/" + "a" * MAX_BYTES):
+        assert not can_be_quoted(text)

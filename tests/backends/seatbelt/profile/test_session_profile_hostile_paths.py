@@ -67,8 +67,6 @@ def test_a_name_that_cannot_be_written_is_refused_in_printable_words(
 @pytest.mark.parametrize(
     ("folder", "says"),
     [
-        (".", "the working directory .* holds the whole home directory"),
-        ("..", "the working directory .* holds the whole home directory"),
         (".ssh", "which stays closed; use another folder"),
         (".aws/x", "which stays closed; use another folder"),
         (".local/state/netsandbox/sessions", "which stays closed; use another folder"),
@@ -84,9 +82,20 @@ def test_a_working_directory_that_cannot_be_opened_is_an_error(
 
 
 @pytest.mark.attack(151)
-def test_the_whole_disk_is_no_working_directory() -> None:
-    with pytest.raises(UsageError, match="the working directory '/' holds the whole home directory"):
-        main(at(Path("/")))
+@pytest.mark.parametrize("folder", [".", "..", "/"])
+def test_a_folder_that_holds_the_home_is_no_project(
+    home: Path, folder: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A session there opens nothing of it, and the mode that would open the working folder is an error."""
+    (home / "notes").touch()
+    assert main(at(home / folder)) == 0
+    judged = load(capsys.readouterr().out)
+    for name in ("notes", "new", "src/app/x"):
+        assert denied_under_all(judged, file("file-write-create", str(home / name)))
+        assert denied_under_all(judged, file("file-read-data", str(home / name)))
+    assert allowed_under_all(judged, file("file-read-metadata", str((home / folder).resolve())))
+    with pytest.raises(UsageError, match="holds the whole home directory"):
+        main(["--files", "readable", *DRY])
 
 
 @pytest.mark.attack(146)
@@ -111,7 +120,7 @@ def test_a_temporary_folder_that_is_everything_is_an_error(
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(home) if temporary == "~" else temporary)
     project = home / "project"
-    command = at(project)
+    command = ["--share-tmp", *at(project)]
     if temporary == ".":  # the working directory itself, which is fine
         assert main(command) == 0
         return

@@ -1,0 +1,305 @@
+"""Everyday tools work with the default files, as root and as an ordinary user: compilers, test runners, databases,
+and package managers with a warm cache of the host.
+
+What a session adds to a cache stays inside and is kept; what the host's cache has is taken from it. A registry that
+counts its visitors is the witness.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.test_closed_files import own, put
+from tests.integration.test_package_managers import of_npm
+from tests.rig import registries
+from tests.rig.ports import free_port
+from tests.rig.registries import PACKAGE, VERSION
+from tests.rig.world import ALLOWED, World, need
+
+pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.ordinary_user, pytest.mark.closed_files]
+
+OFFLINE = "--offline"
+STORE = ".local/share/pnpm/store"
+
+
+@pytest.fixture(scope="session")
+def pnpm(workshop: Path) -> str:
+    """The folder of pnpm, fetched once, where every account can read it."""
+    return of_npm(workshop / "pnpm", "pnpm@9")
+
+
+@pytest.fixture
+def npm_registry(world: World) -> Any:
+    port = free_port()
+    return world.canary.http(port=port, handler=registries.npm(f"http://127.0.0.1:{port}"))
+
+
+def project(home: Any, **files: str) -> None:
+    for name, text in files.items():
+        put(home, f"work/{name.replace('__', '.')}", text)
+
+
+def plainly(home: Any, *command: str, **env: str) -> None:
+    """Run a tool on the host, without a session."""
+    done = subprocess.run(
+        command,
+        cwd=home.work,
+        env=home.environment(env),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        **home.identity.popen,
+    )
+    assert done.returncode == 0, (done.stdout, done.stderr)
+
+
+def content(folder: Path) -> dict[str, float]:
+    return {str(file.relative_to(folder)): file.lstat().st_mtime for file in folder.rglob("*") if file.is_file()}
+
+
+def test_npm_takes_packages_from_the_hosts_cache(netsandbox: Any, npm_registry: Any) -> None:
+    npm, home = need("npm", "npm"), netsandbox.home()
+    url = f"http://127.0.0.1:{npm_registry.port}/"
+    words = ("install", "--no-audit", "--no-fund", "--no-update-notifier", "--registry", url, PACKAGE)
+    project(home, package__json='{"name": "shop", "private": true}')
+    plainly(home, npm, *words)
+    shutil.rmtree(home.work / "node_modules")
+    visits, cache = npm_registry.accepts, content(home.path / ".npm" / "_cacache")
+    run = netsandbox("run", "--", "npm", *words, OFFLINE, timeout=120)
+    assert run.returncode == 0, run.stderr
+    assert json.loads((home.work / "node_modules" / PACKAGE / "package.json").read_text())["version"] == VERSION
+    assert npm_registry.accepts == visits
+    assert content(home.path / ".npm" / "_cacache") == cache
+
+
+def test_pnpm_takes_packages_from_the_hosts_store_and_makes_none_in_the_project(
+    netsandbox: Any, npm_registry: Any, pnpm: str
+) -> None:
+    home = netsandbox.home()
+    path = {"PATH": f"{pnpm}:{home.identity.path}", "npm_config_registry": f"http://127.0.0.1:{npm_registry.port}/"}
+    project(home, package__json='{"name": "shop", "private": true}')
+    plainly(home, "pnpm", "add", PACKAGE, **path)
+    assert (home.path / STORE).is_dir()
+    shutil.rmtree(home.work / "node_modules")
+    visits, store = npm_registry.accepts, content(home.path / STORE)
+    run = netsandbox("run", "-v", "--", "pnpm", "install", OFFLINE, "--frozen-lockfile", env=path, timeout=120)
+    assert run.returncode == 0, (run.stdout, run.stderr)
+    assert json.loads((home.work / "node_modules" / PACKAGE / "package.json").read_text())["version"] == VERSION
+    assert npm_registry.accepts == visits
+    assert content(home.path / STORE) == store
+    assert not (home.work / ".pnpm-store").exists()
+    assert "warn" not in run.stderr.lower()
+    changed = home.work / "node_modules" / PACKAGE / "package.json"
+    assert os.stat(changed).st_nlink == 1, "a copy: what a session writes to it changes no other project"
+
+
+def test_pnpm_works_where_no_store_is_yet(netsandbox: Any, world: World, pnpm: str) -> None:
+    """Its folder is a toolchain, which is read-only."""
+    home = netsandbox.home()
+    put(home, ".local/share/pnpm/pnpm", "#!/bin/sh\n")
+    port = free_port()
+    url = f"http://{ALLOWED}:{port}"
+    world.canary.http(port=port, handler=registries.npm(url))
+    path = {"PATH": f"{pnpm}:{home.identity.path}", "npm_config_registry": f"{url}/"}
+    project(home, package__json='{"name": "shop", "private": true}')
+    run = netsandbox("run", *world.options(port), "pnpm", "--", "pnpm", "add", PACKAGE, env=path, timeout=120)
+    assert run.returncode == 0, (run.stdout, run.stderr)
+    assert not (home.work / ".pnpm-store").exists()
+    assert (home.work / "node_modules" / PACKAGE).exists()
+
+
+def test_uv_takes_packages_from_the_hosts_cache(netsandbox: Any, world: World, workshop: Path) -> None:
+    uv, home = need("uv", "uv, by pip"), netsandbox.home()
+    if not home.identity.is_caller:
+        uv = str(shutil.copy(uv, workshop / "uv"))
+    port = free_port()
+    index = world.canary.http(port=port, handler=registries.python_index())
+    url = f"http://127.0.0.1:{port}/simple"
+    install = (uv, "pip", "install", "--target", "site", "--default-index", url, "--python", netsandbox.python, PACKAGE)
+    plainly(home, *install)
+    shutil.rmtree(home.work / "site")
+    visits, cache = index.accepts, content(home.path / ".cache" / "uv")
+    run = netsandbox("run", "uv", "--allow-read", uv, "--", *install, OFFLINE, timeout=120)
+    assert run.returncode == 0, run.stderr
+    assert "warning" not in run.stderr, "uv warns if it has to find out that links fail"
+    assert (home.work / "site" / f"{PACKAGE}-{VERSION}.dist-info").exists()
+    assert index.accepts == visits
+    assert content(home.path / ".cache" / "uv") == cache
+
+
+MOVED = {
+    "CARGO_HOME": ("rust", "registry"),
+    "GOCACHE": ("go", "."),
+    "GOPATH": ("go", "pkg"),
+    "PIP_CACHE_DIR": ("python", "."),
+    "npm_config_cache": ("node", "_cacache"),
+    "UV_CACHE_DIR": ("uv", "."),
+    "XDG_CACHE_HOME": ("python", "pip"),
+}
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["there", "missing"])
+@pytest.mark.parametrize("variable", MOVED)
+def test_a_moved_cache_is_used_and_kept_inside(netsandbox: Any, outside: Path, variable: str, there: bool) -> None:
+    """F: moved caches were read-only."""
+    home = netsandbox.home()
+    profile, name = MOVED[variable]
+    folder = outside / "moved" / name
+    if there:
+        folder.mkdir(parents=True)
+        (folder / "old").write_text("of the host\n")
+        for each in (folder / "old", folder, *folder.parents):
+            if each.is_relative_to(outside):
+                own(each, home)
+    script = f'mkdir -p {folder} && echo new > {folder}/new && cat {folder}/old {folder}/new; echo "end=$?"'
+    value = {variable: str(outside / "moved")}
+    first = netsandbox("run", profile, "--", "sh", "-c", script, env=value)
+    assert first.stdout == ("of the host\nnew\nend=0\n" if there else "new\nend=1\n"), first.stderr
+    assert not (folder / "new").exists()
+    assert netsandbox("run", profile, "--", "cat", f"{folder}/new", env=value).stdout == "new\n"
+    if there:
+        bare = netsandbox("run", "--no-detect", "--", "cat", f"{folder}/old", env=value)
+        assert "of the host" not in bare.stdout, "the twin: nobody named the profile"
+
+
+@pytest.mark.parametrize("variable", ["CARGO_HOME", "PIP_CACHE_DIR"])
+def test_a_variable_that_names_too_much_opens_nothing(netsandbox: Any, variable: str) -> None:
+    home = netsandbox.home()
+    plan = put(home, "plan.md", "canary-7f1e")
+    for value in (str(home.path), str(home.path.parent), "/"):
+        run = netsandbox("run", "rust", "python", "--", "cat", str(plan), env={variable: value})
+        assert (run.returncode, "canary" in run.stdout) == (1, False)
+
+
+def test_a_cache_variable_in_the_project_means_the_project(netsandbox: Any) -> None:
+    home = netsandbox.home()
+    value = {"PIP_CACHE_DIR": str(home.work / "cache")}
+    assert netsandbox("run", "python", "--", "sh", "-c", "mkdir cache && echo x > cache/x", env=value).returncode == 0
+    assert (home.work / "cache" / "x").read_text() == "x\n"
+
+
+def test_make_and_a_compiler(netsandbox: Any) -> None:
+    home = netsandbox.home()
+    need("gcc", "gcc")
+    need("make", "make")
+    project(
+        home,
+        Makefile="hello: hello.c\n\tcc -o hello hello.c\n",
+        hello__c='#include <stdio.h>\nint main(void) { puts("hi"); }\n',
+    )
+    run = netsandbox("run", "--", "sh", "-c", "make && ./hello")
+    assert run.stdout.endswith("hi\n"), run.stderr
+
+
+def test_pytest(netsandbox: Any, caller: Any) -> None:
+    home = netsandbox.home()
+    if home.identity.uid != caller.uid:
+        pytest.skip("the interpreter of the ordinary account has no pytest")
+    project(home, test_one__py="def test_it(tmp_path): (tmp_path / 'x').touch()\n")
+    run = netsandbox("run", "--", netsandbox.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_one.py")
+    assert "1 passed" in run.stdout, (run.stdout, run.stderr)
+
+
+def test_java_with_maven(netsandbox: Any) -> None:
+    home = netsandbox.home()
+    need("mvn", "maven")
+    fields = "<modelVersion>4.0.0</modelVersion><groupId>t</groupId><artifactId>t</artifactId><version>1</version>"
+    project(home, pom__xml=f"<project>{fields}<packaging>pom</packaging></project>")
+    own_home = {"MAVEN_OPTS": f"-Duser.home={home.path}"}  # Java asks the password file
+    run = netsandbox("run", "--", "mvn", "-q", "-o", "validate", env=own_home, timeout=120)
+    assert run.returncode == 0, (run.stdout, run.stderr)
+
+
+def test_gpg_makes_its_folder_in_the_private_home(netsandbox: Any) -> None:
+    home = netsandbox.home()
+    need("gpg", "gnupg")
+    put(home, ".gnupg/private-keys-v1.d/key", "canary-7f1e")
+    run = netsandbox("run", "--", "sh", "-c", f"gpg --batch --list-keys && ls -R {home.path}/.gnupg")
+    assert run.returncode == 0, run.stderr
+    assert "pubring" in run.stdout + run.stderr
+    assert "private-keys-v1.d" not in run.stdout
+    assert not list((home.path / ".gnupg").glob("pubring*"))
+
+
+POSTGRES = """
+initdb -D data -A trust --no-sync >/dev/null || exit 1
+pg_ctl -D data -w -t 30 -o "-p 5432 -k '' -F" start >log || { cat log; exit 1; }
+psql -h 127.0.0.1 -d postgres -Atc "create table t (n int); insert into t values (42); select n from t"
+pg_ctl -D data -m immediate stop >/dev/null
+"""
+
+
+def test_postgresql_keeps_its_files_in_the_project(netsandbox: Any) -> None:
+    home = netsandbox.home()
+    if home.identity.uid == 0:
+        pytest.skip("PostgreSQL refuses to run as root")
+    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+    programs = str(folders[-1]) if folders else os.path.dirname(need("initdb", "postgresql"))
+    run = netsandbox("run", "--", "sh", "-c", POSTGRES, env={"PATH": f"{programs}:{home.identity.path}"}, timeout=120)
+    assert "42" in run.stdout.split(), (run.stdout, run.stderr)
+    assert (home.work / "data" / "PG_VERSION").exists()
+
+
+AGENT = """
+import json, os, pathlib, sys
+path = pathlib.Path(os.environ.get("CLAUDE_CONFIG_DIR") or pathlib.Path.home(), ".claude.json")
+settings = json.loads(path.read_text()) if path.exists() else {}
+print("starts", settings.get("numStartups", 0), "servers", *settings.get("mcpServers", {}))
+settings["numStartups"] = settings.get("numStartups", 0) + 1
+settings.setdefault("mcpServers", {}).update({name: {"command": "evil"} for name in sys.argv[1:]})
+new = path.with_name(".claude.json.new")
+new.write_text(json.dumps(settings))
+try:
+    new.replace(path)
+except OSError:
+    path.write_text(json.dumps(settings))
+"""
+
+
+@pytest.mark.parametrize("moved", [False, True], ids=["home", "moved"])
+def test_an_agent_keeps_its_settings_and_plants_no_command(netsandbox: Any, moved: bool) -> None:
+    """F: `claude mcp add -s user` said that it was done, and nothing was kept."""
+    home = netsandbox.home()
+    host = put(
+        home, ".claude/.claude.json" if moved else ".claude.json", '{"numStartups": 3, "mcpServers": {"mine": {}}}'
+    )
+    put(home, ".claude/settings.json", "{}")
+    project(home, agent__py=AGENT)
+    value = {"CLAUDE_CONFIG_DIR": str(home.path / ".claude")} if moved else {}
+    agent = ("run", "claude", "--", netsandbox.python, "agent.py")
+    first = netsandbox(*agent, "planted", env=value)
+    assert first.stdout == "starts 3 servers mine\n", first.stderr
+    assert "does not get mcpServers.planted" in first.stderr
+    assert json.loads(host.read_text()) == {"numStartups": 4, "mcpServers": {"mine": {}}}
+    second = netsandbox(*agent, env=value)
+    assert second.stdout == "starts 4 servers mine planted\n", second.stderr
+    elsewhere = put(home, "elsewhere/agent.py", AGENT).parent
+    third = netsandbox(*agent, env=value, cwd=elsewhere)
+    assert third.stdout == "starts 5 servers mine\n", "another project has nothing of it"
+
+
+def test_files_that_the_hosts_agent_obeys_are_not_written(netsandbox: Any) -> None:
+    home = netsandbox.home()
+    settings = put(home, ".claude/settings.json", "{}")
+    put(home, ".claude/todos/one", "")
+    script = "echo x > ~/.claude/todos/two; echo evil > ~/.claude/settings.json; echo evil > ~/.claude/CLAUDE.md"
+    run = netsandbox("run", "claude", "--", "sh", "-c", script)
+    assert settings.read_text() == "{}"
+    assert (home.path / ".claude" / "todos" / "two").read_text() == "x\n", "the twin: sessions and logins are kept"
+    assert "new despite deny_write: ~/.claude/CLAUDE.md" in run.stderr
+
+
+@pytest.mark.parametrize("agent", ["claude", "codex"])
+def test_a_real_agent_starts(netsandbox: Any, agent: str) -> None:
+    program = need(agent, f"{agent}, by npm")
+    run = netsandbox("run", agent, "--", program, "--version", timeout=60)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.strip()
