@@ -4,6 +4,7 @@
 
     <state home>/netsandbox/first-session    nanoseconds, written once before the first command runs: no session can
                                              have written an older file. No session sees it (INV-8).
+    <memory home>/first-session, homes       the same, and the homes that sessions used (`runtime.used_homes`)
 
 An id is a sortable UTC time to the millisecond and 64 random bits; nothing else is ever joined to a path (attack 190).
 """
@@ -72,21 +73,15 @@ def _default_config_home() -> str:
     return os.path.join(home(), ".config", "netsandbox")
 
 
-def unused_state_home() -> str | None:
-    """The default state home where the variable names another one: a file that a command left there would count in the
-    next session without the variable (INV-8). None if it does not exist, or one of the two lies within the other."""
-    return _unused("XDG_STATE_HOME", _default_state_home, state_home)
+def memory_home() -> str:
+    """`~/.local/share/netsandbox`, whatever the variables say: the time of the first session and the homes that were
+    used. Both must be known when a variable names a new state home, or the user has deleted it."""
+    return os.path.join(home(), ".local", "share", "netsandbox")
 
 
-def _unused(variable: str, default: Callable[[], str], used: Callable[[], str]) -> str | None:
-    if not os.environ.get(variable, "").startswith("/"):
-        return None
-    try:
-        folder = default()
-    except NetsandboxError:  # no home is known
-        return None
-    ours, its = f"{os.path.realpath(used())}/", f"{os.path.realpath(folder)}/"
-    return folder if os.path.isdir(folder) and not ours.startswith(its) and not its.startswith(ours) else None
+def default_homes() -> tuple[str, str]:
+    """The state and configuration homes of a user who sets no variable."""
+    return _default_state_home(), _default_config_home()
 
 
 def made_state_home() -> str:
@@ -101,23 +96,30 @@ def made_state_home() -> str:
 
 
 def session_state_home() -> str:
-    """The state home for a session that is about to begin; the time of the first one is noted."""
+    """The state home for a session that is about to begin; the time of the first one is noted, also where it outlives
+    the state home."""
     state = made_state_home()
     if not os.path.lexists(os.path.join(state, FIRST_SESSION)):
         note_first_session(state)
+    try:
+        memory = memory_home()
+        if not os.path.lexists(os.path.join(memory, FIRST_SESSION)) and is_made(memory):
+            note_first_session(memory)
+    except NetsandboxError:  # no home is known, or it takes no file: then no session can write there either
+        pass
     return state
 
 
-def note_first_session(state: str) -> None:
+def note_first_session(folder: str) -> None:
     """Write the time, unless another session was faster. The file's own time counts too: files are compared with it."""
-    known = _oldest_session()
+    known = first_session()
     try:
-        place = os.open(os.path.join(state, FIRST_SESSION), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        place = os.open(os.path.join(folder, FIRST_SESSION), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except FileExistsError:
         return
     except OSError as error:
         advice = "set XDG_STATE_HOME to a directory that can be written"
-        raise HostError(f"cannot note the first session in {state}: {error.strerror}; {advice}") from None
+        raise HostError(f"cannot note the first session in {folder}: {error.strerror}; {advice}") from None
     try:
         moment = min(time.time_ns(), os.fstat(place).st_ctime_ns) if known is None else known
         os.write(place, str(moment).encode("ascii"))
@@ -128,16 +130,23 @@ def note_first_session(state: str) -> None:
 
 
 def first_session() -> int | None:
-    """The time of the user's first session in nanoseconds; None as long as there was none. Where sessions are older
-    than the file, the oldest that left a directory counts; where that is unknown too, no file is old enough (INV-1)."""
+    """The time of the user's first session in nanoseconds; None as long as there was none. The oldest of these counts:
+    the time in the memory home, that in the state home, or else the oldest session that left a directory there. Where
+    one of them is unreadable, no file is old enough (INV-1)."""
+    times = [time for time in (_noted(memory_home), _noted(state_home, _oldest_session)) if time is not None]
+    return min(times, default=None)
+
+
+def _noted(folder: Callable[[], str], otherwise: Callable[[], int | None] = lambda: None) -> int | None:
+    """The time in *folder*; None as long as there is none."""
     try:
-        descriptor = os.open(os.path.join(state_home(), FIRST_SESSION), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        descriptor = os.open(os.path.join(folder(), FIRST_SESSION), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         try:
             return int(os.read(descriptor, _MAX_DIGITS))
         finally:
             os.close(descriptor)
     except FileNotFoundError:
-        return _oldest_session()
+        return otherwise()
     except (OSError, ValueError, NetsandboxError):
         return UNKNOWN
 
@@ -220,22 +229,6 @@ def list_sessions() -> list[str]:
     except FileNotFoundError:
         return []
     return sorted(filter(is_session_id, names), reverse=True)
-
-
-def config_folders() -> tuple[str, ...]:
-    """Every folder that configuration is read from: the home, the default one too where the variable names
-    another, and the folders in them that are links. A command must not write there, since what it put there, or where
-    a link leads, would count in the next session (INV-8)."""
-    default = _unused("XDG_CONFIG_HOME", _default_config_home, config_home)
-    homes = (config_home(),) if default is None else (config_home(), default)
-    inner = (os.path.join(folder, name) for folder in homes for name in (PROFILES, LISTS))
-    return (*homes, *(path for path in inner if os.path.islink(path)))
-
-
-def made_config_folders() -> tuple[str, ...]:
-    """The same, created where missing: otherwise a command could create one, with a file that allows more in the next
-    session (INV-8). Folders that this user cannot create are left out."""
-    return tuple(filter(is_made, config_folders()))
 
 
 def is_made(folder: str) -> bool:

@@ -6,6 +6,8 @@ import os
 
 from hypothesis import HealthCheck, settings
 
+from netsandbox import paths
+
 pytest_plugins = [
     "tests.rig.workshop",
     "tests.rig.account",
@@ -26,6 +28,17 @@ pytest_plugins = [
     "tests.rig.heap",
     "tests.rig.pipe",
 ]
+
+_memory_home = paths.memory_home
+
+
+def _memory_of_a_test() -> str:
+    """Beside the state home of a test, if it has one: tests must not share what outlives a state home. It is set before
+    any other module imports the function."""
+    return f"{paths.state_home()}-memory" if os.environ.get("XDG_STATE_HOME") else _memory_home()
+
+
+paths.memory_home = _memory_of_a_test
 
 # `fast` is what everyone runs; `deep` is `make fuzz`. Deadlines would make a busy machine look like a bug.
 settings.register_profile("fast", max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -33,29 +33,6 @@ def test_without_xdg_the_home_directory_is_used(monkeypatch: pytest.MonkeyPatch)
         assert paths.state_home() == "/home/someone/.local/state/netsandbox"
 
 
-def test_the_usual_place_is_known_where_the_variable_names_another(
-    state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    usual = state / "home" / ".local" / "state" / "netsandbox"
-    monkeypatch.setenv("HOME", str(state / "home"))
-    assert paths.unused_state_home() is None, "it is not there"
-    usual.mkdir(parents=True)
-    assert paths.unused_state_home() == str(usual)
-    (state / "link").symlink_to(usual.parent)
-    for same in ("", "relative", str(usual.parent), str(usual), str(state / "link")):
-        monkeypatch.setenv("XDG_STATE_HOME", same)
-        assert paths.unused_state_home() is None, same
-
-
-def test_no_usual_place_is_known_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
-    def unknown(uid: int) -> None:
-        raise KeyError(uid)
-
-    monkeypatch.delenv("HOME", raising=False)
-    monkeypatch.setattr("pwd.getpwuid", unknown)
-    assert paths.unused_state_home() is None
-
-
 def test_without_home_the_account_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("XDG_STATE_HOME")
     monkeypatch.delenv("HOME", raising=False)
@@ -126,6 +103,27 @@ OLD_MOMENT = 1735787045_678_000_000
 def kept_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     return tmp_path / "state" / "netsandbox"
+
+
+@pytest.mark.attack(228)
+def test_a_new_state_home_knows_the_first_session_of_the_old_one(
+    kept_state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a file that a session has left would count as older than every session."""
+    monkeypatch.setattr(paths, "memory_home", lambda: str(tmp_path / "memory"))
+    paths.session_state_home()
+    first = paths.first_session()
+    assert first is not None
+    (kept_state / paths.FIRST_SESSION).unlink()
+    kept_state.rmdir()
+    assert paths.first_session() == first, "the state home was deleted"
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "other"))
+    assert paths.first_session() == first, "a variable names another"
+    paths.session_state_home()
+    (tmp_path / "memory" / paths.FIRST_SESSION).unlink()
+    assert paths.first_session() == first, "the new one has it too"
+    (tmp_path / "memory" / paths.FIRST_SESSION).write_text("?")
+    assert paths.first_session() == paths.UNKNOWN
 
 
 def test_before_it_there_is_none(kept_state: Path) -> None:
@@ -233,45 +231,3 @@ def test_the_configuration_home_is_xdgs(homes: Path, monkeypatch: pytest.MonkeyP
     for ignored in ("", "relative/folder"):
         monkeypatch.setenv("XDG_CONFIG_HOME", ignored)
         assert paths.config_home() == str(homes / "home" / ".config" / "netsandbox")
-
-
-def test_the_configuration_home_is_made_for_the_user_alone(homes: Path) -> None:
-    made = paths.made_config_folders()
-    assert made == (paths.config_home(),)
-    assert os.stat(*made).st_mode & 0o777 == 0o700
-    assert paths.made_config_folders() == made
-
-
-def test_a_configuration_home_that_cannot_be_made_is_left_out(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (homes / "taken").write_text("")
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(homes / "taken"))
-    assert paths.made_config_folders() == ()
-
-
-def test_configuration_folders_that_are_links_are_made_where_they_lead(homes: Path) -> None:
-    """INV-8: what a command put there would count."""
-    (home,) = paths.made_config_folders()
-    Path(home, "projects").mkdir()
-    Path(home, "profiles").symlink_to(homes / "dotfiles")
-    assert paths.made_config_folders() == paths.config_folders() == (home, f"{home}/profiles")
-    assert (homes / "dotfiles").is_dir()
-    Path(home, "profiles").unlink()
-    Path(home, "profiles").symlink_to(Path(home, "profiles", "round"))
-    assert home in paths.made_config_folders()
-
-
-def test_the_default_configuration_home_is_kept_too_where_the_variable_names_another(
-    homes: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """INV-8: the next session without the variable would trust what lies there."""
-    usual = homes / "home" / ".config" / "netsandbox"
-    assert paths.made_config_folders() == (paths.config_home(),)
-    assert not usual.exists(), "nothing is made for those who never use it"
-    usual.mkdir(parents=True)
-    (usual / "projects").symlink_to(homes / "lists")
-    assert paths.made_config_folders() == (paths.config_home(), str(usual), str(usual / "projects"))
-    for same in (homes / "home" / ".config", homes / "home" / ".config" / "netsandbox", homes / "home" / "link"):
-        if same.name == "link":
-            same.symlink_to(".config")
-        monkeypatch.setenv("XDG_CONFIG_HOME", str(same))
-        assert str(usual) not in paths.config_folders()[1:]

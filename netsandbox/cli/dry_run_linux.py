@@ -17,16 +17,17 @@ from netsandbox.api import inherited
 from netsandbox.backends.contract import session_environment
 from netsandbox.backends.namespaces import plan, seccomp
 from netsandbox.backends.namespaces.file_view import file_view
-from netsandbox.backends.namespaces.mount_view import FILES, bytecode_folders, session_view
+from netsandbox.backends.namespaces.mount_view import FILES, session_view
 from netsandbox.backends.namespaces.plan import Door, View
 from netsandbox.backends.namespaces.seccomp import SyscallTable, syscall_table
 from netsandbox.backends.namespaces.session_root import DENIED, Entry, SessionRoot
 from netsandbox.cli.policy_text import labelled, policy_lines
 from netsandbox.cli.run_options import withheld_names
 from netsandbox.frozen import copy_with, frozen
-from netsandbox.paths import config_folders, log_path, sessions_dir, state_home, unused_state_home
+from netsandbox.paths import config_home, log_path, sessions_dir, state_home
 from netsandbox.policy.file_rules import PROJECT
 from netsandbox.policy.policy import Policy
+from netsandbox.runtime.protection import bytecode_folders, own_paths
 from netsandbox.settings import Bounds, RunSettings
 from netsandbox.text import printable, single_line
 
@@ -84,24 +85,22 @@ def _mounts_of(settings: RunSettings, command: Sequence[str], log: str, outer: M
         return mount_lines(_view(settings, log, outer))
     from netsandbox.backends.namespaces.planned_view import planned_root
 
-    kept = (*config_folders(), *bytecode_folders(), *settings.configs, *filter(None, (settings.debug_log,)))
+    kept = (*settings.configs, *filter(None, (settings.debug_log,)))
     return root_lines(planned_root(settings.files, outer, command[0] if command else "", (*kept, log)))
 
 
 def _view(settings: RunSettings, log: str, outer: Mapping[bytes, bytes]) -> View:
     """The same as in `Session`, for folders that may not exist yet."""
     placed = settings.audit_log is not None and log == os.path.abspath(settings.audit_log)
-    view = session_view(
-        state_home(),
+    own = own_paths(
         log if placed else None,
-        *config_folders(),
+        config_home(),
         *bytecode_folders(),
         *settings.configs,
         settings.debug_log,
         logs=os.path.dirname(log) if settings.audit_log and not placed else None,
-        unused=unused_state_home(),
-        rules=file_view(settings.files, outer),
     )
+    view = session_view(own, rules=file_view(settings.files, outer))
     hidden = tuple(dict.fromkeys((state_home(), *view.hidden)))
     return copy_with(view, hidden=hidden)
 

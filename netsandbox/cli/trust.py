@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 
@@ -16,7 +17,7 @@ from netsandbox.config.profiles.profile_files import is_configuration, is_projec
 from netsandbox.config.profiles.registry_rules import is_used_by_tools, registries_of, tools_run_from
 from netsandbox.config.trust import distrust, is_trusted, trust, trusted_paths
 from netsandbox.errors import UsageError
-from netsandbox.paths import short
+from netsandbox.paths import config_home, short
 from netsandbox.runtime.option_parser import FILES, FLAG, Option, parse
 from netsandbox.text import single_line
 
@@ -34,7 +35,8 @@ usage: netsandbox trust [--yes | --forget] [FILE]
 The deny rules of a project's .netsandbox.toml take effect at once, its allow rules only after you trust the file.
 This command shows what the file of this project, or FILE, would allow, and asks you. Trust is for the present content:
 a changed file needs it again. FILE may also be a profile of the project, a .npmrc (pip.conf, …) of the project that
-names a registry, or a file such as ~/.npmrc or a tool's program, if it has changed since your first session.
+names a registry, or a file such as ~/.npmrc or a tool's program, if it has changed since your first session; or your
+configuration folder, if XDG_CONFIG_HOME names a new one that a session could have written.
 Exit status: 0 trusted (or forgotten), 1 not."""
 
 
@@ -53,7 +55,27 @@ def main(arguments: list[str]) -> int:
         raise UsageError("this project has no .netsandbox.toml; write `netsandbox trust FILE` for another file")
     if "forget" in parsed.flags:
         return min(map(_forget, paths))
-    return max(_decide(path, asking="yes" not in parsed.flags) for path in paths)
+    asking = "yes" not in parsed.flags
+    if len(paths) == 1 and os.path.realpath(paths[0]) == os.path.realpath(config_home()):
+        return _adopt(asking=asking)
+    return max(_decide(path, asking=asking) for path in paths)
+
+
+def _adopt(*, asking: bool) -> int:
+    """Use a configuration home that an earlier session could have written, after the user has looked at it."""
+    from netsandbox.runtime.used_homes import note_homes
+
+    print_text("\n".join(_shown(path) for path in sorted(_files_below(config_home()))) or "it holds no file")
+    if asking and not _agreed("Use these files as your configuration?"):
+        return 1
+    note_homes()
+    print_text(f"{_shown(config_home())} is your configuration")
+    return 0
+
+
+def _files_below(folder: str) -> Iterator[str]:
+    for above, _, names in os.walk(folder):
+        yield from (os.path.join(above, name) for name in names)
 
 
 def _forget(path: str) -> int:
@@ -114,7 +136,7 @@ def _parts(item: object) -> list[str]:
     return [f"{name} = {value!a}" for name, value in item.items()] if isinstance(item, dict) else [f"{str(item)!a}"]
 
 
-def _agreed() -> bool:
+def _agreed(question: str = "Let this file open these?") -> bool:
     if not sys.stdin.isatty():
         raise UsageError("trust asks on a terminal; add --yes if you have read the file")
-    return confirm("Let this file open these?")
+    return confirm(question)

@@ -20,6 +20,7 @@ from netsandbox.errors import NetsandboxError
 from netsandbox.frozen import frozen
 from netsandbox.paths import made_state_home, state_home
 from netsandbox.runtime.private_file import content, digest, make_room, replace
+from netsandbox.runtime.used_homes import STATE, check_home
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def recall_settings(sources: ConfigSources) -> tuple[FileSettings | None] | None
 
 
 def folder() -> str:
-    return os.path.join(state_home(), "cache")
+    return os.path.join(check_home(STATE, state_home()), "cache")
 
 
 def path_of(kind: str, key: object) -> str:

@@ -9,6 +9,7 @@ import os
 
 from netsandbox.paths import LISTS, PROFILES, config_home, state_home
 from netsandbox.runtime.private_file import digest
+from netsandbox.runtime.used_homes import CONFIG, STATE, check_home
 
 USER_FILE = "config.toml"
 PROJECT_FILE = ".netsandbox.toml"
@@ -23,7 +24,7 @@ NAME_LENGTH = 16  # of a list: the digest of its folder, a real path
 
 def user_file() -> str | None:
     """The user's configuration, if there is one."""
-    path = os.path.join(config_home(), USER_FILE)
+    path = os.path.join(_checked_home(), USER_FILE)
     return path if os.path.lexists(path) else None
 
 
@@ -59,7 +60,11 @@ def is_list(path: str) -> bool:
 
 
 def _lists() -> str:
-    return os.path.join(config_home(), LISTS)
+    return os.path.join(_checked_home(), LISTS)
+
+
+def _checked_home() -> str:
+    return check_home(CONFIG, config_home())
 
 
 def project_files() -> tuple[str, ...]:
@@ -114,7 +119,7 @@ def repository_marks(folder: str) -> list[str]:
 
 def profile_folder() -> str:
     """The folder of the user's profiles."""
-    return os.path.join(config_home(), PROFILES)
+    return os.path.join(_checked_home(), PROFILES)
 
 
 def is_profile_name(name: str) -> bool:
@@ -124,4 +129,4 @@ def is_profile_name(name: str) -> bool:
 
 def trust_folder() -> str:
     """It is in the state home, which no session sees."""
-    return os.path.join(state_home(), "trust")
+    return os.path.join(check_home(STATE, state_home()), "trust")

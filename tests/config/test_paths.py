@@ -21,12 +21,13 @@ from netsandbox.config.paths import (
     user_file,
     user_files,
 )
-from netsandbox.paths import config_home, made_config_folders
+from netsandbox.paths import config_home
+from netsandbox.runtime.protection import make_folders
 
 
 def test_the_users_file_is_there_or_not(homes: Path) -> None:
     assert user_file() is None
-    made_config_folders()
+    make_folders()
     Path(config_home(), "config.toml").symlink_to("nowhere")
     assert user_file() == str(Path(config_home(), "config.toml")), "a broken link is a mistake to be told, not nothing"
 

@@ -18,11 +18,12 @@ from netsandbox_portmap.reservation import MapDoors, MapSource, Reservation
 
 from netsandbox.backends.contract import DoorSockets, exec_failure, path_of, session_environment
 from netsandbox.backends.namespaces import launch, plan, seccomp
-from netsandbox.backends.namespaces.mount_view import FILES, bytecode_folders, session_view
+from netsandbox.backends.namespaces.mount_view import FILES, session_view
 from netsandbox.backends.namespaces.seccomp import syscall_table
-from netsandbox.paths import is_made, made_config_folders, session_state_home, unused_state_home
+from netsandbox.paths import session_state_home
 from netsandbox.runtime.inherited import check_stdio
-from netsandbox.runtime.own_code import code_paths
+from netsandbox.runtime.protection import make_folders, own_paths
+from netsandbox.runtime.used_homes import note_homes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from netsandbox.backends.namespaces.watched_paths import WatchedPaths
     from netsandbox.policy.policy import Policy
     from netsandbox.runtime.loop import Loop
+    from netsandbox.runtime.protection import OwnPaths
     from netsandbox.settings import RunSettings
 
 MODULES = "netsandbox.backends.namespaces"
@@ -113,42 +115,32 @@ class NamespacesBackend:
         if settings.files.mode == "project":
             inside = project_environment(inside, settings, command.words[0])
         self.helper = launch.Helper(command.words, held.environment(inside), command.stdio, self._observed())
-        kept = (
-            placed,
-            *made_config_folders(),
-            *filter(is_made, bytecode_folders()),
-            *settings.configs,
-            settings.debug_log,
-        )
+        make_folders()
+        note_homes()
+        own = own_paths(placed, *settings.configs, settings.debug_log, logs=logs)
         if settings.files.mode == "project":
-            view = self._project_view(state, kept, logs)
+            view = self._project_view(state, own)
         else:
-            view = session_view(
-                state, *kept, logs=logs, unused=unused_state_home(), covers=held.covers(), rules=self._file_view()
-            )
+            view = session_view(own, held.covers(), self._file_view())
         self.helper.send_plan(plan.build(view, program, held.doors()))
         if settings.name is not None:
             held.take_name(settings.name)
 
-    def _project_view(self, state: str, kept: tuple[str | None, ...], logs: str | None) -> plan.View:
+    def _project_view(self, state: str, own: OwnPaths) -> plan.View:
         """Called while the kernel makes the namespaces."""
-        from netsandbox.backends.namespaces.project_view import OwnPaths, ProjectView
+        from netsandbox.backends.namespaces.project_view import ProjectView
 
         command = self.context.command
         view = self.project_view = ProjectView(
             self.context.settings.files, command.environment, working_folder(), state
         )
         view.sockets = self.context.settings.unix_sockets
-        own = OwnPaths(
-            tuple(filter(None, (state, unused_state_home(), logs))),
-            (*code_paths(), *filter(None, kept)),
-            (
-                (os.path.join(FILES, "resolv.conf"), "/etc/resolv.conf"),
-                (os.path.join(FILES, "hosts"), "/etc/hosts"),
-                *self.reservation.covers(),
-            ),
+        covers = (
+            (os.path.join(FILES, "resolv.conf"), "/etc/resolv.conf"),
+            (os.path.join(FILES, "hosts"), "/etc/hosts"),
+            *self.reservation.covers(),
         )
-        root = view.build(command.words[0], own, terminal_of(command.stdio))
+        root = view.build(command.words[0], own, terminal_of(command.stdio), covers)
         return plan.View(os.geteuid(), os.getegid(), (), (), (), root=tuple(root.steps()))
 
     def _file_view(self) -> FileView:

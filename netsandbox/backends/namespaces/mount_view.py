@@ -3,40 +3,30 @@
 from __future__ import annotations
 
 import os
-import sys
 
 from netsandbox.backends.namespaces.plan import View
 from netsandbox.paths import user_can_change
-from netsandbox.runtime.own_code import code_paths
+from netsandbox.policy.file_rules import outermost
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from netsandbox.backends.namespaces.file_view import FileView
+    from netsandbox.runtime.protection import OwnPaths
 
 FILES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "files")
 
 
-def session_view(
-    state: str,
-    *protected: str | None,
-    logs: str | None = None,
-    unused: str | None = None,
-    covers: tuple[tuple[str, str], ...] = (),
-    rules: FileView | None = None,
-) -> View:
-    """*state*, *unused* (another state folder) and *logs* (a folder of logs) are hidden. Our own code and the
-    *protected* paths (a log, a configuration) are read-only. In each pair of *covers*, the first file appears at the
-    second path (INV-8). *rules* are the user's.
+def session_view(own: OwnPaths, covers: tuple[tuple[str, str], ...] = (), rules: FileView | None = None) -> View:
+    """*own* are the paths of netsandbox. In each pair of *covers*, the first file appears at the second path (INV-8).
+    *rules* are the user's.
 
     The folders on the way cannot be moved, and the links on the way cannot be replaced: otherwise a forged log could
     appear where the true one is expected (attack 149).
     """
-    kept = [path for path in (*protected, *(rules.read_only if rules else ())) if path is not None]
-    code = code_paths()
-    read_only = [*code, *kept]
-    hidden = [path for path in (state, unused, logs) if path is not None and os.path.isdir(path)]
+    read_only = (*own.read_only, *(rules.read_only if rules else ()))
+    hidden = list(outermost(map(os.path.realpath, own.hidden)))
     files = rules.files if rules else ()
-    links = _links(rules.links if rules else (), *hidden, *kept)
+    links = _links(rules.links if rules else (), *own.hidden, *read_only)
     hidden += rules.folders if rules else ()
     return View(
         uid=os.geteuid(),
@@ -48,8 +38,8 @@ def session_view(
             *(("/dev/null", path) for path in (rules.disks if rules else ())),
         ),
         hidden=tuple(hidden),
-        read_only=tuple(read_only),
-        pinned=_folders_above(*hidden, *files, *code, *kept, links=links),
+        read_only=read_only,
+        pinned=_folders_above(*hidden, *files, *read_only, links=links),
         links=links,
         covered=tuple((os.path.join(FILES, "nothing"), path) for path in files),
         writable=rules.writable if rules else None,
@@ -79,16 +69,3 @@ def _folders_above(*paths: str, links: tuple[str, ...] = ()) -> tuple[str, ...]:
             movable[folder] = user_can_change(above)
             folder = above
     return tuple(sorted((folder for folder, moves in movable.items() if moves), key=len))
-
-
-def bytecode_folders() -> tuple[str, ...]:
-    """Where an interpreter looks for the bytecode of all that we can import, ours too, if that does not lie beside the
-    sources: a command that could write there would run in the next launch (INV-8).
-
-    The program `netsandbox` ignores PYTHONPYCACHEPREFIX, but `python -m netsandbox` and the Python API follow it, so
-    the folder that it names is protected too.
-    """
-    named = (sys.pycache_prefix, os.environ.get("PYTHONPYCACHEPREFIX"))
-    prefixes = [os.path.abspath(prefix) for prefix in named if prefix]
-    folders = [os.path.abspath(folder) for folder in sys.path if os.path.isdir(folder)] if prefixes else []
-    return tuple(dict.fromkeys(prefix + folder for prefix in prefixes for folder in folders))

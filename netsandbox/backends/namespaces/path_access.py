@@ -9,10 +9,10 @@ import os
 import tempfile
 
 from netsandbox.backends.namespaces.file_view import file_view
-from netsandbox.backends.namespaces.project_view import TEMPORARY, OwnPaths, ProjectView
+from netsandbox.backends.namespaces.project_view import TEMPORARY, ProjectView
 from netsandbox.frozen import frozen
-from netsandbox.paths import packages, state_home
 from netsandbox.policy.file_rules import PROJECT, is_within
+from netsandbox.runtime.protection import hidden_homes, own_paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def path_access(rules: FileRules, environment: Mapping[bytes, bytes], working: s
     with tempfile.TemporaryDirectory(prefix="netsandbox-") as state:
         view = _View(rules, environment, working, state)
         try:
-            root = view.build("true", OwnPaths((state_home(),), tuple(packages())), None)
+            root = view.build("true", own_paths(), None)
         finally:
             view.folders.close()
         entry = root.entries.get(real)
@@ -92,7 +92,7 @@ def _is_obeyed(path: str) -> bool:
 
 def _open_access(rules: FileRules, environment: Mapping[bytes, bytes], real: str) -> PathAccess:
     view = file_view(rules, environment)
-    if any(is_within(real, each) for each in (*view.folders, *view.files, state_home())):
+    if any(is_within(real, each) for each in (*view.folders, *view.files, *hidden_homes())):
         return PathAccess(reads=False, writes=False, why=HIDDEN)
     writes = view.writable is None or any(is_within(real, each) for each in view.writable)
     return PathAccess(reads=True, writes=writes, why=WRITABLE if writes else SHOWN_ONLY)

@@ -6,11 +6,11 @@ from __future__ import annotations
 import os
 
 from netsandbox.backends.namespaces.private_folders import PrivateFolders
-from netsandbox.backends.namespaces.project_view import MAX_FOLDERS, OwnPaths, ProjectView
+from netsandbox.backends.namespaces.project_view import MAX_FOLDERS, ProjectView
 from netsandbox.backends.namespaces.session_root import PROTECTED, SessionRoot
 from netsandbox.paths import state_home
-from netsandbox.runtime.own_code import code_paths
 from netsandbox.runtime.project import find_repositories
+from netsandbox.runtime.protection import own_paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,5 +59,4 @@ def planned_root(
 ) -> SessionRoot:
     """*kept*: files of ours that the command may not write."""
     view = PlannedView(rules, environment)
-    own = OwnPaths((state_home(),), (*code_paths(), *(path for path in kept if os.path.exists(path))))
-    return view.build(program, own, None)
+    return view.build(program, own_paths(*(path for path in kept if os.path.exists(path))), None)

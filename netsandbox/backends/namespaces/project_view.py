@@ -21,7 +21,6 @@ from netsandbox.backends.namespaces.session_root import (
     SessionRoot,
 )
 from netsandbox.errors import UsageError
-from netsandbox.frozen import frozen
 from netsandbox.paths import home
 from netsandbox.policy import shown_files
 from netsandbox.policy.file_rules import ResolvedPath, check_no_link, is_within
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from netsandbox.backends.namespaces.agent_files import AgentFile
     from netsandbox.backends.namespaces.git_files import GitFiles
     from netsandbox.policy.file_rules import FileRules, PathRule
+    from netsandbox.runtime.protection import OwnPaths
 
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 DEVICE_LINKS = (
@@ -54,15 +54,6 @@ MOVED_HOMES = (
 MAX_ENVIRONMENT_FILE = 4096
 MAX_PROGRAM_LINKS = 512  # symbolic links in folders of PATH that are followed
 MAX_FOLDERS = 64  # of the project in which repositories are looked for, about 25 µs each
-
-
-@frozen
-class OwnPaths:
-    """Paths of netsandbox: those that no session sees, those that none may write, and files put in other's places."""
-
-    hidden: tuple[str, ...] = ()
-    read_only: tuple[str, ...] = ()
-    covers: tuple[tuple[str, str], ...] = ()
 
 
 class ProjectView:
@@ -89,8 +80,11 @@ class ProjectView:
         self.since = time.time() - 1  # the clock of files is a little behind
         self.git: GitFiles | None = None
 
-    def build(self, program: str, own: OwnPaths, terminal: str | None) -> SessionRoot:
-        """*program* is the command's first word; *terminal* the device that its descriptors are."""
+    def build(
+        self, program: str, own: OwnPaths, terminal: str | None, covers: tuple[tuple[str, str], ...] = ()
+    ) -> SessionRoot:
+        """*program* is the command's first word; *terminal* the device that its descriptors are. In each pair of
+        *covers*, the first file appears at the second path."""
         self._system()
         self._devices(terminal)
         self._home()
@@ -101,6 +95,7 @@ class ProjectView:
         self._sockets()
         self._caches()
         self._own(own)
+        self._covers(covers)
         self.folders.clear_way(self.home, self.root)
         return self.root
 
@@ -415,6 +410,8 @@ class ProjectView:
     def _own(self, own: OwnPaths) -> None:
         for path in own.read_only:
             real = os.path.realpath(path)
+            if real != path:
+                self._hold_links(path)
             shown = self.root.is_shown(real)
             if shown is not None and (shown.writable or self.root.entries.get(real) is not None):
                 self._pin_above(real)
@@ -424,7 +421,19 @@ class ProjectView:
             if self.root.is_shown(real) is not None and os.path.isdir(real):
                 self._pin_above(real)
                 self.root.fresh(real, "mode=0555,size=4k", rank=OURS)
-        for ours, path in own.covers:
+
+    def _hold_links(self, path: str) -> None:
+        """Cover the links on the way to *path* by themselves, where the command could replace them."""
+        from netsandbox.runtime.links import links_of_loop
+
+        for link in links_of_loop(path):
+            shown = self.root.is_shown(link)
+            if shown is not None and shown.writable and link not in self.root.entries:
+                self._pin_above(link)
+                self.root.cover(os.readlink(link), link)
+
+    def _covers(self, covers: tuple[tuple[str, str], ...]) -> None:
+        for ours, path in covers:
             real = os.path.realpath(path)
             if self.root.is_shown(real) is not None or is_within(path, "/etc"):  # resolv.conf may be a link into /run
                 self.root.place(ours, real)
@@ -499,4 +508,4 @@ def _links_in(folder: str) -> list[str]:
         return []
 
 
-__all__ = ["HOST", "OwnPaths", "ProjectView"]
+__all__ = ["HOST", "ProjectView"]

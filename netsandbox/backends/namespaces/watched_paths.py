@@ -6,9 +6,10 @@ import os
 
 from netsandbox.backends.namespaces.file_view import always_writable
 from netsandbox.frozen import frozen
-from netsandbox.paths import config_folders, home, packages, state_home
+from netsandbox.paths import home, packages
 from netsandbox.policy import home_paths
 from netsandbox.policy.path_folding import EntryLimits
+from netsandbox.runtime.protection import config_paths, hidden_homes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,5 +37,5 @@ def entry_limits(hidden: tuple[str, ...] = ()) -> EntryLimits:
     """Paths that rules may not name: places of secrets, whether they exist or not, and our own files."""
     own = os.path.realpath(home())
     secrets = (*(f"{own}/{name}" for name in home_paths.OF_LINUX), *home_paths.LINUX_SYSTEM)
-    ours = (state_home(), *config_folders(), *packages())
+    ours = (*hidden_homes(), *config_paths(), *packages())
     return EntryLimits(own, tuple(dict.fromkeys((*hidden, *secrets, *map(os.path.realpath, ours)))))

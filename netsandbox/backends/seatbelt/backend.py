@@ -32,11 +32,13 @@ from netsandbox.backends.seatbelt.project_paths import new_repositories
 from netsandbox.backends.seatbelt.reservation import SeatbeltReservation, password, proxy_url
 from netsandbox.errors import HostError
 from netsandbox.frozen import copy_with
-from netsandbox.paths import made_config_folders, session_state_home
+from netsandbox.paths import session_state_home
 from netsandbox.policy.file_rules import PROJECT
 from netsandbox.policy.shown_files import HOST_VARIABLES
 from netsandbox.runtime.imports import AT_END, DOORS, load_needed
 from netsandbox.runtime.inherited import check_stdio
+from netsandbox.runtime.protection import make_folders
+from netsandbox.runtime.used_homes import note_homes
 from netsandbox.text import single_line
 
 TYPE_CHECKING = False
@@ -130,7 +132,7 @@ class SeatbeltBackend:
     def confine(self, policy: Policy) -> None:
         assert self._launch is not None
         assert self._localhost is not None
-        made_config_folders()  # the command could make a missing one in another case, the same name on most disks
+        make_folders()  # the command could make a missing one in another case, the same name on most disks
         settings, command = self.context.settings, self.context.command
         held = self._reservation = SeatbeltReservation(
             self._localhost,
@@ -139,6 +141,7 @@ class SeatbeltBackend:
             opens=has_door(policy),
             library=self.system.library,
         )
+        note_homes()
         if settings.name is not None:
             held.take_name(settings.name)
         if settings.verbose:

@@ -30,6 +30,7 @@ from netsandbox.policy.home_paths import moves
 from netsandbox.policy.policy import FILTERED, ONLINE
 from netsandbox.runtime.links import links_of_loop, links_to, made_later
 from netsandbox.runtime.project import find_project
+from netsandbox.runtime.protection import hidden_homes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ def _network(policy: Policy, settings: RunSettings, ports: SessionPorts) -> Netw
 
 def _own(settings: RunSettings, log: str, port_map: str) -> OwnPaths:
     return OwnPaths(
-        hidden=(state_home(), HOST_LOCKS, *_logs(settings, log)),
+        hidden=(*hidden_homes(), HOST_LOCKS, *_logs(settings, log)),
         sealed=(*packages(), signed_home(), *settings.configs, *filter(None, (settings.debug_log,))),
         port_map=port_map,
     )

@@ -14,11 +14,10 @@ import sys
 
 from netsandbox.backends.seatbelt.profile.mac_paths import RUN_BY_GIT, secrets
 from netsandbox.backends.seatbelt.profile.sbpl_string import can_be_quoted
-from netsandbox.paths import config_folders, state_home
 from netsandbox.policy.file_rules import is_within
 from netsandbox.policy.git_config import MAX_CONFIG, parse
-from netsandbox.runtime.own_code import code_paths
 from netsandbox.runtime.project import find_repositories, one_line
+from netsandbox.runtime.protection import code_paths, config_paths, hidden_homes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,9 +44,9 @@ HOLDERS = (
 def own_code() -> tuple[str, ...]:
     """What no session writes, in any mode (INV-8): our configuration, our code, and all that runs or may load it."""
     real = os.path.realpath(sys.base_prefix)
-    state = os.path.realpath(state_home())  # hidden as a whole
-    code = (path for path in code_paths() if not is_within(path, state))
-    return (*config_folders(), *code, *(tree for tree in SHARED_TREES if is_within(real, tree)))
+    hidden = tuple(map(os.path.realpath, hidden_homes()))  # as a whole
+    code = (path for path in code_paths() if not any(is_within(path, folder) for folder in hidden))
+    return (*config_paths(), *code, *(tree for tree in SHARED_TREES if is_within(real, tree)))
 
 
 def split_missing(path: str, exists: Callable[[str], bool] = os.path.lexists) -> Pair:

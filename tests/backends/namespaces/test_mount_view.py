@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,20 +10,16 @@ import pytest
 
 from netsandbox.backends.namespaces import mount_view
 from netsandbox.backends.namespaces.file_view import FileView
+from netsandbox.runtime.protection import OwnPaths, own_paths
 
 
 def test_state_is_hidden_and_the_log_read_only(tmp_path: Path) -> None:
     """INV-8."""
     log = str(tmp_path / "audit.jsonl")
-    found = mount_view.session_view(str(tmp_path), log)
+    found = mount_view.session_view(OwnPaths((str(tmp_path),), (log,)))
     assert found.hidden == (str(tmp_path),)
     assert log in found.read_only
     assert (found.uid, found.gid) == (os.geteuid(), os.getegid())
-
-
-def test_a_state_folder_that_does_not_exist_need_not_be_hidden(tmp_path: Path) -> None:
-    found = mount_view.session_view(str(tmp_path / "absent"), None)
-    assert found.hidden == ()
 
 
 def test_our_own_code_cannot_be_written(tmp_path: Path) -> None:
@@ -34,15 +29,15 @@ def test_our_own_code_cannot_be_written(tmp_path: Path) -> None:
 
     import netsandbox
 
-    read_only = mount_view.session_view(str(tmp_path), None).read_only
+    read_only = own_paths().read_only
     for module in (netsandbox, netsandbox_dns, netsandbox_proxy):
         assert module.__file__ is not None
         assert str(Path(module.__file__).parent) in read_only
-    assert all(os.path.isdir(path) for path in read_only)
+    assert all(map(os.path.exists, read_only))
 
 
 def test_the_session_resolves_through_its_own_door(tmp_path: Path) -> None:
-    files = {theirs: Path(ours).read_text() for ours, theirs in mount_view.session_view(str(tmp_path), None).files}
+    files = {theirs: Path(ours).read_text() for ours, theirs in mount_view.session_view(OwnPaths()).files}
     servers = [line.split()[1] for line in files["/etc/resolv.conf"].splitlines() if line.startswith("nameserver")]
     assert servers == ["127.0.0.1"]
     assert files["/etc/hosts"].startswith("127.0.0.1 localhost\n")
@@ -50,7 +45,7 @@ def test_the_session_resolves_through_its_own_door(tmp_path: Path) -> None:
 
 def test_covers_lie_over_their_files_beside_our_own(tmp_path: Path) -> None:
     """INV-8: what another file must hide inside."""
-    found = mount_view.session_view(str(tmp_path), None, covers=(("/ours", "/theirs"), ("/a", "/b")))
+    found = mount_view.session_view(OwnPaths(), (("/ours", "/theirs"), ("/a", "/b")))
     assert found.files[-2:] == (("/ours", "/theirs"), ("/a", "/b"))
     assert {theirs for _, theirs in found.files} == {"/etc/resolv.conf", "/etc/hosts", "/theirs", "/b"}
 
@@ -66,7 +61,7 @@ def test_every_component_is_out_of_reach(tmp_path: Path) -> None:
     import netsandbox_interpose
     import netsandbox_portmap
 
-    read_only = mount_view.session_view(str(tmp_path), None).read_only
+    read_only = own_paths().read_only
     for module in (netsandbox_interpose, netsandbox_portmap):
         assert module.__file__ is not None
         assert str(Path(module.__file__).parent) in read_only
@@ -77,10 +72,10 @@ def test_149_links_to_what_is_kept_stay_with_the_folders_above_them(tmp_path: Pa
     for name in ("real/state", "links/deep"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "links" / "deep" / "home").symlink_to(tmp_path / "real")
-    found = mount_view.session_view(str(tmp_path / "links" / "deep" / "home" / "state"), None)
+    found = mount_view.session_view(OwnPaths((str(tmp_path / "links" / "deep" / "home" / "state"),)))
     assert found.links == (str(tmp_path / "links" / "deep" / "home"),)
     assert {str(tmp_path / "links" / "deep"), str(tmp_path / "real")} <= set(found.pinned)
-    assert mount_view.session_view(str(tmp_path / "real" / "state"), None).links == ()
+    assert mount_view.session_view(OwnPaths((str(tmp_path / "real" / "state"),))).links == ()
 
 
 def test_what_the_rules_hide_is_covered_and_the_folders_above_it_are_pinned(tmp_path: Path) -> None:
@@ -89,7 +84,7 @@ def test_what_the_rules_hide_is_covered_and_the_folders_above_it_are_pinned(tmp_
     (tmp_path / "deep" / "token").touch()
     folder, token = str(tmp_path / "deep" / "secret"), str(tmp_path / "deep" / "token")
     rules = FileView((folder,), (token,), ("/work",), disks=("/dev/sda",))
-    found = mount_view.session_view(str(tmp_path / "state"), None, rules=rules)
+    found = mount_view.session_view(OwnPaths((str(tmp_path / "state"),)), rules=rules)
     assert found.hidden == (str(tmp_path / "state"), folder)
     assert found.covered == ((os.path.join(mount_view.FILES, "nothing"), token),)
     assert found.writable == ("/work",)
@@ -109,7 +104,7 @@ def test_149_what_the_user_could_make_writable_is_held_too(tmp_path: Path, monke
         mount_view.os, "access", lambda path, mode: False
     )  # as for an ordinary account; root may always
     rules = FileView(folders=(str(closed / "a" / "b"),), links=(str(closed / "link"),))
-    found = mount_view.session_view(str(tmp_path / "absent"), rules=rules)
+    found = mount_view.session_view(OwnPaths(), rules=rules)
     assert {str(closed), str(closed / "a")} <= set(found.pinned)
     assert found.links == (str(closed / "link"),)
 
@@ -141,30 +136,3 @@ def _as_another_account(question: Callable[[], bool]) -> bool:
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     assert status in (0, 1)
     return status == 0
-
-
-def test_bytecode_beside_the_sources_needs_no_folder_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("PYTHONPYCACHEPREFIX", raising=False)
-    monkeypatch.setattr(sys, "pycache_prefix", None)
-    assert mount_view.bytecode_folders() == ()
-    monkeypatch.setattr(sys, "pycache_prefix", f"{tmp_path}/bytecode/")
-    monkeypatch.setattr(sys, "path", ["/usr", "/usr/../usr", str(tmp_path / "missing"), str(tmp_path)])
-    assert mount_view.bytecode_folders() == (f"{tmp_path}/bytecode/usr", f"{tmp_path}/bytecode{tmp_path}")
-
-
-@pytest.mark.attack(149)
-def test_bytecode_folders_of_the_environment_count_for_an_interpreter_that_ignores_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The launcher starts an isolated interpreter, but the next `python -m netsandbox` is none."""
-    monkeypatch.setenv("PYTHONPYCACHEPREFIX", f"{tmp_path}/bytecode")
-    monkeypatch.setattr(sys, "path", ["/usr"])
-    for prefix in (None, f"{tmp_path}/bytecode/"):
-        monkeypatch.setattr(sys, "pycache_prefix", prefix)
-        assert mount_view.bytecode_folders() == (f"{tmp_path}/bytecode/usr",)
-    monkeypatch.setattr(sys, "pycache_prefix", f"{tmp_path}/other")
-    assert mount_view.bytecode_folders() == (f"{tmp_path}/other/usr", f"{tmp_path}/bytecode/usr")
-    monkeypatch.setenv("PYTHONPYCACHEPREFIX", "")
-    assert mount_view.bytecode_folders() == (f"{tmp_path}/other/usr",)

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.backends.namespaces.project_view import OwnPaths, ProjectView
+from netsandbox.backends.namespaces.project_view import ProjectView
 from netsandbox.backends.namespaces.session_root import SessionRoot
 from netsandbox.errors import UsageError
 from netsandbox.policy.file_rules import FileRules, PathRule
+from netsandbox.runtime.protection import OwnPaths
 
 Build = Callable[..., tuple[SessionRoot, ProjectView]]
 

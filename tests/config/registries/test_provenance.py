@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -49,6 +50,23 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
 def test_before_the_first_session_every_file_is_the_users(scene: Scene) -> None:
     assert is_out_of_reach(str(scene.settings))
     assert is_old_program(str(scene.settings))
+
+
+@pytest.mark.attack(228)
+@pytest.mark.parametrize("change", ["deleted", "moved"])
+def test_a_planted_file_is_not_believed_after_the_state_home_is_new(
+    scene: Scene, change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "memory_home", lambda: str(tmp_path / "memory"))
+    scene.begin()
+    planted = scene.home / ".npmrc"
+    planted.write_text("registry=https://evil.example/")
+    if change == "deleted":
+        shutil.rmtree(paths.state_home())
+    else:
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "new"))
+    assert not is_out_of_reach(str(planted))
+    assert is_out_of_reach(str(scene.settings)), "the twin is older"
 
 
 def test_a_file_from_before_it_stays_the_users(scene: Scene) -> None:

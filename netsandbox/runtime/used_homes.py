@@ -1,0 +1,102 @@
+"""The state and configuration homes that netsandbox has used: no session may write any of them, in any mode (INV-8).
+
+    <memory home>/homes    a letter, a real path and a zero byte for each
+
+Variables choose the homes, so a session that runs without them must protect those that are used with them, and the
+other way round. A home that was never used, or that was gone when a session began, is not protected: if it holds files
+although sessions have run, one of them may have put them there, and nothing in it is read until the user decides.
+"""
+
+from __future__ import annotations
+
+import os
+
+from netsandbox.errors import HostError, NetsandboxError
+from netsandbox.paths import (
+    config_home,
+    default_homes,
+    first_session,
+    is_made,
+    memory_home,
+    short,
+    state_home,
+    user_can_change,
+)
+from netsandbox.runtime.private_file import content, replace
+
+STATE, CONFIG = "S", "C"
+MAX_HOMES = 128  # each is a mount; of more, the oldest are forgotten
+_FILE = "homes"
+_MAX_SIZE = 1024 * 1024
+_checked: set[tuple[str, str]] = set()
+
+
+def used_homes(kind: str) -> tuple[str, ...]:
+    """The known homes of *kind* that exist."""
+    return tuple(path for each, path in _known() or () if each == kind and os.path.isdir(path))
+
+
+def note_homes() -> None:
+    """Note the present homes, which exist, before a command runs. Homes that are gone are forgotten. The first time,
+    those without variables are noted too: an earlier version may have used them."""
+    known, default = _known(), _default_homes()
+    present = ((STATE, os.path.realpath(state_home())), (CONFIG, os.path.realpath(config_home())))
+    last = (*(home for home in default if known is None or home in known), *present)
+    others = [home for home in known or () if home not in last]
+    wanted = [home for home in dict.fromkeys((*others, *last)) if os.path.isdir(home[1])][-MAX_HOMES:]
+    if known is not None and set(wanted) == set(known):
+        return
+    try:
+        memory = memory_home()
+        if is_made(memory):
+            text = "".join(f"{kind}{path}\0" for kind, path in wanted)
+            replace(os.path.join(memory, _FILE), os.fsencode(text))
+    except (OSError, NetsandboxError) as error:
+        if user_can_change(os.path.dirname(os.path.join(memory_home(), _FILE))):
+            reason = getattr(error, "strerror", None) or str(error)
+            raise HostError(f"cannot note the homes in use in {memory_home()}: {reason}; make room there") from None
+
+
+def _default_homes() -> tuple[tuple[str, str], ...]:
+    try:
+        state, config = default_homes()
+    except NetsandboxError:
+        return ()
+    return (STATE, os.path.realpath(state)), (CONFIG, os.path.realpath(config))
+
+
+def check_home(kind: str, path: str) -> str:
+    """*path*, unless an earlier session may have put there what this one would read."""
+    if (kind, path) not in _checked:
+        if _may_be_planted(kind, path):
+            what, variable = ("state", "XDG_STATE_HOME") if kind == STATE else ("configuration", "XDG_CONFIG_HOME")
+            advice = "remove it" if kind == STATE else f"look at it, then run `netsandbox trust {short(path)}`"
+            raise HostError(
+                f"{path!a} was never used as {what}, and an earlier session may have written it; {advice}, or unset"
+                f" {variable}"
+            )
+        _checked.add((kind, path))
+    return path
+
+
+def _may_be_planted(kind: str, path: str) -> bool:
+    known = _known()
+    if known is None or (kind, os.path.realpath(path)) in known or first_session() is None:
+        return False
+    try:
+        return bool(os.listdir(path)) and user_can_change(path)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+
+
+def _known() -> tuple[tuple[str, str], ...] | None:
+    """None: no session has noted anything yet."""
+    try:
+        text = os.fsdecode(content(os.path.join(memory_home(), _FILE), _MAX_SIZE))
+    except (FileNotFoundError, NotADirectoryError, NetsandboxError):
+        return None
+    except OSError as error:
+        raise HostError(f"cannot read the homes in use in {memory_home()}: {error.strerror}; remove it") from None
+    return tuple((line[0], line[1:]) for line in text.split("\0") if line[1:2] == "/")
