@@ -93,7 +93,7 @@ def main(arguments: list[str]) -> int:
     settings = copy_with(settings_of(parsed, file), backend=parsed.values.get("backend"))
     if file is not None and "quiet" not in parsed.flags:
         _report_configuration(file, verbose="verbose" in parsed.flags)
-    if settings.files.mode == PROJECT and "quiet" not in parsed.flags and not IS_MACOS:
+    if settings.files.mode == PROJECT and "quiet" not in parsed.flags:
         _report_no_project()
     settings = report_rules(settings, parsed.flags)
     if "dry-run" in parsed.flags:

@@ -60,6 +60,12 @@ def test_missing_paths_of_a_file_share_a_line(project: Path) -> None:
     ]
 
 
+def test_on_a_mac_a_rule_holds_for_a_path_that_appears_later(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("netsandbox.cli.file_notices.IS_MACOS", True)
+    assert lines(deny_write="hooks", allow_write="~/a") == []
+    assert len(lines(deny_write="hooks/*")) == 1
+
+
 def test_a_missing_deny_is_told_where_the_command_could_make_it(project: Path) -> None:
     assert lines(deny_read="secret") == [
         "--deny-read: ~/project/secret is missing, so not hidden: the command can read what appears there;"
