@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
     from netsandbox.api import Result as Result
     from netsandbox.api import Sandbox as Sandbox
+    from netsandbox.api import file_rules as file_rules
     from netsandbox.policy.policy import Policy as Policy
     from netsandbox.settings import RunSettings as RunSettings
 
-__all__ = ["LocalhostSettings", "Policy", "Result", "RunSettings", "Sandbox", "__version__"]
+__all__ = ["LocalhostSettings", "Policy", "Result", "RunSettings", "Sandbox", "__version__", "file_rules"]
 
 _HOMES = {
     "LocalhostSettings": "netsandbox_portmap.localhost_settings",
@@ -29,6 +30,7 @@ _HOMES = {
     "Result": "netsandbox.api",
     "RunSettings": "netsandbox.settings",
     "Sandbox": "netsandbox.api",
+    "file_rules": "netsandbox.api",
 }
 
 

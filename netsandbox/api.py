@@ -11,7 +11,10 @@ import os
 
 from netsandbox_portmap.localhost_settings import check
 
+from netsandbox.errors import UsageError
 from netsandbox.frozen import copy_with, frozen
+from netsandbox.paths import home
+from netsandbox.policy.file_rules import FILE_MODES, PROJECT, FileRules, path_rule
 from netsandbox.policy.variables import VariableRules
 from netsandbox.session.session import Session
 from netsandbox.settings import Command, RunSettings
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from types import TracebackType
 
+    from netsandbox.policy.file_rules import PathRule
     from netsandbox.policy.policy import Policy
 
 
@@ -121,6 +125,35 @@ class Sandbox:
             tuple(FileDenial(*key, count) for key, count in session.log.denied_files.items()),  # type: ignore[arg-type]
             session.kept,
         )
+
+
+def file_rules(
+    mode: str = PROJECT,
+    *,
+    allow_read: Iterable[str] = (),
+    allow_write: Iterable[str] = (),
+    deny_read: Iterable[str] = (),
+    deny_write: Iterable[str] = (),
+    share_tmp: bool = False,
+) -> FileRules:
+    """Rules for `RunSettings(files=…)`, as the command line has them: `~` is the home, a relative path begins at the
+    working folder, `*` and `?` are wildcards. A path that does not exist is not shown, even if it appears later."""
+    if mode not in FILE_MODES:
+        raise UsageError(f"mode: {mode!a} is no mode of files; write one of {', '.join(FILE_MODES)}")
+
+    def rules(name: str, texts: Iterable[str]) -> tuple[PathRule, ...]:
+        if isinstance(texts, (str, bytes)):
+            raise TypeError(f"{name} is a list of paths")
+        return tuple(path_rule(os.fspath(text), name, os.getcwd(), home) for text in texts)
+
+    return FileRules(
+        allow_read=rules("allow_read", allow_read),
+        allow_write=rules("allow_write", allow_write),
+        deny_read=rules("deny_read", deny_read),
+        deny_write=rules("deny_write", deny_write),
+        mode=mode,
+        share_tmp=share_tmp,
+    )
 
 
 def inherited(settings: RunSettings) -> dict[bytes, bytes]:

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 import netsandbox as package
-from netsandbox import LocalhostSettings, Policy, RunSettings, Sandbox
+from netsandbox import LocalhostSettings, Policy, RunSettings, Sandbox, file_rules
 from netsandbox.errors import CommandError, NetsandboxError, UsageError
+from netsandbox.policy.file_rules import FileRules
 from netsandbox.policy.variables import Layer
 
 
@@ -47,15 +48,49 @@ def pipe() -> Iterator[Any]:
 
 
 def test_the_package_offers_what_it_documents() -> None:
-    assert set(package.__all__) == {"LocalhostSettings", "Policy", "Result", "RunSettings", "Sandbox", "__version__"}
+    classes = {"LocalhostSettings", "Policy", "Result", "RunSettings", "Sandbox"}
+    assert set(package.__all__) == {*classes, "__version__", "file_rules"}
     for name in package.__all__:
         assert getattr(package, name)
     with pytest.raises(AttributeError):
         package.nothing  # noqa: B018
 
 
+def test_rules_for_files_are_read_as_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.chdir(tmp_path)
+    rules = file_rules("readable", allow_read=["~/data/*"], allow_write=["out/"], deny_read=["/a"], share_tmp=True)
+    assert (rules.mode, rules.share_tmp) == ("readable", True)
+    assert (rules.allow_read[0].path, rules.allow_read[0].wild) == ("/home/me/data/*", len("/home/me/data"))
+    assert (rules.allow_write[0].path, rules.allow_write[0].folder) == (f"{tmp_path}/out", True)
+    assert (rules.deny_read[0].path, rules.deny_read[0].origin) == ("/a", "deny_read")
+    assert file_rules() == FileRules()
+
+
+def test_mistakes_in_rules_for_files_are_errors() -> None:
+    with pytest.raises(UsageError, match="write one of project, readable, open"):
+        file_rules("closed")
+    with pytest.raises(UsageError, match="allow_read: '~you' names another user's home"):
+        file_rules(allow_read=["~you"])
+    with pytest.raises(TypeError, match="deny_read is a list of paths"):
+        file_rules(deny_read="/a")
+
+
 @pytest.mark.usefixtures("user_namespaces")
 class TestRun:
+    def test_rules_for_files_hold(self, pipe: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        home = tmp_path / "home"
+        for name in ("work", "data/a", "data/.b", "other"):
+            (home / name).mkdir(parents=True)
+            (home / name / "x").write_text(f"{name};")
+        monkeypatch.setenv("HOME", str(home))
+        monkeypatch.chdir(home / "work")
+        rules = file_rules(allow_read=["~/data/*"], deny_read=["x"])
+        script = "cat ~/data/a/x ~/data/.b/x ~/other/x x; echo y > ~/data/a/y; true"
+        Sandbox(Policy(), RunSettings(files=rules)).run(["sh", "-c", script], stdout=pipe.write)
+        assert pipe.read() == b"data/a;"
+        assert not (home / "data/a/y").exists()
+
     def test_a_result_tells_status_session_log_and_denials(self, pipe: Any) -> None:
         with Sandbox(Policy(allow_domains=["example.com"])) as box:
             result = box.run(["sh", "-c", "getent hosts denied.test; echo out; exit 3"], stdout=pipe.write)
@@ -168,7 +203,7 @@ def test_any_descriptor_can_be_a_standard_one(tmp_path: Path) -> None:
     text.write_text("hello")
     script = f"""
 import os
-from netsandbox import LocalhostSettings, Policy, RunSettings, Sandbox
+from netsandbox import LocalhostSettings, Policy, RunSettings, Sandbox, file_rules
 os.closerange(3, 10)
 source = os.open({str(text)!r}, os.O_RDONLY)
 assert source == 3

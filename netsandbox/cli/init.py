@@ -47,10 +47,13 @@ allow_domains = [
 # connect_host = [5432]
 
 [filesystem]
-# What it may not read, besides places of secrets such as ~/.ssh, which are hidden anyway:
-# deny_read = ["~/Documents"]
-# With this list, nothing else can be written but this folder and temporary ones:
-# allow_write = ["~/.cache"]
+# It sees the system, toolchains, this project and a private home; of your files nothing else. It writes this project.
+# More that it sees, and more that it writes; * stands for any name, a folder with / at its end is made:
+# allow_read = ["~/datasets/*/public"]
+# allow_write = ["~/.local/share/mytool/"]
+# What it may not read or change inside of that:
+# deny_read = [".env"]
+# deny_write = ["migrations"]
 
 [shell]
 # Variables that look like secrets are withheld from it, but for these:
