@@ -243,7 +243,7 @@ static int count_touches(const char *events, size_t length)
 
             if (event.mask & IN_Q_OVERFLOW
                 || (event.wd == covers[number].watch && event.len && strcmp(events + sizeof event, name) == 0)) {
-                touches++;
+                touches += event.mask & IN_MODIFY ? 2 : 1; /* git never writes in place */
                 break;
             }
         }
