@@ -7,6 +7,7 @@ that is tested too, so that a defence cannot seem to hold because the attack was
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -171,13 +172,16 @@ def attempt():
         return False
     if way == "rename":
         os.replace(".git/planted", ".git/config")
+        put("held")
     elif way == "open":
         with open(".git/config", "r+", opener=lambda path, flags: os.open(path, flags | os.O_NOFOLLOW)) as file:
+            put("held")
             time.sleep(1)
             file.write(evil)
     else:
         os.link(".git/config", ".git/linked", follow_symlinks=False)
         if not os.path.islink(".git/linked"):
+            put("held")
             time.sleep(1)
             put(".git/linked")
     return True
@@ -231,9 +235,11 @@ def test_what_a_session_does_while_the_cover_is_off_is_taken_back(netsandbox: Co
     session.read_until(b"made")
     for number in range(40):
         plainly(home, 'git branch --track "t$1" origin/topic || true', str(number), cwd=project)
-        if session.process.poll() is not None:
+        if session.process.poll() is not None or (project / "held").exists():
             break
-    session.close()
+    else:  # the cover was back in time each time
+        session.signal(signal.SIGTERM)
+    session.wait()
     assert "fsmonitor" not in (project / ".git/config").read_text()
     plainly(home, HOST, ".", cwd=project)
     assert not canary.exists()

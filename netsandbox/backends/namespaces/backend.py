@@ -257,11 +257,13 @@ class NamespacesBackend:
 
         assert self.helper is not None
         assert self.project_view is not None
-        repaired = repair(self.project_view, touches)
-        for line in repaired.lines:
-            write_notice(self.context.stderr, line)
-        if not repaired.is_replaced:  # otherwise the covers come off once more, and we are called again
-            self.helper.resume()
+        try:
+            for line in repair(self.project_view, touches):
+                write_notice(self.context.stderr, line)
+        except BaseException:  # the file is in an unknown state
+            self.kill()
+            raise
+        self.helper.resume()
 
     def signal(self, number: int) -> None:
         if self.helper is not None:

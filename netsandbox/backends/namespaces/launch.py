@@ -128,7 +128,7 @@ class Helper:
             pass
 
     def resume(self) -> None:
-        """Let the session go on after a message of kind C."""
+        """Answer a message of kind C, for which the session stopped."""
         try:
             self.channel.send(b"U" + bytes(4))
         except OSError:  # the session has ended

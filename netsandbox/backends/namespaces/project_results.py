@@ -13,7 +13,6 @@ from errno import ENOSPC
 
 from netsandbox.backends.namespaces.git_files import SAME_FOLDER, Copied, GitFiles, read_file
 from netsandbox.backends.namespaces.private_folders import open_folder, remove_tree
-from netsandbox.frozen import frozen
 from netsandbox.paths import short
 from netsandbox.policy.git_merge import changed, is_harmless, merge
 from netsandbox.runtime.project import find_repositories
@@ -50,56 +49,52 @@ def finish(view: ProjectView) -> list[str]:
     return [*lines, *_new_lines(view)]
 
 
-@frozen
-class Repaired:
-    """`is_replaced`: a file is a new one now, which takes the covers away again."""
+def repair(view: ProjectView, touches: int) -> list[str]:
+    """Look at the configuration files after a cover was off. The session is stopped until this returns.
 
-    lines: tuple[str, ...]
-    is_replaced: bool
-
-
-def repair(view: ProjectView, touches: int) -> Repaired:
-    """Look at the configuration files after a cover was off, while the session is stopped.
-
-    The session may have opened, mapped or linked the file that the host put there, so a copy takes its place. It may
-    also have put a file of its own there. git replaces such a file in one step, so a change is the host's if the file
-    was touched once, or if no setting changed that could run a program. Otherwise these get their old values again."""
+    The session may have opened, mapped or linked the file that the host put there, so a copy takes its place, which
+    takes the covers away once more. It may also have put a file of its own there. git replaces such a file in one
+    step, so a change is the host's if the file was touched once, or if no setting changed that could run a program.
+    Otherwise these get their old values again, also if the host's git reads the file meanwhile and writes them anew."""
     lines: list[str] = []
-    is_replaced = False
     git = view.git
     for copied in git.copied if git is not None else ():
         assert git is not None
         try:
             if not git.is_own(copied.path):
                 lines += _examine(copied, git, touches)
-                is_replaced = True
         except OSError:  # the host removed it, and is about to write it anew, or removes the repository
             continue
-    return Repaired(tuple(lines), is_replaced)
+    return lines
 
 
 def _examine(copied: Copied, git: GitFiles, touches: int) -> list[str]:
     known = git.known.get(copied.path, copied.base)
     folder = open_folder(os.path.dirname(copied.path))
     try:
-        names = _dangerous(known, read_file(copied.path))
-        if names and touches > 1:
-            _take_back(folder, copied, git, known)
-            return [
-                f"{single_line(short(copied.path))} was changed twice at once, perhaps by the session: {_few(names)};"
-                " that is taken back, set it again if it was you"
-            ]
-        _copy(folder, copied, git)
+        found = _dangerous(known, read_file(copied.path))
+        if touches > 1:
+            git.refused |= set(found.items())
+        elif git.refused.isdisjoint(found.items()):
+            found = {}
+        if not found:
+            _copy(folder, copied, git)
+            return []
+        _take_back(folder, copied, git, known)
     finally:
         os.close(folder)
-    return []
+    return [
+        f"{single_line(short(copied.path))} was changed twice at once, perhaps by the session: {_few(found)};"
+        " that is taken back, set it again if it was you"
+    ]
 
 
-def _dangerous(before: bytes, after: bytes) -> list[str]:
+def _dangerous(before: bytes, after: bytes) -> dict[str, tuple[str | None, ...]]:
     try:
-        return [each for each in changed(_text(before), _text(after)) if not is_harmless(each)]
+        settings = changed(_text(before), _text(after))
     except ValueError:
-        return ["it has errors"]
+        return {"it has errors": ()}
+    return {name: values for name, values in settings.items() if not is_harmless(name)}
 
 
 def _take_back(folder: int, copied: Copied, git: GitFiles, known: bytes) -> None:
@@ -203,9 +198,7 @@ def _result_lines(name: str, merged: Merged) -> list[str]:
 
 def _outside_lines(name: str, base: bytes, theirs: bytes) -> list[str]:
     """A program of the host that replaces the file takes the session's cover away, so its changes are looked at."""
-    if base == theirs:
-        return []
-    names = [each for each in changed(_text(base), _text(theirs)) if not is_harmless(each)]
+    names = _dangerous(base, theirs) if base != theirs else ()
     return [f"{name} was changed while the session ran: {_few(names)}; check that you did that"] if names else []
 
 

@@ -8,7 +8,7 @@
  *   N <i32 errno>   or why there is none
  *   X <i32 errno>   exec failed
  *   E <i32 errno> <text>  set-up failed at step <text>; nothing was started
- *   C <i32 touches> a cover was off; all is stopped   U <i32 0>  go on
+ *   C <i32 touches> a cover was off; all is stopped   U <i32 0>  the answer; go on after the last
  *   S <i32 status>  the command ended (wait status)
  */
 #ifndef NETSANDBOX_CHANNEL_H

@@ -155,6 +155,9 @@ static void make_socket(int family)
         close(made);
 }
 
+/* Messages of kind C. Nothing inside runs while there are any, so only the first of them can be about the command. */
+static int unanswered;
+
 static void obey(pid_t command)
 {
     int number;
@@ -164,7 +167,8 @@ static void obey(pid_t command)
         make_socket(number);
         break;
     case 'U':
-        kill(-1, SIGCONT);
+        if (unanswered > 0 && --unanswered == 0)
+            kill(-1, SIGCONT);
         break;
     default:
         pass_on(number, command);
@@ -192,6 +196,7 @@ static void keep_covers(int covers)
 
     if (touches) {
         kill(-1, SIGSTOP);
+        unanswered++;
         channel_number('C', touches);
     }
 }
