@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     WriteRecord = Callable[..., object]  # (kind, count, size, **fields of the first record only)
 
 MAX_KINDS = 1024
-MAX_DENIALS = 1000  # of one event and reason that get a record each, however fast they come
-DENIALS_A_SECOND = 20  # of one event and reason that get a record each, once there were so many
+MAX_LISTED = 512  # kinds of `FoldedRecords`: fewer than MAX_DENIALS, which would fold them again
+MAX_DENIALS = 1000  # of one event, reason and operation that get a record each, however fast they come
+DENIALS_A_SECOND = 20  # of one event, reason and operation that get a record each, once there were so many
 FOLD = "audit.fold"
 WINDOW = 1.0  # seconds
 CLOSE_KINDS = "close"  # write all counts, and begin anew
@@ -155,7 +156,7 @@ class FoldedRecords(Folding):
     """
 
     def __init__(self, log: AuditLog, *, bounded: bool = False) -> None:
-        super().__init__(self._write_record, when_full=COUNT_ONLY if bounded else WRITE_EACH)
+        super().__init__(self._write_record, max_kinds=MAX_LISTED, when_full=COUNT_ONLY if bounded else WRITE_EACH)
         self._log = log
 
     def note(self, pid: int | None, times: int = 1, /, *, event: str = "socket", **fields: object) -> bool:
@@ -172,13 +173,14 @@ class DenialFlood:
     """Decides which denials get a record each. The others are counted, and the last of each kind is kept whole."""
 
     def __init__(self, now: float) -> None:
-        self._room: dict[tuple[str, object], int] = {}  # events and reasons are few: our code names them
-        self._folded: dict[tuple[str, object], tuple[int, Mapping[str, object]]] = {}
+        # Events, reasons and operations are few. A flood of one operation hides no other.
+        self._room: dict[tuple[str, object, object], int] = {}
+        self._folded: dict[tuple[str, object, object], tuple[int, Mapping[str, object]]] = {}
         self._now = now
 
     def admits(self, event: str, fields: Mapping[str, object], times: int) -> bool:
         """Whether this denial gets a record. If not, it is counted in the next `summaries`."""
-        kind = event, fields.get("reason")
+        kind = event, fields.get("reason"), fields.get("operation")
         room = self._room.get(kind, MAX_DENIALS)
         if room > 0:
             self._room[kind] = room - 1
@@ -197,7 +199,7 @@ class DenialFlood:
         self._room = {kind: min(MAX_DENIALS, room + gained) for kind, room in self._room.items()}
         folded, self._folded = self._folded, {}
         records: list[tuple[str, Mapping[str, object]]] = []
-        for (event, reason), (count, last) in folded.items():
+        for (event, reason, _), (count, last) in folded.items():
             times = last.get("count")
             others = count - (times if type(times) is int else 1)
             if others:

@@ -45,7 +45,7 @@ POLICY_OPTIONS = (
         VALUE,
         "",
         "MODE",
-        "project: the project, the system, toolchains; readable: all but secrets; open: writes too",
+        "project: project, system, toolchains; readable: all but secrets; open: writes too",
         FILE_MODES,
     ),
     Option("allow-read", LIST, "", "PATH", "show the command this file or folder, secrets too: ~/.ssh"),

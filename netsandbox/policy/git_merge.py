@@ -41,10 +41,10 @@ class Merged:
     moved: tuple[str, ...] = ()
 
 
-def changed(before: str, after: str) -> tuple[str, ...]:
-    """The names of the settings that differ."""
+def changed(before: str, after: str) -> dict[str, tuple[str | None, ...]]:
+    """The settings that differ, with their new values."""
     old, new = values(parse(before)), values(parse(after))
-    return tuple(_name(each) for each in {**old, **new} if old.get(each) != new.get(each))
+    return {_name(each): tuple(new.get(each, ())) for each in {**old, **new} if old.get(each) != new.get(each)}
 
 
 def is_harmless(name: str) -> bool:

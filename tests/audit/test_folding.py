@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.audit.folding import MAX_DENIALS, MAX_KINDS, DenialFlood, FoldedRecords, Folding
+from netsandbox.audit.folding import MAX_DENIALS, MAX_LISTED, DenialFlood, FoldedRecords, Folding
 from netsandbox.audit.log import AuditLog
 from netsandbox.audit.reader import read_records
 
@@ -57,23 +57,23 @@ def test_a_log_that_fails_grants_nothing_known_or_not(log: AuditLog) -> None:
 
 def test_kinds_are_bounded_and_those_beyond_are_written_each_time(log: AuditLog) -> None:
     repeats = FoldedRecords(log)
-    for number in (*range(MAX_KINDS), "late", "late"):
+    for number in (*range(MAX_LISTED), "late", "late"):
         assert repeats.note(7, exe=number)
-    assert len(written(log)) == MAX_KINDS + 2
+    assert len(written(log)) == MAX_LISTED + 2
     repeats.flush()
-    assert len(written(log)) == MAX_KINDS + 2
+    assert len(written(log)) == MAX_LISTED + 2
     assert repeats.left_out == 0
 
 
 def test_where_it_is_asked_for_those_beyond_are_only_counted(log: AuditLog) -> None:
     repeats = FoldedRecords(log, bounded=True)
-    for number in range(MAX_KINDS):
+    for number in range(MAX_LISTED):
         assert repeats.note(7, exe=number)
     assert not repeats.note(7, 2, exe="late")  # it is not in the log
     assert not repeats.note(7, exe="late")
     assert repeats.note(7, exe=0)
     repeats.flush()
-    assert written(log, "exe", "count")[MAX_KINDS:] == [(0, 1)]
+    assert written(log, "exe", "count")[MAX_LISTED:] == [(0, 1)]
     assert repeats.left_out == 3
 
 
@@ -187,6 +187,7 @@ def test_a_flood_leaves_other_kinds_their_records() -> None:
     assert admitted == MAX_DENIALS
     assert flood.admits("dns", {"reason": "bad-name"}, 1)
     assert flood.admits("egress", {"reason": "not-allowed"}, 1)
+    assert flood.admits("dns", {"reason": "not-allowed", "operation": "read"}, 1)
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=60), st.integers(1, 20))

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # A type checker compares each class with the protocol here.
 KNOWN: dict[str, Callable[[SessionContext], Backend]] = {"namespaces": NamespacesBackend, "seatbelt": SeatbeltBackend}
 CALLS = ("prepare", "confine", "seal_imports", "wait_ready", "start", "serve", "doors", "signal", "kill")
-ENDS = ("raise_failure", "stop", "close", "open_loop")
+ENDS = ("raise_failure", "kept_files", "stop", "close", "open_loop")
 
 
 def context() -> SessionContext:
@@ -125,7 +125,7 @@ def test_a_session_of_a_new_backend_needs_a_module_and_a_line(tmp_path: Path, mo
     assert os.waitstatus_to_exitcode(status) == 7
     made[0].reservation.close()
     before = ["prepare", "confine", "seal_imports", "wait_ready", "start", "serve", "begin", "doors"]
-    assert made[0].steps == [*before, "close", "raise_failure", "stop", "close"]
+    assert made[0].steps == [*before, "close", "raise_failure", "kept_files", "stop", "close"]
     events = [line.split('"event":"')[1].split('"')[0] for line in Path(session.log.path).read_text().splitlines()]
     assert events == ["session.start", "session.end", "audit.seal"]
 

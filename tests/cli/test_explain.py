@@ -144,8 +144,8 @@ def test_without_a_host_the_whole_policy_is_shown(capsys, monkeypatch):
         "ports     ports 80, 443 where an allow rule names none",
         "dns       192.0.2.53 port 53",
         "proxy     http://proxy.test:3128",
-        "read      places of secrets are hidden; `netsandbox run -v` names those that you have",
-        "write     as you may; on a Mac the working and temporary folders",
+        "read      project: the system, toolchains, plain settings, the project",
+        "write     the project, a private home that is kept for it, own temporary folders",
         "withheld  GITHUB_TOKEN, NPM_TOKEN",
         "always    denied: known DNS-over-HTTPS and DNS-over-TLS services, whatever allows them",
     ]

@@ -170,7 +170,7 @@ def test_verbose_says_on_a_mac_why_it_did_not_sign(
 ) -> None:
     monkeypatch.setattr("netsandbox.backends.seatbelt.signing.signed_parts", lambda: Parts(unsigned=why))
     monkeypatch.setattr("netsandbox.cli.run.IS_MACOS", True)
-    monkeypatch.setattr("netsandbox.cli.notices.IS_MACOS", True)
+    monkeypatch.setattr("netsandbox.cli.file_notices.IS_MACOS", True)
     _describe_session(Policy(), RunSettings())
     told = capsys.readouterr().err
     assert ("not signed by this Mac" in told) == bool(why)

@@ -7,6 +7,7 @@ that is tested too, so that a defence cannot seem to hold because the attack was
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -158,3 +159,87 @@ def test_where_files_are_open_the_attack_succeeds(netsandbox: CommandLine, attac
     netsandbox("run", "--files", "open", "--", "sh", "-c", script, cwd=project, env=IDENTITY)
     plainly(home, HOST, where, cwd=project)
     assert canary.exists()
+
+
+SPIN = """
+import os, sys, time
+evil, way = sys.argv[1:]
+def put(path):
+    with open(path, "w") as file:
+        file.write(evil)
+def attempt():
+    if os.path.islink(".git/config"):
+        return False
+    if way == "rename":
+        os.replace(".git/planted", ".git/config")
+        put("held")
+    elif way == "open":
+        with open(".git/config", "r+", opener=lambda path, flags: os.open(path, flags | os.O_NOFOLLOW)) as file:
+            put("held")
+            time.sleep(1)
+            file.write(evil)
+    else:
+        os.link(".git/config", ".git/linked", follow_symlinks=False)
+        if not os.path.islink(".git/linked"):
+            put("held")
+            time.sleep(1)
+            put(".git/linked")
+    return True
+put(".git/planted")
+print("made", flush=True)
+while True:
+    try:
+        if attempt():
+            break
+    except OSError:
+        pass
+time.sleep(1)
+"""
+
+
+@pytest.mark.ordinary_user
+def test_a_cover_comes_back_when_the_host_replaces_the_file(netsandbox: CommandLine) -> None:
+    """A rename on the host detaches what is mounted on the file, in every namespace."""
+    home = netsandbox.home()
+    project, canary = prepared(home, "")
+    wait = "until [ -e go ]; do sleep 0.05; done; until [ -L .git/config ]; do sleep 0.05; done"
+    session = netsandbox.spawn(
+        *("run", "--", "sh", "-c", f"echo made; {wait}; {EVIL} >> .git/config; rm -f .git/config; echo tried"),
+        cwd=project,
+        env=IDENTITY,
+    )
+    session.read_until(b"made")
+    plainly(home, "git branch --track tracking origin/topic; git config alias.mine status; touch go", cwd=project)
+    session.read_until(b"tried")
+    plainly(home, HOST, ".", cwd=project)
+    assert not canary.exists()
+    assert session.wait() == 0
+    config = (project / ".git/config").read_text()
+    assert "fsmonitor" not in config
+    assert "mine = status" in config
+    assert 'branch "tracking"' in config
+
+
+@pytest.mark.ordinary_user
+@pytest.mark.parametrize("way", ["rename", "open", "link"])
+def test_what_a_session_does_while_the_cover_is_off_is_taken_back(netsandbox: CommandLine, way: str) -> None:
+    """It replaces the file that the host's git has just put there, or keeps it open or linked, to write it later."""
+    home = netsandbox.home()
+    project, canary = prepared(home, "")
+    evil = f"[core]\n\tbare = false\n\tfsmonitor = {project}/evil\n"
+    session = netsandbox.spawn(
+        *("run", "--", home.identity.python, "-I", "-S", "-c", SPIN, evil, way),
+        cwd=project,
+        env=IDENTITY,
+    )
+    session.read_until(b"made")
+    for number in range(40):
+        plainly(home, 'git branch --track "t$1" origin/topic || true', str(number), cwd=project)
+        if session.process.poll() is not None or (project / "held").exists():
+            break
+    else:  # the cover was back in time each time
+        session.signal(signal.SIGTERM)
+    session.wait()
+    assert "fsmonitor" not in (project / ".git/config").read_text()
+    plainly(home, HOST, ".", cwd=project)
+    assert not canary.exists()

@@ -110,7 +110,8 @@ def test_a_url_that_leads_elsewhere_is_told() -> None:
 
 def test_no_change_is_nothing_to_write() -> None:
     assert merge(BASE, BASE + "\n# comment\n", BASE, is_outside).text is None
-    assert changed(BASE, BASE + "[a]\n\tb = c\n") == ("a.b",)
+    assert changed(BASE, BASE + "[a]\n\tb = c\n") == {"a.b": ("c",)}
+    assert changed("[a]\n\tb = c\n", "") == {"a.b": ()}
     assert is_harmless("branch.x.y.merge")
     assert not is_harmless("core.pager")
 

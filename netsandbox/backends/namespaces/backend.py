@@ -250,16 +250,20 @@ class NamespacesBackend:
         return Attribution(self.pid, clock)
 
     def repair_repositories(self, touches: int) -> None:
-        """The host replaced a configuration file of git, and for a moment the command could write the new one. If it
-        did, its change is taken back and the session ends: it would try that again."""
-        if self.project_view is None:
-            return
+        """The host replaced a configuration file of git, and for a moment the command could reach the new one. The
+        session is stopped until the file is in order."""
         from netsandbox.backends.namespaces.project_results import repair
         from netsandbox.runtime.inherited import write_notice
 
-        for line in repair(self.project_view, touches):
-            write_notice(self.context.stderr, line)
+        assert self.helper is not None
+        assert self.project_view is not None
+        try:
+            for line in repair(self.project_view, touches):
+                write_notice(self.context.stderr, line)
+        except BaseException:  # the file is in an unknown state
             self.kill()
+            raise
+        self.helper.resume()
 
     def signal(self, number: int) -> None:
         if self.helper is not None:

@@ -17,7 +17,7 @@ worktree prune` would take them for gone. `git_results` has what happens after t
 
 A repository that a session makes cannot be prevented; it is reported at the end. A cover comes off when a program of
 the host replaces the file below it. PID 1 puts covers of configuration files back within a fraction of a millisecond;
-if the session was faster, `project_results.repair` takes its change back and ends it.
+if the session was faster, `project_results.repair` takes its change back.
 """
 
 from __future__ import annotations
@@ -71,11 +71,12 @@ class GitFiles:
         self.named = tuple(named)
         self.copied: list[Copied] = []
         self.known: dict[str, bytes] = {}  # what the host made of these files while the session ran
-        self.suspect: list[Copied] = []  # those that the session wrote
+        self.refused: set[tuple[str, tuple[str | None, ...]]] = set()  # settings that the session wrote to them
         self.locks: dict[str, int] = {}  # by git directory
         self.made: list[str] = []  # on the host's disk
         self.absent: list[str] = []  # what the configuration names and does not exist
         self.unprotected: list[str] = []
+        self._own: dict[str, tuple[tuple[int, int], ...]] = {}
         self._copies = ""
         self._included: set[str] = set()
         self._worktree_folders: list[str] = []
@@ -92,6 +93,25 @@ class GitFiles:
                 self._git_file(path)
         for path in GLOBAL:
             self._obeyed(path.replace("~", home()), tuple(dict.fromkeys(self._worktree_folders)))
+
+    def is_own(self, path: str) -> bool:
+        """Whether the file on the host is the one that it was at the start, or a copy that a session put there."""
+        state = os.lstat(path)
+        return (state.st_dev, state.st_ino) in self._own.get(path, ()) or str(state.st_ino) == self._noted(path)
+
+    def own(self, path: str, identity: tuple[int, int]) -> None:
+        """Note a copy, for other sessions with this repository too: each would replace the copy of the other."""
+        self._own[path] = (identity,)
+        lock = self._lock_of(path)
+        if lock is not None:
+            os.pwrite(lock, str(identity[1]).encode().ljust(24), 0)
+
+    def _noted(self, path: str) -> str | None:
+        lock = self._lock_of(path)
+        return None if lock is None else os.pread(lock, 24, 0).decode("ascii", "replace").strip()
+
+    def _lock_of(self, path: str) -> int | None:
+        return self.locks.get(os.path.dirname(path))
 
     def _git_file(self, path: str) -> None:
         named = one_line(path, "gitdir:")
@@ -145,7 +165,9 @@ class GitFiles:
         name = f"config-{len(self.copied)}"
         copy = os.open(f"{self._copies}/{name}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
-            mode = stat.S_IMODE(os.stat(path).st_mode)
+            state = os.stat(path)
+            mode = stat.S_IMODE(state.st_mode)
+            self._own[path] = ((state.st_dev, state.st_ino),)
             os.fchmod(copy, mode | 0o600)
             if os.write(copy, content) != len(content):
                 raise HostError(f"there is no room for a copy of {path!a}; free space, or set XDG_STATE_HOME")

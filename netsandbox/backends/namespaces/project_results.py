@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from errno import ENOSPC
 
 from netsandbox.backends.namespaces.git_files import SAME_FOLDER, Copied, GitFiles, read_file
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from netsandbox.policy.git_merge import Merged
 
 MAX_NAMES = 8  # in a line
+MAX_WAITS, PAUSE = 20, 0.05  # seconds; the host's git pauses for less between two changes
 MAX_FOLDERS = 128  # of the project in which new repositories are looked for
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -33,8 +35,6 @@ def finish(view: ProjectView) -> list[str]:
     """Merge, clean up, and return the lines for the user."""
     lines: list[str] = []
     if view.git is not None:
-        for copied in view.git.suspect:
-            lines += _taken_back(copied, view.git)
         for copied in view.git.copied:
             lines += _merge_back(copied, view)
         _clean_up(view.git)
@@ -50,62 +50,76 @@ def finish(view: ProjectView) -> list[str]:
 
 
 def repair(view: ProjectView, touches: int) -> list[str]:
-    """Look at the configuration files after a cover was off, and take back what the session wrote to one.
+    """Look at the configuration files after a cover was off. The session is stopped until this returns.
 
-    git replaces such a file in one step. A change that no program runs is taken for the host's; so is one of any kind,
-    if the file was touched once only. Otherwise everything that could run a program gets its old value again: at once,
-    which the session may hinder, and again by `finish`, when it has ended."""
+    The session may have opened, mapped or linked the file that the host put there, so a copy takes its place, which
+    takes the covers away once more. It may also have put a file of its own there. git replaces such a file in one
+    step, so a change is the host's if the file was touched once, or if no setting changed that could run a program.
+    Otherwise these get their old values again, also if the host's git reads the file meanwhile and writes them anew."""
     lines: list[str] = []
-    if view.git is None:
-        return lines
-    for copied in view.git.copied:
+    git = view.git
+    for copied in git.copied if git is not None else ():
+        assert git is not None
         try:
-            lines += _examine(copied, view, touches)
-        except (OSError, ValueError):  # it is replaced again now
-            view.git.suspect.append(copied)
-            lines.append(f"{single_line(short(copied.path))} was written by the session, which ends; look at that file")
+            if not git.is_own(copied.path):
+                lines += _examine(copied, git, touches)
+        except OSError:  # the host removed it, and is about to write it anew, or removes the repository
+            continue
     return lines
 
 
-def _examine(copied: Copied, view: ProjectView, touches: int) -> list[str]:
-    assert view.git is not None
-    known = view.git.known.get(copied.path, copied.base)
-    theirs = read_file(copied.path)
-    names = [each for each in changed(_text(known), _text(theirs)) if not is_harmless(each)]
-    if not names or touches < 2:
-        view.git.known[copied.path] = theirs
-        return []
-    view.git.suspect.append(copied)
-    _take_back(copied, known)
+def _examine(copied: Copied, git: GitFiles, touches: int) -> list[str]:
+    known = git.known.get(copied.path, copied.base)
+    folder = open_folder(os.path.dirname(copied.path))
+    try:
+        found = _dangerous(known, read_file(copied.path))
+        if touches > 1:
+            git.refused |= set(found.items())
+        elif git.refused.isdisjoint(found.items()):
+            found = {}
+        if not found:
+            _copy(folder, copied, git)
+            return []
+        _take_back(folder, copied, git, known)
+    finally:
+        os.close(folder)
     return [
-        f"{single_line(short(copied.path))} was written by the session while git replaced it: {_few(names)};"
-        " that is taken back, and the session ends"
+        f"{single_line(short(copied.path))} was changed twice at once, perhaps by the session: {_few(found)};"
+        " that is taken back, set it again if it was you"
     ]
 
 
-def _take_back(copied: Copied, known: bytes) -> None:
+def _dangerous(before: bytes, after: bytes) -> dict[str, tuple[str | None, ...]]:
+    try:
+        settings = changed(_text(before), _text(after))
+    except ValueError:
+        return {"it has errors": ()}
+    return {name: values for name, values in settings.items() if not is_harmless(name)}
+
+
+def _take_back(folder: int, copied: Copied, git: GitFiles, known: bytes) -> None:
     """Of the changes since *known*, keep those that run nothing. git's lock is not asked: the session may hold it."""
+    name, before = os.path.basename(copied.path), _text(known)
+    try:
+        after = merge(before, _text(read_file(name, folder)), before, lambda path: False).text or before
+    except ValueError:
+        after = before
+    git.own(copied.path, _put(folder, name, after, copied.mode))
+
+
+def _copy(folder: int, copied: Copied, git: GitFiles) -> None:
+    """Put a copy in the file's place when the host's git, which often changes several settings, is done."""
     name = os.path.basename(copied.path)
-    folder = open_folder(os.path.dirname(copied.path))
-    try:
-        before = _text(known)
-        try:
-            after = merge(before, _text(read_file(name, folder)), before, lambda path: False).text
-        except (OSError, ValueError):
-            after = None
-        _put(folder, name, after or before, copied.mode)
-    finally:
-        os.close(folder)
-
-
-def _taken_back(copied: Copied, git: GitFiles) -> list[str]:
-    try:
-        _take_back(copied, git.known.get(copied.path, copied.base))
-    except OSError as error:
-        return [
-            f"{single_line(short(copied.path))} cannot be repaired: {error.strerror}; look at it before you use git"
-        ]
-    return []
+    before = None
+    for _ in range(MAX_WAITS):
+        state = os.lstat(copied.path)
+        is_locked = os.access(f"{name}.lock", os.F_OK, dir_fd=folder)
+        if before == state.st_ino and not is_locked:
+            break
+        before = state.st_ino
+        time.sleep(PAUSE)
+    theirs = git.known[copied.path] = read_file(name, folder)
+    git.own(copied.path, _put(folder, name, _text(theirs), copied.mode))
 
 
 def _merge_back(copied: Copied, view: ProjectView) -> list[str]:
@@ -151,8 +165,8 @@ def _write(folder: int, copied: Copied, mine: bytes, view: ProjectView) -> Merge
         os.unlink(lock, dir_fd=folder)
 
 
-def _put(folder: int, name: str, text: str, mode: int) -> None:
-    """Put *text* at *name* in one step."""
+def _put(folder: int, name: str, text: str, mode: int) -> tuple[int, int]:
+    """Put *text* at *name* in one step. Returns the identity of the new file."""
     draft = f"{name}.{os.urandom(8).hex()}"
     descriptor = os.open(draft, NEW, mode, dir_fd=folder)
     try:
@@ -160,7 +174,9 @@ def _put(folder: int, name: str, text: str, mode: int) -> None:
         data = text.encode("utf-8", "surrogateescape")
         if os.write(descriptor, data) != len(data):
             raise OSError(ENOSPC, "no room")
+        state = os.fstat(descriptor)
         os.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
+        return state.st_dev, state.st_ino
     except OSError:
         os.unlink(draft, dir_fd=folder)
         raise
@@ -182,9 +198,7 @@ def _result_lines(name: str, merged: Merged) -> list[str]:
 
 def _outside_lines(name: str, base: bytes, theirs: bytes) -> list[str]:
     """A program of the host that replaces the file takes the session's cover away, so its changes are looked at."""
-    if base == theirs:
-        return []
-    names = [each for each in changed(_text(base), _text(theirs)) if not is_harmless(each)]
+    names = _dangerous(base, theirs) if base != theirs else ()
     return [f"{name} was changed while the session ran: {_few(names)}; check that you did that"] if names else []
 
 

@@ -11,7 +11,7 @@ Rules kept here:
 
 from __future__ import annotations
 
-from netsandbox.audit.folding import MAX_KINDS, FoldedRecords
+from netsandbox.audit.folding import MAX_LISTED, FoldedRecords
 from netsandbox.backends.seatbelt.log_stream import LogStream
 from netsandbox.backends.seatbelt.profile.violations import UNCLEAR, Reader, command
 from netsandbox.policy import reasons
@@ -75,7 +75,7 @@ class RefusalRecords:
             self._reader.dropped = 0
 
     def _record_rest(self, count: int) -> None:
-        detail = f"past {MAX_KINDS} kinds, not listed"
+        detail = f"past {MAX_LISTED} kinds, not listed"
         self._log.write("seatbelt", verdict="deny", reason=reasons.SEATBELT, count=count, detail=detail)
 
     def _on_output(self, events: int) -> None:

@@ -180,8 +180,9 @@ def test_a_part_of_a_secret_cannot_be_shown_alone(home: Path) -> None:
 
 
 def test_nobody_works_or_writes_in_what_is_hidden(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (home / ".ssh" / "keys").mkdir()
     with pytest.raises(UsageError, match=r"^rules\.toml:1: .* which a session does not see"):
-        file_view(confined(allow_write=rules(home / ".ssh")), {})
+        file_view(confined(allow_write=rules(home / ".ssh" / "keys"), deny_read=rules(home / ".ssh")), {})
     monkeypatch.chdir(home / ".ssh")
     with pytest.raises(UsageError, match="the working folder"):
         file_view(opened(), {})

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.backends.namespaces.project_results import finish, open_folder
+from netsandbox.backends.namespaces import project_results
+from netsandbox.backends.namespaces.private_folders import open_folder
+from netsandbox.backends.namespaces.project_results import finish, repair
 from netsandbox.backends.namespaces.project_view import OwnPaths, ProjectView
 from netsandbox.policy.file_rules import FileRules
 
@@ -195,3 +197,72 @@ def test_where_not_all_folders_were_seen_only_changed_repositories_are_named(pro
     view.since = 0
     [line] = finish(view)
     assert "old/.git, " in line or "new/.git, " in line
+
+
+def replaced(project: Path, text: str) -> None:
+    """As git replaces its configuration, which takes a cover away."""
+    (project / ".git/new").write_text(text)
+    (project / ".git/new").rename(project / ".git/config")
+
+
+@pytest.fixture(autouse=True)
+def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(project_results, "PAUSE", 0)
+
+
+def test_a_file_that_the_host_replaced_is_replaced_by_a_copy(project: Path, begin: Begin) -> None:
+    """The session may have kept the first one open or linked."""
+    view = begin()
+    replaced(project, CONFIG + "[alias]\n\tmine = status\n")
+    linked = project / "linked"
+    linked.hardlink_to(project / ".git/config")
+    assert repair(view, 1) == []
+    linked.write_text("[core]\n\tfsmonitor = evil\n")
+    assert (project / ".git/config").read_text() == CONFIG + "[alias]\n\tmine = status\n"
+    identity = (project / ".git/config").stat().st_ino
+    assert repair(view, 1) == []
+    assert (project / ".git/config").stat().st_ino == identity
+
+
+def test_what_came_with_a_second_change_is_taken_back(project: Path, begin: Begin) -> None:
+    view = begin()
+    replaced(project, CONFIG + BRANCH + "[core]\n\tfsmonitor = evil\n")
+    [line] = repair(view, 2)
+    assert "core.fsmonitor" in line
+    assert (project / ".git/config").read_text() == CONFIG + BRANCH
+
+
+def test_it_is_taken_back_again_if_the_hosts_git_wrote_it_anew(project: Path, begin: Begin) -> None:
+    """git may have read the file before it was in order."""
+    view = begin()
+    evil = "[core]\n\tfsmonitor = evil\n"
+    replaced(project, CONFIG + evil)
+    repair(view, 2)
+    replaced(project, CONFIG + evil + BRANCH)
+    assert len(repair(view, 1)) == 1
+    assert (project / ".git/config").read_text() == CONFIG + BRANCH
+
+
+def test_two_changes_that_run_nothing_are_the_hosts(project: Path, begin: Begin) -> None:
+    view = begin()
+    replaced(project, CONFIG + BRANCH)
+    assert repair(view, 2) == []
+    assert (project / ".git/config").read_text() == CONFIG + BRANCH
+
+
+def test_a_file_with_errors_is_taken_back_and_a_missing_one_is_left(project: Path, begin: Begin) -> None:
+    view = begin()
+    replaced(project, "[core\n")
+    assert len(repair(view, 2)) == 1
+    assert (project / ".git/config").read_text() == CONFIG
+    (project / ".git/config").unlink()
+    assert repair(view, 1) == []
+
+
+def test_sessions_with_one_repository_keep_each_others_copy(project: Path, begin: Begin) -> None:
+    first, second = begin(), begin()
+    replaced(project, CONFIG + BRANCH)
+    repair(first, 1)
+    identity = (project / ".git/config").stat().st_ino
+    repair(second, 1)
+    assert (project / ".git/config").stat().st_ino == identity

@@ -77,10 +77,10 @@ class Opened:
             for question in inbox.status():
                 self.heard.append(inbox.handle_reply(written(Reply(op, int(str(question["id"])))), 1, 0))
 
-        def say(text: str) -> None:
+        def notify(text: str) -> None:
             self.loop.call_later(0, answer)
 
-        inbox = Inbox(self.log, 600, clock=self.loop.now, later=self.loop.call_later, say=say)
+        inbox = Inbox(self.log, 600, clock=self.loop.now, later=self.loop.call_later, notify=notify)
         return inbox
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from netsandbox.audit.folding import MAX_KINDS
+from netsandbox.audit.folding import MAX_LISTED
 from netsandbox.audit.log import AuditLog
 from netsandbox.audit.reader import read_records
 from netsandbox.audit.verify import verify
@@ -198,11 +198,11 @@ for _ in range(200): say(b"y" * 10_000)
 @pytest.mark.attack(177)
 def test_a_flood_of_files_is_bounded_counted_and_hides_no_connection(told: Told) -> None:
     records = told(f"""
-for number in range({MAX_KINDS} + 500): say(refused(f"cat(5) deny(1) file-read-data /{{number}}"))
+for number in range({MAX_LISTED} + 500): say(refused(f"cat(5) deny(1) file-read-data /{{number}}"))
 say(refused("curl(7) deny(1) network-outbound remote:*:443"), refused("cat(5) deny(1) file-read-data /0"))
 """)
     *listed, connection, again, rest = records
-    assert len(listed) == MAX_KINDS
+    assert len(listed) == MAX_LISTED
     assert connection == seatbelt("network-outbound", port=443, pid=7, exe="curl")
     assert again == seatbelt("file-read-data", path="/0", exe="cat")
     assert rest == {
@@ -210,14 +210,14 @@ say(refused("curl(7) deny(1) network-outbound remote:*:443"), refused("cat(5) de
         "verdict": "deny",
         "reason": "seatbelt",
         "count": 500,
-        "detail": f"past {MAX_KINDS} kinds, not listed",
+        "detail": f"past {MAX_LISTED} kinds, not listed",
     }
 
 
 @pytest.mark.attack(177)
 def test_a_flood_of_files_hides_no_connection_of_a_process_whose_name_makes_it_unclear(told: Told) -> None:
     records = told(f"""
-for number in range({MAX_KINDS} + 5): say(refused(f"cat(5) deny(1) file-read-data /{{number}}"))
+for number in range({MAX_LISTED} + 5): say(refused(f"cat(5) deny(1) file-read-data /{{number}}"))
 say(refused("a(1) deny(1) signal (7) deny(1) network-outbound remote:*:443"))
 """)
     *_, unclear, rest = records
@@ -228,11 +228,11 @@ say(refused("a(1) deny(1) signal (7) deny(1) network-outbound remote:*:443"))
 @pytest.mark.attack(177)
 def test_a_flood_of_ports_is_bounded_and_hides_no_file(told: Told) -> None:
     records = told(f"""
-for port in range(1, {MAX_KINDS} + 4): say(refused(f"nc(5) deny(1) network-outbound remote:*:{{port}}"))
+for port in range(1, {MAX_LISTED} + 4): say(refused(f"nc(5) deny(1) network-outbound remote:*:{{port}}"))
 say(refused("cat(5) deny(1) file-read-data /x"))
 """)
-    assert records[MAX_KINDS] == seatbelt("file-read-data", path="/x", pid=5, exe="cat")
-    assert [record["count"] for record in records[MAX_KINDS + 1 :]] == [3]
+    assert records[MAX_LISTED] == seatbelt("file-read-data", path="/x", pid=5, exe="cat")
+    assert [record["count"] for record in records[MAX_LISTED + 1 :]] == [3]
 
 
 def test_refusals_of_the_kernel_are_counted_as_denied(tmp_path: Path) -> None:

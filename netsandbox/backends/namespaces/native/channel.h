@@ -8,7 +8,7 @@
  *   N <i32 errno>   or why there is none
  *   X <i32 errno>   exec failed
  *   E <i32 errno> <text>  set-up failed at step <text>; nothing was started
- *   C <i32 touches> a cover was off: the host, or the command after it, replaced the file below
+ *   C <i32 touches> a cover was off; all is stopped   U <i32 0>  the answer; go on after the last
  *   S <i32 status>  the command ended (wait status)
  */
 #ifndef NETSANDBOX_CHANNEL_H
@@ -27,7 +27,7 @@ void channel_number(char kind, int number);
 int channel_descriptors(int socket, char kind, const int *descriptors, size_t count);
 void channel_await_go(void);
 
-/* The supervisor's next request, K or N with its number; ends the process if the supervisor is gone. */
+/* The supervisor's next request, K, N or U with its number; ends the process if the supervisor is gone. */
 char channel_wish(int *number);
 
 /* Reports the failed step with errno to the supervisor, and ends the process. */

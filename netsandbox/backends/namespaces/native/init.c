@@ -32,8 +32,8 @@
 #include "channel.h"
 #include "jail.h"
 #include "plan.h"
-#include "traps.h"
 #include "root.h"
+#include "traps.h"
 
 #define MAX_PLAN 131072
 #define RESERVED_FILES 512 /* a message carries 253 at most */
@@ -155,14 +155,24 @@ static void make_socket(int family)
         close(made);
 }
 
+/* Messages of kind C. Nothing inside runs while there are any, so only the first of them can be about the command. */
+static int unanswered;
+
 static void obey(pid_t command)
 {
     int number;
 
-    if (channel_wish(&number) == 'N')
+    switch (channel_wish(&number)) {
+    case 'N':
         make_socket(number);
-    else
+        break;
+    case 'U':
+        if (unanswered > 0 && --unanswered == 0)
+            kill(-1, SIGCONT);
+        break;
+    default:
         pass_on(number, command);
+    }
 }
 
 /* Returns non-zero if the command has ended. */
@@ -179,13 +189,16 @@ static int read_signals(int signals, pid_t command)
     return 0;
 }
 
-/* The supervisor must look at a file that the command could reach for a moment. */
+/* The command could reach a file of the host for a moment, so nothing inside runs until the supervisor has looked. */
 static void keep_covers(int covers)
 {
     int touches = covers_restore(covers);
 
-    if (touches)
+    if (touches) {
+        kill(-1, SIGSTOP);
+        unanswered++;
         channel_number('C', touches);
+    }
 }
 
 static noreturn void serve(int signals, int covers, pid_t command)

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -134,6 +135,7 @@ static void writable_step(struct reader *reader)
     static int trees[MAX_WRITABLE];
     struct mount_attr attributes = { .attr_set = MOUNT_ATTR_RDONLY };
     const unsigned int copy = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH;
+    struct stat found;
     size_t count = 0;
 
     while (reader->left > 0) {
@@ -144,6 +146,10 @@ static void writable_step(struct reader *reader)
             fail("confining writing");
         }
         places[count] = open_place(path);
+        if (fstat(places[count], &found) == 0 && S_ISLNK(found.st_mode)) { /* put there since the path was resolved */
+            errno = ELOOP;
+            fail(path);
+        }
         trees[count] = (int)syscall(SYS_open_tree, places[count], "", copy);
         if (trees[count] < 0)
             fail(path);

@@ -34,8 +34,13 @@ static int opened(const char *path)
 
 int open_place(const char *path)
 {
+    struct stat found;
     int place = opened(path);
 
+    if (place >= 0 && fstat(place, &found) == 0 && S_ISLNK(found.st_mode)) {
+        errno = ELOOP;
+        fail(path);
+    }
     if (place < 0)
         fail(path);
     return place;
@@ -181,9 +186,11 @@ static int put(int link, int place)
 void root_cover(const char *target, const char *source, const char *path)
 {
     char name[sizeof COVERS + 16];
-    int place = open_place(path);
+    int place = opened(path);
     struct cover *cover = &covers[cover_count];
 
+    if (place < 0)
+        fail(path);
     if (cover_count == MAX_COVERS) {
         errno = E2BIG;
         fail(path);
@@ -243,7 +250,7 @@ static int count_touches(const char *events, size_t length)
 
             if (event.mask & IN_Q_OVERFLOW
                 || (event.wd == covers[number].watch && event.len && strcmp(events + sizeof event, name) == 0)) {
-                touches++;
+                touches += event.mask & IN_MODIFY ? 2 : 1; /* git never writes in place */
                 break;
             }
         }
