@@ -1,8 +1,8 @@
 """The files of the host that a session in the mode `project` sees: the tables, for both systems. Pure.
 
 The home of such a session is private. Toolchains and settings are shown in it read-only where they exist, so that
-programs run as on the host; what is not listed here is not there. Each entry was found by running the tool in such a
-view (docs/files.md).
+programs run as on the host; what is not listed here is not there (INV-12). Each entry was found by running the tool in
+such a view (docs/files.md).
 """
 
 from __future__ import annotations

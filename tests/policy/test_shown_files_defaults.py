@@ -1,4 +1,4 @@
-"""The table of defaults in docs/files.md is what the code of both systems does."""
+"""INV-12: the table of defaults in docs/files.md is what the code of both systems does."""
 
 from __future__ import annotations
 
@@ -92,7 +92,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks the view of Linux up on this machine")
 def test_linux_does_what_the_table_says(home: Path) -> None:
-    from netsandbox.backends.namespaces.project_view import OwnPaths, ProjectView
+    from netsandbox.backends.namespaces.project_view import ProjectView
+    from netsandbox.runtime.protection import OwnPaths
 
     state = placed(STATE, str(home))
     rules = FileRules(caches=(PathRule(placed(CACHE, str(home)), "node.toml:1"),))

@@ -1,8 +1,9 @@
 """The root of a session as a list of steps for the helper. Pure; native/root.h carries them out.
 
 A session in the mode `project` has a root of its own, which shows what was added here and nothing else. What the host
-makes or replaces later does not appear in it. Each path has one entry; a child is mounted after its parent. In a folder
-of the host that is shown at its own path, mount points exist already, and nothing is ever made on the host's disk.
+makes or replaces later does not appear in it (INV-12). Each path has one entry; a child is mounted after its parent. In
+a folder of the host that is shown at its own path, mount points exist already, and nothing is ever made on the host's
+disk.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def rule(action: str, operations: str, filter_: str, paths: Iterable[str], why: 
 
 
 def allowed_files(settings: ProfileSettings) -> str:
-    """What may be read, written and run besides the system."""
+    """What may be read, written and run besides the system; everything else is closed (INV-12)."""
     tools = toolchains(settings.home)
     own = settings.own
     read = (
