@@ -15,6 +15,7 @@ from netsandbox.errors import UsageError
 from netsandbox.frozen import copy_with, frozen
 from netsandbox.paths import home
 from netsandbox.policy.file_rules import FILE_MODES, PROJECT, FileRules, path_rule
+from netsandbox.policy.reasons import NOT_SHOWN
 from netsandbox.policy.variables import VariableRules
 from netsandbox.session.session import Session
 from netsandbox.settings import Command, RunSettings
@@ -46,6 +47,7 @@ class FileDenial:
     path: str
     operation: str
     count: int
+    reason: str = NOT_SHOWN
 
 
 @frozen
@@ -122,7 +124,10 @@ class Sandbox:
             session.id,
             session.log.path,
             tuple(Denial(*key, count) for key, count in session.log.denied.items()),  # type: ignore[arg-type]
-            tuple(FileDenial(*key, count) for key, count in session.log.denied_files.items()),  # type: ignore[arg-type]
+            tuple(
+                FileDenial(path, done, count, why)  # type: ignore[arg-type]
+                for (path, done, why), count in session.log.denied_files.items()
+            ),
             session.kept,
         )
 

@@ -110,7 +110,7 @@ class AuditLog:
         self.denied: dict[
             DeniedKey, int
         ] = {}  # (host or address, port, reason, hint) -> attempts, at most MAX_DENIED keys
-        self.denied_files: dict[tuple[object, object], int] = {}  # (path, operation) -> attempts, as many
+        self.denied_files: dict[tuple[object, object, object], int] = {}  # (path, operation, reason), as many
         self._fd = fd
         self._cap = cap_bytes
         self._keep = keep
@@ -165,7 +165,8 @@ class AuditLog:
                 self._write_folded(flood, at_once=event == END)
             return self._write(event, fields)
         if event in FILE_EVENTS:  # in a list of their own: they must not take the room of hosts
-            self._count(self.denied_files, (fields.get("path"), fields.get("operation")), times)
+            key = (fields.get("path"), fields.get("operation"), fields.get("reason"))
+            self._count(self.denied_files, key, times)
         else:
             self._count_denial(fields.get, times)
         if flood is None:

@@ -194,6 +194,8 @@ def _change_for(entry: Mapping[str, object], logged: Verdict, policy: Policy) ->
     if logged.reason == reasons.UNIX_SOCKET and path.startswith("/") and path.isascii() and path.isprintable():
         return "--allow-unix-socket", path
     if entry.get("event") in FILE_EVENTS:
+        if logged.reason == reasons.DENY_RULE:
+            return None
         is_whole = path.startswith("/") and path.isprintable() and len(path) <= MAX_TEXT
         return option_for(path, str(entry.get("operation")), os.path.realpath(home())) if is_whole else None
     qtype = qtype if qtype.isascii() and qtype.isalnum() else ""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 MAX_LINES = 20
 MAX_FILE_LINES = 5
 MAX_KEPT = 3
+HIDDEN = "--deny-read, or deny_read of a file"
 # Every program that looks up a user name tries the socket of nscd first; the log has that, and it is not worth a line.
 # A refused bind and a port that could not be published were reported when it happened.
 REPORTED_BEFORE = (reasons.OUTSIDE_WINDOW, reasons.WRONG_DEVICE, reasons.WINDOW_FULL, reasons.PORT_TAKEN)
@@ -65,7 +66,10 @@ def file_denial_lines(denials: Iterable[FileDenial]) -> list[str]:
     by_option: dict[tuple[str, str], list[FileDenial]] = {}
     for denial in denials:
         if not is_quiet(denial.path, own):
-            by_option.setdefault(option_for(denial.path, denial.operation, own), []).append(denial)
+            option = option_for(denial.path, denial.operation, own)
+            if denial.reason == reasons.DENY_RULE:
+                option = (HIDDEN, "")
+            by_option.setdefault(option, []).append(denial)
     lines = [_file_line(name, value, group, own) for (name, value), group in by_option.items()]
     if len(lines) > MAX_FILE_LINES:
         rest = len(lines) - MAX_FILE_LINES
@@ -77,6 +81,8 @@ def _file_line(name: str, value: str, group: list[FileDenial], own: str) -> str:
     first, paths = group[0], {denial.path for denial in group}
     doing = {"read": "reading", "execute": "executing"}.get(first.operation, "writing")
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    if name == HIDDEN:
+        return f"denied {doing} {shown_path(first.path)}{more}; a rule hides {'them' if more else 'it'}: {HIDDEN}"
     verb = "show" if name == "--allow-read" else "allow"
     option = single_line(f"{name} {shell_path(value, own)}")
     secret = ", which holds secrets" if is_secret(value, own) else ""

@@ -277,3 +277,21 @@ def test_the_private_home_is_listed_and_copied_out(netsandbox: Any) -> None:
     assert (home.path / ".npmrc").read_text() == "token\n"
     assert netsandbox("home", "clear", "--yes").returncode == 0
     assert netsandbox("home").stdout == ""
+
+
+def test_a_file_that_a_rule_hides(netsandbox: Any) -> None:
+    home = netsandbox.home()
+    secret, folder = put(home, "work/.env"), put(home, "work/keys/a").parent
+    script = f"cat {secret} keys/a keys/none; cat mine; echo x > {secret}; true"
+    put(home, "work/mine", "shown")
+    run = sh(netsandbox, script, "--deny-read", ".env", "--deny-read", "keys")
+    assert SECRET not in run.stdout
+    assert "shown" in run.stdout
+    assert denied(run) == {
+        ("file", "read", "deny-rule", str(secret)),
+        ("file", "read", "deny-rule", f"{folder}/a"),
+        ("file", "change", "deny-rule", str(secret)),
+    }
+    assert "denied reading ~/work/.env and 1 more; a rule hides them: --deny-read" in run.stderr
+    assert "--allow" not in run.stderr
+    assert SECRET in sh(netsandbox, f"cat {secret}").stdout

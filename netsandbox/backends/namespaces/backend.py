@@ -122,6 +122,7 @@ class NamespacesBackend:
             view = self._project_view(state, own)
         else:
             view = session_view(own, held.covers(), self._file_view())
+        self.helper.hide([os.path.realpath(rule.path) for rule in settings.files.deny_read])
         self.helper.send_plan(plan.build(view, program, held.doors()))
         if settings.name is not None:
             held.take_name(settings.name)

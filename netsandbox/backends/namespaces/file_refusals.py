@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MAX_PATHS = 1024
 OPERATIONS = {"r": READ, "w": CHANGE, "n": MAKE, "u": MAKE, "d": FOLDER, "x": EXECUTE}
-REASONS = {"h": reasons.NOT_SHOWN, "r": reasons.READ_ONLY}
+REASONS = {"h": reasons.NOT_SHOWN, "r": reasons.READ_ONLY, "d": reasons.DENY_RULE}
 
 
 class FileRefusals:
@@ -64,7 +64,7 @@ class FileRefusals:
             door="seccomp",
             operation=operation,
             path=path,
-            hint=hint_for(path, operation, self._home),
+            hint=None if reason == reasons.DENY_RULE else hint_for(path, operation, self._home),
             count=count,
             **first,
         )

@@ -94,6 +94,19 @@ class Helper:
                 f"cannot send the plan to the helper: {error.strerror}; hide or protect fewer paths"
             ) from None
 
+    def hide(self, paths: Sequence[str]) -> None:
+        """Tell the observer which paths a rule hides, before the command starts."""
+        if self.relay is None:
+            return
+        names = b"".join(path.encode("utf-8", "surrogateescape") + b"\0" for path in paths)
+        try:
+            self.relay.send(names + b"\0")
+        except ConnectionError:  # it has failed already; `doors` gets the reason
+            pass
+        except OSError as error:  # too long for one message
+            self.close()
+            raise HostError(f"cannot send the hidden paths to the observer: {error.strerror}; hide fewer") from None
+
     def doors(self, expected: Sequence[plan.Door]) -> dict[str, _socket.socket]:
         """Wait until the session is set up. Returns its doors by name, as in the plan."""
         descriptors: list[int] = []

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from netsandbox.backends.namespaces import launch, plan
+from netsandbox.backends.namespaces.file_calls import call_rows, observed_calls
 from netsandbox.errors import HostError
 from tests.rig.planned import Start, planned, view
 
@@ -129,3 +130,29 @@ def test_a_plan_that_is_too_long_for_one_message_is_an_error_and_leaves_nothing_
     helper = start("true")
     with pytest.raises(HostError, match="hide or protect fewer paths"):
         helper.send_plan(bytes(64 << 20))
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_an_observer_that_is_given_up_leaves_nothing(told: bool) -> None:
+    """Before its hidden paths, or before its listener."""
+    rows = call_rows(observed_calls(os.uname().machine))
+    null = os.open(os.devnull, os.O_RDWR)
+    helper = launch.Helper(["sleep", "60"], dict(os.environb), (null, null, null), rows)
+    os.close(null)
+    if told:
+        helper.hide(["/srv/a", "/srv/b"])
+    helper.close()
+    for pid in (helper.pid, helper._spawned):
+        assert pid
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+def test_more_hidden_paths_than_fit_end_the_session() -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    helper = launch.Helper(["true"], dict(os.environb), (null, null, null), b"\0" * 8)
+    os.close(null)
+    with pytest.raises(HostError, match="hide fewer"):
+        helper.hide(["/" + "x" * 4000] * 1000)
+    with pytest.raises(ProcessLookupError):
+        os.kill(helper.pid, 0)

@@ -23,6 +23,7 @@
 
 #define MAX_CALL 512 /* every number of file_calls.py is below */
 #define MAX_ROWS 128
+#define MAX_HIDDEN 131072 /* bytes of their names */
 #define SEEN 1024 /* a power of two */
 #define PAGE 4096UL
 
@@ -38,6 +39,7 @@
 static struct path_row rows[MAX_ROWS];
 static uint8_t first_row[MAX_CALL]; /* 1 + index in rows; rows of one call follow one another */
 static size_t row_count;
+static char hidden[MAX_HIDDEN];
 static int listener;
 static int root = -1; /* the session's, which all callers share */
 static uint32_t unreported;
@@ -60,6 +62,18 @@ static void read_rows(void)
             _exit(1);
         first_row[rows[number].call] = (uint8_t)(number + 1);
     }
+}
+
+static void read_hidden(void)
+{
+    ssize_t length;
+
+    do
+        length = recv(RELAY, hidden, sizeof hidden, MSG_TRUNC);
+    while (length < 0 && errno == EINTR);
+    if (length <= 0 || (size_t)length > sizeof hidden || hidden[length - 1] != '\0'
+        || (length > 1 && hidden[length - 2] != '\0'))
+        _exit(1);
 }
 
 static void to_supervisor(struct iovec *parts, size_t count, int flags)
@@ -223,6 +237,18 @@ static int is_read_only(int place)
     return syscall(SYS_faccessat2, place, "", W_OK, AT_EMPTY_PATH) < 0 && errno == EROFS;
 }
 
+/* Whether a rule hides *path*, by its name: the session sees something empty there. */
+static int is_hidden(const char *path)
+{
+    for (const char *each = hidden; *each != '\0'; each += strlen(each) + 1) {
+        size_t length = strlen(each);
+
+        if (strncmp(path, each, length) == 0 && (path[length] == '/' || path[length] == '\0'))
+            return 1;
+    }
+    return 0;
+}
+
 /* Whether a new name in the folder of *path*, or the end of one, is refused. */
 static char refused_name(const char *path)
 {
@@ -244,9 +270,11 @@ static char refused_name(const char *path)
 /* Whether the session's mounts will refuse to write *path* although the host would not: 'r', 'h' or 0. */
 static char refused_write(const char *path, char does, int follow)
 {
-    int place = inside(path, follow ? 0 : O_NOFOLLOW);
+    int place = is_hidden(path) ? -1 : inside(path, follow ? 0 : O_NOFOLLOW);
     int is_read = place >= 0 && does == 'w' && is_read_only(place);
 
+    if (is_hidden(path))
+        return 'd';
     if (place >= 0)
         close(place);
     else if (!is_missing(errno))
@@ -264,6 +292,8 @@ static char refused_read(const char *path)
 {
     int place;
 
+    if (is_hidden(path))
+        return on_host(path, 0) ? 'd' : 0;
     for (size_t number = 0; number < sizeof SHOWN / sizeof *SHOWN; number++)
         if (begins(path, SHOWN[number]))
             return 0;
@@ -447,6 +477,7 @@ void serve_traps(int source)
     if (syscall(SYS_close_range, 0U, CHANNEL, 0U) < 0 || chdir("/") < 0)
         _exit(1);
     read_rows();
+    read_hidden();
     listener = receive_listener(source);
     ioctl(listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP); /* EINVAL before Linux 6.6 */
     for (;;) {

@@ -4,7 +4,8 @@
  * mounts will refuse although the host would not are reported. Every other call is passed to the supervisor, which
  * answers by the call's id with its own copy of the listener.
  *
- * supervisor -> here, the first record: rows of 8 bytes, each struct path_row
+ * supervisor -> here: one record with rows of 8 bytes, each struct path_row; one with the paths that a rule hides, each
+ * with NUL at its end, and a NUL after the last
  * here -> supervisor:
  *   T <struct seccomp_notif>                     a call to answer
  *   F <struct refusal> exe NUL path NUL          a call on a file that is refused
@@ -44,7 +45,7 @@ struct path_row {
 };
 
 struct refusal {
-    uint8_t why;  /* 'h': hidden, not in the session; 'r': read-only there */
+    uint8_t why;  /* 'h': not in the session; 'r': read-only there; 'd': a rule hides it */
     uint8_t does; /* 'r' read, 'w' change, 'n' make a name, 'u' remove one, 'd' folder, 'x' execute */
     uint16_t call;
     int32_t pid; /* the host's */
