@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from netsandbox.cli.file_notices import few, secrets_in
+from netsandbox.cli.file_notices import secrets_in
 from netsandbox.cli.notices import shown_path
 from netsandbox.cli.terminal import notice, print_text
 from netsandbox.config.document import layer_of, read, read_layer
@@ -77,9 +77,8 @@ def _warn(path: str) -> None:
     """What the entry will mean."""
     if not os.path.lexists(path) and not any(char in path for char in "*?"):
         notice(f"warning: {path} does not exist; the entry takes effect in sessions that start once it does")
-    opened = secrets_in(path)
-    if opened:
-        notice(f"warning: sessions can read and change {few(map(shown_path, opened))}, which may hold secrets")
+    if secrets_in(path) == [path]:  # those in a folder stay hidden
+        notice(f"warning: sessions can read and change {shown_path(path)}, which may hold secrets")
 
 
 def _add(file: str, here: str, path: str) -> int:

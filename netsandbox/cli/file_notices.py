@@ -119,7 +119,7 @@ def _grouped(rules: list[PathRule], what: str, meaning: str) -> list[str]:
 def wide_read_lines(files: FileRules) -> list[str]:
     """The user's rule is followed, but a rule that shows every secret of the home gets a notice."""
     own = ResolvedPath(home(), os.path.realpath(home()))
-    wide = [rule for rule in (*files.allow_read, *files.allow_write) if is_lifted(own, (_as_place(rule.path),))]
+    wide = [rule for rule in files.allow_read if is_lifted(own, (_as_place(rule.path),))]
     return [
         f"{_origin(rule)}: {shown_path(rule.path)} shows the command every secret of your home; name what it needs"
         for rule in wide
@@ -133,7 +133,7 @@ def _secret_lines(files: FileRules, *, verbose: bool) -> list[str]:
         for rule in rules:
             if verbose or rule.origin.startswith("--"):
                 opened = secrets_in(rule.path)
-                if opened:
+                if opened and (act == "read" or opened == [os.path.normpath(rule.path)]):  # others stay hidden
                     what = few(map(shown_path, opened))
                     lines.append(f"{_origin(rule)}: the command can {act} {what}, which may hold secrets")
     return lines

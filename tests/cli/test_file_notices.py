@@ -114,7 +114,7 @@ def test_a_secret_that_an_option_opens_is_named(project: Path) -> None:
         "--allow-write: the command can read and change ~/.ssh, which may hold secrets"
     ]
     assert lines(allow_read="~/.config") == ["--allow-read: the command can read ~/.config/gh, which may hold secrets"]
-    assert lines(allow_read="~/.config/nvim ~/project") == []
+    assert lines(allow_read="~/.config/nvim ~/project", allow_write="~/.config") == []
     from_file = "~/.ssh@config.toml:3"
     assert lines(allow_read=from_file) == []
     assert lines(allow_read=from_file, verbose=True) == [
@@ -137,8 +137,7 @@ def test_the_places_of_secrets_in_a_path(project: Path, monkeypatch: pytest.Monk
 def test_a_rule_that_shows_every_secret_is_told(project: Path) -> None:
     home = str(project.parent)
     for path in (home, "/", str(project.parent.parent)):
-        for name in ("allow_read", "allow_write"):
-            assert len(wide_read_lines(FileRules(**{name: (PathRule(path, "--x"),)}))) == 1
+        assert len(wide_read_lines(FileRules(allow_read=(PathRule(path, "--allow-read"),)))) == 1
     for path in (f"{home}/.ssh", str(project)):
         assert wide_read_lines(FileRules(allow_read=(PathRule(path, "--allow-read"),))) == []
 

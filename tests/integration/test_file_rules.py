@@ -97,6 +97,21 @@ def test_a_secret_that_is_named_is_shown_and_told(netsandbox: Any, mode: str) ->
         assert "~/.ssh, which may hold secrets" in run.stderr
 
 
+@pytest.mark.parametrize("mode", ["project", "readable"])
+def test_secrets_in_a_folder_that_is_opened_for_writing_stay_hidden(netsandbox: Any, mode: str) -> None:
+    home = netsandbox.home()
+    put(home, ".config/gh/hosts.yml")
+    put(home, ".config/tool/x", SHOWN)
+    script = "cat ~/.config/gh/hosts.yml ~/.config/tool/x; echo y > ~/.config/tool/y; mv ~/.config/gh ~/.config/moved"
+    run = netsandbox("run", "--files", mode, "--allow-write", "~/.config", "--", "sh", "-c", script)
+    assert run.stdout == SHOWN
+    assert (home.path / ".config/tool/y").exists()
+    assert (home.path / ".config/gh/hosts.yml").read_text() == SECRET
+    both = ["--allow-write", "~/.config", "--allow-read", "~/.config/gh"]
+    named = netsandbox("run", "--files", mode, *both, "--", "sh", "-c", script)
+    assert SECRET in named.stdout
+
+
 def test_a_listed_place_of_secrets_breaks_no_run(netsandbox: Any) -> None:
     home = netsandbox.home()
     put(home, ".ssh/id", SHOWN)

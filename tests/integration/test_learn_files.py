@@ -113,10 +113,12 @@ def test_what_was_learned_is_enough_for_the_same_command_and_for_nothing_else(
         }
     }
     assert netsandbox("trust", "--yes", **place).returncode == 0
-    again = netsandbox("run", "--", *command, **place)
+    again = netsandbox("run", "--files", "readable", "--", *command, **place)
     assert again.returncode == 0, again.stderr
     canary = outside / "home/.other"
-    other = netsandbox("run", "--", "sh", "-c", "touch ~/.other || touch ~/.other/x || touch ../beside", **place)
+    other = netsandbox(
+        "run", "--files", "readable", "--", "sh", "-c", "touch ~/.other || touch ~/.other/x || touch ../beside", **place
+    )
     assert other.returncode != 0
     assert not canary.exists()
     assert not (outside / "beside").exists()
@@ -156,7 +158,7 @@ def test_a_secret_stays_hidden_is_remarked_and_never_written(
     )
     assert KEY not in learned.stdout
     assert '#   allow_read = ["~/.ssh"]\n' in learned.stderr
-    assert rules(outside) == {"filesystem": {"allow_write": []}}
+    assert not (outside / "project/.netsandbox.toml").exists()
     assert (outside / "home/.ssh/id").read_text() == KEY
     tried = records(netsandbox, place)
     assert len(tried) == 2
@@ -175,7 +177,7 @@ def test_confinement_holds_while_learning_and_what_it_refused_is_proposed(
     (outside / "home/.tool").mkdir()
     identity = netsandbox.home().identity
     os.chown(outside / "home/.tool", identity.uid, identity.gid)
-    learned = netsandbox("learn", "-w", "--", "sh", "-c", "echo x > ~/.tool/f", **place)
+    learned = netsandbox("learn", "-w", "--files", "readable", "--", "sh", "-c", "echo x > ~/.tool/f", **place)
     assert learned.returncode != 0
     assert not (outside / "home/.tool/f").exists()
     assert rules(outside) == {"filesystem": {"allow_write": ["~/.tool/"]}}
@@ -248,9 +250,9 @@ def test_115_a_path_that_changes_under_our_eyes_decides_nothing(
     (outside / "project/.netsandbox.toml").write_text("[filesystem]\nallow_write = []\n")
     flipper = str(probe("flipper", source))
     harmless, secret = str(outside / "project/xx"), str(outside / "home/.ssh/id")
-    learned = netsandbox("learn", "--", flipper, harmless, secret, **place)
+    learned = netsandbox("learn", "--files", "readable", "--", flipper, harmless, secret, **place)
     assert learned.returncode == 0, learned.stderr
     assert (outside / "home/.ssh/id").read_text() == KEY
     closed = str(outside / "home/.canary")
-    assert netsandbox("learn", "--", flipper, harmless, closed, **place).returncode == 0
+    assert netsandbox("learn", "--files", "readable", "--", flipper, harmless, closed, **place).returncode == 0
     assert not Path(closed).exists()

@@ -69,9 +69,10 @@ def file_view(rules: FileRules, environment: Mapping[bytes, bytes]) -> FileView:
     endless: list[str] = []
     denied = [place for rule in rules.deny_read if (place := _place(rule, missing, endless))]
     shown = [place for _, place in allowed]
-    shown += [place for rule in rules.allow_write if (place := _place(rule, []))]  # what is written can be read
     kept = tuple(place.real for rule in rules.deny_write if (place := _place(rule, missing)))
-    secrets = list(_secrets(working, endless))
+    secrets = list(secret_places(working, endless))
+    written = [place for rule in rules.allow_write if (place := _place(rule, []))]
+    shown += [place for place in written if any(place.real == secret.real for secret in secrets)]  # named itself
     closed = check_hidden(hidden(secrets, shown, denied))
     for rule, place in allowed:
         check_shown(rule, place, closed, denied)
@@ -90,7 +91,7 @@ def always_writable(environment: Mapping[bytes, bytes]) -> tuple[str, ...]:
     return _writable((), _working(), environment, [], ())
 
 
-def _secrets(working: str | None, endless: list[str]) -> Iterator[ResolvedPath]:
+def secret_places(working: str | None, endless: list[str]) -> Iterator[ResolvedPath]:
     """The secret paths that exist; *endless* collects links that lead nowhere."""
     own = home()
     pairs = moves(dict(os.environ), own, working or own)

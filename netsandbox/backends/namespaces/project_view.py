@@ -358,6 +358,22 @@ class ProjectView:
         if is_within(self.folders.state, real) and writable:
             raise UsageError(f"{rule.origin}: {rule.path!a} holds the state of netsandbox; name the folders inside")
         self._show(rule.path, writable=writable, rank=NAMED)
+        if writable:
+            self._cover_secrets(real)
+
+    def _cover_secrets(self, folder: str) -> None:
+        """Hide the places of secrets in a folder that is opened for writing, unless a rule shows or names them."""
+        if not (is_within(folder, self.home) or is_within(self.home, folder)):
+            return
+        from netsandbox.backends.namespaces.file_view import secret_places
+
+        shown = [os.path.realpath(rule.path) for rule in self.rules.allow_read]
+        named = [os.path.realpath(rule.path) for rule in self.rules.allow_write]
+        for place in secret_places(self.working, []):
+            inside = is_within(place.real, folder) and place.real not in named
+            if inside and not any(is_within(place.real, path) for path in shown):
+                self._pin_above(place.real)
+                self._cover(place.real)
 
     def _copy(self, rule: PathRule) -> None:
         """A settings file of an agent: the session changes a private copy (`agent_files`)."""
