@@ -222,7 +222,9 @@ def own_files() -> Iterator[Path]:
 
 
 def test_no_file_speaks_of_somebodys_home() -> None:
-    home = re.compile(rb"/(?:home|Users)/(?!(?:linuxbrew|me|other|someone|user|you)/)[a-z][\w-]*/|(?<![\w.])/root[/][\w.]")
+    home = re.compile(
+        rb"/(?:home|Users)/(?!(?:linuxbrew|me|other|someone|user|you)/)[a-z][\w-]*/|(?<![\w.])/root[/][\w.]"
+    )
     for path in own_files():
         data = path.read_bytes()
         found = None if b"\0" in data else home.search(data)
