@@ -19,10 +19,10 @@ def examine() -> Report:
 
 
 def _linux() -> tuple[list[Check], Callable[[], list[Finding]]]:
-    from netsandbox.doctor.jail import prove
+    from netsandbox.doctor.file_probes import prove_linux
     from netsandbox.doctor.linux_checks import checks
 
-    return checks(), prove
+    return checks(), prove_linux
 
 
 def _macos() -> tuple[list[Check], Callable[[], list[Finding]]]:

@@ -9,6 +9,9 @@ import ctypes
 import errno
 import os
 import socket
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable
 
 from netsandbox.backends.namespaces import plan
@@ -36,6 +39,9 @@ def checks() -> list[Check]:
         state_directory(),
         splice(present=hasattr(os, "splice")),
         landlock(landlock_abi()),
+        overlay(trial(_mount_overlay)),
+        link_mount(trial(_mount_link)),
+        launcher(os.path.join(os.path.dirname(sys.executable), "netsandbox")),
     ]
 
 
@@ -110,6 +116,39 @@ def landlock(abi: int) -> Check:
     return Check("Landlock", NOTE, f"ABI {abi}, without signal scopes; `kill 0` is refused instead", remedy)
 
 
+def overlay(number: int) -> Check:
+    """Without it, caches in the mode project begin empty."""
+    if number == 0:
+        return Check("overlay", OK, "sessions see your caches, and keep their changes apart")
+    remedy = "nothing to do; Linux 5.11 has it for every user, on most file systems"
+    return Check("overlay", NOTE, f"{os.strerror(number)}; caches begin empty in a project", remedy)
+
+
+def link_mount(number: int) -> Check:
+    """Without it, git's configuration is read-only in the mode project."""
+    if number == 0:
+        return Check("link mounts", OK, "git may change a copy of its configuration")
+    remedy = "nothing to do; a newer Linux has them"
+    return Check("link mounts", NOTE, f"{os.strerror(number)}; .git/config is read-only in sessions", remedy)
+
+
+def launcher(path: str) -> Check:
+    """Whether the program runs our package although PYTHONPATH names a folder with another one of that name."""
+    if not os.access(path, os.X_OK):
+        return Check("launcher", NOTE, f"{path} is not there", "start netsandbox by the program of its installation")
+    with tempfile.TemporaryDirectory(prefix="netsandbox-") as folder:
+        os.mkdir(f"{folder}/netsandbox")
+        for name in ("__init__.py", "__main__.py"):
+            with open(f"{folder}/netsandbox/{name}", "w") as file:
+                file.write("print('planted')\nraise SystemExit(0)\n")
+        done = subprocess.run(
+            [path, "--version"], cwd=folder, env={**os.environ, "PYTHONPATH": folder}, capture_output=True, check=False
+        )
+    if done.returncode == 0 and b"planted" not in done.stdout:
+        return Check("launcher", OK, "runs our package, whatever PYTHONPATH names")
+    return Check("launcher", MISSING, "PYTHONPATH replaces our package", REINSTALL)
+
+
 NETLINK_NETFILTER = 12
 NLMSG_ERROR = 2
 NETLINK_SECONDS = 3.0
@@ -120,6 +159,10 @@ GET_ACTION_AVAILABLE = 2
 ACTION_NOTIFY = 0x7FC00000
 LANDLOCK_CREATE_RULESET = 444
 LANDLOCK_VERSION = 1
+TRIAL = "/tmp"  # noqa: S108 (a tmpfs of the child's own is mounted there)
+# open_tree(2), move_mount(2)
+OPEN_TREE, MOVE_MOUNT, OPEN_TREE_CLONE, MOVE_MOUNT_F_EMPTY_PATH = 428, 429, 1, 4
+AT_FDCWD, AT_SYMLINK_NOFOLLOW = -100, 0x100
 
 
 def user_namespace() -> int:
@@ -170,6 +213,34 @@ def _mount_proc() -> None:
     number = trial(_mount_own_proc)
     if number:
         raise OSError(number, os.strerror(number))
+
+
+def _mount_overlay() -> None:
+    """The folders are in a tmpfs of the child's own mount namespace, so nothing is left."""
+    _own_tmpfs()
+    for name in ("lower", "upper", "work", "merged"):
+        os.mkdir(f"{TRIAL}/{name}")
+    options = f"lowerdir={TRIAL}/lower,upperdir={TRIAL}/upper,workdir={TRIAL}/work,userxattr"
+    checked(LIBC.mount(b"overlay", f"{TRIAL}/merged".encode(), b"overlay", 0, options.encode()))
+
+
+def _mount_link() -> None:
+    """A symbolic link is mounted over a file, as session_root.cover does it."""
+    _own_tmpfs()
+    os.symlink("nowhere", f"{TRIAL}/link")
+    with open(f"{TRIAL}/file", "x"):
+        pass
+    clone = OPEN_TREE_CLONE | os.O_CLOEXEC | AT_SYMLINK_NOFOLLOW
+    tree = checked(LIBC.syscall(OPEN_TREE, AT_FDCWD, f"{TRIAL}/link".encode(), clone))
+    target = f"{TRIAL}/file".encode()
+    checked(LIBC.syscall(MOVE_MOUNT, tree, b"", AT_FDCWD, target, MOVE_MOUNT_F_EMPTY_PATH))
+    os.readlink(f"{TRIAL}/file")
+
+
+def _own_tmpfs() -> None:
+    enter_namespaces(NEW_USER | NEW_MOUNTS)
+    checked(LIBC.mount(None, b"/", None, MS_REC_PRIVATE, None))
+    checked(LIBC.mount(b"tmpfs", TRIAL.encode(), b"tmpfs", 0, None))
 
 
 def _mount_own_proc() -> None:

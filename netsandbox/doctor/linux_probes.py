@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import _socket
 import os
 import socket
+import sys
 from typing import Any
 
 from netsandbox.audit.verify import verify
@@ -17,7 +19,7 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def boundary_probes(scene: Scene) -> list[Probe | Absent]:
-    return [*_sockets(), *_kernel(scene), *own_files(scene)]
+    return [*_sockets(), *_kernel(scene), *own_files(scene), *_own_code()]
 
 
 def _sockets() -> list[Probe]:
@@ -78,6 +80,16 @@ def own_files(scene: Scene) -> list[Probe | Absent]:
         refused("move-state", "move", path=os.path.dirname(scene.state)),
         refused("write-code", "open-for-writing", path=os.path.join(PACKAGE, "__init__.py")),
     ]
+
+
+def _own_code() -> list[Probe]:
+    """What this process runs, by every name: an installation may consist of links."""
+    paths = {
+        "write-linked-code": os.path.join(PACKAGE, "__init__.py"),
+        "write-interpreter": sys.executable,
+        "write-mapped-code": getattr(_socket, "__file__", None) or os.__file__,
+    }
+    return [refused(name, "open-for-writing", path=os.path.realpath(path)) for name, path in paths.items()]
 
 
 def _log_changed(log: str | None) -> bool:

@@ -156,6 +156,19 @@ def moves(environment: Mapping[str, str], home: str, working: str) -> tuple[tupl
     return tuple(found)
 
 
+def moved_secrets(places: Iterable[str], environment: Mapping[str, str], home: str, working: str) -> tuple[str, ...]:
+    """The new paths of secret *places*. Unlike for opening, a variable may name the home, the working directory or what
+    holds them: the secrets lie below it. None of these can be hidden as a whole."""
+    pairs = [
+        (place, path.rstrip("/"))
+        for variable, place in VARIABLES.items()
+        for path in environment.get(variable, "").split(":" if variable in LISTS else "\0")
+        if path.startswith("/") and not is_within(path, DEVICES)
+    ]
+    found = dict.fromkeys(moved(places, pairs))
+    return tuple(path for path in found if path and not is_within(home, path) and not is_within(working, path))
+
+
 def _is_followed(path: str, home: str, working: str) -> bool:
     """An absolute path that holds neither all of the home nor the working directory, and is no device."""
     whole = path.rstrip("/")

@@ -20,6 +20,8 @@ raw-socket raw6-socket packet-socket vsock-socket
 io-uring user-namespace capabilities new-privileges seccomp-filter namespaces host-processes trace-init
 signal-host descriptors
 write-state write-log move-state write-code
+write-linked-code write-interpreter write-mapped-code
+file-control read-home read-replaced read-temporary write-home write-hook
 """.split()  # noqa: SIM905 (a literal would take a line a probe)
 MACHINE = {
     "kernel",
@@ -34,6 +36,9 @@ MACHINE = {
     "state directory",
     "splice",
     "Landlock",
+    "overlay",
+    "link mounts",
+    "launcher",
 }
 
 
@@ -55,6 +60,7 @@ def test_the_doctor_finds_everything_well_and_leaves_nothing(netsandbox: Any, le
     assert {each["name"] for each in report["machine"]} == MACHINE
     assert list((home.path / "tmp").iterdir()) == []
     assert list(home.state.rglob("*")) == []
+    assert not (home.path / ".local").exists(), "a session of the doctor does not count as the first one"
     assert leftovers().processes == frozenset()
 
 

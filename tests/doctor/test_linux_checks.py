@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -119,3 +121,22 @@ def test_a_trial_changes_nothing_in_this_process():
 def test_a_failed_call_of_libc_is_raised():
     with pytest.raises(OSError, match="Bad file descriptor"):
         checked(LIBC.close(-1))
+
+
+@pytest.mark.parametrize("check", [machine.overlay, machine.link_mount])
+def test_what_a_session_can_do_without_is_a_note(check: Callable[[int], Check]) -> None:
+    assert check(0).status == OK
+    lacking = check(errno.EPERM)
+    assert (lacking.status, lacking.found[:23]) == (NOTE, "Operation not permitted")
+
+
+def test_a_launcher_that_follows_pythonpath_is_a_fault(tmp_path: Path) -> None:
+    """H3: a folder of the project would run instead of ours."""
+    bad, good = tmp_path / "bad", tmp_path / "good"
+    bad.write_text(f"#!/bin/sh\nexec {sys.executable} -m netsandbox\n")
+    good.write_text("#!/bin/sh\necho netsandbox 1\n")
+    for path in (bad, good):
+        path.chmod(0o755)
+    assert machine.launcher(str(bad)).status == MISSING
+    assert machine.launcher(str(good)).status == OK
+    assert machine.launcher(str(tmp_path / "absent")).status == NOTE

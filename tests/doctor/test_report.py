@@ -102,7 +102,7 @@ def test_programs_read_stable_keys():
 
 def test_what_is_missing_is_not_tried(monkeypatch):
     monkeypatch.setattr("netsandbox.doctor.linux_checks.checks", lambda: [WELL, LACKING])
-    monkeypatch.setattr("netsandbox.doctor.jail.prove", lambda: pytest.fail("no session can run here"))
+    monkeypatch.setattr("netsandbox.doctor.file_probes.prove_linux", lambda: pytest.fail("no session can run here"))
     report = examine()
     assert (report.ok, report.unproven) == (False, "user namespaces missing")
 
@@ -112,7 +112,7 @@ def test_a_session_that_cannot_start_is_reported_and_not_raised(monkeypatch):
         raise OSError(24, "Too many open files")
 
     monkeypatch.setattr("netsandbox.doctor.linux_checks.checks", lambda: [WELL])
-    monkeypatch.setattr("netsandbox.doctor.jail.prove", broken)
+    monkeypatch.setattr("netsandbox.doctor.file_probes.prove_linux", broken)
     report = examine()
     assert not report.ok
     assert "Too many open files" in "\n".join(lines(report))

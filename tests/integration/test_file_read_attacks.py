@@ -220,3 +220,40 @@ out["twin"] = refused(os.open, "/dev/null", os.O_RDWR)
     for options in ([], ["--allow-write", "."]):
         tried = attack(netsandbox, options, script)
         assert (tried.out["opened"], tried.out["seen"], tried.out["twin"]) == ([], 0, None)
+
+
+@pytest.mark.attack(230)
+@pytest.mark.parametrize("mode", ["readable", "open"])
+def test_secrets_that_a_variable_moved_around_the_working_folder_are_hidden(netsandbox: Any, mode: str) -> None:
+    home = netsandbox.home()
+    for name in ("gh/hosts.yml", "git/credentials", "plain/file"):
+        path = home.work / name
+        path.parent.mkdir()
+        path.write_text("canary-moved" if name[0] == "g" else "plain")
+    run = netsandbox(
+        "run", "--no-config", "--files", mode, "--", "sh", "-c", "cat gh/* git/* plain/*; true",
+        env={"XDG_CONFIG_HOME": str(home.work)},
+    )  # fmt: skip
+    assert run.stdout == "plain", run.stderr
+
+
+@pytest.mark.attack(230)
+@pytest.mark.parametrize("mode", ["readable", "open"])
+def test_where_links_in_a_secret_folder_lead_is_hidden(netsandbox: Any, mode: str) -> None:
+    home = netsandbox.home()
+    for name in ("keys/id_rsa", "keys/plain", "vault/deep/key"):
+        path = home.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("plain" if name.endswith("plain") else "canary-linked")
+    (home.path / ".ssh").mkdir()
+    (home.path / ".ssh/id_rsa").symlink_to("../keys/id_rsa")
+    (home.path / ".ssh/more").symlink_to(home.path / "vault")
+    (home.path / ".ssh/up").symlink_to(home.path)
+    (home.path / ".ssh/gone").symlink_to("nowhere")
+    script = f"cat {home.path}/keys/* {home.path}/vault/deep/key; true"
+    run = netsandbox("run", "--no-config", "--files", mode, "--", "sh", "-c", script)
+    assert run.stdout == "plain", run.stderr
+    shown = netsandbox(
+        "run", "--no-config", "--files", mode, "--allow-read", f"{home.path}/.ssh", "--", "sh", "-c", script
+    )
+    assert "canary-linked" in shown.stdout, "the twin: the user shows the folder"

@@ -10,7 +10,7 @@ from netsandbox.backends.seatbelt.profile.mac_paths import ALL_TOOLCHAINS, CACHE
 from netsandbox.backends.seatbelt.profile.profile_settings import ProfileSettings, resolve
 from netsandbox.backends.seatbelt.profile.session_profile import session_profile
 from netsandbox.policy.file_rules import is_within
-from netsandbox.policy.home_paths import LISTS, VARIABLES, moved, moves
+from netsandbox.policy.home_paths import LISTS, OF_LINUX, VARIABLES, moved, moved_secrets, moves
 from netsandbox.policy.home_paths import OF_MAC as HOME_SECRETS
 from tests.seatbelt_model.evaluator import allowed_under_all, denied_under_all
 from tests.seatbelt_model.profile import Profile, load
@@ -94,3 +94,25 @@ def test_any_value_moves_to_absolute_paths_only(environment: dict[str, str]) -> 
     for path in moved((*ALL_TOOLCHAINS, *CACHES, *HOME_SECRETS), pairs):
         assert path.startswith("/")
         assert not is_within(HOME, path)
+
+
+@pytest.mark.attack(230)
+@pytest.mark.parametrize("folder", [APP, HOME, "/", f"{APP}/.config"])
+def test_secrets_below_a_variable_that_holds_the_working_folder_are_named(folder: str) -> None:
+    found = moved_secrets(OF_LINUX, {"XDG_CONFIG_HOME": folder, "AWS_CONFIG_FILE": APP}, HOME, APP)
+    base = folder.rstrip("/")
+    assert f"{base}/gh" in found
+    assert not any(is_within(kept, path) for kept in (HOME, APP) for path in found)
+
+
+@pytest.mark.attack(230)
+@given(
+    st.dictionaries(
+        st.sampled_from(sorted(VARIABLES)), st.sampled_from(["", "/", HOME, APP, "/x/y", "rel", "/dev/null"])
+    )
+)
+def test_no_variable_hides_the_home_or_the_working_folder(environment: dict[str, str]) -> None:
+    for path in moved_secrets(OF_LINUX, environment, HOME, APP):
+        assert path.startswith("/")
+        assert not is_within(HOME, path)
+        assert not is_within(APP, path)

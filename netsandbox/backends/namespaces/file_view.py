@@ -33,7 +33,7 @@ from netsandbox.policy.file_rules import (
     is_within,
     outermost,
 )
-from netsandbox.policy.home_paths import moved, moves
+from netsandbox.policy.home_paths import moved_secrets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 (the user's, for the session to use)
 KEPT = ("/dev", "/proc")  # devices and the session's own processes; mounts in them keep their own rules
 MOUNTS = "/proc/self/mountinfo"
+MAX_LINK_DEPTH, MAX_LINKED_ENTRIES = 1, 512  # in a secret folder; browsers have thousands of files below
 NOWHERE = (errno.ELOOP, errno.ENAMETOOLONG)  # links that a command may leave behind: circular, or to an impossible path
 
 
@@ -94,11 +95,41 @@ def always_writable(environment: Mapping[bytes, bytes]) -> tuple[str, ...]:
 def secret_places(working: str | None, endless: list[str]) -> Iterator[ResolvedPath]:
     """The secret paths that exist; *endless* collects links that lead nowhere."""
     own = home()
-    pairs = moves(dict(os.environ), own, working or own)
+    held = (own, working or own)
     names = [f"{own}/{name}" for name in _listed(own, home_paths.OF_LINUX)]
-    for name in (*names, *home_paths.LINUX_SYSTEM, *moved(home_paths.OF_LINUX, pairs)):
-        if _mode(name, endless) is not None:
+    others = moved_secrets(home_paths.OF_LINUX, dict(os.environ), *held)
+    for name in (*names, *home_paths.LINUX_SYSTEM, *others):
+        mode = _mode(name, endless)
+        if mode is not None:
             yield ResolvedPath(name, os.path.realpath(name))
+            if stat.S_ISDIR(mode):
+                yield from _linked_secrets(name, tuple(map(os.path.realpath, held)))
+
+
+def _linked_secrets(folder: str, held: tuple[str, ...]) -> Iterator[ResolvedPath]:
+    """Where links in a secret folder lead, such as `~/.ssh/id_rsa -> ~/keys/id_rsa`: files, and folders of the home.
+    What holds the home or the working folder (*held*) cannot be hidden as a whole."""
+    for path in _links_below(folder):
+        real = os.path.realpath(path)
+        if not os.path.exists(real) or any(is_within(each, real) for each in held):
+            continue
+        if is_within(real, held[0]) or os.path.isfile(real):
+            yield ResolvedPath(path, real)
+
+
+def _links_below(folder: str) -> Iterator[str]:
+    """The links in *folder* and in its folders."""
+    waiting, seen = [(0, folder)], 0
+    while waiting:
+        depth, here = waiting.pop()
+        for entry in _entries(here):
+            seen += 1
+            if seen > MAX_LINKED_ENTRIES:
+                return
+            if entry.is_symlink():
+                yield entry.path
+            elif depth < MAX_LINK_DEPTH and entry.is_dir(follow_symlinks=False):
+                waiting.append((depth + 1, entry.path))
 
 
 def _listed(own: str, names: Sequence[str]) -> Sequence[str]:

@@ -36,6 +36,7 @@ ATTEMPTS: dict[str, Callable[..., str]] = {
     "lookup": network.lookup,
     "read": host.read,
     "read-log": host.read_log,
+    "read-replaced": host.read_replaced,
     "listing": host.listing,
     "append": host.append,
     "append-log": host.append_log,

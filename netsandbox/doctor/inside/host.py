@@ -7,6 +7,7 @@ import errno
 import os
 import signal
 import socket
+import time
 from collections.abc import Callable, Mapping
 
 from netsandbox.doctor.inside import Prevented
@@ -103,6 +104,16 @@ def append(path: str, text: str) -> str:
 def read(path: str) -> str:
     with open(path, "rb") as file:
         return f"read {len(file.read(4096))} bytes"
+
+
+def read_replaced(path: str, ready: str, done: str) -> str:
+    """Read a file that the host replaces meanwhile: it does once *ready* exists, and then makes *done*."""
+    os.close(os.open(ready, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    for _ in range(500):
+        if os.path.exists(done):
+            break
+        time.sleep(0.01)
+    return read(path)
 
 
 def read_log(state: str) -> str:

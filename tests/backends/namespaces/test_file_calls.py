@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import os
+import struct
 
 import pytest
 
-from netsandbox.backends.namespaces.file_calls import CHANGE, FOLDER, MAKE, READ, file_calls, follows, opened
+from netsandbox.backends.namespaces.file_calls import (
+    CHANGE,
+    FOLDER,
+    MAKE,
+    READ,
+    call_rows,
+    file_calls,
+    follows,
+    observed_calls,
+    opened,
+)
 from netsandbox.backends.namespaces.seccomp import syscall_table
 from tests.backends.namespaces.test_seccomp import HEADERS, numbers_of
 
@@ -67,3 +78,19 @@ def test_links_are_followed_as_the_kernel_does() -> None:
         False,
         True,
     ]
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_the_observer_gets_every_path_of_every_call(machine: str) -> None:
+    """struct path_row of native/traps.h; rows of one call follow one another."""
+    calls = observed_calls(machine)
+    rows = list(struct.iter_unpack("=HcBBBBB", call_rows(calls)))
+    assert [row[0] for row in rows] == [number for number, call in calls.items() for _ in call.paths]
+    assert len(rows) <= 128
+    assert max(calls) < 512
+    by_name = {calls[row[0]].name: row[1:] for row in rows}
+    assert by_name["openat"] == (b"o", 1, 0, 2, 1, 0)
+    assert by_name["openat2"][0] == b"h"
+    assert by_name["unlinkat"] == (b"u", 1, 0, 255, 0, 0)
+    assert by_name["renameat2"] == (b"n", 3, 2, 255, 0, 0)  # the second of its rows
+    assert by_name["execve"] == (b"x", 0, 255, 255, 1, 0)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netsandbox.backends.namespaces import seccomp
-from netsandbox.backends.namespaces.file_calls import file_calls
+from netsandbox.backends.namespaces.file_calls import file_calls, observed_calls
 from netsandbox.backends.namespaces.seccomp import syscall_table
 from netsandbox.errors import HostError
 
@@ -233,6 +233,23 @@ def test_watching_files_adds_notices_and_changes_no_other_answer(bpf: Any, machi
             before = plain(number, *arguments)
             assert watching(number, *arguments) == (NOTIFY if number in numbers else before), number
             assert number not in numbers or before == ALLOW, number
+
+
+@machines
+def test_of_observed_opens_only_listings_go_on_unseen(bpf: Any, machine: str) -> None:
+    """And every other observed call is trapped, those that execute too."""
+    abi, watched = syscall_table(machine), tuple(observed_calls(machine))
+    program = seccomp.build(abi, extra=("connect", "bind", "listen"), watched=watched, skips_listing=True)
+    position = {"open": 1, "openat": 2}
+    for name, number in abi.opens.items():
+        for writes in (0, 0x1, 0x2, 0x40, 0x200, 0x241):
+            for folder in (0, abi.folder_flag):
+                arguments = [0] * 6
+                arguments[position[name]] = writes | folder | 0x80000
+                wanted = ALLOW if folder and not writes else NOTIFY
+                assert bpf(program, number, MACHINES[machine], arguments) == wanted, (name, writes, folder)
+    for number in set(watched) - set(abi.opens.values()):
+        assert bpf(program, number, MACHINES[machine], (0, abi.folder_flag, abi.folder_flag)) == NOTIFY
 
 
 # The first is this distribution's x86_64 header; asm-generic is what aarch64 uses.

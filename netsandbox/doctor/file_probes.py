@@ -1,0 +1,137 @@
+"""The probes of files, tried in a second session that has the default mode: what it must not read or change.
+
+The session gets a home and a project of the scene, so no file of the user is touched. A control must be written, or the
+other probes prove nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from netsandbox.doctor import judgement
+from netsandbox.doctor.jail import Finding, Probes, prove, run_in_session, run_with
+from netsandbox.doctor.judgement import FAILED, OK, Judgement
+from netsandbox.doctor.probe import REFUSED, UNCHANGED, Evidence, Probe, refused
+from netsandbox.doctor.scene import MARK, Scene
+from netsandbox.paths import PACKAGE
+from netsandbox.policy.file_rules import FileRules, PathRule
+from netsandbox.policy.policy import Policy
+from netsandbox.settings import RunSettings
+
+WRITTEN = "written"
+SECRET, SETTINGS, HOOK = ".netrc", ".bashrc", ".git/hooks/post-checkout"
+CONTROL, READY, DONE = "control", "ready", "done"
+POLL_SECONDS = 0.01
+
+
+def prove_linux() -> list[Finding]:
+    """The findings of both sessions."""
+    return [*prove(run=run_open), *prove(lambda scene, chosen: Policy(), run_closed, probes=file_probes)]
+
+
+def file_probes(scene: Scene) -> Probes:
+    home, work = _home(scene), scene.work
+    beside = os.path.join(scene.directory, "beside", "file")
+    for path in (f"{home}/{SECRET}", f"{home}/{SETTINGS}", f"{work}/{HOOK}", f"{work}/{CONTROL}", beside):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w") as file:
+            file.write("before\n")
+    return [
+        Probe(
+            "file-control",
+            WRITTEN,
+            "append",
+            {"path": f"{work}/{CONTROL}", "text": MARK},
+            lambda seen: _written(f"{work}/{CONTROL}"),
+        ),
+        refused("read-home", "read", path=f"{home}/{SECRET}"),
+        Probe(
+            "read-replaced",
+            REFUSED,
+            "read-replaced",
+            {"path": f"{home}/{SECRET}", "ready": f"{work}/{READY}", "done": f"{work}/{DONE}"},
+            lambda seen: _replaced(seen, f"{work}/{DONE}"),
+        ),
+        refused("read-temporary", "read", path=beside),
+        _unchanged("write-home", f"{home}/{SETTINGS}"),
+        _unchanged("write-hook", f"{work}/{HOOK}"),
+    ]
+
+
+def _unchanged(name: str, path: str) -> Probe:
+    return Probe(
+        name,
+        UNCHANGED,
+        "append",
+        {"path": path, "text": MARK},
+        lambda seen: judgement.untouched(seen.answer, changed=_is_marked(path)),
+    )
+
+
+def _written(path: str) -> Judgement:
+    return Judgement(OK, "written") if _is_marked(path) else Judgement(FAILED, "the project was not written")
+
+
+def _replaced(seen: Evidence, done: str) -> Judgement:
+    """A refusal counts only if the host has replaced the file before."""
+    return judgement.refusal(seen.answer) if os.path.exists(done) else Judgement(FAILED, "the host was not in time")
+
+
+def _is_marked(path: str) -> bool:
+    with open(path) as file:
+        return MARK in file.read()
+
+
+def run_closed(scene: Scene, policy: Policy, command: list[str], output: int) -> str | None:
+    """Run in the scene's project and home. Our package is shown, which may lie anywhere."""
+    rules = FileRules((PathRule(PACKAGE, "doctor"),))
+    here, ended = os.getcwd(), threading.Event()
+    host = threading.Thread(target=_replace_secret, args=(scene, ended))
+    host.start()
+    try:
+        os.chdir(scene.work)
+        with _home_of(scene):
+            return run_with(RunSettings(name="doctor", files=rules), policy, command, output)
+    finally:
+        ended.set()
+        host.join()
+        os.chdir(here)
+
+
+def run_open(scene: Scene, policy: Policy, command: list[str], output: int) -> str | None:
+    with _home_of(scene):
+        return run_in_session(scene, policy, command, output)
+
+
+@contextmanager
+def _home_of(scene: Scene) -> Iterator[None]:
+    """A session notes in the home that it ran; one of the doctor must not count."""
+    known = os.environ.get("HOME")
+    os.makedirs(_home(scene), exist_ok=True)
+    os.environ["HOME"] = _home(scene)
+    try:
+        yield
+    finally:
+        if known is None:
+            del os.environ["HOME"]
+        else:
+            os.environ["HOME"] = known
+
+
+def _replace_secret(scene: Scene, ended: threading.Event) -> None:
+    """Replace the secret once the probe is ready, as editors and `git credential` do: by a new file of the name."""
+    while not os.path.exists(f"{scene.work}/{READY}"):
+        if ended.wait(POLL_SECONDS):
+            return
+    with open(f"{_home(scene)}/new", "w") as file:
+        file.write("after\n")
+    os.replace(f"{_home(scene)}/new", f"{_home(scene)}/{SECRET}")
+    with open(f"{scene.work}/{DONE}", "x"):
+        pass
+
+
+def _home(scene: Scene) -> str:
+    return os.path.join(scene.directory, "home")
