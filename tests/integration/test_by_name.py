@@ -81,6 +81,7 @@ def test_a_websocket_is_passed_on_untouched(shared: Inside) -> None:
     shared.tell("close", 4500)
 
 
+@pytest.mark.closed_files
 def test_vite_reloads_the_page_when_a_file_changes(netsandbox: CommandLine, vite: Path) -> None:
     """The dev server's page and its WebSocket are both reached by the session's name."""
     home = netsandbox.home()

@@ -186,6 +186,18 @@ def test_a_cache_variable_in_the_project_means_the_project(netsandbox: Any) -> N
     assert (home.work / "cache" / "x").read_text() == "x\n"
 
 
+@pytest.mark.parametrize("name", [".venv/lib/python3/site-packages/p/__init__.py", "node_modules/p/package.json"])
+def test_files_that_a_cache_of_the_host_shares_are_told_once(netsandbox: Any, name: str) -> None:
+    home = netsandbox.home()
+    cached, used = put(home, "cache/file", "x"), home.work / name
+    put(home, f"work/{name}", "x")
+    assert "hard links" not in netsandbox("run", "--", "true").stderr, "the twin: a copy"
+    used.unlink()
+    os.link(cached, used)
+    assert "are shared with a cache of the host by hard links" in netsandbox("run", "--", "true").stderr
+    assert "hard links" not in netsandbox("run", "--", "true").stderr
+
+
 def test_make_and_a_compiler(netsandbox: Any) -> None:
     home = netsandbox.home()
     need("gcc", "gcc")

@@ -235,7 +235,7 @@ def in_own_mounts(home: Any, folder: Path, mounts: str, command: str) -> list[st
     For an ordinary user this is a namespace whose mounts are locked (mount_namespaces(7)).
     """
     new = ["unshare", "--mount"] if home.identity.uid == 0 else ["unshare", "--mount", "--map-root-user"]
-    product = f'"{home.identity.python}" -m netsandbox run --no-config --allow-write .'
+    product = f'"{home.identity.python}" -m netsandbox run --no-config --files readable'
     run = home.plainly([*new, "sh", "-c", f"{mounts} && cd . && {product} -- sh -c '{command}'"], cwd=folder)
     assert run.returncode == 0, run.stderr
     return run.stdout.split()

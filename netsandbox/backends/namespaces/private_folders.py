@@ -125,6 +125,14 @@ class PrivateFolders:
                 if os.path.islink(here) or (os.path.lexists(here) and os.path.isdir(here) != wanted):
                     remove_tree(here)
 
+    def is_first(self, name: str) -> bool:
+        """Whether nobody asked this for the project yet; for what is said once."""
+        try:
+            os.mkdir(os.path.join(self._own, f"told-{name}"), 0o700)
+        except OSError:
+            return False
+        return True
+
     def close(self) -> None:
         if self._fresh is not None:
             try:

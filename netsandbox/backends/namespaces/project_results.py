@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 MAX_NAMES = 8  # in a line
 MAX_WAITS, PAUSE = 20, 0.05  # seconds; the host's git pauses for less between two changes
+MAX_PACKAGES = 16  # installed ones that are looked at
+INSTALLED = {".venv": "__init__.py", "node_modules": "package.json"}  # folders of packages, and a file of each
 MAX_FOLDERS = 128  # of the project in which new repositories are looked for
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -46,7 +48,7 @@ def finish(view: ProjectView) -> list[str]:
 
         for file in view.agents:
             lines += take_over(file, view.project.folder if view.project else view.home)
-    return [*lines, *_new_lines(view)]
+    return [*lines, *_new_lines(view), *_shared_lines(view)]
 
 
 def repair(view: ProjectView, touches: int) -> list[str]:
@@ -235,6 +237,43 @@ def _remove_placeholder(path: str) -> None:
         pass
     finally:
         os.close(folder)
+
+
+def _shared_lines(view: ProjectView) -> list[str]:
+    """Package managers link files from the host's cache into a project. A command that writes such a file changes it in
+    the cache and in all projects, so that is said once. Looked at are the first packages of the project."""
+    if view.project is None:
+        return []
+    for folder, pattern in INSTALLED.items():
+        top = f"{view.project.folder}/{folder}"
+        if any(_is_linked(f"{path}/{pattern}") for path in _packages(top)) and view.folders.is_first("links"):
+            return [
+                f"files in {folder} are shared with a cache of the host by hard links, so that a session which changes"
+                " them changes them in other projects too; installing inside of a session makes copies"
+            ]
+    return []
+
+
+def _packages(folder: str) -> list[str]:
+    """Some folders of packages: those of node_modules, or of the site-packages of a virtual environment."""
+    for part in ("lib", "*", "site-packages") if folder.endswith(".venv") else ():
+        names = sorted(_names(folder)) if part == "*" else [part]
+        folder = f"{folder}/{names[0]}" if names else folder
+    return [f"{folder}/{name}" for name in _names(folder)[:MAX_PACKAGES]]
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def _is_linked(path: str) -> bool:
+    try:
+        return os.lstat(path).st_nlink > 1
+    except OSError:
+        return False
 
 
 def _new_lines(view: ProjectView) -> list[str]:
