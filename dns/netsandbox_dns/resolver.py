@@ -154,11 +154,16 @@ class Resolver:
             self._log.hold()
 
     def release(self) -> bool:
-        """Write what was collected. False: no reply of a query since `hold` may be sent."""
+        """Write what was collected. False: a query since `hold` may only be answered with its `failure`."""
         if self._log is None or self._log.release():
             return True
         self._folding.fail()
         return False
+
+    def failure(self, data: bytes) -> bytes | None:
+        """The reply that grants nothing. Without one, clients would wait for each name while the log is full."""
+        query = wire.parse_query(data)
+        return wire.servfail(query) if type(query) is wire.Query else None
 
     def flush(self) -> None:
         """Write the counts that are in no record yet; the session calls this when it ends."""

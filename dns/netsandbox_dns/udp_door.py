@@ -93,12 +93,13 @@ class UdpDoor:
                         continue
                 reply = resolver.answer(data, "udp", source, ancillary, self._send)
                 if reply is not None:
-                    replies.append((reply, source, ancillary))
+                    replies.append((data, reply, source, ancillary))
         finally:
             is_written = resolver.release()
-        if is_written:
-            for reply, source, ancillary in replies:
-                self._send(reply, source, ancillary)
+        for data, reply, source, ancillary in replies:
+            sent = reply if is_written else resolver.failure(data)
+            if sent is not None:
+                self._send(sent, source, ancillary)
 
     def _send(self, reply: bytes, source: Any, ancillary: Ancillary) -> None:
         if self._fd < 0:  # a forwarded answer that came after the end

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from netsandbox.cli.policy_text import labelled, policy_json, policy_lines, without_password
+from netsandbox.policy.file_rules import FileRules, PathRule
 from netsandbox.policy.policy import Policy
 from netsandbox.settings import RunSettings
 
@@ -35,3 +38,28 @@ def test_lines_and_values_name_every_rule_with_its_ports_and_origin() -> None:
     assert "MY_TOKEN" in text
     values = repr(policy_json(policy, RunSettings(mode=policy.mode), ["MY_TOKEN"]))
     assert all(name in values for name in ("a.test", "b.test:*", "c.test", "192.0.2.7:5432", "MY_TOKEN"))
+
+
+def test_the_rules_for_files_are_values_too() -> None:
+    files = FileRules((PathRule("/a", "--allow-read"),), mode="readable", share_tmp=True)
+    values = policy_json(Policy(), RunSettings(files=files), [])["files"]
+    assert isinstance(values, dict)
+    assert values["allow_read"] == [{"path": "/a", "origin": "--allow-read"}]
+    assert (values["mode"], values["share_tmp"], values["deny_read"]) == ("readable", True, [])
+    json.dumps(values)
+
+
+@pytest.mark.parametrize(
+    ("mode", "texts"),
+    [
+        ("project", ("a private home that is kept for it, own temporary folders", "/c  ", "private changes")),
+        ("readable", ("everything but the places of secrets", "the working folder, temporary folders and /dev")),
+        ("open", ("everything but the places of secrets", "as you may")),
+    ],
+)
+def test_the_lines_say_what_a_mode_shows_and_what_rules_change(mode: str, texts: tuple[str, ...]) -> None:
+    rule = (PathRule("/k", "--deny-write"),)
+    files = FileRules(deny_write=rule, caches=(PathRule("/c", "f:1"),), mode=mode)
+    text = "\n".join(policy_lines(Policy(), RunSettings(files=files), []))
+    assert all(each in text for each in (*texts, "read-only        --deny-write"))
+    assert ("private changes" in text) is (mode == "project")

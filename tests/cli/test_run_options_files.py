@@ -157,3 +157,8 @@ def test_a_macs_profile_follows_the_same_rules(
     for name in (".aws/config", ".gnupg/key"):
         assert denied_under_all(ruled, file("file-read-data", f"{home}/{name}"))
     assert denied_under_all(ruled, file("file-write-create", f"{home}/.ssh/x"))
+    named, wide = judged("--allow-write", "~/.gnupg"), judged("--allow-write", "~/.config")
+    for operation in ("file-read-data", "file-write-create"):
+        assert allowed_under_all(named, file(operation, f"{home}/.gnupg/x"))
+        assert denied_under_all(wide, file(operation, f"{home}/.config/gh/x"))
+        assert allowed_under_all(wide, file(operation, f"{home}/.config/tool/x"))

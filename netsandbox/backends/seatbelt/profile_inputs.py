@@ -26,7 +26,7 @@ from netsandbox.errors import UsageError
 from netsandbox.frozen import frozen
 from netsandbox.paths import packages, state_home
 from netsandbox.policy.file_rules import OPEN, PROJECT, PathRule, ResolvedPath, check_no_link, check_straight, is_within
-from netsandbox.policy.home_paths import moves
+from netsandbox.policy.home_paths import OF_MAC, moves
 from netsandbox.policy.policy import FILTERED, ONLINE
 from netsandbox.runtime.links import links_of_loop, links_to, made_later
 from netsandbox.runtime.project import find_project
@@ -95,7 +95,7 @@ def profile_text(
         mode=files.mode,
         projects=projects,
         temporary=temporary,
-        shown=_shown(files, known),
+        shown=_shown(files, home, known),
         write=_paths((*files.allow_write, *files.caches)),
         deny=_paths(files.deny_read),
         protect=own_code(),
@@ -148,12 +148,14 @@ def _sockets(policy: Policy) -> list[PathRule]:
     return [PathRule(path, "--allow-unix-socket") for path in policy.allow_unix_sockets]
 
 
-def _shown(files: FileRules, known: Callable[[str], str]) -> tuple[str, ...]:
-    """The shown paths without those that a deny closes, since the deny wins."""
+def _shown(files: FileRules, home: str, known: Callable[[str], str]) -> tuple[str, ...]:
+    """The shown paths without those that a deny closes, since the deny wins. A place of secrets to be written is
+    shown too if it is named itself; those in a wider folder stay hidden."""
     denied = [known(path) for path in _paths(files.deny_read)]
-    return tuple(
-        path for path in _paths(files.allow_read) if not any(is_within(known(path), other) for other in denied)
-    )
+    secrets = {f"{home}/{name}" for name in OF_MAC} if files.allow_write else ()
+    named = [path for path in _paths(files.allow_write) if path in secrets]
+    opened = (*_paths(files.allow_read), *named)
+    return tuple(path for path in opened if not any(is_within(known(path), other) for other in denied))
 
 
 def _network(policy: Policy, settings: RunSettings, ports: SessionPorts) -> NetworkSettings:
