@@ -31,6 +31,7 @@ from netsandbox.paths import (
     user_can_change,
 )
 from netsandbox.policy.file_rules import is_within
+from netsandbox.runtime.real_paths import RealPaths
 from netsandbox.runtime.used_homes import CONFIG, STATE, used_homes
 
 TYPE_CHECKING = False
@@ -142,9 +143,11 @@ def bytecode_folders() -> tuple[str, ...]:
 
 def code_paths() -> tuple[str, ...]:
     """Real paths, none within another."""
-    named = {*map(os.path.realpath, packages()), *_linked_modules(), *_mapped()}
-    for prefix in dict.fromkeys(map(os.path.realpath, _prefixes())):
-        named.update(_parts(prefix) if _holds_more(prefix) else [prefix])
+    reached = RealPaths().reached
+    own = reached(home())
+    named = {*map(reached, packages()), *_linked_modules(), *_mapped()}
+    for prefix in dict.fromkeys(map(reached, _prefixes())):
+        named.update(_parts(prefix, own) if _holds_more(prefix, own) else [prefix])
     found: list[str] = []
     for path in sorted(named, key=lambda path: path.count("/")):  # what lies in a folder that is named is not looked at
         if not any(is_within(path, folder) for folder in found) and _can_change(path):
@@ -176,14 +179,15 @@ def _prefixes() -> Iterator[str]:
         yield os.path.dirname(above)
 
 
-def _holds_more(prefix: str) -> bool:
-    """Whether programs of others are installed there too, so that a session may have to write in it."""
-    return prefix in ("/", "/usr", "/usr/local", "/opt") or is_within(os.path.realpath(home()), os.path.dirname(prefix))
+def _holds_more(prefix: str, own: str) -> bool:
+    """Whether programs of others are installed there too, so that a session may have to write in it. *own* is the
+    user's home."""
+    return prefix in ("/", "/usr", "/usr/local", "/opt") or is_within(own, os.path.dirname(prefix))
 
 
-def _parts(prefix: str) -> list[str]:
-    """The parts of a shared PREFIX that Python and the launcher come from."""
-    found = [f"{prefix}/bin"] if is_within(prefix, os.path.realpath(home())) else []
+def _parts(prefix: str, own: str) -> list[str]:
+    """The parts of a shared *prefix* that Python and the launcher come from."""
+    found = [f"{prefix}/bin"] if is_within(prefix, own) else []
     for folder in ("lib", "lib64"):
         try:
             names = os.listdir(f"{prefix}/{folder}")

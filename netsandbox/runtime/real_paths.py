@@ -21,6 +21,10 @@ class RealPaths:
         """Where *path* leads; None if nothing is there, or nothing that we can reach."""
         return self.found(path)[0]
 
+    def reached(self, path: str) -> str:
+        """The same; a path that leads nowhere as far as it does."""
+        return self.found(path)[0] or os.path.realpath(path)
+
     def links(self, path: str) -> Links:
         """The links on the way to *path*, each with its target."""
         return self.found(path)[1]
@@ -33,7 +37,11 @@ class RealPaths:
         known = self._known.get(path)
         if known is None:
             self._known[path] = (None, ())  # a link that leads to itself leads nowhere
-            known = self._known[path] = self._look(path)
+            known = self._look(path)
+            if known[0] is None:  # it may be made before it is looked at again
+                del self._known[path]
+            else:
+                self._known[path] = known
         return known
 
     def _look(self, path: str) -> Found:

@@ -62,7 +62,7 @@ def test_the_whole_virtual_environment_is_named(tmp_path: Path, name: str) -> No
 
 @pytest.mark.parametrize(("prefix", "more"), [("/usr", True), ("/usr/local", True), ("/opt/python", False)])
 def test_a_prefix_of_many_programs_is_named_in_part(prefix: str, *, more: bool) -> None:
-    assert protection._holds_more(prefix) is more
+    assert protection._holds_more(prefix, "/home/user") is more
 
 
 def test_the_local_folder_of_the_home_is_named_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,8 +72,12 @@ def test_the_local_folder_of_the_home_is_named_in_part(tmp_path: Path, monkeypat
         (local / name).mkdir(parents=True)
     monkeypatch.setenv("HOME", str(tmp_path))
     real = os.path.realpath(local)
-    assert protection._holds_more(real)
-    assert set(protection._parts(real)) == {f"{real}/bin", f"{real}/lib/python3.11", f"{real}/lib/python3.13"}
+    assert protection._holds_more(real, os.path.dirname(real))
+    assert set(protection._parts(real, os.path.dirname(real))) == {
+        f"{real}/bin",
+        f"{real}/lib/python3.11",
+        f"{real}/lib/python3.13",
+    }
 
 
 def test_a_system_without_maps_names_the_rest(tmp_path: Path) -> None:

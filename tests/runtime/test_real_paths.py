@@ -78,3 +78,11 @@ def test_what_was_made_since_can_be_looked_at_again(tmp_path: Path) -> None:
     assert paths.real(str(made)) is None
     paths.forget_missing()
     assert paths.real(str(made)) == str(made.resolve())
+
+
+def test_what_was_missing_is_looked_at_again(tmp_path: Path) -> None:
+    paths, path = RealPaths(), os.path.realpath(tmp_path) + "/later"
+    assert paths.real(path) is None
+    assert paths.reached(path) == path
+    os.mkdir(path)
+    assert paths.real(path) == path

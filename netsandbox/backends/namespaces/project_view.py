@@ -63,12 +63,12 @@ class ProjectView:
     def __init__(self, rules: FileRules, environment: Mapping[bytes, bytes], working: str | None, state: str) -> None:
         self.rules = rules
         self.environment = {os.fsdecode(name): os.fsdecode(value) for name, value in environment.items()}
-        self.home = os.path.realpath(home())
-        self.working = os.path.realpath(working) if working is not None else None
+        self.paths = RealPaths()
+        self.home = self.paths.reached(home())
+        self.working = self.paths.reached(working) if working is not None else None
         self.project: Project | None = find_project(self.working, self.home) if self.working else None
         self.folders = PrivateFolders(state, self.project.folder if self.project else self.home, fresh=rules.fresh_home)
         self.root = SessionRoot()
-        self.paths = RealPaths()
         self.written = self._written()
         self.sockets: tuple[str, ...] = ()
         self.agents: list[AgentFile] = []
@@ -126,7 +126,7 @@ class ProjectView:
 
     def _cover(self, path: str) -> None:
         """Hide a path in a folder that is shown: it appears empty."""
-        real = os.path.realpath(path)
+        real = self.paths.reached(path)
         if os.path.isdir(real):
             self.root.fresh(real, "mode=0555,size=4k", rank=DENIED)
         else:
@@ -153,7 +153,7 @@ class ProjectView:
         for name in MOVED_HOMES:
             path = self.environment.get(name, "").partition(":")[0]  # GOPATH is a list
             if path.startswith("/"):
-                real = os.path.realpath(path)
+                real = self.paths.reached(path)
                 if not self._is_too_much(real) and not any(is_within(real, folder) for folder in held):
                     self.root.place(self.folders.moved(name), real, writable=True, rank=DEFAULT)
 
@@ -264,7 +264,7 @@ class ProjectView:
             for name in shown_files.PROTECTED:
                 path = f"{folder}/{name}"
                 if os.path.lexists(path) and not os.path.islink(path):
-                    real = os.path.realpath(path)
+                    real = self.paths.reached(path)
                     self._pin_above(real)
                     self.root.show(real, rank=PROTECTED)
 
@@ -296,7 +296,7 @@ class ProjectView:
             if self._is_missing(rule):
                 self.forbidden.append(rule.path)
             else:
-                real = os.path.realpath(rule.path)
+                real = self.paths.reached(rule.path)
                 shown = self.root.is_shown(real)
                 if shown is not None and shown.writable:
                     self._pin_above(real)
@@ -317,7 +317,7 @@ class ProjectView:
 
     def _hide(self, rule: PathRule) -> None:
         """Hide a path and everything that is shown below it."""
-        real = os.path.realpath(rule.path)
+        real = self.paths.reached(rule.path)
         if self.working is not None and is_within(self.working, real):
             raise UsageError(
                 f"{rule.origin}: {rule.path!a} holds the working folder, so it cannot be hidden;"
@@ -345,7 +345,7 @@ class ProjectView:
     def _named(self, rule: PathRule, *, writable: bool) -> None:
         if self._is_missing(rule):
             return
-        real = os.path.realpath(rule.path)
+        real = self.paths.reached(rule.path)
         if real == "/":
             raise UsageError(
                 f"{rule.origin}: the whole disk is too much for the mode project; leave it out, or use --files readable"
@@ -377,7 +377,7 @@ class ProjectView:
 
     def _copy(self, rule: PathRule) -> None:
         """A settings file of an agent: the session changes a private copy (`agent_files`)."""
-        real = os.path.realpath(rule.path)
+        real = self.paths.reached(rule.path)
         if not os.path.isfile(real) or is_within(real, self.working or real):
             return
         from netsandbox.backends.namespaces.agent_files import make_copy
@@ -410,7 +410,7 @@ class ProjectView:
         from netsandbox.policy.tool_caches import followed
 
         for name, rule in followed(self.rules.caches, self.environment, home()):
-            real = os.path.realpath(rule.path)
+            real = self.paths.reached(rule.path)
             shown = self.root.is_shown(real)
             if (shown is not None and shown.writable) or self._is_too_much(real) or self._is_secret(real):
                 continue
@@ -425,7 +425,7 @@ class ProjectView:
 
     def _own(self, own: OwnPaths) -> None:
         for path in own.read_only:
-            real = os.path.realpath(path)
+            real = self.paths.reached(path)
             if real != path:
                 self._hold_links(path)
             shown = self.root.is_shown(real)
@@ -433,7 +433,7 @@ class ProjectView:
                 self._pin_above(real)
                 self.root.show(real, rank=OURS)
         for path in own.hidden:
-            real = os.path.realpath(path)
+            real = self.paths.reached(path)
             if self.root.is_shown(real) is not None and os.path.isdir(real):
                 self._pin_above(real)
                 self.root.fresh(real, "mode=0555,size=4k", rank=OURS)
@@ -450,7 +450,7 @@ class ProjectView:
 
     def _covers(self, covers: tuple[tuple[str, str], ...]) -> None:
         for ours, path in covers:
-            real = os.path.realpath(path)
+            real = self.paths.reached(path)
             if self.root.is_shown(real) is not None or is_within(path, "/etc"):  # resolv.conf may be a link into /run
                 self.root.place(ours, real)
 
