@@ -30,7 +30,7 @@ from netsandbox.paths import (
     state_home,
     user_can_change,
 )
-from netsandbox.policy.file_rules import is_within, outermost
+from netsandbox.policy.file_rules import is_within
 from netsandbox.runtime.used_homes import CONFIG, STATE, used_homes
 
 TYPE_CHECKING = False
@@ -142,10 +142,14 @@ def bytecode_folders() -> tuple[str, ...]:
 
 def code_paths() -> tuple[str, ...]:
     """Real paths, none within another."""
-    found = [*map(os.path.realpath, packages()), *_linked_modules(), *_mapped()]
+    named = {*map(os.path.realpath, packages()), *_linked_modules(), *_mapped()}
     for prefix in dict.fromkeys(map(os.path.realpath, _prefixes())):
-        found += _parts(prefix) if _holds_more(prefix) else [prefix]
-    return outermost(path for path in found if _can_change(path))
+        named.update(_parts(prefix) if _holds_more(prefix) else [prefix])
+    found: list[str] = []
+    for path in sorted(named, key=lambda path: path.count("/")):  # what lies in a folder that is named is not looked at
+        if not any(is_within(path, folder) for folder in found) and _can_change(path):
+            found.append(path)
+    return tuple(found)
 
 
 def _linked_modules() -> Iterator[str]:

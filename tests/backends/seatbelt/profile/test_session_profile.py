@@ -16,6 +16,7 @@ import pytest
 from netsandbox_portmap import FAIL, REWIRE_DEVICE, REWIRE_PORT
 
 from netsandbox.backends.seatbelt.profile import session_profile as module
+from netsandbox.backends.seatbelt.profile.mac_paths import RUN_BY_GIT
 from netsandbox.backends.seatbelt.profile.profile_settings import (
     DOORS,
     NetworkSettings,
@@ -53,6 +54,16 @@ CASES = {
         deny=(f"{HOME}/w/no",),
         executables=(f"{HOME}/bin",),
         links=("/private/tmp/link",),
+    ),
+    "readable": ProfileSettings(APP, HOME, mode="readable", network=doors(FAIL), **FULL),
+    "open": ProfileSettings(APP, HOME, mode="open", deny_write=((APP, "dist"),), network=doors(FAIL), **FULL),
+    "project": ProfileSettings(
+        f"{APP}/packages/one",
+        HOME,
+        projects=(APP,),
+        write=(f"{APP}/.vscode", f"{APP}/.git/hooks/mine"),
+        kept=tuple((APP, f".git/{name}") for name in RUN_BY_GIT),
+        deny_write=((APP, "dist"),),
     ),
 }
 
