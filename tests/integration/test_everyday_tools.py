@@ -146,8 +146,9 @@ MOVED = {
 }
 
 
-@pytest.mark.parametrize("there", [True, False], ids=["there", "missing"])
-@pytest.mark.parametrize("variable", MOVED)
+@pytest.mark.parametrize(
+    ("variable", "there"), [*((name, True) for name in MOVED), ("CARGO_HOME", False), ("PIP_CACHE_DIR", False)]
+)
 def test_a_moved_cache_is_used_and_kept_inside(netsandbox: Any, outside: Path, variable: str, there: bool) -> None:
     """F: moved caches were read-only."""
     home = netsandbox.home()

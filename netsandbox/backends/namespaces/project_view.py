@@ -292,7 +292,7 @@ class ProjectView:
             self._named(rule, writable=True)
             if os.path.basename(rule.path) in shown_files.AGENT_FILES and not rule.origin.startswith("--"):
                 self._copy(rule)
-        for rule in self._followed(rules.deny_write):
+        for rule in dict.fromkeys((*rules.deny_write, *self._followed(rules.deny_write))):  # where it was, too
             if self._is_missing(rule):
                 self.forbidden.append(rule.path)
             else:

@@ -147,3 +147,36 @@ def test_a_working_folder_that_is_gone_makes_no_project(home: Path) -> None:
     view = ProjectView(FileRules(), {}, None, str(home / "state"))
     view.build("true", OwnPaths(), None)
     assert view.project is None
+
+
+def test_what_a_variable_moves_is_kept_read_only_where_it_was_too(home: Path, build: Build) -> None:
+    (home / ".npm/x").mkdir(parents=True)
+    (home / "moved").mkdir()
+    write = (PathRule(f"{home}/.npm/x", "--allow-write"), PathRule(f"{home}/moved", "--allow-write"))
+    deny = (PathRule(f"{home}/.npm", "config.toml:3"),)
+    open_root, _ = build(FileRules(allow_write=write), npm_config_cache=f"{home}/moved")
+    assert open_root.entries[f"{home}/.npm/x"].writable
+    root, _ = build(FileRules(allow_write=write, deny_write=deny), npm_config_cache=f"{home}/moved")
+    assert not root.entries[f"{home}/.npm/x"].writable
+    assert not root.entries[f"{home}/moved"].writable
+
+
+def test_a_denied_folder_takes_away_what_is_shown_in_it(home: Path, build: Build) -> None:
+    (home / ".local/bin").mkdir(parents=True)
+    assert f"{home}/.local/bin" in build()[0].entries
+    root, _ = build(FileRules(deny_read=(PathRule(f"{home}/.local", "--deny-read"),)))
+    assert f"{home}/.local/bin" not in root.entries
+
+
+@pytest.mark.parametrize("path", ["{home}", "{home}/work", "/"])
+def test_the_working_folder_cannot_be_hidden(home: Path, build: Build, path: str) -> None:
+    rule = PathRule(path.format(home=home), "--deny-read")
+    with pytest.raises(UsageError, match=r"^--deny-read: .* holds the working folder"):
+        build(FileRules(deny_read=(rule,)))
+
+
+def test_a_folder_that_cannot_be_made_is_an_error_that_names_the_rule(home: Path, build: Build) -> None:
+    (home / "file").write_text("")
+    rule = PathRule(f"{home}/file", "--allow-write", folder=True)
+    with pytest.raises(UsageError, match=r"^--allow-write: cannot make .*; make it yourself, or leave it out"):
+        build(FileRules(allow_write=(rule,)))
