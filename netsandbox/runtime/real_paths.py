@@ -37,11 +37,7 @@ class RealPaths:
         known = self._known.get(path)
         if known is None:
             self._known[path] = (None, ())  # a link that leads to itself leads nowhere
-            known = self._look(path)
-            if known[0] is None:  # it may be made before it is looked at again
-                del self._known[path]
-            else:
-                self._known[path] = known
+            known = self._known[path] = self._look(path)
         return known
 
     def _look(self, path: str) -> Found:
