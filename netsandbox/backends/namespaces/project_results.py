@@ -35,7 +35,7 @@ NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 def finish(view: ProjectView) -> list[str]:
     """Merge, clean up, and return the lines for the user."""
-    lines: list[str] = []
+    lines = repair(view, trust_own=False)
     if view.git is not None:
         for copied in view.git.copied:
             lines += _merge_back(copied, view)
@@ -51,16 +51,19 @@ def finish(view: ProjectView) -> list[str]:
     return [*lines, *_new_lines(view), *_shared_lines(view)]
 
 
-def repair(view: ProjectView) -> list[str]:
+def repair(view: ProjectView, *, trust_own: bool = True) -> list[str]:
     """Look at the configuration files after a cover was off. The session is stopped until this returns.
 
     The session may have opened, mapped or linked the file that the host put there, so a copy takes its place, which
     takes the covers away once more. It may also have put a file of its own there, and nobody can tell whose change it
     is. So a setting that could run a program gets its old value again, and the user sets it after the session."""
     lines: list[str] = []
-    for copied in view.git.copied if view.git is not None else ():
+    if view.git is None:
+        return lines
+    for copied in view.git.copied:
         try:
-            lines += _examine(copied, view)
+            if not (trust_own and view.git.is_own(copied.path)):
+                lines += _examine(copied, view)
         except OSError:  # the host removed it, and is about to write it anew, or removes the repository
             continue
     return lines
@@ -69,14 +72,13 @@ def repair(view: ProjectView) -> list[str]:
 def _examine(copied: Copied, view: ProjectView) -> list[str]:
     git = view.git
     assert git is not None
-    if git.is_own(copied.path):
-        return []
     known = git.known.get(copied.path, copied.base)
     folder = open_folder(os.path.dirname(copied.path))
     try:
         found = _dangerous(known, read_file(copied.path), view)
         if not found:
-            _copy(folder, copied, git)
+            if not git.is_own(copied.path):
+                _copy(folder, copied, git)
             return []
         _take_back(folder, copied, git, known)
     finally:

@@ -75,13 +75,20 @@ def test_a_remote_that_leads_elsewhere_is_told(project: Path, begin: Begin) -> N
     assert "https://other.example/a" in line
 
 
-def test_what_the_host_changed_meanwhile_stays_and_is_told(project: Path, begin: Begin) -> None:
+def test_what_the_host_changed_meanwhile_stays(project: Path, begin: Begin) -> None:
     view = begin()
     copy_of(view).write_text(CONFIG + BRANCH)
-    (project / ".git/config").write_text(CONFIG + "[core]\n\tpager = x\n[user]\n\tname = n\n")
+    (project / ".git/config").write_text(CONFIG + "[user]\n\tname = n\n")
+    assert finish(view) == []
+    assert (project / ".git/config").read_text() == CONFIG + "[user]\n\tname = n\n" + BRANCH
+
+
+def test_what_could_run_a_program_and_came_meanwhile_is_taken_back_at_the_end(project: Path, begin: Begin) -> None:
+    view = begin()
+    (project / ".git/config").write_text(CONFIG + "[core]\n\tpager = x\n")
     [line] = finish(view)
     assert "core.pager" in line
-    assert (project / ".git/config").read_text() == CONFIG + "[core]\n\tpager = x\n[user]\n\tname = n\n" + BRANCH
+    assert (project / ".git/config").read_text() == CONFIG
 
 
 def test_a_locked_configuration_stays(project: Path, begin: Begin) -> None:
@@ -156,7 +163,7 @@ def test_placeholders_stay_while_another_session_needs_them(project: Path, begin
 
 def test_what_is_used_meanwhile_is_not_removed(project: Path, begin: Begin) -> None:
     view = begin()
-    (project / ".git/config.worktree").write_text("[a]\n\tb = c\n")
+    (project / ".git/config.worktree").write_text("[user]\n\tname = n\n")
     (project / ".git/commondir").write_text("../x\n")
     finish(view)
     assert (project / ".git/config.worktree").exists()
