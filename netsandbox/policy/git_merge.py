@@ -28,6 +28,10 @@ MAX_CHANGES = 1000
 MAX_VALUE = 4096
 SCHEMES = ("https", "http", "ssh", "git", "git+ssh", "ssh+git")
 BOOLEANS = ("true", "false", "yes", "no", "on", "off", "1", "0")
+HARMLESS = (
+    *("user.name", "user.email", "pull.rebase", "push.default", "core.autocrlf", "core.filemode", "index.sparse"),
+    *("core.sparsecheckout", "core.sparsecheckoutcone", "extensions.worktreeconfig", "core.repositoryformatversion"),
+)
 NOT_IN_NAMES = frozenset('~^:?*[\\"')
 
 
@@ -50,6 +54,8 @@ def changed(before: str, after: str) -> dict[str, tuple[str | None, ...]]:
 def is_harmless(name: str) -> bool:
     """Whether a setting of this name makes no program run, whatever its value is."""
     section, _, rest = name.partition(".")
+    if name in HARMLESS:
+        return True
     return f"{section}.{rest.rpartition('.')[2]}" in _RULES
 
 

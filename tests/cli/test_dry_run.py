@@ -86,6 +86,9 @@ def test_the_profile_of_the_options_is_judged_by_every_model(
 def test_the_working_folder_is_open_but_for_what_the_host_runs(
     capsys: pytest.CaptureFixture[str], project: Path
 ) -> None:
+    for name in ("hooks", "objects", "refs"):
+        (project / ".git" / name).mkdir(parents=True)
+    (project / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
     judged = load(printed(capsys))
     for operation in ("file-read-data", "file-write-data", "file-write-create", "process-exec"):
         assert allowed_under_all(judged, file(operation, str(project / "new")))

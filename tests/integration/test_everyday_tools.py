@@ -171,6 +171,18 @@ def test_a_moved_cache_is_used_and_kept_inside(netsandbox: Any, outside: Path, v
         assert "of the host" not in bare.stdout, "the twin: nobody named the profile"
 
 
+def test_a_moved_cache_is_written_in_the_mode_readable(netsandbox: Any, outside: Path) -> None:
+    home = netsandbox.home()
+    for folder in (outside / "cargo", outside / "cargo" / "registry"):
+        folder.mkdir()
+        own(folder, home)
+    script = f"echo x > {outside}/cargo/registry/x; echo x > {outside}/cargo/x"
+    value = {"CARGO_HOME": str(outside / "cargo")}
+    netsandbox("run", "--files", "readable", "rust", "--", "sh", "-c", script, env=value)
+    assert (outside / "cargo" / "registry" / "x").exists()
+    assert not (outside / "cargo" / "x").exists()
+
+
 @pytest.mark.parametrize("variable", ["CARGO_HOME", "PIP_CACHE_DIR"])
 def test_a_variable_that_names_too_much_opens_nothing(netsandbox: Any, variable: str) -> None:
     home = netsandbox.home()

@@ -209,14 +209,14 @@ def test_a_cover_comes_back_when_the_host_replaces_the_file(netsandbox: CommandL
         env=IDENTITY,
     )
     session.read_until(b"made")
-    plainly(home, "git branch --track tracking origin/topic; git config alias.mine status; touch go", cwd=project)
+    plainly(home, "git branch --track tracking origin/topic; git config user.name mine; touch go", cwd=project)
     session.read_until(b"tried")
     plainly(home, HOST, ".", cwd=project)
     assert not canary.exists()
     assert session.wait() == 0
     config = (project / ".git/config").read_text()
     assert "fsmonitor" not in config
-    assert "mine = status" in config
+    assert "name = mine" in config
     assert 'branch "tracking"' in config
 
 

@@ -250,7 +250,7 @@ class NamespacesBackend:
 
         return Attribution(self.pid, clock)
 
-    def repair_repositories(self, touches: int) -> None:
+    def repair_repositories(self) -> None:
         """The host replaced a configuration file of git, and for a moment the command could reach the new one. The
         session is stopped until the file is in order."""
         from netsandbox.backends.namespaces.project_results import repair
@@ -259,7 +259,7 @@ class NamespacesBackend:
         assert self.helper is not None
         assert self.project_view is not None
         try:
-            for line in repair(self.project_view, touches):
+            for line in repair(self.project_view):
                 write_notice(self.context.stderr, line)
         except BaseException:  # the file is in an unknown state
             self.kill()

@@ -82,9 +82,23 @@ def file_view(rules: FileRules, environment: Mapping[bytes, bytes]) -> FileView:
         check_open(working, "the working folder", closed)
     writable = None
     if rules.mode != OPEN:
-        writable = check_writable(_writable((*rules.allow_write, *rules.caches), working, environment, missing, closed))
+        writes = (*rules.allow_write, *_caches(rules, environment, working))
+        writable = check_writable(_writable(writes, working, environment, missing, closed))
     links = tuple(dict.fromkeys((*_loops(endless), *(link for place in (*secrets, *denied) for link in _links(place)))))
     return FileView(folders, files, writable, tuple(missing), _disks(), links, check_kept(kept))
+
+
+def _caches(rules: FileRules, environment: Mapping[bytes, bytes], working: str | None) -> Iterator[PathRule]:
+    """The caches, where variables move them: a folder that exists and does not hold the working folder."""
+    if not rules.caches:
+        return
+    from netsandbox.policy.tool_caches import followed
+
+    known = {os.fsdecode(name): os.fsdecode(value) for name, value in environment.items()}
+    for _, rule in followed(rules.caches, known, home()):
+        is_moved = rule not in rules.caches
+        if not is_moved or (os.path.isdir(rule.path) and not is_within(working or "/", os.path.realpath(rule.path))):
+            yield rule
 
 
 def always_writable(environment: Mapping[bytes, bytes]) -> tuple[str, ...]:

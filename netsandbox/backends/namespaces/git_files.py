@@ -71,7 +71,6 @@ class GitFiles:
         self.named = tuple(named)
         self.copied: list[Copied] = []
         self.known: dict[str, bytes] = {}  # what the host made of these files while the session ran
-        self.refused: set[tuple[str, tuple[str | None, ...]]] = set()  # settings that the session wrote to them
         self.locks: dict[str, int] = {}  # by git directory
         self.made: list[str] = []  # on the host's disk
         self.absent: list[str] = []  # what the configuration names and does not exist

@@ -35,7 +35,7 @@ NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 def finish(view: ProjectView) -> list[str]:
     """Merge, clean up, and return the lines for the user."""
-    lines: list[str] = []
+    lines = repair(view, trust_own=False)
     if view.git is not None:
         for copied in view.git.copied:
             lines += _merge_back(copied, view)
@@ -51,52 +51,58 @@ def finish(view: ProjectView) -> list[str]:
     return [*lines, *_new_lines(view), *_shared_lines(view)]
 
 
-def repair(view: ProjectView, touches: int) -> list[str]:
+def repair(view: ProjectView, *, trust_own: bool = True) -> list[str]:
     """Look at the configuration files after a cover was off. The session is stopped until this returns.
 
     The session may have opened, mapped or linked the file that the host put there, so a copy takes its place, which
-    takes the covers away once more. It may also have put a file of its own there. git replaces such a file in one
-    step, so a change is the host's if the file was touched once, or if no setting changed that could run a program.
-    Otherwise these get their old values again, also if the host's git reads the file meanwhile and writes them anew."""
+    takes the covers away once more. It may also have put a file of its own there, and nobody can tell whose change it
+    is. So a setting that could run a program gets its old value again, and the user sets it after the session."""
     lines: list[str] = []
-    git = view.git
-    for copied in git.copied if git is not None else ():
-        assert git is not None
+    if view.git is None:
+        return lines
+    for copied in view.git.copied:
         try:
-            if not git.is_own(copied.path):
-                lines += _examine(copied, git, touches)
+            if not (trust_own and view.git.is_own(copied.path)):
+                lines += _examine(copied, view)
         except OSError:  # the host removed it, and is about to write it anew, or removes the repository
             continue
     return lines
 
 
-def _examine(copied: Copied, git: GitFiles, touches: int) -> list[str]:
+def _examine(copied: Copied, view: ProjectView) -> list[str]:
+    git = view.git
+    assert git is not None
     known = git.known.get(copied.path, copied.base)
     folder = open_folder(os.path.dirname(copied.path))
     try:
-        found = _dangerous(known, read_file(copied.path))
-        if touches > 1:
-            git.refused |= set(found.items())
-        elif git.refused.isdisjoint(found.items()):
-            found = {}
+        found = _dangerous(known, read_file(copied.path), view)
         if not found:
-            _copy(folder, copied, git)
+            if not git.is_own(copied.path):
+                _copy(folder, copied, git)
             return []
         _take_back(folder, copied, git, known)
     finally:
         os.close(folder)
     return [
-        f"{single_line(short(copied.path))} was changed twice at once, perhaps by the session: {_few(found)};"
-        " that is taken back, set it again if it was you"
+        f"{single_line(short(copied.path))} was changed while the session could write it: {_few(found)};"
+        " that is taken back, set it again after the session if it was you"
     ]
 
 
-def _dangerous(before: bytes, after: bytes) -> dict[str, tuple[str | None, ...]]:
+def _dangerous(before: bytes, after: bytes, view: ProjectView) -> list[str]:
+    """The settings with new values that could run a program."""
+    old, new = _text(before), _text(after)
     try:
-        settings = changed(_text(before), _text(after))
+        refused = merge(old, new, old, lambda path: _is_outside(path, view)).refused
+        settings = changed(old, new)
     except ValueError:
-        return {"it has errors": ()}
-    return {name: values for name, values in settings.items() if not is_harmless(name)}
+        return ["it has errors"]
+    return [name for name in refused if settings[name] and not is_harmless(name)]
+
+
+def _is_outside(path: str, view: ProjectView) -> bool:
+    shown = view.root.is_shown(os.path.realpath(path))
+    return shown is None or not shown.writable
 
 
 def _take_back(folder: int, copied: Copied, git: GitFiles, known: bytes) -> None:
@@ -133,7 +139,7 @@ def _merge_back(copied: Copied, view: ProjectView) -> list[str]:
         return []
     try:
         theirs = read_file(os.path.basename(copied.path), folder)
-        lines = _outside_lines(name, copied.base, theirs)
+        lines = _outside_lines(name, copied.base, theirs, view)
         if mine != copied.base:
             lines += _result_lines(name, _write(folder, copied, mine, view))
         return lines
@@ -149,17 +155,13 @@ def _merge_back(copied: Copied, view: ProjectView) -> list[str]:
 
 def _write(folder: int, copied: Copied, mine: bytes, view: ProjectView) -> Merged:
     """Merge while git's own lock is held, so that no change of the host is lost."""
-
-    def is_outside(path: str) -> bool:
-        shown = view.root.is_shown(os.path.realpath(path))
-        return shown is None or not shown.writable
-
     name = os.path.basename(copied.path)
     lock = f"{name}.lock"
     mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode & 0o777
     os.close(os.open(lock, NEW, mode, dir_fd=folder))
     try:
-        merged = merge(_text(copied.base), _text(mine), _text(read_file(name, folder)), is_outside)
+        theirs = read_file(name, folder)
+        merged = merge(_text(copied.base), _text(mine), _text(theirs), lambda path: _is_outside(path, view))
         if merged.text is not None:
             _put(folder, name, merged.text, mode)
         return merged
@@ -198,9 +200,9 @@ def _result_lines(name: str, merged: Merged) -> list[str]:
     return lines
 
 
-def _outside_lines(name: str, base: bytes, theirs: bytes) -> list[str]:
+def _outside_lines(name: str, base: bytes, theirs: bytes, view: ProjectView) -> list[str]:
     """A program of the host that replaces the file takes the session's cover away, so its changes are looked at."""
-    names = _dangerous(base, theirs) if base != theirs else ()
+    names = _dangerous(base, theirs, view) if base != theirs else ()
     return [f"{name} was changed while the session ran: {_few(names)}; check that you did that"] if names else []
 
 

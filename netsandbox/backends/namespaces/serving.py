@@ -95,7 +95,7 @@ class NamespaceServing:
         if message.kind == "L":
             self._watch_traps(message)
         elif message.kind == "C":
-            self._backend.repair_repositories(message.number)
+            self._backend.repair_repositories()
         elif message.kind == "X":
             self.exec_errno = message.number
         elif message.kind == "E":

@@ -11,8 +11,9 @@ import pytest
 from netsandbox.backends.namespaces import project_results
 from netsandbox.backends.namespaces.private_folders import open_folder
 from netsandbox.backends.namespaces.project_results import finish, repair
-from netsandbox.backends.namespaces.project_view import OwnPaths, ProjectView
+from netsandbox.backends.namespaces.project_view import ProjectView
 from netsandbox.policy.file_rules import FileRules
+from netsandbox.runtime.protection import OwnPaths
 
 CONFIG = '[core]\n\tbare = false\n[remote "origin"]\n\turl = https://example.com/a\n'
 BRANCH = '[branch "x"]\n\tremote = origin\n\tmerge = refs/heads/x\n'
@@ -74,13 +75,20 @@ def test_a_remote_that_leads_elsewhere_is_told(project: Path, begin: Begin) -> N
     assert "https://other.example/a" in line
 
 
-def test_what_the_host_changed_meanwhile_stays_and_is_told(project: Path, begin: Begin) -> None:
+def test_what_the_host_changed_meanwhile_stays(project: Path, begin: Begin) -> None:
     view = begin()
     copy_of(view).write_text(CONFIG + BRANCH)
-    (project / ".git/config").write_text(CONFIG + "[core]\n\tpager = x\n[user]\n\tname = n\n")
+    (project / ".git/config").write_text(CONFIG + "[user]\n\tname = n\n")
+    assert finish(view) == []
+    assert (project / ".git/config").read_text() == CONFIG + "[user]\n\tname = n\n" + BRANCH
+
+
+def test_what_could_run_a_program_and_came_meanwhile_is_taken_back_at_the_end(project: Path, begin: Begin) -> None:
+    view = begin()
+    (project / ".git/config").write_text(CONFIG + "[core]\n\tpager = x\n")
     [line] = finish(view)
     assert "core.pager" in line
-    assert (project / ".git/config").read_text() == CONFIG + "[core]\n\tpager = x\n[user]\n\tname = n\n" + BRANCH
+    assert (project / ".git/config").read_text() == CONFIG
 
 
 def test_a_locked_configuration_stays(project: Path, begin: Begin) -> None:
@@ -155,7 +163,7 @@ def test_placeholders_stay_while_another_session_needs_them(project: Path, begin
 
 def test_what_is_used_meanwhile_is_not_removed(project: Path, begin: Begin) -> None:
     view = begin()
-    (project / ".git/config.worktree").write_text("[a]\n\tb = c\n")
+    (project / ".git/config.worktree").write_text("[user]\n\tname = n\n")
     (project / ".git/commondir").write_text("../x\n")
     finish(view)
     assert (project / ".git/config.worktree").exists()
@@ -213,21 +221,21 @@ def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_file_that_the_host_replaced_is_replaced_by_a_copy(project: Path, begin: Begin) -> None:
     """The session may have kept the first one open or linked."""
     view = begin()
-    replaced(project, CONFIG + "[alias]\n\tmine = status\n")
+    replaced(project, CONFIG + "[user]\n\tname = n\n")
     linked = project / "linked"
     linked.hardlink_to(project / ".git/config")
-    assert repair(view, 1) == []
+    assert repair(view) == []
     linked.write_text("[core]\n\tfsmonitor = evil\n")
-    assert (project / ".git/config").read_text() == CONFIG + "[alias]\n\tmine = status\n"
+    assert (project / ".git/config").read_text() == CONFIG + "[user]\n\tname = n\n"
     identity = (project / ".git/config").stat().st_ino
-    assert repair(view, 1) == []
+    assert repair(view) == []
     assert (project / ".git/config").stat().st_ino == identity
 
 
-def test_what_came_with_a_second_change_is_taken_back(project: Path, begin: Begin) -> None:
+def test_what_could_run_a_program_is_taken_back(project: Path, begin: Begin) -> None:
     view = begin()
     replaced(project, CONFIG + BRANCH + "[core]\n\tfsmonitor = evil\n")
-    [line] = repair(view, 2)
+    [line] = repair(view)
     assert "core.fsmonitor" in line
     assert (project / ".git/config").read_text() == CONFIG + BRANCH
 
@@ -237,32 +245,32 @@ def test_it_is_taken_back_again_if_the_hosts_git_wrote_it_anew(project: Path, be
     view = begin()
     evil = "[core]\n\tfsmonitor = evil\n"
     replaced(project, CONFIG + evil)
-    repair(view, 2)
+    repair(view)
     replaced(project, CONFIG + evil + BRANCH)
-    assert len(repair(view, 1)) == 1
+    assert len(repair(view)) == 1
     assert (project / ".git/config").read_text() == CONFIG + BRANCH
 
 
-def test_two_changes_that_run_nothing_are_the_hosts(project: Path, begin: Begin) -> None:
+def test_changes_that_run_nothing_are_the_hosts(project: Path, begin: Begin) -> None:
     view = begin()
     replaced(project, CONFIG + BRANCH)
-    assert repair(view, 2) == []
+    assert repair(view) == []
     assert (project / ".git/config").read_text() == CONFIG + BRANCH
 
 
 def test_a_file_with_errors_is_taken_back_and_a_missing_one_is_left(project: Path, begin: Begin) -> None:
     view = begin()
     replaced(project, "[core\n")
-    assert len(repair(view, 2)) == 1
+    assert len(repair(view)) == 1
     assert (project / ".git/config").read_text() == CONFIG
     (project / ".git/config").unlink()
-    assert repair(view, 1) == []
+    assert repair(view) == []
 
 
 def test_sessions_with_one_repository_keep_each_others_copy(project: Path, begin: Begin) -> None:
     first, second = begin(), begin()
     replaced(project, CONFIG + BRANCH)
-    repair(first, 1)
+    repair(first)
     identity = (project / ".git/config").stat().st_ino
-    repair(second, 1)
+    repair(second)
     assert (project / ".git/config").stat().st_ino == identity

@@ -195,7 +195,6 @@ static void keep_covers(int covers)
     int touches = covers_restore(covers);
 
     if (touches) {
-        kill(-1, SIGSTOP);
         unanswered++;
         channel_number('C', touches);
     }

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <linux/mount.h>
 #include <linux/openat2.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -285,15 +286,21 @@ int covers_restore(int watch)
     while (watch >= 0 && (length = read(watch, events, sizeof events)) > 0) {
         int more = count_touches(events, (size_t)length);
 
+        /* First of all: what the command did until now is counted below, and it does nothing more. */
+        if (more && touches == 0)
+            kill(-1, SIGSTOP);
         for (size_t number = 0; more && number < cover_count; number++)
             was_off |= put_back(&covers[number]);
         touches += more;
     }
     for (size_t number = 0; watch < 0 && number < cover_count; number++)
         if (put_back(&covers[number])) {
+            kill(-1, SIGSTOP);
             was_off = 1;
             touches = 2; /* nobody counted */
         }
+    if (touches && !was_off)
+        kill(-1, SIGCONT);
     return was_off ? touches : 0;
 }
 

@@ -32,8 +32,8 @@ void root_end(void);
 enum { COVERS_NONE = -1, COVERS_POLLED = -2, MAX_COVERS = 1024 };
 int covers_watch(void);
 
-/* Puts covers back. Returns how often covered files were touched, once a cover was off; 0 before that. A write in place
- * counts twice, since git replaces its files. */
+/* Stops all other processes and puts covers back. Returns how often covered files were touched, once a cover
+ * was off; 0 before that, and then all goes on. A write in place counts twice, since git replaces its files. */
 int covers_restore(int watch);
 
 /* Opens *path* without following a link; ends the process if that fails. */
