@@ -68,12 +68,14 @@ def _checked_home() -> str:
 
 
 def project_files() -> tuple[str, ...]:
-    """The files of the current project, from its nearest folder that has any."""
-    for folder in project_folders():
-        found = tuple(path for name in PROJECT_FILES if os.path.lexists(path := os.path.join(folder, name)))
-        if found:
-            return found
-    return ()
+    """The files of the current project, from the lowest to the highest: those of its root first, those of the current
+    folder last. All count, since a command could otherwise drop the rules that deny something by a nearer file."""
+    return tuple(
+        path
+        for folder in reversed(project_folders())
+        for name in PROJECT_FILES
+        if os.path.lexists(path := os.path.join(folder, name))
+    )
 
 
 def folder_of(path: str) -> str:

@@ -367,3 +367,18 @@ def test_cached_settings_are_read_without_parsing_toml(known: FileSettings, proj
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == "\n"
+
+
+@pytest.mark.attack(16)
+def test_a_nearer_file_hides_no_narrowing_rule_above_it(
+    says: Callable[..., None], project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command may leave a file in any folder of the project."""
+    (project / ".git").mkdir()
+    says(project_file="[network]\nmode = 'offline'\ndeny_domains = ['secret.test']\n")
+    (project / "below").mkdir()
+    (project / "below" / ".netsandbox.toml").write_text("[network]\nmode = 'online'\ndeny_domains = ['other.test']\n")
+    monkeypatch.chdir(project / "below")
+    settings = found()
+    assert {rule.text for rule in settings.deny_domains} == {"secret.test", "other.test"}
+    assert settings.mode == "offline"

@@ -43,7 +43,9 @@ def test_a_project_is_found_from_its_folders_below(project: Path, monkeypatch: p
     monkeypatch.chdir(project / "a" / "b")
     assert project_files() == (str(project / ".netsandbox.toml"),)
     (project / "a" / ".netsandbox.toml").write_text("")
-    assert project_files() == (str(project / "a" / ".netsandbox.toml"),)
+    (project / "a" / "b" / ".sandbox.toml").write_text("")
+    found = [str(Path(path).relative_to(project)) for path in project_files()]
+    assert found == [".netsandbox.toml", "a/.netsandbox.toml", "a/b/.sandbox.toml"], "the nearest is the highest"
 
 
 def test_beyond_the_repository_nothing_is_looked_for(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

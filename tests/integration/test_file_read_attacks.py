@@ -257,3 +257,20 @@ def test_where_links_in_a_secret_folder_lead_is_hidden(netsandbox: Any, mode: st
         "run", "--no-config", "--files", mode, "--allow-read", f"{home.path}/.ssh", "--", "sh", "-c", script
     )
     assert "canary-linked" in shown.stdout, "the twin: the user shows the folder"
+
+
+@pytest.mark.attack(219)
+@pytest.mark.closed_files
+def test_a_hard_link_to_a_secret_is_not_there_by_default_and_is_told_otherwise(netsandbox: Any) -> None:
+    home = netsandbox.home()
+    secret, second = home.path / ".netrc", home.path / "copies" / "netrc"
+    secret.write_text("canary-second-name")
+    second.parent.mkdir()
+    os.link(secret, second)
+    run = netsandbox("run", "--", "cat", str(second))
+    assert "canary-second-name" not in run.stdout
+    told = netsandbox("run", "--files", "readable", "--", "cat", str(secret))
+    assert told.stdout == ""
+    assert "a hard link is a second name by which it may be read" in told.stderr
+    second.unlink()
+    assert "hard link" not in netsandbox("run", "--files", "readable", "--", "cat", str(secret)).stderr

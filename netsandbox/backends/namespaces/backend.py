@@ -150,11 +150,24 @@ class NamespacesBackend:
 
         settings, environment = self.context.settings, self.context.command.environment
         view = file_view(settings.files, environment)
+        self._tell_second_names(view)
         if settings.watch_files:
             from netsandbox.backends.namespaces.watched_paths import watched_paths
 
             self.watched = watched_paths(view, environment)
         return view
+
+    def _tell_second_names(self, view: FileView) -> None:
+        from netsandbox.backends.namespaces.file_view import second_names
+
+        found = second_names(view)
+        if found:
+            from netsandbox.paths import short
+            from netsandbox.runtime.inherited import write_notice
+
+            more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+            text = f"{short(found[0])!a}{more}: hidden, but a hard link is a second name by which it may be read"
+            write_notice(self.context.stderr, f"{text}; use --files project, which shows no other folder")
 
     def _watched_calls(self) -> tuple[int, ...]:
         if not self.context.settings.watch_files and not self._observes:

@@ -101,6 +101,20 @@ def _caches(rules: FileRules, environment: Mapping[bytes, bytes], working: str |
             yield rule
 
 
+def second_names(view: FileView) -> list[str]:
+    """Hidden files that have another name by a hard link. A cover hides one name, and no call lists the others."""
+    below = (entry.path for folder in view.folders for entry in _entries(folder)[:MAX_LINKED_ENTRIES])
+    return [path for path in (*view.files, *below) if _has_second_name(path)]
+
+
+def _has_second_name(path: str) -> bool:
+    try:
+        state = os.lstat(path)
+    except OSError:  # it is gone
+        return False
+    return stat.S_ISREG(state.st_mode) and state.st_nlink > 1
+
+
 def always_writable(environment: Mapping[bytes, bytes]) -> tuple[str, ...]:
     """Where a session may write besides the paths of `allow_write`, if that is set; *environment* is the command's."""
     return _writable((), _working(), environment, [], ())
