@@ -25,7 +25,8 @@ from netsandbox.runtime.private_file import content, digest, make_room, replace
 OPEN, DONE = "open", "done"
 GONE, CHANGED, NOTHING = "gone", "changed", "-"
 MAX_HEADS = 1000
-_FOLDER = "log-heads"
+MAX_RUNNING = 64  # each is a mount in every session
+HEADS = "log-heads"  # in the state home
 _SIZE_LIMIT = 8192
 
 
@@ -50,7 +51,7 @@ class HeadKeeper:
         self._fd = -1
         self._last = (0, tail)
         try:
-            folder = os.path.join(made_state_home(), _FOLDER)
+            folder = os.path.join(made_state_home(), HEADS)
             os.makedirs(folder, 0o700, exist_ok=True)
             make_room(folder, MAX_HEADS)
             place = os.path.join(folder, _name(path))
@@ -79,11 +80,17 @@ class HeadKeeper:
 def kept_heads() -> list[Head]:
     """Every head that is kept."""
     try:
-        folder = os.path.join(state_home(), _FOLDER)
+        folder = os.path.join(state_home(), HEADS)
         found = [_read(os.path.join(folder, name)) for name in os.listdir(folder)]
     except (OSError, NetsandboxError):
         return []
     return [head for head in found if head is not None]
+
+
+def running_logs() -> list[str]:
+    """Placed logs of sessions that have not ended, or were killed: no other session may write them."""
+    found = [head.path for head in kept_heads() if not head.is_done and os.path.isfile(head.path)]
+    return found[:MAX_RUNNING]
 
 
 def parse(data: bytes) -> Head | None:

@@ -81,6 +81,7 @@ print(door.recv(12).decode())
 
 @pytest.mark.usefixtures("user_namespaces")
 @pytest.mark.parametrize("limit", [6, 8, 12, 16, 20, 22, 24, 28, 1024])
+@pytest.mark.attack(224)
 def test_a_shortage_of_descriptors_is_one_line_that_says_what_to_do(limit: int, tmp_path: Path, canary: Any) -> None:
     """H12. Whatever the session lacks, it opens nothing, and its log says how it ended."""
     forbidden = canary.tcp()

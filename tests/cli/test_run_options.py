@@ -75,6 +75,7 @@ def test_a_projects_own_file_closes_a_switch_and_opens_none_untrusted(project: P
     assert switches() == ()
 
 
+@pytest.mark.attack(229)
 def test_a_project_names_its_sessions_only_when_it_is_trusted(project: Path) -> None:
     """H18: under the name of another project, its origin in browsers and its `stop` and `open` would be taken."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from typing import Any
 
 import pytest
@@ -136,3 +137,29 @@ def test_audit_says_that_a_newer_session_placed_its_log(netsandbox: Any) -> None
     netsandbox("run", "--", "true")
     usual = netsandbox("audit", "summary")
     assert (usual.returncode, usual.stderr) == (0, "")
+
+
+@pytest.mark.attack(217)
+@pytest.mark.closed_files
+@pytest.mark.parametrize("mode", ["project", "readable", "open"])
+def test_a_placed_log_of_a_running_session_is_closed_to_other_sessions(netsandbox: Any, mode: str) -> None:
+    """The log lies in the folder that both sessions work in."""
+    home = netsandbox.home()
+    log = home.work / "audit.jsonl"
+    first = netsandbox.spawn(
+        "run", "--audit-log", str(log), "--", "sh", "-c", "echo ready; read line; echo end", stdin=subprocess.PIPE
+    )
+    first.read_until(b"ready\n")
+    script = (
+        f"echo forged >> {log}; echo forged > x; mv -f x {log}; mv {log} away; rm -f {log}; echo twin >twin; echo e"
+    )
+    other = netsandbox("run", "--files", mode, "--", "sh", "-c", script)
+    assert other.stdout == "e\n", other.stderr
+    assert (home.work / "twin").read_text() == "twin\n"
+    assert not (home.work / "away").exists()
+    assert "forged" not in log.read_text()
+    first.process.stdin.write(b"\n")
+    first.process.stdin.flush()
+    first.read_until(b"end\n")
+    first.process.wait(20)
+    assert netsandbox("audit", "verify", str(log)).returncode == 0

@@ -133,6 +133,8 @@ def test_share_tmp_shows_the_hosts(netsandbox: Any) -> None:
         canary.unlink()
 
 
+@pytest.mark.attack(214)
+@pytest.mark.attack(216)
 def test_a_secret_that_the_host_makes_or_replaces_during_the_session_does_not_appear(netsandbox: Any) -> None:
     """H2 and H4: covers came off when the host replaced the covered file."""
     home = netsandbox.home()
@@ -272,6 +274,7 @@ def test_secrets_of_the_system_are_not_shown(netsandbox: Any) -> None:
     assert run.stdout.startswith("root:x:0:0")
 
 
+@pytest.mark.attack(222)
 def test_devices_of_the_host_are_not_there(netsandbox: Any) -> None:
     run = netsandbox("run", "--", "sh", "-c", "ls /dev; echo x > /dev/kmsg; head -c 3 /dev/zero | od -An -tx1")
     names = set(run.stdout.split()[:-3])

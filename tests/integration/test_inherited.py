@@ -110,6 +110,7 @@ input()
 
 
 @pytest.mark.ordinary_user
+@pytest.mark.attack(222)
 def test_the_command_cannot_close_the_callers_terminal_to_others(netsandbox: Any) -> None:
     """H10: an exclusive terminal would stay closed to its user after the session."""
     running = netsandbox.spawn("run", "--", netsandbox.python, "-c", CLOSE_TERMINAL, terminal=True)

@@ -35,6 +35,7 @@ def test_two_sessions_never_share_a_port(reserve: Reserve) -> None:
     assert len({window.device for window in windows if window is not None}) == 3
 
 
+@pytest.mark.attack(220)
 def test_a_lock_file_that_is_removed_gives_no_window_twice(reserve: Reserve) -> None:
     """H8: a cleaner of /tmp removes the shared file while a session runs, and the next session makes a new one."""
     first = reserve()

@@ -91,6 +91,7 @@ def test_who_asked_for_no_size_gets_less_when_there_is_no_more(take):
 
 
 @pytest.mark.usefixtures("idle_host")
+@pytest.mark.attack(221)
 def test_a_thousand_sessions_have_windows_of_two_ports_and_more():
     """H9. Two ports are one to publish and one for the names."""
     locks = Bytes()

@@ -117,7 +117,7 @@ class NamespacesBackend:
         self.helper = launch.Helper(command.words, held.environment(inside), command.stdio, self._observed())
         make_folders()
         note_homes()
-        own = own_paths(placed, *settings.configs, settings.debug_log, logs=logs)
+        own = own_paths(placed, *settings.configs, settings.debug_log, *other_logs(state), logs=logs)
         if settings.files.mode == "project":
             view = self._project_view(state, own)
         else:
@@ -326,6 +326,15 @@ class NamespacesBackend:
 
         for line in finish(view):
             write_notice(self.context.stderr, line)
+
+
+def other_logs(state: str) -> list[str]:
+    """Logs that users placed for sessions which still run, wherever this session could write them."""
+    if not os.path.isdir(os.path.join(state, "log-heads")):
+        return []
+    from netsandbox.audit.kept_head import running_logs
+
+    return running_logs()
 
 
 def working_folder() -> str | None:
