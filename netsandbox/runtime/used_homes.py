@@ -10,6 +10,7 @@ although sessions have run, one of them may have put them there, and nothing in 
 from __future__ import annotations
 
 import os
+from errno import EROFS
 
 from netsandbox.errors import HostError, NetsandboxError
 from netsandbox.paths import (
@@ -54,7 +55,10 @@ def note_homes() -> None:
     except (OSError, NetsandboxError) as error:
         if user_can_change(os.path.dirname(os.path.join(memory_home(), _FILE))):
             reason = getattr(error, "strerror", None) or str(error)
-            raise HostError(f"cannot note the homes in use in {memory_home()}: {reason}; make room there") from None
+            advice = "make room there"
+            if getattr(error, "errno", None) == EROFS:
+                advice = "this may be a session already: run netsandbox outside of it"
+            raise HostError(f"cannot note the homes in use in {memory_home()}: {reason}; {advice}") from None
 
 
 def _default_homes() -> tuple[tuple[str, str], ...]:
