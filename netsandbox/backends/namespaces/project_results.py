@@ -77,8 +77,8 @@ def _examine(copied: Copied, view: ProjectView) -> list[str]:
     try:
         found = _dangerous(known, read_file(copied.path), view)
         if not found:
-            if not git.is_own(copied.path):
-                _copy(folder, copied, git)
+            found = [] if git.is_own(copied.path) else _copy(folder, copied, git, view)
+        if not found:
             return []
         _take_back(folder, copied, git, known)
     finally:
@@ -115,8 +115,9 @@ def _take_back(folder: int, copied: Copied, git: GitFiles, known: bytes) -> None
     git.own(copied.path, _put(folder, name, after, copied.mode))
 
 
-def _copy(folder: int, copied: Copied, git: GitFiles) -> None:
-    """Put a copy in the file's place when the host's git, which often changes several settings, is done."""
+def _copy(folder: int, copied: Copied, git: GitFiles, view: ProjectView) -> list[str]:
+    """Put a copy in the file's place when the host's git, which often changes several settings, is done. Returns the
+    dangerous settings that came meanwhile, and puts no copy then."""
     name = os.path.basename(copied.path)
     before = None
     for _ in range(MAX_WAITS):
@@ -126,8 +127,12 @@ def _copy(folder: int, copied: Copied, git: GitFiles) -> None:
             break
         before = state.st_ino
         time.sleep(PAUSE)
-    theirs = git.known[copied.path] = read_file(name, folder)
+    theirs = read_file(name, folder)
+    if found := _dangerous(git.known.get(copied.path, copied.base), theirs, view):
+        return found
+    git.known[copied.path] = theirs
     git.own(copied.path, _put(folder, name, _text(theirs), copied.mode))
+    return []
 
 
 def _merge_back(copied: Copied, view: ProjectView) -> list[str]:
