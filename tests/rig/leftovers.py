@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
     from tests.rig.command import CommandLine, Home, Spawned
 
-# The log outlives its session; names are locked in a file that stays, empty; the first session is noted for ever.
-KEPT = ("audit.jsonl", "names", "first-session")
+# The log outlives its session; names and ports are locked in files that stay, empty; the first session is noted for
+# ever.
+KEPT = ("audit.jsonl", "names", "ports", "first-session")
 REMEMBERED = ("cache",)  # the one disk cache of configuration (config/cache.py)
 LISTEN, UDP_BOUND = "0A", "07"
 PAUSE = 0.02
