@@ -13,7 +13,7 @@ The session writes objects, references and the index as on the host. Of each git
 
 A name that is missing cannot be covered, so it is made on the host's disk, with a content that means nothing, and is
 removed by the last session. Of worktrees that the session does not see, it sees the `.git` file: without that `git
-worktree prune` would take them for gone. `git_results` has what happens after the session.
+worktree prune` would take them for gone. `project_results` has what happens after the session.
 
 A repository that a session makes cannot be prevented; it is reported at the end. A cover comes off when a program of
 the host replaces the file below it. PID 1 puts covers of configuration files back within a fraction of a millisecond;
@@ -34,6 +34,7 @@ from netsandbox.policy.file_rules import is_within
 from netsandbox.policy.git_config import MAX_CONFIG, is_true, parse
 from netsandbox.runtime.private_file import replace
 from netsandbox.runtime.project import one_line
+from netsandbox.runtime.real_paths import names_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -201,7 +202,7 @@ class GitFiles:
             self._hold_links(path)
         real = os.path.realpath(path)
         if self._is_writable(real) and os.path.exists(real):
-            self.root.pin(os.path.dirname(real))
+            self.root.pin_above(real)
             self.root.show(real, rank=PROTECTED)
 
     def _hold_links(self, path: str) -> None:
@@ -210,11 +211,11 @@ class GitFiles:
 
         for link in links_of_loop(path):
             if self._is_writable(link):
-                self.root.pin(os.path.dirname(link))
+                self.root.pin_above(link)
                 self.root.cover(os.readlink(link), link)
         real = os.path.realpath(path)
         if real != path and self._is_writable(real) and not os.path.isdir(real):
-            self.root.pin(os.path.dirname(real))
+            self.root.pin_above(real)
             self.root.show(real, rank=PROTECTED)
 
     # What the configuration names
@@ -252,7 +253,7 @@ class GitFiles:
     # Worktrees and submodules
 
     def _worktrees(self, folder: str) -> None:
-        for name in _listed(folder)[:MAX_WORKTREES]:
+        for name in names_in(folder)[:MAX_WORKTREES]:
             own = f"{folder}/{name}"
             if os.path.islink(own) or not os.path.isdir(own):
                 continue
@@ -276,12 +277,12 @@ class GitFiles:
 
     def _modules(self, folder: str, worktree: str) -> None:
         """The git directories of submodules; their names may have slashes."""
-        waiting = [f"{folder}/{name}" for name in _listed(folder)]
+        waiting = [f"{folder}/{name}" for name in names_in(folder)]
         for own in waiting:
             if len(waiting) > MAX_GIT_FOLDERS * 4 or os.path.islink(own) or not os.path.isdir(own):
                 continue
             if not _is_file(f"{own}/HEAD"):
-                waiting += [f"{own}/{name}" for name in _listed(own)]
+                waiting += [f"{own}/{name}" for name in names_in(own)]
                 continue
             place = next((line.value for line in _config_of(own) if _is(line, "core", "worktree")), None)
             inside = os.path.normpath(os.path.join(own, place)) if place else worktree
@@ -299,13 +300,6 @@ def _is_file(path: str) -> bool:
         return stat.S_ISREG(os.lstat(path).st_mode)
     except OSError:
         return False
-
-
-def _listed(folder: str) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []
 
 
 def read_file(path: str, folder: int | None = None) -> bytes:

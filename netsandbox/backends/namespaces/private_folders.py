@@ -16,6 +16,7 @@ from __future__ import annotations
 import fcntl
 import os
 
+from netsandbox.backends.namespaces.launch import FILES
 from netsandbox.errors import HostError
 from netsandbox.runtime.private_file import digest
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 MAX_SLOTS = 64  # sessions at once that use one cache
 _LOCK = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-FILES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "files")
 
 
 class PrivateFolders:
