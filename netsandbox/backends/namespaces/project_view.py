@@ -50,6 +50,9 @@ MOVED_HOMES = (
     *("UV_CACHE_DIR", "YARN_CACHE_FOLDER", "POETRY_CACHE_DIR"),
 )
 MAX_ENVIRONMENT_FILE = 4096
+SHELL_FILES = os.path.join(
+    os.path.dirname(os.path.abspath(__file__)), "../../shells/files"
+)  # what our shells begin with
 MAX_PROGRAM_LINKS = 512  # symbolic links in folders of PATH that are followed
 
 
@@ -431,6 +434,9 @@ class ProjectView:
     # netsandbox itself
 
     def _own(self, own: OwnPaths) -> None:
+        files = os.path.realpath(SHELL_FILES)
+        if self.root.is_shown(files) is None:
+            self.root.show(files, rank=OURS)
         for path in own.read_only:
             real = self.paths.reached(path)
             if real != path:
