@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 MAX_SLOTS = 64  # sessions at once that use one cache
 _LOCK = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-FILES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "files")
 
 
 class PrivateFolders:
@@ -34,12 +33,21 @@ class PrivateFolders:
 
     def __init__(self, state: str, project: str, *, fresh: bool = False) -> None:
         self.state = os.path.realpath(state)
-        self.empty_file = os.path.join(FILES, "nothing")
         name = "".join(char if char.isalnum() else "-" for char in os.path.basename(project))[:40]
         self._own = os.path.join(self.state, "homes", f"{name or 'root'}-{digest(os.fsencode(project))[:16]}")
         self._shared = os.path.join(self.state, "homes", "shared")
         self._locks: list[int] = []
         self._fresh = self._emptied() if fresh else None
+
+    @property
+    def empty_file(self) -> str:
+        """An empty file of this user: what keeps a session from writing it is its mount, which is then recorded."""
+        path = os.path.join(self._made(os.path.join(self.state, "homes")), "nothing")
+        try:
+            os.close(os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+        except OSError as error:
+            raise HostError(f"cannot make {path}: {error.strerror}; free space, or set XDG_STATE_HOME") from None
+        return path
 
     @property
     def empty_folder(self) -> str:

@@ -152,6 +152,9 @@ class ProjectView:
     def _home(self) -> None:
         self.root.place(self.folders.home, self.home, writable=True)
         self._links_to(home())
+        empty = self.folders.empty_file
+        for name in shown_files.SHELL_FILES:
+            self.root.place(empty, f"{self.home}/{name}", rank=PROTECTED)
         held = (self.home, self.project.folder if self.project else self.home)
         for name in MOVED_HOMES:
             path = self.environment.get(name, "").partition(":")[0]  # GOPATH is a list

@@ -12,6 +12,7 @@ from netsandbox.backends.namespaces.project_view import ProjectView
 from netsandbox.backends.namespaces.session_root import SessionRoot
 from netsandbox.errors import UsageError
 from netsandbox.policy.file_rules import FileRules, PathRule
+from netsandbox.policy.shown_files import SHELL_FILES
 from netsandbox.runtime.protection import OwnPaths
 
 Build = Callable[..., tuple[SessionRoot, ProjectView]]
@@ -51,6 +52,7 @@ def test_existing_toolchains_and_settings_are_shown_read_only(home: Path, build:
         (home / name).write_text("")
     root, _ = build()
     shown = {path.removeprefix(f"{home}/") for path in root.entries if path.startswith(f"{home}/")}
+    shown -= set(SHELL_FILES)
     assert shown == {"work", ".nvm", ".cargo/bin", ".gitconfig", ".config/git/config"}
     assert not any(root.entries[f"{home}/{name}"].writable for name in shown - {"work"})
 
