@@ -282,7 +282,10 @@ class ProjectView:
             from netsandbox.backends.namespaces.git_files import GitFiles
 
             named = [os.path.realpath(rule.path) for rule in self.rules.allow_write]
-            self.git = GitFiles(self.root, self.folders, (path for path in named if not is_within(folder, path)))
+            denied = [os.path.realpath(rule.path) for rule in (*self.rules.deny_read, *self.rules.deny_write)]
+            self.git = GitFiles(
+                self.root, self.folders, (path for path in named if not is_within(folder, path)), denied
+            )
             self.git.protect(self.repositories)
 
     def _rules(self) -> None:
@@ -326,9 +329,8 @@ class ProjectView:
                 f"{rule.origin}: {rule.path!a} holds the working folder, so it cannot be hidden;"
                 " leave it out, or work in another folder"
             )
-        shown = self.root.is_shown(real) is not None
         self.root.remove_below(real)
-        if shown:
+        if self.root.is_shown(real) is not None:  # by a folder above, even if it was covered until now
             self._pin_above(real)
             self._cover(rule.path)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from netsandbox.backends.namespaces.project_view import ProjectView
-from netsandbox.backends.namespaces.session_root import SessionRoot
+from netsandbox.backends.namespaces.session_root import DENIED, SessionRoot
 from netsandbox.errors import UsageError
 from netsandbox.policy.file_rules import FileRules, PathRule
 from netsandbox.runtime.protection import OwnPaths
@@ -180,3 +180,15 @@ def test_a_folder_that_cannot_be_made_is_an_error_that_names_the_rule(home: Path
     rule = PathRule(f"{home}/file", "--allow-write", folder=True)
     with pytest.raises(UsageError, match=r"^--allow-write: cannot make .*; make it yourself, or leave it out"):
         build(FileRules(allow_write=(rule,)))
+
+
+@pytest.mark.parametrize("hidden", [".git/config", ".git"])
+def test_a_configuration_of_git_can_be_hidden(home: Path, build: Build, hidden: str) -> None:
+    (home / "work/.git").mkdir()
+    (home / "work/.git/config").write_text("[a]\n\tb = CANARY\n")
+    root, view = build(FileRules(deny_read=(PathRule(f"{home}/work/{hidden}", "--deny-read"),)))
+    entry = root.entries[f"{home}/work/{hidden}"]
+    assert entry.rank == DENIED
+    assert entry.source != f"{home}/work/{hidden}"
+    assert view.git is not None
+    assert f"{home}/work/.git/config" not in [each.path for each in view.git.copied]
