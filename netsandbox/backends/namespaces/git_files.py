@@ -301,7 +301,7 @@ class GitFiles:
                 waiting += [f"{own}/{name}" for name in _listed(own)]
                 continue
             place = next((line.value for line in _config_at(f"{own}/config") if _is(line, "core", "worktree")), None)
-            inside = os.path.normpath(os.path.join(own, place)) if place else worktree
+            inside = os.path.normpath(os.path.join(own, place)) if place and "\0" not in place else worktree
             self._git_folder(own, inside)
             if _is_file(f"{inside}/.git"):
                 self._git_file(f"{inside}/.git")

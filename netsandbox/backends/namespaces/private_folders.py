@@ -35,11 +35,18 @@ class PrivateFolders:
     def __init__(self, state: str, project: str, *, fresh: bool = False) -> None:
         self.state = os.path.realpath(state)
         self.empty_file = os.path.join(FILES, "nothing")
-        name = "".join(char if char.isalnum() else "-" for char in os.path.basename(project))[:40]
-        self._own = os.path.join(self.state, "homes", f"{name or 'root'}-{digest(os.fsencode(project))[:16]}")
+        self._own = self._folder_of(project)
         self._shared = os.path.join(self.state, "homes", "shared")
         self._locks: list[int] = []
         self._fresh = self._emptied() if fresh else None
+
+    def _folder_of(self, project: str) -> str:
+        name = "".join(char if char.isalnum() else "-" for char in os.path.basename(project))[:40]
+        return os.path.join(self.state, "homes", f"{name or 'root'}-{digest(os.fsencode(project))[:16]}")
+
+    def is_known(self, folder: str) -> bool:
+        """Whether a session has run with *folder* as its project, so that it may have written there."""
+        return os.path.isdir(self._folder_of(folder))
 
     @property
     def empty_folder(self) -> str:
@@ -57,6 +64,7 @@ class PrivateFolders:
 
     @property
     def home(self) -> str:
+        self._made(self._own)
         return self._made(self.kept_home if self._fresh is None else os.path.join(self._fresh, "home"))
 
     def moved(self, variable: str) -> str:

@@ -71,6 +71,7 @@ class ProjectView:
         self.working = self.paths.reached(working) if working is not None else None
         self.project: Project | None = find_project(self.working, self.home) if self.working else None
         self.folders = PrivateFolders(state, self.project.folder if self.project else self.home, fresh=rules.fresh_home)
+        self._projects: dict[str, str | None] = {}
         self.root = SessionRoot()
         self.written = self._written()
         self.sockets: tuple[str, ...] = ()
@@ -207,7 +208,9 @@ class ProjectView:
             return
         self._show_tool(path)
         base = _base_of(real) if real in self.root.entries else None
-        if base is not None and not self._is_system(base) and not self._is_too_much(base):
+        if base is None or self._is_system(base) or self._is_too_much(base) or self._is_secret(base):
+            return
+        if not self._leads_out(f"{real}/pyvenv.cfg", base):
             self._show(base)
 
     def _is_secret(self, real: str) -> bool:
@@ -226,10 +229,26 @@ class ProjectView:
         self._show(path)
 
     def _made_inside(self, path: str, real: str) -> bool:
-        """Whether an earlier session may have chosen what is shown: it wrote the path, or a link on the way."""
+        """Whether an earlier session may have chosen what is shown: it wrote the path, or a link on the way that leads
+        out of its project, be it this one or another."""
         if f"{real}/".startswith(self.written):
             return True
-        return any(f"{link}/".startswith(self.written) for link, _ in self.paths.links(path))
+        links = [link for link, _ in self.paths.links(path)]
+        return any(f"{link}/".startswith(self.written) or self._leads_out(link, real) for link in links)
+
+    def _leads_out(self, path: str, real: str) -> bool:
+        """Whether *path* lies in a folder that was the project of a session, and *real* does not."""
+        folder = self._project_of(os.path.dirname(path))
+        return folder is not None and not is_within(real, folder)
+
+    def _project_of(self, folder: str) -> str | None:
+        """The nearest one; a session in the home itself has none."""
+        if folder in ("/", self.home):
+            return None
+        if folder not in self._projects:
+            is_known = self.folders.is_known(folder)
+            self._projects[folder] = folder if is_known else self._project_of(os.path.dirname(folder))
+        return self._projects[folder]
 
     def _written(self) -> tuple[str, ...]:
         """The folders of the host that sessions like this one write, each with a slash at its end."""
@@ -512,7 +531,7 @@ def _base_of(tree: str) -> str | None:
         os.close(descriptor)
     for line in lines:
         name, _, value = line.partition("=")
-        if name.strip() == "home" and value.strip().startswith("/"):
+        if name.strip() == "home" and value.strip().startswith("/") and "\0" not in value:
             return os.path.dirname(os.path.realpath(value.strip()))
     return None
 
