@@ -91,11 +91,12 @@ SETTINGS = (
     *(".inputrc", ".vimrc", ".vim", ".config/nvim", ".emacs", ".emacs.d", ".config/emacs", ".tmux.conf"),
     *(".editorconfig", ".terminfo", ".fonts", ".fonts.conf", ".local/share/fonts", ".config/fontconfig"),
 )
+# What shells run at their start. In the private home they are empty and read-only: no session leaves one behind.
+SHELL_FILES = (".bashrc", ".bash_profile", ".bash_login", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin")
 # A session inside of the project may not change these: the host's programs run or obey them.
 PROTECTED = (
     *(".hg/hgrc", ".vscode", ".idea", ".claude/settings.json", ".claude/settings.local.json"),
-    *(".envrc", ".husky", ".bashrc", ".bash_profile", ".bash_login", ".profile", ".zshrc", ".zshenv", ".zprofile"),
-    *(".zlogin", ".config/fish", ".netsandbox"),
+    *(".envrc", ".husky", *SHELL_FILES, ".config/fish", ".netsandbox"),
 )
 # A session may make these where they are missing; new ones are reported at its end. CI runs the second row.
 REPORTED = (

@@ -123,7 +123,9 @@ def _lines(path: str) -> list[str]:
     except OSError:
         return []
     try:
-        return os.fsdecode(os.read(descriptor, MAX_GIT_FILE)).splitlines()
+        return os.fsdecode(
+            os.read(descriptor, MAX_GIT_FILE).partition(b"\0")[0]
+        ).splitlines()  # no path has a zero byte
     except OSError:  # a folder
         return []
     finally:

@@ -58,7 +58,7 @@ def test_the_rest_of_the_home_is_not_there(netsandbox: Any) -> None:
 
 def test_writes_to_the_home_stay_inside_and_are_kept_for_the_project(netsandbox: Any) -> None:
     home = netsandbox.home()
-    rc = put(home, ".bashrc", "true\n")
+    rc = put(home, ".toolrc", "true\n")
     first = netsandbox("run", "--", "sh", "-c", WRITES, "sh", str(rc))
     assert first.stdout == "wrote\n"
     assert rc.read_text() == "true\n"
@@ -67,6 +67,17 @@ def test_writes_to_the_home_stay_inside_and_are_kept_for_the_project(netsandbox:
     other = put(home, "elsewhere/file").parent
     elsewhere = netsandbox("run", "--", "sh", "-c", f"cat {rc} || echo nothing", cwd=other)
     assert elsewhere.stdout == "nothing\n"
+
+
+@pytest.mark.parametrize("name", [".bashrc", ".zshrc", ".profile"])
+def test_start_up_files_of_shells_are_empty_and_read_only(netsandbox: Any, name: str) -> None:
+    home = netsandbox.home()
+    rc = put(home, name)
+    run = netsandbox("run", "--", "sh", "-c", f"{WRITES}; rm -f $1; mv $1 $1.old; cat $1", "sh", str(rc))
+    assert run.stdout == "refused\n"
+    assert rc.read_text() == SECRET
+    named = netsandbox("run", "--allow-read", str(rc), "--", "cat", str(rc))
+    assert named.stdout == SECRET
 
 
 def test_the_working_folder_is_written_on_the_host(netsandbox: Any) -> None:

@@ -57,7 +57,9 @@ def test_the_home_of_the_host_is_not_written(netsandbox: Any, home: Any) -> None
 
 
 def test_shell_settings_of_the_host_are_not_changed(netsandbox: Any, home: Any) -> None:
-    netsandbox("run", "--", "sh", "-c", "echo malicious >> ~/.zshrc; echo malicious > ~/.bashrc; rm -f ~/.zshrc")
+    run = netsandbox("run", "--", "sh", "-c", "echo malicious >> ~/.zshrc")
+    assert run.returncode != 0
+    netsandbox("run", "--", "sh", "-c", "echo malicious > ~/.bashrc; rm -f ~/.zshrc")
     assert (home.path / ".zshrc").read_text() == SECRET
     assert not (home.path / ".bashrc").exists()
 

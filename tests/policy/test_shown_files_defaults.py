@@ -45,7 +45,7 @@ def placed(path: str, home: str) -> str:
 
 def test_the_table_is_read() -> None:
     assert len(ROWS) > 35
-    assert {access for _, *both in ROWS for access in both} == {"write", "read", "copy", "private", NOTHING}
+    assert {access for _, *both in ROWS for access in both} == {"write", "read", "copy", "private", "empty", NOTHING}
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +108,8 @@ def test_linux_does_what_the_table_says(home: Path) -> None:
             entry = held[1] if held is not None else None
         if entry is None or "size=4k" in entry.source:
             return NOTHING
+        if entry.source == view.folders.empty_file:
+            return "empty"
         if entry.kind in ("cache", "cover"):
             return "copy"
         if entry.kind != "show" or (entry.upper == "ours" and entry.writable):

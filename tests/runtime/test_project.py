@@ -131,3 +131,9 @@ def test_the_search_for_repositories_is_bounded_and_follows_no_link(home: Path) 
     assert find_repositories(f"{home}/p", 5) == ([], False)
     assert find_repositories(f"{home}/p", 11) == ([f"{home}/p/9/.git"], True)
     assert find_repositories(f"{home}/missing", 5) == ([], True)
+
+
+@pytest.mark.parametrize("text", ["gitdir: a\0b\n", "gitdir: \0\n", "\0"])
+def test_a_zero_byte_in_a_git_file_stops_nothing(home: Path, text: str) -> None:
+    (home / "code/app/.git").write_text(text)
+    assert found(home / "code/app", home) == Project(f"{home}/code/app")

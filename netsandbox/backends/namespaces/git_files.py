@@ -26,6 +26,7 @@ import os
 import stat
 from errno import EFBIG
 
+from netsandbox.backends.namespaces.private_folders import open_folder
 from netsandbox.backends.namespaces.session_root import PROTECTED
 from netsandbox.errors import HostError
 from netsandbox.frozen import frozen
@@ -64,12 +65,15 @@ class Copied:
 
 class GitFiles:
     """Adds the entries to *root*, in which the project is shown already. *named* are real paths that the user opened
-    for writing: these and what is below them are not protected."""
+    for writing: these and what is below them are not protected. Of *denied* ones the session gets no copy."""
 
-    def __init__(self, root: SessionRoot, folders: PrivateFolders, named: Iterable[str]) -> None:
+    def __init__(
+        self, root: SessionRoot, folders: PrivateFolders, named: Iterable[str], denied: Iterable[str] = ()
+    ) -> None:
         self.root = root
         self.folders = folders
         self.named = tuple(named)
+        self.denied = tuple(denied)
         self.copied: list[Copied] = []
         self.known: dict[str, bytes] = {}  # what the host made of these files while the session ran
         self.locks: dict[str, int] = {}  # by git directory
@@ -149,16 +153,19 @@ class GitFiles:
         self._modules(f"{folder}/modules", worktree)
 
     def _private(self, path: str) -> list[Line]:
-        """The session gets a copy of a configuration file. Returns its settings."""
+        """The session gets a copy of a configuration file. Returns its settings. Nothing is read through a link: an
+        earlier session may have made it, and the copy would show any file of the host."""
         self._make(path, b"")
         if path in self.root.entries or not self._is_writable(path) or not os.path.lexists(path):
             return []
-        self._hold_links(path)
         try:
-            content = read_file(os.path.realpath(path))
-        except OSError:  # git cannot use it either
+            content = read_without_links(path)
+        except OSError:  # git cannot use it either, or it is a link
             self._read_only(path)
-            return []
+            return _config_at(os.path.realpath(path))
+        if any(is_within(path, each) for each in self.denied):
+            self._read_only(path)
+            return _settings(content)
         if not self._copies:
             self._copies = self.folders.git_copies()
             self.root.place(self._copies, COPIES, writable=True)
@@ -186,10 +193,14 @@ class GitFiles:
         if os.path.lexists(path):
             return
         try:
-            if content is None:
-                os.mkdir(path, 0o755)
-            else:
-                replace(path, content, 0o644)
+            folder = open_folder(os.path.dirname(path))
+            try:
+                if content is None:
+                    os.mkdir(os.path.basename(path), 0o755, dir_fd=folder)
+                else:
+                    replace(f"/proc/self/fd/{folder}/{os.path.basename(path)}", content, 0o644)
+            finally:
+                os.close(folder)
             self.made.append(path)
         except PermissionError:  # then the session cannot make it either
             return
@@ -253,6 +264,9 @@ class GitFiles:
     # Worktrees and submodules
 
     def _worktrees(self, folder: str) -> None:
+        if os.path.islink(folder):  # it may lead out of the project
+            self._hold_links(folder)
+            return
         for name in names_in(folder)[:MAX_WORKTREES]:
             own = f"{folder}/{name}"
             if os.path.islink(own) or not os.path.isdir(own):
@@ -277,6 +291,9 @@ class GitFiles:
 
     def _modules(self, folder: str, worktree: str) -> None:
         """The git directories of submodules; their names may have slashes."""
+        if os.path.islink(folder):
+            self._hold_links(folder)
+            return
         waiting = [f"{folder}/{name}" for name in names_in(folder)]
         for own in waiting:
             if len(waiting) > MAX_GIT_FOLDERS * 4 or os.path.islink(own) or not os.path.isdir(own):
@@ -284,8 +301,8 @@ class GitFiles:
             if not _is_file(f"{own}/HEAD"):
                 waiting += [f"{own}/{name}" for name in names_in(own)]
                 continue
-            place = next((line.value for line in _config_of(own) if _is(line, "core", "worktree")), None)
-            inside = os.path.normpath(os.path.join(own, place)) if place else worktree
+            place = next((line.value for line in _config_at(f"{own}/config") if _is(line, "core", "worktree")), None)
+            inside = os.path.normpath(os.path.join(own, place)) if place and "\0" not in place else worktree
             self._git_folder(own, inside)
             if _is_file(f"{inside}/.git"):
                 self._git_file(f"{inside}/.git")
@@ -314,6 +331,15 @@ def read_file(path: str, folder: int | None = None) -> bytes:
         os.close(descriptor)
 
 
+def read_without_links(path: str) -> bytes:
+    """The same, where no folder on the way may be a link either."""
+    folder = open_folder(os.path.dirname(path))
+    try:
+        return read_file(os.path.basename(path), folder)
+    finally:
+        os.close(folder)
+
+
 def _settings(content: bytes) -> list[Line]:
     try:
         return parse(content.decode("utf-8", "surrogateescape"))
@@ -321,8 +347,8 @@ def _settings(content: bytes) -> list[Line]:
         return []
 
 
-def _config_of(folder: str) -> list[Line]:
+def _config_at(path: str) -> list[Line]:
     try:
-        return _settings(read_file(f"{folder}/config"))
+        return _settings(read_file(path))
     except OSError:
         return []

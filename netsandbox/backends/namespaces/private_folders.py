@@ -16,7 +16,6 @@ from __future__ import annotations
 import fcntl
 import os
 
-from netsandbox.backends.namespaces.launch import FILES
 from netsandbox.errors import HostError
 from netsandbox.runtime.private_file import digest
 
@@ -34,12 +33,28 @@ class PrivateFolders:
 
     def __init__(self, state: str, project: str, *, fresh: bool = False) -> None:
         self.state = os.path.realpath(state)
-        self.empty_file = os.path.join(FILES, "nothing")
-        name = "".join(char if char.isalnum() else "-" for char in os.path.basename(project))[:40]
-        self._own = os.path.join(self.state, "homes", f"{name or 'root'}-{digest(os.fsencode(project))[:16]}")
+        self._own = self._folder_of(project)
         self._shared = os.path.join(self.state, "homes", "shared")
         self._locks: list[int] = []
         self._fresh = self._emptied() if fresh else None
+
+    def _folder_of(self, project: str) -> str:
+        name = "".join(char if char.isalnum() else "-" for char in os.path.basename(project))[:40]
+        return os.path.join(self.state, "homes", f"{name or 'root'}-{digest(os.fsencode(project))[:16]}")
+
+    def is_known(self, folder: str) -> bool:
+        """Whether a session has run with *folder* as its project, so that it may have written there."""
+        return os.path.isdir(self._folder_of(folder))
+
+    @property
+    def empty_file(self) -> str:
+        """An empty file of this user: what keeps a session from writing it is its mount, which is then recorded."""
+        path = os.path.join(self._made(os.path.join(self.state, "homes")), "nothing")
+        try:
+            os.close(os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+        except OSError as error:
+            raise HostError(f"cannot make {path}: {error.strerror}; free space, or set XDG_STATE_HOME") from None
+        return path
 
     @property
     def empty_folder(self) -> str:
@@ -57,6 +72,7 @@ class PrivateFolders:
 
     @property
     def home(self) -> str:
+        self._made(self._own)
         return self._made(self.kept_home if self._fresh is None else os.path.join(self._fresh, "home"))
 
     def moved(self, variable: str) -> str:

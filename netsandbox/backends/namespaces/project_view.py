@@ -71,6 +71,7 @@ class ProjectView:
         self.project: Project | None = find_project(self.working, self.home) if self.working else None
         folder = self.project.folder if self.project else self.home
         self.folders = self.private_folders(state, folder, fresh=rules.fresh_home)
+        self._projects: dict[str, str | None] = {}
         self.root = SessionRoot()
         self.written = self._written()
         self.sockets: tuple[str, ...] = ()
@@ -152,6 +153,9 @@ class ProjectView:
     def _home(self) -> None:
         self.root.place(self.folders.home, self.home, writable=True)
         self._links_to(home())
+        empty = self.folders.empty_file
+        for name in shown_files.SHELL_FILES:
+            self.root.place(empty, f"{self.home}/{name}", rank=PROTECTED)
         held = (self.home, self.project.folder if self.project else self.home)
         for name in MOVED_HOMES:
             path = self.environment.get(name, "").partition(":")[0]  # GOPATH is a list
@@ -207,7 +211,9 @@ class ProjectView:
             return
         self._show_tool(path)
         base = _base_of(real) if real in self.root.entries else None
-        if base is not None and not self._is_system(base) and not self._is_too_much(base):
+        if base is None or self._is_system(base) or self._is_too_much(base) or self._is_secret(base):
+            return
+        if not self._leads_out(f"{real}/pyvenv.cfg", base):
             self._show(base)
 
     def _is_secret(self, real: str) -> bool:
@@ -230,10 +236,26 @@ class ProjectView:
         self._show(path)
 
     def _made_inside(self, path: str, real: str) -> bool:
-        """Whether an earlier session may have chosen what is shown: it wrote the path, or a link on the way."""
+        """Whether an earlier session may have chosen what is shown: it wrote the path, or a link on the way that leads
+        out of its project, be it this one or another."""
         if f"{real}/".startswith(self.written):
             return True
-        return any(f"{link}/".startswith(self.written) for link, _ in self.paths.links(path))
+        links = [link for link, _ in self.paths.links(path)]
+        return any(f"{link}/".startswith(self.written) or self._leads_out(link, real) for link in links)
+
+    def _leads_out(self, path: str, real: str) -> bool:
+        """Whether *path* lies in a folder that was the project of a session, and *real* does not."""
+        folder = self._project_of(os.path.dirname(path))
+        return folder is not None and not is_within(real, folder)
+
+    def _project_of(self, folder: str) -> str | None:
+        """The nearest one; a session in the home itself has none."""
+        if folder in ("/", self.home):
+            return None
+        if folder not in self._projects:
+            is_known = self.folders.is_known(folder)
+            self._projects[folder] = folder if is_known else self._project_of(os.path.dirname(folder))
+        return self._projects[folder]
 
     def _written(self) -> tuple[str, ...]:
         """The folders of the host that sessions like this one write, each with a slash at its end."""
@@ -286,7 +308,10 @@ class ProjectView:
             from netsandbox.backends.namespaces.git_files import GitFiles
 
             named = [os.path.realpath(rule.path) for rule in self.rules.allow_write]
-            self.git = GitFiles(self.root, self.folders, (path for path in named if not is_within(folder, path)))
+            denied = [os.path.realpath(rule.path) for rule in (*self.rules.deny_read, *self.rules.deny_write)]
+            self.git = GitFiles(
+                self.root, self.folders, (path for path in named if not is_within(folder, path)), denied
+            )
             self.git.protect(self.repositories)
 
     def _rules(self) -> None:
@@ -330,9 +355,8 @@ class ProjectView:
                 f"{rule.origin}: {rule.path!a} holds the working folder, so it cannot be hidden;"
                 " leave it out, or work in another folder"
             )
-        shown = self.root.is_shown(real) is not None
         self.root.remove_below(real)
-        if shown:
+        if self.root.is_shown(real) is not None:  # by a folder above, even if it was covered until now
             self.root.pin_above(real)
             self._cover(rule.path)
 
@@ -513,7 +537,7 @@ def _base_of(tree: str) -> str | None:
         os.close(descriptor)
     for line in lines:
         name, _, value = line.partition("=")
-        if name.strip() == "home" and value.strip().startswith("/"):
+        if name.strip() == "home" and value.strip().startswith("/") and "\0" not in value:
             return os.path.dirname(os.path.realpath(value.strip()))
     return None
 

@@ -27,13 +27,15 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def protect(project: Path) -> Protect:
-    def run(*repositories: str, named: tuple[str, ...] = (), shown: str | None = None) -> GitFiles:
+    def run(
+        *repositories: str, named: tuple[str, ...] = (), shown: str | None = None, denied: tuple[str, ...] = ()
+    ) -> GitFiles:
         root = SessionRoot()
         root.show(str(project), writable=True, rank=PROJECT)
         if shown is not None:
             root.show(shown, writable=True, rank=PROJECT)
         folders = PrivateFolders(str(project.parent / "state"), str(project))
-        git = GitFiles(root, folders, named)
+        git = GitFiles(root, folders, named, denied)
         git.protect([f"{project}/{name}" for name in repositories or (".git",)])
         return git
 
@@ -211,3 +213,46 @@ def test_a_placeholder_that_cannot_be_made_is_an_error(
     monkeypatch.setattr(git_files, "replace", full)
     with pytest.raises(HostError, match="No space left"):
         protect()
+
+
+@pytest.mark.parametrize("name", ["config", "config.worktree", "../.git"])
+def test_no_copy_is_made_through_a_link(project: Path, protect: Protect, name: str) -> None:
+    """An earlier session made the repository, and the link."""
+    secret = project.parent / "secret"
+    secret.mkdir()
+    (secret / "config").write_text("CANARY")
+    link = Path(os.path.normpath(repository(project / "new/.git") / name))
+    link.rename(project / "away") if link.exists() else None
+    link.symlink_to(secret if name == "../.git" else secret / "config")
+    git = protect("new/.git")
+    assert not any(b"CANARY" in each.base for each in git.copied)
+    assert os.listdir(secret) == ["config"]
+    assert git.root.entries[str(link)].kind == "cover"
+
+
+def test_what_a_linked_configuration_names_is_protected(project: Path, protect: Protect) -> None:
+    config = repository(project / ".git") / "config"
+    config.unlink()
+    (project / "shared").write_text("[core]\n\thooksPath = my\n")
+    (project / "my").mkdir()
+    config.symlink_to("../shared")
+    git = protect()
+    assert is_read_only(git, project / "my")
+    assert is_read_only(git, project / "shared")
+
+
+@pytest.mark.parametrize("name", ["worktrees", "modules"])
+def test_nothing_is_made_where_a_link_leads(project: Path, protect: Protect, name: str) -> None:
+    other = repository(project.parent / "other/.git")
+    before = sorted(os.listdir(other))
+    (repository(project / ".git") / name).symlink_to(other.parent)
+    git = protect()
+    assert sorted(os.listdir(other)) == before
+    assert git.root.entries[f"{project}/.git/{name}"].kind == "cover"
+
+
+def test_a_configuration_that_a_rule_denies_is_not_copied(project: Path, protect: Protect) -> None:
+    repository(project / ".git")
+    git = protect(denied=(f"{project}/.git/config",))
+    assert [each.path for each in git.copied] == [f"{project}/.git/config.worktree"]
+    assert is_read_only(git, project / ".git/config")

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from netsandbox.backends.namespaces.project_view import ProjectView
-from netsandbox.backends.namespaces.session_root import SessionRoot
+from netsandbox.backends.namespaces.session_root import DENIED, SessionRoot
 from netsandbox.errors import UsageError
 from netsandbox.policy.file_rules import FileRules, PathRule
+from netsandbox.policy.shown_files import SHELL_FILES
 from netsandbox.runtime.protection import OwnPaths
 
 Build = Callable[..., tuple[SessionRoot, ProjectView]]
@@ -51,6 +52,7 @@ def test_existing_toolchains_and_settings_are_shown_read_only(home: Path, build:
         (home / name).write_text("")
     root, _ = build()
     shown = {path.removeprefix(f"{home}/") for path in root.entries if path.startswith(f"{home}/")}
+    shown -= set(SHELL_FILES)
     assert shown == {"work", ".nvm", ".cargo/bin", ".gitconfig", ".config/git/config"}
     assert not any(root.entries[f"{home}/{name}"].writable for name in shown - {"work"})
 
@@ -180,3 +182,52 @@ def test_a_folder_that_cannot_be_made_is_an_error_that_names_the_rule(home: Path
     rule = PathRule(f"{home}/file", "--allow-write", folder=True)
     with pytest.raises(UsageError, match=r"^--allow-write: cannot make .*; make it yourself, or leave it out"):
         build(FileRules(allow_write=(rule,)))
+
+
+@pytest.mark.parametrize("hidden", [".git/config", ".git"])
+def test_a_configuration_of_git_can_be_hidden(home: Path, build: Build, hidden: str) -> None:
+    (home / "work/.git").mkdir()
+    (home / "work/.git/config").write_text("[a]\n\tb = CANARY\n")
+    root, view = build(FileRules(deny_read=(PathRule(f"{home}/work/{hidden}", "--deny-read"),)))
+    entry = root.entries[f"{home}/work/{hidden}"]
+    assert entry.rank == DENIED
+    assert entry.source != f"{home}/work/{hidden}"
+    assert view.git is not None
+    assert f"{home}/work/.git/config" not in [each.path for each in view.git.copied]
+
+
+@pytest.mark.parametrize("was_project", [True, False])
+@pytest.mark.parametrize("fresh", [True, False])
+def test_what_a_session_of_another_project_left_shows_nothing_outside_of_it(
+    home: Path, build: Build, was_project: bool, fresh: bool
+) -> None:
+    tools, private = home / "other/.venv", home / "Documents"
+    (tools / "bin").mkdir(parents=True)
+    (home / "other/package").mkdir()
+    (private / "bin").mkdir(parents=True)
+    for path in (private / "letter", home / "other/package/run"):
+        path.write_text("")
+    if was_project:
+        build(FileRules(fresh_home=fresh), working="other")
+    (tools / "bin/own").symlink_to("../../package/run")
+    (tools / "bin/letter").symlink_to(private / "letter")
+    (tools / "pyvenv.cfg").write_text(f"home = {private}/bin\n")
+    root, _ = build(PATH=f"{tools}/bin")
+    assert (str(private) in root.entries) is not was_project
+    assert str(tools) in root.entries
+    assert f"{home}/other/package" in root.entries
+
+
+def test_an_environment_shows_no_secret(home: Path, build: Build) -> None:
+    (home / "envs/one/bin").mkdir(parents=True)
+    (home / ".ssh/bin").mkdir(parents=True)
+    (home / "envs/one/pyvenv.cfg").write_text(f"home = {home}/.ssh/bin\n")
+    root, _ = build(PATH=f"{home}/envs/one/bin")
+    assert f"{home}/.ssh" not in root.entries
+
+
+def test_a_zero_byte_in_a_file_of_an_environment_is_no_path(home: Path, build: Build) -> None:
+    (home / "envs/one/bin").mkdir(parents=True)
+    (home / "envs/one/pyvenv.cfg").write_text("home = /x\0y/bin\n")
+    root, _ = build(PATH=f"{home}/envs/one/bin")
+    assert f"{home}/envs/one" in root.entries
