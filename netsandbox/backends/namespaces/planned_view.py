@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 class PlannedFolders(PrivateFolders):
     """The folders as they would be called."""
 
+    @property
+    def empty_file(self) -> str:
+        return os.path.join(self.state, "homes", "nothing")
+
     def _slot(self, base: str, what: str) -> str:
         return os.path.join(base, "0")
 
