@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 MAX_QUOTED = 100
+MAX_LISTED = 8  # texts in a line
 GAP, CUT = "  ", "..."
 _SHELL_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-")
 
@@ -40,6 +41,13 @@ def single_line(text: str, limit: int | None = None) -> str:
     shown = text if limit is None else text[:limit]
     line = shown if shown.isprintable() else "".join(char if char.isprintable() else _escape(char) for char in shown)
     return line if len(shown) == len(text) else f"{line[:limit]}…"
+
+
+def few(texts: Iterable[str]) -> str:
+    """The first of *texts* as a list for one line."""
+    listed = list(texts)
+    more = f" and {len(listed) - MAX_LISTED} more" if len(listed) > MAX_LISTED else ""
+    return ", ".join(listed[:MAX_LISTED]) + more
 
 
 def _escape(char: str) -> str:

@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.text import columns, join_host_port, printable, printable_place, quoted, shell_quoted, single_line
+from netsandbox.text import (
+    MAX_LISTED,
+    columns,
+    few,
+    join_host_port,
+    printable,
+    printable_place,
+    quoted,
+    shell_quoted,
+    single_line,
+)
 
 ROWS = st.lists(st.tuples(*[st.text("abc", min_size=1, max_size=30)] * 3), min_size=1, max_size=4)
 
@@ -105,3 +115,10 @@ def test_for_a_program_nothing_is_cut() -> None:
 )
 def test_a_place_is_shown_with_what_is_known_of_it(host: object, port: object, shown: str) -> None:
     assert printable_place(host, port) == shown
+
+
+def test_few_of_many_texts_are_listed() -> None:
+    assert few([]) == ""
+    assert few(["a", "b"]) == "a, b"
+    assert few(map(str, range(MAX_LISTED))) == "0, 1, 2, 3, 4, 5, 6, 7"
+    assert few(map(str, range(MAX_LISTED + 2))) == "0, 1, 2, 3, 4, 5, 6, 7 and 2 more"

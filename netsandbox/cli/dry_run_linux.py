@@ -1,6 +1,6 @@
 """`netsandbox run --dry-run` on Linux: what would be set up, as text; nothing is started and nothing is taken.
 
-Made from the same values as a session: the doors and mounts of `linux.plan`, the calls of `linux.syscalls`, the policy.
+Made from the same values as a session: the doors and mounts of `plan`, the calls of `seccomp`, the policy.
 What only a session knows (its id, its window) is stood in for by words.
 """
 

@@ -11,12 +11,12 @@ import os
 from netsandbox.cli.notices import shown_path
 from netsandbox.config.paths import profile_folder
 from netsandbox.config.profiles.profile_files import BUILT_IN_FOLDER
-from netsandbox.paths import home, short
+from netsandbox.paths import home, short, working_folder
 from netsandbox.policy import home_paths
 from netsandbox.policy.file_rules import OPEN, PROJECT, FileRules, ResolvedPath, is_lifted, is_within
 from netsandbox.runtime.project import find_project
 from netsandbox.system import IS_MACOS
-from netsandbox.text import single_line
+from netsandbox.text import few, single_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from netsandbox.policy.file_rules import PathRule
     from netsandbox.runtime.effective_rules import EffectiveRules
 
-MAX_NAMED = 8  # paths in a line
 # What a rule means whose path does not exist, or whose wildcards match nothing.
 NOT_SHOWN = "not shown, even if {it} appear{s} later; make {it} first"
 NOT_WRITABLE = "not writable, even if {it} appear{s} later; end {it} with / to have a folder made, or make {it} first"
@@ -90,10 +89,8 @@ def _writable(rules: FileRules) -> tuple[str, ...]:
 
 
 def _project() -> str | None:
-    try:
-        found = find_project(os.path.realpath(os.getcwd()), os.path.realpath(home()))
-    except OSError:  # the working folder was removed
-        return None
+    here = working_folder()
+    found = find_project(os.path.realpath(here), os.path.realpath(home())) if here is not None else None
     return found.folder if found else None
 
 
@@ -192,9 +189,3 @@ def _project_line(files: FileRules) -> str:
 
 def _existing(rules: Iterable[PathRule]) -> list[str]:
     return [rule.path for rule in rules if rule.folder or os.path.exists(rule.path)]
-
-
-def few(texts: Iterable[str]) -> str:
-    listed = list(texts)
-    more = f" and {len(listed) - MAX_NAMED} more" if len(listed) > MAX_NAMED else ""
-    return ", ".join(listed[:MAX_NAMED]) + more

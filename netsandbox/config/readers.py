@@ -32,16 +32,18 @@ POOL = str(list(window.POOL))  # as it is written in the file
 
 
 def mode(entry: Entry) -> str:
-    name = entry.text(f"one of {', '.join(MODES)} as a string")
-    if name not in MODES:
-        raise UsageError(f"{entry.origin()}: mode {quoted(name)} is unknown; write one of {', '.join(MODES)}")
-    return name
+    return _mode_among(MODES, entry)
 
 
 def files_mode(entry: Entry) -> str:
-    name = entry.text(f"one of {', '.join(FILE_MODES)} as a string")
-    if name not in FILE_MODES:
-        raise UsageError(f"{entry.origin()}: mode {quoted(name)} is unknown; write one of {', '.join(FILE_MODES)}")
+    return _mode_among(FILE_MODES, entry)
+
+
+def _mode_among(modes: tuple[str, ...], entry: Entry) -> str:
+    listed = ", ".join(modes)
+    name = entry.text(f"one of {listed} as a string")
+    if name not in modes:
+        raise UsageError(f"{entry.origin()}: mode {quoted(name)} is unknown; write one of {listed}")
     return name
 
 

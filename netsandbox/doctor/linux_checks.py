@@ -84,7 +84,7 @@ def namespaces() -> list[Check]:
 
 
 def by_error(name: str, number: int, step: str) -> Check:
-    """*step* is a step of `linux.diagnosis`, which names the setting that forbids it."""
+    """*step* is a step of `namespaces.diagnosis`, which names the setting that forbids it."""
     if number == 0:
         return Check(name, OK, "can be made")
     return Check(name, MISSING, os.strerror(number), explain_failure(step, number))

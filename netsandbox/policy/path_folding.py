@@ -28,17 +28,8 @@ TOOL_CACHES = (
 _SHOWN = 3
 # Programs and settings of the home that something outside of any session will start or read.
 STARTED = (
-    *(
-        ".bash_login",
-        ".bash_logout",
-        ".bash_profile",
-        ".bashrc",
-        ".profile",
-        ".zlogin",
-        ".zprofile",
-        ".zshenv",
-        ".zshrc",
-    ),
+    *(".bash_login", ".bash_logout", ".bash_profile", ".bashrc", ".profile", ".zlogin", ".zprofile", ".zshenv"),
+    ".zshrc",
     *(".config/autostart", ".config/environment.d", ".config/fish", ".config/git", ".config/systemd", ".gitconfig"),
     *(".cargo/bin", ".local/bin", ".local/share/applications", ".pam_environment", ".vim", ".vimrc", "bin", "go/bin"),
 )

@@ -35,20 +35,8 @@ TOOLCHAINS = (
     *(".pyenv", ".local/pipx", ".local/share/pipx", ".local/share/uv/python", ".local/share/uv/tools", ".local/bin"),
     *("miniconda3", "miniforge3", "micromamba", "anaconda3", ".conda/envs"),
     *(".rustup", ".cargo/bin", ".cargo/env", ".cargo/config.toml", "go/bin", "sdk", ".config/go/env"),
-    *(
-        ".sdkman",
-        ".jdks",
-        ".gradle/init.d",
-        ".rbenv",
-        ".rvm",
-        ".gem/ruby",
-        ".gem/bin",
-        ".local/share/gem",
-        ".dotnet",
-        ".ghcup",
-        ".opam",
-    ),
-    *(".nix-profile", ".guix-profile"),
+    *(".sdkman", ".jdks", ".gradle/init.d", ".rbenv", ".rvm", ".gem/ruby", ".gem/bin", ".local/share/gem", ".dotnet"),
+    *(".ghcup", ".opam", ".nix-profile", ".guix-profile"),
 )
 # Of these the names of versions differ, so that the folder is listed.
 TOOLCHAIN_FOLDERS = ((".local/lib", "python"),)

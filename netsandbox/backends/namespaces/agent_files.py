@@ -14,16 +14,15 @@ from netsandbox.errors import HostError
 from netsandbox.frozen import frozen
 from netsandbox.paths import short
 from netsandbox.policy.agent_settings import merge, start_with
-from netsandbox.text import single_line
+from netsandbox.runtime.private_file import replace
+from netsandbox.text import few, single_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 MAX_SIZE = 16 << 20
-MAX_NAMES = 8  # in a line
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @frozen
@@ -49,7 +48,7 @@ def make_copy(path: str, copy: str) -> AgentFile:
     except (OSError, ValueError, RecursionError):  # there is no copy, or an earlier session broke it
         before, text = host, _text(host)
     remove_tree(copy)
-    _write_new(copy, text, 0o600)
+    replace(copy, text)
     return AgentFile(path, copy, before)
 
 
@@ -63,12 +62,12 @@ def take_over(file: AgentFile, project: str) -> list[str]:
         host = _read(file.path)
         result, told = merge(file.before, after, host, project)
         if result != host:
-            _replace(file.path, result)
+            replace(file.path, _text(result), os.stat(file.path).st_mode & 0o777)  # as the agent does it
     except (OSError, ValueError, RecursionError) as error:
         return [f"{name} stays as it was: the session's copy could not be taken over ({single_line(str(error))})"]
     if not told:
         return []
-    shown = ", ".join(single_line(each) for each in told[:MAX_NAMES]) + (", …" if len(told) > MAX_NAMES else "")
+    shown = few(map(single_line, told))
     return [f"{name} of the host does not get {shown}; sessions of this project keep it, and you can set it outside"]
 
 
@@ -86,19 +85,3 @@ def _read(path: str) -> dict[str, Any]:
 
 def _text(settings: dict[str, Any]) -> bytes:
     return json.dumps(settings, indent=2, ensure_ascii=False).encode("utf-8", "surrogatepass")
-
-
-def _write_new(path: str, text: bytes, mode: int) -> None:
-    with open(os.open(path, _NEW, mode), "wb") as file:
-        file.write(text)
-
-
-def _replace(path: str, settings: dict[str, Any]) -> None:
-    """As the agent does it: a new file takes the place of the old one. The folder is the user's, not the session's."""
-    new = f"{path}.netsandbox-{os.urandom(6).hex()}"
-    _write_new(new, _text(settings), os.stat(path).st_mode & 0o777)
-    try:
-        os.replace(new, path)
-    except OSError:
-        os.unlink(new)
-        raise

@@ -87,28 +87,23 @@ class Helper:
 
     def send_plan(self, plan_bytes: bytes) -> None:
         """Send the plan, with which the helper begins; `doors` waits for the result."""
-        try:
-            self.channel.send(plan_bytes)
-        except ConnectionError:  # it has failed already; `doors` gets the reason
-            pass
-        except OSError as error:  # too long for one message
-            self.close()
-            raise HostError(
-                f"cannot send the plan to the helper: {error.strerror}; hide or protect fewer paths"
-            ) from None
+        self._send(self.channel, plan_bytes, "the plan to the helper")
 
     def hide(self, paths: Sequence[str]) -> None:
         """Tell the observer which paths a rule hides, before the command starts."""
         if self.relay is None:
             return
         names = b"".join(path.encode("utf-8", "surrogateescape") + b"\0" for path in paths)
+        self._send(self.relay, names + b"\0", "the hidden paths to the observer")
+
+    def _send(self, channel: _socket.socket, data: bytes, what: str) -> None:
         try:
-            self.relay.send(names + b"\0")
+            channel.send(data)
         except ConnectionError:  # it has failed already; `doors` gets the reason
             pass
         except OSError as error:  # too long for one message
             self.close()
-            raise HostError(f"cannot send the hidden paths to the observer: {error.strerror}; hide fewer") from None
+            raise HostError(f"cannot send {what}: {error.strerror}; hide or protect fewer paths") from None
 
     def doors(self, expected: Sequence[plan.Door]) -> dict[str, _socket.socket]:
         """Wait until the session is set up. Returns its doors by name, as in the plan."""

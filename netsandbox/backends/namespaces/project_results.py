@@ -17,7 +17,7 @@ from netsandbox.paths import short
 from netsandbox.policy.git_merge import changed, is_harmless, merge
 from netsandbox.runtime.project import find_repositories
 from netsandbox.runtime.real_paths import names_in
-from netsandbox.text import single_line
+from netsandbox.text import few, single_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from netsandbox.backends.namespaces.project_view import ProjectView
     from netsandbox.policy.git_merge import Merged
 
-MAX_NAMES = 8  # in a line
 MAX_WAITS, PAUSE = 20, 0.05  # seconds; the host's git pauses for less between two changes
 MAX_PACKAGES = 16  # installed ones that are looked at
 INSTALLED = {".venv": "__init__.py", "node_modules": "package.json"}  # folders of packages, and a file of each
@@ -312,6 +311,4 @@ def _text(data: bytes) -> str:
 
 
 def _few(names: Iterable[str]) -> str:
-    listed = list(names)
-    more = f" and {len(listed) - MAX_NAMES} more" if len(listed) > MAX_NAMES else ""
-    return ", ".join(single_line(name)[:200] for name in listed[:MAX_NAMES]) + more
+    return few(single_line(name)[:200] for name in names)
