@@ -15,7 +15,6 @@ from netsandbox.errors import UsageError
 from netsandbox.frozen import copy_with, frozen
 from netsandbox.paths import home
 from netsandbox.policy.file_rules import FILE_MODES, PROJECT, FileRules, path_rule
-from netsandbox.policy.reasons import NOT_SHOWN
 from netsandbox.policy.variables import VariableRules
 from netsandbox.session.session import Session
 from netsandbox.settings import Command, RunSettings
@@ -47,7 +46,7 @@ class FileDenial:
     path: str
     operation: str
     count: int
-    reason: str = NOT_SHOWN
+    reason: str
 
 
 @frozen

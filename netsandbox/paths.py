@@ -49,6 +49,14 @@ def short(path: str) -> str:
     return f"~{path[len(own) :]}" if own and f"{path}/".startswith(f"{own}/") else path
 
 
+def working_folder() -> str | None:
+    """None if it was removed, or if it is in a folder that this user may not read."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return None
+
+
 def state_home() -> str:
     """`$XDG_STATE_HOME/netsandbox` or `~/.local/state/netsandbox`."""
     return _xdg("XDG_STATE_HOME", _default_state_home)

@@ -17,7 +17,8 @@ from netsandbox.api import inherited
 from netsandbox.backends.contract import session_environment
 from netsandbox.backends.namespaces import plan, seccomp
 from netsandbox.backends.namespaces.file_view import file_view
-from netsandbox.backends.namespaces.mount_view import FILES, session_view
+from netsandbox.backends.namespaces.launch import FILES
+from netsandbox.backends.namespaces.mount_view import session_view
 from netsandbox.backends.namespaces.plan import Door, View
 from netsandbox.backends.namespaces.seccomp import SyscallTable, syscall_table
 from netsandbox.backends.namespaces.session_root import DENIED, Entry, SessionRoot

@@ -9,7 +9,7 @@ from netsandbox.api import inherited
 from netsandbox.backends.namespaces.path_access import OWN, PathAccess, path_access
 from netsandbox.cli.terminal import print_text
 from netsandbox.errors import UsageError
-from netsandbox.paths import home, short
+from netsandbox.paths import home, short, working_folder
 from netsandbox.policy.file_denials import READ, is_secret, option_for, shell_path
 from netsandbox.policy.file_rules import is_within, path_rule
 from netsandbox.settings import RunSettings
@@ -31,19 +31,12 @@ def answer(word: str, settings: RunSettings, *, as_json: bool) -> int:
     """Print it; the exit status: 0 if a session may read the path, 1 if not."""
     if IS_MACOS:
         raise UsageError("explain takes paths on Linux only; `netsandbox run --dry-run` prints the rules of a Mac")
-    here = _working_folder()
+    here = working_folder()
     path = path_rule(word, "explain", here or "/", home).path
     access = path_access(settings.files, inherited(settings), here, path)
     real = os.path.realpath(path)
     print_text(json.dumps(_json(path, real, access), indent=2) if as_json else "\n".join(lines(path, real, access)))
     return 0 if access.reads else 1
-
-
-def _working_folder() -> str | None:
-    try:
-        return os.getcwd()
-    except OSError:
-        return None
 
 
 def _change(real: str, operation: str, access: PathAccess) -> str | None:

@@ -9,7 +9,7 @@ from netsandbox_portmap import localhost_settings as localhost
 
 from netsandbox.config.paths import DESCRIPTORS, project_files, user_files
 from netsandbox.errors import UsageError
-from netsandbox.paths import config_home, home
+from netsandbox.paths import config_home, home, working_folder
 from netsandbox.policy.file_rules import FILE_MODES, FileRules, path_rule
 from netsandbox.policy.variables import Layer, VariableRules, check_pattern
 from netsandbox.runtime.option_parser import DOMAINS, FLAG, LIST, PROFILES, SWITCHES, VALUE, VARIABLES, Option
@@ -108,20 +108,14 @@ def read_config(parsed: Parsed) -> FileSettings | None:
         return None
     from netsandbox.config.cache import ConfigSources, recall_settings
 
-    sources = ConfigSources(_folder(), home(), config_home(), user, project, named, names, detect, _mode(parsed, names))
+    here = working_folder() or ""
+    sources = ConfigSources(here, home(), config_home(), user, project, named, names, detect, _mode(parsed, names))
     known = recall_settings(sources)
     if known is not None:
         return known[0]
     from netsandbox.config.effective import load
 
     return load(sources)
-
-
-def _folder() -> str:
-    try:
-        return os.getcwd()
-    except OSError:  # it was removed
-        return ""
 
 
 def _mode(parsed: Parsed, names: Sequence[str]) -> str | None:
@@ -390,7 +384,7 @@ def _path_rules(parsed: Parsed, name: str) -> tuple[PathRule, ...]:
 
 
 def _working_folder() -> str:
-    try:
-        return os.getcwd()
-    except OSError:
-        raise UsageError("the working folder does not exist any more; change to one that does") from None
+    folder = working_folder()
+    if folder is None:
+        raise UsageError("the working folder does not exist any more; change to one that does")
+    return folder

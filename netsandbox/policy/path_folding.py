@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# What was done at a path; `linux/file_calls` has the same words.
+# What was done at a path; `namespaces/file_calls` has the same words.
 CHANGE, MAKE, FOLDER = "change", "make", "folder"
 MANY = "many"  # at more paths below it than are listed
 SIBLINGS = 4  # so many entries side by side are folded

@@ -12,6 +12,7 @@ from netsandbox.errors import UsageError
 from netsandbox.frozen import copy_with, frozen
 from netsandbox.policy.file_rules import FileRules, PathRule, is_within
 from netsandbox.policy.path_patterns import MAX_MATCHES, TooMany, expand
+from netsandbox.runtime.real_paths import names_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,12 +67,7 @@ def _expanded(rule: PathRule, *, denies: bool) -> list[PathRule]:
 
 def _names_in(folder: str, *, links: bool) -> Iterable[str]:
     """The names in *folder*. Without *links* a folder that a link leads to has none: a command could have made it."""
-    if not links and os.path.islink(folder):
-        return ()
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return ()
+    return () if not links and os.path.islink(folder) else names_in(folder)
 
 
 def _is_taken(path: str, rule: PathRule, *, denies: bool) -> bool:

@@ -14,6 +14,7 @@ from netsandbox.policy.home_paths import OF_LINUX, OF_MAC
 from netsandbox.policy.shown_files import PROJECT_MARKS
 
 MAX_GIT_FILE = 4096
+MAX_FOLDERS = 64  # of a project in which repositories are looked for before a session, about 25 µs each
 INSTALLED = ("node_modules", ".venv", "venv", "site-packages", "target", ".tox")
 # Folders that hold no project themselves, only below them.
 SHARED_FOLDERS = (

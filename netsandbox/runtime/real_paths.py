@@ -57,3 +57,11 @@ class RealPaths:
             return (whole if error.errno == errno.EINVAL else None), links
         real, more = self.found(target if target.startswith("/") else f"{folder}/{target}")
         return real, (*links, (whole, target), *more)
+
+
+def names_in(folder: str) -> list[str]:
+    """The names in *folder*, sorted; none if it is missing, or this user may not read it."""
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []

@@ -28,7 +28,7 @@ from netsandbox.backends import default_backend, open_backend
 from netsandbox.backends.contract import SessionContext
 from netsandbox.errors import HostError, NetsandboxError
 from netsandbox.frozen import copy_with
-from netsandbox.paths import log_path, new_session_id, session_dir
+from netsandbox.paths import log_path, new_session_id, session_dir, working_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ class Session:
         written = self.log.write(
             "session.start",
             name=backend.recorded_name,
-            folder=_working_folder(),
+            folder=working_folder(),
             command=command.words[0],
             args=len(command.words) - 1,
             mode=policy.mode,
@@ -223,7 +223,7 @@ class Session:
             "session": self.id,
             "pid": os.getpid(),
             "command": list(command.words),
-            "folder": _working_folder(),
+            "folder": working_folder(),
             "started": time.time(),
             "mode": policy.mode,
             "strategy": held.settings.strategy,
@@ -251,13 +251,6 @@ def _with_effective_rules(settings: RunSettings) -> RunSettings:
 def exit_status(status: int) -> int:
     """The exit status of a wait status, as shells compute it."""
     return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
-
-
-def _working_folder() -> str | None:
-    try:
-        return os.getcwd()
-    except OSError:  # it was removed, or this user may not read it
-        return None
 
 
 def _content(path: str) -> str:

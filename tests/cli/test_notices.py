@@ -105,11 +105,11 @@ def test_a_path_that_needs_no_quotes_begins_with_the_home(monkeypatch: pytest.Mo
 def test_refused_files_get_one_line_for_each_option(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     denials = [
-        FileDenial(f"{tmp_path}/Documents/a", "read", 3),
-        FileDenial(f"{tmp_path}/Documents/b", "read", 1),
-        FileDenial(f"{tmp_path}/Documents/b", "make", 1),
-        FileDenial(f"{tmp_path}/.bashrc", "read", 1),
-        FileDenial(f"{tmp_path}/tools/t", "execute", 1),
+        FileDenial(f"{tmp_path}/Documents/a", "read", 3, "not-shown"),
+        FileDenial(f"{tmp_path}/Documents/b", "read", 1, "not-shown"),
+        FileDenial(f"{tmp_path}/Documents/b", "make", 1, "not-shown"),
+        FileDenial(f"{tmp_path}/.bashrc", "read", 1, "not-shown"),
+        FileDenial(f"{tmp_path}/tools/t", "execute", 1, "not-shown"),
     ]
     assert file_denial_lines(denials) == [
         "denied reading ~/Documents/a and 1 more; show them with --allow-read ~/Documents",
@@ -119,7 +119,7 @@ def test_refused_files_get_one_line_for_each_option(monkeypatch: pytest.MonkeyPa
 
 
 def test_many_refused_files_and_bad_names_stay_few_plain_lines() -> None:
-    lines = file_denial_lines([FileDenial(f"/srv/{n}/a\x1b[2J", "read", 1) for n in range(100)])
+    lines = file_denial_lines([FileDenial(f"/srv/{n}/a\x1b[2J", "read", 1, "not-shown") for n in range(100)])
     assert len(lines) == MAX_FILE_LINES + 1
     assert all(line.isprintable() and line.isascii() for line in lines)
     assert "95 more folders" in lines[-1]

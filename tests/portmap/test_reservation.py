@@ -18,7 +18,7 @@ from netsandbox_portmap.localhost_settings import LocalhostSettings
 from netsandbox_portmap.ranges import RangeLock
 from netsandbox_portmap.reservation import Reservation
 
-from netsandbox.backends.namespaces import mount_view
+from netsandbox.backends.namespaces import launch
 from netsandbox.errors import HostError, UsageError
 
 Reserve = Callable[..., Reservation]
@@ -191,7 +191,7 @@ def test_a_device_is_one_sessions(reserve: Reserve) -> None:
 
 def test_the_locks_of_the_host_are_nothing_inside(reserve: Reserve) -> None:
     """INV-8."""
-    assert reserve().covers() == ((os.path.join(mount_view.FILES, "nothing"), reservation.HOST_LOCKS),)
+    assert reserve().covers() == ((os.path.join(launch.FILES, "nothing"), reservation.HOST_LOCKS),)
 
 
 def test_the_locks_of_the_host_are_for_every_user(reserve: Reserve) -> None:

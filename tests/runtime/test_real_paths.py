@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.runtime.real_paths import RealPaths
+from netsandbox.runtime.real_paths import RealPaths, names_in
 
 NAMES = st.sampled_from(["a", "b", "c", "..", "."])
 RELATIVE = st.lists(NAMES, min_size=1, max_size=4).map("/".join)
@@ -83,3 +83,10 @@ def test_what_was_made_since_can_be_looked_at_again(tmp_path: Path) -> None:
 def test_a_path_that_leads_nowhere_is_reached_as_far_as_it_goes(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("nothing")
     assert RealPaths().reached(f"{tmp_path}/link/x") == f"{os.path.realpath(tmp_path)}/nothing/x"
+
+
+def test_names_of_a_folder_are_sorted_and_a_missing_one_has_none(tmp_path: Path) -> None:
+    for name in ("b", "a", ".c"):
+        (tmp_path / name).touch()
+    assert names_in(str(tmp_path)) == [".c", "a", "b"]
+    assert names_in(f"{tmp_path}/missing") == names_in(f"{tmp_path}/a") == []

@@ -18,9 +18,9 @@ from netsandbox_portmap.reservation import MapDoors, MapSource, Reservation
 
 from netsandbox.backends.contract import DoorSockets, exec_failure, path_of, session_environment
 from netsandbox.backends.namespaces import launch, plan, seccomp
-from netsandbox.backends.namespaces.mount_view import FILES, session_view
+from netsandbox.backends.namespaces.launch import FILES, NETWORK_FILES
 from netsandbox.backends.namespaces.seccomp import syscall_table
-from netsandbox.paths import session_state_home
+from netsandbox.paths import session_state_home, working_folder
 from netsandbox.runtime.inherited import check_stdio
 from netsandbox.runtime.protection import make_folders, own_paths
 from netsandbox.runtime.used_homes import note_homes
@@ -121,6 +121,8 @@ class NamespacesBackend:
         if settings.files.mode == "project":
             view = self._project_view(state, own)
         else:
+            from netsandbox.backends.namespaces.mount_view import session_view
+
             view = session_view(own, held.covers(), self._file_view())
         self.helper.hide([os.path.realpath(rule.path) for rule in settings.files.deny_read])
         self.helper.send_plan(plan.build(view, program, held.doors()))
@@ -136,11 +138,7 @@ class NamespacesBackend:
             self.context.settings.files, command.environment, working_folder(), state
         )
         view.sockets = self.context.settings.unix_sockets
-        covers = (
-            (os.path.join(FILES, "resolv.conf"), "/etc/resolv.conf"),
-            (os.path.join(FILES, "hosts"), "/etc/hosts"),
-            *self.reservation.covers(),
-        )
+        covers = (*NETWORK_FILES, *self.reservation.covers())
         root = view.build(command.words[0], own, terminal_of(command.stdio), covers)
         return plan.View(os.geteuid(), os.getegid(), (), (), (), root=tuple(root.steps()))
 
@@ -335,13 +333,6 @@ def other_logs(state: str) -> list[str]:
     from netsandbox.audit.kept_head import running_logs
 
     return running_logs()
-
-
-def working_folder() -> str | None:
-    try:
-        return os.getcwd()
-    except OSError:  # it was removed, or is in a folder that we may not read
-        return None
 
 
 def terminal_of(stdio: tuple[int, int, int]) -> str | None:

@@ -16,7 +16,7 @@ import stat
 
 from netsandbox.errors import HostError, UsageError
 from netsandbox.frozen import frozen
-from netsandbox.paths import home
+from netsandbox.paths import home, working_folder
 from netsandbox.policy import home_paths
 from netsandbox.policy.file_rules import (
     OPEN,
@@ -64,7 +64,7 @@ class FileView:
 def file_view(rules: FileRules, environment: Mapping[bytes, bytes]) -> FileView:
     """*environment* is the command's. The places of secrets come from our own environment."""
     check_few(rules.deny_read)
-    working = _working()
+    working = working_folder()
     missing: list[PathRule] = []
     allowed = [(rule, place) for rule in rules.allow_read if (place := _place(rule, missing))]
     endless: list[str] = []
@@ -117,7 +117,7 @@ def _has_second_name(path: str) -> bool:
 
 def always_writable(environment: Mapping[bytes, bytes]) -> tuple[str, ...]:
     """Where a session may write besides the paths of `allow_write`, if that is set; *environment* is the command's."""
-    return _writable((), _working(), environment, [], ())
+    return _writable((), working_folder(), environment, [], ())
 
 
 def secret_places(working: str | None, endless: list[str]) -> Iterator[ResolvedPath]:
@@ -248,8 +248,6 @@ def _everywhere(closed: tuple[str, ...]) -> tuple[str, ...]:
     """*closed* under every name in this mount namespace."""
     if not closed:
         return closed
-    from netsandbox.backends.namespaces.file_view import other_names, read_mounts
-
     try:
         with open(MOUNTS, "rb") as file:
             mounts = read_mounts(file.read())
@@ -313,11 +311,7 @@ def _made_later(rule: PathRule, place: ResolvedPath) -> tuple[str, ...]:
 
 
 def _disks() -> tuple[str, ...]:
-    if os.geteuid() != 0:
-        return ()
-    from netsandbox.backends.namespaces.file_view import disks
-
-    return tuple(disks())
+    return tuple(disks()) if os.geteuid() == 0 else ()
 
 
 def _make(path: str) -> None:
@@ -326,13 +320,6 @@ def _make(path: str) -> None:
         os.makedirs(path, exist_ok=True)
     except OSError:  # it stays missing or is no folder; its first use will show that
         pass
-
-
-def _working() -> str | None:
-    try:
-        return os.getcwd()
-    except OSError:  # it was removed, or is in a folder that we may not read
-        return None
 
 
 DEVICES = "/dev"

@@ -13,7 +13,7 @@ The session writes objects, references and the index as on the host. Of each git
 
 A name that is missing cannot be covered, so it is made on the host's disk, with a content that means nothing, and is
 removed by the last session. Of worktrees that the session does not see, it sees the `.git` file: without that `git
-worktree prune` would take them for gone. `git_results` has what happens after the session.
+worktree prune` would take them for gone. `project_results` has what happens after the session.
 
 A repository that a session makes cannot be prevented; it is reported at the end. A cover comes off when a program of
 the host replaces the file below it. PID 1 puts covers of configuration files back within a fraction of a millisecond;
@@ -35,6 +35,7 @@ from netsandbox.policy.file_rules import is_within
 from netsandbox.policy.git_config import MAX_CONFIG, is_true, parse
 from netsandbox.runtime.private_file import replace
 from netsandbox.runtime.project import one_line
+from netsandbox.runtime.real_paths import names_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -212,7 +213,7 @@ class GitFiles:
             self._hold_links(path)
         real = os.path.realpath(path)
         if self._is_writable(real) and os.path.exists(real):
-            self.root.pin(os.path.dirname(real))
+            self.root.pin_above(real)
             self.root.show(real, rank=PROTECTED)
 
     def _hold_links(self, path: str) -> None:
@@ -221,11 +222,11 @@ class GitFiles:
 
         for link in links_of_loop(path):
             if self._is_writable(link):
-                self.root.pin(os.path.dirname(link))
+                self.root.pin_above(link)
                 self.root.cover(os.readlink(link), link)
         real = os.path.realpath(path)
         if real != path and self._is_writable(real) and not os.path.isdir(real):
-            self.root.pin(os.path.dirname(real))
+            self.root.pin_above(real)
             self.root.show(real, rank=PROTECTED)
 
     # What the configuration names
@@ -266,7 +267,7 @@ class GitFiles:
         if os.path.islink(folder):  # it may lead out of the project
             self._hold_links(folder)
             return
-        for name in _listed(folder)[:MAX_WORKTREES]:
+        for name in names_in(folder)[:MAX_WORKTREES]:
             own = f"{folder}/{name}"
             if os.path.islink(own) or not os.path.isdir(own):
                 continue
@@ -293,12 +294,12 @@ class GitFiles:
         if os.path.islink(folder):
             self._hold_links(folder)
             return
-        waiting = [f"{folder}/{name}" for name in _listed(folder)]
+        waiting = [f"{folder}/{name}" for name in names_in(folder)]
         for own in waiting:
             if len(waiting) > MAX_GIT_FOLDERS * 4 or os.path.islink(own) or not os.path.isdir(own):
                 continue
             if not _is_file(f"{own}/HEAD"):
-                waiting += [f"{own}/{name}" for name in _listed(own)]
+                waiting += [f"{own}/{name}" for name in names_in(own)]
                 continue
             place = next((line.value for line in _config_at(f"{own}/config") if _is(line, "core", "worktree")), None)
             inside = os.path.normpath(os.path.join(own, place)) if place and "\0" not in place else worktree
@@ -316,13 +317,6 @@ def _is_file(path: str) -> bool:
         return stat.S_ISREG(os.lstat(path).st_mode)
     except OSError:
         return False
-
-
-def _listed(folder: str) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []
 
 
 def read_file(path: str, folder: int | None = None) -> bytes:

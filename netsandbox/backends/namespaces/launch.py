@@ -15,7 +15,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-HELPER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "native", "netsandbox-init")
+_HERE = os.path.dirname(os.path.abspath(__file__))
+HELPER = os.path.join(_HERE, "native", "netsandbox-init")
+FILES = os.path.join(_HERE, "files")  # ours, which cover files of the host
+NETWORK_FILES = ((os.path.join(FILES, "resolv.conf"), "/etc/resolv.conf"), (os.path.join(FILES, "hosts"), "/etc/hosts"))
 CHANNEL = 3
 SIGKILL = 9
 SIGPIPE, SIGXFSZ = 13, 25  # CPython ignores these two signals; the command must not inherit that

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from netsandbox.backends.namespaces.launch import FILES, NETWORK_FILES
 from netsandbox.backends.namespaces.plan import View
 from netsandbox.paths import user_can_change
 from netsandbox.policy.file_rules import outermost
@@ -12,8 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from netsandbox.backends.namespaces.file_view import FileView
     from netsandbox.runtime.protection import OwnPaths
-
-FILES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "files")
 
 
 def session_view(own: OwnPaths, covers: tuple[tuple[str, str], ...] = (), rules: FileView | None = None) -> View:
@@ -32,8 +31,7 @@ def session_view(own: OwnPaths, covers: tuple[tuple[str, str], ...] = (), rules:
         uid=os.geteuid(),
         gid=os.getegid(),
         files=(
-            (os.path.join(FILES, "resolv.conf"), "/etc/resolv.conf"),
-            (os.path.join(FILES, "hosts"), "/etc/hosts"),
+            *NETWORK_FILES,
             *covers,
             *(("/dev/null", path) for path in (rules.disks if rules else ())),
         ),

@@ -1,15 +1,12 @@
-"""Whether a session may read and write a path, looked up as for a session that starts now, for `netsandbox explain`.
-
-Nothing is written: what a session would make in our state folder is made in a temporary one.
-"""
+"""Whether a session may read and write a path, looked up as for a session that starts now, for `netsandbox explain`."""
 
 from __future__ import annotations
 
 import os
-import tempfile
 
 from netsandbox.backends.namespaces.file_view import file_view
-from netsandbox.backends.namespaces.project_view import TEMPORARY, ProjectView
+from netsandbox.backends.namespaces.planned_view import PlannedView
+from netsandbox.backends.namespaces.project_view import TEMPORARY
 from netsandbox.frozen import frozen
 from netsandbox.policy.file_rules import PROJECT, is_within
 from netsandbox.runtime.protection import hidden_homes, own_paths
@@ -40,8 +37,8 @@ class PathAccess:
     why: str
 
 
-class _View(ProjectView):
-    """Without the parts that take locks or make files in the project."""
+class _View(PlannedView):
+    """Without the parts that `path_access` answers for by itself."""
 
     def _repositories(self) -> None:
         pass
@@ -58,17 +55,9 @@ def path_access(rules: FileRules, environment: Mapping[bytes, bytes], working: s
     for cache in rules.caches:
         if is_within(real, os.path.realpath(cache.path)):
             return PathAccess(reads=True, writes=True, why=CACHE)
-    with tempfile.TemporaryDirectory(prefix="netsandbox-") as state:
-        view = _View(rules, environment, working, state)
-        try:
-            root = view.build("true", own_paths(), None)
-        finally:
-            view.folders.close()
-        entry = root.entries.get(real)
-        if entry is None or entry.kind in ("link", "folder"):
-            held = root.holder(real)
-            entry = held[1] if held is not None else None
-        return _access(entry, real, is_private=entry is not None and entry.source == view.folders.home)
+    view = _View(rules, environment, working)
+    entry = view.build("true", own_paths(), None).entry_of(real)
+    return _access(entry, real, is_private=entry is not None and entry.source == view.folders.home)
 
 
 def _access(entry: Entry | None, path: str, *, is_private: bool) -> PathAccess:

@@ -1,15 +1,15 @@
-"""The root that a session in the mode `project` would have, for `--dry-run`: looked up as for a session, and nothing is
-made, locked or copied."""
+"""The root that a session in the mode `project` would have, for `--dry-run` and `explain`: looked up as for a session,
+and nothing is made, locked or copied."""
 
 from __future__ import annotations
 
 import os
 
 from netsandbox.backends.namespaces.private_folders import PrivateFolders
-from netsandbox.backends.namespaces.project_view import MAX_FOLDERS, ProjectView
+from netsandbox.backends.namespaces.project_view import ProjectView
 from netsandbox.backends.namespaces.session_root import PROTECTED, SessionRoot
-from netsandbox.paths import state_home
-from netsandbox.runtime.project import find_repositories
+from netsandbox.paths import state_home, working_folder
+from netsandbox.runtime.project import MAX_FOLDERS, find_repositories
 from netsandbox.runtime.protection import own_paths
 
 TYPE_CHECKING = False
@@ -22,24 +22,31 @@ if TYPE_CHECKING:
 class PlannedFolders(PrivateFolders):
     """The folders as they would be called."""
 
+    @property
+    def empty_file(self) -> str:
+        return os.path.join(self.state, "homes", "nothing")
+
     def _slot(self, base: str, what: str) -> str:
         return os.path.join(base, "0")
 
     def _made(self, folder: str) -> str:
         return folder
 
+    def _emptied(self) -> str:
+        return os.path.join(self._shared, "fresh", "0", "data")
+
     def clear_way(self, home: str, root: SessionRoot) -> None:
+        pass
+
+    def close(self) -> None:
         pass
 
 
 class PlannedView(ProjectView):
-    def __init__(self, rules: FileRules, environment: Mapping[bytes, bytes]) -> None:
-        try:
-            working: str | None = os.getcwd()
-        except OSError:  # it was removed
-            working = None
+    private_folders = PlannedFolders
+
+    def __init__(self, rules: FileRules, environment: Mapping[bytes, bytes], working: str | None) -> None:
         super().__init__(rules, environment, working, state_home())
-        self.folders = PlannedFolders(state_home(), self.project.folder if self.project else self.home)
 
     def _repositories(self) -> None:
         """A session also copies git's configuration, which makes files."""
@@ -53,10 +60,13 @@ class PlannedView(ProjectView):
         if not os.path.lexists(rule.path):
             self.root.show(os.path.realpath(rule.path), writable=True)
 
+    def _make_copy(self, real: str, copy: str) -> None:
+        pass
+
 
 def planned_root(
     rules: FileRules, environment: Mapping[bytes, bytes], program: str, kept: tuple[str, ...]
 ) -> SessionRoot:
     """*kept*: files of ours that the command may not write."""
-    view = PlannedView(rules, environment)
+    view = PlannedView(rules, environment, working_folder())
     return view.build(program, own_paths(*(path for path in kept if os.path.exists(path))), None)

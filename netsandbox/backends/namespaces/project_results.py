@@ -16,6 +16,7 @@ from netsandbox.backends.namespaces.private_folders import open_folder, remove_t
 from netsandbox.paths import short
 from netsandbox.policy.git_merge import changed, is_harmless, merge
 from netsandbox.runtime.project import find_repositories
+from netsandbox.runtime.real_paths import names_in
 from netsandbox.text import single_line
 
 TYPE_CHECKING = False
@@ -29,7 +30,7 @@ MAX_NAMES = 8  # in a line
 MAX_WAITS, PAUSE = 20, 0.05  # seconds; the host's git pauses for less between two changes
 MAX_PACKAGES = 16  # installed ones that are looked at
 INSTALLED = {".venv": "__init__.py", "node_modules": "package.json"}  # folders of packages, and a file of each
-MAX_FOLDERS = 128  # of the project in which new repositories are looked for
+MAX_SEARCHED = 128  # folders of the project in which new repositories are looked for
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -264,16 +265,9 @@ def _shared_lines(view: ProjectView) -> list[str]:
 def _packages(folder: str) -> list[str]:
     """Some folders of packages: those of node_modules, or of the site-packages of a virtual environment."""
     for part in ("lib", "*", "site-packages") if folder.endswith(".venv") else ():
-        names = sorted(_names(folder)) if part == "*" else [part]
+        names = names_in(folder) if part == "*" else [part]
         folder = f"{folder}/{names[0]}" if names else folder
-    return [f"{folder}/{name}" for name in _names(folder)[:MAX_PACKAGES]]
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []
+    return [f"{folder}/{name}" for name in names_in(folder)[:MAX_PACKAGES]]
 
 
 def _is_linked(path: str) -> bool:
@@ -288,7 +282,7 @@ def _new_lines(view: ProjectView) -> list[str]:
         return []
     top = view.project.folder
     names = [name for name in view.absent if os.path.lexists(f"{top}/{name}")]
-    found, _ = find_repositories(top, MAX_FOLDERS)
+    found, _ = find_repositories(top, MAX_SEARCHED)
     for path in found:
         if path not in view.repositories and (view.knows_all or _is_changed(path, view.since)):
             names.append(path[len(top) + 1 :])

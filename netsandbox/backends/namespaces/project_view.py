@@ -13,7 +13,6 @@ from netsandbox.backends.namespaces.private_folders import PrivateFolders
 from netsandbox.backends.namespaces.session_root import (
     DEFAULT,
     DENIED,
-    HOST,
     NAMED,
     OURS,
     PROJECT,
@@ -24,9 +23,8 @@ from netsandbox.errors import UsageError
 from netsandbox.paths import home
 from netsandbox.policy import shown_files
 from netsandbox.policy.file_rules import ResolvedPath, check_no_link, is_within
-from netsandbox.policy.home_paths import OF_LINUX
-from netsandbox.runtime.project import Project, find_project, find_repositories
-from netsandbox.runtime.real_paths import RealPaths
+from netsandbox.runtime.project import MAX_FOLDERS, Project, find_project, find_repositories
+from netsandbox.runtime.real_paths import RealPaths, names_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,12 +54,13 @@ SHELL_FILES = os.path.join(
     os.path.dirname(os.path.abspath(__file__)), "../../shells/files"
 )  # what our shells begin with
 MAX_PROGRAM_LINKS = 512  # symbolic links in folders of PATH that are followed
-MAX_FOLDERS = 64  # of the project in which repositories are looked for, about 25 µs each
 
 
 class ProjectView:
     """Builds the root. `project` is None if the working folder is the home, or holds it. `missing`: rules whose paths
     do not exist."""
+
+    private_folders: type[PrivateFolders] = PrivateFolders
 
     def __init__(self, rules: FileRules, environment: Mapping[bytes, bytes], working: str | None, state: str) -> None:
         self.rules = rules
@@ -70,7 +69,8 @@ class ProjectView:
         self.home = self.paths.reached(home())
         self.working = self.paths.reached(working) if working is not None else None
         self.project: Project | None = find_project(self.working, self.home) if self.working else None
-        self.folders = PrivateFolders(state, self.project.folder if self.project else self.home, fresh=rules.fresh_home)
+        folder = self.project.folder if self.project else self.home
+        self.folders = self.private_folders(state, folder, fresh=rules.fresh_home)
         self._projects: dict[str, str | None] = {}
         self.root = SessionRoot()
         self.written = self._written()
@@ -165,12 +165,12 @@ class ProjectView:
                     self.root.place(self.folders.moved(name), real, writable=True, rank=DEFAULT)
 
     def _toolchains(self, program: str) -> None:
-        there = set(_listed(self.home))
+        there = set(names_in(self.home))
         for name in (*shown_files.TOOLCHAINS, *shown_files.SETTINGS):
             if name.partition("/")[0] in there:
                 self._show_tool(f"{self.home}/{name}")
         for folder, prefix in shown_files.TOOLCHAIN_FOLDERS:
-            for name in _listed(f"{self.home}/{folder}"):
+            for name in names_in(f"{self.home}/{folder}"):
                 if name.startswith(prefix):
                     self._show_tool(f"{self.home}/{folder}/{name}")
         for path in shown_files.moved_toolchains(self.environment):
@@ -218,8 +218,12 @@ class ProjectView:
 
     def _is_secret(self, real: str) -> bool:
         """Whether a real path holds a secret of the home, or lies in one."""
-        inner = f"{real}/"[len(self.home) + 1 :] if is_within(real, self.home) else ""
-        return bool(inner) and (inner.startswith(_SECRETS) or any(secret.startswith(inner) for secret in _SECRETS))
+        if real == self.home or not is_within(real, self.home):
+            return False
+        from netsandbox.policy.home_paths import OF_LINUX  # most launches do without
+
+        inner = real[len(self.home) + 1 :]
+        return any(is_within(inner, secret) or is_within(secret, inner) for secret in OF_LINUX)
 
     def _show_tool(self, path: str) -> None:
         """Show a toolchain read-only, unless that would show the home, the project or secrets."""
@@ -290,7 +294,7 @@ class ProjectView:
                 path = f"{folder}/{name}"
                 if os.path.lexists(path) and not os.path.islink(path):
                     real = self.paths.reached(path)
-                    self._pin_above(real)
+                    self.root.pin_above(real)
                     self.root.show(real, rank=PROTECTED)
 
     def _repositories(self) -> None:
@@ -327,7 +331,7 @@ class ProjectView:
                 real = self.paths.reached(rule.path)
                 shown = self.root.is_shown(real)
                 if shown is not None and shown.writable:
-                    self._pin_above(real)
+                    self.root.pin_above(real)
                 self.root.close(real)
         for rule in rules.deny_read:
             if not self._is_missing(rule):
@@ -353,7 +357,7 @@ class ProjectView:
             )
         self.root.remove_below(real)
         if self.root.is_shown(real) is not None:  # by a folder above, even if it was covered until now
-            self._pin_above(real)
+            self.root.pin_above(real)
             self._cover(rule.path)
 
     def _make(self, rule: PathRule) -> None:
@@ -399,7 +403,7 @@ class ProjectView:
         for place in secret_places(self.working, []):
             inside = is_within(place.real, folder) and place.real not in named
             if inside and not any(is_within(place.real, path) for path in shown):
-                self._pin_above(place.real)
+                self.root.pin_above(place.real)
                 self._cover(place.real)
 
     def _copy(self, rule: PathRule) -> None:
@@ -407,14 +411,17 @@ class ProjectView:
         real = self.paths.reached(rule.path)
         if not os.path.isfile(real) or is_within(real, self.working or real):
             return
-        from netsandbox.backends.namespaces.agent_files import make_copy
-
         self.root.entries.pop(real, None)
         if os.path.dirname(real) == self.home:
             copy = f"{self.folders.home}/{os.path.basename(real)}"
         else:
             copy = f"{self.folders.moved('agents')}/{os.path.basename(real)}"
             self.root.place(copy, real, writable=True)
+        self._make_copy(real, copy)
+
+    def _make_copy(self, real: str, copy: str) -> None:
+        from netsandbox.backends.namespaces.agent_files import make_copy
+
         self.agents.append(make_copy(real, copy))
 
     def _is_missing(self, rule: PathRule) -> bool:
@@ -460,12 +467,12 @@ class ProjectView:
                 self._hold_links(path)
             shown = self.root.is_shown(real)
             if shown is not None and (shown.writable or self.root.entries.get(real) is not None):
-                self._pin_above(real)
+                self.root.pin_above(real)
                 self.root.show(real, rank=OURS)
         for path in own.hidden:
             real = self.paths.reached(path)
             if self.root.is_shown(real) is not None and os.path.isdir(real):
-                self._pin_above(real)
+                self.root.pin_above(real)
                 self.root.fresh(real, "mode=0555,size=4k", rank=OURS)
 
     def _hold_links(self, path: str) -> None:
@@ -475,7 +482,7 @@ class ProjectView:
         for link in links_of_loop(path):
             shown = self.root.is_shown(link)
             if shown is not None and shown.writable and link not in self.root.entries:
-                self._pin_above(link)
+                self.root.pin_above(link)
                 self.root.cover(os.readlink(link), link)
 
     def _covers(self, covers: tuple[tuple[str, str], ...]) -> None:
@@ -483,9 +490,6 @@ class ProjectView:
             real = self.paths.reached(path)
             if self.root.is_shown(real) is not None or is_within(path, "/etc"):  # resolv.conf may be a link into /run
                 self.root.place(ours, real)
-
-    def _pin_above(self, path: str) -> None:
-        self.root.pin(os.path.dirname(path))
 
     # Showing
 
@@ -502,7 +506,6 @@ class ProjectView:
             self.root.link(target, link)
 
 
-_SECRETS = tuple(f"{secret}/" for secret in OF_LINUX)
 _SYSTEM = tuple(f"{folder}/" for folder in shown_files.LINUX_SYSTEM)
 _HOLDERS = ("/home", "/tmp", "/var", "/var/tmp", "/run", "/srv", "/mnt", "/media", "/data", "/root", "/usr", "/etc")  # noqa: S108
 
@@ -539,19 +542,9 @@ def _base_of(tree: str) -> str | None:
     return None
 
 
-def _listed(folder: str) -> Iterable[str]:
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return ()
-
-
 def _links_in(folder: str) -> list[str]:
     try:
         with os.scandir(folder) as entries:
             return [entry.path for entry in entries if entry.is_symlink()]
     except OSError:
         return []
-
-
-__all__ = ["HOST", "ProjectView"]

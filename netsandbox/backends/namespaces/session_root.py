@@ -85,6 +85,9 @@ class SessionRoot:
                 self.show(path, writable=held[1].writable, rank=DENIED)
             path = path.rpartition("/")[0]
 
+    def pin_above(self, path: str) -> None:
+        self.pin(path.rpartition("/")[0])
+
     def close(self, path: str) -> None:
         """Make *path* and everything of the host below it read-only."""
         shown = self.is_shown(path)
@@ -129,12 +132,17 @@ class SessionRoot:
                 return path, entry
         return None
 
-    def is_shown(self, path: str) -> Entry | None:
-        """The entry that shows this path of the host; None if the session does not see it."""
+    def entry_of(self, path: str) -> Entry | None:
+        """The mounted entry at *path*, or else the one that it lies in."""
         own = self.entries.get(path)
         if own is None or own.kind in ("link", "folder"):
             held = self.holder(path)
-            own = held[1] if held is not None else None
+            return held[1] if held is not None else None
+        return own
+
+    def is_shown(self, path: str) -> Entry | None:
+        """The entry that shows this path of the host; None if the session does not see it."""
+        own = self.entry_of(path)
         return own if own is not None and own.kind == "show" and own.upper != "ours" else None
 
     def steps(self) -> Iterator[Step]:

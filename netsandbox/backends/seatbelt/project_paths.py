@@ -16,8 +16,9 @@ from netsandbox.backends.seatbelt.profile.mac_paths import RUN_BY_GIT, secrets
 from netsandbox.backends.seatbelt.profile.sbpl_string import can_be_quoted
 from netsandbox.policy.file_rules import is_within
 from netsandbox.policy.git_config import MAX_CONFIG, parse
-from netsandbox.runtime.project import find_repositories, one_line
+from netsandbox.runtime.project import MAX_FOLDERS, find_repositories, one_line
 from netsandbox.runtime.protection import code_paths, config_paths, hidden_homes
+from netsandbox.runtime.real_paths import names_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     Pair = tuple[str, str]
 
-MAX_FOLDERS = 64  # of the project in which repositories are looked for
 MAX_GIT_FOLDERS = 64
 MAX_INCLUDES = 32
 MAX_PROGRAM_LINKS = 512
@@ -99,7 +99,7 @@ class GitPaths:
         if common is not None:
             self._git_folder(os.path.realpath(os.path.join(folder, common)), worktree)
         self._follow(f"{folder}/config", worktree)
-        for name in _listed(f"{folder}/worktrees"):
+        for name in names_in(f"{folder}/worktrees"):
             self.pairs += [
                 (above, f"{own}/worktrees/{name}/{file}") for file in ("commondir", "config.worktree", "gitdir")
             ]
@@ -107,7 +107,7 @@ class GitPaths:
 
     def _modules(self, folder: str, worktree: str) -> None:
         """The git directories of submodules; their names may have slashes."""
-        for name in _listed(folder)[:MAX_GIT_FOLDERS]:
+        for name in names_in(folder)[:MAX_GIT_FOLDERS]:
             inner = f"{folder}/{name}"
             if os.path.islink(inner) or not os.path.isdir(inner):
                 continue
@@ -157,7 +157,7 @@ def programs_on_path(path: str, home: str, held: Iterable[str], known: Callable[
         real = known(folder) if folder.startswith("/") else "/"
         if real in HOLDERS or real == home or any(is_within(real, each) for each in (*kept, *SYSTEM)):
             continue
-        links = [f"{folder}/{name}" for name in _listed(folder) if os.path.islink(f"{folder}/{name}")][:left]
+        links = [f"{folder}/{name}" for name in names_in(folder) if os.path.islink(f"{folder}/{name}")][:left]
         left -= len(links)
         for each in (real, *(os.path.dirname(known(link)) for link in links)):
             tree = _tree(each, home)
@@ -173,10 +173,3 @@ def _tree(folder: str, home: str) -> str:
     above, name = os.path.split(folder)
     whole = name in ("bin", "sbin") and above not in (home, f"{home}/.local", *HOLDERS)
     return above if whole else folder
-
-
-def _listed(folder: str) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []

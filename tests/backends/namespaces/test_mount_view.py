@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.backends.namespaces import mount_view
+from netsandbox.backends.namespaces import launch, mount_view
 from netsandbox.backends.namespaces.file_view import FileView
 from netsandbox.runtime.protection import OwnPaths, own_paths
 
@@ -51,7 +51,7 @@ def test_covers_lie_over_their_files_beside_our_own(tmp_path: Path) -> None:
 
 
 def test_what_covers_a_file_with_nothing_is_nothing() -> None:
-    nothing = Path(mount_view.FILES, "nothing")
+    nothing = Path(launch.FILES, "nothing")
     assert nothing.is_file()
     assert nothing.read_bytes() == b""
 
@@ -86,7 +86,7 @@ def test_what_the_rules_hide_is_covered_and_the_folders_above_it_are_pinned(tmp_
     rules = FileView((folder,), (token,), ("/work",), disks=("/dev/sda",))
     found = mount_view.session_view(OwnPaths((str(tmp_path / "state"),)), rules=rules)
     assert found.hidden == (str(tmp_path / "state"), folder)
-    assert found.covered == ((os.path.join(mount_view.FILES, "nothing"), token),)
+    assert found.covered == ((os.path.join(launch.FILES, "nothing"), token),)
     assert found.writable == ("/work",)
     assert found.files[-1] == ("/dev/null", "/dev/sda")
     assert {str(tmp_path), str(tmp_path / "deep")} <= set(found.pinned)

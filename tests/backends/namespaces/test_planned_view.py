@@ -45,6 +45,26 @@ def test_it_looks_and_leaves_nothing(home: Path) -> None:
     assert f"{home}/.ssh" not in kinds
 
 
+def test_the_settings_of_an_agent_are_not_copied(home: Path) -> None:
+    (home / ".claude.json").write_text("{}")
+    (home / "moved").mkdir()
+    (home / "moved/.claude.json").write_text("{}")
+    before = everything(home)
+    rules = FileRules((), tuple(PathRule(f"{home}/{name}.claude.json", "profile claude") for name in ("", "moved/")))
+    root = planned_root(rules, {}, "sh", ())
+    assert everything(home) == before
+    assert f"{home}/.claude.json" not in root.entries  # a file of the private home
+    entry = root.entries[f"{home}/moved/.claude.json"]
+    assert (entry.writable, entry.upper) == (True, "ours")
+
+
+def test_a_fresh_home_is_not_made(home: Path) -> None:
+    before = everything(home)
+    root = planned_root(FileRules(fresh_home=True), {}, "sh", ())
+    assert everything(home) == before
+    assert "/shared/fresh/" in root.entries[str(home)].source
+
+
 def test_a_removed_working_folder_is_no_project(home: Path) -> None:
     (home / "gone").mkdir()
     os.chdir(home / "gone")
