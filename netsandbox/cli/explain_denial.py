@@ -23,7 +23,7 @@ from netsandbox.learn.project_text import project_file_path
 from netsandbox.paths import LOG_NAME, home, list_sessions, session_dir
 from netsandbox.policy import reasons
 from netsandbox.policy.explain import TEXTS, Explanation, because, flag_for
-from netsandbox.policy.file_denials import is_quiet, option_for
+from netsandbox.policy.file_denials import READ, is_quiet, option_for
 from netsandbox.policy.ip import Address
 from netsandbox.policy.ip import parse as parse_address
 from netsandbox.policy.names import BadName, Host, canonical, host_of
@@ -130,7 +130,7 @@ def last_denial(records: Iterable[Record]) -> Record | None:
     for each in records:
         if each.get("verdict") == DENY:
             if (each.get("reason") == reasons.UNIX_SOCKET and "path" not in each) or (
-                each["event"] in FILE_EVENTS and is_quiet(str(each.get("path")), own)
+                each["event"] in FILE_EVENTS and is_quiet(str(each.get("path")), own, str(each.get("operation", READ)))
             ):
                 minor = each
             else:

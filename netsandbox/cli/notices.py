@@ -65,7 +65,7 @@ def file_denial_lines(denials: Iterable[FileDenial]) -> list[str]:
     own = os.path.realpath(home())
     by_option: dict[tuple[str, str], list[FileDenial]] = {}
     for denial in denials:
-        if not is_quiet(denial.path, own):
+        if not is_quiet(denial.path, own, denial.operation):
             option = option_for(denial.path, denial.operation, own)
             if denial.reason == reasons.DENY_RULE:
                 option = (HIDDEN, "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from netsandbox.policy import home_paths
 from netsandbox.policy.file_rules import is_within
+from netsandbox.policy.shown_files import PROTECTED, SHELL_FILES
 from netsandbox.text import shell_quoted
 
 READ, EXECUTE = "read", "execute"
@@ -11,8 +12,8 @@ READING = (READ, EXECUTE)
 MIN_DEPTH = 2  # names in a folder that is proposed: never `/srv` or `/home`
 # Start-up files and histories of shells, and what Python keeps beside its modules: programs try these, and do without.
 QUIET_NAMES = (
-    *(".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".bash_history", ".profile"),
-    *(".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".zsh_history", ".kshrc", ".cshrc", ".tcshrc", ".login"),
+    *(*SHELL_FILES, ".bash_logout", ".bash_aliases", ".bash_history"),
+    *(".zlogout", ".zsh_history", ".kshrc", ".cshrc", ".tcshrc", ".login"),
     *(".sh_history", ".python_history", ".lesshst", ".viminfo", ".hushlogin", ".node_repl_history", ".mysql_history"),
     *(".selected_editor", ".sudo_as_admin_successful", ".psql_history", ".sqlite_history"),
 )
@@ -33,6 +34,12 @@ def hint_for(path: str, operation: str, home: str) -> str:
 def opened_path(path: str, home: str) -> str:
     """The path to open: the folder, because tools want its neighbours too; the file itself where its folder would show
     too much, such as the home or a place of secrets."""
+    for name in (*PROTECTED, ".git/hooks"):  # a rule for the folder around them does not open them
+        before, found, _ = f"{path}/".partition(f"/{name}/")
+        if found:
+            return f"{before}/{name}"
+    if "/.git/" in path:
+        return path
     folder = path.rpartition("/")[0]
     is_wide = is_within(home, folder or "/") or folder.count("/") < MIN_DEPTH
     if is_wide or is_secret(path, home) or folder in (f"{home}/.config", f"{home}/.local", f"{home}/.local/share"):
@@ -45,11 +52,12 @@ def is_secret(path: str, home: str) -> bool:
     return any(is_within(path, f"{home}/{name}") for name in home_paths.OF_LINUX)
 
 
-def is_quiet(path: str, home: str) -> bool:
-    """Whether a refusal of *path* is recorded but not told at the end of a session."""
+def is_quiet(path: str, home: str, operation: str = READ) -> bool:
+    """Whether a refusal of *path* is recorded but not told at the end of a session. A start-up file that a command
+    wanted to write is told."""
     folder, _, name = path.rpartition("/")
     if folder == home and name in QUIET_NAMES:
-        return True
+        return operation in READING or name not in SHELL_FILES
     return any(f"/{each}/" in f"{path}/" for each in QUIET_FOLDERS)
 
 

@@ -10,6 +10,7 @@ import os
 
 from netsandbox.frozen import frozen
 from netsandbox.policy.file_rules import is_within
+from netsandbox.policy.home_paths import OF_LINUX, OF_MAC
 from netsandbox.policy.shown_files import PROJECT_MARKS
 
 MAX_GIT_FILE = 4096
@@ -23,6 +24,14 @@ SHARED_FOLDERS = (
 )
 
 
+SYSTEM_FOLDERS = (
+    *("/usr/", "/etc/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/boot/", "/dev/", "/proc/", "/sys/", "/run/"),
+    *("/var/lib/", "/var/cache/", "/var/log/", "/var/spool/", "/nix/", "/gnu/"),
+    *("/private/etc/", "/private/var/db/", "/private/var/log/", "/System/", "/Library/", "/Applications/"),
+)
+_SECRETS = tuple(dict.fromkeys(f"{secret}/" for secret in (*OF_LINUX, *OF_MAC)))
+
+
 @frozen
 class Project:
     """`folder`: what may be written. `git`: the common git directory of a worktree outside of the folder."""
@@ -32,7 +41,8 @@ class Project:
 
 
 def find_project(working: str, home: str) -> Project | None:
-    """*working* and *home* are real paths. None: a session there gets no project (in the home itself, in `/`)."""
+    """*working* and *home* are real paths. None: a session there gets no project, as in the home itself, in `/`, at a
+    place of secrets and, without a mark, in a folder of settings or of the system."""
     if _holds_too_much(working, home):
         return None
     folder = working
@@ -41,11 +51,21 @@ def find_project(working: str, home: str) -> Project | None:
         if marks:
             return _with_git(folder, home) if ".git" in marks else Project(folder)
         folder = os.path.dirname(folder)
-    return Project(working)
+    return None if _is_for_programs(working, home) else Project(working)
 
 
 def _holds_too_much(folder: str, home: str) -> bool:
-    return is_within(home, folder) or folder in SHARED_FOLDERS or folder == "/"
+    if is_within(home, folder) or folder in SHARED_FOLDERS or folder == "/":
+        return True
+    inner = f"{folder}/"[len(home) + 1 :] if is_within(folder, home) else ""
+    return bool(inner) and (inner.startswith(_SECRETS) or any(secret.startswith(inner) for secret in _SECRETS))
+
+
+def _is_for_programs(folder: str, home: str) -> bool:
+    """Whether programs, not people, keep their files there: `~/.config/x`, `/usr/lib`."""
+    if is_within(folder, home):
+        return folder[len(home) + 1 :].startswith(".")
+    return f"{folder}/".startswith(SYSTEM_FOLDERS) and not is_within(folder, "/usr/src")
 
 
 def _with_git(folder: str, home: str) -> Project:

@@ -38,7 +38,11 @@ def test_a_denial_is_said_while_the_command_runs_and_not_again_at_the_end(netsan
 def test_without_it_denials_are_said_at_the_end_and_output_is_the_commands(netsandbox: Any) -> None:
     live = netsandbox("run", "--debug", "--", "sh", "-c", f"{CURL}; {CURL}; echo out")
     assert live.stdout == "out\n"
-    assert live.stderr.count("no.test") == 2  # one line, which names it twice
+    # The search for the program has a budget of time, which a busy machine exceeds: then a second line names none.
+    programs = {each.get("exe") for each in live.audit if each["event"] == "egress"}
+    lines = [line for line in live.stderr.splitlines() if "no.test" in line]
+    assert lines[0] == f"netsandbox: {SAID}"
+    assert len(lines) == len(set(lines)) == len(programs)
     quiet = netsandbox("run", "--", "sh", "-c", CURL)
     assert quiet.stderr == "netsandbox: denied no.test:80 (offline); allow it with --allow-domain no.test\n"
 

@@ -143,12 +143,33 @@ def test_doors_that_fail_let_nothing_out(faulty: Any, place: str, error: str) ->
     assert (good.accepts, bad.accepts) == (0, 0)
 
 
+UNSERVED = [f"{SERVING}._open_listener", "netsandbox.backends.namespaces.bind_guard:BindGuard.__init__"]
+
+
 @pytest.mark.parametrize("error", [SHORTAGE, BUG])
-@pytest.mark.parametrize(
-    "place", [f"{SERVING}._open_listener", "netsandbox.backends.namespaces.bind_guard:BindGuard.__init__"]
-)
+@pytest.mark.parametrize("place", UNSERVED)
 def test_a_trap_that_is_not_served_allows_no_call(faulty: Any, place: str, error: str) -> None:
     """With strategy `fail` a port outside the window is refused by the supervisor; without one, by the kernel."""
-    out, done, (_, bad) = faulty(place, error, "--network-strategy", "fail")
+    out, done, (_, bad) = faulty(place, error, "--network-strategy", "fail", "--files", "open")
     assert out["bind"] == "OSError", done.stderr  # ENOSYS
     assert bad.accepts == 0
+
+
+@pytest.mark.closed_files
+@pytest.mark.parametrize("error", [SHORTAGE, BUG])
+@pytest.mark.parametrize("place", UNSERVED)
+def test_an_observed_session_whose_traps_are_not_served_is_ended(faulty: Any, place: str, error: str) -> None:
+    """The observer holds the listener too, so that a call would wait for an answer."""
+    out, done, (_, bad) = faulty(place, error, "--network-strategy", "fail", "--files", "project")
+    assert (out, bad.accepts) == ({}, 0)
+    assert done.returncode == 1
+    why = ": Too many open files," if error == SHORTAGE else ","
+    assert f"netsandbox: serving trapped calls failed{why} so the command" in done.stderr
+
+
+@pytest.mark.closed_files
+def test_an_observed_session_without_a_fault_goes_on(faulty: Any) -> None:
+    """The twin of the one above."""
+    out, done, (good, bad) = faulty("", "", "--network-strategy", "fail", "--files", "project")
+    assert (out["good"], out["bind"]) == ("HTTP/1.1 200", "PermissionError"), (out, done.stderr)
+    assert (good.accepts, bad.accepts) == (1, 0)

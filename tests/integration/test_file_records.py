@@ -6,6 +6,8 @@ import json
 import os
 import shlex
 import signal
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +73,40 @@ def test_the_session_s_own_files_are_no_refusals(netsandbox: Any) -> None:
     run = sh(netsandbox, f"{files}; echo b > ~/own; cat ~/own; ls > /tmp/x")
     assert run.stdout == "a\nb\n"
     assert denied(run) == set()
+
+
+@pytest.fixture
+def lock_in_tmp() -> Iterator[Path]:
+    """A file of the host in /tmp, of which the session has its own."""
+    with tempfile.NamedTemporaryFile(dir="/tmp", prefix="nsb-lock-") as file:
+        os.chmod(file.name, 0o666)
+        yield Path(file.name)
+
+
+OPENS = "import os, sys\ntry: os.open(sys.argv[1], os.O_RDWR)\nexcept FileNotFoundError: print('missing')\n"
+MAKES = "os.open(sys.argv[1], os.O_RDWR | os.O_CREAT | os.O_EXCL)\nprint('made')\n"
+
+
+def test_a_file_that_the_session_may_make_is_no_refused_write(netsandbox: Any, lock_in_tmp: Path) -> None:
+    """uv opens its lock in /tmp, and makes it if it is missing; the host has one of the same name."""
+    own = put(netsandbox.home(), ".lock")
+    for path in (lock_in_tmp, own):
+        run = netsandbox("run", "--", netsandbox.python, "-c", OPENS + MAKES, str(path))
+        assert run.stdout == "missing\nmade\n", run.stderr
+        assert denied(run) == set()
+        assert "denied" not in run.stderr
+    removed = sh(netsandbox, f"rm {lock_in_tmp}; true")
+    assert denied(removed) == set()
+    assert lock_in_tmp.exists()
+    assert own.read_text() == SECRET
+
+
+def test_an_open_for_writing_where_nothing_is_shown_is_a_refused_write(netsandbox: Any) -> None:
+    """The twin of the one above: the session does not have its folder."""
+    plan = put(netsandbox.home(), "Documents/plan.md")
+    run = netsandbox("run", "--", netsandbox.python, "-c", OPENS, str(plan))
+    assert run.stdout == "missing\n"
+    assert denied(run) == {("file", "change", "not-shown", str(plan))}
 
 
 WRITES = {

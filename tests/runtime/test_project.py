@@ -137,3 +137,28 @@ def test_the_search_for_repositories_is_bounded_and_follows_no_link(home: Path) 
 def test_a_zero_byte_in_a_git_file_stops_nothing(home: Path, text: str) -> None:
     (home / "code/app/.git").write_text(text)
     assert found(home / "code/app", home) == Project(f"{home}/code/app")
+
+
+@pytest.mark.parametrize("name", [".ssh", ".ssh/keys", ".config", ".config/gh", ".config/tool", ".npm", ".local/share"])
+def test_folders_of_settings_and_secrets_in_the_home_are_no_projects(home: Path, name: str) -> None:
+    (home / name).mkdir(parents=True)
+    assert found(home / name, home) is None
+
+
+@pytest.mark.parametrize("name", [".ssh", ".config", ".aws/x"])
+def test_a_repository_at_a_place_of_secrets_is_no_project(home: Path, name: str) -> None:
+    (home / name / ".git").mkdir(parents=True)
+    assert found(home / name, home) is None
+
+
+def test_a_repository_in_a_folder_of_settings_is_a_project(home: Path) -> None:
+    (home / ".dotfiles/.git").mkdir(parents=True)
+    assert found(home / ".dotfiles", home) == Project(f"{home}/.dotfiles")
+
+
+@pytest.mark.parametrize(
+    ("folder", "is_project"),
+    [("/usr/lib", False), ("/etc/ssl", False), ("/var/lib/x", False), ("/usr/src/app", True), ("/opt/app", True)],
+)
+def test_folders_of_the_system_are_no_projects(home: Path, folder: str, *, is_project: bool) -> None:
+    assert (find_project(folder, str(home)) is not None) is is_project

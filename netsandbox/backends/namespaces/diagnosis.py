@@ -12,11 +12,15 @@ def explain_failure(step: str, number: int) -> str:
     """The message for a failed set-up step; an empty step means that the helper died without a message."""
     if not step:
         return "the native helper ended before the sandbox stood; run `netsandbox doctor`"
+    if not number:
+        return f"{step} failed, so the command has been ended; see `netsandbox audit show`"
     what = f"{step} failed: {os.strerror(number)}"
     if step.startswith("/") and step not in ID_FILES:
         what = f"cannot cover {step} in the session: {os.strerror(number)}"
     if number == errno.ENOSYS:
         return f"{what}. The kernel is too old or hides the call; run it on Linux 5.12 or newer"
+    if number in (errno.EMFILE, errno.ENFILE):
+        return f"{what}, so the command was not started or has been ended; raise the limit, as by `ulimit -n 1024`"
     if number == errno.ETOOMANYREFS:
         return f"{what}. Programs of this user have too many descriptors in flight; raise `ulimit -Hn` or end them"
     if step == "creating namespaces":

@@ -7,6 +7,7 @@ kernel fails the call (INV-1).
 from __future__ import annotations
 
 import _socket
+import errno
 import os
 
 from netsandbox.backends.namespaces.launch import SIGKILL
@@ -46,7 +47,7 @@ class NamespaceServing:
         self._unserved: int | None = None  # the seccomp listener, until the first call is trapped
         self.localhost: LocalhostService | None = None
         self.exec_errno = 0
-        self.failure: tuple[str, int] | None = None  # a step that failed after the doors were made
+        self.failure: tuple[str, int] | None = None  # what failed after the doors were made
 
     def begin(self) -> None:
         self._loop.watch(self._helper.channel.fileno(), IN, self._on_channel)
@@ -116,21 +117,24 @@ class NamespaceServing:
     def _watch_traps(self, message: Message) -> None:
         """A listener that cannot be served is closed: a trapped call then fails at once instead of waiting forever."""
         try:
+            if not message.descriptors:  # the kernel drops those beyond our limit of open files
+                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
             if self._unserved is not None or self._listener is not None or len(message.descriptors) != 1:
                 raise OSError("the helper sent a listener that was not expected")
             fd = message.descriptors[0]
             watched = fd if self._helper.relay is None else self._helper.relay.fileno()
             self._loop.watch(watched, IN, lambda events: self._on_first_trap(watched, events))
-        except BaseException:
-            self._give_up(*message.descriptors)
+        except BaseException as error:
+            self._give_up(error, *message.descriptors)
             raise
         self._unserved = fd
 
-    def _give_up(self, *listeners: int) -> None:
+    def _give_up(self, error: BaseException, *listeners: int) -> None:
         """Nobody answers trapped calls from now on. An observer holds the listener too, so the command is killed."""
         for each in listeners:
             os.close(each)
         if self._helper.relay is not None:
+            self.failure = ("serving trapped calls", _number_of(error))
             self._helper.signal(SIGKILL)
 
     def _on_first_trap(self, watched: int, events: int) -> None:
@@ -144,8 +148,8 @@ class NamespaceServing:
         self._unserved = None
         try:
             self._listener = self._open_listener(fd)
-        except BaseException:
-            self._give_up(fd)
+        except BaseException as error:
+            self._give_up(error, fd)
             raise
         return self._listener
 
@@ -234,3 +238,12 @@ class NamespaceServing:
                 self._loop, self._log, self._backend.reservation, network, stderr=context.stderr
             )
         return self.localhost
+
+
+def _number_of(error: BaseException | None) -> int:
+    """The system's error behind *error*, which may be our text about it; 0 if there is none."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno:
+            return error.errno
+        error = error.__context__
+    return 0

@@ -8,7 +8,7 @@ import pytest
 
 from netsandbox.backends.namespaces import diagnosis
 
-DOING = ("run", "start it with", "raise", "allow them", "modprobe")
+DOING = ("run", "start it with", "raise", "allow them", "modprobe", "see `netsandbox")
 
 
 @pytest.fixture
@@ -35,6 +35,7 @@ def switches(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         ("configuring loopback", errno.EPERM),
         ("installing the seccomp filter", errno.EINVAL),
         ("opening a door", errno.EMFILE),
+        ("serving trapped calls", 0),
         ("anything else", 99999),
     ],
 )

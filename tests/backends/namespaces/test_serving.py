@@ -14,6 +14,7 @@ import pytest
 
 from netsandbox.backends.namespaces.launch import Message
 from netsandbox.backends.namespaces.serving import NamespaceServing
+from netsandbox.errors import HostError
 from tests.rig.fake_log import FakeLog
 
 
@@ -212,6 +213,56 @@ def test_an_observed_session_that_cannot_be_served_is_killed(observed: tuple[Sce
     scene.loop.refuses = True
     scene.get(Message(b"L", []))
     assert scene.signals == [9]
+
+
+def test_a_listener_that_is_lost_for_want_of_descriptors_is_the_reason_of_the_end(
+    observed: tuple[Scene, socket.socket],
+) -> None:
+    """The kernel drops a descriptor that would exceed our limit, and delivers the message without it."""
+    scene, _ = observed
+    scene.get(Message(b"L", []))
+    assert (scene.signals, scene.serving.failure) == ([9], ("serving trapped calls", errno.EMFILE))
+
+
+def _our_text_about(error: OSError) -> HostError:
+    try:
+        try:
+            raise error
+        except OSError:
+            raise HostError("cannot keep the names of sessions") from None
+    except HostError as made:
+        return made
+
+
+@pytest.mark.parametrize(
+    ("error", "number"),
+    [
+        (OSError(errno.EMFILE, "x"), errno.EMFILE),
+        (_our_text_about(OSError(errno.ENFILE, "x")), errno.ENFILE),
+        (OSError("no number"), 0),
+        (RuntimeError("a fault"), 0),
+    ],
+)
+def test_an_error_at_the_first_trapped_call_is_the_reason_of_the_end(
+    observed: tuple[Scene, socket.socket], monkeypatch: pytest.MonkeyPatch, error: Exception, number: int
+) -> None:
+    def fail(_: int) -> None:
+        raise error
+
+    scene, _ = observed
+    fd, shown = listener()
+    scene.get(Message(b"L", [fd]))
+    monkeypatch.setattr(scene.serving, "_open_listener", fail)
+    with pytest.raises(type(error)):
+        scene.loop.callbacks[scene.loop.watched[-1]](1)
+    assert is_closed(shown)
+    assert (scene.signals, scene.serving.failure) == ([9], ("serving trapped calls", number))
+    os.close(shown)
+
+
+def test_without_an_observer_the_command_goes_on_and_its_status_is_its_own(scene: Scene) -> None:
+    scene.get(Message(b"L", []))
+    assert (scene.signals, scene.serving.failure) == ([], None)
 
 
 def test_what_was_reported_in_the_last_moment_is_recorded(observed: tuple[Scene, socket.socket]) -> None:

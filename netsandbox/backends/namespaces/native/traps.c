@@ -267,6 +267,23 @@ static char refused_name(const char *path)
     return why;
 }
 
+/* Whether the session could make *path* itself, such as in its own /tmp: if it is missing there, nothing was refused. */
+static int has_own_folder(const char *path)
+{
+    char above[PATH_MAX];
+    int folder;
+    int is_own;
+
+    memcpy(above, path, strlen(path) + 1);
+    cut_name(above);
+    folder = inside(above, 0);
+    if (folder < 0)
+        return 0;
+    is_own = !is_read_only(folder);
+    close(folder);
+    return is_own;
+}
+
 /* Whether the session's mounts will refuse to write *path* although the host would not: 'r', 'h' or 0. */
 static char refused_write(const char *path, char does, int follow)
 {
@@ -284,7 +301,7 @@ static char refused_write(const char *path, char does, int follow)
     if (place >= 0 && (does == 'd' || does == 'e')) /* the kernel says EEXIST */
         return 0;
     if (place < 0 && (does == 'w' || does == 'u'))
-        return on_host(path, AT_SYMLINK_NOFOLLOW) && host_writes(path) ? 'h' : 0;
+        return on_host(path, AT_SYMLINK_NOFOLLOW) && host_writes(path) && !has_own_folder(path) ? 'h' : 0;
     return refused_name(path);
 }
 
