@@ -152,7 +152,7 @@ def test_more_hidden_paths_than_fit_end_the_session() -> None:
     null = os.open(os.devnull, os.O_RDWR)
     helper = launch.Helper(["true"], dict(os.environb), (null, null, null), b"\0" * 8)
     os.close(null)
-    with pytest.raises(HostError, match="the hidden paths .* fewer paths"):
+    with pytest.raises(HostError, match=r"the hidden paths .* fewer paths"):
         helper.hide(["/" + "x" * 4000] * 1000)
     with pytest.raises(ProcessLookupError):
         os.kill(helper.pid, 0)
