@@ -319,7 +319,7 @@ def test_a_lock_file_that_was_planted_harms_nobody(netsandbox: Any, short_tmp: P
         place.mkdir()
     else:
         place.symlink_to(victim if kind == "symlink" else short_tmp / "nowhere")
-    command = [netsandbox.python, "-c", PLANTED, str(place), "run", "--", "cat", str(victim)]
+    command = [netsandbox.python, "-c", PLANTED, str(place), "run", "--files", "open", "--", "cat", str(victim)]
     environment = home.environment(None)
     done = subprocess.run(
         command, env=environment, cwd=home.work, capture_output=True, timeout=60, check=False, **home.identity.popen

@@ -33,6 +33,7 @@ class PrivateFolders:
 
     def __init__(self, state: str, project: str, *, fresh: bool = False) -> None:
         self.state = os.path.realpath(state)
+        self._project = project
         self._own = self._folder_of(project)
         self._shared = os.path.join(self.state, "homes", "shared")
         self._locks: list[int] = []
@@ -156,8 +157,17 @@ class PrivateFolders:
             except (OSError, RecursionError):  # the next session with a fresh home tries again
                 pass
             self._fresh = None
+            self._forget_empty_project()
         while self._locks:
             os.close(self._locks.pop())
+
+    def _forget_empty_project(self) -> None:
+        """A project in which nothing was left, as that of a query of a registry, is no project to remember."""
+        try:
+            if not os.listdir(self._project):
+                os.rmdir(self._own)
+        except OSError:  # it keeps something, or is gone
+            pass
 
     def _made(self, folder: str) -> str:
         if os.path.isdir(folder):

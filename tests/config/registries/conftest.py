@@ -16,6 +16,7 @@ from netsandbox.config.trust import trust
 from tests.rig.trace import Trace
 
 NOBODY = "http://127.0.0.1:9"  # a proxy that is not there
+HOME = Path.home()  # of who runs the tests; a scene has another
 
 
 class Scene:
@@ -63,7 +64,7 @@ class Scene:
                 pytest.skip(f"{name} is not installed")
         self.environment["PATH"] = os.environ["PATH"]
         for name in ("RUSTUP_HOME", "PYENV_ROOT"):
-            place = Path(os.environ.get(name, Path.home() / f".{name.split('_')[0].lower()}"))
+            place = Path(os.environ.get(name, HOME / f".{name.split('_')[0].lower()}"))
             if os.path.isdir(place):  # not so where we may not even look
                 self.environment[name] = str(place)
 
@@ -84,6 +85,7 @@ class Scene:
 
 @pytest.fixture
 def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Scene]:
+    monkeypatch.setenv("HOME", str(tmp_path / "own"))  # the session of a query keeps its memory there
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr("netsandbox.config.registries.discovery.SYSTEM", str(tmp_path / "etc"))
     made = Scene(tmp_path, request)
