@@ -57,8 +57,7 @@ MAX_PROGRAM_LINKS = 512  # symbolic links in folders of PATH that are followed
 
 
 class ProjectView:
-    """Builds the root. `project` is None if the working folder is the home, or holds it. `missing`: rules whose paths
-    do not exist."""
+    """Builds the root. `project` is None if the working folder is the home, or holds it."""
 
     private_folders: type[PrivateFolders] = PrivateFolders
 
@@ -77,7 +76,6 @@ class ProjectView:
         self.sockets: tuple[str, ...] = ()
         self.agents: list[AgentFile] = []
         self.forbidden: list[str] = []  # paths of `deny_write` that do not exist: a missing name cannot be held
-        self.missing: list[PathRule] = []
         self.absent: list[str] = []
         self.repositories: list[str] = []
         self.knows_all = True  # whether `repositories` are all that the project has
@@ -427,10 +425,7 @@ class ProjectView:
     def _is_missing(self, rule: PathRule) -> bool:
         if not rule.path.startswith("/"):
             raise UsageError(f"{rule.origin}: {rule.path!a} is not absolute; write it from / on")
-        if os.path.exists(rule.path):
-            return False
-        self.missing.append(rule)
-        return True
+        return not os.path.exists(rule.path)
 
     def _sockets(self) -> None:
         """Show the Unix sockets that a rule opens. One that its server makes later does not appear."""
