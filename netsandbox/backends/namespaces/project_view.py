@@ -50,9 +50,7 @@ MOVED_HOMES = (
     *("UV_CACHE_DIR", "YARN_CACHE_FOLDER", "POETRY_CACHE_DIR"),
 )
 MAX_ENVIRONMENT_FILE = 4096
-SHELL_FILES = os.path.join(
-    os.path.dirname(os.path.abspath(__file__)), "../../shells/files"
-)  # what our shells begin with
+SHELL_FILES = os.path.normpath(f"{os.path.abspath(__file__)}/../../../shells/files")  # what our shells begin with
 MAX_PROGRAM_LINKS = 512  # symbolic links in folders of PATH that are followed
 
 
@@ -75,6 +73,7 @@ class ProjectView:
         self.root = SessionRoot()
         self.written = self._written()
         self.sockets: tuple[str, ...] = ()
+        self.parts: tuple[str, ...] = (SHELL_FILES,)  # of netsandbox, that the command reads
         self.agents: list[AgentFile] = []
         self.forbidden: list[str] = []  # paths of `deny_write` that do not exist: a missing name cannot be held
         self.missing: list[PathRule] = []
@@ -458,9 +457,11 @@ class ProjectView:
     # netsandbox itself
 
     def _own(self, own: OwnPaths) -> None:
-        files = os.path.realpath(SHELL_FILES)
-        if self.root.is_shown(files) is None:
-            self.root.show(files, rank=OURS)
+        for part in self.parts:
+            real = self.paths.reached(part)
+            if self.root.is_shown(real) is None:
+                self.root.show(real, rank=OURS)
+            self._links_to(part)
         for path in own.read_only:
             real = self.paths.reached(path)
             if real != path:
