@@ -490,7 +490,7 @@ class ProjectView:
         for ours, path in covers:
             real = self.paths.reached(path)
             if self.root.is_shown(real) is not None or is_within(path, "/etc"):  # resolv.conf may be a link into /run
-                self.root.place(ours, real)
+                self.root.place(self.paths.reached(ours), real)  # a mount follows no link
 
     # Showing
 
