@@ -290,11 +290,18 @@ class ProjectView:
         roots = (self.project.folder, self.working or self.project.folder)
         for folder in dict.fromkeys(roots):
             for name in shown_files.PROTECTED:
-                path = f"{folder}/{name}"
-                if os.path.lexists(path) and not os.path.islink(path):
-                    real = self.paths.reached(path)
-                    self.root.pin_above(real)
-                    self.root.show(real, rank=PROTECTED)
+                self._protect(f"{folder}/{name}")
+
+    def _protect(self, path: str) -> None:
+        """Keep a file or folder of the project as it is, with the links that lead to it."""
+        real = self.paths.real(path)
+        if real != path and os.path.lexists(path):
+            self._hold_links(path)
+        shown = self.root.is_shown(real) if real is not None else None
+        if real is None or shown is None or not shown.writable or is_within(self.working or real, real):
+            return
+        self.root.pin_above(real)
+        self.root.show(real, rank=PROTECTED)
 
     def _repositories(self) -> None:
         """Protect the repositories of the project, and keep what `project_results` compares at the end."""
