@@ -140,6 +140,7 @@ class NamespacesBackend:
             self.context.settings.files, command.environment, working_folder(), state
         )
         view.sockets = self.context.settings.unix_sockets
+        view.parts += self.reservation.parts()
         covers = (*NETWORK_FILES, *self.reservation.covers())
         root = view.build(command.words[0], own, terminal_of(command.stdio), covers)
         return plan.View(os.geteuid(), os.getegid(), (), (), (), root=tuple(root.steps()))
@@ -392,6 +393,14 @@ class NamespaceReservation(Reservation):
             if self.settings.strategy == REWIRE_DEVICE:  # its device is an IPv4 address, so localhost is only that
                 found.append((os.path.join(FILES, "hosts-ipv4"), "/etc/hosts"))
         return tuple(found)
+
+    def parts(self) -> tuple[str, ...]:
+        """The files of netsandbox that programs inside load: the library, and the placeholder of the port map."""
+        if self.map is None:
+            return ()
+        from netsandbox_interpose.library import LIBRARY, PORT_MAP
+
+        return (LIBRARY, PORT_MAP)
 
     def doors(self) -> tuple[plan.Door, ...]:
         """The doors of the session's localhost, in addition to those of the network."""

@@ -50,9 +50,7 @@ MOVED_HOMES = (
     *("UV_CACHE_DIR", "YARN_CACHE_FOLDER", "POETRY_CACHE_DIR"),
 )
 MAX_ENVIRONMENT_FILE = 4096
-SHELL_FILES = os.path.join(
-    os.path.dirname(os.path.abspath(__file__)), "../../shells/files"
-)  # what our shells begin with
+SHELL_FILES = os.path.normpath(f"{os.path.abspath(__file__)}/../../../shells/files")  # what our shells begin with
 MAX_PROGRAM_LINKS = 512  # symbolic links in folders of PATH that are followed
 
 
@@ -74,6 +72,7 @@ class ProjectView:
         self.root = SessionRoot()
         self.written = self._written()
         self.sockets: tuple[str, ...] = ()
+        self.parts: tuple[str, ...] = (SHELL_FILES,)  # of netsandbox, that the command reads
         self.agents: list[AgentFile] = []
         self.forbidden: list[str] = []  # paths of `deny_write` that do not exist: a missing name cannot be held
         self.absent: list[str] = []
@@ -289,11 +288,18 @@ class ProjectView:
         roots = (self.project.folder, self.working or self.project.folder)
         for folder in dict.fromkeys(roots):
             for name in shown_files.PROTECTED:
-                path = f"{folder}/{name}"
-                if os.path.lexists(path) and not os.path.islink(path):
-                    real = self.paths.reached(path)
-                    self.root.pin_above(real)
-                    self.root.show(real, rank=PROTECTED)
+                self._protect(f"{folder}/{name}")
+
+    def _protect(self, path: str) -> None:
+        """Keep a file or folder of the project as it is, with the links that lead to it."""
+        real = self.paths.real(path)
+        if real != path and os.path.lexists(path):
+            self._hold_links(path)
+        shown = self.root.is_shown(real) if real is not None else None
+        if real is None or shown is None or not shown.writable or is_within(self.working or real, real):
+            return
+        self.root.pin_above(real)
+        self.root.show(real, rank=PROTECTED)
 
     def _repositories(self) -> None:
         """Protect the repositories of the project, and keep what `project_results` compares at the end."""
@@ -453,9 +459,11 @@ class ProjectView:
     # netsandbox itself
 
     def _own(self, own: OwnPaths) -> None:
-        files = os.path.realpath(SHELL_FILES)
-        if self.root.is_shown(files) is None:
-            self.root.show(files, rank=OURS)
+        for part in self.parts:
+            real = self.paths.reached(part)
+            if self.root.is_shown(real) is None:
+                self.root.show(real, rank=OURS)
+            self._links_to(part)
         for path in own.read_only:
             real = self.paths.reached(path)
             if real != path:
@@ -484,7 +492,7 @@ class ProjectView:
         for ours, path in covers:
             real = self.paths.reached(path)
             if self.root.is_shown(real) is not None or is_within(path, "/etc"):  # resolv.conf may be a link into /run
-                self.root.place(ours, real)
+                self.root.place(self.paths.reached(ours), real)  # a mount follows no link
 
     # Showing
 

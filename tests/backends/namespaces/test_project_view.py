@@ -231,3 +231,18 @@ def test_a_zero_byte_in_a_file_of_an_environment_is_no_path(home: Path, build: B
     (home / "envs/one/pyvenv.cfg").write_text("home = /x\0y/bin\n")
     root, _ = build(PATH=f"{home}/envs/one/bin")
     assert f"{home}/envs/one" in root.entries
+
+
+def test_protected_names_that_are_links_stay_and_so_does_what_they_lead_to(home: Path, build: Build) -> None:
+    work = home / "work"
+    for name in ("shared/code", "agent"):
+        (work / name).mkdir(parents=True)
+    (work / "agent/settings.json").write_text("{}")
+    for link, target in {".vscode": "shared/code", ".claude": "agent", ".idea": "..", ".envrc": "missing"}.items():
+        (work / link).symlink_to(target)
+    root, _ = build()
+    for name in (".vscode", ".claude", ".idea", ".envrc"):
+        assert root.entries[f"{work}/{name}"].kind == "cover", name
+    for name in ("shared/code", "agent/settings.json"):
+        assert not root.entries[f"{work}/{name}"].writable, name
+    assert root.entries[str(work)].writable
