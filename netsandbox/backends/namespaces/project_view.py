@@ -23,6 +23,7 @@ from netsandbox.errors import UsageError
 from netsandbox.paths import home
 from netsandbox.policy import shown_files
 from netsandbox.policy.file_rules import ResolvedPath, check_no_link, is_within
+from netsandbox.policy.home_paths import OF_LINUX, touches
 from netsandbox.runtime.project import MAX_FOLDERS, Project, find_project, find_repositories
 from netsandbox.runtime.real_paths import RealPaths, names_in
 
@@ -215,12 +216,7 @@ class ProjectView:
 
     def _is_secret(self, real: str) -> bool:
         """Whether a real path holds a secret of the home, or lies in one."""
-        if real == self.home or not is_within(real, self.home):
-            return False
-        from netsandbox.policy.home_paths import OF_LINUX  # most launches do without
-
-        inner = real[len(self.home) + 1 :]
-        return any(is_within(inner, secret) or is_within(secret, inner) for secret in OF_LINUX)
+        return touches(real, self.home, _SECRETS)
 
     def _show_tool(self, path: str) -> None:
         """Show a toolchain read-only, unless that would show the home, the project or secrets."""
@@ -509,6 +505,7 @@ class ProjectView:
             self.root.link(target, link)
 
 
+_SECRETS = tuple(f"{secret}/" for secret in OF_LINUX)
 _SYSTEM = tuple(f"{folder}/" for folder in shown_files.LINUX_SYSTEM)
 _HOLDERS = ("/home", "/tmp", "/var", "/var/tmp", "/run", "/srv", "/mnt", "/media", "/data", "/root", "/usr", "/etc")  # noqa: S108
 
