@@ -409,7 +409,8 @@ class ProjectView:
     def _copy(self, rule: PathRule) -> None:
         """A settings file of an agent: the session changes a private copy (`agent_files`)."""
         real = self.paths.reached(rule.path)
-        if not os.path.isfile(real) or is_within(real, self.working or real):
+        denied = [os.path.realpath(each.path) for each in (*self.rules.deny_read, *self.rules.deny_write)]
+        if not os.path.isfile(real) or any(is_within(real, each) for each in (self.working or real, *denied)):
             return
         self.root.entries.pop(real, None)
         if os.path.dirname(real) == self.home:

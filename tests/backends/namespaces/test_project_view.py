@@ -246,3 +246,15 @@ def test_protected_names_that_are_links_stay_and_so_does_what_they_lead_to(home:
     for name in ("shared/code", "agent/settings.json"):
         assert not root.entries[f"{work}/{name}"].writable, name
     assert root.entries[str(work)].writable
+
+
+@pytest.mark.parametrize("kind", ["deny_read", "deny_write", None])
+def test_of_denied_settings_of_an_agent_there_is_no_copy(home: Path, build: Build, kind: str | None) -> None:
+    path = home / ".claude.json"
+    path.write_text('{"theme": "CANARY"}')
+    denied = {kind: (PathRule(str(path), "--x"),)} if kind else {}
+    root, view = build(FileRules(allow_write=(PathRule(str(path), "profile claude"),), **denied))  # type: ignore[arg-type]
+    assert len(view.agents) == (1 if kind is None else 0)
+    assert os.path.exists(f"{view.folders.home}/.claude.json") is (kind is None)
+    assert (str(path) in root.entries) is (kind == "deny_write")
+    assert kind != "deny_write" or not root.entries[str(path)].writable
