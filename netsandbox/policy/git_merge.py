@@ -56,7 +56,8 @@ def is_harmless(name: str) -> bool:
     section, _, rest = name.partition(".")
     if name in HARMLESS:
         return True
-    return f"{section}.{rest.rpartition('.')[2]}" in _RULES
+    kind = f"{section}.{rest.rpartition('.')[2]}"
+    return kind in _RULES and kind != "branch.remote"  # which may be a path, and a push runs the hooks there
 
 
 def merge(base: str, mine: str, theirs: str, is_outside: IsOutside) -> Merged:

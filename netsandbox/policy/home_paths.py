@@ -156,6 +156,12 @@ def moves(environment: Mapping[str, str], home: str, working: str) -> tuple[tupl
     return tuple(found)
 
 
+def touches(path: str, home: str, places: tuple[str, ...]) -> bool:
+    """Whether *path*, below *home*, holds one of *places* or lies in one; each place ends with a slash."""
+    inner = f"{path}/"[len(home) + 1 :] if is_within(path, home) else ""
+    return bool(inner) and (inner.startswith(places) or any(place.startswith(inner) for place in places))
+
+
 def moved_secrets(places: Iterable[str], environment: Mapping[str, str], home: str, working: str) -> tuple[str, ...]:
     """The new paths of secret *places*. Unlike for opening, a variable may name the home, the working directory or what
     holds them: the secrets lie below it. None of these can be hidden as a whole."""

@@ -10,7 +10,7 @@ import os
 
 from netsandbox.frozen import frozen
 from netsandbox.policy.file_rules import is_within
-from netsandbox.policy.home_paths import OF_LINUX, OF_MAC
+from netsandbox.policy.home_paths import OF_LINUX, OF_MAC, touches
 from netsandbox.policy.shown_files import PROJECT_MARKS
 
 MAX_GIT_FILE = 4096
@@ -55,10 +55,8 @@ def find_project(working: str, home: str) -> Project | None:
 
 
 def _holds_too_much(folder: str, home: str) -> bool:
-    if is_within(home, folder) or folder in SHARED_FOLDERS or folder == "/":
-        return True
-    inner = f"{folder}/"[len(home) + 1 :] if is_within(folder, home) else ""
-    return bool(inner) and (inner.startswith(_SECRETS) or any(secret.startswith(inner) for secret in _SECRETS))
+    is_shared = is_within(home, folder) or folder in SHARED_FOLDERS or folder == "/"
+    return is_shared or touches(folder, home, _SECRETS)
 
 
 def _is_for_programs(folder: str, home: str) -> bool:

@@ -1,4 +1,4 @@
-"""Starts the user's shell if no command is given, with the mode in its prompt and all of the user's files.
+"""Starts the user's shell if no command is given, with the mode in its prompt and the user's files, where shown.
 
 Nothing is written: the shell reads a file of this package, which reads the user's. A shell other than these three is
 started unchanged.

@@ -156,7 +156,7 @@ def test_a_second_mount_shows_no_secret(netsandbox: Any, secret: Path, short_tmp
     home = netsandbox.home()
     source = home.path if shown == "home" else home.path / shown
     new = ["unshare", "--mount"] if home.identity.uid == 0 else ["unshare", "--mount", "--map-root-user"]
-    product = f'"{home.identity.python}" -m netsandbox run --files open --no-config "$@"'
+    product = f'"{home.identity.python}" -m netsandbox run --no-config --files readable "$@"'
     inside = f"grep -rs {CANARY} {short_tmp} {home.path}; ls -A {short_tmp} >/dev/null && echo looked"
     script = f'mount --bind "{source}" "{short_tmp}" && {product} -- sh -c "{inside}"'
 

@@ -101,6 +101,28 @@ def test_a_file_that_the_session_may_make_is_no_refused_write(netsandbox: Any, l
     assert own.read_text() == SECRET
 
 
+NESTED = """
+import os, sys
+for act in (lambda: os.mkdir(sys.argv[1] + "/b"), lambda: os.open(sys.argv[1] + "/c", os.O_CREAT | os.O_WRONLY)):
+    try: act()
+    except FileNotFoundError: print("missing")
+os.mkdir(sys.argv[1])
+os.mkdir(sys.argv[1] + "/b")
+print("made")
+"""
+
+
+@pytest.mark.parametrize("place", ["/tmp", "/var/tmp"])
+def test_a_folder_that_is_made_after_a_first_attempt_is_no_refused_write(netsandbox: Any, place: str) -> None:
+    """Rust and Node.js make the last folder of a path first, and the others if that fails."""
+    with tempfile.TemporaryDirectory(dir=place, prefix="nsb-nested-") as folder:
+        os.chmod(folder, 0o777)
+        run = netsandbox("run", "--", netsandbox.python, "-c", NESTED, folder)
+        assert run.stdout == "missing\nmissing\nmade\n", run.stderr
+        assert denied(run) == set()
+        assert os.listdir(folder) == []
+
+
 def test_an_open_for_writing_where_nothing_is_shown_is_a_refused_write(netsandbox: Any) -> None:
     """The twin of the one above: the session does not have its folder."""
     plan = put(netsandbox.home(), "Documents/plan.md")

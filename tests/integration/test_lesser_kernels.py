@@ -51,14 +51,27 @@ LESSER_KERNELS = {
 }
 
 
-# The same for a session whose writing is confined.
-LESSER_FOR_WRITING = {
+# The same for a session whose files are confined.
+LESSER_FOR_FILES = {
     "no-openat2": (437, errno.ENOSYS),
     "no-open-tree": (428, errno.ENOSYS),
     "no-move-mount": (429, errno.ENOSYS),
     "locked-mounts": (428, errno.EINVAL),
     "no-room-for-mounts": (429, errno.ENOSPC),
 }
+# And for one with a root of its own.
+LESSER_FOR_A_ROOT = {
+    "no-pivot-root": (155, errno.EINVAL),  # as where the root is an initial ramdisk
+    "no-unmount": (166, errno.EPERM),  # the host's root would stay below the session's
+}
+FILES = [
+    (lacking, number, error, options)
+    for options, kernels in (
+        (("--files", "readable", "--allow-write", "."), LESSER_FOR_FILES),
+        (("--files", "project"), {**LESSER_FOR_FILES, **LESSER_FOR_A_ROOT}),
+    )
+    for lacking, (number, error) in kernels.items()
+]
 
 
 def refuses(home: Any, command: list[str | Path], *options: str) -> str:
@@ -76,12 +89,13 @@ def refuses(home: Any, command: list[str | Path], *options: str) -> str:
 @pytest.mark.ordinary_user
 @pytest.mark.attack(134)
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the stand-in names system calls by their x86_64 numbers")
+@pytest.mark.parametrize("files", ["project", "open"])
 @pytest.mark.parametrize("lacking", sorted(LESSER_KERNELS))
-def test_a_lesser_kernel_is_refused_with_advice(netsandbox: Any, probe: Any, lacking: str) -> None:
+def test_a_lesser_kernel_is_refused_with_advice(netsandbox: Any, probe: Any, lacking: str, files: str) -> None:
     """134: never unconfined instead (INV-1); the message says what to do."""
     number, error, mask = LESSER_KERNELS[lacking]
     lesser = [probe("lesser", LESSER), str(number), str(error), str(mask)]
-    text = refuses(netsandbox.home(), lesser)
+    text = refuses(netsandbox.home(), lesser, "--files", files)
     if lacking == "no-user-namespaces":
         assert "container" in text
 
@@ -89,14 +103,17 @@ def test_a_lesser_kernel_is_refused_with_advice(netsandbox: Any, probe: Any, lac
 @pytest.mark.ordinary_user
 @pytest.mark.attack(134)
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the stand-in names system calls by their x86_64 numbers")
-@pytest.mark.parametrize("lacking", sorted(LESSER_FOR_WRITING))
-def test_134_writing_that_cannot_be_confined_is_refused(netsandbox: Any, probe: Any, lacking: str) -> None:
+@pytest.mark.parametrize(
+    ("number", "error", "options"), [case[1:] for case in FILES], ids=[f"{case[3][1]}-{case[0]}" for case in FILES]
+)
+def test_134_files_that_cannot_be_confined_are_refused(
+    netsandbox: Any, probe: Any, number: int, error: int, options: tuple[str, ...]
+) -> None:
     """INV-1: and where nothing is to be confined, the same kernel runs the command."""
-    number, error = LESSER_FOR_WRITING[lacking]
     lesser = [probe("lesser", LESSER), str(number), str(error), "0"]
-    refuses(netsandbox.home(), lesser, "--allow-write", ".")
+    refuses(netsandbox.home(), lesser, *options)
     with pytest.raises(AssertionError, match="the command ran unconfined"):
-        refuses(netsandbox.home(), lesser)
+        refuses(netsandbox.home(), lesser, "--files", "open")
 
 
 @pytest.mark.attack(134)

@@ -16,10 +16,13 @@ from typing import Any
 
 import pytest
 
+from tests.rig.account import PACKAGES
 from tests.rig.localhost import eventually, heard, inner_listeners, sessions, source, status_of, window_of
+from tests.rig.workshop import ROOT
 
 pytestmark = pytest.mark.usefixtures("user_namespaces")
 
+LIBRARY = "libnetsandbox_interpose.so"
 PRELOAD = ("--rewrite-engine", "preload", "--network-strategy")
 BARE = ("raw", "handle", "namespace", "table", "raw-execve", "raw-execveat")  # these lose the library for certain
 KEPT = ("next", "execve", "execve-null", "execve-bare", "execvpe", "execle", "clearenv", "fexecve", "loader")
@@ -101,6 +104,45 @@ def test_a_setuid_program_is_confined_like_any_other(netsandbox: Any, probe: Any
     assert set(found) == {"plainly", "raw"}
     assert_confined(found, window(run))
     assert found["raw"] == ["EACCES"]
+
+
+@pytest.mark.ordinary_user
+@pytest.mark.closed_files
+@pytest.mark.attack(106)
+@pytest.mark.parametrize("strategy", ["rewire-device", "rewire-port"])
+@pytest.mark.parametrize("place", ["src", "linked", "work/vendored", "/tmp"])
+def test_the_library_is_there_read_only_wherever_netsandbox_is_installed(
+    netsandbox: Any, probe: Any, short_tmp: Path, place: str, strategy: str
+) -> None:
+    """The default mode of files shows neither the rest of the home nor /tmp, only the library and the map of them."""
+    home = netsandbox.home()
+    site = short_tmp / "site" if place == "/tmp" else home.path / place
+    if place == "linked":
+        (home.path / "store").mkdir()
+        site.symlink_to("store")
+    for package in PACKAGES:
+        shutil.copytree(ROOT / package, site / Path(package).name, ignore=shutil.ignore_patterns("__pycache__"))
+    subprocess.run(["chown", "-hR", f"{home.identity.uid}:{home.identity.gid}", site.resolve(), home.path], check=True)
+    shutil.copy(bound_program(probe), home.work / "bound")
+    library, other = site / "netsandbox_interpose" / LIBRARY, site / "netsandbox" / "errors.py"
+    before = library.read_bytes()
+    script = f"""
+./bound plainly 3000
+for file in "$LD_PRELOAD" "$NETSANDBOX_PORT_MAP"; do
+    test -r "$file" && echo there
+    (echo planted >> "$file") 2>&- || echo refused
+    rm -f "$file" 2>&- || echo refused
+done
+test -e {other} || echo hidden
+./bound plainly 3000 again
+"""
+    product = [home.identity.python, "-I", "-S", site / "netsandbox" / "__main__.py", "run", "--no-config"]
+    run = home.plainly([*product, *PRELOAD, strategy, "--", "sh", "-c", script])
+    lines = run.stdout.splitlines()
+    assert [lines[0].split()[:2], lines[-1].split()[:2]] == [["plainly", "3000"], ["again", "3000"]], run.stderr
+    assert lines[1:7] == ["there", "refused", "refused"] * 2
+    assert lines[7:-1] == ([] if place.startswith("work") else ["hidden"])
+    assert library.read_bytes() == before
 
 
 @pytest.mark.attack(101)

@@ -5,6 +5,7 @@ home, which we would believe. Both from inside, as any command can; the twins ar
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from tests.integration.test_profiles import Shop, shop  # noqa: F401 (a fixture)
 from tests.rig.command import Run
+from tests.rig.trace import Trace
 from tests.rig.world import World
 
 pytestmark = pytest.mark.usefixtures("user_namespaces")
@@ -57,30 +59,40 @@ def plant(shop: Shop, name: str, script: str) -> Path:  # noqa: F811
     return path
 
 
+@pytest.fixture
+def trace(shop: Shop) -> Iterator[Trace]:  # noqa: F811
+    """In the folder of the user's PATH, which the session of a query sees."""
+    folder = shop.home.path / "bin"
+    folder.mkdir()
+    made = Trace(folder / "trace")
+    for path in (folder, made.path):
+        os.chown(path, shop.home.identity.uid, shop.home.identity.gid)
+    yield made
+    made.close()
+
+
 @pytest.mark.ordinary_user
-def test_a_tool_that_a_session_left_in_the_path_runs_in_no_run_of_ours(shop: Shop) -> None:  # noqa: F811
+def test_a_tool_that_a_session_left_in_the_path_runs_in_no_run_of_ours(shop: Shop, trace: Trace) -> None:  # noqa: F811
     canary = shop.world.canary.tcp()
-    trace = shop.home.path / "trace"
     connect = f"exec 3<>/dev/tcp/127.0.0.1/{canary.port}"
-    script = f"echo x >> {trace}\nbash -c '{connect}'\necho '--index-url (default https://{EVIL}/)'"
+    script = f"{trace.command}\nbash -c '{connect}'\necho '--index-url (default https://{EVIL}/)'"
     planted = plant(shop, "pip", script)
     shop.write("requirements.txt", "")
     path = {"PATH": f"{planted.parent}:{shop.home.identity.path}"}
     run = shop.world.netsandbox("run", "--", "true", env=path, timeout=120)
     assert run.returncode == 0, run.stderr
     assert explained(shop, env=path).returncode == 1
-    assert not trace.exists()
+    assert trace.lines() == []
     assert canary.accepts == 0
 
 
 @pytest.mark.ordinary_user
-def test_nor_does_it_reach_anything_once_the_user_trusts_it(shop: Shop) -> None:  # noqa: F811
+def test_nor_does_it_reach_anything_once_the_user_trusts_it(shop: Shop, trace: Trace) -> None:  # noqa: F811
     """Trusted, it may name a registry, and is asked where nothing else is to be had."""
     canary = shop.world.canary.tcp()
-    trace = shop.home.path / "trace"
     connect = f"exec 3<>/dev/tcp/127.0.0.1/{canary.port}"
     script = (
-        f'echo "$NETSANDBOX_SESSION $SANDBOX_MODE" >> {trace}\n'
+        f'echo "$NETSANDBOX_SESSION $SANDBOX_MODE" > {trace.path}\n'
         f"/bin/bash -c '{connect}' 2>/dev/null\n"
         f"echo '--index-url (default https://{EVIL}/)'"
     )
@@ -94,9 +106,9 @@ def test_nor_does_it_reach_anything_once_the_user_trusts_it(shop: Shop) -> None:
     assert f"netsandbox: {shown} would open what it calls the registry of pip; ignored until you run" in told
     trusted = shop.world.netsandbox("trust", "--yes", planted, env=env, timeout=120)
     assert trusted.returncode == 0, trusted.stderr
-    assert not trace.exists()
+    assert trace.lines() == []
     assert explained(shop, env=env).returncode == 0, "the twin: what the user trusts is asked"
-    session, mode = trace.read_text().split("\n")[0].split()
+    session, mode = trace.lines()[0].split()
     assert (bool(session), mode) == (True, "offline")
     assert canary.accepts == 0
     planted.write_text(planted.read_text() + "# more\n")
@@ -169,14 +181,15 @@ def test_asking_leaves_no_session_behind(shop: Shop) -> None:  # noqa: F811
 
 
 @pytest.mark.ordinary_user
-def test_inside_of_a_session_nothing_is_asked(shop: Shop, world: World) -> None:  # noqa: F811
+def test_inside_of_a_session_nothing_is_asked(shop: Shop, world: World, trace: Trace) -> None:  # noqa: F811
     """There no second session can be made, so the tool does not run at all."""
-    trace = shop.home.work / "trace"
-    tool = shop.write("~/bin/pip", f"#!/bin/sh\n: > {trace}\necho '--index-url (default https://mine.test/)'\n")
+    tool = shop.write("~/bin/pip", f"#!/bin/sh\n{trace.command}\necho '--index-url (default https://mine.test/)'\n")
     tool.chmod(0o755)
     shop.write("requirements.txt", "")
     env = {"PATH": f"{tool.parent}:{SYSTEM}", "PYTHONPATH": shop.home.identity.pythonpath}
     ask = (shop.home.identity.python, "-m", "netsandbox", "explain", "mine.test:443")
     run = world.netsandbox("run", "--no-detect", "--", *ask, env=env, timeout=120)
     assert run.returncode == 1, run.stderr
-    assert not trace.exists()
+    assert trace.lines() == []
+    assert explained(shop, "mine.test", env=env).returncode == 0, "the twin: outside it is asked"
+    assert trace.lines()

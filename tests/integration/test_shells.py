@@ -38,6 +38,8 @@ RESTLESS = {
 }
 # tmux does not always tell how its program ended, so a shell around the command does.
 TELLING = ("sh", "-c", '"$@"; echo "left with $?"; exec cat', "sh")
+# The user's own files count where they are shown.
+OPEN = ("netsandbox", "run", "--files", "open")
 Start = Callable[..., Screen]
 
 
@@ -78,7 +80,7 @@ def test_the_prompt_shows_the_mode_in_its_colour_and_the_users_file_counts(
 ) -> None:
     options, colour = MODES[mode]
     give(netsandbox.home(), shell)
-    screen = start([*TELLING, "netsandbox", "run", *options], {"SHELL": needs(shell)})
+    screen = start([*TELLING, *OPEN, *options], {"SHELL": needs(shell)})
     screen.see(f"[sandbox:{mode}] mine0>")
     eventually(lambda: f"\x1b[{colour}m[sandbox:{mode}]\x1b[39m" in screen.painted())  # some draw it more than once
     screen.type("hello\n")
@@ -89,10 +91,31 @@ def test_the_prompt_shows_the_mode_in_its_colour_and_the_users_file_counts(
     screen.see("left with 3\n")
 
 
+@pytest.mark.parametrize("shell", SHELLS)
+def test_by_default_the_users_file_is_not_shown_and_the_mode_is(netsandbox: Any, start: Start, shell: str) -> None:
+    """Start-up files often export keys."""
+    give(netsandbox.home(), shell)
+    screen = start([*TELLING, "netsandbox", "run"], {"SHELL": needs(shell)})
+    screen.see("[sandbox:offline]")
+    screen.type("hello; exit 3\n")
+    shown = screen.see("left with 3\n")
+    assert "mine" not in shown
+    assert "rc-works" not in shown
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_an_option_shows_the_users_file(netsandbox: Any, start: Start, shell: str) -> None:
+    file = give(netsandbox.home(), shell)
+    screen = start(["netsandbox", "run", "--allow-read", str(file)], {"SHELL": needs(shell)})
+    screen.see("[sandbox:offline] mine0>")
+    screen.type("hello\n")
+    screen.see("rc-works\n")
+
+
 @pytest.mark.parametrize("shell", RESTLESS)
 def test_a_prompt_that_is_made_anew_has_the_mode_each_time_and_once(netsandbox: Any, start: Start, shell: str) -> None:
     give(netsandbox.home(), shell, RESTLESS[shell])
-    screen = start(["netsandbox", "run"], {"SHELL": needs(shell)})
+    screen = start([*OPEN], {"SHELL": needs(shell)})
     screen.see("[sandbox:offline] anew>")
     screen.type(":\n:\n")
     eventually(lambda: screen.shown().count("[sandbox:offline] anew>") == 3)
@@ -102,7 +125,7 @@ def test_a_prompt_that_is_made_anew_has_the_mode_each_time_and_once(netsandbox: 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_without_colours_for_those_who_want_none(netsandbox: Any, start: Start, shell: str) -> None:
     give(netsandbox.home(), shell)
-    screen = start(["netsandbox", "run"], {"SHELL": needs(shell), "NO_COLOR": "1"})
+    screen = start([*OPEN], {"SHELL": needs(shell), "NO_COLOR": "1"})
     screen.see("[sandbox:offline] mine0>")
     assert "m[sandbox:offline]" not in screen.painted()
 
@@ -114,7 +137,7 @@ def test_the_configuration_turns_it_off(netsandbox: Any, start: Start, shell: st
     config = home.path / "config" / "netsandbox" / "config.toml"
     config.parent.mkdir(parents=True, exist_ok=True)
     config.write_text("[sandbox]\nprompt_indicator = false\n")
-    screen = start(["netsandbox", "run"], {"SHELL": needs(shell)})
+    screen = start([*OPEN], {"SHELL": needs(shell)})
     assert "sandbox:" not in screen.see("mine0>")
 
 
@@ -125,7 +148,7 @@ def test_a_folder_of_zsh_is_the_users_again_and_his_environment_is_read(netsandb
     folder.mkdir()
     (folder / ".zshenv").write_text("export FROM=zshenv\n")
     (folder / ".zshrc").write_text("PROMPT='dots> '\n")
-    screen = start(["netsandbox", "run"], {"SHELL": needs("zsh"), "ZDOTDIR": str(folder)})
+    screen = start([*OPEN], {"SHELL": needs("zsh"), "ZDOTDIR": str(folder)})
     screen.see("[sandbox:offline] dots>")
     screen.type('echo "$FROM:${ZDOTDIR:t}:${NETSANDBOX_ZDOTDIR-none}:${(t)ZDOTDIR}"\n')
     screen.see("\nzshenv:dots:none:scalar-export")
@@ -143,8 +166,9 @@ def test_nothing_is_written_into_the_home(netsandbox: Any, start: Start, shell: 
     home = netsandbox.home()
     give(home, shell)
     (home.path / "state").mkdir(exist_ok=True)
+    (home.path / ".local").mkdir()  # where netsandbox remembers its own folders
     before = {path.name for path in home.path.iterdir()}
-    screen = start([*TELLING, "netsandbox", "run"], {"SHELL": needs(shell), "HISTFILE": ""})
+    screen = start([*TELLING, *OPEN], {"SHELL": needs(shell), "HISTFILE": ""})
     screen.see("[sandbox:offline] mine0>")
     screen.type("exit 5\n")
     screen.see("left with 5\n")

@@ -114,6 +114,7 @@ def test_no_change_is_nothing_to_write() -> None:
     assert changed("[a]\n\tb = c\n", "") == {"a.b": ()}
     assert is_harmless("branch.x.y.merge")
     assert not is_harmless("core.pager")
+    assert not is_harmless("branch.x.y.remote"), "it may be a path"
 
 
 @pytest.mark.parametrize(
@@ -164,6 +165,6 @@ def test_whatever_the_session_wrote_only_allowed_settings_of_the_host_change(min
     before, wanted = values(parse(theirs)), values(parse(mine))
     for each in {**before, **after}:
         if before.get(each) != after.get(each):
-            assert is_harmless(".".join(each)) or each[1] == "url"
+            assert is_harmless(".".join(each)) or each[1] in ("url", "remote")
             assert each[0].startswith(("branch.", "remote.", "submodule."))
             assert after.get(each) == wanted.get(each)

@@ -10,7 +10,7 @@ from netsandbox.backends.seatbelt.profile.mac_paths import ALL_TOOLCHAINS, CACHE
 from netsandbox.backends.seatbelt.profile.profile_settings import ProfileSettings, resolve
 from netsandbox.backends.seatbelt.profile.session_profile import session_profile
 from netsandbox.policy.file_rules import is_within
-from netsandbox.policy.home_paths import LISTS, OF_LINUX, VARIABLES, moved, moved_secrets, moves
+from netsandbox.policy.home_paths import LISTS, OF_LINUX, VARIABLES, moved, moved_secrets, moves, touches
 from netsandbox.policy.home_paths import OF_MAC as HOME_SECRETS
 from tests.seatbelt_model.evaluator import allowed_under_all, denied_under_all
 from tests.seatbelt_model.profile import Profile, load
@@ -116,3 +116,18 @@ def test_no_variable_hides_the_home_or_the_working_folder(environment: dict[str,
         assert path.startswith("/")
         assert not is_within(HOME, path)
         assert not is_within(APP, path)
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("/h/.ssh", True),
+        ("/h/.ssh/keys", True),
+        ("/h/.config", True),
+        ("/h/.sshd", False),
+        ("/h", False),
+        ("/x", False),
+    ],
+)
+def test_a_path_touches_a_place_that_it_holds_or_lies_in(path: str, found: bool) -> None:
+    assert touches(path, "/h", (".ssh/", ".config/gh/")) is found

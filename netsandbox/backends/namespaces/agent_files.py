@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAX_SIZE = 16 << 20
+MAX_WRITTEN = MAX_SIZE // 2  # so that the next session can read it
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -38,7 +39,8 @@ def make_copy(path: str, copy: str) -> AgentFile:
     """Write the copy for this session. A file that is no JSON is an error: nothing could be merged back."""
     try:
         host = _read(path)
-    except (OSError, ValueError) as error:
+        text = _text(host)
+    except (OSError, ValueError, RecursionError) as error:
         raise HostError(
             f"cannot read the settings in {short(path)} ({single_line(str(error))}); repair or remove the file"
         ) from None
@@ -46,7 +48,7 @@ def make_copy(path: str, copy: str) -> AgentFile:
         before = start_with(host, _read(copy))
         text = _text(before)
     except (OSError, ValueError, RecursionError):  # there is no copy, or an earlier session broke it
-        before, text = host, _text(host)
+        before = host
     remove_tree(copy)
     replace(copy, text)
     return AgentFile(path, copy, before)
@@ -62,7 +64,10 @@ def take_over(file: AgentFile, project: str) -> list[str]:
         host = _read(file.path)
         result, told = merge(file.before, after, host, project)
         if result != host:
-            replace(file.path, _text(result), os.stat(file.path).st_mode & 0o777)  # as the agent does it
+            text = _text(result)
+            if len(text) > MAX_WRITTEN:
+                raise ValueError(f"it would be larger than {MAX_WRITTEN} bytes")
+            replace(file.path, text, os.stat(file.path).st_mode & 0o777)  # as the agent does it
     except (OSError, ValueError, RecursionError) as error:
         return [f"{name} stays as it was: the session's copy could not be taken over ({single_line(str(error))})"]
     if not told:
@@ -84,4 +89,9 @@ def _read(path: str) -> dict[str, Any]:
 
 
 def _text(settings: dict[str, Any]) -> bytes:
-    return json.dumps(settings, indent=2, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    """JSON that every program reads; a ValueError for what has none, such as NaN."""
+    text = json.dumps(settings, indent=2, ensure_ascii=False, allow_nan=False)
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:  # half a character, as programs cut texts
+        return json.dumps(settings, indent=2).encode("ascii")

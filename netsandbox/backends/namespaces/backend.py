@@ -21,6 +21,7 @@ from netsandbox.backends.namespaces import launch, plan, seccomp
 from netsandbox.backends.namespaces.launch import FILES, NETWORK_FILES
 from netsandbox.backends.namespaces.seccomp import syscall_table
 from netsandbox.paths import session_state_home, working_folder
+from netsandbox.policy.file_rules import PROJECT
 from netsandbox.runtime.inherited import check_stdio
 from netsandbox.runtime.protection import make_folders, own_paths
 from netsandbox.runtime.used_homes import note_homes
@@ -98,12 +99,13 @@ class NamespacesBackend:
         state = session_state_home()
         held = self._reservation = NamespaceReservation(settings.localhost, state)
         placed, logs = self.context.placed_log()
+        watched, rows = self._file_calls()
         program = seccomp.build(
             syscall_table(os.uname().machine),
             unix_sockets=bool(settings.unix_sockets),
             extra=settings.localhost.trapped_calls,
-            watched=self._watched_calls(),
-            skips_listing=self._observes,
+            watched=watched,
+            skips_listing=rows is not None,
         )
         inside = session_environment(
             command.environment,
@@ -112,13 +114,13 @@ class NamespacesBackend:
             name=settings.name,
             proxy=PROXY_URL if settings.proxy_env else None,
         )
-        if settings.files.mode == "project":
+        if settings.files.mode == PROJECT:
             inside = project_environment(inside, settings, command.words[0])
-        self.helper = launch.Helper(command.words, held.environment(inside), command.stdio, self._observed())
+        self.helper = launch.Helper(command.words, held.environment(inside), command.stdio, rows)
         make_folders()
         note_homes()
         own = own_paths(placed, *settings.configs, settings.debug_log, *other_logs(state), logs=logs)
-        if settings.files.mode == "project":
+        if settings.files.mode == PROJECT:
             view = self._project_view(state, own)
         else:
             from netsandbox.backends.namespaces.mount_view import session_view
@@ -138,6 +140,7 @@ class NamespacesBackend:
             self.context.settings.files, command.environment, working_folder(), state
         )
         view.sockets = self.context.settings.unix_sockets
+        view.parts += self.reservation.parts()
         covers = (*NETWORK_FILES, *self.reservation.covers())
         root = view.build(command.words[0], own, terminal_of(command.stdio), covers)
         return plan.View(os.geteuid(), os.getegid(), (), (), (), root=tuple(root.steps()))
@@ -167,24 +170,20 @@ class NamespacesBackend:
             text = f"{short(found[0])!a}{more}: hidden, but a hard link is a second name by which it may be read"
             write_notice(self.context.stderr, f"{text}; use --files project, which shows no other folder")
 
-    def _watched_calls(self) -> tuple[int, ...]:
-        if not self.context.settings.watch_files and not self._observes:
-            return ()
-        from netsandbox.backends.namespaces.file_calls import file_calls, observed_calls
+    def _file_calls(self) -> tuple[tuple[int, ...], bytes | None]:
+        """The calls on files that are trapped, and the rows for the native observer. It records refused files in the
+        mode `project`; in the others, `learn` watches files by itself."""
+        settings, machine = self.context.settings, os.uname().machine
+        if settings.files.mode == PROJECT:
+            from netsandbox.backends.namespaces.file_calls import call_rows, observed_calls
 
-        return tuple((observed_calls if self._observes else file_calls)(os.uname().machine))
+            calls = observed_calls(machine)
+            return tuple(calls), call_rows(calls)
+        if settings.watch_files:
+            from netsandbox.backends.namespaces.file_calls import file_calls
 
-    @property
-    def _observes(self) -> bool:
-        """Whether refused files are recorded. `learn` watches files by itself in the other modes only."""
-        return self.context.settings.files.mode == "project"
-
-    def _observed(self) -> bytes | None:
-        if not self._observes:
-            return None
-        from netsandbox.backends.namespaces.file_calls import call_rows, observed_calls
-
-        return call_rows(observed_calls(os.uname().machine))
+            return tuple(file_calls(machine)), None
+        return (), None
 
     def confine(self, policy: Policy) -> None:
         """Hold the allowed Unix sockets before the command can put anything else at their paths."""
@@ -394,6 +393,14 @@ class NamespaceReservation(Reservation):
             if self.settings.strategy == REWIRE_DEVICE:  # its device is an IPv4 address, so localhost is only that
                 found.append((os.path.join(FILES, "hosts-ipv4"), "/etc/hosts"))
         return tuple(found)
+
+    def parts(self) -> tuple[str, ...]:
+        """The files of netsandbox that programs inside load: the library, and the placeholder of the port map."""
+        if self.map is None:
+            return ()
+        from netsandbox_interpose.library import LIBRARY, PORT_MAP
+
+        return (LIBRARY, PORT_MAP)
 
     def doors(self) -> tuple[plan.Door, ...]:
         """The doors of the session's localhost, in addition to those of the network."""

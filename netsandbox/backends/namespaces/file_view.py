@@ -50,12 +50,11 @@ NOWHERE = (errno.ELOOP, errno.ENAMETOOLONG)  # links that a command may leave be
 
 @frozen
 class FileView:
-    """`writable` is None if writing is not restricted. `missing`: file rules whose paths do not exist."""
+    """`writable` is None if writing is not restricted."""
 
     folders: tuple[str, ...] = ()  # appear empty
     files: tuple[str, ...] = ()  # appear empty
     writable: tuple[str, ...] | None = None
-    missing: tuple[PathRule, ...] = ()
     disks: tuple[str, ...] = ()  # devices to hide
     links: tuple[str, ...] = ()  # lead to hidden paths
     read_only: tuple[str, ...] = ()  # of what would be writable
@@ -65,14 +64,13 @@ def file_view(rules: FileRules, environment: Mapping[bytes, bytes]) -> FileView:
     """*environment* is the command's. The places of secrets come from our own environment."""
     check_few(rules.deny_read)
     working = working_folder()
-    missing: list[PathRule] = []
-    allowed = [(rule, place) for rule in rules.allow_read if (place := _place(rule, missing))]
+    allowed = [(rule, place) for rule in rules.allow_read if (place := _place(rule))]
     endless: list[str] = []
-    denied = [place for rule in rules.deny_read if (place := _place(rule, missing, endless))]
+    denied = [place for rule in rules.deny_read if (place := _place(rule, endless))]
     shown = [place for _, place in allowed]
-    kept = tuple(place.real for rule in rules.deny_write if (place := _place(rule, missing)))
+    kept = tuple(place.real for rule in rules.deny_write if (place := _place(rule)))
     secrets = list(secret_places(working, endless))
-    written = [place for rule in rules.allow_write if (place := _place(rule, []))]
+    written = [place for rule in rules.allow_write if (place := _place(rule))]
     shown += [place for place in written if any(place.real == secret.real for secret in secrets)]  # named itself
     closed = check_hidden(hidden(secrets, shown, denied))
     for rule, place in allowed:
@@ -83,9 +81,9 @@ def file_view(rules: FileRules, environment: Mapping[bytes, bytes]) -> FileView:
     writable = None
     if rules.mode != OPEN:
         writes = (*rules.allow_write, *_caches(rules, environment, working))
-        writable = check_writable(_writable(writes, working, environment, missing, closed))
+        writable = check_writable(_writable(writes, working, environment, closed))
     links = tuple(dict.fromkeys((*_loops(endless), *(link for place in (*secrets, *denied) for link in _links(place)))))
-    return FileView(folders, files, writable, tuple(missing), _disks(), links, check_kept(kept))
+    return FileView(folders, files, writable, _disks(), links, check_kept(kept))
 
 
 def _caches(rules: FileRules, environment: Mapping[bytes, bytes], working: str | None) -> Iterator[PathRule]:
@@ -117,7 +115,7 @@ def _has_second_name(path: str) -> bool:
 
 def always_writable(environment: Mapping[bytes, bytes]) -> tuple[str, ...]:
     """Where a session may write besides the paths of `allow_write`, if that is set; *environment* is the command's."""
-    return _writable((), working_folder(), environment, [], ())
+    return _writable((), working_folder(), environment, ())
 
 
 def secret_places(working: str | None, endless: list[str]) -> Iterator[ResolvedPath]:
@@ -181,13 +179,11 @@ def _plainly(name: str) -> str:
     return folded if folded.isascii() else "".join(filter(str.isascii, folded))
 
 
-def _place(rule: PathRule, missing: list[PathRule], endless: list[str] | None = None) -> ResolvedPath | None:
+def _place(rule: PathRule, endless: list[str] | None = None) -> ResolvedPath | None:
+    """None: its path does not exist."""
     if not rule.path.startswith("/"):
         raise UsageError(f"{rule.origin}: {rule.path!a} is not absolute; write it from / on")
-    if _mode(rule.path, endless) is None:
-        missing.append(rule)
-        return None
-    return _settled(rule.path)
+    return None if _mode(rule.path, endless) is None else _settled(rule.path)
 
 
 def _settled(path: str) -> ResolvedPath:
@@ -278,7 +274,6 @@ def _writable(
     writes: tuple[PathRule, ...],
     working: str | None,
     environment: Mapping[bytes, bytes],
-    missing: list[PathRule],
     closed: tuple[str, ...],
 ) -> tuple[str, ...]:
     usual = [path for path in (working, *KEPT, *TEMPORARY) if path is not None and _mode(path) is not None]
@@ -288,7 +283,7 @@ def _writable(
     for rule in writes:
         if rule.folder:
             _make(rule.path)
-        place = _place(rule, missing)
+        place = _place(rule)
         if place is not None:
             check_open(place.real, f"{rule.origin}:", closed)
             check_no_link(place, f"{rule.origin}:", _made_later(rule, place))

@@ -197,23 +197,38 @@ def remove_tree(path: str) -> None:
     folder, name = os.path.split(path)
     above = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        _remove(name, above)
+        waiting = [name]
+        for each in waiting:
+            waiting += _remove(each, above)
     finally:
         os.close(above)
 
 
-def _remove(name: str, above: int) -> None:
+def _remove(name: str, above: int) -> list[str]:
+    """Remove a file, or a folder without the folders in it. Those are moved to *above*, as a tree may be deeper than
+    any recursion; returns their names there."""
+    moved: list[str] = []
     try:
         os.unlink(name, dir_fd=above)
     except IsADirectoryError:
-        here = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
+        here = _writable_folder(name, above)
         try:
-            inside = f"/proc/self/fd/{here}"
-            os.chmod(inside, 0o700)
-            for each in os.listdir(inside):
-                _remove(each, here)
+            for each in os.listdir(f"/proc/self/fd/{here}"):
+                try:
+                    os.unlink(each, dir_fd=here)
+                except IsADirectoryError:
+                    os.close(_writable_folder(each, here))
+                    moved.append(f".removed-{os.urandom(8).hex()}")
+                    os.rename(each, moved[-1], src_dir_fd=here, dst_dir_fd=above)
         finally:
             os.close(here)
         os.rmdir(name, dir_fd=above)
     except FileNotFoundError:
         pass
+    return moved
+
+
+def _writable_folder(name: str, above: int) -> int:
+    here = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
+    os.chmod(f"/proc/self/fd/{here}", 0o700)
+    return here

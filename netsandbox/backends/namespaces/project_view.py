@@ -23,6 +23,7 @@ from netsandbox.errors import UsageError
 from netsandbox.paths import home
 from netsandbox.policy import shown_files
 from netsandbox.policy.file_rules import ResolvedPath, check_no_link, is_within
+from netsandbox.policy.home_paths import OF_LINUX, touches
 from netsandbox.runtime.project import MAX_FOLDERS, Project, find_project, find_repositories
 from netsandbox.runtime.real_paths import RealPaths, names_in
 
@@ -50,15 +51,12 @@ MOVED_HOMES = (
     *("UV_CACHE_DIR", "YARN_CACHE_FOLDER", "POETRY_CACHE_DIR"),
 )
 MAX_ENVIRONMENT_FILE = 4096
-SHELL_FILES = os.path.join(
-    os.path.dirname(os.path.abspath(__file__)), "../../shells/files"
-)  # what our shells begin with
+SHELL_FILES = os.path.normpath(f"{os.path.abspath(__file__)}/../../../shells/files")  # what our shells begin with
 MAX_PROGRAM_LINKS = 512  # symbolic links in folders of PATH that are followed
 
 
 class ProjectView:
-    """Builds the root. `project` is None if the working folder is the home, or holds it. `missing`: rules whose paths
-    do not exist."""
+    """Builds the root. `project` is None if the working folder is the home, or holds it."""
 
     private_folders: type[PrivateFolders] = PrivateFolders
 
@@ -75,9 +73,9 @@ class ProjectView:
         self.root = SessionRoot()
         self.written = self._written()
         self.sockets: tuple[str, ...] = ()
+        self.parts: tuple[str, ...] = (SHELL_FILES,)  # of netsandbox, that the command reads
         self.agents: list[AgentFile] = []
         self.forbidden: list[str] = []  # paths of `deny_write` that do not exist: a missing name cannot be held
-        self.missing: list[PathRule] = []
         self.absent: list[str] = []
         self.repositories: list[str] = []
         self.knows_all = True  # whether `repositories` are all that the project has
@@ -218,12 +216,7 @@ class ProjectView:
 
     def _is_secret(self, real: str) -> bool:
         """Whether a real path holds a secret of the home, or lies in one."""
-        if real == self.home or not is_within(real, self.home):
-            return False
-        from netsandbox.policy.home_paths import OF_LINUX  # most launches do without
-
-        inner = real[len(self.home) + 1 :]
-        return any(is_within(inner, secret) or is_within(secret, inner) for secret in OF_LINUX)
+        return touches(real, self.home, _SECRETS)
 
     def _show_tool(self, path: str) -> None:
         """Show a toolchain read-only, unless that would show the home, the project or secrets."""
@@ -291,11 +284,18 @@ class ProjectView:
         roots = (self.project.folder, self.working or self.project.folder)
         for folder in dict.fromkeys(roots):
             for name in shown_files.PROTECTED:
-                path = f"{folder}/{name}"
-                if os.path.lexists(path) and not os.path.islink(path):
-                    real = self.paths.reached(path)
-                    self.root.pin_above(real)
-                    self.root.show(real, rank=PROTECTED)
+                self._protect(f"{folder}/{name}")
+
+    def _protect(self, path: str) -> None:
+        """Keep a file or folder of the project as it is, with the links that lead to it."""
+        real = self.paths.real(path)
+        if real != path and os.path.lexists(path):
+            self._hold_links(path)
+        shown = self.root.is_shown(real) if real is not None else None
+        if real is None or shown is None or not shown.writable or is_within(self.working or real, real):
+            return
+        self.root.pin_above(real)
+        self.root.show(real, rank=PROTECTED)
 
     def _repositories(self) -> None:
         """Protect the repositories of the project, and keep what `project_results` compares at the end."""
@@ -409,7 +409,8 @@ class ProjectView:
     def _copy(self, rule: PathRule) -> None:
         """A settings file of an agent: the session changes a private copy (`agent_files`)."""
         real = self.paths.reached(rule.path)
-        if not os.path.isfile(real) or is_within(real, self.working or real):
+        denied = [os.path.realpath(each.path) for each in (*self.rules.deny_read, *self.rules.deny_write)]
+        if not os.path.isfile(real) or any(is_within(real, each) for each in (self.working or real, *denied)):
             return
         self.root.entries.pop(real, None)
         if os.path.dirname(real) == self.home:
@@ -427,10 +428,7 @@ class ProjectView:
     def _is_missing(self, rule: PathRule) -> bool:
         if not rule.path.startswith("/"):
             raise UsageError(f"{rule.origin}: {rule.path!a} is not absolute; write it from / on")
-        if os.path.exists(rule.path):
-            return False
-        self.missing.append(rule)
-        return True
+        return not os.path.exists(rule.path)
 
     def _sockets(self) -> None:
         """Show the Unix sockets that a rule opens. One that its server makes later does not appear."""
@@ -458,9 +456,11 @@ class ProjectView:
     # netsandbox itself
 
     def _own(self, own: OwnPaths) -> None:
-        files = os.path.realpath(SHELL_FILES)
-        if self.root.is_shown(files) is None:
-            self.root.show(files, rank=OURS)
+        for part in self.parts:
+            real = self.paths.reached(part)
+            if self.root.is_shown(real) is None:
+                self.root.show(real, rank=OURS)
+            self._links_to(part)
         for path in own.read_only:
             real = self.paths.reached(path)
             if real != path:
@@ -489,7 +489,7 @@ class ProjectView:
         for ours, path in covers:
             real = self.paths.reached(path)
             if self.root.is_shown(real) is not None or is_within(path, "/etc"):  # resolv.conf may be a link into /run
-                self.root.place(ours, real)
+                self.root.place(self.paths.reached(ours), real)  # a mount follows no link
 
     # Showing
 
@@ -506,6 +506,7 @@ class ProjectView:
             self.root.link(target, link)
 
 
+_SECRETS = tuple(f"{secret}/" for secret in OF_LINUX)
 _SYSTEM = tuple(f"{folder}/" for folder in shown_files.LINUX_SYSTEM)
 _HOLDERS = ("/home", "/tmp", "/var", "/var/tmp", "/run", "/srv", "/mnt", "/media", "/data", "/root", "/usr", "/etc")  # noqa: S108
 

@@ -69,7 +69,6 @@ class ProfileChoice:
     level: int
     origin: str = ""  # what named it, for an error
     trusted: bool = True
-    detected: bool = False
 
 
 def select_profiles(files: Sequence[Layer], request: ProfileRequest) -> Selection:
@@ -164,7 +163,7 @@ def _detected(
     if not request.detect or (setting is not None and setting.value is False):
         return []
     found = detected(detection_rules(files, profiles, library), project_folders())
-    return [ProfileChoice(name, f"detected by {file}", 0, detected=True) for name, file in found.items()]
+    return [ProfileChoice(name, f"detected by {file}", 0) for name, file in found.items()]
 
 
 def _named(files: Sequence[Layer]) -> list[ProfileChoice]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from netsandbox.backends.namespaces import agent_files
 from netsandbox.backends.namespaces.agent_files import MAX_SIZE, AgentFile, make_copy, take_over
 from netsandbox.errors import HostError
 
@@ -101,3 +102,23 @@ def test_a_host_file_that_became_unreadable_is_reported(host: Path, copy: Path) 
     host.write_text("{")
     assert "stays as it was" in take_over(file, PROJECT)[0]
     assert host.read_text() == "{"
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-1e999", "[" + "1," * 1000 + "1]"])
+def test_nothing_that_other_programs_cannot_read_reaches_the_host(
+    host: Path, copy: Path, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_files, "MAX_WRITTEN", 4096)
+    file = make_copy(str(host), str(copy))
+    text = host.read_text()
+    copy.write_text(f'{{"theme": {value}}}')
+    assert "stays as it was" in take_over(file, PROJECT)[0]
+    assert host.read_text() == text
+
+
+def test_half_a_character_stays_text_that_the_next_session_reads(host: Path, copy: Path) -> None:
+    file = make_copy(str(host), str(copy))
+    change(copy, theme="\ud83d")
+    assert take_over(file, PROJECT) == []
+    assert json.loads(host.read_text("utf-8"))["theme"] == "\ud83d"
+    assert make_copy(str(host), str(copy)).before["theme"] == "\ud83d"

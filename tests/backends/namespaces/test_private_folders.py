@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from netsandbox.backends.namespaces import private_folders
-from netsandbox.backends.namespaces.private_folders import PrivateFolders
+from netsandbox.backends.namespaces.private_folders import PrivateFolders, remove_tree
 from netsandbox.backends.namespaces.session_root import SessionRoot
 from netsandbox.errors import HostError
 
@@ -137,3 +137,21 @@ def test_a_fresh_home_that_a_killed_session_left_is_emptied(tmp_path: Path) -> N
     assert again.home == first.home
     assert os.listdir(again.home) == []
     again.close()
+
+
+def test_a_tree_deeper_than_any_recursion_is_removed_and_no_link_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept/file").write_text("")
+    top = tmp_path / "top"
+    top.mkdir()
+    here = os.open(top, os.O_RDONLY)
+    for _ in range(2500):
+        os.symlink(tmp_path / "kept", "link", dir_fd=here)
+        os.mkdir("d", dir_fd=here)
+        above, here = here, os.open("d", os.O_RDONLY, dir_fd=here)
+        os.fchmod(above, 0o500)
+        os.close(above)
+    os.close(here)
+    remove_tree(str(top))
+    assert os.listdir(tmp_path) == ["kept"]
+    assert os.listdir(tmp_path / "kept") == ["file"]

@@ -104,10 +104,10 @@ def test_the_state_is_never_writable(home: Path, build: Build) -> None:
         build(FileRules(allow_write=(PathRule(str(home), "--rw"),)))
 
 
-def test_a_rule_without_its_path_is_noted(home: Path, build: Build) -> None:
+def test_a_rule_without_its_path_changes_nothing(home: Path, build: Build) -> None:
     rule = PathRule(f"{home}/none", "--allow-read")
-    _, view = build(FileRules(allow_read=(rule,), deny_read=(rule,), deny_write=(rule,)))
-    assert view.missing == [rule, rule, rule]
+    root, _ = build(FileRules(allow_read=(rule,), deny_read=(rule,), deny_write=(rule,)))
+    assert root.entries == build(FileRules())[0].entries
 
 
 def test_a_denied_path_outside_of_the_view_needs_no_cover(home: Path, build: Build) -> None:
@@ -231,3 +231,30 @@ def test_a_zero_byte_in_a_file_of_an_environment_is_no_path(home: Path, build: B
     (home / "envs/one/pyvenv.cfg").write_text("home = /x\0y/bin\n")
     root, _ = build(PATH=f"{home}/envs/one/bin")
     assert f"{home}/envs/one" in root.entries
+
+
+def test_protected_names_that_are_links_stay_and_so_does_what_they_lead_to(home: Path, build: Build) -> None:
+    work = home / "work"
+    for name in ("shared/code", "agent"):
+        (work / name).mkdir(parents=True)
+    (work / "agent/settings.json").write_text("{}")
+    for link, target in {".vscode": "shared/code", ".claude": "agent", ".idea": "..", ".envrc": "missing"}.items():
+        (work / link).symlink_to(target)
+    root, _ = build()
+    for name in (".vscode", ".claude", ".idea", ".envrc"):
+        assert root.entries[f"{work}/{name}"].kind == "cover", name
+    for name in ("shared/code", "agent/settings.json"):
+        assert not root.entries[f"{work}/{name}"].writable, name
+    assert root.entries[str(work)].writable
+
+
+@pytest.mark.parametrize("kind", ["deny_read", "deny_write", None])
+def test_of_denied_settings_of_an_agent_there_is_no_copy(home: Path, build: Build, kind: str | None) -> None:
+    path = home / ".claude.json"
+    path.write_text('{"theme": "CANARY"}')
+    denied = {kind: (PathRule(str(path), "--x"),)} if kind else {}
+    root, view = build(FileRules(allow_write=(PathRule(str(path), "profile claude"),), **denied))  # type: ignore[arg-type]
+    assert len(view.agents) == (1 if kind is None else 0)
+    assert os.path.exists(f"{view.folders.home}/.claude.json") is (kind is None)
+    assert (str(path) in root.entries) is (kind == "deny_write")
+    assert kind != "deny_write" or not root.entries[str(path)].writable

@@ -249,6 +249,38 @@ static int is_hidden(const char *path)
     return 0;
 }
 
+/* Whether *path* is missing in the session's own /tmp or /var/tmp. Programs try a path first and make its folders then,
+ * and the host may have folders of the same names. */
+static int is_temporary(const char *path)
+{
+    static const char *const OWN[] = { "/tmp", "/var/tmp" };
+    char above[PATH_MAX];
+    struct stat found;
+    struct stat own;
+    int place;
+    int is_own = 0;
+
+    if (!begins(path, "/tmp/") && !begins(path, "/var/tmp/"))
+        return 0;
+    memcpy(above, path, strlen(path) + 1);
+    do {
+        cut_name(above);
+        place = inside(above, 0);
+    } while (place < 0 && above[1] != '\0');
+    if (place < 0)
+        return 0;
+    for (size_t number = 0; number < 2 && !is_own; number++) {
+        int folder = inside(OWN[number], 0);
+
+        is_own = folder >= 0 && fstat(place, &found) == 0 && fstat(folder, &own) == 0 && found.st_dev == own.st_dev;
+        if (folder >= 0)
+            close(folder);
+    }
+    is_own = is_own && !is_read_only(place);
+    close(place);
+    return is_own;
+}
+
 /* Whether a new name in the folder of *path*, or the end of one, is refused. */
 static char refused_name(const char *path)
 {
@@ -260,7 +292,7 @@ static char refused_name(const char *path)
     cut_name(above);
     folder = inside(above, 0);
     if (folder < 0)
-        return is_missing(errno) && host_writes(above) ? 'h' : 0;
+        return is_missing(errno) && host_writes(above) && !is_temporary(above) ? 'h' : 0;
     if (is_read_only(folder) && host_writes(above))
         why = 'r';
     close(folder);
@@ -278,7 +310,7 @@ static int has_own_folder(const char *path)
     cut_name(above);
     folder = inside(above, 0);
     if (folder < 0)
-        return 0;
+        return is_temporary(above);
     is_own = !is_read_only(folder);
     close(folder);
     return is_own;
