@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from netsandbox.backends.namespaces.session_root import SessionRoot
     from netsandbox.policy.git_config import Line
 
+    Identity = tuple[int, int, int]
+
 COPIES = "/run/netsandbox/git"  # in the session
 SAME_FOLDER = b".\n"
 MAX_GIT_FOLDERS = 64
@@ -80,7 +82,7 @@ class GitFiles:
         self.made: list[str] = []  # on the host's disk
         self.absent: list[str] = []  # what the configuration names and does not exist
         self.unprotected: list[str] = []
-        self._own: dict[str, tuple[tuple[int, int], ...]] = {}
+        self._own: dict[str, Identity] = {}
         self._copies = ""
         self._included: set[str] = set()
         self._worktree_folders: list[str] = []
@@ -99,20 +101,26 @@ class GitFiles:
             self._obeyed(path.replace("~", home()), tuple(dict.fromkeys(self._worktree_folders)))
 
     def is_own(self, path: str) -> bool:
-        """Whether the file on the host is the one that it was at the start, or a copy that a session put there."""
-        state = os.lstat(path)
-        return (state.st_dev, state.st_ino) in self._own.get(path, ()) or str(state.st_ino) == self._noted(path)
+        """Whether the file on the host is the one that it was at the start, or a copy that was put there while this
+        session was stopped."""
+        return self._own.get(path) == identity(os.lstat(path))
 
-    def own(self, path: str, identity: tuple[int, int]) -> None:
+    def own(self, path: str, copy: Identity) -> None:
         """Note a copy, for other sessions with this repository too: each would replace the copy of the other."""
-        self._own[path] = (identity,)
+        self._own[path] = copy
         lock = self._lock_of(path)
         if lock is not None:
-            os.pwrite(lock, str(identity[1]).encode().ljust(24), 0)
+            os.pwrite(lock, str(copy[1]).encode().ljust(24), 0)
 
-    def _noted(self, path: str) -> str | None:
+    def adopts(self, path: str) -> bool:
+        """Whether another session put its copy there. The caller knows that this one was stopped meanwhile: otherwise
+        its command may have opened that copy."""
+        state = os.lstat(path)
         lock = self._lock_of(path)
-        return None if lock is None else os.pread(lock, 24, 0).decode("ascii", "replace").strip()
+        if lock is None or os.pread(lock, 24, 0).strip() != str(state.st_ino).encode():
+            return False
+        self._own[path] = identity(state)
+        return True
 
     def _lock_of(self, path: str) -> int | None:
         return self.locks.get(os.path.dirname(path))
@@ -174,7 +182,7 @@ class GitFiles:
         try:
             state = os.stat(path)
             mode = stat.S_IMODE(state.st_mode)
-            self._own[path] = ((state.st_dev, state.st_ino),)
+            self._own[path] = identity(state)
             os.fchmod(copy, mode | 0o600)
             if os.write(copy, content) != len(content):
                 raise HostError(f"there is no room for a copy of {path!a}; free space, or set XDG_STATE_HOME")
@@ -306,6 +314,11 @@ class GitFiles:
             self._git_folder(own, inside)
             if _is_file(f"{inside}/.git"):
                 self._git_file(f"{inside}/.git")
+
+
+def identity(state: os.stat_result) -> Identity:
+    """Of a file that nobody has changed; numbers of files alone are used again."""
+    return state.st_dev, state.st_ino, state.st_ctime_ns
 
 
 def _is(line: Line, prefix: str, key: str) -> bool:

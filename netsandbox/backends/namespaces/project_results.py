@@ -11,7 +11,7 @@ import os
 import time
 from errno import ENOSPC
 
-from netsandbox.backends.namespaces.git_files import SAME_FOLDER, Copied, GitFiles, read_file
+from netsandbox.backends.namespaces.git_files import SAME_FOLDER, Copied, GitFiles, identity, read_file
 from netsandbox.backends.namespaces.private_folders import open_folder, remove_tree
 from netsandbox.paths import short
 from netsandbox.policy.git_merge import changed, is_harmless, merge
@@ -23,10 +23,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from netsandbox.backends.namespaces.git_files import Identity
     from netsandbox.backends.namespaces.project_view import ProjectView
     from netsandbox.policy.git_merge import Merged
 
 MAX_WAITS, PAUSE = 20, 0.05  # seconds; the host's git pauses for less between two changes
+SETTLING = 6  # pauses; more than another session takes for its copy
 MAX_PACKAGES = 16  # installed ones that are looked at
 INSTALLED = {".venv": "__init__.py", "node_modules": "package.json"}  # folders of packages, and a file of each
 MAX_SEARCHED = 128  # folders of the project in which new repositories are looked for
@@ -119,7 +121,7 @@ def _copy(folder: int, copied: Copied, git: GitFiles, view: ProjectView) -> list
     """Put a copy in the file's place when the host's git, which often changes several settings, is done. Returns the
     dangerous settings that came meanwhile, and puts no copy then."""
     name = os.path.basename(copied.path)
-    before = None
+    before, first = None, os.lstat(copied.path).st_ino
     for _ in range(MAX_WAITS):
         state = os.lstat(copied.path)
         is_locked = os.access(f"{name}.lock", os.F_OK, dir_fd=folder)
@@ -131,7 +133,13 @@ def _copy(folder: int, copied: Copied, git: GitFiles, view: ProjectView) -> list
     if found := _dangerous(git.known.get(copied.path, copied.base), theirs, view):
         return found
     git.known[copied.path] = theirs
+    if os.lstat(copied.path).st_ino != first and git.adopts(copied.path):
+        return []
     git.own(copied.path, _put(folder, name, _text(theirs), copied.mode))
+    for _ in range(SETTLING):  # other sessions replace this copy by theirs, and this one must be stopped then
+        time.sleep(PAUSE)
+        if not git.is_own(copied.path) and git.adopts(copied.path):
+            return _dangerous(theirs, read_file(name, folder), view)
     return []
 
 
@@ -174,7 +182,7 @@ def _write(folder: int, copied: Copied, mine: bytes, view: ProjectView) -> Merge
         os.unlink(lock, dir_fd=folder)
 
 
-def _put(folder: int, name: str, text: str, mode: int) -> tuple[int, int]:
+def _put(folder: int, name: str, text: str, mode: int) -> Identity:
     """Put *text* at *name* in one step. Returns the identity of the new file."""
     draft = f"{name}.{os.urandom(8).hex()}"
     descriptor = os.open(draft, NEW, mode, dir_fd=folder)
@@ -183,9 +191,8 @@ def _put(folder: int, name: str, text: str, mode: int) -> tuple[int, int]:
         data = text.encode("utf-8", "surrogateescape")
         if os.write(descriptor, data) != len(data):
             raise OSError(ENOSPC, "no room")
-        state = os.fstat(descriptor)
         os.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
-        return state.st_dev, state.st_ino
+        return identity(os.fstat(descriptor))
     except OSError:
         os.unlink(draft, dir_fd=folder)
         raise

@@ -267,10 +267,34 @@ def test_a_file_with_errors_is_taken_back_and_a_missing_one_is_left(project: Pat
     assert repair(view) == []
 
 
-def test_sessions_with_one_repository_keep_each_others_copy(project: Path, begin: Begin) -> None:
+def test_sessions_that_are_stopped_together_keep_one_copy(
+    project: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second session makes its copy while the first waits for that."""
+    first, second = begin(), begin()
+    replaced(project, CONFIG + BRANCH)
+    others = [second]
+
+    def pause(seconds: float) -> None:
+        assert first.git is not None
+        if others and first.git.is_own(f"{project}/.git/config"):
+            repair(others.pop())
+
+    monkeypatch.setattr(project_results.time, "sleep", pause)
+    repair(first)
+    assert others == []
+    assert first.git is not None
+    assert second.git is not None
+    assert first.git.is_own(f"{project}/.git/config")
+    assert second.git.is_own(f"{project}/.git/config")
+
+
+def test_a_copy_that_was_put_while_the_session_ran_is_replaced(project: Path, begin: Begin) -> None:
+    """Its command may have opened that copy before the cover was back."""
     first, second = begin(), begin()
     replaced(project, CONFIG + BRANCH)
     repair(first)
-    identity = (project / ".git/config").stat().st_ino
-    repair(second)
-    assert (project / ".git/config").stat().st_ino == identity
+    with (project / ".git/config").open("a") as opened:
+        repair(second)
+        opened.write("[core]\n\tfsmonitor = evil\n")
+    assert (project / ".git/config").read_text() == CONFIG + BRANCH
