@@ -193,7 +193,7 @@ class ProjectView:
         real = self.paths.real(path)
         if real is None:
             return
-        if self._is_system(real) or self._made_inside(path, real):
+        if self._is_system(real) or self._made_inside(path, real) or not _is_program(real):
             return
         tree = _packages(real) or _prefix(os.path.dirname(real), self.home)
         self._show_unless_secret(real if self._is_too_much(tree) else tree)
@@ -509,6 +509,11 @@ class ProjectView:
 _SECRETS = tuple(f"{secret}/" for secret in OF_LINUX)
 _SYSTEM = tuple(f"{folder}/" for folder in shown_files.LINUX_SYSTEM)
 _HOLDERS = ("/home", "/tmp", "/var", "/var/tmp", "/run", "/srv", "/mnt", "/media", "/data", "/root", "/usr", "/etc")  # noqa: S108
+
+
+def _is_program(path: str) -> bool:
+    """A link on PATH may lead to anything; a folder or a text shows nothing."""
+    return os.path.isfile(path) and os.access(path, os.X_OK)
 
 
 def _prefix(folder: str, own: str) -> str:

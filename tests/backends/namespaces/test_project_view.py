@@ -85,6 +85,7 @@ def test_a_link_among_programs_shows_the_tree_that_it_leads_to(home: Path, build
     (home / ".local/bin").mkdir(parents=True)
     (home / "tools/x/bin").mkdir(parents=True)
     (home / "tools/x/bin/run").write_text("")
+    (home / "tools/x/bin/run").chmod(0o755)
     (home / ".local/bin/run").symlink_to("../../tools/x/bin/run")
     root, _ = build(PATH=f"{home}/.local/bin")
     assert root.entries[f"{home}/.local/bin"].source == f"{home}/.local/bin"
@@ -207,6 +208,7 @@ def test_what_a_session_of_another_project_left_shows_nothing_outside_of_it(
     (private / "bin").mkdir(parents=True)
     for path in (private / "letter", home / "other/package/run"):
         path.write_text("")
+        path.chmod(0o755)
     if was_project:
         build(FileRules(fresh_home=fresh), working="other")
     (tools / "bin/own").symlink_to("../../package/run")
@@ -258,3 +260,13 @@ def test_of_denied_settings_of_an_agent_there_is_no_copy(home: Path, build: Buil
     assert os.path.exists(f"{view.folders.home}/.claude.json") is (kind is None)
     assert (str(path) in root.entries) is (kind == "deny_write")
     assert kind != "deny_write" or not root.entries[str(path)].writable
+
+
+@pytest.mark.parametrize("kind", ["text", "folder"])
+def test_a_link_among_programs_that_leads_to_no_program_shows_nothing(home: Path, build: Build, kind: str) -> None:
+    (home / "bin").mkdir()
+    (home / "Documents/inner").mkdir(parents=True)
+    (home / "Documents/plan.md").write_text("")
+    (home / "bin/x").symlink_to(home / "Documents" / ("plan.md" if kind == "text" else "inner"))
+    root, _ = build(PATH=f"{home}/bin")
+    assert not any(path.startswith(f"{home}/Documents") for path in root.entries)
