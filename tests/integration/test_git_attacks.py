@@ -104,7 +104,8 @@ ATTACKS = {
     ),
     "worktrees-moved": (
         "",
-        f"{FAKE}; cd .git; cp -r worktrees n; echo $OLDPWD/fake > n/else*/commondir; mv worktrees x; mv n worktrees",
+        f"{FAKE}; cd .git; cp -r worktrees n; echo $OLDPWD/fake > n/elsewhere/commondir;"
+        " mv worktrees x; mv n worktrees",
         "../elsewhere",
     ),
     "worktree-config": (
