@@ -117,9 +117,9 @@ def test_an_option_may_name_what_does_not_exist(project: Path) -> None:
 
 
 def test_wildcards_are_kept_for_the_start_of_a_session(project: Path) -> None:
-    (rule,) = files("--allow-read", "~/work/*/docs").allow_read
+    (rule,) = files("--allow-read", "~/code/*/docs").allow_read
     home = str(project.parent)
-    assert (rule.path, rule.path[: rule.wild]) == (f"{home}/work/*/docs", f"{home}/work")
+    assert (rule.path, rule.path[: rule.wild]) == (f"{home}/code/*/docs", f"{home}/code")
     with pytest.raises(UsageError, match=r"^--deny-read: .* has \*\* or \.\. among wildcards"):
         files("--deny-read", "**/.env")
 

@@ -37,8 +37,8 @@ def test_comments_blanks_and_slashes_at_the_end_say_nothing() -> None:
 
 
 def test_a_path_may_have_wildcards() -> None:
-    (rule,) = paths_of("list", b"~/work/*/out # of all projects", home)
-    assert (rule.path, rule.path[: rule.wild]) == ("/home/me/work/*/out", "/home/me/work")
+    (rule,) = paths_of("list", b"~/code/*/out # of all projects", home)
+    assert (rule.path, rule.path[: rule.wild]) == ("/home/me/code/*/out", "/home/me/code")
 
 
 @pytest.mark.parametrize("line", [b"relative", b"./x", b"~you/x", b"/a\0b", b"\xff", b"path = '/x'", b"/a/**/b"])

@@ -199,7 +199,7 @@ def test_a_path_that_is_not_there_is_told_where_it_matters(netsandbox: Any) -> N
     for option in ("--allow-write", "--deny-read", "--deny-write"):
         run = netsandbox("run", "--files", "readable", option, "absent", "--", "true")
         assert run.returncode == 0
-        assert f"netsandbox: {option}: ~/work/absent is missing, so not " in run.stderr
+        assert f"netsandbox: {option}: ~/{netsandbox.home().work.name}/absent is missing, so not " in run.stderr
     read = netsandbox("run", "--files", "readable", "--allow-read", "absent", "--", "true")
     assert (read.returncode, read.stderr) == (0, "")  # what appears later can be read anyway
 

@@ -175,7 +175,7 @@ def test_a_protected_file_of_the_project(netsandbox: Any) -> None:
     git_init(home, home.work)
     run = sh(netsandbox, "echo x > .git/hooks/pre-push; true")
     assert denied(run) == {("file", "make", "read-only", f"{home.work}/.git/hooks/pre-push")}
-    assert "denied writing ~/work/.git/hooks/pre-push" in run.stderr
+    assert f"denied writing ~/{home.work.name}/.git/hooks/pre-push" in run.stderr
 
 
 def test_an_exec_of_what_is_not_shown(netsandbox: Any) -> None:
@@ -352,6 +352,6 @@ def test_a_file_that_a_rule_hides(netsandbox: Any) -> None:
         ("file", "read", "deny-rule", f"{folder}/a"),
         ("file", "change", "deny-rule", str(secret)),
     }
-    assert "denied reading ~/work/.env and 1 more; a rule hides them: --deny-read" in run.stderr
+    assert f"denied reading ~/{home.work.name}/.env and 1 more; a rule hides them: --deny-read" in run.stderr
     assert "--allow" not in run.stderr
     assert SECRET in sh(netsandbox, f"cat {secret}").stdout

@@ -65,5 +65,5 @@ def test_secrets_are_known() -> None:
 def test_start_up_files_and_bytecode_are_quiet_and_nothing_else() -> None:
     for quiet in (f"{HOME}/.bashrc", f"{HOME}/.zshrc", "/usr/lib/python3/__pycache__/a.pyc", f"{HOME}/.config/fish/x"):
         assert is_quiet(quiet, HOME)
-    for told in (f"{HOME}/.npmrc", f"{HOME}/work/.bashrc", f"{HOME}/.bashrc.d/x", f"{HOME}/Documents/plan.md"):
+    for told in (f"{HOME}/.npmrc", f"{HOME}/code/.bashrc", f"{HOME}/.bashrc.d/x", f"{HOME}/Documents/plan.md"):
         assert not is_quiet(told, HOME)

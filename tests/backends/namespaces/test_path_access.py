@@ -18,9 +18,9 @@ Ask = Callable[..., PathAccess]
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = Path(os.path.realpath(tmp_path)) / "home"
-    for name in ("work/.git/hooks", "Documents", ".ssh", ".cache/pip"):
+    for name in ("app/.git/hooks", "Documents", ".ssh", ".cache/pip"):
         (folder / name).mkdir(parents=True)
-    for name in ("Documents/plan.md", ".gitconfig", "work/a"):
+    for name in ("Documents/plan.md", ".gitconfig", "app/a"):
         (folder / name).write_text("x")
     monkeypatch.setenv("HOME", str(folder))
     return folder
@@ -29,7 +29,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def ask(home: Path) -> Ask:
     def about(name: str, **rules: object) -> PathAccess:
-        return path_access(FileRules(**rules), {}, str(home / "work"), name if name[0] == "/" else f"{home}/{name}")  # type: ignore[arg-type]
+        return path_access(FileRules(**rules), {}, str(home / "app"), name if name[0] == "/" else f"{home}/{name}")  # type: ignore[arg-type]
 
     return about
 
@@ -37,9 +37,9 @@ def ask(home: Path) -> Ask:
 @pytest.mark.parametrize(
     ("name", "reads", "writes", "why"),
     [
-        ("work/a", True, True, subject.WRITABLE),
-        ("work/new", True, True, subject.WRITABLE),
-        ("work/.git/hooks/x", True, False, subject.PROTECTED),
+        ("app/a", True, True, subject.WRITABLE),
+        ("app/new", True, True, subject.WRITABLE),
+        ("app/.git/hooks/x", True, False, subject.PROTECTED),
         ("Documents/plan.md", False, False, subject.PRIVATE),
         (".gitconfig", True, False, subject.SHOWN_ONLY),
         ("/usr/bin", True, False, subject.SHOWN_ONLY),
@@ -59,15 +59,15 @@ def test_rules_change_it(ask: Ask, home: Path) -> None:
         reads=True, writes=False, why=subject.SHOWN_ONLY
     )
     assert ask("Documents/plan.md", allow_write=(folder,)).writes
-    denied = PathRule(f"{home}/work/a", "--option")
-    assert not ask("work/a", deny_read=(denied,)).reads
-    assert ask("work/a", deny_write=(denied,)) == PathAccess(reads=True, writes=False, why=subject.SHOWN_ONLY)
+    denied = PathRule(f"{home}/app/a", "--option")
+    assert not ask("app/a", deny_read=(denied,)).reads
+    assert ask("app/a", deny_write=(denied,)) == PathAccess(reads=True, writes=False, why=subject.SHOWN_ONLY)
     assert ask(".cache/pip/x", caches=(PathRule(f"{home}/.cache/pip", "--option"),)).why == subject.CACHE
 
 
 def test_a_link_is_followed(ask: Ask, home: Path) -> None:
-    (home / "work/link").symlink_to(home / "Documents/plan.md")
-    assert not ask("work/link").reads
+    (home / "app/link").symlink_to(home / "Documents/plan.md")
+    assert not ask("app/link").reads
 
 
 def test_the_other_modes(ask: Ask) -> None:
@@ -81,5 +81,5 @@ def test_the_other_modes(ask: Ask) -> None:
 
 def test_nothing_is_written(ask: Ask, home: Path) -> None:
     before = sorted(str(path) for path in home.rglob("*"))
-    ask("work/a", allow_write=(PathRule(f"{home}/made", "profile", folder=True),))
+    ask("app/a", allow_write=(PathRule(f"{home}/made", "profile", folder=True),))
     assert sorted(str(path) for path in home.rglob("*")) == before

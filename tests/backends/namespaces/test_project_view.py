@@ -21,7 +21,7 @@ Build = Callable[..., tuple[SessionRoot, ProjectView]]
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = Path(os.path.realpath(tmp_path)) / "home"
-    (folder / "work").mkdir(parents=True)
+    (folder / "app").mkdir(parents=True)
     monkeypatch.setenv("HOME", str(folder))
     return folder
 
@@ -29,7 +29,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def build(home: Path) -> Build:
     def make(
-        rules: FileRules | None = None, own: OwnPaths | None = None, working: str = "work", **environment: str
+        rules: FileRules | None = None, own: OwnPaths | None = None, working: str = "app", **environment: str
     ) -> tuple[SessionRoot, ProjectView]:
         inside = {name.encode(): value.encode() for name, value in environment.items()}
         view = ProjectView(rules or FileRules(), inside, str(home / working), str(home / "state"))
@@ -41,8 +41,8 @@ def build(home: Path) -> Build:
 def test_the_home_is_ours_and_the_project_is_the_hosts(home: Path, build: Build) -> None:
     root, _ = build()
     assert root.entries[str(home)].source.startswith(f"{home}/state/homes/")
-    assert root.entries[f"{home}/work"].source == f"{home}/work"
-    assert root.entries[f"{home}/work"].writable
+    assert root.entries[f"{home}/app"].source == f"{home}/app"
+    assert root.entries[f"{home}/app"].writable
 
 
 def test_existing_toolchains_and_settings_are_shown_read_only(home: Path, build: Build) -> None:
@@ -53,11 +53,11 @@ def test_existing_toolchains_and_settings_are_shown_read_only(home: Path, build:
     root, _ = build()
     shown = {path.removeprefix(f"{home}/") for path in root.entries if path.startswith(f"{home}/")}
     shown -= set(SHELL_FILES)
-    assert shown == {"work", ".nvm", ".cargo/bin", ".gitconfig", ".config/git/config"}
-    assert not any(root.entries[f"{home}/{name}"].writable for name in shown - {"work"})
+    assert shown == {"app", ".nvm", ".cargo/bin", ".gitconfig", ".config/git/config"}
+    assert not any(root.entries[f"{home}/{name}"].writable for name in shown - {"app"})
 
 
-@pytest.mark.parametrize("value", ["{home}", "/", "{home}/work", "/tmp", "relative", "/dev"])
+@pytest.mark.parametrize("value", ["{home}", "/", "{home}/app", "/tmp", "relative", "/dev"])
 def test_a_variable_that_names_too_much_shows_nothing(home: Path, build: Build, value: str) -> None:
     plain, _ = build()
     moved, _ = build(NVM_DIR=value.format(home=home), PATH=value.format(home=home))
@@ -113,29 +113,29 @@ def test_a_rule_without_its_path_changes_nothing(home: Path, build: Build) -> No
 
 def test_a_denied_path_outside_of_the_view_needs_no_cover(home: Path, build: Build) -> None:
     (home / "other").mkdir()
-    (home / "work/in").mkdir()
-    rules = tuple(PathRule(f"{home}/{name}", "--deny-read") for name in ("other", "work/in"))
+    (home / "app/in").mkdir()
+    rules = tuple(PathRule(f"{home}/{name}", "--deny-read") for name in ("other", "app/in"))
     root, _ = build(FileRules(deny_read=rules))
     assert f"{home}/other" not in root.entries
-    assert root.entries[f"{home}/work/in"].kind == "tmpfs"
+    assert root.entries[f"{home}/app/in"].kind == "tmpfs"
 
 
 def test_our_files_in_the_project_are_hidden_or_read_only_and_cannot_be_moved(home: Path, build: Build) -> None:
-    for name in ("work/a/b/state", "work/c/venv"):
+    for name in ("app/a/b/state", "app/c/venv"):
         (home / name).mkdir(parents=True)
-    root, _ = build(own=OwnPaths((f"{home}/work/a/b/state",), (f"{home}/work/c/venv", "/elsewhere")))
-    assert root.entries[f"{home}/work/a/b/state"].kind == "tmpfs"
-    assert not root.entries[f"{home}/work/c/venv"].writable
-    for pinned in ("work/a", "work/a/b", "work/c"):
+    root, _ = build(own=OwnPaths((f"{home}/app/a/b/state",), (f"{home}/app/c/venv", "/elsewhere")))
+    assert root.entries[f"{home}/app/a/b/state"].kind == "tmpfs"
+    assert not root.entries[f"{home}/app/c/venv"].writable
+    for pinned in ("app/a", "app/a/b", "app/c"):
         assert root.entries[f"{home}/{pinned}"].writable
     assert "/elsewhere" not in root.entries
 
 
 def test_a_rule_does_not_open_our_files(home: Path, build: Build) -> None:
-    (home / "work/venv").mkdir()
-    rules = FileRules(allow_write=(PathRule(f"{home}/work/venv", "--rw"),))
-    root, _ = build(rules, OwnPaths((), (f"{home}/work/venv",)))
-    assert not root.entries[f"{home}/work/venv"].writable
+    (home / "app/venv").mkdir()
+    rules = FileRules(allow_write=(PathRule(f"{home}/app/venv", "--rw"),))
+    root, _ = build(rules, OwnPaths((), (f"{home}/app/venv",)))
+    assert not root.entries[f"{home}/app/venv"].writable
 
 
 def test_a_moved_xdg_folder_outside_of_the_home_is_private(home: Path, build: Build, tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_a_denied_folder_takes_away_what_is_shown_in_it(home: Path, build: Build
     assert f"{home}/.local/bin" not in root.entries
 
 
-@pytest.mark.parametrize("path", ["{home}", "{home}/work", "/"])
+@pytest.mark.parametrize("path", ["{home}", "{home}/app", "/"])
 def test_the_working_folder_cannot_be_hidden(home: Path, build: Build, path: str) -> None:
     rule = PathRule(path.format(home=home), "--deny-read")
     with pytest.raises(UsageError, match=r"^--deny-read: .* holds the working folder"):
@@ -187,14 +187,14 @@ def test_a_folder_that_cannot_be_made_is_an_error_that_names_the_rule(home: Path
 
 @pytest.mark.parametrize("hidden", [".git/config", ".git"])
 def test_a_configuration_of_git_can_be_hidden(home: Path, build: Build, hidden: str) -> None:
-    (home / "work/.git").mkdir()
-    (home / "work/.git/config").write_text("[a]\n\tb = CANARY\n")
-    root, view = build(FileRules(deny_read=(PathRule(f"{home}/work/{hidden}", "--deny-read"),)))
-    entry = root.entries[f"{home}/work/{hidden}"]
+    (home / "app/.git").mkdir()
+    (home / "app/.git/config").write_text("[a]\n\tb = CANARY\n")
+    root, view = build(FileRules(deny_read=(PathRule(f"{home}/app/{hidden}", "--deny-read"),)))
+    entry = root.entries[f"{home}/app/{hidden}"]
     assert entry.rank == DENIED
-    assert entry.source != f"{home}/work/{hidden}"
+    assert entry.source != f"{home}/app/{hidden}"
     assert view.git is not None
-    assert f"{home}/work/.git/config" not in [each.path for each in view.git.copied]
+    assert f"{home}/app/.git/config" not in [each.path for each in view.git.copied]
 
 
 @pytest.mark.parametrize("was_project", [True, False])
@@ -236,7 +236,7 @@ def test_a_zero_byte_in_a_file_of_an_environment_is_no_path(home: Path, build: B
 
 
 def test_protected_names_that_are_links_stay_and_so_does_what_they_lead_to(home: Path, build: Build) -> None:
-    work = home / "work"
+    work = home / "app"
     for name in ("shared/code", "agent"):
         (work / name).mkdir(parents=True)
     (work / "agent/settings.json").write_text("{}")
