@@ -59,7 +59,9 @@ def test_what_is_detected_passes_no_secret_and_opens_no_socket_and_sets_no_mode(
     found = profile(name)
     if found.detect:
         values = {".".join(place) for place in merge([found.layer]).values}
-        assert values <= ({"filesystem.allow_read"} if name == SHARED else {"filesystem.cache"})
+        assert values <= (
+            {"filesystem.allow_read", "filesystem.allow_execute"} if name == SHARED else {"filesystem.cache"}
+        )
         assert bool(found.registries) is (name != SHARED)
     assert not (found.detect and name in AGENTS)
 

@@ -107,7 +107,9 @@ def test_a_link_to_a_secret_is_no_way_around(home: Path) -> None:
 
 
 def test_a_folder_that_holds_our_state_is_opened_without_it(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(at(home / ".local")) == 0
+    (home / ".local").mkdir(exist_ok=True)
+    (home / "app").mkdir()
+    assert main(["--allow-write", str(home / ".local"), *at(home / "app")]) == 0
     judged = load(capsys.readouterr().out)
     assert allowed_under_all(judged, file("file-write-create", str(home / ".local/x")))
     assert denied_under_all(judged, file("file-read-data", str(home / ".local/state/netsandbox/x")))
