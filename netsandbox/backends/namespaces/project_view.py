@@ -182,7 +182,7 @@ class ProjectView:
             self._show_unless_secret(folder if self._is_too_much(os.path.realpath(tree)) else tree)
             for entry in _links_in(folder):
                 links += 1
-                if links <= MAX_PROGRAM_LINKS:
+                if links <= MAX_PROGRAM_LINKS and _is_program(entry):
                     self._show_program(entry)
         found = self._which(program)
         if found is not None:
@@ -193,7 +193,7 @@ class ProjectView:
         real = self.paths.real(path)
         if real is None:
             return
-        if self._is_system(real) or self._made_inside(path, real) or not _is_program(real):
+        if self._is_system(real) or self._made_inside(path, real):
             return
         tree = _packages(real) or _prefix(os.path.dirname(real), self.home)
         self._show_unless_secret(real if self._is_too_much(tree) else tree)
