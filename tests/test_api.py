@@ -23,6 +23,8 @@ from netsandbox.policy.variables import Layer
 @pytest.fixture(autouse=True)
 def private_state(workshop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "app").mkdir()
+    monkeypatch.chdir(tmp_path / "app")  # sessions with other state homes would disturb one another in a repository
     return tmp_path
 
 
