@@ -26,7 +26,8 @@ def contestants(rig: Rig) -> dict[str, list[str]]:
         NO_LOCALHOST: [rig.product.command, "run", "--no-publish", *ONE_DOMAIN, "--", "true"],
     }
     if rig.before is not None:
-        found[BEFORE] = [rig.before.command, "run", *ONE_DOMAIN, "--", "true"]
+        apart = f"XDG_STATE_HOME={place.CACHE}/state/before"  # an older version may not share the state of this one
+        found[BEFORE] = ["env", apart, rig.before.command, "run", *ONE_DOMAIN, "--", "true"]
     if bwrap := place.find("bwrap"):
         view = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
         found["bwrap"] = [bwrap, *view, "--unshare-user", "--unshare-pid", "--unshare-net", "true"]

@@ -28,14 +28,14 @@ def environment() -> dict[str, str]:
 
 def prepare() -> None:
     """An empty working folder; files of earlier runs are removed."""
-    shutil.rmtree(WORK, ignore_errors=True)
+    clear()
     WORK.mkdir(mode=0o755)
     for folder in (CACHE / "state", CACHE / "codex"):
         folder.mkdir(parents=True, exist_ok=True)
 
 
 def clear() -> None:
-    """Remove everything except the cache."""
+    """Remove everything except the cache. State that an interrupted run left would be refused as planted."""
     shutil.rmtree(WORK, ignore_errors=True)
     shutil.rmtree(CACHE / "state", ignore_errors=True)
 
