@@ -56,8 +56,8 @@ def main() -> int:
         "what", nargs="*", default=["all"], metavar="what", help=f"all, or some of: {', '.join(MEASUREMENTS)}"
     )
     parser.add_argument("--rounds", type=int, metavar="N", help="instead of each measurement's own number")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
-    parser.add_argument("--tables", type=Path, metavar="FILE", help="and there as the tables of docs/performance.md")
+    parser.add_argument("--json", type=_path, metavar="FILE", help="write the figures there too")
+    parser.add_argument("--tables", type=_path, metavar="FILE", help="and there as the tables of docs/performance.md")
     parser.add_argument("--no-install", action="store_true", help="compare with the peers that are here already")
     parser.add_argument("--against", metavar="COMMIT", help="the launch of this commit beside the present one")
     chosen = parser.parse_args()
@@ -73,6 +73,11 @@ def main() -> int:
     if chosen.tables:
         chosen.tables.write_text(report.tables(results))
     return 0
+
+
+def _path(text: str) -> Path:
+    """Of the caller's folder, which a run leaves."""
+    return Path(text).absolute()
 
 
 def run(names: list[str], rounds: int | None, against: str | None) -> list[Result]:

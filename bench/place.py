@@ -13,6 +13,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 BENCH = REPOSITORY / "bench"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "netsandbox-bench"
 WORK = Path(tempfile.gettempdir()) / f"netsandbox-bench-{os.getuid()}"  # squid, under its own account, can read it
+PROJECT = WORK / "project"  # the working folder of all sessions; they see it, and not the rest of WORK
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 MODULES = CACHE / "npm" / "node_modules"
 
@@ -27,15 +28,17 @@ def environment() -> dict[str, str]:
 
 
 def prepare() -> None:
-    """An empty working folder; files of earlier runs are removed."""
+    """An empty folder, and in it the project, from which everything is started; files of earlier runs are removed."""
     clear()
-    WORK.mkdir(mode=0o755)
+    PROJECT.mkdir(mode=0o755, parents=True)
+    os.chdir(PROJECT)
     for folder in (CACHE / "state", CACHE / "codex"):
         folder.mkdir(parents=True, exist_ok=True)
 
 
 def clear() -> None:
     """Remove everything except the cache. State that an interrupted run left would be refused as planted."""
+    os.chdir(REPOSITORY)
     shutil.rmtree(WORK, ignore_errors=True)
     shutil.rmtree(CACHE / "state", ignore_errors=True)
 

@@ -88,7 +88,7 @@ def _server(rig: Rig, stack: ExitStack, *words: object) -> int:
 
 def _serve_inside(rig: Rig, box: Box) -> dict[int, dict[str, object]]:
     """The same programs as outside, and their entries of `netsandbox ports`, by their ports inside."""
-    folder = place.WORK / "nginx-inside"
+    folder = place.PROJECT / "nginx-inside"
     folder.mkdir()
     listens = f"listen 127.0.0.1:{INNER_HTTP} backlog=4096;"
     (folder / "nginx.conf").write_text(nginx_settings(folder, rig.origin.files, listens))

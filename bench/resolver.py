@@ -72,7 +72,7 @@ def _fresh(kind: str) -> Path:
 
 
 def _file(name: str, lines: list[str]) -> Path:
-    path = place.WORK / name
+    path = place.PROJECT / name
     if not path.exists():
         path.write_text("\n".join(lines) + "\n")
     return path

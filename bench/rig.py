@@ -116,7 +116,7 @@ class Rig:
 
 
 def _compiled(name: str, *flags: str) -> str:
-    program = str(place.WORK / name)
+    program = str(place.PROJECT / name)
     source = str(place.BENCH / f"{name}.c")
     subprocess.run(["gcc", "-std=gnu11", "-O2", "-pthread", "-o", program, source, *flags], check=True)
     return program

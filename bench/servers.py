@@ -20,7 +20,7 @@ class Origin:
     def __init__(self) -> None:
         self.folder = _folder("nginx")
         self.port, self.secure, self.alert = free_port(), free_port(), free_port()
-        self.files = self.folder / "files"
+        self.files = place.PROJECT / "files"  # a server in a session has them too
         self.files.mkdir()
         (self.files / "small").write_bytes(b"0123456789abcdef" * 4)
         with (self.files / "big").open("wb") as big:
