@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from netsandbox.policy.path_folding import EntryLimits
     from netsandbox.policy.variables import Layer as VariableLayer
 
 WAIT, MAX_WAIT = 60, 3600  # seconds that a question waits for the user: the default and the maximum
@@ -46,7 +47,7 @@ class RunSettings:
     variables: tuple[VariableLayer, ...] = ()  # in addition to the defaults, lowest priority first
     set_env: tuple[tuple[str, str], ...] = ()  # the last value of a name applies
     files: FileRules = FileRules()  # what may be read and written, as configured
-    watch_files: bool = False  # record writes and attempts to read secrets; this slows the command down on Linux
+    learn_files: EntryLimits | None = None  # record refused files in every mode, and changes where none is refused
     audit_log: str | None = None  # None: in the session's state directory, rotated
     debug: bool = False  # write each denial to standard error when it happens
     debug_log: str | None = None  # write each denial to this file (an absolute path), with or without `debug`

@@ -105,12 +105,14 @@ def _add(summary: Summary, record: Record) -> None:
     if not summary.sessions or summary.sessions[-1] != record["session"]:
         summary.sessions.append(record["session"])
         summary.ended = False
-    if verdict == DENY:
+    if event == "file" and "place" in record:
+        _add_secret(summary, record)
+    elif verdict == DENY:
         _add_denied(summary, event, record)
     elif event in ("egress", "egress.end") and verdict in (None, ALLOW):
         _add_allowed(summary, event, record)
     elif event == "file":
-        _add_file(summary, record)
+        summary.written += "path" in record
     elif event == "session.end":
         summary.ended = True
         summary.status = _number(record, "status") if "status" in record else None
@@ -129,13 +131,10 @@ def _add_allowed(summary: Summary, event: str, record: Record) -> None:
     item.bytes_down += _number(record, "bytes_down")
 
 
-def _add_file(summary: Summary, record: Record) -> None:
-    place = record.get("place")
-    if isinstance(place, str):
-        if place not in summary.secrets:
-            summary.secrets.append(place)
-    elif record.get("permitted", True) is True and "path" in record:
-        summary.written += 1
+def _add_secret(summary: Summary, record: Record) -> None:
+    place = str(record["place"])
+    if place not in summary.secrets:
+        summary.secrets.append(place)
 
 
 def _add_denied(summary: Summary, event: str, record: Record) -> None:

@@ -20,7 +20,6 @@ _SHOWN = (
         "operation",
         "path",
         "place",
-        "permitted",
         "target",
         "address",
         "from",

@@ -1,7 +1,7 @@
 """`netsandbox learn -- CMD`: run CMD online and recorded, then propose the rules that it needs.
 
 Files are as closed as in `run`: in the mode `project` the files that the session was refused are proposed. In the modes
-`readable` and `open` writes are watched, so that the rules of a confined session are known. Deny rules, the guard on
+`readable` too; in the mode `open` the files that it changed. Deny rules, the guard on
 addresses and the list of public resolvers hold as in any session, and everything is logged. The proposal is shown as a
 diff of the project's file and written if the user agrees; it takes effect after `trust`. All modules are imported
 before the command runs, because imports are sealed then (`runtime.imports`).
@@ -32,9 +32,12 @@ from netsandbox.frozen import copy_with
 from netsandbox.learn.project_text import ProjectText, project_file_path
 from netsandbox.learn.proposed import PresentFiles, Proposed, proposed, rule_lists
 from netsandbox.learn.usage import usage
-from netsandbox.policy.file_rules import PROJECT
+from netsandbox.paths import home, packages
+from netsandbox.policy import home_paths
+from netsandbox.policy.path_folding import EntryLimits
 from netsandbox.policy.policy import FILTERED, ONLINE, Policy
 from netsandbox.runtime.option_parser import FLAG, PROFILES, Option, Parsed, parse
+from netsandbox.runtime.protection import config_paths, hidden_homes
 from netsandbox.settings import RunSettings
 from netsandbox.system import IS_LINUX
 from netsandbox.text import printable
@@ -75,8 +78,9 @@ def main(arguments: list[str]) -> int:
     own = own_addresses()
     parsed.flags.add(ONLINE)  # whatever the files say about the mode
     settings = run.report_rules(settings_of(parsed, file), parsed.flags)
-    settings = copy_with(settings, watch_files=settings.files.mode != PROJECT)
     files = _present_files(settings, file, project.path)
+    if files is not None:
+        settings = copy_with(settings, learn_files=files.limits)
     result = _run_recorded(parsed, file, settings)
     records = (entry for entry in read_records(result.audit_log) if entry["session"] == result.session)
     direct = not (parsed.values.get("upstream-proxy") or (file and file.upstream_proxy))
@@ -114,8 +118,6 @@ def _present_files(settings: RunSettings, file: FileSettings | None, path: str) 
     writing cannot be confined."""
     if not IS_LINUX or os.path.realpath(os.curdir) == "/":
         return None
-    from netsandbox.backends.namespaces.watched_paths import entry_limits
-
     listed = () if file is None else file.allow_write
     return PresentFiles(
         entry_limits(),
@@ -125,6 +127,14 @@ def _present_files(settings: RunSettings, file: FileSettings | None, path: str) 
         os.path.lexists,
         _may_write,
     )
+
+
+def entry_limits() -> EntryLimits:
+    """Paths that rules may not name: places of secrets, whether they exist or not, and our own files."""
+    own = os.path.realpath(home())
+    secrets = (*(f"{own}/{name}" for name in home_paths.OF_LINUX), *home_paths.LINUX_SYSTEM)
+    ours = map(os.path.realpath, (*hidden_homes(), *config_paths(), *packages()))
+    return EntryLimits(own, tuple(dict.fromkeys((*secrets, *ours))))
 
 
 def _may_write(path: str) -> bool:

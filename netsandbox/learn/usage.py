@@ -102,11 +102,9 @@ class _Found:
         path, done, place = entry.get("path"), entry.get("operation"), entry.get("place")
         if isinstance(place, str) and place.startswith("/"):
             self._add("secrets", place)
-        elif entry.get("permitted", True) is not True:
-            return
         elif not isinstance(path, str) or not path.startswith("/"):
             self._more_paths = True
-        elif done in READING:
+        elif done in READING or entry.get("reason") == reasons.DENY_RULE:
             if entry.get("verdict") == DENY and len(path) <= MAX_TEXT:
                 self._add("read", path)
         elif len(path) > MAX_TEXT:  # the log has shortened it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from pathlib import Path
 
 import pytest
@@ -152,3 +153,25 @@ def test_a_line_of_the_file_cannot_write_to_the_terminal(tmp_path: Path, capsys:
     path = tmp_path / ".netsandbox.toml"
     path.write_text("[network] # \u202e\x7f".replace("\x7f", "") + "\n")
     assert "\\u202e" in offered(path, capsys)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "true").mkdir()
+    (tmp_path / "home").symlink_to("true")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path / "true"
+
+
+def test_secrets_and_our_own_folders_bear_no_rule(home: Path) -> None:
+    found = learn.entry_limits()
+    assert found.home == str(home)
+    closed = (".ssh", ".ssh/x", ".cargo", ".config", ".config/netsandbox", ".local/state/netsandbox/x")
+    assert not [name for name in closed if found.permits(f"{home}/{name}")]
+    allowed = (".cache/pip", ".config/tool", ".cargo/registry", "x")
+    assert not [name for name in allowed if not found.permits(f"{home}/{name}")]
+    package = str(Path(__file__).resolve().parents[2] / "netsandbox")
+    assert not found.permits(package)
+    assert not found.permits(os.path.dirname(package))

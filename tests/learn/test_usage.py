@@ -90,8 +90,12 @@ def test_what_was_written_is_kept_with_what_was_done() -> None:
     assert not found.more_paths
 
 
-def test_what_the_user_may_not_write_either_is_not_kept() -> None:
-    assert usage([file("/usr/lib/x", permitted=False), file("/srv/x", "read")]) == Usage()
+def test_what_was_read_without_a_refusal_is_not_kept() -> None:
+    assert usage([file("/srv/x", "read")]) == Usage()
+
+
+def test_what_a_rule_denies_is_told_and_never_proposed() -> None:
+    assert usage([file("/srv/x", "make", verdict="deny", reason="deny-rule")]) == Usage(read=("/srv/x",))
 
 
 def test_what_a_closed_session_refused_is_what_it_wanted() -> None:
@@ -122,7 +126,7 @@ def test_that_there_was_more_than_is_recorded_is_kept() -> None:
 VALUES: Any = (
     st.none() | st.integers() | st.text(max_size=8) | st.sampled_from(["a.test", "127.0.0.1", "allow", "deny"])
 )
-NAMES = ("event", "verdict", "host", "port", "address", "reason", "path", "operation", "place", "permitted")
+NAMES = ("event", "verdict", "host", "port", "address", "reason", "path", "operation", "place")
 
 
 @given(

@@ -125,7 +125,7 @@ time.sleep(0.5)
     ("localhost", "policy", "more"),
     [
         ({}, {}, {}),
-        ({}, {}, {"watch_files": True}),
+        ({}, {}, {"learn": True}),
         ({"strategy": "fail"}, {}, {}),
         ({"strategy": "rewire-port", "engine": "preload"}, {}, {}),
         ({"strategy": "rewire-device", "engine": "preload"}, {}, {}),
@@ -153,7 +153,12 @@ def test_once_the_command_runs_nothing_of_ours_is_imported(
             before = set(sys.modules)
             go(self)
         launch.Helper.go = watched
-        settings = RunSettings(localhost=LocalhostSettings(**{localhost!r}), **{more!r})
+        from netsandbox.policy.file_rules import FileRules
+        from netsandbox.policy.path_folding import EntryLimits
+        more = {more!r}
+        if more.pop("learn", False):
+            more = dict(files=FileRules(mode="open"), learn_files=EntryLimits("/home"))
+        settings = RunSettings(localhost=LocalhostSettings(**{localhost!r}), **more)
         Sandbox(Policy(**{policy!r}), settings).run([sys.executable, "-c", {BUSY!r}])
         print(sorted(set(sys.modules) - before))
     """

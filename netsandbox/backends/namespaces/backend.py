@@ -21,7 +21,7 @@ from netsandbox.backends.namespaces import launch, plan, seccomp
 from netsandbox.backends.namespaces.launch import FILES, NETWORK_FILES
 from netsandbox.backends.namespaces.seccomp import syscall_table
 from netsandbox.paths import session_state_home, working_folder
-from netsandbox.policy.file_rules import PROJECT
+from netsandbox.policy.file_rules import OPEN, PROJECT
 from netsandbox.runtime.inherited import check_stdio
 from netsandbox.runtime.protection import make_folders, own_paths
 from netsandbox.runtime.used_homes import note_homes
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from netsandbox.backends.namespaces.project_view import ProjectView
     from netsandbox.backends.namespaces.serving import NamespaceServing
     from netsandbox.backends.namespaces.unix_pins import PinnedSocket
-    from netsandbox.backends.namespaces.watched_paths import WatchedPaths
+    from netsandbox.policy.path_folding import EntryLimits
     from netsandbox.policy.policy import Policy
     from netsandbox.runtime.loop import Loop
     from netsandbox.runtime.protection import OwnPaths
@@ -70,7 +70,7 @@ class NamespacesBackend:
         self.context = context
         self.helper: launch.Helper | None = None
         self.pins: list[PinnedSocket] = []
-        self.watched: WatchedPaths | None = None
+        self.secrets: tuple[str, ...] = ()  # where the session has the host's files otherwise
         self.project_view: ProjectView | None = None
         self.localhost_doors: dict[str, _socket.socket] = {}
         self._doors: dict[str, _socket.socket] = {}
@@ -91,6 +91,12 @@ class NamespacesBackend:
     def recorded_name(self) -> str | None:
         return self.context.settings.name
 
+    @property
+    def learned_changes(self) -> EntryLimits | None:
+        """In the mode `open` nothing is refused, so `learn` wants to know what changes. None in other sessions."""
+        settings = self.context.settings
+        return settings.learn_files if settings.files.mode == OPEN else None
+
     # Before the command
 
     def prepare(self) -> None:
@@ -99,12 +105,12 @@ class NamespacesBackend:
         state = session_state_home()
         held = self._reservation = NamespaceReservation(settings.localhost, state)
         placed, logs = self.context.placed_log()
-        watched, rows = self._file_calls()
+        calls, rows = self._file_calls()
         program = seccomp.build(
             syscall_table(os.uname().machine),
             unix_sockets=bool(settings.unix_sockets),
             extra=settings.localhost.trapped_calls,
-            watched=watched,
+            watched=calls,
             skips_listing=rows is not None,
         )
         inside = session_environment(
@@ -126,7 +132,9 @@ class NamespacesBackend:
             from netsandbox.backends.namespaces.mount_view import session_view
 
             view = session_view(own, held.covers(), self._file_view())
-        self.helper.hide([os.path.realpath(rule.path) for rule in settings.files.deny_read])
+        denied = {os.path.realpath(rule.path) for rule in settings.files.deny_read}
+        self.helper.hide([*denied, *self.secrets])
+        self.secrets = tuple(path for path in self.secrets if path not in denied)
         self.helper.send_plan(plan.build(view, program, held.doors()))
         if settings.name is not None:
             held.take_name(settings.name)
@@ -152,10 +160,7 @@ class NamespacesBackend:
         settings, environment = self.context.settings, self.context.command.environment
         view = file_view(settings.files, environment)
         self._tell_second_names(view)
-        if settings.watch_files:
-            from netsandbox.backends.namespaces.watched_paths import watched_paths
-
-            self.watched = watched_paths(view, environment)
+        self.secrets = (*view.folders, *view.files)
         return view
 
     def _tell_second_names(self, view: FileView) -> None:
@@ -171,19 +176,15 @@ class NamespacesBackend:
             write_notice(self.context.stderr, f"{text}; use --files project, which shows no other folder")
 
     def _file_calls(self) -> tuple[tuple[int, ...], bytes | None]:
-        """The calls on files that are trapped, and the rows for the native observer. It records refused files in the
-        mode `project`; in the others, `learn` watches files by itself."""
-        settings, machine = self.context.settings, os.uname().machine
-        if settings.files.mode == PROJECT:
-            from netsandbox.backends.namespaces.file_calls import call_rows, observed_calls
+        """The calls on files that are trapped, and the rows for the native observer. It reports refused files: in the
+        mode `project`, and for `learn`."""
+        settings = self.context.settings
+        if settings.files.mode != PROJECT and settings.learn_files is None:
+            return (), None
+        from netsandbox.backends.namespaces.file_calls import call_rows, observed_calls
 
-            calls = observed_calls(machine)
-            return tuple(calls), call_rows(calls)
-        if settings.watch_files:
-            from netsandbox.backends.namespaces.file_calls import file_calls
-
-            return tuple(file_calls(machine)), None
-        return (), None
+        calls = observed_calls(os.uname().machine)
+        return tuple(calls), call_rows(calls, tells=self.learned_changes is not None)
 
     def confine(self, policy: Policy) -> None:
         """Hold the allowed Unix sockets before the command can put anything else at their paths."""
@@ -205,8 +206,8 @@ class NamespacesBackend:
             __import__(f"{MODULES}.bind_guard")
         if policy.allow_unix_sockets or guarded:
             __import__(f"{MODULES}.syscall_broker")  # imports ctypes too, from the interpreter
-        if self.watched is not None:
-            __import__(f"{MODULES}.file_watch")
+        if self.learned_changes is not None:
+            __import__(f"{MODULES}.file_changes")
         needed = self.needed_modules
         if self.project_view is not None:
             needed = (*needed, f"{MODULES}.project_results")

@@ -6,7 +6,6 @@ Calls on descriptors are missing, since the file was opened by path before.
 
 from __future__ import annotations
 
-import os
 import sys
 
 from netsandbox.frozen import frozen
@@ -22,9 +21,6 @@ MAKE = "make"  # makes, removes or replaces a name in the folder above
 FOLDER = "folder"  # makes a folder
 READ = "read"
 EXECUTE = "execute"
-AT_FDCWD = 0xFFFFFF9C
-AT_SYMLINK_NOFOLLOW = 0x100
-CREATED = os.O_CREAT | os.O_WRONLY | os.O_TRUNC  # creat(2)
 
 
 @frozen
@@ -95,27 +91,16 @@ _ROWS: dict[str, Row] = {
     "lsetxattr": ((189, 6), (_name(0, does=CHANGE),)),
     "removexattr": ((197, 14), (PathArgument(0, CHANGE),)),
     "lremovexattr": ((198, 15), (_name(0, does=CHANGE),)),
-}
-_EXEC_ROWS: dict[str, Row] = {
     "execve": ((59, 221), (PathArgument(0, EXECUTE),)),
     "execveat": ((322, 281), (_at(EXECUTE),)),
 }
 _COLUMNS = {"x86_64": 0, "aarch64": 1}
 
 
-def file_calls(machine: str) -> dict[int, FileCall]:
-    """The calls by number for `uname -m`, without those that execute."""
-    return _numbered(_ROWS, machine)
-
-
 def observed_calls(machine: str) -> dict[int, FileCall]:
-    """All calls by number."""
-    return _numbered(_ROWS | _EXEC_ROWS, machine)
-
-
-def _numbered(rows: dict[str, Row], machine: str) -> dict[int, FileCall]:
+    """The calls by number for `uname -m`."""
     column = _COLUMNS[machine]
-    numbers = ((row[0][column], FileCall(name, row[1])) for name, row in rows.items())
+    numbers = ((row[0][column], FileCall(name, row[1])) for name, row in _ROWS.items())
     return {number: call for number, call in numbers if number is not None}
 
 
@@ -124,32 +109,14 @@ _USES = {OPEN: "o", CHANGE: "w", MAKE: "n", FOLDER: "d", EXECUTE: "x"}
 _SPECIAL = {"creat": "c", "openat2": "h"}
 
 
-def call_rows(calls: dict[int, FileCall]) -> bytes:
-    """The table for the native observer: struct path_row of native/traps.h."""
+def call_rows(calls: dict[int, FileCall], *, tells: bool = False) -> bytes:
+    """The table for the native observer: struct path_row of native/traps.h. *tells*: changes that are not refused are
+    reported too."""
     rows = bytearray()
     for number, call in calls.items():
         for named in call.paths:
             use = _SPECIAL.get(call.name) or ("u" if named.removes else _USES[named.does])
             arguments = (named.path, *(_NO_ARGUMENT if each is None else each for each in (named.folder, named.flags)))
             rows += number.to_bytes(2, sys.byteorder) + use.encode("ascii")
-            rows += bytes((*arguments, int(named.follows), 0))
+            rows += bytes((*arguments, int(named.follows), int(tells)))
     return bytes(rows)
-
-
-def opened(flags: int, *, exists: bool, is_folder: bool) -> str | None:
-    """What an open does, from its flags and from what exists; None if it changes nothing."""
-    if flags & os.O_PATH:
-        return None
-    if flags & os.O_TMPFILE == os.O_TMPFILE:
-        return FOLDER if is_folder else None  # O_TMPFILE: a file without a name in this folder
-    if flags & os.O_CREAT and (not exists or flags & os.O_EXCL):
-        return MAKE
-    if not exists:
-        return READ
-    writes = flags & os.O_ACCMODE != os.O_RDONLY or flags & os.O_TRUNC
-    return CHANGE if writes and not is_folder else READ
-
-
-def follows(flags: int) -> bool:
-    """Whether an open follows a link at the end of its path."""
-    return not (flags & os.O_NOFOLLOW or (flags & os.O_CREAT and flags & os.O_EXCL))

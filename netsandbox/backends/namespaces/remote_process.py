@@ -19,7 +19,6 @@ SYS_OPENAT2, SYS_PIDFD_GETFD = 437, 438  # the same on every architecture
 PIDFD_THREAD = os.O_EXCL  # since Linux 6.9; before, a thread is reached through its process
 RESOLVE_NO_MAGICLINKS, RESOLVE_IN_ROOT = 0x02, 0x10
 SIOCGSKNS = 0x894C
-PATH_MAX = 4096  # with the terminating zero
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _syscall = _libc.syscall
@@ -76,16 +75,6 @@ def memory(pid: int, address: int, length: int) -> bytes:
     if len(data) != length:
         raise OSError(errno.EFAULT, os.strerror(errno.EFAULT))
     return data
-
-
-def path_text(pid: int, address: int) -> bytes:
-    """The path at *address* in the caller's memory. Fails with EFAULT or ENAMETOOLONG as the kernel will."""
-    data = _memory_up_to(pid, address, PATH_MAX)
-    text, end, _ = data.partition(b"\0")
-    if not end:
-        number = errno.ENAMETOOLONG if len(data) == PATH_MAX else errno.EFAULT
-        raise OSError(number, os.strerror(number))
-    return text
 
 
 def _memory_up_to(pid: int, address: int, length: int) -> bytes:

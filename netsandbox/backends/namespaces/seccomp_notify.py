@@ -2,9 +2,9 @@
 
 A call for a socket outside the allow list is denied and recorded; its arguments are plain numbers, so nothing can
 change between the check and the answer. Calls that depend on what their arguments point at go to the broker. Calls that
-are only observed go to `listen_watch` and `file_watch`; only these two answer CONTINUE, since they decide nothing. If
-we die, the calls fail with ENOSYS. In a session whose files are observed, a native process receives the calls first and
-passes these on (`trap_relay`).
+are only observed go to `listen_watch`; only it answers CONTINUE, since it decides nothing. If we die, the calls fail
+with ENOSYS. In a session whose files are observed, a native process receives the calls first and passes these on
+(`trap_relay`).
 """
 
 from __future__ import annotations

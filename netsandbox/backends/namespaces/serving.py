@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from netsandbox.audit.folding import FoldedRecords
     from netsandbox.backends.namespaces.backend import NamespacesBackend
     from netsandbox.backends.namespaces.bind_guard import BindGuard
+    from netsandbox.backends.namespaces.file_changes import FileChanges
     from netsandbox.backends.namespaces.inside_sockets import InsideSockets
     from netsandbox.backends.namespaces.launch import Message
     from netsandbox.backends.namespaces.seccomp_notify import Listener
@@ -159,7 +160,17 @@ class NamespaceServing:
         from netsandbox.backends.namespaces.file_refusals import FileRefusals
         from netsandbox.backends.namespaces.trap_relay import TrapRelay
 
-        return TrapRelay(self._helper.relay, FileRefusals(self._log), self._on_lost_relay)
+        refusals = FileRefusals(self._log, self._backend.secrets, self._open_changes())
+        return TrapRelay(self._helper.relay, refusals, self._on_lost_relay)
+
+    def _open_changes(self) -> FileChanges | None:
+        limits, environment = self._backend.learned_changes, self._backend.context.command.environment
+        if limits is None:
+            return None
+        from netsandbox.backends.namespaces.file_changes import FileChanges
+        from netsandbox.backends.namespaces.file_view import always_writable
+
+        return FileChanges(self._log, always_writable(environment), limits)
 
     def _on_lost_relay(self) -> None:
         """The process that receives trapped calls is gone. Trapped calls wait, and the command is killed."""
@@ -178,10 +189,6 @@ class NamespaceServing:
         repeats = FoldedRecords(self._log)
         listener = Listener(self._loop, fd, repeats, self._open_relay())
         settings = self._backend.context.settings.localhost
-        if self._backend.watched is not None:
-            from netsandbox.backends.namespaces.file_watch import FileWatch
-
-            listener.takers.append(FileWatch(listener, self._log, self._backend.watched))
         if self._backend.pins or settings.guarded:
             from netsandbox.backends.namespaces.syscall_broker import Broker
 

@@ -76,3 +76,37 @@ def test_an_unknown_letter_is_an_error(log: FakeLog) -> None:
     with pytest.raises(KeyError):
         FileRefusals(log).take(refusal("/srv/shop/x", does="?"))  # type: ignore[arg-type]
     assert log.records == []
+
+
+def test_a_secret_is_told_by_its_place_and_a_rule_by_no_option(log: FakeLog) -> None:
+    own = os.path.realpath(home())
+    refusals = FileRefusals(log, (f"{own}/.ssh",))  # type: ignore[arg-type]
+    refusals.take(refusal(f"{own}/.ssh/id", why="d"))
+    refusals.take(refusal(f"{own}/plans/x", why="d"))
+    secret, denied = log.records
+    assert (secret["reason"], secret["place"]) == (reasons.NOT_SHOWN, f"{own}/.ssh")
+    assert secret["hint"] == "--allow-read ~/.ssh"
+    assert denied["reason"] == reasons.DENY_RULE
+    assert not {"hint", "place"} & set(denied)
+
+
+class Changes:
+    def __init__(self) -> None:
+        self.taken: list[tuple[str, str]] = []
+        self.closed = False
+
+    def take(self, path: str, operation: str, caller: object) -> None:
+        self.taken.append((path, operation))
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_what_was_not_refused_is_no_refusal(log: FakeLog) -> None:
+    changes = Changes()
+    refusals = FileRefusals(log, (), changes)  # type: ignore[arg-type]
+    refusals.take(refusal("/srv/shop//x", "n", "o"))
+    refusals.close()
+    assert (changes.taken, changes.closed, log.records) == ([("/srv/shop/x", "make")], True, [])
+    FileRefusals(log).take(refusal("/srv/shop/x", "n", "o"))  # type: ignore[arg-type]
+    assert log.records == []

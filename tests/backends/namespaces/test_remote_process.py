@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import mmap
 import os
 import socket
 import threading
@@ -84,31 +83,6 @@ def test_memory_is_read_whole_or_not_at_all() -> None:
     for address in (0, 8, (1 << 64) - 8, 0xFFFFFFFF81000000):
         with pytest.raises(OSError, match="Bad address"):
             remote_process.memory(os.getpid(), address, 16)
-
-
-def test_a_path_is_read_to_its_end_and_no_further(tmp_path: Path) -> None:
-    buffer = ctypes.create_string_buffer(b"/some/path\0rest")
-    assert remote_process.path_text(os.getpid(), ctypes.addressof(buffer)) == b"/some/path"
-    longest = ctypes.create_string_buffer(b"x" * (remote_process.PATH_MAX - 1))
-    assert remote_process.path_text(os.getpid(), ctypes.addressof(longest)) == longest.value
-    too_long = ctypes.create_string_buffer(b"x" * remote_process.PATH_MAX)
-    with pytest.raises(OSError, match="File name too long"):
-        remote_process.path_text(os.getpid(), ctypes.addressof(too_long))
-    for address in (0, 8, (1 << 64) - 8, 0xFFFFFFFF81000000):
-        with pytest.raises(OSError, match="Bad address"):
-            remote_process.path_text(os.getpid(), address)
-
-
-def test_a_path_may_end_where_the_memory_ends() -> None:
-    with mmap.mmap(-1, 2 * mmap.PAGESIZE) as memory:
-        start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-        libc = ctypes.CDLL(None, use_errno=True)
-        assert libc.munmap(ctypes.c_void_p(start + mmap.PAGESIZE), mmap.PAGESIZE) == 0
-        memory[mmap.PAGESIZE - 3 : mmap.PAGESIZE] = b"/x\0"
-        assert remote_process.path_text(os.getpid(), start + mmap.PAGESIZE - 3) == b"/x"
-        memory[mmap.PAGESIZE - 1 : mmap.PAGESIZE] = b"y"
-        with pytest.raises(OSError, match="Bad address"):
-            remote_process.path_text(os.getpid(), start + mmap.PAGESIZE - 3)
 
 
 def test_a_path_is_what_it_is_for_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

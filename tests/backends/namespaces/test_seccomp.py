@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netsandbox.backends.namespaces import seccomp
-from netsandbox.backends.namespaces.file_calls import file_calls, observed_calls
+from netsandbox.backends.namespaces.file_calls import observed_calls
 from netsandbox.backends.namespaces.seccomp import syscall_table
 from netsandbox.errors import HostError
 
@@ -213,7 +213,7 @@ def test_a_filter_that_asks_for_everything_is_one_that_the_kernel_takes(
 ) -> None:
     """Jumps are bytes: too long a filter would be an error here, not a jump to somewhere else."""
     extra = ("connect", "bind", "listen")
-    watched = tuple(file_calls(machine))
+    watched = tuple(observed_calls(machine))
     everything = Filter(bpf, machine, unix_sockets=unix_sockets, extra=extra, watched=watched)
     steps = list(struct.iter_unpack("<HBBI", everything.program))
     for at, (code, if_true, if_false, _) in enumerate(steps):
@@ -226,7 +226,7 @@ def test_a_filter_that_asks_for_everything_is_one_that_the_kernel_takes(
 def test_watching_files_adds_notices_and_changes_no_other_answer(bpf: Any, machine: str, unix_sockets: bool) -> None:
     """A call that is refused, or judged by its arguments, stays so."""
     plain = Filter(bpf, machine, unix_sockets=unix_sockets, extra=("listen",))
-    numbers = tuple(file_calls(machine))
+    numbers = tuple(observed_calls(machine))
     watching = Filter(bpf, machine, unix_sockets=unix_sockets, extra=("listen",), watched=numbers)
     for number in range(1024):
         for arguments in ((), (3, 0, 0), (0xFFFFFFFF, 2**64 - 1, 16)):

@@ -64,7 +64,11 @@ class Scene:
         self.signals: list[int] = []
         helper = SimpleNamespace(channel=self.channel, receive=self._receive, relay=relay, signal=self.signals.append)
         self.log, self.loop, self.ended = FakeLog(), Watching(), list[int | None]()
-        backend: Any = SimpleNamespace(helper=helper, context=SimpleNamespace(log=self.log), localhost_doors={})
+        backend: Any = SimpleNamespace(
+            helper=helper,
+            context=SimpleNamespace(log=self.log),
+            localhost_doors={},
+        )
         self.serving = NamespaceServing(backend, self.loop, self.ended.append)  # type: ignore[arg-type]
         self.serving.begin()
 
@@ -176,7 +180,11 @@ def settled(scene: Scene) -> Scene:
     """With the settings that opening a listener reads."""
     settings = SimpleNamespace(localhost=SimpleNamespace(guarded=False, publishes=False))
     scene.serving._backend = SimpleNamespace(  # type: ignore[assignment]
-        context=SimpleNamespace(settings=settings), watched=None, pins=(), localhost_doors={}
+        context=SimpleNamespace(settings=settings, command=SimpleNamespace(environment={})),
+        secrets=(),
+        learned_changes=None,
+        pins=(),
+        localhost_doors={},
     )
     return scene
 

@@ -169,6 +169,7 @@ static size_t full_path(const struct seccomp_notif *call, const struct path_row 
         int folder = row->folder == NO_ARGUMENT ? AT_FDCWD : (int)call->data.args[row->folder];
 
         above = link_text((pid_t)call->pid, "cwd", folder == AT_FDCWD ? -1 : folder, into, PATH_MAX);
+        unreported += row->tells && (above == 0 ? errno == ENAMETOOLONG : above + 1 + length >= PATH_MAX);
         if (above == 0 || into[0] != '/' || above + 1 + length >= PATH_MAX)
             return 0;
         into[above++] = '/';
@@ -432,7 +433,7 @@ static void report(const struct seccomp_notif *call, char why, char does, char *
     parts[2].iov_len = link_text((pid_t)call->pid, "exe", -1, exe, sizeof exe) + 1;
     if (ioctl(listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) < 0)
         return; /* the caller is gone, and what was read may be of another process */
-    to_supervisor(parts, 4, MSG_DONTWAIT);
+    to_supervisor(parts, 4, why == 'o' ? 0 : MSG_DONTWAIT);
 }
 
 /* Waits for the supervisor if it is behind: a flood becomes slower, and none of it is missing in the log's count. */
@@ -444,6 +445,12 @@ static void report_left_out(void)
 
     unreported = 0;
     to_supervisor(parts, 2, 0);
+}
+
+/* Whether a call that nothing refuses changes something: a file must exist for that, and a folder must be missing. */
+static int changes(const char *path, char does)
+{
+    return does == 'w' ? is_inside(path) : does != 'd' || !is_inside(path);
 }
 
 static void look(const struct seccomp_notif *call, const struct path_row *row)
@@ -471,6 +478,8 @@ static void look(const struct seccomp_notif *call, const struct path_row *row)
         if (does == 'c')
             does = is_inside(path) ? 'w' : 'n';
         why = refused_write(path, does, follow);
+        if (!why && row->tells && changes(path, does))
+            why = 'o';
     }
     if (why)
         report(call, why, does == 'e' ? 'n' : does, path);

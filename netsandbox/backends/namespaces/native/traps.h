@@ -2,7 +2,7 @@
  *
  * Calls on files are observed: they are always continued at once, since mounts decide, and only those that the session's
  * mounts will refuse although the host would not are reported. Every other call is passed to the supervisor, which
- * answers by the call's id with its own copy of the listener.
+ * answers by the call's id with its own copy of the listener. For `learn`, changes that nothing refuses are reported too.
  *
  * supervisor -> here: one record with rows of 8 bytes, each struct path_row; one with the paths that a rule hides, each
  * with NUL at its end, and a NUL after the last
@@ -41,11 +41,11 @@ struct path_row {
     uint8_t folder; /* the descriptor that the path starts at */
     uint8_t flags;
     uint8_t follows; /* a link at the end */
-    uint8_t unused;
+    uint8_t tells; /* changes that are not refused are reported too */
 };
 
 struct refusal {
-    uint8_t why;  /* 'h': not in the session; 'r': read-only there; 'd': a rule hides it */
+    uint8_t why;  /* 'h': not in the session; 'r': read-only there; 'd': a rule hides it; 'o': not refused */
     uint8_t does; /* 'r' read, 'w' change, 'n' make a name, 'u' remove one, 'd' folder, 'x' execute */
     uint16_t call;
     int32_t pid; /* the host's */
