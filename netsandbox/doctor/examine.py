@@ -26,13 +26,13 @@ def _linux() -> tuple[list[Check], Callable[[], list[Finding]]]:
 
 
 def _macos() -> tuple[list[Check], Callable[[], list[Finding]]]:
-    from netsandbox.backends.seatbelt.launch import launch_method, library_trouble
+    from netsandbox.backends.seatbelt.launch import library_trouble
     from netsandbox.backends.seatbelt.mac_system import this_mac
     from netsandbox.doctor.mac_checks import checks
     from netsandbox.doctor.mac_probes import prove_mac
 
     here = this_mac()
-    return checks(here), lambda: prove_mac(library=not library_trouble(here, launch_method(here)))
+    return checks(here), lambda: prove_mac(library=not library_trouble(here.library))
 
 
 EXAMINATIONS = {"namespaces": _linux, "seatbelt": _macos}

@@ -26,14 +26,11 @@ MAX_STATE = MAX_ADDRESS - len(f"/sessions/{new_session_id()}/control")  # in byt
 
 def checks(system: MacSystem) -> list[Check]:
     """Every check of the machine."""
-    trouble = helper_trouble(system.helper)
-    stand_in = os.access(system.sandbox_exec, os.X_OK)
     return [
         version(_output_of(SW_VERS), system.release),
         architecture(os.uname().machine),
         integrity(_output_of(CSRUTIL, "status")),
-        helper(system.helper, trouble, stand_in=stand_in),
-        sandbox_exec(system.sandbox_exec, there=stand_in),
+        helper(system.helper, helper_trouble(system.helper)),
         preload(system.library, there=os.path.exists(system.library)),
         signature("helper", system.helper, verified(system.helper)),
         signature("library", system.library, verified(system.library)),
@@ -75,19 +72,10 @@ def integrity(csrutil: str | None) -> Check:
     return Check(name, NOTE, "off, or on in part", "nothing to do for a session; `csrutil enable` protects the system")
 
 
-def helper(path: str, trouble: str, *, stand_in: bool) -> Check:
-    name = "native helper"
+def helper(path: str, trouble: str) -> Check:
     if not trouble:
-        return Check(name, OK, f"{path} runs")
-    if stand_in:
-        return Check(name, NOTE, f"{trouble}; sandbox-exec stands in, without the library", REINSTALL)
-    return Check(name, MISSING, trouble, REINSTALL)
-
-
-def sandbox_exec(path: str, *, there: bool) -> Check:
-    if there:
-        return Check("sandbox-exec", OK, path)
-    return Check("sandbox-exec", NOTE, f"no {path}", "nothing to do while the native helper runs")
+        return Check("native helper", OK, f"{path} runs")
+    return Check("native helper", MISSING, trouble, REINSTALL)
 
 
 def preload(path: str, *, there: bool) -> Check:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import sys
 from collections.abc import Callable
 
 from netsandbox_portmap import FAIL
 from netsandbox_portmap.localhost_settings import LocalhostSettings
 
-from netsandbox.backends.seatbelt.sandbox_exec import interpreter, interpreter_paths
 from netsandbox.doctor import judgement
 from netsandbox.doctor.jail import Finding, Probes, prove, run_settings, run_with
 from netsandbox.doctor.linux_probes import own_files
@@ -181,9 +181,15 @@ def mac_run_settings(scene: Scene) -> RunSettings:
 
     Our Python, which runs the probes, may be in the home directory, where only known toolchains are open.
     """
-    python = tuple(PathRule(place, "netsandbox doctor") for place in interpreter_paths())
+    places = (interpreter(), os.path.realpath(sys.base_prefix))
+    python = tuple(PathRule(place, "netsandbox doctor") for place in places)
     localhost = LocalhostSettings(strategy=FAIL, chosen=True, count=PORTS)
     return run_settings(scene, localhost, FileRules(allow_execute=python))
+
+
+def interpreter() -> str:
+    """Our Python with every link followed, as Seatbelt sees it and without a virtual environment."""
+    return os.path.realpath(sys.executable)
 
 
 def run_on_mac(scene: Scene, policy: Policy, command: list[str], output: int) -> str | None:

@@ -43,17 +43,14 @@ def test_protection_that_is_off_is_a_note() -> None:
     assert [machine.integrity(text).status for text in texts] == [OK, NOTE, NOTE]
 
 
-def test_a_helper_that_cannot_run_is_missing_only_if_nothing_stands_in() -> None:
-    assert machine.helper("/x", "", stand_in=False) == Check("native helper", OK, "/x runs")
-    assert machine.helper("/x", "it is missing", stand_in=True).status == NOTE
-    lacking = machine.helper("/x", "it is missing", stand_in=False)
+def test_a_helper_that_cannot_run_is_missing() -> None:
+    assert machine.helper("/x", "") == Check("native helper", OK, "/x runs")
+    lacking = machine.helper("/x", "it is missing")
     assert (lacking.status, lacking.remedy) == (MISSING, "reinstall netsandbox")
 
 
 def test_what_is_optional_is_a_note() -> None:
-    assert machine.sandbox_exec("/x", there=False).status == NOTE
     assert machine.preload("/x", there=False).status == NOTE
-    assert machine.sandbox_exec("/x", there=True).status == OK
     assert machine.preload("/x", there=True).status == OK
     assert machine.resolver("").status == NOTE
     assert machine.resolver("nameserver 192.0.2.1").status == OK
@@ -131,14 +128,13 @@ def test_every_check_is_made_and_none_raises(tmp_path: Path, monkeypatch: pytest
     """On a system that has none of a Mac's programs too."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     none = str(tmp_path / "none")
-    system = MacSystem(none, Loop, lambda pid: None, lambda clock: frozenset, sandbox_exec=none, library=none)  # type: ignore[arg-type, return-value]
+    system = MacSystem(none, Loop, lambda pid: None, lambda clock: frozenset, library=none)  # type: ignore[arg-type, return-value]
     found = {check.name: check.status for check in machine.checks(system)}
     assert list(found) == [
         "macOS",
         "architecture",
         "SIP",
         "native helper",
-        "sandbox-exec",
         "preload library",
         "helper's signature",
         "library's signature",

@@ -15,7 +15,7 @@ from _frozen_importlib import BuiltinImporter, FrozenImporter
 from netsandbox_portmap.notices import Notices
 
 from netsandbox.backends.contract import DoorSockets, path_of, session_environment
-from netsandbox.backends.seatbelt.launch import check_readable_paths, launch_method, library_trouble
+from netsandbox.backends.seatbelt.launch import check_helper, handed_on, library_trouble
 from netsandbox.backends.seatbelt.localhost_settings import check_for_mac, mac_settings
 from netsandbox.backends.seatbelt.mac_system import check_release
 from netsandbox.backends.seatbelt.profile.tag import new_tag, tagged
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 
     from netsandbox.backends.contract import Attribution, Backend, Clock, OwnAddresses, SessionContext
     from netsandbox.backends.seatbelt.helper_process import HelperProcess
-    from netsandbox.backends.seatbelt.launch import LaunchMethod
     from netsandbox.backends.seatbelt.mac_system import MacSystem
     from netsandbox.backends.seatbelt.serving import SeatbeltServing
     from netsandbox.policy.policy import Policy
@@ -80,7 +79,6 @@ class SeatbeltBackend:
         self.tag = new_tag()
         self.process: HelperProcess | None = None
         self._system = system
-        self._launch: LaunchMethod | None = None
         self._localhost: LocalhostSettings | None = None
         self._reservation: SeatbeltReservation | None = None
         self._profile = ""
@@ -119,18 +117,16 @@ class SeatbeltBackend:
         check_stdio(command.stdio)
         check_for_mac(wanted)
         check_release(self.system.release)
-        self._launch = launch_method(self.system)
-        check_readable_paths(self._launch, os.fsdecode(command.environment.get(b"HOME", b"")))
-        trouble = library_trouble(self.system, self._launch)
+        check_helper(self.system.helper)
+        trouble = library_trouble(self.system.library)
         if trouble:
             from netsandbox.backends.seatbelt.localhost_settings import notice, stricter
 
             wanted = stricter(wanted, trouble)
-            Notices(self.context.stderr).write(notice(trouble, helper=self._launch.injects))
+            Notices(self.context.stderr).write(notice(trouble))
         self._localhost = mac_settings(wanted, library=not trouble)
 
     def confine(self, policy: Policy) -> None:
-        assert self._launch is not None
         assert self._localhost is not None
         make_folders()  # the command could make a missing one in another case, the same name on most disks
         settings, command = self.context.settings, self.context.command
@@ -150,7 +146,7 @@ class SeatbeltBackend:
         port_map = held.map.path if held.map is not None else ""
         if settings.files.mode == PROJECT:
             self._open_project()
-        paths = ProfilePaths(self.context.log.path, port_map, self._launch.runs, self._temporary)
+        paths = ProfilePaths(self.context.log.path, port_map, self._temporary)
         self._profile = tagged(profile_text(policy, settings, command, held.ports(), paths), self.tag)
         self._inside = copy_with(command, environment=self._environment(held, policy))
 
@@ -194,9 +190,18 @@ class SeatbeltBackend:
             self._serving.wait_for_log()
 
     def start(self) -> None:
-        assert self._launch is not None
-        assert self._inside is not None
-        self.process = self._launch.start(self._inside, self._profile, closed_port=self.reservation.closed.port)
+        inside = self._inside
+        assert inside is not None
+        from netsandbox.backends.seatbelt.helper_process import HelperProcess
+
+        self.process = HelperProcess(
+            self.system.helper,
+            handed_on(inside.words, inside.environment),
+            self._profile,
+            inside.environment,
+            inside.stdio,
+            closed_port=self.reservation.closed.port,
+        )
 
     # While the command runs
 

@@ -1,7 +1,6 @@
 """Starts netsandbox-apply (netsandbox/backends/seatbelt/native), which confines itself and becomes the command.
 
-`sandbox_exec` does the same by other means. Both share this module: the plan, the report with its meaning for the user,
-and the command as our child.
+It gets a plan, reports what happened in one step, and is the command from then on: our child.
 """
 
 from __future__ import annotations
@@ -48,7 +47,9 @@ class HelperProcess:
         self.pid = 0
         self._ended = False
         try:
-            self.pid = self._start(helper, [str(closed_port), *command], profile, stdio, (plan, report, life))
+            self.pid = spawn(helper, [str(closed_port), *command], (*stdio, plan, report, life))
+        except OSError as error:
+            raise _cannot_start(error) from None
         finally:
             for fd in (plan, report, life):
                 os.close(fd)
@@ -56,28 +57,12 @@ class HelperProcess:
                 for fd in (to_plan, from_report, self._life):
                     os.close(fd)
         _write_all(to_plan, wanted)
-        outcome, words = _read_all(from_report), self._last_output()
+        outcome = _read_all(from_report)
         if outcome != CONFINED:
             self.send(_signal.SIGKILL)  # it has exited, unless it is not our helper
             self._reap()
             path = os.fsdecode(environment.get(b"PATH", b""))
-            raise failure(outcome.removeprefix(CONFINED), command[0], path, words)
-
-    def _start(
-        self, helper: str, words: list[str], profile: str, stdio: tuple[int, int, int], ours: tuple[int, int, int]
-    ) -> int:
-        """Start the process that becomes the command; *ours* are our ends of the plan, the report and the life pipe.
-
-        It waits for the plan, which includes the profile.
-        """
-        try:
-            return spawn(helper, words, (*stdio, *ours))
-        except OSError as error:
-            raise _cannot_start(error) from None
-
-    def _last_output(self) -> str:
-        """Output besides the report; our helper has none."""
-        return ""
+            raise failure(outcome.removeprefix(CONFINED), command[0], path)
 
     def signal(self, number: int) -> None:
         """Forward a signal, unless the terminal sent it to the command too: both are in one process group."""
@@ -201,7 +186,6 @@ MEANINGS = {
     "environment": "the helper did not get what it needs",
 }
 ADVICE = "nothing was run; report it with the output of `sw_vers` and `netsandbox run --dry-run --backend seatbelt`"
-SPOKEN = "sandbox-exec did not start the session"
 LOST = "the helper ended without a report; nothing was run, see `netsandbox doctor`"
 
 
@@ -214,11 +198,11 @@ def read_report(data: bytes) -> tuple[str, int, str] | None:
     return step.decode("ascii", "replace"), int(number), detail.decode("utf-8", "replace")
 
 
-def failure(data: bytes, command: str, path: str, words: str = "") -> NetsandboxError:
-    """The error for the helper's report before it exited; *words* is the free-form output of sandbox-exec."""
+def failure(data: bytes, command: str, path: str) -> NetsandboxError:
+    """The error for the helper's report before it exited."""
     report = read_report(data)
     if report is None:
-        return HostError(f"{SPOKEN} ({_line(words)}); {ADVICE}" if words else LOST)
+        return HostError(LOST)
     step, number, detail = report
     if step == "exec":
         return exec_failure(command, number, path)

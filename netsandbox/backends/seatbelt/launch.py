@@ -1,8 +1,4 @@
-"""How the command is started on macOS: by our helper, or by the system's sandbox-exec if the helper cannot run.
-
-This is decided before anything else is set up, since sandbox-exec comes without the preload library. sandbox-exec
-replaces only a helper that does not start at all; a profile that is rejected or does not hold ends the run in either
-case.
+"""What is needed to start the command on macOS: whether our helper and library can be used, and the words to start.
 
 dyld keeps the preload library out of the system's own shells and env. If a command begins with one of them, the
 library's own code (interpose/src/shell_bridge.c) adds the library's variables to its arguments.
@@ -16,70 +12,28 @@ import shutil
 
 from netsandbox_interpose.library import PORT_MAP_VARIABLE, PRELOAD
 
-from netsandbox.backends.seatbelt.helper_process import HelperProcess
 from netsandbox.backends.seatbelt.spawn import spawn
 from netsandbox.errors import HostError
-from netsandbox.frozen import frozen
-from netsandbox.policy.file_rules import is_within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from netsandbox.backends.seatbelt.mac_system import MacSystem
-    from netsandbox.settings import Command
 
 BAD_ARCHITECTURE = 86  # EBADARCH of Darwin
 ANSWERS = (125, 126)  # exit statuses of netsandbox-apply without arguments
 NAME = "the helper netsandbox-apply"
 
 
-@frozen
-class LaunchMethod:
-    """`trouble` states why the helper is not used."""
-
-    program: str
-    applied: type[HelperProcess]
-    runs: tuple[str, ...] = ()  # programs that the profile must allow besides the command
-    trouble: str = ""
-
-    @property
-    def injects(self) -> bool:
-        """Whether the preload library can be used."""
-        return not self.trouble
-
-    def start(self, command: Command, profile: str, *, closed_port: int) -> HelperProcess:
-        words = handed_on(command.words, command.environment) if self.injects else command.words
-        return self.applied(self.program, words, profile, command.environment, command.stdio, closed_port=closed_port)
+def check_helper(path: str) -> None:
+    """Raise an error if the helper cannot be started, before anything is set up."""
+    trouble = helper_trouble(path)
+    if trouble:
+        raise HostError(f"{trouble}, and nothing is run without it; reinstall netsandbox")
 
 
-def launch_method(system: MacSystem) -> LaunchMethod:
-    """The helper if it runs; otherwise sandbox-exec if it exists."""
-    trouble = helper_trouble(system.helper)
-    if not trouble:
-        return LaunchMethod(system.helper, HelperProcess)
-    if not os.access(system.sandbox_exec, os.X_OK):
-        raise HostError(f"{trouble}, and there is no {system.sandbox_exec} in its place; reinstall netsandbox")
-    from netsandbox.backends.seatbelt.sandbox_exec import SandboxExec, interpreter_paths
-
-    return LaunchMethod(system.sandbox_exec, SandboxExec, interpreter_paths(), trouble)
-
-
-def check_readable_paths(way: LaunchMethod, home: str) -> None:
-    """Programs that run inside besides the command become readable, which must not open the whole home directory."""
-    for place in way.runs:
-        if is_within(os.path.realpath(home), place):
-            raise HostError(
-                f"{way.trouble}, and Python, which would stand in, is installed in {place!a} above your home directory;"
-                " reinstall netsandbox"
-            )
-
-
-def library_trouble(system: MacSystem, way: LaunchMethod) -> str:
+def library_trouble(path: str) -> str:
     """Why the session has no preload library; empty if it has one."""
-    if way.trouble or os.path.exists(system.library):
-        return way.trouble
-    return f"the preload library {system.library} is missing"
+    return "" if os.path.exists(path) else f"the preload library {path} is missing"
 
 
 def helper_trouble(path: str) -> str:

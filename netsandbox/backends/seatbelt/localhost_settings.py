@@ -51,10 +51,9 @@ def stricter(wanted: LocalhostSettings, trouble: str) -> LocalhostSettings:
     return copy_with(wanted, strategy=FAIL)
 
 
-def notice(trouble: str, *, helper: bool) -> str:
-    """One line for the user; *helper*: whether the helper works and only the library is missing."""
-    instead = "" if helper else ", so sandbox-exec starts the session, without the preload library"
+def notice(trouble: str) -> str:
+    """One line for the user."""
     return (
-        f"{trouble}{instead}: its servers can listen on ports of its window only (see LISTENING_BASE_PORT), and only"
+        f"{trouble}: its servers can listen on ports of its window only (see LISTENING_BASE_PORT), and only"
         " programs that use the proxy variables reach what is allowed; reinstall netsandbox to change that"
     )

@@ -11,7 +11,6 @@ import select
 
 from netsandbox_interpose.library import LIBRARY
 
-from netsandbox.backends.seatbelt.sandbox_exec import SANDBOX_EXEC
 from netsandbox.errors import HostError
 from netsandbox.frozen import frozen
 
@@ -42,7 +41,6 @@ class MacSystem:
     exit_of: Callable[[int], ExitNotice]
     own_addresses: Callable[[Clock], Callable[[], Collection[Address]]]
     log: str = ""  # prints the kernel's refusals; empty: none are available
-    sandbox_exec: str = SANDBOX_EXEC  # replaces the helper
     release: str = ""  # the kernel's version
     library: str = LIBRARY  # the preload library
     unsigned: str = ""  # why helper and library are not locally signed copies; empty: they are

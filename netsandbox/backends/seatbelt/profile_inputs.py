@@ -64,12 +64,11 @@ def has_door(policy: Policy) -> bool:
 
 @frozen
 class ProfilePaths:
-    """Paths of one session: its log, its port map (empty: none), programs that run besides the command, and its own
-    temporary folder (empty: it uses the user's)."""
+    """Paths of one session: its log, its port map (empty: none), and its own temporary folder (empty: it uses the
+    user's)."""
 
     log: str
     port_map: str
-    runs: tuple[str, ...] = ()
     temporary: str = ""
 
 
@@ -101,7 +100,7 @@ def profile_text(
         protect=own_code(),
         kept=() if files.mode == OPEN else tuple(GitPaths(projects, known(home)).pairs),
         deny_write=tuple(split_missing(known(rule.path)) for rule in files.deny_write),
-        executables=(*found, *paths.runs, *_paths(files.allow_execute)),
+        executables=(*found, *_paths(files.allow_execute)),
         terminal=_terminal(command.stdio[0]),
         own=_own(settings, paths.log, paths.port_map),
         network=_network(policy, settings, ports),

@@ -19,7 +19,6 @@ from netsandbox_portmap.localhost_settings import LocalhostSettings
 
 from netsandbox.backends.seatbelt.backend import SeatbeltBackend
 from netsandbox.backends.seatbelt.mac_system import MacSystem, this_mac
-from netsandbox.backends.seatbelt.sandbox_exec import SANDBOX_EXEC
 from netsandbox.policy.policy import Policy
 from netsandbox.runtime.loop import Loop
 from netsandbox.session.session import Session
@@ -63,14 +62,6 @@ def compiled(made: Path, *sources: Path) -> str:
     parts = sorted(map(str, sources)) + ([] if ON_A_MAC else [str(HERE / "landlock_seatbelt.c")])
     subprocess.run([compiler, "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-o", made, *parts], check=True)
     return str(made)
-
-
-@pytest.fixture(scope="session")
-def sandbox_exec(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The system's on a Mac, elsewhere one of the same manners with Landlock."""
-    if ON_A_MAC:
-        return SANDBOX_EXEC
-    return compiled(tmp_path_factory.mktemp("bin") / "sandbox-exec", HERE / "landlock_sandbox_exec.c")
 
 
 @pytest.fixture

@@ -127,13 +127,6 @@ def test_in_a_session_the_controls_are_reached_and_nothing_gets_out(
     ]
 
 
-def test_where_sandbox_exec_stands_in_the_same_holds(system: MacSystem, sandbox_exec: str, tmp_path: Path) -> None:
-    bare = copy_with(system, helper=str(tmp_path / "none"), sandbox_exec=sandbox_exec)
-    wanted = {"control-name", "control-door", "tcp-loopback", "tcp6-loopback", "listen-elsewhere", "descriptors"}
-    found = statuses(in_session(bare), wanted.__contains__, library=False)
-    assert {said.split()[0] for said in found.values()} <= {OK, SKIPPED}, found
-
-
 def test_a_python_in_the_home_directory_can_run_the_probes(monkeypatch: pytest.MonkeyPatch) -> None:
     """And nothing beside it is opened."""
     monkeypatch.setattr(sys, "base_prefix", f"{HOME}/tools/python")

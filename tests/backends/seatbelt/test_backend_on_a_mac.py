@@ -21,8 +21,6 @@ from netsandbox_portmap.localhost_settings import LocalhostSettings
 from netsandbox_portmap.ranges import RangeLock
 
 from netsandbox.backends.seatbelt.helper_process import HelperProcess
-from netsandbox.backends.seatbelt.mac_system import MacSystem
-from netsandbox.backends.seatbelt.sandbox_exec import SANDBOX_EXEC, SandboxExec
 from netsandbox.errors import HostError
 from netsandbox.policy.policy import Policy
 from tests.rig.authority import Authority
@@ -97,37 +95,6 @@ def test_the_doctor_finds_everything_well(place: Path) -> None:
     assert [each for each in report["jail"] if each["status"] not in ("ok", "skipped")] == [], report["unproven"]
     assert [each for each in report["machine"] if each["status"] == "MISSING"] == []
     assert done.returncode == 0, done.stderr
-
-
-class TestWithoutTheHelper:
-    """Seatbelt by sandbox-exec, with the stage of Python inside."""
-
-    @pytest.fixture(autouse=True)
-    def missing(self, system: MacSystem, tmp_path: Path) -> None:
-        system.__dict__["helper"] = str(tmp_path / "none")
-
-    def test_a_command_runs_and_one_line_says_how(self, mac: Any) -> None:
-        ended = mac("/bin/sh", "-c", "echo hello; exit 7")
-        assert (ended.returncode, ended.stdout) == (7, "hello\n"), ended.stderr
-        assert "netsandbox-apply is missing" in ended.stderr
-
-    def test_it_is_confined(self, mac: Any, origin: int) -> None:
-        ended = mac("/bin/bash", "-c", CONNECT.format(address="127.0.0.1", port=origin), policy=allowing(origin))
-        assert "Operation not permitted" in ended.stderr
-        assert ended.stdout == ""
-
-    def test_a_profile_that_does_not_hold_runs_nothing(self, tmp_path: Path) -> None:
-        with socket.socket() as held, open(os.devnull, "r+b") as nothing:
-            held.bind(("127.0.0.1", 0))
-            words = (SANDBOX_EXEC, ["/usr/bin/touch", str(tmp_path / "ran")], ALLOW_ALL, {}, (nothing.fileno(),) * 3)
-            with pytest.raises(HostError, match="does not hold"):
-                SandboxExec(*words, closed_port=held.getsockname()[1])
-        assert not (tmp_path / "ran").exists()
-
-    def test_a_profile_that_seatbelt_does_not_take_runs_nothing(self) -> None:
-        profile = "(version 1)\n(nonsense)\n"
-        with open(os.devnull, "r+b") as nothing, pytest.raises(HostError, match="did not start the session"):
-            SandboxExec(SANDBOX_EXEC, ["/usr/bin/true"], profile, {}, (nothing.fileno(),) * 3, closed_port=9)
 
 
 def test_a_program_of_the_system_is_confined_without_the_library(mac: Any, origin: int) -> None:

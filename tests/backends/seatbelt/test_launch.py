@@ -1,4 +1,4 @@
-"""Which way the command is started: by the helper, unless that cannot run at all."""
+"""Whether the helper can be started, and the words that it starts."""
 
 from __future__ import annotations
 
@@ -11,16 +11,9 @@ import pytest
 from netsandbox_interpose.library import PORT_MAP_VARIABLE, PRELOAD
 
 from netsandbox.backends.seatbelt import launch
-from netsandbox.backends.seatbelt.helper_process import HelperProcess
-from netsandbox.backends.seatbelt.launch import LaunchMethod, handed_on, helper_trouble, launch_method, library_trouble
+from netsandbox.backends.seatbelt.launch import check_helper, handed_on, helper_trouble, library_trouble
 from netsandbox.backends.seatbelt.mac_system import MacSystem
-from netsandbox.backends.seatbelt.sandbox_exec import SandboxExec, interpreter_paths
 from netsandbox.errors import HostError
-from netsandbox.frozen import copy_with
-
-
-def variant(system: MacSystem, **changed: str) -> MacSystem:
-    return copy_with(system, **changed)
 
 
 def script(path: Path, text: str) -> str:
@@ -29,36 +22,19 @@ def script(path: Path, text: str) -> str:
     return str(path)
 
 
-def test_a_helper_that_runs_is_the_way(system: MacSystem) -> None:
-    way = launch_method(system)
-    assert way == LaunchMethod(system.helper, HelperProcess)
-    assert way.injects
+def test_a_helper_that_runs_is_taken(system: MacSystem) -> None:
+    check_helper(system.helper)
 
 
-def test_without_it_sandbox_exec_is_the_way_and_the_reason_is_kept(system: MacSystem, tmp_path: Path) -> None:
-    way = launch_method(variant(system, helper=str(tmp_path / "none"), sandbox_exec="/bin/true"))
-    assert way == LaunchMethod("/bin/true", SandboxExec, interpreter_paths(), "the helper netsandbox-apply is missing")
-    assert not way.injects
+def test_without_a_helper_nothing_is_run(tmp_path: Path) -> None:
+    with pytest.raises(HostError, match="netsandbox-apply is missing, and nothing is run without it; reinstall"):
+        check_helper(str(tmp_path / "none"))
 
 
-def test_a_library_comes_with_the_helper_if_it_is_there(system: MacSystem, tmp_path: Path) -> None:
-    there, none = tmp_path / "library", str(tmp_path / "none")
-    there.write_text("")
-    whole = variant(system, library=str(there))
-    assert library_trouble(whole, launch_method(whole)) == ""
-    assert (
-        library_trouble(variant(system, library=none), launch_method(whole)) == f"the preload library {none} is missing"
-    )
-    bare = variant(whole, helper=none, sandbox_exec="/bin/true")
-    assert library_trouble(bare, launch_method(bare)) == "the helper netsandbox-apply is missing"
-
-
-def test_without_either_there_is_no_way(system: MacSystem, tmp_path: Path) -> None:
-    none = str(tmp_path / "none")
-    with pytest.raises(
-        HostError, match=r"netsandbox-apply is missing, and there is no .*/none in its place; reinstall"
-    ):
-        launch_method(variant(system, helper=none, sandbox_exec=none))
+def test_a_missing_library_is_named(tmp_path: Path) -> None:
+    (tmp_path / "library").touch()
+    assert library_trouble(str(tmp_path / "library")) == ""
+    assert library_trouble(str(tmp_path / "none")) == f"the preload library {tmp_path}/none is missing"
 
 
 def test_what_keeps_a_helper_from_running_is_named(tmp_path: Path) -> None:

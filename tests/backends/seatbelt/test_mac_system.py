@@ -38,7 +38,6 @@ def test_a_mac_answers_with_kqueue_and_ifconfig_and_log_and_the_helper_beside_ou
     assert this_mac() == MacSystem(
         APPLY, KqueueLoop, KqueueExit, InterfaceAddresses, "/usr/bin/log", release=os.uname().release
     )
-    assert this_mac().sandbox_exec == "/usr/bin/sandbox-exec"
     assert APPLY.endswith("/netsandbox/backends/seatbelt/native/netsandbox-apply")
 
 

@@ -1,4 +1,4 @@
-"""What holds whoever starts the command, our helper or sandbox-exec: it runs confined, or not at all."""
+"""The command that the helper becomes: it runs confined, or not at all."""
 
 from __future__ import annotations
 
@@ -7,44 +7,26 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from netsandbox.backends.seatbelt import helper_process
 from netsandbox.backends.seatbelt.helper_process import HelperProcess
-from netsandbox.backends.seatbelt.sandbox_exec import SandboxExec
 from netsandbox.errors import CommandError, HostError
 from tests.rig.high_descriptor import high_descriptor
 from tests.rig.leftovers import what_stays
 from tests.rig.mac_start import ENVIRONMENT, Start, starting, supervising
 from tests.rig.processes import is_gone
-from tests.rig.waiting import PATIENCE, wait_for
+from tests.rig.waiting import wait_for
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="plays a Mac on Linux; test_backend_on_a_mac.py needs no play"
 )
 
 
-class LaunchMethod(NamedTuple):
-    kind: type[HelperProcess]
-    program: str
-    promise: float  # within how many seconds nothing is left when the supervisor is killed
-
-
-@pytest.fixture(params=["helper", "sandbox_exec"])
-def way(request: pytest.FixtureRequest) -> LaunchMethod:
-    program = request.getfixturevalue(request.param)
-    return (
-        LaunchMethod(HelperProcess, program, 1.0)
-        if request.param == "helper"
-        else LaunchMethod(SandboxExec, program, PATIENCE)
-    )
-
-
 @pytest.fixture
-def start(way: LaunchMethod, closed_port: int, tmp_path: Path) -> Start:
-    return starting(way.kind, way.program, tmp_path, closed_port)
+def start(helper: str, closed_port: int, tmp_path: Path) -> Start:
+    return starting(HelperProcess, helper, tmp_path, closed_port)
 
 
 def test_the_command_has_its_arguments_its_environment_and_nothing_of_ours(start: Start, tmp_path: Path) -> None:
@@ -109,15 +91,15 @@ def test_ending_it_ends_the_command_and_what_it_started(start: Start, tmp_path: 
     ran.close()
 
 
-def test_when_the_supervisor_is_killed_the_command_and_its_children_end(way: LaunchMethod) -> None:
+def test_when_the_supervisor_is_killed_the_command_and_its_children_end(helper: str) -> None:
     """INV-10, on a system without a signal for the death of a parent."""
-    words = supervising(way.kind, way.program, ["sh", "-c", "trap '' TERM; sleep 60 & echo $! $$; wait"])
+    words = supervising(HelperProcess, helper, ["sh", "-c", "trap '' TERM; sleep 60 & echo $! $$; wait"])
     with subprocess.Popen(**words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as supervisor:
         assert supervisor.stdout is not None
         pids = [int(word) for word in supervisor.stdout.readline().split()]
         assert len(pids) == 2
         supervisor.kill()
-        assert what_stays(lambda: [pid for pid in pids if not is_gone(pid)], within=way.promise) == []
+        assert what_stays(lambda: [pid for pid in pids if not is_gone(pid)], within=1.0) == []
 
 
 @pytest.mark.attack(132)
