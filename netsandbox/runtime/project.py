@@ -14,7 +14,8 @@ from netsandbox.policy.home_paths import OF_LINUX, OF_MAC, touches
 from netsandbox.policy.shown_files import PROJECT_MARKS
 
 MAX_GIT_FILE = 4096
-MAX_FOLDERS = 64  # of a project in which repositories are looked for before a session, about 25 µs each
+MAX_FOLDERS = 64  # of a project in which repositories are looked for before a session, about 20 µs each
+MAX_LEFT = 1024  # others whose time of change is compared after it, about 2 µs each
 INSTALLED = ("node_modules", ".venv", "venv", "site-packages", "target", ".tox")
 # Folders that hold no project themselves, only below them.
 SHARED_FOLDERS = (
@@ -38,6 +39,16 @@ class Project:
 
     folder: str
     git: str | None = None
+
+
+@frozen
+class Repositories:
+    """Those in a folder: paths of `.git` and of bare repositories. `seen` are the folders that were looked at, and
+    `left` those that were not."""
+
+    found: tuple[str, ...] = ()
+    seen: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
 
 
 def find_project(working: str, home: str) -> Project | None:
@@ -101,31 +112,79 @@ def _knows(git: str, folder: str) -> bool:
     return False
 
 
-def find_repositories(folder: str, most: int) -> tuple[list[str], bool]:
-    """The repositories in *folder*: each `.git` in it or below, and bare ones; and whether these are all. The nearest
-    come first. *most* folders are looked at, those of installed packages last."""
+def find_repositories(folder: str, most: int) -> Repositories:
+    """Look for each `.git` in *folder* and below it, and for bare repositories. The nearest come first. *most* folders
+    are looked at, those of installed packages last."""
     found: list[str] = []
-    waiting: list[str] = [folder]
-    later: list[str] = []
-    for _ in range(most):
-        if not waiting:
-            waiting, later = later, []
-        if not waiting:
-            return found, True
-        here = waiting.pop(0)
-        try:
-            with os.scandir(here) as entries:
-                names = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
-        except OSError:  # it is gone, or this user may not read it; nor may the session
-            continue
-        if ".git" in names:
+    seen: list[str] = []
+    waiting, later = [folder], list[str]()
+    for here in waiting:
+        if len(seen) == most:
+            break
+        seen.append(here)
+        is_bare, has_git, names = _look(here)
+        if has_git:
             found.append(f"{here}/.git")
-        if here != folder and names.get("objects") and names.get("refs") and "HEAD" in names:
+        if is_bare and here != folder:
             found.append(here)
-            continue
-        for name in sorted(name for name, is_folder in names.items() if is_folder and name != ".git"):
+            names = []
+        for name in names:
             (later if name in INSTALLED else waiting).append(f"{here}/{name}")
-    return found, not waiting and not later
+        if len(waiting) == len(seen):
+            waiting += later
+            later = []
+    return Repositories(tuple(found), tuple(seen), (*waiting[len(seen) :], *later))
+
+
+def new_repositories(before: Repositories, since: float, most: int) -> list[str]:
+    """Those that were made after the search *before*, which began at *since*. Only folders with other entries are
+    looked at again, at most *most* of them: the time of that change cannot be set by a program."""
+    found: list[str] = []
+    known = {*before.found, *before.seen, *before.left}
+    waiting = [(here, True) for here in before.seen if _changed(here) >= since]
+    waiting += [(here, False) for here in before.left[:MAX_LEFT] if _changed(here) >= since]
+    for number, (here, is_new) in enumerate(waiting):  # whether everything unknown in it is new
+        if number == most:
+            break
+        is_bare, has_git, names = _look(here)
+        for path in (f"{here}/.git",) * has_git + (here,) * (is_bare and here != before.seen[0]):
+            if path not in before.found and (is_new or _is_changed(path, since)):
+                found.append(path)
+        if not is_bare:
+            waiting += [(path, is_new) for path in (f"{here}/{name}" for name in names) if path not in known]
+    return found
+
+
+def _look(folder: str) -> tuple[bool, bool, list[str]]:
+    """Whether it is a bare repository, whether it has a `.git`, and the folders in it."""
+    names: list[str] = []
+    has_git = False
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.name == ".git":
+                    has_git = True
+                elif entry.is_dir(follow_symlinks=False):
+                    names.append(entry.name)
+    except OSError:  # it is gone, or this user may not read it; nor may the session
+        return False, False, []
+    names.sort()
+    return "objects" in names and "refs" in names and os.path.lexists(f"{folder}/HEAD"), has_git, names
+
+
+def _changed(path: str) -> float:
+    try:
+        return os.lstat(path).st_ctime
+    except OSError:
+        return 0
+
+
+def _is_changed(repository: str, since: float) -> bool:
+    """Whether one that may be older was made or configured anew; a commit changes other files."""
+    names = ("config", "hooks", "commondir")
+    return any(_changed(f"{repository}/{name}") >= since for name in names) or (
+        os.path.isfile(repository) and _changed(repository) >= since
+    )
 
 
 def one_line(path: str, prefix: str) -> str | None:

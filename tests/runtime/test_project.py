@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
 
 from netsandbox.policy.shown_files import PROJECT_MARKS
-from netsandbox.runtime.project import Project, find_project, find_repositories
+from netsandbox.runtime.project import Project, find_project, find_repositories, new_repositories
 
 
 @pytest.fixture
@@ -115,12 +116,12 @@ def test_repositories_are_found_the_nearest_first(home: Path) -> None:
     (home / "p/file").mkdir()
     (home / "p/file/.git").write_text("gitdir: x\n")
     top = f"{home}/p"
-    found, is_all = find_repositories(top, 100)
-    assert found == [
+    search = find_repositories(top, 100)
+    assert search.found == (
         *(f"{top}/.git", f"{top}/bare", f"{top}/file/.git", f"{top}/near/.git"),
         *(f"{top}/deep/er/.git", f"{top}/node_modules/x/.git"),
-    ]
-    assert is_all
+    )
+    assert search.left == ()
 
 
 def test_the_search_for_repositories_is_bounded_and_follows_no_link(home: Path) -> None:
@@ -128,9 +129,29 @@ def test_the_search_for_repositories_is_bounded_and_follows_no_link(home: Path) 
         (home / f"p/{number}").mkdir(parents=True)
     (home / "p/9/.git").mkdir()
     (home / "p/0/loop").symlink_to(home / "p")
-    assert find_repositories(f"{home}/p", 5) == ([], False)
-    assert find_repositories(f"{home}/p", 11) == ([f"{home}/p/9/.git"], True)
-    assert find_repositories(f"{home}/missing", 5) == ([], True)
+    few, all_ = (find_repositories(f"{home}/p", most) for most in (5, 11))
+    assert (few.found, len(few.seen), len(few.left)) == ((), 5, 6)
+    assert (all_.found, len(all_.seen), len(all_.left)) == ((f"{home}/p/9/.git",), 11, 0)
+    assert find_repositories(f"{home}/missing", 5).found == ()
+
+
+def test_new_repositories_are_found_where_something_changed(home: Path) -> None:
+    """In folders that were looked at, in those that were left, and in new ones; an old repository is not new."""
+    for name in ("a", "b/c", "old/.git", "z/deep", "z/other/.git"):
+        (home / "p" / name).mkdir(parents=True)
+    before = find_repositories(f"{home}/p", 4)
+    assert f"{home}/p/z" in before.left
+    since = time.time()
+    time.sleep(0.05)  # the clock of files has ticks
+    assert new_repositories(before, since, 10) == []
+    for name in ("a/.git", "b/c/new/x/.git", "old/plain", "z/.git", "bare/objects", "bare/refs"):
+        (home / "p" / name).mkdir(parents=True)
+    (home / "p/bare/HEAD").write_text("")
+    for name in ("z", "b/c/new/x"):
+        (home / "p" / name / ".git/config").write_text("")
+    names = ("a/.git", "bare", "b/c/new/x/.git", "z/.git")
+    assert sorted(new_repositories(before, since, 20)) == sorted(f"{home}/p/{name}" for name in names)
+    assert len(new_repositories(before, since, 1)) == 0
 
 
 @pytest.mark.parametrize("text", ["gitdir: a\0b\n", "gitdir: \0\n", "\0"])

@@ -50,7 +50,7 @@ class PlannedView(ProjectView):
 
     def _repositories(self) -> None:
         """A session also copies git's configuration, which makes files."""
-        found = find_repositories(self.project.folder, MAX_FOLDERS)[0] if self.project is not None else []
+        found = find_repositories(self.project.folder, MAX_FOLDERS).found if self.project is not None else ()
         for repository in found:
             for name in ("config", "hooks"):
                 if os.path.lexists(f"{repository}/{name}"):

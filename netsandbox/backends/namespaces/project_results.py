@@ -15,7 +15,7 @@ from netsandbox.backends.namespaces.git_files import SAME_FOLDER, Copied, GitFil
 from netsandbox.backends.namespaces.private_folders import open_folder, remove_tree
 from netsandbox.paths import short
 from netsandbox.policy.git_merge import changed, is_harmless, merge
-from netsandbox.runtime.project import find_repositories
+from netsandbox.runtime.project import new_repositories
 from netsandbox.runtime.real_paths import names_in
 from netsandbox.text import few, single_line
 
@@ -288,10 +288,7 @@ def _new_lines(view: ProjectView) -> list[str]:
         return []
     top = view.project.folder
     names = [name for name in view.absent if os.path.lexists(f"{top}/{name}")]
-    found, _ = find_repositories(top, MAX_SEARCHED)
-    for path in found:
-        if path not in view.repositories and (view.knows_all or _is_changed(path, view.since)):
-            names.append(path[len(top) + 1 :])
+    names += [path[len(top) + 1 :] for path in new_repositories(view.repositories, view.since, MAX_SEARCHED)]
     if view.git is not None:
         names += [path for path in view.git.absent if os.path.lexists(path)]
     lines = []
@@ -301,16 +298,6 @@ def _new_lines(view: ProjectView) -> list[str]:
     if view.git is not None and view.git.unprotected:
         lines.append(f"too many repositories to protect: {_few(view.git.unprotected)}; start in one of them instead")
     return lines
-
-
-def _is_changed(repository: str, since: float) -> bool:
-    for path in (f"{repository}/config", f"{repository}/hooks", f"{repository}/commondir", repository):
-        try:
-            if os.lstat(path).st_ctime >= since and (path != repository or os.path.isfile(path)):
-                return True
-        except OSError:
-            continue
-    return False
 
 
 def _text(data: bytes) -> str:

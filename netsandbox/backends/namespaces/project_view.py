@@ -24,7 +24,7 @@ from netsandbox.paths import home
 from netsandbox.policy import shown_files
 from netsandbox.policy.file_rules import ResolvedPath, check_no_link, is_within
 from netsandbox.policy.home_paths import OF_LINUX, touches
-from netsandbox.runtime.project import MAX_FOLDERS, Project, find_project, find_repositories
+from netsandbox.runtime.project import MAX_FOLDERS, Project, Repositories, find_project, find_repositories
 from netsandbox.runtime.real_paths import RealPaths, names_in
 
 TYPE_CHECKING = False
@@ -77,8 +77,7 @@ class ProjectView:
         self.agents: list[AgentFile] = []
         self.forbidden: list[str] = []  # paths of `deny_write` that do not exist: a missing name cannot be held
         self.absent: list[str] = []
-        self.repositories: list[str] = []
-        self.knows_all = True  # whether `repositories` are all that the project has
+        self.repositories = Repositories()
         self.since = time.time() - 1  # the clock of files is a little behind
         self.git: GitFiles | None = None
 
@@ -303,8 +302,8 @@ class ProjectView:
             return
         folder = self.project.folder
         self.absent = [name for name in shown_files.REPORTED if not os.path.lexists(f"{folder}/{name}")]
-        self.repositories, self.knows_all = find_repositories(folder, MAX_FOLDERS)
-        if self.repositories:
+        self.repositories = find_repositories(folder, MAX_FOLDERS)
+        if self.repositories.found:
             from netsandbox.backends.namespaces.git_files import GitFiles
 
             named = [os.path.realpath(rule.path) for rule in self.rules.allow_write]
@@ -312,7 +311,7 @@ class ProjectView:
             self.git = GitFiles(
                 self.root, self.folders, (path for path in named if not is_within(folder, path)), denied
             )
-            self.git.protect(self.repositories)
+            self.git.protect(self.repositories.found)
 
     def _rules(self) -> None:
         rules = self.rules

@@ -61,7 +61,7 @@ def split_missing(path: str, exists: Callable[[str], bool] = os.path.lexists) ->
 def new_repositories(projects: Iterable[str], known: Iterable[str]) -> list[str]:
     """The repositories in *projects* that are not among *known*."""
     old = set(known)
-    return [path for project in projects for path in find_repositories(project, MAX_FOLDERS)[0] if path not in old]
+    return [path for project in projects for path in find_repositories(project, MAX_FOLDERS).found if path not in old]
 
 
 class GitPaths:
@@ -77,7 +77,7 @@ class GitPaths:
         for project in projects:
             if os.path.isdir(f"{project}/.hg"):
                 self.pairs.append((project, ".hg/hgrc"))
-            self.repositories += find_repositories(project, MAX_FOLDERS)[0]
+            self.repositories += find_repositories(project, MAX_FOLDERS).found
             if one_line(f"{project}/HEAD", "") is not None:  # the git directory of a worktree's repository
                 self._git_folder(project, project)
         for path in self.repositories:

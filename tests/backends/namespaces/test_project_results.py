@@ -195,18 +195,6 @@ def test_without_a_repository_a_new_one_is_named(project: Path, begin: Begin) ->
     assert ".git" in line
 
 
-def test_where_not_all_folders_were_seen_only_changed_repositories_are_named(project: Path, begin: Begin) -> None:
-    view = begin()
-    for name in ("old", "new"):
-        (project / name / ".git").mkdir(parents=True)
-        (project / name / ".git/config").write_text("")
-    view.knows_all, view.since = False, (project / "new/.git/config").stat().st_ctime + 100
-    assert finish(view) == []
-    view.since = 0
-    [line] = finish(view)
-    assert "old/.git, " in line or "new/.git, " in line
-
-
 def replaced(project: Path, text: str) -> None:
     """As git replaces its configuration, which takes a cover away."""
     (project / ".git/new").write_text(text)
