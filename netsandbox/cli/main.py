@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import gc
 import os
 import sys
 
@@ -27,7 +26,6 @@ DESCRIPTOR_SHORTAGE = (
 
 def main() -> NoReturn:
     """Run the command line and leave the process at once: the interpreter's own clean-up takes milliseconds."""
-    gc.disable()  # nothing becomes garbage on the way to exec; the doors turn it on again
     try:
         status = dispatch(sys.argv[1:])
     except NetsandboxError as error:

@@ -22,6 +22,7 @@ into a store. A module planted there and imported here would run outside the san
 """
 
 # No `from __future__ import annotations`: that module would be searched for before there is a bundle.
+import gc
 import marshal
 import os
 import sys
@@ -210,6 +211,7 @@ def read_bundle(place: str) -> Bundle:
 
 def start(command: list[str]) -> None:
     """Set the search path of an isolated process and import from the bundle of its subcommand."""
+    gc.disable()  # nothing becomes garbage on the way to exec; the doors turn it on again
     sys.path += search_path(ROOT, sys.executable)
     sys.meta_path.insert(0, read_bundle(LAUNCH if command == ["run"] else COMMANDS))
 

@@ -59,6 +59,7 @@ class NamespacesBackend:
         f"{MODULES}.trap_relay",
         f"{MODULES}.file_refusals",
         f"{MODULES}.private_home",
+        f"{MODULES}.project_results",
         f"{MODULES}.listen_watch",
         f"{MODULES}.inside_sockets",
         f"{MODULES}.session_sockets",
@@ -208,13 +209,10 @@ class NamespacesBackend:
             __import__(f"{MODULES}.syscall_broker")  # imports ctypes too, from the interpreter
         if self.learned_changes is not None:
             __import__(f"{MODULES}.file_changes")
-        needed = self.needed_modules
-        if self.project_view is not None:
-            needed = (*needed, f"{MODULES}.project_results")
         if self.context.sealed:
-            imports.seal(needed)
+            imports.seal(self.needed_modules)
         else:
-            imports.load_everything(needed)
+            imports.load_everything(self.needed_modules)
 
     def wait_ready(self) -> None:
         assert self.helper is not None
@@ -328,7 +326,10 @@ class NamespacesBackend:
 
 def other_logs(state: str) -> list[str]:
     """Logs that users placed for sessions which still run, wherever this session could write them."""
-    if not os.path.isdir(os.path.join(state, "log-heads")):
+    try:
+        if not os.listdir(os.path.join(state, "log-heads")):
+            return []
+    except FileNotFoundError:
         return []
     from netsandbox.audit.kept_head import running_logs
 

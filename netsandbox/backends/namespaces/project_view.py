@@ -179,7 +179,7 @@ class ProjectView:
                 continue
             tree = _prefix(os.path.normpath(folder), self.home)
             self._show_unless_secret(folder if self._is_too_much(os.path.realpath(tree)) else tree)
-            for entry in _links_in(folder):
+            for entry in _links_out_of(folder):
                 links += 1
                 if links <= MAX_PROGRAM_LINKS and _is_program(entry):
                     self._show_program(entry)
@@ -547,9 +547,10 @@ def _base_of(tree: str) -> str | None:
     return None
 
 
-def _links_in(folder: str) -> list[str]:
+def _links_out_of(folder: str) -> list[str]:
+    """The links in *folder*, except those to a file beside them, which is shown with the folder."""
     try:
         with os.scandir(folder) as entries:
-            return [entry.path for entry in entries if entry.is_symlink()]
+            return [entry.path for entry in entries if entry.is_symlink() and "/" in os.readlink(entry.path)]
     except OSError:
         return []
