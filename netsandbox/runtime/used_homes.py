@@ -9,6 +9,7 @@ although sessions have run, one of them may have put them there, and nothing in 
 
 from __future__ import annotations
 
+import fcntl
 import os
 from errno import EROFS
 
@@ -38,20 +39,20 @@ def used_homes(kind: str) -> tuple[str, ...]:
 
 
 def note_homes() -> None:
-    """Note the present homes, which exist, before a command runs. Homes that are gone are forgotten. The first time,
-    those without variables are noted too: an earlier version may have used them."""
-    known, default = _known(), _default_homes()
-    present = ((STATE, os.path.realpath(state_home())), (CONFIG, os.path.realpath(config_home())))
-    last = (*(home for home in default if known is None or home in known), *present)
-    others = [home for home in known or () if home not in last]
-    wanted = [home for home in dict.fromkeys((*others, *last)) if os.path.isdir(home[1])][-MAX_HOMES:]
-    if known is not None and set(wanted) == set(known):
+    """Note the present homes, which exist, before a command runs."""
+    if _to_note() is None:
         return
     try:
         memory = memory_home()
         if is_made(memory):
-            text = "".join(f"{kind}{path}\0" for kind, path in wanted)
-            replace(os.path.join(memory, _FILE), os.fsencode(text))
+            lock = os.open(memory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX)  # of two sessions that start at once, both are noted
+                text = "".join(f"{kind}{path}\0" for kind, path in _to_note() or ())
+                if text:
+                    replace(os.path.join(memory, _FILE), os.fsencode(text))
+            finally:
+                os.close(lock)
     except (OSError, NetsandboxError) as error:
         if user_can_change(os.path.dirname(os.path.join(memory_home(), _FILE))):
             reason = getattr(error, "strerror", None) or str(error)
@@ -59,6 +60,17 @@ def note_homes() -> None:
             if getattr(error, "errno", None) == EROFS:
                 advice = "this may be a session already: run netsandbox outside of it"
             raise HostError(f"cannot note the homes in use in {memory_home()}: {reason}; {advice}") from None
+
+
+def _to_note() -> list[tuple[str, str]] | None:
+    """All homes to remember; None if they are noted. Those that are gone are forgotten. The first time, those without
+    variables are noted too: an earlier version may have used them."""
+    known, default = _known(), _default_homes()
+    present = ((STATE, os.path.realpath(state_home())), (CONFIG, os.path.realpath(config_home())))
+    last = (*(home for home in default if known is None or home in known), *present)
+    others = [home for home in known or () if home not in last]
+    wanted = [home for home in dict.fromkeys((*others, *last)) if os.path.isdir(home[1])][-MAX_HOMES:]
+    return None if known is not None and set(wanted) == set(known) else wanted
 
 
 def _default_homes() -> tuple[tuple[str, str], ...]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
+from netsandbox.runtime.private_file import replace
 from tests.rig import processes
 
 if TYPE_CHECKING:
@@ -24,6 +25,17 @@ REMEMBERED = ("cache",)  # the one disk cache of configuration (config/cache.py)
 LISTEN, UDP_BOUND = "0A", "07"
 PAUSE = 0.02
 Left = TypeVar("Left")
+
+
+def pytest_sessionfinish() -> None:
+    """A test that starts netsandbox with its own state home but the user's HOME leaves a line in the user's list of
+    homes, and each line costs every later session a mount."""
+    listed = Path("~/.local/share/netsandbox/homes").expanduser()
+    if listed.exists():
+        lines = listed.read_bytes().split(b"\0")
+        kept = [line for line in lines if b"/pytest-of-" not in line]
+        if kept != lines:
+            replace(str(listed), b"\0".join(kept))
 
 
 @dataclass(frozen=True)

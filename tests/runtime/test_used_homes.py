@@ -54,6 +54,30 @@ def test_homes_in_use_stay_in_use(homes: Path) -> None:
     assert (homes / "memory" / "homes").stat().st_ino == before.st_ino, "it is written when something changes"
 
 
+def test_sessions_that_start_at_once_with_homes_of_their_own_are_all_noted(homes: Path) -> None:
+    begin_session()
+    children = []
+    gate, opened = os.pipe()
+    for number in range(12):
+        child = os.fork()
+        if child == 0:
+            try:
+                os.environ["XDG_STATE_HOME"] = str(homes / f"state-{number}")
+                paths.session_state_home()
+                os.close(opened)
+                os.read(gate, 1)  # its end lets all begin together
+                note_homes()
+            finally:
+                os._exit(0)
+        children.append(child)
+    os.close(gate)
+    os.close(opened)
+    for child in children:
+        os.waitpid(child, 0)
+    known = used_homes.used_homes(STATE)
+    assert {f"{homes}/state-{number}/netsandbox" for number in range(12)} <= set(known)
+
+
 @pytest.mark.attack(228)
 @pytest.mark.parametrize(("kind", "advice"), [(STATE, "remove it"), (CONFIG, "netsandbox trust")])
 def test_a_new_home_that_holds_files_after_a_session_is_not_read(homes: Path, kind: str, advice: str) -> None:
