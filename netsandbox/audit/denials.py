@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import time
 
-from netsandbox.audit.log import DEBUG, open_file, refusal
+from netsandbox.audit.log_file import DEBUG, open_file, refusal
 from netsandbox.audit.record_line import FILE_EVENTS
 from netsandbox.runtime.inherited import write_notice
 from netsandbox.text import printable, printable_place

@@ -7,25 +7,20 @@ Rules kept here:
 3. The chain runs over everything, rotation and later sessions in the same file included (attack 181).
 4. With a cap, all files together never exceed keep * cap_bytes. The first file and the newest ones stay; what is
    rotated away between them is counted. A flood of denials is folded (`folding.DenialFlood`, attack 177).
-5. Only a regular file of our own is opened, under one name, that is empty or already such a log: a FIFO blocks, a
-   symlink or a hard link planted by an earlier command would send records into another file, a device keeps nothing.
-6. One writer: the file is locked for as long as it is open, since two chains in one file verify as neither.
-7. What cannot be opened is an error before the command starts (INV-1).
+5. What cannot be opened (`log_file`) is an error before the command starts (INV-1).
 
 No fsync: records survive the death of this process by any signal, not the loss of power.
 """
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import os
 import time
 
 from netsandbox.audit import record_line
+from netsandbox.audit.log_file import open_file, read_tail, refusal
 from netsandbox.audit.record_line import FILE_EVENTS, GENESIS
-from netsandbox.errors import NetsandboxError
-from netsandbox.runtime.private_file import digest, sha256
+from netsandbox.runtime.private_file import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,25 +42,6 @@ ROTATE = "audit.rotate"
 END = "session.end"
 MAX_HELD = 1 << 18  # bytes that are held in memory until `release`
 
-_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
-_NEW = os.O_CREAT | os.O_EXCL
-_TYPE, _REGULAR = 0o170000, 0o100000
-_OPENING = b'{"v":'
-AUDIT, DEBUG = "audit-log", "debug-log"  # the options that name such files
-_MANY = {AUDIT: " (--audit-log DIRECTORY/)"}
-_WHY = {
-    errno.ELOOP: "is a symbolic link; give the file it points to",
-    errno.EISDIR: "is a directory; give a file in it",
-    errno.ENXIO: "is a FIFO or socket; give a regular file",
-    errno.ENOSPC: "has no space left; free some or give another place with --{option}",
-    errno.EDQUOT: "is over your disk quota; free some or give another place with --{option}",
-    errno.EROFS: "is on a read-only file system; give another place with --{option}",
-    errno.EACCES: "may not be written; change its permissions or give another place with --{option}",
-    errno.EPERM: "may not be written; change its permissions or give another place with --{option}",
-    errno.ENOTDIR: "lies below something that is not a directory; correct the path",
-    errno.ENAMETOOLONG: "has too long a name; give a shorter one",
-}
-
 DeniedKey = tuple[object, object, object, object]
 
 
@@ -73,30 +49,9 @@ class AuditLog:
     """One session's log. `failed` is the reason why it can no longer be written, or None."""
 
     __slots__ = (
-        "_cap",
-        "_dropped",
-        "_fd",
-        "_first_end",
-        "_flood",
-        "_held",
-        "_holds",
-        "_keep",
-        "_loopback",
-        "_prefix",
-        "_prev",
-        "_second",
-        "_seq",
-        "_size",
-        "_stamp",
-        "_starts",
-        "counts",
-        "denied",
-        "denied_files",
-        "failed",
-        "keeper",
-        "observer",
-        "path",
-        "session",
+        *("_cap", "_dropped", "_fd", "_first_end", "_flood", "_held", "_holds", "_keep", "_loopback", "_prefix"),
+        *("_prev", "_second", "_seq", "_size", "_stamp", "_starts"),
+        *("counts", "denied", "denied_files", "failed", "keeper", "observer", "path", "session"),
     )
 
     def __init__(self, fd: int, path: str, session: str, *, cap_bytes: int | None, keep: int) -> None:
@@ -107,10 +62,9 @@ class AuditLog:
         self.observer: Observer | None = None  # called with each denial after it was written or counted; must not raise
         self.keeper: HeadKeeper | None = None  # for a log that the user placed
         self.counts: dict[tuple[str, object], int] = {}  # (event, verdict) -> records, folded ones by their count
-        self.denied: dict[
-            DeniedKey, int
-        ] = {}  # (host or address, port, reason, hint) -> attempts, at most MAX_DENIED keys
-        self.denied_files: dict[tuple[object, object, object], int] = {}  # (path, operation, reason), as many
+        # Attempts by (host or address, port, reason, hint), and by (path, operation, reason): at most MAX_DENIED each.
+        self.denied: dict[DeniedKey, int] = {}
+        self.denied_files: dict[tuple[object, object, object], int] = {}
         self._fd = fd
         self._cap = cap_bytes
         self._keep = keep
@@ -164,11 +118,7 @@ class AuditLog:
             if flood is not None:
                 self._write_folded(flood, at_once=event == END)
             return self._write(event, fields)
-        if event in FILE_EVENTS:  # in a list of their own: they must not take the room of hosts
-            key = (fields.get("path"), fields.get("operation"), fields.get("reason"))
-            self._count(self.denied_files, key, times)
-        else:
-            self._count_denial(fields.get, times)
+        self._count_denial(event, fields.get, times)
         if flood is None:
             flood = self._begin_flood()
         else:
@@ -271,12 +221,12 @@ class AuditLog:
             return self._fail("the file was changed by someone else")
         return True
 
-    def _count_denial(self, get: Callable[[str], object], times: int) -> None:
-        self._count(self.denied, (get("host") or get("address"), get("port"), get("reason"), get("hint")), times)
-
-    def _count(self, into: dict[Key, int], key: Key, times: int) -> None:
-        if key in into or len(into) < MAX_DENIED:
-            into[key] = into.get(key, 0) + times
+    def _count_denial(self, event: str, get: Callable[[str], object], times: int) -> None:
+        """Files have a list of their own: they must not take the room of hosts."""
+        if event in FILE_EVENTS:
+            _count(self.denied_files, (get("path"), get("operation"), get("reason")), times)
+        else:
+            _count(self.denied, (get("host") or get("address"), get("port"), get("reason"), get("hint")), times)
 
     def _next(self, event: str, fields: Mapping[str, object]) -> bytes:
         return record_line.line(self._stamp, self._seq + 1, self.session, event, fields=fields, prev=self._prev)
@@ -340,95 +290,6 @@ class AuditLog:
         return self._commit(self._next(ROTATE, totals))
 
 
-def refusal(path: str, why: str, option: str = AUDIT) -> NetsandboxError:
-    return NetsandboxError(f"{option.replace('-', ' ')} {path!a} {why}")
-
-
-def open_file(path: str, option: str = AUDIT) -> int:
-    """A locked descriptor for appending to *path*; the file is made 0600 in directories made 0700."""
-    try:
-        fd = _open(path)
-    except ValueError:
-        raise refusal(path, "is not a path; give one without NUL bytes", option) from None
-    except OSError as error:
-        raise refusal(path, _explain(error, option), option) from None
-    try:
-        _check(fd, path, option)
-    except BaseException:
-        os.close(fd)
-        raise
-    return fd
-
-
-def _explain(error: OSError, option: str) -> str:
-    fallback = f"cannot be opened ({error.strerror}); give another place with --{{option}}"
-    return _WHY.get(error.errno or 0, fallback).replace("{option}", option)
-
-
-def _open(path: str) -> int:
-    for _ in range(3):
-        try:
-            return os.open(path, _FLAGS | _NEW, 0o600)
-        except FileNotFoundError:
-            _make_directories(os.path.dirname(path))
-        except FileExistsError:
-            try:
-                return os.open(path, _FLAGS)
-            except FileNotFoundError:
-                continue
-    return os.open(path, _FLAGS | _NEW, 0o600)
-
-
-def _make_directories(path: str) -> None:
-    if not path or os.path.isdir(path):
-        return
-    _make_directories(os.path.dirname(path))
-    try:
-        os.mkdir(path, 0o700)
-    except FileExistsError:
-        pass
-
-
-def _check(fd: int, path: str, option: str) -> None:
-    info = os.fstat(fd)
-    if info.st_mode & _TYPE != _REGULAR:
-        raise refusal(path, "is not a regular file; give one, or a path that does not exist yet", option)
-    if info.st_uid != os.geteuid():
-        raise refusal(path, "belongs to another user; give a file of your own", option)
-    if info.st_mode & 0o022:
-        raise refusal(path, "can be written by other users; run chmod go-w on it", option)
-    if info.st_nlink != 1:
-        raise refusal(path, "has several names (hard links); give a path that does not exist yet", option)
-    if not _lock(fd):
-        own = "give each session its own log"
-        raise refusal(path, f"is in use by another session; {own}{_MANY.get(option, '')}", option)
-
-
-def _lock(fd: int) -> bool:
-    # A reader that asks whether the log is live holds the lock for a moment: that must not refuse a run.
-    for pause in (0.002, 0.01, 0.05, 0.0):
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            time.sleep(pause)
-        except OSError:
-            # Some network file systems know no locks; a second writer then shows up in `audit verify`.
-            return True
-        else:
-            return True
-    return False
-
-
-def read_tail(fd: int, path: str) -> tuple[int, str, bool]:
-    """Size, hash that the next line must name, and whether the last line is torn (lacks its newline)."""
-    size = os.fstat(fd).st_size
-    if size == 0:
-        return 0, GENESIS, False
-    window = min(size, record_line.MAX_LINE + 2)
-    data = os.pread(fd, window, size - window)
-    torn = not data.endswith(b"\n")
-    start = data.rfind(b"\n", 0, len(data) if torn else len(data) - 1) + 1
-    last = data[start:] if torn else data[start:-1]
-    if (start == 0 and window < size) or not (last.startswith(_OPENING) or (torn and _OPENING.startswith(last))):
-        raise refusal(path, "exists and is not an audit log; give a path that does not exist yet")
-    return size, digest(last), torn
+def _count(into: dict[Key, int], key: Key, times: int) -> None:
+    if key in into or len(into) < MAX_DENIED:
+        into[key] = into.get(key, 0) + times

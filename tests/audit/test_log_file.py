@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.audit.log import AuditLog, open_file, read_tail
+from netsandbox.audit.log import AuditLog
+from netsandbox.audit.log_file import open_file, read_tail
 from netsandbox.errors import NetsandboxError
 
 
@@ -129,5 +130,5 @@ def test_a_file_system_without_locks_is_no_reason_to_refuse(tmp_path: Path, monk
     def unsupported(fd: int, operation: int) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr("netsandbox.audit.log.fcntl.flock", unsupported)
+    monkeypatch.setattr("netsandbox.audit.log_file.fcntl.flock", unsupported)
     os.close(open_file(str(tmp_path / "audit.jsonl")))
