@@ -124,6 +124,36 @@ def test_a_folder_that_is_made_after_a_first_attempt_is_no_refused_write(netsand
         assert os.listdir(folder) == []
 
 
+HOME_NESTED = """
+import os, sys
+path = sys.argv[1]
+def attempt(act):
+    try: act()
+    except FileNotFoundError: print("missing")
+attempt(lambda: os.open(path + "/a/b", os.O_RDONLY))
+attempt(lambda: os.open(path + "/a/b/c", os.O_CREAT | os.O_WRONLY))
+attempt(lambda: os.mkdir(path + "/a/b"))
+attempt(lambda: os.mkdir(path + "/a"))
+os.makedirs(path + "/a/b")
+os.open(path + "/a/b/c", os.O_CREAT | os.O_WRONLY)
+print("made")
+"""
+
+
+def test_what_the_session_makes_in_its_home_after_a_first_attempt_is_no_refusal(netsandbox: Any) -> None:
+    """The host has folders of the same names, as of a cache of npm; Node.js makes the last folder first."""
+    own = put(netsandbox.home(), ".cache/tool/a/b/c")
+    tool = own.parents[2]
+    run = netsandbox("run", "--", netsandbox.python, "-c", HOME_NESTED, str(tool))
+    assert run.stdout == "missing\n" * 4 + "made\n", run.stderr
+    assert denied(run) == set()
+    assert "denied" not in run.stderr
+    assert own.read_text() == SECRET
+    never_made = "import os, sys\ntry: os.mkdir(sys.argv[1] + '/a/new')\nexcept FileNotFoundError: pass"
+    twin = netsandbox("run", "--fresh-home", "--", netsandbox.python, "-c", never_made, str(tool))
+    assert denied(twin) == {("file", "folder", "not-shown", f"{tool}/a/new")}
+
+
 def test_an_open_for_writing_where_nothing_is_shown_is_a_refused_write(netsandbox: Any) -> None:
     """The twin of the one above: the session does not have its folder."""
     plan = put(netsandbox.home(), "Documents/plan.md")

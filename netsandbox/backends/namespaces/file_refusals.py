@@ -2,6 +2,9 @@
 
 The session's mounts refuse; these records only tell. A process may change the path of a call after we have read it, and
 so falsify the log about itself (attack 115), but it gains nothing.
+
+A path that the session does not see may be one that it makes next: programs open a file and make it if it is missing.
+So such a refusal waits a moment, and is dropped if the session makes the path.
 """
 
 from __future__ import annotations
@@ -18,33 +21,47 @@ from netsandbox.policy.file_rules import is_within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from netsandbox.audit.log import AuditLog
     from netsandbox.backends.namespaces.file_changes import FileChanges
     from netsandbox.backends.namespaces.trap_relay import FileRefusal
 
+    Held = tuple[tuple[str, str, str], int, Mapping[str, object]]
+
 MAX_PATHS = 1024
+MAX_HELD = 256  # refusals that wait at once
+HOLD = 1.0  # seconds that a refusal waits at least; twice that at most
 OPERATIONS = {"r": READ, "w": CHANGE, "n": MAKE, "u": MAKE, "d": FOLDER, "x": EXECUTE}
-DONE, HIDDEN = "o", "d"
-REASONS = {"h": reasons.NOT_SHOWN, "r": reasons.READ_ONLY, HIDDEN: reasons.DENY_RULE}
+DONE, HIDDEN, MISSING = "o", "d", "h"
+REASONS = {MISSING: reasons.NOT_SHOWN, "r": reasons.READ_ONLY, HIDDEN: reasons.DENY_RULE}
 
 
 class FileRefusals:
     """One per session. *secrets*: places that a session does not see though it has the rest of the host's files.
     *changes* takes what was not refused."""
 
-    def __init__(self, log: AuditLog, secrets: Sequence[str] = (), changes: FileChanges | None = None) -> None:
+    def __init__(
+        self,
+        log: AuditLog,
+        call_later: Callable[[float, Callable[[], None]], object],
+        secrets: Sequence[str] = (),
+        changes: FileChanges | None = None,
+    ) -> None:
         self._log = log
+        self._call_later = call_later
         self._secrets = secrets
         self._changes = changes
         self._home = os.path.realpath(home())
         self._calls = {number: call.name for number, call in observed_calls(os.uname().machine).items()}
         self._folding = Folding(self._write, max_kinds=MAX_PATHS, when_full=COUNT_ONLY)
+        self._held: list[Held] = []
+        self._held_longer: list[Held] = []
+        self._is_timed = False
         self._unreported = 0
 
     def take(self, refusal: FileRefusal) -> None:
-        """Record or count one refusal."""
+        """Record or count one refusal, now or in a moment."""
         path, operation = os.path.normpath(refusal.path), OPERATIONS[refusal.does]
         try:
             pid = process_of(refusal.pid)
@@ -55,7 +72,41 @@ class FileRefusals:
             if self._changes is not None:
                 self._changes.take(path, operation, first)
             return
-        self._folding.count((path, operation, self._reason(refusal)), refusal.times, first=first)
+        held = (path, operation, self._reason(refusal)), refusal.times, first
+        if refusal.why != MISSING:
+            self._record([held])
+            return
+        self._held.append(held)
+        if len(self._held) > MAX_HELD:  # in their order, so that a flood does not take the room of the first
+            self._record_held()
+        else:
+            self._await_release()
+
+    def made(self, path: str) -> None:
+        """The session makes *path* or a folder above it, so nothing is refused there."""
+        path = os.path.normpath(path)
+        self._held = [held for held in self._held if held[0][0] != path]
+        self._held_longer = [held for held in self._held_longer if held[0][0] != path]
+
+    def _await_release(self) -> None:
+        if not self._is_timed:
+            self._is_timed = True
+            self._call_later(HOLD, self._release)
+
+    def _release(self) -> None:
+        self._is_timed = False
+        due, self._held_longer, self._held = self._held_longer, self._held, []
+        self._record(due)
+        if self._held_longer:
+            self._await_release()
+
+    def _record_held(self) -> None:
+        held, self._held, self._held_longer = [*self._held_longer, *self._held], [], []
+        self._record(held)
+
+    def _record(self, refusals: Sequence[Held]) -> None:
+        for kind, times, first in refusals:
+            self._folding.count(kind, times, first=first)
 
     def _reason(self, refusal: FileRefusal) -> str:
         is_secret = refusal.why == HIDDEN and self._secret(refusal.path) is not None
@@ -68,7 +119,8 @@ class FileRefusals:
         self._unreported += count
 
     def close(self) -> None:
-        """Write the counts, and how many refusals have no record."""
+        """Write what waits, the counts, and how many refusals have no record."""
+        self._record_held()
         self._folding.flush()
         if self._changes is not None:
             self._changes.close()

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     class Refusals(Protocol):
         def take(self, refusal: FileRefusal) -> None: ...
 
+        def made(self, path: str) -> None: ...
+
         def left_out(self, count: int) -> None: ...
 
         def close(self) -> None: ...
@@ -88,6 +90,8 @@ class TrapRelay:
         try:
             if data[:1] == b"F":
                 self._refusals.take(read_refusal(data[1:]))
+            elif data[:1] == b"M":
+                self._refusals.made(_text(data[1:-1]))
             else:
                 self._refusals.left_out(int.from_bytes(data[1:5], sys.byteorder))
         except Exception:  # the call is refused with or without its record

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 import pytest
 
@@ -20,6 +21,25 @@ def refusal(path: str, does: str = "r", why: str = "h", times: int = 1) -> FileR
     return FileRefusal(why, does, OPEN, os.getpid(), times, "/usr/bin/cat", path)
 
 
+def at_once(_seconds: float, callback: Callable[[], None]) -> None:
+    callback()
+
+
+class Later:
+    """Callbacks of the loop, for the test to call."""
+
+    def __init__(self) -> None:
+        self.due: list[Callable[[], None]] = []
+
+    def __call__(self, _seconds: float, callback: Callable[[], None]) -> None:
+        self.due.append(callback)
+
+    def pass_time(self) -> None:
+        due, self.due = self.due, []
+        for callback in due:
+            callback()
+
+
 @pytest.fixture
 def log() -> FakeLog:
     return FakeLog()
@@ -27,7 +47,7 @@ def log() -> FakeLog:
 
 def test_a_refused_read_is_a_denial_with_the_option(log: FakeLog) -> None:
     own = os.path.realpath(home())
-    FileRefusals(log).take(refusal(f"{own}/Documents/../Documents/plan.md"))  # type: ignore[arg-type]
+    FileRefusals(log, at_once).take(refusal(f"{own}/Documents/../Documents/plan.md"))  # type: ignore[arg-type]
     (record,) = log.records
     assert record["event"] == "file"
     assert (record["verdict"], record["reason"]) == ("deny", reasons.NOT_SHOWN)
@@ -47,13 +67,13 @@ def test_a_refused_read_is_a_denial_with_the_option(log: FakeLog) -> None:
     ],
 )
 def test_each_kind(log: FakeLog, does: str, why: str, event: str, operation: str, reason: str) -> None:
-    FileRefusals(log).take(refusal("/srv/shop/x", does, why))  # type: ignore[arg-type]
+    FileRefusals(log, at_once).take(refusal("/srv/shop/x", does, why))  # type: ignore[arg-type]
     (record,) = log.records
     assert (record["event"], record["operation"], record["reason"]) == (event, operation, reason)
 
 
 def test_repeats_are_folded_by_path(log: FakeLog) -> None:
-    refusals = FileRefusals(log)  # type: ignore[arg-type]
+    refusals = FileRefusals(log, at_once)  # type: ignore[arg-type]
     for times in (1, 1, 2, 4):
         refusals.take(refusal("/srv/shop/x", times=times))
     assert len(log.records) == 1
@@ -63,7 +83,7 @@ def test_repeats_are_folded_by_path(log: FakeLog) -> None:
 
 def test_the_number_of_paths_is_bounded_and_the_rest_counted(log: FakeLog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_refusals, "MAX_PATHS", 3)
-    refusals = FileRefusals(log)  # type: ignore[arg-type]
+    refusals = FileRefusals(log, at_once)  # type: ignore[arg-type]
     for number in range(5):
         refusals.take(refusal(f"/srv/shop/{number}"))
     refusals.left_out(10)
@@ -74,13 +94,13 @@ def test_the_number_of_paths_is_bounded_and_the_rest_counted(log: FakeLog, monke
 
 def test_an_unknown_letter_is_an_error(log: FakeLog) -> None:
     with pytest.raises(KeyError):
-        FileRefusals(log).take(refusal("/srv/shop/x", does="?"))  # type: ignore[arg-type]
+        FileRefusals(log, at_once).take(refusal("/srv/shop/x", does="?"))  # type: ignore[arg-type]
     assert log.records == []
 
 
 def test_a_secret_is_told_by_its_place_and_a_rule_by_no_option(log: FakeLog) -> None:
     own = os.path.realpath(home())
-    refusals = FileRefusals(log, (f"{own}/.ssh",))  # type: ignore[arg-type]
+    refusals = FileRefusals(log, at_once, (f"{own}/.ssh",))  # type: ignore[arg-type]
     refusals.take(refusal(f"{own}/.ssh/id", why="d"))
     refusals.take(refusal(f"{own}/plans/x", why="d"))
     secret, denied = log.records
@@ -104,9 +124,52 @@ class Changes:
 
 def test_what_was_not_refused_is_no_refusal(log: FakeLog) -> None:
     changes = Changes()
-    refusals = FileRefusals(log, (), changes)  # type: ignore[arg-type]
+    refusals = FileRefusals(log, at_once, (), changes)  # type: ignore[arg-type]
     refusals.take(refusal("/srv/shop//x", "n", "o"))
     refusals.close()
     assert (changes.taken, changes.closed, log.records) == ([("/srv/shop/x", "make")], True, [])
-    FileRefusals(log).take(refusal("/srv/shop/x", "n", "o"))  # type: ignore[arg-type]
+    FileRefusals(log, at_once).take(refusal("/srv/shop/x", "n", "o"))  # type: ignore[arg-type]
     assert log.records == []
+
+
+def paths(log: FakeLog) -> list[object]:
+    return [record["path"] for record in log.records]
+
+
+def test_what_the_session_makes_itself_was_not_refused(log: FakeLog) -> None:
+    later = Later()
+    refusals = FileRefusals(log, later)  # type: ignore[arg-type]
+    for path in ("/h/made", "/h/missed", "/h//late"):
+        refusals.take(refusal(path))
+    refusals.take(refusal("/h/made", "w", "r"))  # the mount refused it, so it stays a refusal
+    refusals.made("/h/./made")
+    assert [record["reason"] for record in log.records] == [reasons.READ_ONLY]
+    later.pass_time()
+    refusals.made("/h/late")  # it waits for one more moment
+    later.pass_time()
+    assert paths(log) == ["/h/made", "/h/missed"]
+    refusals.made("/h/missed")  # too late
+    assert later.due == []
+    refusals.close()
+    assert paths(log) == ["/h/made", "/h/missed"]
+
+
+def test_what_waits_at_the_end_is_recorded(log: FakeLog) -> None:
+    later = Later()
+    refusals = FileRefusals(log, later)  # type: ignore[arg-type]
+    refusals.take(refusal("/h/a"))
+    later.pass_time()
+    refusals.take(refusal("/h/b"))
+    assert len(later.due) == 1
+    refusals.close()
+    assert paths(log) == ["/h/a", "/h/b"]
+    later.pass_time()  # nothing is recorded twice
+    assert len(log.records) == 2
+
+
+def test_few_wait_and_in_their_order(log: FakeLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_refusals, "MAX_HELD", 2)
+    refusals = FileRefusals(log, Later())  # type: ignore[arg-type]
+    for number in range(4):
+        refusals.take(refusal(f"/h/{number}"))
+    assert paths(log) == ["/h/0", "/h/1", "/h/2"]

@@ -21,6 +21,7 @@ def message(path: bytes = b"/h/a/x", exe: bytes = b"/bin/cat", why: bytes = b"h"
 class Refusals:
     def __init__(self) -> None:
         self.taken: list[FileRefusal] = []
+        self.made_paths: list[str] = []
         self.missing = 0
         self.closed = False
 
@@ -28,6 +29,9 @@ class Refusals:
         if refusal.why == "!":
             raise RuntimeError("cannot be recorded")
         self.taken.append(refusal)
+
+    def made(self, path: str) -> None:
+        self.made_paths.append(path)
 
     def left_out(self, count: int) -> None:
         self.missing += count
@@ -78,6 +82,12 @@ def test_a_call_is_passed_on_and_a_refusal_is_not(scene: Scene) -> None:
     assert [each.path for each in scene.refusals.taken] == ["/h/a/x"]
     assert scene.relay.receive() is None  # nothing is there
     assert scene.lost == 0
+
+
+def test_a_path_that_the_session_makes_is_passed_on(scene: Scene) -> None:
+    scene.far.send(b"M/h/\xff\0")
+    assert scene.relay.receive() is None
+    assert (scene.refusals.made_paths, scene.refusals.missing) == (["/h/\udcff"], 0)
 
 
 @pytest.mark.parametrize("data", [b"F", b"Fxx", b"F" + message(path=b"relative"), b"F" + message(why=b"!")])

@@ -9,6 +9,7 @@
  * here -> supervisor:
  *   T <struct seccomp_notif>                     a call to answer
  *   F <struct refusal> exe NUL path NUL          a call on a file that is refused
+ *   M path NUL                                   the session makes itself what was not there, or a folder above it
  *   U <u32 count>                                this many reports did not fit, or could not be made out
  *
  * If this process ends, the supervisor sees the end of the socket and ends the session (INV-1). */

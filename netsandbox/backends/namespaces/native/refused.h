@@ -1,0 +1,24 @@
+/* Whether the session's mounts refuse a path that the host would not. Only looked at: mounts decide, and a caller that
+ * changes what it named meanwhile falsifies the log about itself. */
+#ifndef NETSANDBOX_REFUSED_H
+#define NETSANDBOX_REFUSED_H
+
+#include <sys/types.h>
+
+/* Receives the paths that a rule hides; ends the process if there are none to receive. */
+void receive_hidden(void);
+
+/* Opens the root of the session, by a process in it. 0, or -1 if that process is gone. */
+int open_root(pid_t pid);
+
+/* *path* is absolute. refusal.why of traps.h, or 0. */
+char refused_read(const char *path);
+
+/* *does* is one of refusal.does, 'e' to make a file that may not exist, or 'c' to open one that is made if it is missing,
+ * which becomes 'w' or 'n'. *follow*: a link at the end. */
+char refused_write(const char *path, char *does, int follow);
+
+/* Whether a call that nothing refuses changes something: a file must exist for that, and a folder must be missing. */
+int is_change(const char *path, char does);
+
+#endif
