@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import place
 from figures import Result, Series
 from processes import timed
@@ -15,6 +17,8 @@ BEFORE = "netsandbox, the other commit"
 NO_LOCALHOST = "netsandbox --no-publish"
 PS = "netsandbox ps, no session"
 ONE_DOMAIN = ["--allow-domain", "example.com"]
+EMPTY, REPOSITORY = "an empty folder", "a repository of 50 folders, its .venv/bin on PATH"
+OPEN, DOT_FOLDERS = "an empty folder, --files open", "an empty folder, 500 dot folders in the home"
 
 
 def contestants(rig: Rig) -> dict[str, list[str]]:
@@ -36,6 +40,27 @@ def contestants(rig: Rig) -> dict[str, list[str]]:
     if srt := place.srt(["example.com"]):
         found[SRT] = [*srt, "true"]
     return found
+
+
+def places(rig: Rig) -> dict[str, list[str]]:
+    """The same launch in other folders and homes, by env(1), which becomes netsandbox."""
+    folder, home = place.WORK / "launch", place.WORK / "homes"
+    empty, repository = folder / "empty", folder / "repository"
+    for made in (empty, repository, repository / ".venv/bin", home / "few", home / "many"):
+        made.mkdir(parents=True)
+    subprocess.run(["git", "init", "-q", str(repository)], check=True)
+    for number in range(50):
+        (repository / f"folder-{number}" / "below").mkdir(parents=True)
+    for number in range(500):
+        (home / "many" / f".folder-{number}").mkdir()
+    path = f"PATH={repository}/.venv/bin:{rig.environment['PATH']}"
+    launch = [rig.product.command, "run", *ONE_DOMAIN]
+    return {
+        EMPTY: ["env", "-C", str(empty), f"HOME={home}/few", *launch, "--", "true"],
+        REPOSITORY: ["env", "-C", str(repository), f"HOME={home}/few", path, *launch, "--", "true"],
+        OPEN: ["env", "-C", str(empty), f"HOME={home}/few", *launch, "--files", "open", "--", "true"],
+        DOT_FOLDERS: ["env", "-C", str(empty), f"HOME={home}/many", *launch, "--", "true"],
+    }
 
 
 def race(commands: dict[str, list[str]], rig: Rig, rounds: int, result: Result) -> tuple[Series, Series]:
@@ -69,4 +94,9 @@ def measure(rig: Rig, rounds: int) -> Result:
         result.notes.append(f"against the other commit: {before.median:.3g} x ({before.low:.3g} to {before.high:.3g})")
     result.aim("launch against python -I -S", 2.5, wall.ratio(OURS, INTERPRETER))
     result.aim("ps against python -I -S", 4, wall.ratio(PS, INTERPRETER))
+    wall, cpu = race(places(rig), rig, rounds, result)
+    result.table(wall, "ms", EMPTY)
+    result.table(cpu, "ms")
+    result.aim("launch in the default mode against --files open", 1.1, wall.ratio(EMPTY, OPEN))
+    result.aim("launch with 500 dot folders in the home against none", 1.05, wall.ratio(DOT_FOLDERS, EMPTY))
     return result

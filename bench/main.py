@@ -21,6 +21,7 @@ import npm
 import place
 import policy
 import publishing
+import recording
 import report
 import request
 import resolver
@@ -39,6 +40,7 @@ MEASUREMENTS: dict[str, tuple[Callable[[Rig, int], Result], int]] = {
     "throughput": (throughput.measure, 5),
     "resolver": (resolver.measure, 5),
     "npm": (npm.measure, 3),
+    "recording": (recording.measure, 5),
     "memory": (memory.measure, 2),
     "policy": (policy.measure, 3),
     "growth": (growth.measure, 3),

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 # The log outlives its session; names and ports are locked in files that stay, empty; the first session is noted for
 # ever.
 KEPT = ("audit.jsonl", "names", "ports", "first-session")
-REMEMBERED = ("cache",)  # the one disk cache of configuration (config/cache.py)
+# The one disk cache of configuration (config/cache.py), and the private home of each project with the empty file that
+# is mounted over hidden ones (private_folders.py).
+REMEMBERED = ("cache", "homes/nothing", "homes/*/home")
 LISTEN, UDP_BOUND = "0A", "07"
 PAUSE = 0.02
 Left = TypeVar("Left")
@@ -116,7 +118,7 @@ def _files(home: Home) -> list[Path]:
 
 def unkept(state: Path) -> list[Path]:
     """What is in a state home and is not meant to outlive its session."""
-    remembered = {state / "netsandbox" / name for name in REMEMBERED}
+    remembered = {found for name in REMEMBERED for found in (state / "netsandbox").glob(name)}
     return [f for f in _all_in(state) if not f.name.startswith(KEPT) and not remembered & {f, *f.parents}]
 
 
