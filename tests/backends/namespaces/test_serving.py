@@ -36,8 +36,8 @@ class Watching:
         if fd in self.watched:  # as the loop itself
             self.watched.remove(fd)
 
-    def call_later(self, _seconds: float, _callback: Callable[[], None]) -> None:
-        pass
+    def call_later(self, _seconds: float, callback: Callable[[], None]) -> None:
+        callback()
 
 
 def test_the_channel_and_every_door_are_watched_and_the_doors_closed() -> None:
