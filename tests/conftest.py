@@ -18,6 +18,7 @@ pytest_plugins = [
     "tests.rig.command",
     "tests.rig.leftovers",
     "tests.rig.world",
+    "tests.rig.tools",
     "tests.rig.real_servers",
     "tests.rig.servers_inside",
     "tests.rig.namespaces",

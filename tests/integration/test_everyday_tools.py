@@ -17,10 +17,11 @@ from typing import Any
 import pytest
 
 from tests.integration.test_closed_files import own, put
-from tests.integration.test_package_managers import of_npm
 from tests.rig import registries
+from tests.rig.account import Identity
 from tests.rig.ports import free_port
 from tests.rig.registries import PACKAGE, VERSION
+from tests.rig.tools import Tools
 from tests.rig.world import ALLOWED, World, need
 
 pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.ordinary_user, pytest.mark.closed_files]
@@ -29,10 +30,9 @@ OFFLINE = "--offline"
 STORE = ".local/share/pnpm/store"
 
 
-@pytest.fixture(scope="session")
-def pnpm(workshop: Path) -> str:
-    """The folder of pnpm, fetched once, where every account can read it."""
-    return of_npm(workshop / "pnpm", "pnpm@9")
+@pytest.fixture
+def pnpm(tools: Tools, identity: Identity) -> str:
+    return tools.of_npm("pnpm@9", identity)
 
 
 @pytest.fixture
@@ -116,10 +116,9 @@ def test_pnpm_works_where_no_store_is_yet(netsandbox: Any, world: World, pnpm: s
     assert (home.work / "node_modules" / PACKAGE).exists()
 
 
-def test_uv_takes_packages_from_the_hosts_cache(netsandbox: Any, world: World, workshop: Path) -> None:
-    uv, home = need("uv", "uv, by pip"), netsandbox.home()
-    if not home.identity.is_caller:
-        uv = str(shutil.copy(uv, workshop / "uv"))
+def test_uv_takes_packages_from_the_hosts_cache(netsandbox: Any, world: World, tools: Tools) -> None:
+    home = netsandbox.home()
+    uv = tools.program(Path(need("uv", "uv, by pip")), home.identity)
     port = free_port()
     index = world.canary.http(port=port, handler=registries.python_index())
     url = f"http://127.0.0.1:{port}/simple"
@@ -224,12 +223,11 @@ def test_make_and_a_compiler(netsandbox: Any) -> None:
     assert run.stdout.endswith("hi\n"), run.stderr
 
 
-def test_pytest(netsandbox: Any, caller: Any) -> None:
-    home = netsandbox.home()
-    if home.identity.uid != caller.uid:
-        pytest.skip("the interpreter of the ordinary account has no pytest")
-    project(home, test_one__py="def test_it(tmp_path): (tmp_path / 'x').touch()\n")
-    run = netsandbox("run", "--", netsandbox.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_one.py")
+def test_pytest(netsandbox: Any, tools: Tools) -> None:
+    site = tools.modules("pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "pygments")
+    project(netsandbox.home(), test_one__py="def test_it(tmp_path): (tmp_path / 'x').touch()\n")
+    script = f"PYTHONPATH={site} exec {netsandbox.python} -m pytest -q -p no:cacheprovider test_one.py"
+    run = netsandbox("run", "--allow-read", site, "--", "sh", "-c", script)
     assert "1 passed" in run.stdout, (run.stdout, run.stderr)
 
 
@@ -262,10 +260,10 @@ pg_ctl -D data -m immediate stop >/dev/null
 """
 
 
+@pytest.mark.ordinary_user(only=True)
 def test_postgresql_keeps_its_files_in_the_project(netsandbox: Any) -> None:
+    """It refuses to run as root."""
     home = netsandbox.home()
-    if home.identity.uid == 0:
-        pytest.skip("PostgreSQL refuses to run as root")
     folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
     programs = str(folders[-1]) if folders else os.path.dirname(need("initdb", "postgresql"))
     run = netsandbox("run", "--", "sh", "-c", POSTGRES, env={"PATH": f"{programs}:{home.identity.path}"}, timeout=120)
@@ -322,9 +320,35 @@ def test_files_that_the_hosts_agent_obeys_are_not_written(netsandbox: Any) -> No
     assert "new despite deny_write: ~/.claude/CLAUDE.md" in run.stderr
 
 
-@pytest.mark.parametrize("agent", ["claude", "codex"])
-def test_a_real_agent_starts(netsandbox: Any, agent: str) -> None:
-    program = need(agent, f"{agent}, by npm")
-    run = netsandbox("run", agent, "--", program, "--version", timeout=60)
-    assert run.returncode == 0, run.stderr
-    assert run.stdout.strip()
+def agent(netsandbox: Any, world: World, folder: str, script: str) -> Any:
+    """A real agent, which reaches nothing: the names of its vendor have no address here."""
+    path = {"PATH": f"{folder}:{netsandbox.identity.path}"}
+    words = ("--upstream-dns", world.authority.address, os.path.basename(script.split(maxsplit=1)[0]))
+    run = netsandbox("run", *words, "--", "sh", "-c", script, env=path, timeout=120)
+    assert run.returncode == 0, (run.stdout, run.stderr)
+    return run
+
+
+def test_claude_starts_and_keeps_its_settings(netsandbox: Any, world: World, tools: Tools) -> None:
+    home = netsandbox.home()
+    folder = tools.of_npm("@anthropic-ai/claude-code@2", home.identity)
+    host = put(home, ".claude.json", '{"numStartups": 3}')
+    first = agent(netsandbox, world, folder, "claude --version && claude mcp add -s user mine -- false")
+    assert "Claude Code" in first.stdout
+    assert "does not get mcpServers.mine" in first.stderr
+    assert "mine" in agent(netsandbox, world, folder, "claude mcp get mine").stdout
+    settings = json.loads(host.read_text())
+    assert settings["numStartups"] == 3
+    assert settings["userID"], "the twin: what commands nothing is the host's too"
+    assert "mcpServers" not in settings
+
+
+def test_codex_starts_and_keeps_its_login(netsandbox: Any, world: World, tools: Tools) -> None:
+    home = netsandbox.home()
+    folder = tools.of_npm("@openai/codex@0", home.identity)
+    settings = put(home, ".codex/config.toml", 'model = "trial"\n')
+    login = "codex --version && echo sk-trial | codex login --with-api-key && ! codex mcp add mine -- false"
+    assert "codex-cli" in agent(netsandbox, world, folder, login).stdout
+    assert "sk-trial" in (home.path / ".codex" / "auth.json").read_text()
+    assert "API key" in agent(netsandbox, world, folder, "codex login status").stderr
+    assert settings.read_text() == 'model = "trial"\n', "its commands run without a sandbox"

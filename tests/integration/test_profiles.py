@@ -7,7 +7,6 @@ and for the stranger's too, so that a denial is the name's alone.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,11 +18,11 @@ from tests.rig import registries
 from tests.rig.command import Run
 from tests.rig.ports import free_port
 from tests.rig.registries import MODULE, PACKAGE, VERSION, Handler
+from tests.rig.tools import Tools
 from tests.rig.world import ALLOWED, DENIED, World, need
 
 pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.closed_files]
 
-PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
 INSTALL = ("npm", "install", "--no-audit", "--no-fund", "--no-update-notifier", "--fetch-retries=0", PACKAGE)
 
 
@@ -111,23 +110,40 @@ def test_a_projects_registry_is_not_reached_until_its_file_is_trusted(shop: Shop
     assert evil.accepts == reached, "a changed file is a new one"
 
 
-def test_pip_downloads_from_the_users_index(shop: Shop) -> None:
+@pytest.mark.ordinary_user
+def test_pip_installs_from_the_users_index(shop: Shop, tools: Tools) -> None:
     url = shop.serve(lambda _: registries.python_index())
     shop.write("~/config/pip/pip.conf", f"[global]\nindex-url = {url}/simple\ntrusted-host = {ALLOWED}\n")
     shop.write("requirements.txt", f"{PACKAGE}\n")
-    fetch = (*PIP, "download", "--no-cache-dir", "--no-deps", "-d", "wheels", "-r", "requirements.txt")
-    run = shop.run("--", *fetch)
+    site = tools.modules("pip")
+    pip = ("env", f"PYTHONPATH={site}", shop.home.identity.python, "-m", "pip", "--disable-pip-version-check")
+    install = ("--allow-read", site, "--", *pip, "install", "--no-deps", "--target", "site", "-r", "requirements.txt")
+    run = shop.run(*install)
     assert run.returncode == 0, run.stderr
-    assert (shop.home.work / "wheels" / f"{PACKAGE}-{VERSION}-py3-none-any.whl").exists()
+    assert (shop.home.work / "site" / f"{PACKAGE}-{VERSION}.dist-info").exists()
     shop.assert_only_the_registry(run)
-    assert shop.run("--no-detect", "--", *fetch, "--retries=0").returncode != 0
+    assert shop.run("--no-detect", *install, "--retries=0", "--no-cache-dir").returncode != 0
 
 
-def test_uv_installs_from_the_users_index(shop: Shop) -> None:
-    uv = need("uv", "uv, by pip")
+@pytest.mark.ordinary_user
+def test_uv_installs_from_the_users_index(shop: Shop, tools: Tools) -> None:
+    uv = tools.program(Path(need("uv", "uv, by pip")), shop.home.identity)
     url = shop.serve(lambda _: registries.python_index())
     shop.write("~/config/uv/uv.toml", f'[[index]]\nurl = "{url}/simple"\ndefault = true\n')
-    run = shop.run("uv", "--", uv, "pip", "install", "--target", "site", "--python", sys.executable, PACKAGE)
+    run = shop.run(
+        "uv",
+        "--allow-read",
+        uv,
+        "--",
+        uv,
+        "pip",
+        "install",
+        "--target",
+        "site",
+        "--python",
+        shop.home.identity.python,
+        PACKAGE,
+    )
     assert run.returncode == 0, run.stderr
     shop.assert_only_the_registry(run)
 
@@ -157,19 +173,18 @@ def git_index(root: Path) -> Callable[[str], Handler]:
     return make
 
 
+@pytest.mark.ordinary_user
 @pytest.mark.parametrize("kind", ["sparse", "git"])
-def test_cargo_fetches_from_the_users_registry(shop: Shop, short_tmp: Path, kind: str) -> None:
+def test_cargo_fetches_from_the_users_registry(shop: Shop, tools: Tools, short_tmp: Path, kind: str) -> None:
     """By git's own program: Cargo's sends a Host without the port over plain HTTP, which the proxy refuses."""
-    cargo = Path(need("cargo", "cargo"))
+    toolchain = tools.rust(shop.home.identity)
     url = shop.serve(registries.crates if kind == "sparse" else git_index(short_tmp))
     place = f"sparse+{url}/index/" if kind == "sparse" else f"{url}/index"
     sources = '[source.crates-io]\nreplace-with = "own"\n[source.own]\n'
     shop.write("~/.cargo/config.toml", f'{sources}registry = "{place}"\n[net]\ngit-fetch-with-cli = true\n')
     shop.write("Cargo.toml", f'[package]\nname = "shop"\nversion = "0.1.0"\n[dependencies]\n{PACKAGE} = "1"\n')
     shop.write("src/lib.rs", "")
-    toolchains = {"RUSTUP_HOME": os.environ.get("RUSTUP_HOME", str(Path.home() / ".rustup"))}
-    path = {"PATH": f"{cargo.parent}:{shop.home.identity.path}"}
-    environment = {**toolchains, **path, **OLD_CARGO}
+    environment = {**toolchain, **OLD_CARGO}
     run = shop.run("--", "cargo", "fetch", env=environment)
     assert run.returncode == 0, run.stderr
     shop.assert_only_the_registry(run)
@@ -179,6 +194,7 @@ def test_cargo_fetches_from_the_users_registry(shop: Shop, short_tmp: Path, kind
     assert (again.returncode, shop.server.accepts) == (0, asked), again.stderr
 
 
+@pytest.mark.ordinary_user
 def test_go_downloads_from_the_users_proxy(shop: Shop) -> None:
     need("go", "golang-go")
     url = shop.serve(lambda _: registries.go_proxy())
@@ -192,6 +208,7 @@ def test_go_downloads_from_the_users_proxy(shop: Shop) -> None:
     assert shop.run("--", "cat", str(kept), env=environment).returncode == 0
 
 
+@pytest.mark.ordinary_user
 @pytest.mark.usefixtures("repository")
 def test_git_clones_from_a_host_of_the_users_settings(shop: Shop, repository: Path) -> None:  # noqa: F811
     url = shop.serve(lambda _: smart_http(repository.parent))

@@ -1,8 +1,9 @@
 """Who runs a session: the caller, and, when the caller is root, an ordinary account as well.
 
-A test marked `ordinary_user` runs twice under root: once as root, once as the account `netsandbox-test`. For anyone
-else it runs once, as himself. The account cannot read a checkout or an interpreter under /root, so the product is
-staged in a directory that it can read and run by an interpreter that it can execute.
+A test marked `ordinary_user` runs twice under root: once as root, once as the account `netsandbox-test`; with
+`only=True` as that account only. For anyone else it runs once, as himself. The account cannot read a checkout or an
+interpreter in the home of root, so the product is staged in a directory that it can read and run by an interpreter that
+it can execute.
 
 What is run is compiled beforehand, as an installation is. The product staged for the account is read-only for it, so
 its bundles of bytecode (`runtime/imports.py`) are written here: without them a start takes four times as long.
@@ -177,6 +178,7 @@ def identity(request: pytest.FixtureRequest) -> Identity:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    marked = metafunc.definition.get_closest_marker("ordinary_user") is not None
-    if marked and "identity" in metafunc.fixturenames and os.geteuid() == 0:
-        metafunc.parametrize("identity", ["caller", "ordinary_user"], indirect=True, ids=["root", "user"])
+    mark = metafunc.definition.get_closest_marker("ordinary_user")
+    if mark is not None and "identity" in metafunc.fixturenames and os.geteuid() == 0:
+        accounts = {"ordinary_user": "user"} if mark.kwargs.get("only") else {"caller": "root", "ordinary_user": "user"}
+        metafunc.parametrize("identity", list(accounts), indirect=True, ids=list(accounts.values()))
