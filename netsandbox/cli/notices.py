@@ -60,12 +60,13 @@ def _denial_line(denial: Denial) -> str:
     return f"denied {where} ({denial.reason}); {remedy}"
 
 
-def file_denial_lines(denials: Iterable[FileDenial]) -> list[str]:
-    """A line for each option that would open a refused file. Start-up files of shells are only in the log."""
+def file_denial_lines(denials: Iterable[FileDenial], *, succeeded: bool = False) -> list[str]:
+    """A line for each option that would open a refused file. Start-up files of shells are only in the log, and so is
+    what a command that *succeeded* did not need."""
     own = os.path.realpath(home())
     by_option: dict[tuple[str, str], list[FileDenial]] = {}
     for denial in denials:
-        if not is_quiet(denial.path, own, denial.operation):
+        if not is_quiet(denial.path, own, denial.operation, succeeded=succeeded):
             option = option_for(denial.path, denial.operation, own)
             if denial.reason == reasons.DENY_RULE:
                 option = (HIDDEN, "")

@@ -256,7 +256,8 @@ def _report(result: Result, flags: set[str]) -> None:
     if (result.denied_files or result.kept) and "quiet" not in flags:
         from netsandbox.cli.notices import file_denial_lines, kept_lines
 
-        for line in (*file_denial_lines(result.denied_files), *kept_lines(result.kept)):
+        told = file_denial_lines(result.denied_files, succeeded=result.returncode == 0)
+        for line in (*told, *kept_lines(result.kept)):
             _notice(line)
     _sweep_logs(result)
 

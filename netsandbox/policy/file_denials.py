@@ -17,6 +17,13 @@ QUIET_NAMES = (
     *(".sh_history", ".python_history", ".lesshst", ".viminfo", ".hushlogin", ".node_repl_history", ".mysql_history"),
     *(".selected_editor", ".sudo_as_admin_successful", ".psql_history", ".sqlite_history"),
 )
+# Logins for registries: package managers read them at each start. Without one that is needed, the command fails.
+LOGINS = (
+    *(".npmrc", ".yarnrc.yml", ".bunfig.toml", ".config/pnpm/rc", ".pypirc", ".netrc", "_netrc", ".gem/credentials"),
+    *(".m2/settings.xml", ".m2/settings-security.xml", ".gradle/gradle.properties", ".config/pypoetry/auth.toml"),
+    *(".cargo/credentials", ".cargo/credentials.toml", ".composer/auth.json", ".config/composer/auth.json"),
+)
+SYSTEM_STATE = ("/run", "/var")  # caches of user names, of manual pages and others
 QUIET_FOLDERS = ("__pycache__", ".config/fish", ".local/share/fish")
 
 
@@ -52,13 +59,16 @@ def is_secret(path: str, home: str) -> bool:
     return any(is_within(path, f"{home}/{name}") for name in home_paths.OF_LINUX)
 
 
-def is_quiet(path: str, home: str, operation: str = READ) -> bool:
+def is_quiet(path: str, home: str, operation: str = READ, *, succeeded: bool = False) -> bool:
     """Whether a refusal of *path* is recorded but not told at the end of a session. A start-up file that a command
-    wanted to write is told."""
+    wanted to write is told. *succeeded*: the command did, so it was not in need of what a program only tries."""
     folder, _, name = path.rpartition("/")
     if folder == home and name in QUIET_NAMES:
         return operation in READING or name not in SHELL_FILES
-    return any(f"/{each}/" in f"{path}/" for each in QUIET_FOLDERS)
+    if any(f"/{each}/" in f"{path}/" for each in QUIET_FOLDERS):
+        return True
+    is_tried = path in {f"{home}/{each}" for each in LOGINS} or any(is_within(path, each) for each in SYSTEM_STATE)
+    return succeeded and is_tried and (operation == READ or is_within(path, "/var/cache"))
 
 
 def shell_path(path: str, home: str) -> str:

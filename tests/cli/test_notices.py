@@ -118,6 +118,16 @@ def test_refused_files_get_one_line_for_each_option(monkeypatch: pytest.MonkeyPa
     ]
 
 
+def test_a_login_that_a_successful_command_did_not_need_is_not_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    denials = [FileDenial(f"{tmp_path}/{name}", "read", 1, "not-shown") for name in (".npmrc", ".ssh/id_rsa")]
+    told = file_denial_lines(denials, succeeded=True)
+    assert [line.split(";")[0] for line in told] == ["denied reading ~/.ssh/id_rsa"]
+    assert len(file_denial_lines(denials)) == 2
+
+
 def test_many_refused_files_and_bad_names_stay_few_plain_lines() -> None:
     lines = file_denial_lines([FileDenial(f"/srv/{n}/a\x1b[2J", "read", 1, "not-shown") for n in range(100)])
     assert len(lines) == MAX_FILE_LINES + 1

@@ -67,3 +67,37 @@ def test_start_up_files_and_bytecode_are_quiet_and_nothing_else() -> None:
         assert is_quiet(quiet, HOME)
     for told in (f"{HOME}/.npmrc", f"{HOME}/code/.bashrc", f"{HOME}/.bashrc.d/x", f"{HOME}/Documents/plan.md"):
         assert not is_quiet(told, HOME)
+
+
+@pytest.mark.parametrize(
+    ("path", "operation"),
+    [
+        (f"{HOME}/.npmrc", "read"),
+        (f"{HOME}/.m2/settings.xml", "read"),
+        ("/var/lib/sss/mc/passwd", "read"),
+        ("/run/user/1000/x", "read"),
+        ("/var/cache/man/cat1/x", "make"),
+    ],
+)
+def test_what_a_program_only_tries_is_told_if_the_command_fails(path: str, operation: str) -> None:
+    assert is_quiet(path, HOME, operation, succeeded=True)
+    assert not is_quiet(path, HOME, operation)
+
+
+@pytest.mark.parametrize(
+    ("path", "operation"),
+    [
+        (f"{HOME}/.npmrc", "make"),
+        (f"{HOME}/.npmrc/x", "read"),
+        (f"{HOME}/.ssh/id_rsa", "read"),
+        (f"{HOME}/.aws/credentials", "read"),
+        (f"{HOME}/.claude/.credentials.json", "read"),
+        (f"{HOME}/Documents/plan.md", "read"),
+        ("/var/lib/x", "make"),
+        ("/variable/x", "read"),
+        ("/run/tool", "execute"),
+        ("/home/bob/.npmrc", "read"),
+    ],
+)
+def test_other_refusals_are_told_though_the_command_succeeds(path: str, operation: str) -> None:
+    assert not is_quiet(path, HOME, operation, succeeded=True)
