@@ -41,12 +41,14 @@ class Denial:
 
 @frozen
 class FileDenial:
-    """A file that the command was refused: `operation` is `read`, `execute`, `change`, `make` or `folder`."""
+    """A file that the command was refused: `operation` is `read`, `execute`, `change`, `make` or `folder`. `rule` is
+    the rule of the user that denied it."""
 
     path: str
     operation: str
     count: int
     reason: str
+    rule: str | None = None
 
 
 @frozen
@@ -124,8 +126,8 @@ class Sandbox:
             session.log.path,
             tuple(Denial(*key, count) for key, count in session.log.denied.items()),  # type: ignore[arg-type]
             tuple(
-                FileDenial(path, done, count, why)  # type: ignore[arg-type]
-                for (path, done, why), count in session.log.denied_files.items()
+                FileDenial(path, done, count, why, rule)  # type: ignore[arg-type]
+                for (path, done, why, rule), count in session.log.denied_files.items()
             ),
             session.kept,
         )

@@ -62,9 +62,9 @@ class AuditLog:
         self.observer: Observer | None = None  # called with each denial after it was written or counted; must not raise
         self.keeper: HeadKeeper | None = None  # for a log that the user placed
         self.counts: dict[tuple[str, object], int] = {}  # (event, verdict) -> records, folded ones by their count
-        # Attempts by (host or address, port, reason, hint), and by (path, operation, reason): at most MAX_DENIED each.
+        # Attempts by (host or address, port, reason, hint), and by (path, operation, reason, rule): MAX_DENIED each.
         self.denied: dict[DeniedKey, int] = {}
-        self.denied_files: dict[tuple[object, object, object], int] = {}
+        self.denied_files: dict[tuple[object, ...], int] = {}
         self._fd = fd
         self._cap = cap_bytes
         self._keep = keep
@@ -224,7 +224,7 @@ class AuditLog:
     def _count_denial(self, event: str, get: Callable[[str], object], times: int) -> None:
         """Files have a list of their own: they must not take the room of hosts."""
         if event in FILE_EVENTS:
-            _count(self.denied_files, (get("path"), get("operation"), get("reason")), times)
+            _count(self.denied_files, (get("path"), get("operation"), get("reason"), get("rule")), times)
         else:
             _count(self.denied, (get("host") or get("address"), get("port"), get("reason"), get("hint")), times)
 

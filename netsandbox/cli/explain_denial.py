@@ -23,7 +23,7 @@ from netsandbox.learn.project_text import project_file_path
 from netsandbox.paths import LOG_NAME, home, list_sessions, session_dir
 from netsandbox.policy import reasons
 from netsandbox.policy.explain import TEXTS, Explanation, because, flag_for
-from netsandbox.policy.file_denials import READ, is_quiet, option_for
+from netsandbox.policy.file_denials import READ, is_quiet, option_for, removal
 from netsandbox.policy.ip import Address
 from netsandbox.policy.ip import parse as parse_address
 from netsandbox.policy.names import BadName, Host, canonical, host_of
@@ -167,7 +167,9 @@ def explain_record(entry: Mapping[str, object], policy: Policy, own: Collection[
     )
     why, advice = TEXTS.get(reason) or (because(logged), "")
     now = _now(entry, host, port, address, policy, own)
-    if reason == reasons.DENY_RULE and text is not None:
+    if reason == reasons.DENY_RULE and text is not None and entry.get("event") in FILE_EVENTS:
+        advice = removal(text)
+    elif reason == reasons.DENY_RULE and text is not None:
         advice = f"remove {text} from the deny rules{f' ({origin})' if origin else ''}"
     return ExplainedRecord(entry, why, text, origin, _change_for(entry, logged, policy), advice, now)
 
@@ -233,7 +235,9 @@ def denial_lines(explained: ExplainedRecord, file: str) -> list[str]:
     ]
     if entry.get("detail"):
         lines.append(f"detail    {printable(entry['detail'])}")
-    if explained.rule is not None:
+    if explained.rule is not None and entry.get("event") in FILE_EVENTS:  # it names its file and line
+        lines.append(f"rule      {printable(explained.rule)}")
+    elif explained.rule is not None:
         where = (
             f"{printable(explained.origin)}, in the policy as it is now"
             if explained.origin

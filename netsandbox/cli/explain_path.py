@@ -48,8 +48,10 @@ def _change(real: str, operation: str, access: PathAccess) -> str | None:
         return TOO_MUCH
     if access.why == OWN:
         return "--share-tmp"
-    name, value = option_for(real, operation, own)
-    return f"{name} {shell_path(real if os.path.isdir(real) else value, own)}"
+    option = option_for(real, operation, own)
+    if option is None:
+        return None
+    return f"{option[0]} {shell_path(real if os.path.isdir(real) else option[1], own)}"
 
 
 def lines(path: str, real: str, access: PathAccess) -> list[str]:

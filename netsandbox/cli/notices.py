@@ -7,7 +7,7 @@ import os
 from netsandbox.config.paths import PROJECT_FILES
 from netsandbox.paths import home, short
 from netsandbox.policy import reasons
-from netsandbox.policy.file_denials import is_quiet, is_secret, option_for, shell_path
+from netsandbox.policy.file_denials import is_quiet, is_secret, option_for, removal, shell_path
 from netsandbox.text import join_host_port, shell_quoted, single_line
 
 TYPE_CHECKING = False
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 MAX_LINES = 20
 MAX_FILE_LINES = 5
 MAX_KEPT = 3
-HIDDEN = "--deny-read, or deny_read of a file"
 # Every program that looks up a user name tries the socket of nscd first; the log has that, and it is not worth a line.
 # A refused bind and a port that could not be published were reported when it happened.
 REPORTED_BEFORE = (reasons.OUTSIDE_WINDOW, reasons.WRONG_DEVICE, reasons.WINDOW_FULL, reasons.PORT_TAKEN)
@@ -64,30 +63,30 @@ def file_denial_lines(denials: Iterable[FileDenial], *, succeeded: bool = False)
     """A line for each option that would open a refused file. Start-up files of shells are only in the log, and so is
     what a command that *succeeded* did not need."""
     own = os.path.realpath(home())
-    by_option: dict[tuple[str, str], list[FileDenial]] = {}
+    by_option: dict[tuple[str, str] | str | None, list[FileDenial]] = {}  # or by the rule that denies
     for denial in denials:
         if not is_quiet(denial.path, own, denial.operation, succeeded=succeeded):
-            option = option_for(denial.path, denial.operation, own)
-            if denial.reason == reasons.DENY_RULE:
-                option = (HIDDEN, "")
-            by_option.setdefault(option, []).append(denial)
-    lines = [_file_line(name, value, group, own) for (name, value), group in by_option.items()]
+            change = denial.rule or option_for(denial.path, denial.operation, own)
+            by_option.setdefault(change, []).append(denial)
+    lines = [_file_line(change, group, own) for change, group in by_option.items()]
     if len(lines) > MAX_FILE_LINES:
         rest = len(lines) - MAX_FILE_LINES
         lines = [*lines[:MAX_FILE_LINES], f"and {rest} more folders; see `netsandbox audit show --denied --event file`"]
     return lines
 
 
-def _file_line(name: str, value: str, group: list[FileDenial], own: str) -> str:
+def _file_line(change: tuple[str, str] | str | None, group: list[FileDenial], own: str) -> str:
     first, paths = group[0], {denial.path for denial in group}
     doing = {"read": "reading", "execute": "executing"}.get(first.operation, "writing")
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
-    if name == HIDDEN:
-        return f"denied {doing} {shown_path(first.path)}{more}; a rule hides {'them' if more else 'it'}: {HIDDEN}"
+    what = f"denied {doing} {shown_path(first.path)}{more}"
+    if not isinstance(change, tuple):
+        return f"{what}; {f'{single_line(removal(change))} to allow it' if change else 'no option allows it'}"
+    name, value = change
     verb = "show" if name == "--allow-read" else "allow"
     option = single_line(f"{name} {shell_path(value, own)}")
     secret = ", which holds secrets" if is_secret(value, own) else ""
-    return f"denied {doing} {shown_path(first.path)}{more}; {verb} {'them' if more else 'it'} with {option}{secret}"
+    return f"{what}; {verb} {'them' if more else 'it'} with {option}{secret}"
 
 
 def kept_lines(kept: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Files that a session was refused: which option opens them, and which are worth telling. Pure."""
+"""Files that a session was refused: which option or rule decides, and which are worth telling. Pure."""
 
 from __future__ import annotations
 
@@ -6,6 +6,12 @@ from netsandbox.policy import home_paths
 from netsandbox.policy.file_rules import is_within
 from netsandbox.policy.shown_files import PROTECTED, SHELL_FILES
 from netsandbox.text import shell_quoted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from netsandbox.policy.file_rules import FileRules, PathRule
 
 READ, EXECUTE = "read", "execute"
 READING = (READ, EXECUTE)
@@ -27,15 +33,48 @@ SYSTEM_STATE = ("/run", "/var")  # caches of user names, of manual pages and oth
 QUIET_FOLDERS = ("__pycache__", ".config/fish", ".local/share/fish")
 
 
-def option_for(path: str, operation: str, home: str) -> tuple[str, str]:
-    """The option that would have allowed *operation* on *path*, and its value."""
+def option_for(path: str, operation: str, home: str) -> tuple[str, str] | None:
+    """The option that would have allowed *operation* on *path*, and its value; None if we advise none."""
+    if _redirects_git(path):
+        return None
     return "--allow-read" if operation in READING else "--allow-write", opened_path(path, home)
 
 
-def hint_for(path: str, operation: str, home: str) -> str:
+def hint_for(path: str, operation: str, home: str) -> str | None:
     """The same as a text to paste, with `~` for the home."""
-    name, value = option_for(path, operation, home)
-    return f"{name} {shell_path(value, home)}"
+    option = option_for(path, operation, home)
+    return None if option is None else f"{option[0]} {shell_path(option[1], home)}"
+
+
+def _redirects_git(path: str) -> bool:
+    """A file that we put into git directories, so that no session makes it: git would obey another folder."""
+    return "/.git/" in path and path.endswith("/commondir")
+
+
+class DenyRules:
+    """The rules that deny, to name the one that refused. *real* follows links."""
+
+    def __init__(self, rules: FileRules, home: str, real: Callable[[str], str] = str) -> None:
+        self._hidden = [(real(rule.path), rule_text("deny_read", rule, home)) for rule in rules.deny_read]
+        self._kept = [(real(rule.path), rule_text("deny_write", rule, home)) for rule in rules.deny_write]
+
+    def text_for(self, path: str, operation: str) -> str | None:
+        """The rule that denies *operation* on *path*, which is real."""
+        rules = self._hidden if operation in READING else [*self._hidden, *self._kept]
+        return next((text for denied, text in rules if is_within(path, denied)), None)
+
+
+def rule_text(key: str, rule: PathRule, home: str) -> str:
+    """A rule as the user can find it: the option, or the key with file and line."""
+    path = shell_path(rule.path, home)
+    if rule.origin.startswith("--"):
+        return f"{rule.origin} {path}"
+    return f"{key} {path} ({shell_path(rule.origin, home)})"
+
+
+def removal(rule: str) -> str:
+    """What the user does so that *rule*, a `rule_text`, no longer counts."""
+    return f"leave out {rule}" if rule.startswith("--") else f"remove {rule}"
 
 
 def opened_path(path: str, home: str) -> str:
@@ -63,6 +102,8 @@ def is_quiet(path: str, home: str, operation: str = READ, *, succeeded: bool = F
     """Whether a refusal of *path* is recorded but not told at the end of a session. A start-up file that a command
     wanted to write is told. *succeeded*: the command did, so it was not in need of what a program only tries."""
     folder, _, name = path.rpartition("/")
+    if _redirects_git(path):
+        return True
     if folder == home and name in QUIET_NAMES:
         return operation in READING or name not in SHELL_FILES
     if any(f"/{each}/" in f"{path}/" for each in QUIET_FOLDERS):

@@ -242,3 +242,13 @@ def test_a_start_up_file_does_not_hide_another_denial(monkeypatch: pytest.Monkey
     quiet = {**ENVELOPE, "event": "file", "verdict": "deny", "path": f"{tmp_path}/.bashrc"}
     assert last_denial([DENIED, quiet]) == DENIED
     assert last_denial([quiet]) == quiet
+
+
+def test_a_file_that_a_rule_denies_names_the_rule_and_its_removal() -> None:
+    entry = {**ENVELOPE, "event": "file", "verdict": "deny", "reason": "deny-rule", "operation": "change"}
+    explained = explain_record({**entry, "path": "/srv/a/b", "rule": "--deny-write /srv/a"}, Policy())
+    lines = denial_lines(explained, FILE)
+    assert "rule      --deny-write /srv/a" in lines
+    assert lines[-1] == "to do     leave out --deny-write /srv/a"
+    without = denial_lines(explain_record({**entry, "path": "/srv/a/b"}, Policy()), FILE)
+    assert not any("--allow-" in line for line in without)

@@ -135,6 +135,20 @@ def test_many_refused_files_and_bad_names_stay_few_plain_lines() -> None:
     assert "95 more folders" in lines[-1]
 
 
+def test_a_file_that_a_rule_denies_names_the_rule() -> None:
+    rule = "deny_write /srv/a (/srv/f.toml:3)"
+    denials = [
+        FileDenial("/srv/a/b", "make", 1, "deny-rule", "--deny-write /srv/a"),
+        FileDenial("/srv/a/c", "change", 1, "deny-rule", "--deny-write /srv/a"),
+        FileDenial("/srv/a/c", "change", 1, "deny-rule", rule),
+        FileDenial("/srv/p/.git/commondir", "change", 1, "read-only"),
+    ]
+    assert file_denial_lines(denials) == [
+        "denied writing /srv/a/b and 1 more; leave out --deny-write /srv/a to allow it",
+        f"denied writing /srv/a/c; remove {rule} to allow it",
+    ]
+
+
 def test_kept_files_are_one_line() -> None:
     assert kept_lines(()) == []
     (line,) = kept_lines([f"/srv/{n}" for n in range(5)])

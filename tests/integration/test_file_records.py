@@ -351,6 +351,42 @@ def test_explain_last_names_a_refused_file(netsandbox: Any) -> None:
     assert f"to allow  netsandbox run --allow-read {plan.parent}\n" in told.stdout
 
 
+def test_a_path_that_a_rule_denies_names_the_rule(netsandbox: Any) -> None:
+    home = netsandbox.home()
+    for name in ("work/keep/a", "work/hidden/b"):
+        put(home, name)
+    closing = ("--deny-write", "keep", "--deny-read", "hidden")
+    run = sh(netsandbox, "echo x > keep/new; rm -f keep/a; cat hidden/b; echo x > hidden/b; true", *closing)
+    assert {reason for _, _, reason, _ in denied(run)} == {"deny-rule"}
+    assert "denied writing ~/work/keep/new and 1 more; leave out --deny-write ~/work/keep to allow it" in run.stderr
+    assert "denied reading ~/work/hidden/b; leave out --deny-read ~/work/hidden to allow it" in run.stderr
+    assert "--allow-" not in run.stderr
+    told = netsandbox("explain", "--last").stdout
+    assert "rule      --deny-read ~/work/hidden\n" in told
+    assert "to do     leave out --deny-read ~/work/hidden\n" in told
+    freed = sh(netsandbox, "echo x > keep/new; cat hidden/b")
+    assert (freed.stdout, denied(freed)) == (SECRET, set())  # what the lines propose helps
+
+
+def test_a_path_that_a_file_denies_names_its_line(netsandbox: Any) -> None:
+    home = netsandbox.home()
+    put(home, "work/keep/a")
+    put(home, "work/.netsandbox.toml", '[filesystem]\ndeny_write = ["keep"]\n')
+    run = sh(netsandbox, "echo x > keep/new; true")
+    line = "deny_write ~/work/keep (~/work/.netsandbox.toml:2)"
+    assert f"denied writing ~/work/keep/new; remove {line} to allow it" in run.stderr
+    assert [each["rule"] for each in run.audit if each["event"] == "file"] == [line]
+
+
+def test_what_netsandbox_puts_into_a_git_directory_is_not_told(netsandbox: Any) -> None:
+    home = netsandbox.home()
+    git_init(home, home.work)
+    run = sh(netsandbox, "echo x > .git/commondir; rm -rf .git; true")
+    assert f"{home.work}/.git/commondir" in {path for *_, path in denied(run)}
+    assert not [line for line in run.stderr.splitlines() if line.startswith("netsandbox:") and "commondir" in line]
+    assert "commondir" not in netsandbox("explain", "--last").stdout
+
+
 def test_a_fresh_home_is_empty_and_not_kept(netsandbox: Any) -> None:
     sh(netsandbox, "echo kept > ~/.npmrc")
     fresh = sh(netsandbox, "cat ~/.npmrc; echo gone > ~/.other; cat ~/.other", "--fresh-home")
@@ -387,6 +423,6 @@ def test_a_file_that_a_rule_hides(netsandbox: Any) -> None:
         ("file", "read", "deny-rule", f"{folder}/a"),
         ("file", "change", "deny-rule", str(secret)),
     }
-    assert f"denied reading ~/{home.work.name}/.env and 1 more; a rule hides them: --deny-read" in run.stderr
+    assert "denied reading ~/work/.env; leave out --deny-read ~/work/.env to allow it" in run.stderr
     assert "--allow" not in run.stderr
     assert SECRET in sh(netsandbox, f"cat {secret}").stdout

@@ -8,8 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.policy.file_denials import hint_for, is_quiet, is_secret, opened_path, option_for, shell_path
-from netsandbox.policy.file_rules import is_within
+from netsandbox.policy.file_denials import (
+    DenyRules,
+    hint_for,
+    is_quiet,
+    is_secret,
+    opened_path,
+    option_for,
+    removal,
+    shell_path,
+)
+from netsandbox.policy.file_rules import FileRules, PathRule, is_within
 
 HOME = "/h/ann"
 PATHS = st.lists(st.text(min_size=1).filter(lambda name: "/" not in name and "\0" not in name), min_size=1, max_size=6)
@@ -36,7 +45,7 @@ def test_the_folder_is_proposed_unless_it_shows_too_much(path: str, opened: str)
 
 def test_reading_and_writing_have_their_options() -> None:
     assert option_for(f"{HOME}/a/b", "read", HOME) == ("--allow-read", f"{HOME}/a")
-    assert option_for(f"{HOME}/a/b", "execute", HOME)[0] == "--allow-read"
+    assert option_for(f"{HOME}/a/b", "execute", HOME) == ("--allow-read", f"{HOME}/a")
     for operation in ("change", "make", "folder"):
         assert option_for(f"{HOME}/a/b", operation, HOME) == ("--allow-write", f"{HOME}/a")
     assert hint_for(f"{HOME}/a b/c", "read", HOME) == "--allow-read '/h/ann/a b'"
@@ -101,3 +110,45 @@ def test_what_a_program_only_tries_is_told_if_the_command_fails(path: str, opera
 )
 def test_other_refusals_are_told_though_the_command_succeeds(path: str, operation: str) -> None:
     assert not is_quiet(path, HOME, operation, succeeded=True)
+
+
+def test_no_option_opens_a_file_that_redirects_git() -> None:
+    for path in ("/p/.git/commondir", "/p/.git/modules/a/commondir"):
+        assert option_for(path, "change", HOME) is hint_for(path, "make", HOME) is None
+        assert is_quiet(path, HOME, "change")
+    assert option_for("/p/commondir", "change", HOME) is not None
+    assert not is_quiet("/p/src/commondir", HOME, "change")
+    assert not is_quiet("/p/.git/config", HOME, "change")
+
+
+def test_the_removal_of_a_rule() -> None:
+    assert removal("--deny-write ~/a") == "leave out --deny-write ~/a"
+    assert removal("deny_write ~/a (f.toml:3)") == "remove deny_write ~/a (f.toml:3)"
+
+
+RULES = FileRules(
+    deny_read=(PathRule(f"{HOME}/a b", "--deny-read"),),
+    deny_write=(PathRule("/srv/keep", f"{HOME}/f.toml:3"), PathRule(f"{HOME}/a b/c", "--deny-write")),
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "operation", "rule"),
+    [
+        (f"{HOME}/a b/c", "read", "--deny-read '/h/ann/a b'"),
+        (f"{HOME}/a b/c", "change", "--deny-read '/h/ann/a b'"),  # leaving out the other would not help
+        ("/srv/keep/x", "make", "deny_write /srv/keep (~/f.toml:3)"),
+        ("/srv/keep/x", "read", None),
+        ("/srv/keeper", "make", None),
+    ],
+)
+def test_the_rule_that_denies(path: str, operation: str, rule: str | None) -> None:
+    assert DenyRules(RULES, HOME).text_for(path, operation) == rule
+
+
+@given(PATHS, st.sampled_from(["read", "change"]))
+def test_a_rule_denies_what_is_within_it_and_nothing_else(names: list[str], operation: str) -> None:
+    path = f"/{'/'.join(names)}"
+    own = DenyRules(FileRules(deny_read=(PathRule(path, "--deny-read"),)), HOME)
+    assert own.text_for(path, operation) == own.text_for(f"{path}/x", operation) is not None
+    assert own.text_for(f"{path}x", operation) is None

@@ -16,8 +16,8 @@ from netsandbox.backends.namespaces.file_calls import CHANGE, EXECUTE, FOLDER, M
 from netsandbox.backends.namespaces.procfs import process_of
 from netsandbox.paths import home
 from netsandbox.policy import reasons
-from netsandbox.policy.file_denials import hint_for
-from netsandbox.policy.file_rules import is_within
+from netsandbox.policy.file_denials import DenyRules, hint_for
+from netsandbox.policy.file_rules import FileRules, is_within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,24 +27,25 @@ if TYPE_CHECKING:
     from netsandbox.backends.namespaces.file_changes import FileChanges
     from netsandbox.backends.namespaces.trap_relay import FileRefusal
 
-    Held = tuple[tuple[str, str, str], int, Mapping[str, object]]
+    Held = tuple[tuple[str, str, str, str | None], int, Mapping[str, object]]
 
 MAX_PATHS = 1024
 MAX_HELD = 256  # refusals that wait at once
 HOLD = 1.0  # seconds that a refusal waits at least; twice that at most
 OPERATIONS = {"r": READ, "w": CHANGE, "n": MAKE, "u": MAKE, "d": FOLDER, "x": EXECUTE}
-DONE, HIDDEN, MISSING = "o", "d", "h"
-REASONS = {MISSING: reasons.NOT_SHOWN, "r": reasons.READ_ONLY, HIDDEN: reasons.DENY_RULE}
+DONE, MISSING = "o", "h"
+REASONS = {MISSING: reasons.NOT_SHOWN, "r": reasons.READ_ONLY, "d": reasons.NOT_SHOWN}  # `d`: it is covered
 
 
 class FileRefusals:
-    """One per session. *secrets*: places that a session does not see though it has the rest of the host's files.
-    *changes* takes what was not refused."""
+    """One per session. *rules* are those that it enforces. *secrets*: places that a session does not see though it has
+    the rest of the host's files. *changes* takes what was not refused."""
 
     def __init__(
         self,
         log: AuditLog,
         call_later: Callable[[float, Callable[[], None]], object],
+        rules: FileRules = FileRules(),  # noqa: B008 (a value)
         secrets: Sequence[str] = (),
         changes: FileChanges | None = None,
     ) -> None:
@@ -53,6 +54,7 @@ class FileRefusals:
         self._secrets = secrets
         self._changes = changes
         self._home = os.path.realpath(home())
+        self._denies = DenyRules(rules, self._home, os.path.realpath) if rules.deny_read or rules.deny_write else None
         self._calls = {number: call.name for number, call in observed_calls(os.uname().machine).items()}
         self._folding = Folding(self._write, max_kinds=MAX_PATHS, when_full=COUNT_ONLY)
         self._held: list[Held] = []
@@ -72,7 +74,9 @@ class FileRefusals:
             if self._changes is not None:
                 self._changes.take(path, operation, first)
             return
-        held = (path, operation, self._reason(refusal)), refusal.times, first
+        rule = None if self._denies is None else self._denies.text_for(os.path.realpath(path), operation)
+        reason = REASONS[refusal.why] if rule is None else reasons.DENY_RULE
+        held = (path, operation, reason, rule), refusal.times, first
         if refusal.why != MISSING:
             self._record([held])
             return
@@ -108,10 +112,6 @@ class FileRefusals:
         for kind, times, first in refusals:
             self._folding.count(kind, times, first=first)
 
-    def _reason(self, refusal: FileRefusal) -> str:
-        is_secret = refusal.why == HIDDEN and self._secret(refusal.path) is not None
-        return reasons.NOT_SHOWN if is_secret else REASONS[refusal.why]
-
     def _secret(self, path: str) -> str | None:
         return next((place for place in self._secrets if is_within(path, place)), None)
 
@@ -128,9 +128,9 @@ class FileRefusals:
         if missing:
             self._log.write("file", door="seccomp", count=missing, detail="more refused paths than are listed")
 
-    def _write(self, kind: tuple[str, str, str], count: int, _size: int, **first: object) -> bool:
-        path, operation, reason = kind
-        place = self._secret(path)
+    def _write(self, kind: tuple[str, str, str, str | None], count: int, _size: int, **first: object) -> bool:
+        path, operation, reason, rule = kind
+        place = self._secret(path) if rule is None else None
         return self._log.write(
             "exec" if operation == EXECUTE else "file",
             verdict="deny",
@@ -139,7 +139,8 @@ class FileRefusals:
             operation=operation,
             path=path,
             place=place,
-            hint=None if reason == reasons.DENY_RULE else hint_for(place or path, operation, self._home),
+            rule=rule,
+            hint=None if rule is not None else hint_for(place or path, operation, self._home),
             count=count,
             **first,
         )

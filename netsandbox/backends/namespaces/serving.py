@@ -160,7 +160,8 @@ class NamespaceServing:
         from netsandbox.backends.namespaces.file_refusals import FileRefusals
         from netsandbox.backends.namespaces.trap_relay import TrapRelay
 
-        refusals = FileRefusals(self._log, self._loop.call_later, self._backend.secrets, self._open_changes())
+        rules, later = self._backend.context.settings.files, self._loop.call_later
+        refusals = FileRefusals(self._log, later, rules, self._backend.secrets, self._open_changes())
         return TrapRelay(self._helper.relay, refusals, self._on_lost_relay)
 
     def _open_changes(self) -> FileChanges | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from netsandbox.backends.namespaces.file_refusals import FileRefusals
 from netsandbox.backends.namespaces.trap_relay import FileRefusal
 from netsandbox.paths import home
 from netsandbox.policy import reasons
+from netsandbox.policy.file_rules import FileRules, PathRule
 from tests.rig.fake_log import FakeLog
 
 OPEN = 257 if os.uname().machine == "x86_64" else 56
@@ -98,16 +100,13 @@ def test_an_unknown_letter_is_an_error(log: FakeLog) -> None:
     assert log.records == []
 
 
-def test_a_secret_is_told_by_its_place_and_a_rule_by_no_option(log: FakeLog) -> None:
+def test_a_secret_is_told_by_its_place(log: FakeLog) -> None:
     own = os.path.realpath(home())
-    refusals = FileRefusals(log, at_once, (f"{own}/.ssh",))  # type: ignore[arg-type]
+    refusals = FileRefusals(log, at_once, FileRules(), (f"{own}/.ssh",))  # type: ignore[arg-type]
     refusals.take(refusal(f"{own}/.ssh/id", why="d"))
-    refusals.take(refusal(f"{own}/plans/x", why="d"))
-    secret, denied = log.records
+    (secret,) = log.records
     assert (secret["reason"], secret["place"]) == (reasons.NOT_SHOWN, f"{own}/.ssh")
     assert secret["hint"] == "--allow-read ~/.ssh"
-    assert denied["reason"] == reasons.DENY_RULE
-    assert not {"hint", "place"} & set(denied)
 
 
 class Changes:
@@ -124,7 +123,7 @@ class Changes:
 
 def test_what_was_not_refused_is_no_refusal(log: FakeLog) -> None:
     changes = Changes()
-    refusals = FileRefusals(log, at_once, (), changes)  # type: ignore[arg-type]
+    refusals = FileRefusals(log, at_once, FileRules(), (), changes)  # type: ignore[arg-type]
     refusals.take(refusal("/srv/shop//x", "n", "o"))
     refusals.close()
     assert (changes.taken, changes.closed, log.records) == ([("/srv/shop/x", "make")], True, [])
@@ -173,3 +172,30 @@ def test_few_wait_and_in_their_order(log: FakeLog, monkeypatch: pytest.MonkeyPat
     for number in range(4):
         refusals.take(refusal(f"/h/{number}"))
     assert paths(log) == ["/h/0", "/h/1", "/h/2"]
+
+
+def test_the_deny_rule_that_refused_is_named_instead_of_an_option(log: FakeLog, tmp_path: Path) -> None:
+    own = Path(os.path.realpath(home()))
+    (tmp_path / "link").symlink_to(tmp_path / "keep")
+    rules = FileRules(
+        deny_read=(PathRule(f"{own}/hidden", "--deny-read"),),
+        deny_write=(PathRule(str(tmp_path / "keep"), "--deny-write"), PathRule("/srv/x", f"{own}/rules.toml:3")),
+    )
+    refusals = FileRefusals(log, at_once, rules)  # type: ignore[arg-type]
+    refusals.take(refusal(f"{tmp_path}/link/a", "n", "r"))
+    refusals.take(refusal(f"{own}/hidden/a", "w", "d"))
+    refusals.take(refusal("/srv/x/a", "w", "r"))
+    refusals.take(refusal("/srv/x/a", "r", "h"))  # `deny_write` does not refuse reading
+    assert [(each["reason"], each.get("rule"), "hint" in each) for each in log.records] == [
+        (reasons.DENY_RULE, f"--deny-write {tmp_path}/keep", False),
+        (reasons.DENY_RULE, "--deny-read ~/hidden", False),
+        (reasons.DENY_RULE, "deny_write /srv/x (~/rules.toml:3)", False),
+        (reasons.NOT_SHOWN, None, True),
+    ]
+
+
+def test_what_no_rule_of_the_user_hides_has_its_option(log: FakeLog) -> None:
+    """The secrets of the system are covered as `deny_read` covers."""
+    FileRefusals(log, at_once).take(refusal("/etc/ssl/private/a.key", why="d"))  # type: ignore[arg-type]
+    (record,) = log.records
+    assert (record["reason"], record["hint"]) == (reasons.NOT_SHOWN, "--allow-read /etc/ssl/private")

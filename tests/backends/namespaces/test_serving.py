@@ -15,6 +15,7 @@ import pytest
 from netsandbox.backends.namespaces.launch import Message
 from netsandbox.backends.namespaces.serving import NamespaceServing
 from netsandbox.errors import HostError
+from netsandbox.policy.file_rules import FileRules
 from tests.rig.fake_log import FakeLog
 
 
@@ -181,7 +182,7 @@ def refusal(path: bytes) -> bytes:
 
 def settled(scene: Scene) -> Scene:
     """With the settings that opening a listener reads."""
-    settings = SimpleNamespace(localhost=SimpleNamespace(guarded=False, publishes=False))
+    settings = SimpleNamespace(localhost=SimpleNamespace(guarded=False, publishes=False), files=FileRules())
     scene.serving._backend = SimpleNamespace(  # type: ignore[assignment]
         context=SimpleNamespace(settings=settings, command=SimpleNamespace(environment={})),
         secrets=(),
