@@ -9,134 +9,101 @@ from netsandbox_portmap import STRATEGIES, default_strategy
 from netsandbox_portmap import localhost_settings as localhost
 
 from netsandbox.backends.seatbelt.profile import switches
+from netsandbox.config import key as keys
 from netsandbox.config import readers
-from netsandbox.config.key import (
-    PORT,
-    PORTS,
-    TEXT,
-    TEXTS,
-    TRUTH,
-    Key,
-    always,
-    leaves_the_user_out,
-    names_opening,
-    never,
-    opens_files,
-    opens_the_network,
-)
+from netsandbox.config.key import PORT, PORTS, TEXT, TEXTS, TRUTH, Key, always, never
+from netsandbox.frozen import copy_with
 from netsandbox.policy.file_rules import FILE_MODES
 from netsandbox.policy.policy import MODES
 from netsandbox.settings import MAX_WAIT
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    Reader = Callable[[keys.Entry], object]
+    Widens = Callable[[object], bool]
+
+
+def _rules(field: str, read: Reader, about: str, *options: str, widens: Widens = bool) -> Key:
+    """A list of texts, to which each file adds."""
+    return Key(field, read, about, TEXTS, widens, adds=True, options=options)
+
+
+def _switch(field: str, about: str, widens: Widens, *options: str, default: str = "") -> Key:
+    """`true` or `false`."""
+    return Key(field, readers.truth, about, TRUTH, widens, options=options, default_text=default)
+
+
+def _text(field: str, read: Reader, about: str, *options: str, default: str = "") -> Key:
+    """A text that takes effect only in a trusted file."""
+    return Key(field, read, about, TEXT, always, options=options, default_text=default)
+
+
+def _choice(read: Reader, about: str, values: Iterable[str], **more: object) -> Key:
+    """One of a few texts."""
+    return Key(read=read, about=about, schema={"enum": list(values)}, **more)  # type: ignore[arg-type]
+
+
+def _number(read: Reader, about: str, most: int, **more: object) -> Key:
+    """A number from 1 to *most*."""
+    schema = {"type": "integer", "minimum": 1, "maximum": most}
+    return Key(read=read, about=about, schema=schema, **more)  # type: ignore[arg-type]
+
+
+def _alias(table: str, name: str, key: Key) -> Key:
+    """Another spelling of a key."""
+    return copy_with(key, about=f"the same as `{table}.{name}`", alias_of=(table, name), options=(), default_text="")
+
+
+_MODE = _choice(
+    readers.mode,
+    "what is allowed if no rule matches",
+    MODES,
+    field="mode",
+    widens=keys.opens_the_network,
+    options=("offline", "localhost", "online"),
+    default_text='`"offline"`; `"filtered"` if any name or address is allowed',
+)
+_PROFILES = _rules("", readers.profile_names, "profiles to use below this file", "profile", widens=keys.names_opening)
+_LOG = _text("audit_log", readers.path, "the path of the audit log", "audit-log", default="in the state folder")
+
 KEYS: dict[str, dict[str, Key]] = {
     "sandbox": {
-        "network": Key(
-            "mode",
-            readers.mode,
-            "the same as `network.mode`",
-            {"enum": list(MODES)},
-            opens_the_network,
-            alias_of=("network", "mode"),
+        "network": _alias("network", "mode", _MODE),
+        "default_network": _alias("network", "mode", _MODE),
+        "inherit_global": _switch(
+            "", "`false` in a project's file ignores your own file", keys.leaves_the_user_out, default="`true`"
         ),
-        "default_network": Key(
-            "mode",
-            readers.mode,
-            "the same as `network.mode`",
-            {"enum": list(MODES)},
-            opens_the_network,
-            alias_of=("network", "mode"),
-        ),
-        "inherit_global": Key(
-            "",
-            readers.truth,
-            "`false` in a project's file ignores your own file",
-            TRUTH,
-            leaves_the_user_out,
-            default_text="`true`",
-        ),
-        "profiles": Key(
-            "",
-            readers.profile_names,
-            "profiles to use below this file",
-            TEXTS,
-            names_opening,
-            adds=True,
-            options=("profile",),
-        ),
-        "default_profiles": Key(
-            "",
-            readers.profile_names,
-            "the same as `sandbox.profiles`",
-            TEXTS,
-            names_opening,
-            adds=True,
-            alias_of=("sandbox", "profiles"),
-        ),
-        "shell": Key(
-            "shell", readers.path, "the program to run without a command", TEXT, always, default_text="`$SHELL`"
-        ),
-        "prompt_indicator": Key(
-            "prompt_indicator", readers.truth, "show the mode in the prompt of that shell", TRUTH, never
-        ),
-        "log_file": Key("audit_log", readers.path, "the same as `audit.log`", TEXT, always, alias_of=("audit", "log")),
+        "profiles": _PROFILES,
+        "default_profiles": _alias("sandbox", "profiles", _PROFILES),
+        "shell": _text("shell", readers.path, "the program to run without a command", default="`$SHELL`"),
+        "prompt_indicator": _switch("prompt_indicator", "show the mode in the prompt of that shell", never),
+        "log_file": _alias("audit", "log", _LOG),
     },
     "network": {
-        "mode": Key(
-            "mode",
-            readers.mode,
-            "what is allowed if no rule matches",
-            {"enum": list(MODES)},
-            opens_the_network,
-            options=("offline", "localhost", "online"),
-            default_text='`"offline"`; `"filtered"` if any name or address is allowed',
+        "mode": _MODE,
+        "allow_domains": _rules("allow_domains", readers.allow_domains, "allowed names", "allow-domain"),
+        "deny_domains": _rules(
+            "deny_domains", readers.deny_domains, "denied names; wins over every allow", "deny-domain", widens=never
         ),
-        "allow_domains": Key(
-            "allow_domains",
-            readers.allow_domains,
-            "allowed names",
-            TEXTS,
-            bool,
-            adds=True,
-            options=("allow-domain",),
-        ),
-        "deny_domains": Key(
-            "deny_domains",
-            readers.deny_domains,
-            "denied names; wins over every allow",
-            TEXTS,
-            never,
-            adds=True,
-            options=("deny-domain",),
-        ),
-        "allow_addresses": Key(
-            "allow_addresses",
-            readers.allow_addresses,
-            "allowed addresses, private ones included",
-            TEXTS,
-            bool,
-            adds=True,
-            options=("allow-address",),
+        "allow_addresses": _rules(
+            "allow_addresses", readers.allow_addresses, "allowed addresses, private ones included", "allow-address"
         ),
         "default_ports": Key(
             "default_ports", readers.default_ports, "the ports of a rule without a port", PORTS, always
         ),
-        "allow_unix_sockets": Key(
+        "allow_unix_sockets": _rules(
             "allow_unix_sockets",
             readers.allow_unix_sockets,
             "Unix sockets of the host that the command may connect to",
-            TEXTS,
-            bool,
-            adds=True,
-            options=("allow-unix-socket",),
+            "allow-unix-socket",
         ),
-        "allow_query_types": Key(
+        "allow_query_types": _rules(
             "allow_query_types",
             readers.allow_query_types,
             "DNS query types that are forwarded for allowed names",
-            TEXTS,
-            bool,
-            adds=True,
-            options=("allow-query-type",),
+            "allow-query-type",
         ),
         "upstream_dns": Key(
             "upstream_dns",
@@ -147,105 +114,72 @@ KEYS: dict[str, dict[str, Key]] = {
             options=("upstream-dns",),
             default_text="the host's resolv.conf",
         ),
-        "upstream_proxy": Key(
-            "upstream_proxy",
-            readers.upstream_proxy,
-            "the HTTP proxy for all outgoing connections",
-            TEXT,
-            always,
-            options=("upstream-proxy",),
+        "upstream_proxy": _text(
+            "upstream_proxy", readers.upstream_proxy, "the HTTP proxy for all outgoing connections", "upstream-proxy"
         ),
-        "proxy_env": Key(
-            "proxy_env", readers.truth, "set the proxy variables", TRUTH, never, options=("no-proxy-env",)
-        ),
+        "proxy_env": _switch("proxy_env", "set the proxy variables", never, "no-proxy-env"),
     },
     "filesystem": {
-        "mode": Key(
-            "files_mode",
+        "mode": _choice(
             readers.files_mode,
             "`project`: the project, the system and toolchains are there, nothing else of the home; `readable`: every"
             " file but secrets can be read; `open`: and written",
-            {"enum": list(FILE_MODES)},
-            opens_files,
+            FILE_MODES,
+            field="files_mode",
+            widens=keys.opens_files,
             options=("files",),
         ),
-        "share_tmp": Key(
-            "share_tmp",
-            readers.truth,
-            "use the host's /tmp and /var/tmp, not own ones",
-            TRUTH,
-            bool,
-            options=("share-tmp",),
+        "share_tmp": _switch("share_tmp", "use the host's /tmp and /var/tmp, not own ones", bool, "share-tmp"),
+        "allow_read": _rules(
+            "allow_read", readers.paths, "paths that are shown, with everything below, secrets too", "allow-read"
         ),
-        "allow_read": Key(
-            "allow_read",
-            readers.paths,
-            "paths that are shown, with everything below, secrets too",
-            TEXTS,
-            bool,
-            adds=True,
-            options=("allow-read",),
-        ),
-        "allow_write": Key(
+        "allow_write": _rules(
             "allow_write",
             readers.paths,
             "writable paths, besides the project and the temporary folders",
-            TEXTS,
-            bool,
-            adds=True,
-            options=("allow-write", "rw"),
+            *("allow-write", "rw"),
         ),
-        "cache": Key(
+        "cache": _rules(
             "caches",
             readers.paths,
             "folders that are shown, and whose changes are kept for the project instead of written to the host",
-            TEXTS,
-            bool,
-            adds=True,
         ),
-        "deny_read": Key(
+        "deny_read": _rules(
             "deny_read",
             readers.paths,
             "hidden paths; wins over every allow",
-            TEXTS,
-            never,
-            adds=True,
-            options=("deny-read", "blacklist"),
+            *("deny-read", "blacklist"),
+            widens=never,
         ),
-        "deny_write": Key(
+        "deny_write": _rules(
             "deny_write",
             readers.paths,
             "paths that stay read-only inside of what is writable",
-            TEXTS,
-            never,
-            adds=True,
-            options=("deny-write",),
+            "deny-write",
+            widens=never,
         ),
-        "allow_execute": Key(
+        "allow_execute": _rules(
             "allow_execute",
             readers.paths,
             "on a Mac: programs, or folders of programs, that may run besides the usual ones",
-            TEXTS,
-            bool,
-            adds=True,
         ),
     },
     "localhost": {
-        "network_strategy": Key(
-            "strategy",
+        "network_strategy": _choice(
             readers.checked_text(localhost.strategy, '"isolate"'),
             "how the host sees ports of the session",
-            {"enum": list(STRATEGIES)},
-            always,
+            STRATEGIES,
+            field="strategy",
+            widens=always,
             options=("network-strategy",),
             default_text=f'`"{default_strategy("linux")}"`, on a Mac `"{default_strategy("darwin")}"`',
         ),
-        "rewrite_engine": Key(
-            "engine",
+        "rewrite_engine": _choice(
             readers.checked_text(localhost.engine, '"kernel"'),
             "what rewrites ports: the kernel's side, or a library in the command",
-            {"enum": list(localhost.ENGINES)},
-            never,
+            localhost.ENGINES,
+            field="engine",
+            widens=never,
             options=("rewrite-engine",),
         ),
         "listening_base_port": Key(
@@ -257,22 +191,20 @@ KEYS: dict[str, dict[str, Key]] = {
             options=("listening-base-port",),
             default_text="the first free one of `port_pool`",
         ),
-        "listening_port_count": Key(
-            "count",
+        "listening_port_count": _number(
             readers.number(localhost.port_count),
             "number of ports in the window",
-            {"type": "integer", "minimum": 1, "maximum": localhost.MAX_PORTS},
-            never,
+            localhost.MAX_PORTS,
+            field="count",
+            widens=never,
             options=("listening-port-count",),
             default_text="`100`, or fewer where there is no room",
         ),
-        "listening_loopback": Key(
+        "listening_loopback": _text(
             "device",
             readers.checked_text(localhost.device, '"127.0.0.2"'),
             "the session's loopback address",
-            TEXT,
-            always,
-            options=("listening-loopback",),
+            "listening-loopback",
         ),
         "port_pool": Key("pool", readers.port_pool, "the first and the last port for windows", PORTS, always),
         "publish": Key(
@@ -326,25 +258,10 @@ KEYS: dict[str, dict[str, Key]] = {
             adds=True,
             options=("seatbelt-switch",),
         ),
-        "raw": Key(
-            "raw",
-            readers.raw,
-            "rules in Seatbelt's language, for a Mac",
-            TEXT,
-            always,
-            adds=True,
-        ),
+        "raw": Key("raw", readers.raw, "rules in Seatbelt's language, for a Mac", TEXT, always, adds=True),
     },
     "profiles": {
-        "auto_detect": Key(
-            "",
-            readers.truth,
-            "choose profiles by the project's files",
-            TRUTH,
-            bool,
-            options=("no-detect",),
-            default_text="`true`",
-        ),
+        "auto_detect": _switch("", "choose profiles by the project's files", bool, "no-detect", default="`true`"),
         "detect": Key(
             "",
             readers.detection,
@@ -356,60 +273,32 @@ KEYS: dict[str, dict[str, Key]] = {
         ),
     },
     "approvals": {
-        "ask": Key(
-            "ask",
-            readers.truth,
-            "ask you about names that no rule allows, instead of refusing them",
-            TRUTH,
-            bool,
-            options=("ask",),
-        ),
-        "wait": Key(
-            "ask_wait",
+        "ask": _switch("ask", "ask you about names that no rule allows, instead of refusing them", bool, "ask"),
+        "wait": _number(
             readers.number(readers.waiting),
             "seconds that a connection waits for your answer",
-            {"type": "integer", "minimum": 1, "maximum": MAX_WAIT},
-            always,
+            MAX_WAIT,
+            field="ask_wait",
+            widens=always,
             options=("ask-wait",),
         ),
     },
     "limits": {
-        name: Key(
-            name,
-            readers.bound(name),
-            about,
-            {"type": "integer", "minimum": 1, "maximum": readers.MAX_BOUNDS[name]},
-            always,
-        )
+        name: _number(readers.bound(name), about, readers.MAX_BOUNDS[name], field=name, widens=always)
         for name, about in (
             ("connections", "open connections at each door"),
             ("idle_seconds", "seconds without a byte until a connection is closed"),
-            (
-                "log_megabytes",
-                "size of one file of the audit log; seven are kept. It does not apply to `audit.log`",
-            ),
+            ("log_megabytes", "size of one file of the audit log; seven are kept. It does not apply to `audit.log`"),
         )
     },
     "session": {
-        "name": Key(
+        "name": _text(  # a name is an origin in browsers, and what `stop` and `open` look for
             "name",
             readers.text("a name as a string"),
             "the session's name",
-            TEXT,
-            always,  # a name is an origin in browsers, and what `stop` and `open` look for
-            options=("name",),
-            default_text="from the folder and its branch",
+            "name",
+            default="from the folder and its branch",
         )
     },
-    "audit": {
-        "log": Key(
-            "audit_log",
-            readers.path,
-            "the path of the audit log",
-            TEXT,
-            always,
-            options=("audit-log",),
-            default_text="in the state folder",
-        )
-    },
+    "audit": {"log": _LOG},
 }
