@@ -31,7 +31,6 @@ SETTINGS = {  # each tool's file of the user, what a session writes there, and a
         "<settings><mirrors><mirror><url>https://{}/</url></mirror></mirrors></settings>\n",
         "pom.xml",
     ),
-    "gradle": ("~/.gradle/init.gradle", 'repositories {{ maven {{ url "https://{}/" }} }}\n', "build.gradle"),
 }
 SYSTEM = "/usr/bin:/bin"
 

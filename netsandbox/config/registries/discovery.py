@@ -204,14 +204,6 @@ class Discovery:
             except NotExpanded as reason:
                 self.note(f"{each.origin}: {reason}; the line is passed over")
 
-    def names(self, folder: str) -> list[str]:
-        """The files in a folder of the user."""
-        self._record(folder)
-        try:
-            return sorted(os.listdir(folder))
-        except OSError:
-            return []
-
     def program(self, name: str) -> str | None:
         """The path of the tool, outside the project."""
         return next(iter(self._programs(name)), None)

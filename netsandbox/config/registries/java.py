@@ -1,7 +1,6 @@
-"""Maven's settings and default, and the literal repositories of Gradle's scripts.
+"""Maven's settings and default, and where the wrapper of Gradle fetches Gradle.
 
-Gradle's own repositories (`mavenCentral()` and the like) have no address in any file. Maven's default is packed with
-Maven; the others must be named by the user.
+Maven's default is packed with Maven. Gradle's scripts are programs and are not read: the user names their repositories.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ import os
 from collections.abc import Iterator
 
 from netsandbox.config.registries.discovery import Discovery, Setting, SettingsFile
-from netsandbox.config.registries.groovy import repositories
 from netsandbox.config.registries.readers import BadFile, Element, pairs, xml
 from netsandbox.config.registries.urls import NotExpanded, expand
 from netsandbox.frozen import copy_with
@@ -19,9 +17,6 @@ CENTRAL = "central"  # the key of a mirror that replaces Maven's default
 _LISTS = ("mirror", "repository", "pluginRepository")
 _MODEL = "org/apache/maven/model/pom-4.0.0.xml"  # the place of Maven's built-in default
 _MAX_MODEL = 1 << 20
-_MAX_SCRIPTS = 32
-_BUILT_IN = "built in "
-_MAVEN_CENTRAL = "mavenCentral"
 
 
 def settings_xml(file: SettingsFile) -> Iterator[Setting]:
@@ -113,36 +108,9 @@ def _packed_model(path: str) -> list[Element] | None:
         return None
 
 
-def gradle_script(file: SettingsFile) -> Iterator[Setting]:
-    for found in repositories(file.text):
-        yield file.setting(found.url or f"{_BUILT_IN}{found.name}", found.url, found.number)
-
-
-def gradle_init_scripts(discovery: Discovery) -> Iterator[Setting]:
-    (home,) = discovery.paths("${GRADLE_USER_HOME:-~/.gradle}")
-    folder = os.path.join(home, "init.d")
-    names = [name for name in discovery.names(folder)[:_MAX_SCRIPTS] if name.endswith((".gradle", ".gradle.kts"))]
-    for path in (f"{home}/init.gradle", f"{home}/init.gradle.kts", *(os.path.join(folder, name) for name in names)):
-        yield from discovery.settings_in(path, gradle_script) or ()
-
-
 def gradle_wrapper(file: SettingsFile) -> Iterator[Setting]:
     """The URL from which `gradlew` fetches Gradle itself."""
     for line in pairs(file.text, "="):
         url = line.value.replace("\\:", ":")
         if line.keys[0] == "distributionUrl" and url.startswith("https://") and "\\" not in url:
             yield file.setting(url, url, line.number)
-
-
-def gradle_built_in(discovery: Discovery, settings: list[Setting]) -> list[Setting]:
-    """The repositories, with Maven's default for `mavenCentral()`, and a note for each other one that is built into
-    Gradle."""
-    wanted: dict[str, str] = {}
-    for each in settings:
-        if each.key.startswith(_BUILT_IN):
-            wanted.setdefault(each.key.removeprefix(_BUILT_IN), each.origin)
-    central = maven_default(discovery) if _MAVEN_CENTRAL in wanted else []
-    for name, origin in wanted.items():
-        if name != _MAVEN_CENTRAL or not central:
-            discovery.note(f"{origin}: {name}() is built into Gradle; allow its host with --allow-domain")
-    return [*settings, *central]

@@ -174,12 +174,10 @@ TOOLS: dict[str, Tool] = {
         select=list,
         follow=java.expand_urls,
     ),
-    "gradle": _tool(
-        files(java.gradle_script, "./settings.gradle, ./settings.gradle.kts, ./build.gradle, ./build.gradle.kts"),
-        java.gradle_init_scripts,
+    "gradle": _tool(  # it has no command that prints a default; most builds use Maven's
         files(java.gradle_wrapper, "./gradle/wrapper/gradle-wrapper.properties", nearest=True),
+        defaults=(_default(java.maven_default),),
         select=list,
-        follow=java.gradle_built_in,
     ),
     "git": _tool(  # it has no default
         files(go_and_git.git_config, "~/.gitconfig, $XDG_CONFIG_HOME/git/config"),

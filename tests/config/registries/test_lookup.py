@@ -46,7 +46,7 @@ FILES = {
     "cargo": ".cargo/config.toml",
     "bundle": "Gemfile",
     "mvn": "pom.xml",
-    "gradle": "build.gradle",
+    "gradle": "gradle/wrapper/gradle-wrapper.properties",
 }
 
 
@@ -55,7 +55,7 @@ FILES = {
 def test_a_hostile_file_is_passed_over_with_a_note(scene: Scene, tool: str, kind: str) -> None:
     scene.environment["VIRTUAL_ENV"] = str(scene.project / "venv")
     file = scene.project / FILES[tool]
-    file.parent.mkdir(exist_ok=True)
+    file.parent.mkdir(parents=True, exist_ok=True)
     hostile(file.parent, kind).rename(file) if kind != "loop" else file.symlink_to(file)
     answer = scene.discover(tool)
     assert answer.registries == ()
@@ -72,7 +72,7 @@ WORDS = st.sampled_from([*PLAIN.split(), ": ", "- ", "\n", "npmScopes:\n  a:\n  
 def test_no_file_of_a_project_stops_a_run_or_counts(scene: Scene, tool: str) -> None:
     scene.environment["VIRTUAL_ENV"] = str(scene.project / "venv")
     file = scene.project / FILES[tool]
-    file.parent.mkdir(exist_ok=True)
+    file.parent.mkdir(parents=True, exist_ok=True)
 
     @given(st.binary() | st.lists(WORDS).map(lambda words: "".join(words).encode()))
     def whatever(content: bytes) -> None:
