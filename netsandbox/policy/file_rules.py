@@ -51,6 +51,10 @@ class FileRules:
     fresh_home: bool = False  # the session begins with an empty home, which is not kept
 
     @property
+    def names_paths(self) -> bool:
+        return bool(self.allow_read or self.allow_write or self.deny_read or self.deny_write or self.caches)
+
+    @property
     def needs_resolving(self) -> bool:
         """Whether `runtime.effective_rules` could change anything; most sessions have no such rule."""
         allows = (*self.allow_read, *self.allow_write, *self.caches, *self.allow_execute)

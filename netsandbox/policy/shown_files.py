@@ -98,6 +98,27 @@ PROJECT_MARKS = (".git", ".hg", ".jj", ".svn", "pnpm-workspace.yaml", "go.work",
 CHECKED_CACHES = (".npm/_cacache", ".local/share/pnpm/store")
 # Settings of agents that hold commands beside harmless values: a session changes a copy (`agent_settings`).
 AGENT_FILES = (".claude.json",)
+# Of the session's own.
+TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108
+# What /dev has.
+DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+DEVICE_LINKS = (
+    ("/proc/self/fd", "/dev/fd"),
+    ("/proc/self/fd/0", "/dev/stdin"),
+    ("/proc/self/fd/1", "/dev/stdout"),
+    ("/proc/self/fd/2", "/dev/stderr"),
+    ("pts/ptmx", "/dev/ptmx"),
+)
+# Folders that a tool writes, by variable; outside of the home they are private too.
+MOVED_HOMES = (
+    *("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "CARGO_HOME", "GOPATH", "BUN_INSTALL"),
+    *("GRADLE_USER_HOME", "DENO_DIR", "npm_config_cache", "NPM_CONFIG_CACHE", "GOCACHE", "GOMODCACHE", "PIP_CACHE_DIR"),
+    *("UV_CACHE_DIR", "YARN_CACHE_FOLDER", "POETRY_CACHE_DIR"),
+)
+# Folders that hold other things than one toolchain.
+SHARED_FOLDERS = (
+    *("/home", "/tmp", "/var", "/var/tmp", "/run", "/srv", "/mnt", "/media", "/data", "/root", "/usr", "/etc"),  # noqa: S108
+)
 # Variables that name sockets and folders of the host, which the session does not see.
 HOST_VARIABLES = (
     *("TMUX", "TMUX_PANE", "SSH_AUTH_SOCK", "SSH_AGENT_PID", "VSCODE_IPC_HOOK_CLI", "VSCODE_GIT_IPC_HANDLE"),
@@ -116,3 +137,16 @@ def moved_toolchains(environment: Mapping[str, str]) -> list[str]:
         for part in names
     ]
     return [path for path in (*whole, *parts) if path.startswith("/")]
+
+
+def prefix_of(folder: str, home: str) -> str:
+    """The tree that a folder of programs belongs to: `X` for `X/bin`, unless `X` holds other things too."""
+    above, _, name = folder.rpartition("/")
+    whole = name in ("bin", "sbin", "Scripts") and above not in (home, f"{home}/.local", "", *SHARED_FOLDERS)
+    return above if whole else folder
+
+
+def packages_of(program: str) -> str | None:
+    """The folder of packages that a program of node lies in: it loads those beside it."""
+    above, found, _ = program.partition("/node_modules/")
+    return f"{above}/node_modules" if found else None

@@ -65,3 +65,12 @@ def names_in(folder: str) -> list[str]:
         return sorted(os.listdir(folder))
     except OSError:
         return []
+
+
+def links_out_of(folder: str) -> list[str]:
+    """The links in *folder*, except those to a file beside them, which is shown with the folder."""
+    try:
+        with os.scandir(folder) as entries:
+            return [entry.path for entry in entries if entry.is_symlink() and "/" in os.readlink(entry.path)]
+    except OSError:
+        return []

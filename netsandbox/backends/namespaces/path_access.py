@@ -6,9 +6,9 @@ import os
 
 from netsandbox.backends.namespaces.file_view import file_view
 from netsandbox.backends.namespaces.planned_view import PlannedView
-from netsandbox.backends.namespaces.project_view import TEMPORARY
 from netsandbox.frozen import frozen
 from netsandbox.policy.file_rules import PROJECT, is_within
+from netsandbox.policy.shown_files import TEMPORARY
 from netsandbox.runtime.protection import hidden_homes, own_paths
 
 TYPE_CHECKING = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 
+from netsandbox.backends.namespaces.named_paths import NamedPaths
 from netsandbox.backends.namespaces.private_folders import PrivateFolders
 from netsandbox.backends.namespaces.project_view import ProjectView
 from netsandbox.backends.namespaces.session_root import PROTECTED, SessionRoot
@@ -56,6 +57,11 @@ class PlannedView(ProjectView):
                 if os.path.lexists(f"{repository}/{name}"):
                     self.root.show(f"{repository}/{name}", rank=PROTECTED)
 
+    def _named_paths(self) -> NamedPaths:
+        return PlannedPaths(self)
+
+
+class PlannedPaths(NamedPaths):
     def _make(self, rule: PathRule) -> None:
         if not os.path.lexists(rule.path):
             self.root.show(os.path.realpath(rule.path), writable=True)

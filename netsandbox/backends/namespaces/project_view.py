@@ -19,37 +19,23 @@ from netsandbox.backends.namespaces.session_root import (
     PROTECTED,
     SessionRoot,
 )
-from netsandbox.errors import UsageError
 from netsandbox.paths import home
 from netsandbox.policy import shown_files
-from netsandbox.policy.file_rules import ResolvedPath, check_no_link, is_within
+from netsandbox.policy.file_rules import is_within
 from netsandbox.policy.home_paths import OF_LINUX, touches
 from netsandbox.runtime.project import MAX_FOLDERS, Project, Repositories, find_project, find_repositories
-from netsandbox.runtime.real_paths import RealPaths, names_in
+from netsandbox.runtime.real_paths import RealPaths, links_out_of, names_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from netsandbox.backends.namespaces.agent_files import AgentFile
     from netsandbox.backends.namespaces.git_files import GitFiles
-    from netsandbox.policy.file_rules import FileRules, PathRule
+    from netsandbox.backends.namespaces.named_paths import NamedPaths
+    from netsandbox.policy.file_rules import FileRules
     from netsandbox.runtime.protection import OwnPaths
 
-DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
-DEVICE_LINKS = (
-    ("/proc/self/fd", "/dev/fd"),
-    ("/proc/self/fd/0", "/dev/stdin"),
-    ("/proc/self/fd/1", "/dev/stdout"),
-    ("/proc/self/fd/2", "/dev/stderr"),
-    ("pts/ptmx", "/dev/ptmx"),
-)
-TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 (the session's own)
-MOVED_HOMES = (
-    *("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "CARGO_HOME", "GOPATH", "BUN_INSTALL"),
-    *("GRADLE_USER_HOME", "DENO_DIR", "npm_config_cache", "NPM_CONFIG_CACHE", "GOCACHE", "GOMODCACHE", "PIP_CACHE_DIR"),
-    *("UV_CACHE_DIR", "YARN_CACHE_FOLDER", "POETRY_CACHE_DIR"),
-)
 MAX_ENVIRONMENT_FILE = 4096
 SHELL_FILES = os.path.normpath(f"{os.path.abspath(__file__)}/../../../shells/files")  # what our shells begin with
 MAX_PROGRAM_LINKS = 512  # symbolic links in folders of PATH that are followed
@@ -71,7 +57,7 @@ class ProjectView:
         self.folders = self.private_folders(state, folder, fresh=rules.fresh_home)
         self._projects: dict[str, str | None] = {}
         self.root = SessionRoot()
-        self.written = self._written()
+        self.written = self.writable_folders()
         self.sockets: tuple[str, ...] = ()
         self.parts: tuple[str, ...] = (SHELL_FILES,)  # of netsandbox, that the command reads
         self.agents: list[AgentFile] = []
@@ -94,7 +80,6 @@ class ProjectView:
         self._repositories()
         self._rules()
         self._sockets()
-        self._caches()
         self._own(own)
         self._covers(covers)
         self.folders.clear_way(self.home, self.root)
@@ -106,13 +91,13 @@ class ProjectView:
         root = self.root
         root.fresh("/proc", "", "proc")
         root.fresh("/run")
-        for path in TEMPORARY:
+        for path in shown_files.TEMPORARY:
             if self.rules.share_tmp and path != "/dev/shm":  # noqa: S108
-                self._show(path, writable=True)
+                self.show(path, writable=True)
             else:
                 root.fresh(path, "mode=1777")
         for path in shown_files.LINUX_SYSTEM:
-            self._show(path)
+            self.show(path)
         for path in ("/var/run", "/var/lock"):
             root.link(path.replace("/var", "/run") if path == "/var/lock" else "/run", path)
         root.folder("/run/lock", "1777")
@@ -120,12 +105,12 @@ class ProjectView:
         if secrets:
             root.shield("/etc", self.folders.empty_folder)
         for path in secrets:
-            self._cover(path)
+            self.cover(path)
         runtime = self.environment.get("XDG_RUNTIME_DIR", "")
         if is_within(os.path.normpath(runtime), "/run") and runtime != "/run":
             root.fresh(os.path.normpath(runtime), "mode=0700")
 
-    def _cover(self, path: str) -> None:
+    def cover(self, path: str) -> None:
         """Hide a path in a folder that is shown: it appears empty."""
         real = self.paths.reached(path)
         if os.path.isdir(real):
@@ -136,9 +121,9 @@ class ProjectView:
     def _devices(self, terminal: str | None) -> None:
         root = self.root
         root.fresh("/dev")
-        for name in DEVICES:
+        for name in shown_files.DEVICES:
             root.show(f"/dev/{name}", writable=True)
-        for target, path in DEVICE_LINKS:
+        for target, path in shown_files.DEVICE_LINKS:
             root.link(target, path)
         root.fresh("/dev/pts", "newinstance,ptmxmode=0666,mode=0620", "devpts")
         root.fresh("/dev/mqueue", "mode=1777")
@@ -149,16 +134,16 @@ class ProjectView:
 
     def _home(self) -> None:
         self.root.place(self.folders.home, self.home, writable=True)
-        self._links_to(home())
+        self.links_to(home())
         empty = self.folders.empty_file
         for name in shown_files.SHELL_FILES:
             self.root.place(empty, f"{self.home}/{name}", rank=PROTECTED)
         held = (self.home, self.project.folder if self.project else self.home)
-        for name in MOVED_HOMES:
+        for name in shown_files.MOVED_HOMES:
             path = self.environment.get(name, "").partition(":")[0]  # GOPATH is a list
             if path.startswith("/"):
                 real = self.paths.reached(path)
-                if not self._is_too_much(real) and not any(is_within(real, folder) for folder in held):
+                if not self.is_too_much(real) and not any(is_within(real, folder) for folder in held):
                     self.root.place(self.folders.moved(name), real, writable=True, rank=DEFAULT)
 
     def _toolchains(self, program: str) -> None:
@@ -175,11 +160,11 @@ class ProjectView:
         links = 0
         for folder in dict.fromkeys(self.environment.get("PATH", "").split(":")):
             real = self.paths.real(folder) if folder.startswith("/") else None
-            if real is None or self._is_system(real) or self._is_too_much(real):
+            if real is None or self._is_system(real) or self.is_too_much(real):
                 continue
-            tree = _prefix(os.path.normpath(folder), self.home)
-            self._show_unless_secret(folder if self._is_too_much(os.path.realpath(tree)) else tree)
-            for entry in _links_out_of(folder):
+            tree = shown_files.prefix_of(os.path.normpath(folder), self.home)
+            self._show_unless_secret(folder if self.is_too_much(os.path.realpath(tree)) else tree)
+            for entry in links_out_of(folder):
                 links += 1
                 if links <= MAX_PROGRAM_LINKS and _is_program(entry):
                     self._show_program(entry)
@@ -194,38 +179,38 @@ class ProjectView:
             return
         if self._is_system(real) or self._made_inside(path, real):
             return
-        tree = _packages(real) or _prefix(os.path.dirname(real), self.home)
-        self._show_unless_secret(real if self._is_too_much(tree) else tree)
-        self._links_to(path)
+        tree = shown_files.packages_of(real) or shown_files.prefix_of(os.path.dirname(real), self.home)
+        self._show_unless_secret(real if self.is_too_much(tree) else tree)
+        self.links_to(path)
 
     def _show_unless_secret(self, path: str) -> None:
         """Show a toolchain that a variable or PATH names, unless it holds a secret or lies in one."""
         real = self.paths.real(path)
         if real is None or self.root.is_shown(real) is not None:
-            self._links_to(path)
+            self.links_to(path)
             return
-        if self._is_secret(real):
+        if self.is_secret(real):
             return
         self._show_tool(path)
         base = _base_of(real) if real in self.root.entries else None
-        if base is None or self._is_system(base) or self._is_too_much(base) or self._is_secret(base):
+        if base is None or self._is_system(base) or self.is_too_much(base) or self.is_secret(base):
             return
         if not self._leads_out(f"{real}/pyvenv.cfg", base):
-            self._show(base)
+            self.show(base)
 
-    def _is_secret(self, real: str) -> bool:
+    def is_secret(self, real: str) -> bool:
         """Whether a real path holds a secret of the home, or lies in one."""
         return touches(real, self.home, _SECRETS)
 
     def _show_tool(self, path: str) -> None:
         """Show a toolchain read-only, unless that would show the home, the project or secrets."""
         real = self.paths.real(path)
-        if real is None or self._is_too_much(real) or self._made_inside(path, real):
+        if real is None or self.is_too_much(real) or self._made_inside(path, real):
             return
         if real in self.root.entries:
-            self._links_to(path)
+            self.links_to(path)
             return
-        self._show(path)
+        self.show(path)
 
     def _made_inside(self, path: str, real: str) -> bool:
         """Whether an earlier session may have chosen what is shown: it wrote the path, or a link on the way that leads
@@ -249,15 +234,20 @@ class ProjectView:
             self._projects[folder] = folder if is_known else self._project_of(os.path.dirname(folder))
         return self._projects[folder]
 
-    def _written(self) -> tuple[str, ...]:
+    def writable_folders(self) -> tuple[str, ...]:
         """The folders of the host that sessions like this one write, each with a slash at its end."""
         projects = (self.project.folder, self.project.git) if self.project is not None else ()
         named = (self.paths.real(rule.path) for rule in self.rules.allow_write)
         return tuple(f"{path}/" for path in (*projects, *named) if path is not None)
 
-    def _is_too_much(self, path: str) -> bool:
+    def is_too_much(self, path: str) -> bool:
         held = (self.home, self.working or self.home, self.folders.state)
-        return path == "/" or any(is_within(each, path) for each in held) or path in _HOLDERS or is_within(path, "/dev")
+        return (
+            path == "/"
+            or any(is_within(each, path) for each in held)
+            or path in shown_files.SHARED_FOLDERS
+            or is_within(path, "/dev")
+        )
 
     def _is_system(self, path: str | None) -> bool:
         """Whether the system's folders show it already."""
@@ -277,9 +267,9 @@ class ProjectView:
     def _project(self) -> None:
         if self.project is None:
             return
-        self._show(self.project.folder, writable=True, rank=PROJECT)
+        self.show(self.project.folder, writable=True, rank=PROJECT)
         if self.project.git is not None:
-            self._show(self.project.git, writable=True, rank=PROJECT)
+            self.show(self.project.git, writable=True, rank=PROJECT)
         roots = (self.project.folder, self.working or self.project.folder)
         for folder in dict.fromkeys(roots):
             for name in shown_files.PROTECTED:
@@ -314,143 +304,20 @@ class ProjectView:
             self.git.protect(self.repositories.found)
 
     def _rules(self) -> None:
-        rules = self.rules
-        for rule in self._followed(rules.allow_read):
-            self._named(rule, writable=False)
-        for rule in self._followed(rules.allow_write):
-            if rule.folder:
-                self._make(rule)
-            self._named(rule, writable=True)
-            if os.path.basename(rule.path) in shown_files.AGENT_FILES and not rule.origin.startswith("--"):
-                self._copy(rule)
-        for rule in dict.fromkeys((*rules.deny_write, *self._followed(rules.deny_write))):  # where it was, too
-            if self._is_missing(rule):
-                self.forbidden.append(rule.path)
-            else:
-                real = self.paths.reached(rule.path)
-                shown = self.root.is_shown(real)
-                if shown is not None and shown.writable:
-                    self.root.pin_above(real)
-                self.root.close(real)
-        for rule in rules.deny_read:
-            if not self._is_missing(rule):
-                self._hide(rule)
+        """Most sessions have no rules of their own, and load no module for them."""
+        if self.rules.names_paths:
+            self._named_paths().apply()
 
-    def _followed(self, rules: tuple[PathRule, ...]) -> Iterable[PathRule]:
-        """The rules of profiles and files, for the folders that variables move; an option means what it says."""
-        if all(rule.origin.startswith("--") for rule in rules):
-            return rules
-        from netsandbox.policy.tool_caches import followed
+    def _named_paths(self) -> NamedPaths:
+        from netsandbox.backends.namespaces.named_paths import NamedPaths
 
-        named = [rule for rule in rules if rule.origin.startswith("--")]
-        moved = followed((rule for rule in rules if rule not in named), self.environment, home())
-        return [*(rule for _, rule in moved), *named]
-
-    def _hide(self, rule: PathRule) -> None:
-        """Hide a path and everything that is shown below it."""
-        real = self.paths.reached(rule.path)
-        if self.working is not None and is_within(self.working, real):
-            raise UsageError(
-                f"{rule.origin}: {rule.path!a} holds the working folder, so it cannot be hidden;"
-                " leave it out, or work in another folder"
-            )
-        self.root.remove_below(real)
-        if self.root.is_shown(real) is not None:  # by a folder above, even if it was covered until now
-            self.root.pin_above(real)
-            self._cover(rule.path)
-
-    def _make(self, rule: PathRule) -> None:
-        """Make a folder that no tool has made yet."""
-        if os.path.isdir(rule.path):
-            return
-        try:
-            os.makedirs(rule.path, exist_ok=True)
-        except OSError as error:
-            raise UsageError(
-                f"{rule.origin}: cannot make {rule.path!a}: {error.strerror}; make it yourself, or leave it out"
-            ) from None
-        self.paths.forget_missing()
-        self.written = self._written()
-
-    def _named(self, rule: PathRule, *, writable: bool) -> None:
-        if self._is_missing(rule):
-            return
-        real = self.paths.reached(rule.path)
-        if real == "/":
-            raise UsageError(
-                f"{rule.origin}: the whole disk is too much for the mode project; leave it out, or use --files readable"
-            )
-        check_no_link(
-            ResolvedPath(rule.path, real),
-            f"{rule.origin}:",
-            (link for link, _ in self.paths.links(rule.path) if f"{link}/".startswith(self.written)),
-        )
-        if is_within(self.folders.state, real) and writable:
-            raise UsageError(f"{rule.origin}: {rule.path!a} holds the state of netsandbox; name the folders inside")
-        self._show(rule.path, writable=writable, rank=NAMED)
-        if writable:
-            self._cover_secrets(real)
-
-    def _cover_secrets(self, folder: str) -> None:
-        """Hide the places of secrets in a folder that is opened for writing, unless a rule shows or names them."""
-        if not (is_within(folder, self.home) or is_within(self.home, folder)):
-            return
-        from netsandbox.backends.namespaces.file_view import secret_places
-
-        shown = [os.path.realpath(rule.path) for rule in self.rules.allow_read]
-        named = [os.path.realpath(rule.path) for rule in self.rules.allow_write]
-        for place in secret_places(self.working, []):
-            inside = is_within(place.real, folder) and place.real not in named
-            if inside and not any(is_within(place.real, path) for path in shown):
-                self.root.pin_above(place.real)
-                self._cover(place.real)
-
-    def _copy(self, rule: PathRule) -> None:
-        """A settings file of an agent: the session changes a private copy (`agent_files`)."""
-        real = self.paths.reached(rule.path)
-        denied = [os.path.realpath(each.path) for each in (*self.rules.deny_read, *self.rules.deny_write)]
-        if not os.path.isfile(real) or any(is_within(real, each) for each in (self.working or real, *denied)):
-            return
-        self.root.entries.pop(real, None)
-        if os.path.dirname(real) == self.home:
-            copy = f"{self.folders.home}/{os.path.basename(real)}"
-        else:
-            copy = f"{self.folders.moved('agents')}/{os.path.basename(real)}"
-            self.root.place(copy, real, writable=True)
-        self._make_copy(real, copy)
-
-    def _make_copy(self, real: str, copy: str) -> None:
-        from netsandbox.backends.namespaces.agent_files import make_copy
-
-        self.agents.append(make_copy(real, copy))
-
-    def _is_missing(self, rule: PathRule) -> bool:
-        if not rule.path.startswith("/"):
-            raise UsageError(f"{rule.origin}: {rule.path!a} is not absolute; write it from / on")
-        return not os.path.exists(rule.path)
+        return NamedPaths(self)
 
     def _sockets(self) -> None:
         """Show the Unix sockets that a rule opens. One that its server makes later does not appear."""
         for path in self.sockets:
             if path.startswith("/") and "\0" not in path and os.path.exists(path):
-                self._show(os.path.normpath(path), rank=NAMED)
-
-    def _caches(self) -> None:
-        if not self.rules.caches:
-            return
-        from netsandbox.policy.tool_caches import followed
-
-        for name, rule in followed(self.rules.caches, self.environment, home()):
-            real = self.paths.reached(rule.path)
-            shown = self.root.is_shown(real)
-            if (shown is not None and shown.writable) or self._is_too_much(real) or self._is_secret(real):
-                continue
-            checked = name in shown_files.CHECKED_CACHES
-            if os.path.isdir(real):
-                self.root.cache(real, self.folders.cache(real, shared=checked), real)
-                self._links_to(rule.path)
-            elif shown is None and (checked or not is_within(real, self.home)):
-                self.root.place(f"{self.folders.cache(real, shared=checked)}/data", real, writable=True, rank=PROJECT)
+                self.show(os.path.normpath(path), rank=NAMED)
 
     # netsandbox itself
 
@@ -459,7 +326,7 @@ class ProjectView:
             real = self.paths.reached(part)
             if self.root.is_shown(real) is None:
                 self.root.show(real, rank=OURS)
-            self._links_to(part)
+            self.links_to(part)
         for path in own.read_only:
             real = self.paths.reached(path)
             if real != path:
@@ -492,14 +359,14 @@ class ProjectView:
 
     # Showing
 
-    def _show(self, path: str, *, writable: bool = False, rank: int = 0) -> None:
+    def show(self, path: str, *, writable: bool = False, rank: int = 0) -> None:
         """Show *path* where it really is, and the links that lead there."""
         real = self.paths.real(path)
         if real is not None:
             self.root.show(real, writable=writable, rank=rank)
-            self._links_to(path)
+            self.links_to(path)
 
-    def _links_to(self, path: str) -> None:
+    def links_to(self, path: str) -> None:
         """Make the links on the way to *path* in the session too, so that the name works as on the host."""
         for link, target in self.paths.links(path):
             self.root.link(target, link)
@@ -507,25 +374,11 @@ class ProjectView:
 
 _SECRETS = tuple(f"{secret}/" for secret in OF_LINUX)
 _SYSTEM = tuple(f"{folder}/" for folder in shown_files.LINUX_SYSTEM)
-_HOLDERS = ("/home", "/tmp", "/var", "/var/tmp", "/run", "/srv", "/mnt", "/media", "/data", "/root", "/usr", "/etc")  # noqa: S108
 
 
 def _is_program(path: str) -> bool:
     """A link on PATH may lead to anything; a folder or a text shows nothing."""
     return os.path.isfile(path) and os.access(path, os.X_OK)
-
-
-def _prefix(folder: str, own: str) -> str:
-    """The tree that a folder of programs belongs to: `X` for `X/bin`, unless `X` holds other things too."""
-    above, name = os.path.split(folder)
-    whole = name in ("bin", "sbin", "Scripts") and above not in (own, f"{own}/.local", "/", *_HOLDERS)
-    return above if whole else folder
-
-
-def _packages(program: str) -> str | None:
-    """The folder of packages that a program of node lies in: it loads those beside it."""
-    above, found, _ = program.partition("/node_modules/")
-    return f"{above}/node_modules" if found else None
 
 
 def _base_of(tree: str) -> str | None:
@@ -545,12 +398,3 @@ def _base_of(tree: str) -> str | None:
         if name.strip() == "home" and value.strip().startswith("/") and "\0" not in value:
             return os.path.dirname(os.path.realpath(value.strip()))
     return None
-
-
-def _links_out_of(folder: str) -> list[str]:
-    """The links in *folder*, except those to a file beside them, which is shown with the folder."""
-    try:
-        with os.scandir(folder) as entries:
-            return [entry.path for entry in entries if entry.is_symlink() and "/" in os.readlink(entry.path)]
-    except OSError:
-        return []

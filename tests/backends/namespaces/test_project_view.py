@@ -3,39 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from netsandbox.backends.namespaces.project_view import ProjectView
-from netsandbox.backends.namespaces.session_root import DENIED, SessionRoot
-from netsandbox.errors import UsageError
+from netsandbox.backends.namespaces.session_root import DENIED
 from netsandbox.policy.file_rules import FileRules, PathRule
 from netsandbox.policy.shown_files import SHELL_FILES
 from netsandbox.runtime.protection import OwnPaths
+from tests.rig.views import Build, build, home
 
-Build = Callable[..., tuple[SessionRoot, ProjectView]]
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = Path(os.path.realpath(tmp_path)) / "home"
-    (folder / "app").mkdir(parents=True)
-    monkeypatch.setenv("HOME", str(folder))
-    return folder
-
-
-@pytest.fixture
-def build(home: Path) -> Build:
-    def make(
-        rules: FileRules | None = None, own: OwnPaths | None = None, working: str = "app", **environment: str
-    ) -> tuple[SessionRoot, ProjectView]:
-        inside = {name.encode(): value.encode() for name, value in environment.items()}
-        view = ProjectView(rules or FileRules(), inside, str(home / working), str(home / "state"))
-        return view.build("true", own or OwnPaths(), None), view
-
-    return make
+__all__ = ["build", "home"]
 
 
 def test_the_home_is_ours_and_the_project_is_the_hosts(home: Path, build: Build) -> None:
@@ -93,33 +72,6 @@ def test_a_link_among_programs_shows_the_tree_that_it_leads_to(home: Path, build
     assert f"{home}/tools" not in root.entries
 
 
-@pytest.mark.parametrize("kind", ["allow_read", "allow_write"])
-def test_the_whole_disk_is_too_much(build: Build, kind: str) -> None:
-    with pytest.raises(UsageError, match="--files readable"):
-        build(FileRules(**{kind: (PathRule("/", "--x"),)}))  # type: ignore[arg-type]
-
-
-def test_the_state_is_never_writable(home: Path, build: Build) -> None:
-    (home / "state").mkdir()
-    with pytest.raises(UsageError, match="state of netsandbox"):
-        build(FileRules(allow_write=(PathRule(str(home), "--rw"),)))
-
-
-def test_a_rule_without_its_path_changes_nothing(home: Path, build: Build) -> None:
-    rule = PathRule(f"{home}/none", "--allow-read")
-    root, _ = build(FileRules(allow_read=(rule,), deny_read=(rule,), deny_write=(rule,)))
-    assert root.entries == build(FileRules())[0].entries
-
-
-def test_a_denied_path_outside_of_the_view_needs_no_cover(home: Path, build: Build) -> None:
-    (home / "other").mkdir()
-    (home / "app/in").mkdir()
-    rules = tuple(PathRule(f"{home}/{name}", "--deny-read") for name in ("other", "app/in"))
-    root, _ = build(FileRules(deny_read=rules))
-    assert f"{home}/other" not in root.entries
-    assert root.entries[f"{home}/app/in"].kind == "tmpfs"
-
-
 def test_our_files_in_the_project_are_hidden_or_read_only_and_cannot_be_moved(home: Path, build: Build) -> None:
     for name in ("app/a/b/state", "app/c/venv"):
         (home / name).mkdir(parents=True)
@@ -150,39 +102,6 @@ def test_a_working_folder_that_is_gone_makes_no_project(home: Path) -> None:
     view = ProjectView(FileRules(), {}, None, str(home / "state"))
     view.build("true", OwnPaths(), None)
     assert view.project is None
-
-
-def test_what_a_variable_moves_is_kept_read_only_where_it_was_too(home: Path, build: Build) -> None:
-    (home / ".npm/x").mkdir(parents=True)
-    (home / "moved").mkdir()
-    write = (PathRule(f"{home}/.npm/x", "--allow-write"), PathRule(f"{home}/moved", "--allow-write"))
-    deny = (PathRule(f"{home}/.npm", "config.toml:3"),)
-    open_root, _ = build(FileRules(allow_write=write), npm_config_cache=f"{home}/moved")
-    assert open_root.entries[f"{home}/.npm/x"].writable
-    root, _ = build(FileRules(allow_write=write, deny_write=deny), npm_config_cache=f"{home}/moved")
-    assert not root.entries[f"{home}/.npm/x"].writable
-    assert not root.entries[f"{home}/moved"].writable
-
-
-def test_a_denied_folder_takes_away_what_is_shown_in_it(home: Path, build: Build) -> None:
-    (home / ".local/bin").mkdir(parents=True)
-    assert f"{home}/.local/bin" in build()[0].entries
-    root, _ = build(FileRules(deny_read=(PathRule(f"{home}/.local", "--deny-read"),)))
-    assert f"{home}/.local/bin" not in root.entries
-
-
-@pytest.mark.parametrize("path", ["{home}", "{home}/app", "/"])
-def test_the_working_folder_cannot_be_hidden(home: Path, build: Build, path: str) -> None:
-    rule = PathRule(path.format(home=home), "--deny-read")
-    with pytest.raises(UsageError, match=r"^--deny-read: .* holds the working folder"):
-        build(FileRules(deny_read=(rule,)))
-
-
-def test_a_folder_that_cannot_be_made_is_an_error_that_names_the_rule(home: Path, build: Build) -> None:
-    (home / "file").write_text("")
-    rule = PathRule(f"{home}/file", "--allow-write", folder=True)
-    with pytest.raises(UsageError, match=r"^--allow-write: cannot make .*; make it yourself, or leave it out"):
-        build(FileRules(allow_write=(rule,)))
 
 
 @pytest.mark.parametrize("hidden", [".git/config", ".git"])
@@ -248,18 +167,6 @@ def test_protected_names_that_are_links_stay_and_so_does_what_they_lead_to(home:
     for name in ("shared/code", "agent/settings.json"):
         assert not root.entries[f"{work}/{name}"].writable, name
     assert root.entries[str(work)].writable
-
-
-@pytest.mark.parametrize("kind", ["deny_read", "deny_write", None])
-def test_of_denied_settings_of_an_agent_there_is_no_copy(home: Path, build: Build, kind: str | None) -> None:
-    path = home / ".claude.json"
-    path.write_text('{"theme": "CANARY"}')
-    denied = {kind: (PathRule(str(path), "--x"),)} if kind else {}
-    root, view = build(FileRules(allow_write=(PathRule(str(path), "profile claude"),), **denied))  # type: ignore[arg-type]
-    assert len(view.agents) == (1 if kind is None else 0)
-    assert os.path.exists(f"{view.folders.home}/.claude.json") is (kind is None)
-    assert (str(path) in root.entries) is (kind == "deny_write")
-    assert kind != "deny_write" or not root.entries[str(path)].writable
 
 
 @pytest.mark.parametrize("kind", ["text", "folder"])
