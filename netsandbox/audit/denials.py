@@ -112,7 +112,7 @@ def wanted(event: str, fields: Mapping[str, object]) -> str:
         on = fields.get("path") or fields.get("target") or host or (f"port {port}" if port else "")
         return printable(f"{fields.get('operation') or fields.get('detail') or 'something'} {on}".rstrip())
     if event in FILE_EVENTS:
-        return printable(f"{_DOING.get(str(fields.get('operation')), 'writing')} {fields.get('path', '?')}")
+        return printable(f"{doing(fields.get('operation'))} {fields.get('path', '?')}")
     if event == "socket" and fields.get("path"):
         return printable(f"the socket {fields['path']}")
     if event == "socket":
@@ -120,6 +120,11 @@ def wanted(event: str, fields: Mapping[str, object]) -> str:
     if host is None and port is None:
         return printable(fields.get("detail") or event)
     return _VERBS.get(event, "") + printable_place(host, port)
+
+
+def doing(operation: object) -> str:
+    """The verb for what a command wanted with a file."""
+    return _DOING.get(str(operation), "writing")
 
 
 def _advice(fields: Mapping[str, object]) -> str:

@@ -1,4 +1,4 @@
-"""Summarises a log, host by host. Pure: records in, a value out.
+"""Summarises a log, by host and by file. Pure: records in, a value out.
 
 A folded record (`count`) stands for that many attempts. An allowed connection is counted by its `egress` record and
 its bytes by its `egress.end`.
@@ -11,11 +11,13 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
+from netsandbox.audit.denials import doing
 from netsandbox.audit.folding import FOLD
 from netsandbox.audit.log import ROTATE
 from netsandbox.audit.reader import Record
-from netsandbox.audit.record_line import ALLOW, DENY
+from netsandbox.audit.record_line import ALLOW, DENY, FILE_EVENTS
 
+MORE_REFUSED = "more refused paths than are listed"
 UNLISTED = "others, only counted"  # in place of the targets of a flood
 
 
@@ -39,6 +41,17 @@ class Denied:
 
 
 @dataclass(slots=True)
+class DeniedFiles:
+    """Paths that one change would open: an option (`hint`), or leaving out a rule."""
+
+    doing: str
+    reason: str
+    change: str
+    attempts: int = 0
+    paths: dict[str, int] = field(default_factory=dict)  # attempts
+
+
+@dataclass(slots=True)
 class Summary:
     sessions: list[str] = field(default_factory=list)
     first: str | None = None
@@ -49,12 +62,15 @@ class Summary:
     status: int | None = None
     allowed: dict[str, Allowed] = field(default_factory=dict)
     denied: dict[tuple[str, str, int | None, str], Denied] = field(default_factory=dict)
+    files: dict[tuple[str, str, str], DeniedFiles] = field(default_factory=dict)
+    files_unlisted: int = 0  # refused, and only counted
     written: int = 0  # paths, where `learn` recorded them
     secrets: list[str] = field(default_factory=list)  # hidden places that were tried then
 
     @property
     def attempts_denied(self) -> int:
-        return sum(item.attempts for item in self.denied.values())
+        hosts, files = self.denied.values(), self.files.values()
+        return sum(item.attempts for item in hosts) + sum(item.attempts for item in files) + self.files_unlisted
 
     @property
     def seconds(self) -> float:
@@ -69,6 +85,10 @@ class Summary:
         """Denials of *event*, most frequent first."""
         return sorted((item for item in self.denied.values() if item.event == event), key=_frequency)
 
+    def refused_files(self) -> list[DeniedFiles]:
+        """Most frequent first."""
+        return sorted(self.files.values(), key=lambda item: (-item.attempts, item.change))
+
     def as_json(self) -> dict[str, Any]:
         return {
             "sessions": self.sessions,
@@ -81,6 +101,8 @@ class Summary:
             "status": self.status,
             "allowed": [{**asdict(item), "ports": sorted(item.ports)} for item in self.allowed.values()],
             "denied": [asdict(item) for item in sorted(self.denied.values(), key=_frequency)],
+            "denied_files": [asdict(item) for item in self.refused_files()],
+            "files_unlisted": self.files_unlisted,
             "written": self.written,
             "secrets": self.secrets,
         }
@@ -107,12 +129,15 @@ def _add(summary: Summary, record: Record) -> None:
         summary.ended = False
     if event == "file" and "place" in record:
         _add_secret(summary, record)
+    elif verdict == DENY and event in FILE_EVENTS:
+        _add_file(summary, record)
     elif verdict == DENY:
         _add_denied(summary, event, record)
     elif event in ("egress", "egress.end") and verdict in (None, ALLOW):
         _add_allowed(summary, event, record)
     elif event == "file":
         summary.written += "path" in record
+        summary.files_unlisted += _number(record, "count") if record.get("detail") == MORE_REFUSED else 0
     elif event == "session.end":
         summary.ended = True
         summary.status = _number(record, "status") if "status" in record else None
@@ -135,6 +160,15 @@ def _add_secret(summary: Summary, record: Record) -> None:
     place = str(record["place"])
     if place not in summary.secrets:
         summary.secrets.append(place)
+
+
+def _add_file(summary: Summary, record: Record) -> None:
+    change = next((record[name] for name in ("rule", "hint") if isinstance(record.get(name), str)), "")
+    key = (doing(record.get("operation")), str(record.get("reason", "?")), change)
+    item = summary.files.setdefault(key, DeniedFiles(*key))
+    path, times = str(record.get("path", "?")), _number(record, "count", 1)
+    item.attempts += times
+    item.paths[path] = item.paths.get(path, 0) + times
 
 
 def _add_denied(summary: Summary, event: str, record: Record) -> None:

@@ -10,8 +10,10 @@ from collections.abc import Iterable
 
 from netsandbox.audit.reader import Record
 from netsandbox.audit.record_line import DENY
-from netsandbox.audit.summary import Denied, Summary
+from netsandbox.audit.summary import UNLISTED, Denied, DeniedFiles, Summary
 from netsandbox.audit.verify import Report
+from netsandbox.policy.file_denials import removal
+from netsandbox.policy.reasons import DENY_RULE
 from netsandbox.text import GAP, columns, printable
 
 RED, GREEN, DIM, RESET = "\x1b[31m", "\x1b[32m", "\x1b[2m", "\x1b[0m"
@@ -113,7 +115,7 @@ def _heading(summary: Summary) -> str:
 
 
 def _denials(summary: Summary, *, coloured: bool) -> list[str]:
-    if not summary.denied:
+    if not summary.attempts_denied:
         return [paint("Denied: nothing", GREEN, coloured=coloured)]
     titles = {
         "egress": "Denied connections",
@@ -130,7 +132,20 @@ def _denials(summary: Summary, *, coloured: bool) -> list[str]:
             attempts = plural(sum(item.attempts for item in found), "attempt")
             title = f"{titles.get(event, f'Denied: {printable(event)}')}: {attempts}"
             lines += [paint(title, RED, coloured=coloured), *aligned(map(_denial_row, found))]
+    files = [_file_row(item) for item in summary.refused_files()]
+    if summary.files_unlisted:
+        files.append((UNLISTED, f"{summary.files_unlisted}x", "", ""))
+    if files:
+        total = sum(item.attempts for item in summary.files.values()) + summary.files_unlisted
+        lines += [paint(f"Denied files: {plural(total, 'attempt')}", RED, coloured=coloured), *aligned(files)]
     return lines
+
+
+def _file_row(item: DeniedFiles) -> tuple[str, ...]:
+    first = max(item.paths, key=lambda path: item.paths[path])
+    more = f" and {len(item.paths) - 1} more" if len(item.paths) > 1 else ""
+    change = removal(item.change) if item.change and item.reason == DENY_RULE else item.change
+    return f"{item.doing} {printable(first)}{more}", f"{item.attempts}x", printable(item.reason), printable(change)
 
 
 def _denial_row(item: Denied) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ OPTIONS = (
     Option("denied", FLAG, "", "", "only denials"),
     Option("host", VALUE, "", "PATTERN", "only this host: example.com, *.example.com, **.example.com", DOMAINS),
     Option("since", VALUE, "", "TIME", "only newer ones: 45s, 10m, 2h, 3d or an ISO time"),
-    Option("event", VALUE, "", "EVENT", "only this event: egress, dns, udp, socket, …", EVENTS),
+    Option("event", VALUE, "", "EVENT", "only this event: egress, dns, file, socket, …", EVENTS),
     Option("lines", VALUE, "n", "N", "tail: how many records (20)"),
     Option("follow", FLAG, "f", "", "tail: print new records until the session ends"),
     Option("fail-on-denied", FLAG, "", "", "summary: exit status 1 if anything was denied"),
@@ -51,7 +51,7 @@ usage: netsandbox audit tail|show|summary|verify [SESSION|PATH] [OPTIONS]
 
   tail      the last records
   show      all records
-  summary   per host: what was allowed, what was denied and the flag that would allow it
+  summary   per host and file: what was allowed, what was denied and the option that would allow it
   verify    whether the log is as it was written; exit status 1 when it is not
 
 SESSION is an id or a unique part of one; without it the newest session is read. PATH is a log, or a folder whose

@@ -60,6 +60,38 @@ def test_what_learn_saw_of_files_is_counted_by_path_and_place(tmp_path: Path) ->
     assert (summary.as_json()["written"], summary.as_json()["secrets"]) == (2, ["/home/me/.ssh"])
 
 
+def test_refused_files_are_folded_by_what_would_allow_them() -> None:
+    base = {"ts": "2025", "session": "s", "event": "file", "verdict": "deny", "reason": "not-shown", "exe": "/bin/cat"}
+    docs = {**base, "operation": "read", "path": "/h/docs/a", "hint": "--allow-read ~/docs"}
+    records = [
+        {**docs, "count": 2},
+        {**docs, "path": "/h/docs/b"},
+        docs,
+        {**base, "operation": "make", "path": "/h/docs/a", "hint": "--allow-write ~/docs"},
+        {**base, "operation": "change", "path": "/h/keep/x", "reason": "deny-rule", "rule": "--deny-write ~/keep"},
+        {**base, "event": "exec", "operation": "execute", "path": "/h/docs/t", "hint": "--allow-read ~/docs"},
+        {"ts": "2025", "session": "s", "event": "file", "count": 9, "detail": "more refused paths than are listed"},
+    ]
+    summary = summarise(records)
+    assert summary.denied == {}
+    assert summary.attempts_denied == 7 + 9
+    assert [(each.doing, each.reason, each.change, each.paths) for each in summary.refused_files()] == [
+        ("reading", "not-shown", "--allow-read ~/docs", {"/h/docs/a": 3, "/h/docs/b": 1}),
+        ("executing", "not-shown", "--allow-read ~/docs", {"/h/docs/t": 1}),
+        ("writing", "not-shown", "--allow-write ~/docs", {"/h/docs/a": 1}),
+        ("writing", "deny-rule", "--deny-write ~/keep", {"/h/keep/x": 1}),
+    ]
+    found = summary.as_json()
+    assert found["files_unlisted"] == 9
+    assert found["denied_files"][0] == {
+        "doing": "reading",
+        "reason": "not-shown",
+        "change": "--allow-read ~/docs",
+        "attempts": 4,
+        "paths": {"/h/docs/a": 3, "/h/docs/b": 1},
+    }
+
+
 def test_a_flood_that_was_folded_counts() -> None:
     folded = {"event": "audit.fold", "verdict": "deny", "reason": "not-allowed", "of": "dns", "count": 29}
     summary = summarise([{"ts": "2025", "session": "s", **folded}])
@@ -73,7 +105,9 @@ def test_nothing_is_a_summary_too() -> None:
 
 
 loose = st.none() | st.integers() | st.text(max_size=5) | st.lists(st.integers(), max_size=2)
-events = st.sampled_from(["egress", "egress.end", "dns", "session.end", "audit.rotate", "audit.fold", "seatbelt"])
+events = st.sampled_from(
+    ["egress", "egress.end", "dns", "session.end", "audit.rotate", "audit.fold", "seatbelt", "file", "exec"]
+)
 odd = (
     "verdict",
     "host",
@@ -87,6 +121,7 @@ odd = (
     "operation",
     "path",
     "target",
+    "rule",
 )
 odd_record = st.fixed_dictionaries(
     {"ts": st.text(max_size=30), "session": st.text(max_size=3), "event": events}, optional=dict.fromkeys(odd, loose)

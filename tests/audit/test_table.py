@@ -97,6 +97,21 @@ def test_180_a_summary_names_what_was_denied_and_what_would_allow_it() -> None:
     assert "Denied: bind: 1 attempt" in text
 
 
+def test_a_summary_names_refused_files_beside_hosts() -> None:
+    base = {**RECORD, "event": "file", "verdict": "deny", "reason": "not-shown", "operation": "read"}
+    docs = [{**base, "path": f"/h/docs/{n}\x1b[2J", "hint": "--allow-read ~/docs"} for n in range(3)]
+    kept = {**base, "operation": "make", "path": "/h/keep/x", "reason": "deny-rule", "rule": "--deny-write ~/keep"}
+    more = {**RECORD, "event": "file", "count": 2, "detail": "more refused paths than are listed"}
+    text = table.summary_text(summarise([*docs, {**kept, "count": 5}, more]), coloured=False)
+    assert "Denied: nothing" not in text
+    assert text.splitlines()[-4:] == [
+        "Denied files: 10 attempts",
+        "  writing /h/keep/x                    5x  deny-rule  leave out --deny-write ~/keep",
+        r"  reading /h/docs/0\x1b[2J and 2 more  3x  not-shown  --allow-read ~/docs",
+        "  others, only counted                 2x",
+    ]
+
+
 def test_rotated_away_records_are_mentioned() -> None:
     text = table.summary_text(summarise([{**RECORD, "event": "audit.rotate", "dropped": 12}]), coloured=False)
     assert "12 records in the middle" in text

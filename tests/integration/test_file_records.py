@@ -368,6 +368,23 @@ def test_a_path_that_a_rule_denies_names_the_rule(netsandbox: Any) -> None:
     assert (freed.stdout, denied(freed)) == (SECRET, set())  # what the lines propose helps
 
 
+def test_the_summary_has_refused_files(netsandbox: Any) -> None:
+    home = netsandbox.home()
+    for name in ("Documents/a", "Documents/b"):
+        put(home, name)
+    sh(netsandbox, "cat ~/Documents/a ~/Documents/a ~/Documents/b; true")
+    told = netsandbox("audit", "summary").stdout
+    assert f"reading {home.path}/Documents/a and 1 more  3x  not-shown  --allow-read ~/Documents\n" in told
+    assert "/cat" not in told
+    (found,) = json.loads(netsandbox("audit", "summary", "--json").stdout)["denied_files"]
+    assert found["paths"] == {f"{home.path}/Documents/a": 2, f"{home.path}/Documents/b": 1}
+    shown = netsandbox("audit", "show", "--event", "file").stdout.splitlines()
+    assert len(shown) >= 2
+    assert all(" deny  file " in line for line in shown)
+    unknown = netsandbox("audit", "show", "--event", "foo")
+    assert (unknown.returncode, "no event is called 'foo'" in unknown.stderr) == (2, True)
+
+
 def test_a_path_that_a_file_denies_names_its_line(netsandbox: Any) -> None:
     home = netsandbox.home()
     put(home, "work/keep/a")
