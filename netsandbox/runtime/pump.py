@@ -5,7 +5,10 @@ borrowed pipe, so that the bytes never enter this process. Where splice is missi
 
 Pipes are pooled, non-blocking and as large as the kernel allows. A pump borrows one only while bytes are in it, so a
 thousand idle tunnels hold none. An unprivileged user may own 64 MiB of pipe buffers (pipe(7), pipe-user-pages-soft);
-past that F_SETPIPE_SZ fails and the pipe keeps its 64 KiB.
+past that F_SETPIPE_SZ fails and the pipe keeps its 64 KiB. Root may own any number, so the pool lends a few only.
+
+What a peer does not take is held, and a session chooses its peers. So the more connections there are, the less is read
+at a time: `PipePool.share`.
 """
 
 from __future__ import annotations
@@ -22,6 +25,9 @@ if TYPE_CHECKING:
 
 PIPE_SIZE = 1 << 20
 MAX_IDLE_PIPES = 16
+MAX_LENT_PIPES = 64
+MAX_HELD = 32 << 20  # bytes of one direction of a pool's connections; three times that if they come one by one
+MIN_BUFFER = 4096
 F_SETPIPE_SZ = getattr(fcntl, "F_SETPIPE_SZ", 1031)
 
 SPLICE_AFTER = 64 * 1024
@@ -33,21 +39,31 @@ _FLAGS = getattr(os, "SPLICE_F_MOVE", 0) | getattr(os, "SPLICE_F_NONBLOCK", 0)
 
 
 class PipePool:
-    """Lends (read end, write end) pairs that are empty."""
+    """Lends (read end, write end) pairs that are empty. `buffer` is how many bytes a connection may read at a time."""
 
-    __slots__ = ("_idle",)
+    __slots__ = ("_idle", "_lent", "buffer")
 
     def __init__(self) -> None:
         self._idle: list[tuple[int, int]] = []
+        self._lent = 0
+        self.buffer = MAX_BUFFER
+
+    def share(self, connections: int) -> None:
+        """Let this many connections read."""
+        self.buffer = max(MIN_BUFFER, min(MAX_BUFFER, MAX_HELD // (connections or 1)))
 
     def take(self) -> tuple[int, int] | None:
-        """None when descriptors have run out: the caller copies instead."""
+        """None when descriptors have run out, or many pipes are lent: the caller copies instead."""
+        if self._lent >= MAX_LENT_PIPES:
+            return None
         if self._idle:
+            self._lent += 1
             return self._idle.pop()
         try:
             pipe = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:
             return None
+        self._lent += 1
         try:
             fcntl.fcntl(pipe[1], F_SETPIPE_SZ, PIPE_SIZE)
         except OSError:
@@ -57,19 +73,24 @@ class PipePool:
     def give(self, pipe: tuple[int, int]) -> None:
         """Take back an empty pipe."""
         if len(self._idle) < MAX_IDLE_PIPES:
+            self._lent -= 1
             self._idle.append(pipe)
         else:
             self.drop(pipe)
 
-    @staticmethod
-    def drop(pipe: tuple[int, int]) -> None:
-        """Close a pipe; bytes in it are gone."""
-        os.close(pipe[0])
-        os.close(pipe[1])
+    def drop(self, pipe: tuple[int, int]) -> None:
+        """Close a pipe that was lent; bytes in it are gone."""
+        self._lent -= 1
+        _close(pipe)
 
     def close(self) -> None:
         while self._idle:
-            self.drop(self._idle.pop())
+            _close(self._idle.pop())
+
+
+def _close(pipe: tuple[int, int]) -> None:
+    os.close(pipe[0])
+    os.close(pipe[1])
 
 
 class Pump:
@@ -96,7 +117,7 @@ class Pump:
             self.splice(UNLIMITED)
             return None
         try:
-            data = self.source.recv(MAX_BUFFER)
+            data = self.source.recv(self.pipes.buffer)
         except BlockingIOError:
             return None
         if data:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from netsandbox.runtime.loop import IN, OUT
 from netsandbox.runtime.pump import PipePool, Pump
-from netsandbox.runtime.stream import MAX_BUFFER, Stream, ignore_events
+from netsandbox.runtime.stream import Stream, ignore_events
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Relay:
             self._settle()
         if events & ~OUT and not up.blocked and not up.eof and self.client.fd >= 0:
             if self.inspect is not None:
-                data = self.client.read(MAX_BUFFER)
+                data = self.client.read(up.pipes.buffer)
                 return None if data is None else self.inspect(data)
             up.pump()
             if up.blocked or up.eof:
@@ -138,6 +138,7 @@ class RelayPool:
         streams = (Stream(self._loop, client, ignore_events), Stream(self._loop, server, ignore_events))
         relay = PooledRelay(self, Relay(*streams, self._pipes), done)
         self._open.add(relay)
+        self._pipes.share(len(self._open))
         relay.start(held)
         return relay
 
@@ -152,6 +153,7 @@ class RelayPool:
 
     def ended(self, relay: PooledRelay, up: int, down: int) -> None:
         self._open.discard(relay)
+        self._pipes.share(len(self._open))
         self.up += up
         self.down += down
 

@@ -56,6 +56,7 @@ class Door:
 
     def forget(self, flow: Flow) -> None:
         self._flows.discard(flow)
+        self.pipes.share(len(self._flows))
 
     def close(self) -> None:
         """Close the listener, and every flow with a reset."""
@@ -83,6 +84,7 @@ class Door:
         client = Stream(self.loop, sock, ignore_events)
         flow = Flow(self, client, source[:2], self.loop.now() + self.limits.head)
         self._flows.add(flow)
+        self.pipes.share(len(self._flows))
         if self._sweeper is None:
             self._sweeper = self.loop.call_later(SWEEP, self._sweep)
         try:

@@ -115,7 +115,7 @@ class Exchange:
             if not pump.copying:
                 return self._splice(pump, unread)
         try:
-            data = self.server.read(MAX_BUFFER)
+            data = self.server.read(self.pipes.buffer)
         except OSError:
             return self._answer_cut()
         if data is None:

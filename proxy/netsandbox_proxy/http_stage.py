@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from netsandbox.runtime.loop import IN, OUT
 from netsandbox.runtime.relay import Relay
-from netsandbox.runtime.stream import MAX_BUFFER
 from netsandbox_proxy.contract import Outcome
 from netsandbox_proxy.exchange import Exchange
 from netsandbox_proxy.flow import NEVER
@@ -122,7 +121,7 @@ class HttpStage:
             self._read_client()
 
     def _read_client(self) -> None:
-        data = self._flow.client.read(MAX_BUFFER)
+        data = self._flow.client.read(self._flow.door.pipes.buffer)
         if data is None:
             return None
         if not data:
@@ -247,7 +246,7 @@ class HttpStage:
         return (exchange.up, exchange.down) if exchange is not None else (0, 0)
 
     def _settle(self) -> None:
-        reading = not self._ended and len(self._buffer) < MAX_BUFFER
+        reading = not self._ended and len(self._buffer) < self._flow.door.pipes.buffer
         if self._exchange is not None:
             self._exchange.settle(reading=reading)
         else:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from netsandbox.runtime.loop import IN
 from netsandbox.runtime.relay import Relay
-from netsandbox.runtime.stream import MAX_BUFFER
 from netsandbox_proxy.contract import Outcome, Refusal
 from netsandbox_proxy.dial import Dial
 from netsandbox_proxy.parsers.sniff import HTTP, PASSING, Sniffer
@@ -94,12 +93,12 @@ class Tunnel:
 
     def _on_early(self, events: int) -> None:
         """The client sends, or leaves, before it got our reply."""
-        client = self._flow.client
-        data = client.read(MAX_BUFFER)
+        client, buffer = self._flow.client, self._flow.door.pipes.buffer
+        data = client.read(buffer)
         if data is None:
             return
         self._early += data
-        if data and len(self._early) < MAX_BUFFER:
+        if data and len(self._early) < buffer:
             return
         client.want(0)
         self._ended = not data

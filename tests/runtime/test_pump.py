@@ -6,7 +6,8 @@ import os
 
 import pytest
 
-from netsandbox.runtime.pump import MAX_IDLE_PIPES, PipePool
+from netsandbox.runtime.pump import MAX_HELD, MAX_IDLE_PIPES, MAX_LENT_PIPES, MIN_BUFFER, PipePool
+from netsandbox.runtime.stream import MAX_BUFFER
 
 
 def is_open(fd: int) -> bool:
@@ -59,3 +60,33 @@ def test_a_pipe_that_cannot_grow_is_lent_as_it_is(monkeypatch: pytest.MonkeyPatc
     pipe = pool.take()
     assert pipe is not None
     pool.drop(pipe)
+
+
+def test_few_pipes_are_lent_whoever_we_are() -> None:
+    """Root may own any number of pipes, of one megabyte each."""
+    pool = PipePool()
+    lent = [pool.take() for _ in range(MAX_LENT_PIPES)]
+    assert None not in lent
+    assert pool.take() is None
+    first, second, *rest = lent
+    assert first is not None
+    assert second is not None
+    pool.give(first)
+    pool.drop(second)
+    assert [pool.take() is None for _ in range(3)] == [False, False, True]
+    for pipe in (first, *rest):
+        assert pipe is not None
+        pool.drop(pipe)
+
+
+def test_the_more_connections_the_less_each_reads() -> None:
+    """Each connection is made while the others hold what they have read: the worst order."""
+    pool = PipePool()
+    held = 0
+    for connections in range(1, 4097):
+        pool.share(connections)
+        assert MIN_BUFFER <= pool.buffer <= MAX_BUFFER
+        held += pool.buffer
+    assert held < 3.5 * MAX_HELD
+    pool.share(0)
+    assert pool.buffer == MAX_BUFFER

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from netsandbox.runtime import pump
 from netsandbox.runtime.relay import RelayPool
 from tests.rig.loop_thread import LoopThread
 from tests.rig.waiting import PATIENCE, wait_for
@@ -103,6 +104,22 @@ def test_a_server_that_does_not_read_holds_the_client_back(scene: Scene) -> None
     assert sent < 200_000_000
     client.shutdown(socket.SHUT_WR)
     assert len(read_all(server)) == sent
+
+
+@pytest.mark.attack(202)
+def test_many_that_do_not_read_hold_little_each(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pump, "MAX_HELD", 4 * pump.MIN_BUFFER)
+    monkeypatch.setattr(pump, "SPLICE_AFTER", 1 << 40)  # what is spliced is in the kernel
+    ends = [scene.connect() for _ in range(4)]
+    for client, _, relay in ends:
+        sent = pour(client)
+        assert 0 < scene.run(lambda relay=relay: len(relay._relay.up.held)) <= pump.MIN_BUFFER
+        assert sent < 200_000_000
+    for client, server, _ in ends[1:]:
+        client.close()
+        server.close()
+    scene.wait_for(lambda: scene.relays.connections == 1)
+    assert scene.relays._pipes.buffer == 4 * pump.MIN_BUFFER  # who is left may read more again
 
 
 def test_silence_ends_nothing_and_costs_nothing(scene: Scene) -> None:

@@ -10,8 +10,9 @@ Such a session may use Unix sockets (`--allow-unix-socket`), or its ports are li
    inherited are refused too: with a new target they would bypass the doors (attack 132).
 4. A failed check is a refusal (INV-1).
 
-A connect may block as long as its socket does, so a thread makes it that uses nothing but its own descriptors. Closing
-a copy may block too, so `close_later` does it.
+A connect may block as long as its socket does, so a thread makes it that uses nothing but its own descriptors. Only the
+loop's thread writes the log: an error of the other is recorded with the next call. Closing a copy may block too, so
+`close_later` does it.
 """
 
 from __future__ import annotations
@@ -64,6 +65,7 @@ class Broker:
         self._names = {calls[name]: name for name in names}
         self._closer = CloseLater()
         self._waiting: set[AllowedCall] = set()
+        self._errors: list[tuple[int, str, dict[str, object]]] = []  # of threads, not recorded yet
         self._unanswered: set[tuple[str, int, bytes]] = set()  # made; the caller was interrupted before the result
 
     def takes(self, call: TrappedCall) -> bool:
@@ -71,8 +73,10 @@ class Broker:
 
     def close(self) -> None:
         self._closer.close()
+        self._record_errors()
 
     def serve(self, call: TrappedCall) -> None:
+        self._record_errors()
         sock: _socket.socket | None = None
         try:
             if self._closer.full:
@@ -144,7 +148,8 @@ class Broker:
             number = self._make(task)
         except Exception as error:
             number = errno.EACCES
-            self._note(task.call, Refusal(number, {"reason": reasons.INTERNAL, "detail": repr(error)}))
+            refusal = Refusal(number, {"reason": reasons.INTERNAL, "detail": repr(error)})
+            self._errors.append((task.call.pid, refusal.event, self._fields(task.call, refusal)))
         self._closer.queue(task, lambda: self._answer(task.call, number, key))
 
     def _answer(self, call: TrappedCall, number: int, key: tuple[str, int, bytes]) -> None:
@@ -175,9 +180,16 @@ class Broker:
 
     def _note(self, call: TrappedCall, refusal: Refusal) -> None:
         if refusal.record is not None:
-            exe, name = self._listener.exe_of(call), self._names[call.number]
-            fields = {"door": "seccomp", "exe": exe, "call": name, "verdict": "deny", **refusal.record}
-            self._repeats.note(call.pid, event=refusal.event, **fields)
+            self._repeats.note(call.pid, event=refusal.event, **self._fields(call, refusal))
+
+    def _fields(self, call: TrappedCall, refusal: Refusal) -> dict[str, object]:
+        exe, name = self._listener.exe_of(call), self._names[call.number]
+        return {"door": "seccomp", "exe": exe, "call": name, "verdict": "deny", **(refusal.record or {})}
+
+    def _record_errors(self) -> None:
+        while self._errors:
+            pid, event, fields = self._errors.pop(0)
+            self._repeats.note(pid, event=event, **fields)
 
 
 def _too_many() -> Refusal:

@@ -6,6 +6,7 @@ import errno
 import os
 import socket
 import struct
+import threading
 import time
 from typing import Any
 
@@ -70,6 +71,29 @@ def test_no_thread_no_call(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(syscall_broker._thread, "start_new_thread", fail)
     assert scene.ask() == errno.EACCES
     assert scene.denials[0][0] == "internal"
+
+
+def test_only_the_loop_s_thread_writes_the_log(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connect is made in a thread. If that fails, the caller is refused at once, and the record follows."""
+    writers: list[int] = []
+    note = scene.broker._repeats.note
+
+    def fail(*_: object) -> int:
+        raise ValueError("bug")
+
+    def noted(*arguments: Any, **fields: Any) -> Any:
+        writers.append(threading.get_ident())
+        return note(*arguments, **fields)
+
+    monkeypatch.setattr(syscall_broker, "_act", fail)
+    monkeypatch.setattr(scene.broker._repeats, "note", noted)
+    assert scene.ask() == errno.EACCES
+    scene.listener.answers.clear()
+    assert scene.ask() == errno.EACCES
+    assert scene.denials == [("internal", "ValueError('bug')")]
+    scene.broker.close()
+    assert set(writers) == {threading.get_ident()}
+    assert len(writers) == 4  # two records that allow, two of the errors
 
 
 def test_lengths_that_the_kernel_refuses_are_refused_unread(scene: Any) -> None:
