@@ -187,3 +187,13 @@ def exit_with(status: int) -> NoReturn:
         os.kill(os.getpid(), -status)
         status = 128 - status
     os._exit(status)
+
+
+def terminal_of(stdio: tuple[int, int, int]) -> str | None:
+    """The terminal of the command, which the session sees besides those that it makes."""
+    for descriptor in stdio:
+        try:
+            return os.ttyname(descriptor)
+        except OSError:
+            continue
+    return None

@@ -3,9 +3,7 @@
 The helper starts before the policy is read, so that the kernel makes the namespaces meanwhile. The command waits for
 `go`. The modules of `serving` are imported after `go`, while the command starts.
 
-The reservation has descriptions of the doors, which are made inside the session, and the port map. The map has a name
-on the host only until it is mounted in the session. The name has the pid and start time of its owner, so that the next
-supervisor removes the map of a killed one (INV-10).
+The reservation has descriptions of the doors, which are made inside the session, and the port map (`map_paths`).
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from netsandbox.backends.namespaces.launch import FILES, NETWORK_FILES
 from netsandbox.backends.namespaces.seccomp import syscall_table
 from netsandbox.paths import session_state_home, working_folder
 from netsandbox.policy.file_rules import OPEN, PROJECT
-from netsandbox.runtime.inherited import check_stdio
+from netsandbox.runtime.inherited import check_stdio, terminal_of
 from netsandbox.runtime.protection import make_folders, own_paths
 from netsandbox.runtime.used_homes import note_homes
 
@@ -43,7 +41,6 @@ if TYPE_CHECKING:
     from netsandbox.settings import RunSettings
 
 MODULES = "netsandbox.backends.namespaces"
-_START_TIME = 19  # field of /proc/<pid>/stat, counted after the program's name, which may hold anything
 
 
 class NamespacesBackend:
@@ -157,24 +154,16 @@ class NamespacesBackend:
     def _file_view(self) -> FileView:
         """Called while the kernel makes the namespaces."""
         from netsandbox.backends.namespaces.file_view import file_view
+        from netsandbox.backends.namespaces.mount_view import second_name_notice
 
         settings, environment = self.context.settings, self.context.command.environment
         view = file_view(settings.files, environment)
-        self._tell_second_names(view)
-        self.secrets = (*view.folders, *view.files)
-        return view
-
-    def _tell_second_names(self, view: FileView) -> None:
-        from netsandbox.backends.namespaces.file_view import second_names
-
-        found = second_names(view)
-        if found:
-            from netsandbox.paths import short
+        if text := second_name_notice(view):
             from netsandbox.runtime.inherited import write_notice
 
-            more = f" and {len(found) - 1} more" if len(found) > 1 else ""
-            text = f"{short(found[0])!a}{more}: hidden, but a hard link is a second name by which it may be read"
-            write_notice(self.context.stderr, f"{text}; use --files project, which shows no other folder")
+            write_notice(self.context.stderr, text)
+        self.secrets = (*view.folders, *view.files)
+        return view
 
     def _file_calls(self) -> tuple[tuple[int, ...], bytes | None]:
         """The calls on files that are trapped, and the rows for the native observer. It reports refused files: in the
@@ -259,22 +248,6 @@ class NamespacesBackend:
 
         return Attribution(self.pid, clock)
 
-    def repair_repositories(self) -> None:
-        """The host replaced a configuration file of git, and for a moment the command could reach the new one. The
-        session is stopped until the file is in order."""
-        from netsandbox.backends.namespaces.project_results import repair
-        from netsandbox.runtime.inherited import write_notice
-
-        assert self.helper is not None
-        assert self.project_view is not None
-        try:
-            for line in repair(self.project_view):
-                write_notice(self.context.stderr, line)
-        except BaseException:  # the file is in an unknown state
-            self.kill()
-            raise
-        self.helper.resume()
-
     def signal(self, number: int) -> None:
         if self.helper is not None:
             self.helper.signal(number)
@@ -334,16 +307,6 @@ def other_logs(state: str) -> list[str]:
     from netsandbox.audit.kept_head import running_logs
 
     return running_logs()
-
-
-def terminal_of(stdio: tuple[int, int, int]) -> str | None:
-    """The terminal of the command, which the session sees besides those that it makes."""
-    for descriptor in stdio:
-        try:
-            return os.ttyname(descriptor)
-        except OSError:
-            continue
-    return None
 
 
 def project_environment(inside: dict[bytes, bytes], settings: RunSettings, program: str) -> dict[bytes, bytes]:
@@ -416,42 +379,11 @@ class NamespaceReservation(Reservation):
     def _map_source(self, state: str) -> MapSource:
         from netsandbox_interpose.library import load_native
 
+        from netsandbox.backends.namespaces.map_paths import new_map_path
+
         native = load_native()
         doors = MapDoors(REQUESTS_PORT, (DNS_PORT, MIXED_PORT, REQUESTS_PORT))
         return MapSource(native, new_map_path(state), doors)
-
-
-def new_map_path(state: str) -> str:
-    """A path for the map of a session of this process; maps of dead processes beside it are removed."""
-    folder = os.path.join(state, "maps")
-    os.makedirs(folder, 0o700, exist_ok=True)
-    for name in os.listdir(folder):
-        if not _is_live(name):
-            _remove(os.path.join(folder, name))
-    pid = os.getpid()
-    return os.path.join(folder, f"{pid}-{_started(pid)}-{os.urandom(8).hex()}")
-
-
-def _is_live(name: str) -> bool:
-    pid, _, rest = name.partition("-")
-    return pid.isdecimal() and rest.partition("-")[0] == _started(int(pid))
-
-
-def _started(pid: int) -> str:
-    """The start time of the process in the kernel's ticks; empty if there is no such process."""
-    from netsandbox.backends.namespaces import procfs
-
-    try:
-        return procfs.read(f"/proc/{pid}/stat").rpartition(")")[2].split()[_START_TIME]
-    except (OSError, IndexError):
-        return ""
-
-
-def _remove(path: str) -> None:
-    try:
-        os.unlink(path)
-    except OSError:  # another process removed it first
-        pass
 
 
 open_backend: Callable[[SessionContext], Backend] = NamespacesBackend

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 
+from netsandbox.backends.namespaces.file_view import second_names
 from netsandbox.backends.namespaces.launch import FILES, NETWORK_FILES
 from netsandbox.backends.namespaces.plan import View
-from netsandbox.paths import user_can_change
+from netsandbox.paths import short, user_can_change
 from netsandbox.policy.file_rules import outermost
 
 TYPE_CHECKING = False
@@ -67,3 +68,12 @@ def _folders_above(*paths: str, links: tuple[str, ...] = ()) -> tuple[str, ...]:
             movable[folder] = user_can_change(above)
             folder = above
     return tuple(sorted((folder for folder, moves in movable.items() if moves), key=len))
+
+
+def second_name_notice(view: FileView) -> str | None:
+    found = second_names(view)
+    if not found:
+        return None
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    text = f"{short(found[0])!a}{more}: hidden, but a hard link is a second name by which it may be read"
+    return f"{text}; use --files project, which shows no other folder"

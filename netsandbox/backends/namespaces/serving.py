@@ -93,11 +93,27 @@ class NamespaceServing:
         except Exception as error:
             self._log.write("policy", verdict="deny", reason="internal", detail=repr(error))
 
+    def _repair_repositories(self) -> None:
+        """The host replaced a configuration file of git, and for a moment the command could reach the new one. The
+        session is stopped until the file is in order."""
+        from netsandbox.backends.namespaces.project_results import repair
+        from netsandbox.runtime.inherited import write_notice
+
+        view = self._backend.project_view
+        assert view is not None
+        try:
+            for line in repair(view):
+                write_notice(self._backend.context.stderr, line)
+        except BaseException:  # the file is in an unknown state
+            self._backend.kill()
+            raise
+        self._helper.resume()
+
     def _on_message(self, message: Message) -> None:
         if message.kind == "L":
             self._watch_traps(message)
         elif message.kind == "C":
-            self._backend.repair_repositories()
+            self._repair_repositories()
         elif message.kind == "X":
             self.exec_errno = message.number
         elif message.kind == "E":

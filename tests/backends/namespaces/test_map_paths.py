@@ -6,8 +6,8 @@ import os
 import subprocess
 from pathlib import Path
 
-from netsandbox.backends.namespaces import backend
-from netsandbox.backends.namespaces.backend import new_map_path
+from netsandbox.backends.namespaces import map_paths
+from netsandbox.backends.namespaces.map_paths import new_map_path
 
 
 def test_a_path_is_new_each_time_and_nobody_elses(tmp_path: Path) -> None:
@@ -22,7 +22,7 @@ def test_the_maps_of_the_living_stay_and_those_of_the_dead_go(tmp_path: Path) ->
     try:
         folder = Path(new_map_path(str(tmp_path))).parent
         mine = Path(new_map_path(str(tmp_path)))
-        theirs = folder / f"{process.pid}-{backend._started(process.pid)}-00"
+        theirs = folder / f"{process.pid}-{map_paths._started(process.pid)}-00"
         reused = folder / f"{process.pid}-1-00"  # the same number, another process
         for path in (mine, theirs, reused):
             path.touch()
