@@ -1,16 +1,14 @@
-"""A folder of locally signed copies, with a record of their originals and of the result.
+"""A folder of locally signed copies.
 
 Rules: a folder is made under another name and renamed when it is complete, so a reader finds all of it or nothing. Its
-name comes from the originals' paths, times and sizes, so a later launch checks file metadata and reads only the record.
-Copies that differ from the record are read, and made again if their content changed. Nothing is trusted that others
-could have written.
+name comes from the originals' paths, times and sizes, so a later launch checks file metadata alone. The content is not
+checked: no session can write there (INV-8), and whoever can could write a record of it too.
 """
 
 from __future__ import annotations
 
 import errno
 import hashlib
-import json
 import os
 import stat
 import time
@@ -18,13 +16,11 @@ import time
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
-RECORD = "record.json"
 TRIES = 3  # attempts at a name that other sessions take and release meanwhile
 PATIENCE = 60.0  # seconds for the signer
-OLD = 30 * 86400.0  # seconds until a folder without its originals is removed; a session may use it until then
-Mark = list[object]
+OLD = 30 * 86400.0  # seconds until a folder that no launch used is removed; a session may use it until then
+DAY = 86400.0
 
 
 class CannotSign(Exception):
@@ -41,31 +37,27 @@ def own_folder(home: str) -> None:
 
 def folder_of(home: str, originals: Sequence[str]) -> str:
     """The folder for *originals* as they are now."""
-    origins = json.dumps([_origin(path) for path in originals])
-    return os.path.join(home, hashlib.sha256(origins.encode()).hexdigest()[:32])
+    states = [(path, os.stat(path)) for path in originals]
+    origins = repr([(path, found.st_size, found.st_mtime_ns) for path, found in states])
+    return os.path.join(home, hashlib.sha256(os.fsencode(origins)).hexdigest()[:32])
 
 
 def holds(folder: str, originals: Sequence[str]) -> bool:
-    """Whether an unchanged signed copy of each exists."""
-    names = [os.path.basename(path) for path in originals]
+    """Whether a signed copy of each exists. The folder's time is that of its last use, to the day."""
     try:
-        record = _read(folder)
-        marks, digests = record["marks"], record["digests"]
-        seen = {name: _mark(os.path.join(folder, name)) for name in names}
-        if seen == marks:
-            return True
-        if any(
-            seen[name][0] != marks[name][0] or _digest(os.path.join(folder, name)) != digests[name] for name in names
-        ):
-            return False
-    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        for path in originals:
+            found = os.lstat(os.path.join(folder, os.path.basename(path)))
+            if found.st_mode != stat.S_IFREG | 0o700 or found.st_uid != os.geteuid():
+                return False
+        if os.stat(folder).st_mtime < time.time() - DAY:
+            os.utime(folder)
+    except OSError:
         return False
-    _renew(folder, {**record, "marks": seen})  # a backup or a tag changed metadata only; avoid another read
     return True
 
 
 def make(folder: str, originals: Sequence[str], codesign: str) -> None:
-    """Copy, sign and record. If another session made the folder meanwhile, that one is used."""
+    """Copy and sign. If another session made the folder meanwhile, that one is used."""
     import shutil
     import tempfile
 
@@ -79,12 +71,6 @@ def make(folder: str, originals: Sequence[str], codesign: str) -> None:
         if folder_of(home, originals) != folder:
             raise CannotSign("netsandbox is being installed; try again")
         _sign(codesign, copies)
-        record: dict[str, Any] = {
-            "originals": [_origin(path) for path in originals],
-            "marks": {os.path.basename(copy): _mark(copy) for copy in copies},
-            "digests": {os.path.basename(copy): _digest(copy) for copy in copies},
-        }
-        _write(os.path.join(scratch, RECORD), record)
         _publish(scratch, folder, originals)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -134,56 +120,13 @@ def _publish(scratch: str, folder: str, originals: Sequence[str]) -> None:
 
 
 def _sweep(home: str) -> None:
-    """Remove folders whose originals were upgraded or removed, and the remains of a killed launch."""
+    """Remove folders that no launch used lately, and the remains of a killed launch."""
     import shutil
 
     for name in os.listdir(home):
         folder = os.path.join(home, name)
         try:
-            if os.lstat(folder).st_mtime < time.time() - OLD and not _is_current(folder):
+            if os.lstat(folder).st_mtime < time.time() - OLD:
                 shutil.rmtree(folder, ignore_errors=True)
         except OSError:  # it was removed meanwhile
             continue
-
-
-def _is_current(folder: str) -> bool:
-    try:
-        return all(_origin(path) == [path, *known] for path, *known in _read(folder)["originals"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
-
-
-def _origin(path: str) -> Mark:
-    found = os.stat(path)
-    return [path, found.st_size, found.st_mtime_ns]
-
-
-def _mark(path: str) -> Mark:
-    """Values that change with every change of a file; its owner cannot set the last two."""
-    found = os.lstat(path)
-    return [found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
-
-
-def _digest(path: str) -> str:
-    with open(path, "rb") as file:
-        return hashlib.sha256(file.read()).hexdigest()
-
-
-def _read(folder: str) -> dict[str, Any]:
-    with open(os.path.join(folder, RECORD), "rb") as file:
-        found: dict[str, Any] = json.load(file)
-    return found
-
-
-def _write(path: str, record: dict[str, Any]) -> None:
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(record, file)
-
-
-def _renew(folder: str, record: dict[str, Any]) -> None:
-    unfinished = os.path.join(folder, f"{RECORD}.{os.getpid()}")
-    try:
-        _write(unfinished, record)
-        os.replace(unfinished, os.path.join(folder, RECORD))
-    except OSError:  # only speed is lost
-        pass

@@ -1,4 +1,4 @@
-"""The folder of signed copies: whole, ours, unchanged, or made again."""
+"""The folder of signed copies: whole and ours, or made again."""
 
 from __future__ import annotations
 
@@ -18,43 +18,28 @@ from tests.rig.signer import all_signed, calls, codesign, installed, paths, prog
 __all__ = ["codesign", "installed", "state"]  # fixtures
 
 
-def test_a_later_launch_reads_no_file_and_signs_nothing(
-    installed: Parts, codesign: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_later_launch_reads_no_copy_and_signs_nothing(installed: Parts, codesign: str, tmp_path: Path) -> None:
     first = signed_parts(installed, codesign)
-    monkeypatch.setattr(signed_folder, "_digest", lambda path: pytest.fail(f"{path} was read"))
+    kept = [os.stat(path).st_atime_ns for path in paths(first)]
     assert signed_parts(installed, codesign) == first
+    assert [os.stat(path).st_atime_ns for path in paths(first)] == kept
     assert len(calls(tmp_path)) == 1
 
 
-def test_a_copy_that_was_changed_is_made_again(installed: Parts, codesign: str, tmp_path: Path) -> None:
-    parts = signed_parts(installed, codesign)
-    kept = os.stat(parts.library)
-    data = Path(parts.library).read_bytes()
-    Path(parts.library).write_bytes(b"X" + data[1:])
-    os.utime(parts.library, ns=(kept.st_atime_ns, kept.st_mtime_ns))  # its time and size say nothing
-    assert signed_parts(installed, codesign) == parts
-    assert all_signed(parts, installed)
-    assert len(calls(tmp_path)) == 2
-
-
-@pytest.mark.parametrize("spoil", ["record", "empty record", "wrong record", "copy", "link", "mode"])
+@pytest.mark.parametrize("spoil", ["missing", "link", "mode", "folder"])
 def test_whatever_is_missing_or_not_as_it_was_is_made_again(
     installed: Parts, codesign: str, tmp_path: Path, spoil: str
 ) -> None:
     parts = signed_parts(installed, codesign)
-    record, copy = Path(parts.helper).with_name("record.json"), Path(parts.helper)
-    if spoil == "record":
-        record.unlink()
-    elif spoil == "empty record":
-        record.write_text('{"marks": {}, "digests": {}}')
-    elif spoil == "wrong record":
-        record.write_text('{"marks": {"netsandbox-apply": 3}')
-    elif spoil == "copy":
+    copy = Path(parts.helper)
+    if spoil == "missing":
         copy.unlink()
     elif spoil == "link":
         copy.rename(tmp_path / "elsewhere")
         copy.symlink_to(tmp_path / "elsewhere")
+    elif spoil == "folder":
+        copy.unlink()
+        copy.mkdir()
     else:
         copy.chmod(0o777)
     assert signed_parts(installed, codesign) == parts
@@ -62,33 +47,6 @@ def test_whatever_is_missing_or_not_as_it_was_is_made_again(
     assert not copy.is_symlink()
     assert copy.stat().st_mode & 0o777 == 0o700
     assert len(calls(tmp_path)) == 2
-
-
-def test_a_copy_that_only_lies_elsewhere_on_the_disk_is_kept_and_read_but_once(
-    installed: Parts, codesign: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A restored backup."""
-    parts = signed_parts(installed, codesign)
-    shutil.copy2(parts.library, tmp_path / "restored")
-    os.replace(tmp_path / "restored", parts.library)
-    assert signed_parts(installed, codesign) == parts
-    monkeypatch.setattr(signed_folder, "_digest", lambda path: pytest.fail(f"{path} was read again"))
-    assert signed_parts(installed, codesign) == parts
-    assert len(calls(tmp_path)) == 1
-
-
-def test_a_record_that_cannot_be_renewed_is_no_reason_to_sign_again(
-    installed: Parts, codesign: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    parts = signed_parts(installed, codesign)
-    os.utime(parts.library)
-
-    def refuse(*_: object) -> None:
-        raise PermissionError
-
-    monkeypatch.setattr(signed_folder, "_write", refuse)
-    assert signed_parts(installed, codesign) == parts
-    assert len(calls(tmp_path)) == 1
 
 
 def test_a_signer_that_does_not_answer_is_not_waited_for(
@@ -146,7 +104,7 @@ def test_sessions_that_start_at_once_all_find_whole_copies(installed: Parts, cod
     said = [one.communicate(timeout=60)[1] for one in started]
     assert [one.returncode for one in started] == [0] * 6, said
     (folder,) = os.listdir(state / "netsandbox-signed")
-    assert len(os.listdir(state / "netsandbox-signed" / folder)) == 4
+    assert len(os.listdir(state / "netsandbox-signed" / folder)) == 3
 
 
 def test_whoever_comes_second_takes_what_the_first_made(
@@ -174,7 +132,7 @@ def old(path: Path) -> None:
 
 
 @pytest.mark.parametrize(("aged", "left"), [(True, 1), (False, 2)])
-def test_copies_of_an_install_that_is_gone_are_removed_after_a_month(
+def test_copies_that_no_launch_uses_are_removed_after_a_month(
     installed: Parts, codesign: str, *, aged: bool, left: int
 ) -> None:
     first = signed_parts(installed, codesign)
@@ -185,9 +143,10 @@ def test_copies_of_an_install_that_is_gone_are_removed_after_a_month(
     assert len(os.listdir(signed_home())) == left
 
 
-def test_copies_of_an_install_that_is_there_stay_however_old(installed: Parts, codesign: str, tmp_path: Path) -> None:
+def test_copies_that_are_used_stay_however_old(installed: Parts, codesign: str, tmp_path: Path) -> None:
     first = signed_parts(installed, codesign)
     old(Path(first.library).parent)
+    assert signed_parts(installed, codesign) == first
     (tmp_path / "other").mkdir()
     other = Parts(*(shutil.copy(path, tmp_path / "other") for path in paths(installed)))
     signed_parts(other, codesign)
