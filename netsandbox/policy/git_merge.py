@@ -60,6 +60,11 @@ def is_harmless(name: str) -> bool:
     return kind in _RULES and kind != "branch.remote"  # which may be a path, and a push runs the hooks there
 
 
+def is_url(name: str) -> bool:
+    """Whether a setting of this name says where a remote is."""
+    return name.startswith("remote.") and name.endswith(".url")
+
+
 def merge(base: str, mine: str, theirs: str, is_outside: IsOutside) -> Merged:
     """*base* is the file as the session got it, *mine* as the session left it, *theirs* as the host has it now.
     *is_outside* tells whether the session could not write a path."""

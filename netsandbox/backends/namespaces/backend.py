@@ -61,6 +61,7 @@ class NamespacesBackend:
         f"{MODULES}.inside_sockets",
         f"{MODULES}.session_sockets",
         f"{MODULES}.diagnosis",
+        "netsandbox.policy.git_merge",
         "netsandbox_portmap.localhost_service",
     )
 

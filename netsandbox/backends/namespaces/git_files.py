@@ -24,18 +24,15 @@ from __future__ import annotations
 
 import os
 import stat
-from errno import EFBIG
+from errno import EFBIG, ENOSPC
 
 from netsandbox.backends.namespaces.private_folders import open_folder
 from netsandbox.backends.namespaces.session_root import PROTECTED
 from netsandbox.errors import HostError
-from netsandbox.frozen import frozen
 from netsandbox.paths import home
 from netsandbox.policy.file_rules import is_within
-from netsandbox.policy.git_config import MAX_CONFIG, is_true, parse
-from netsandbox.runtime.private_file import replace
 from netsandbox.runtime.project import one_line
-from netsandbox.runtime.real_paths import names_in
+from netsandbox.runtime.real_paths import RealPaths, names_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,17 +49,43 @@ SAME_FOLDER = b".\n"
 MAX_GIT_FOLDERS = 64
 MAX_WORKTREES = 256
 MAX_INCLUDES = 32
+MAX_CONFIG = 1 << 20  # bytes of a file that is read
 GLOBAL = ("/etc/gitconfig", "~/.gitconfig", "~/.config/git/config")
+FOLLOWED = (b"hookspath", b"include", b"bare", b"worktree")  # what is looked for in a configuration file
+DRAFT = "netsandbox-"
+NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-@frozen
 class Copied:
-    """A configuration file of the host, and its copy that the session changes."""
+    """A configuration file of the host, and its copy that the session changes. `drafts` is the folder of the hooks."""
 
-    path: str
-    copy: str
-    base: bytes
-    mode: int
+    def __init__(self, path: str, copy: str, base: bytes, state: os.stat_result, drafts: str) -> None:
+        self.path = path
+        self.copy = copy
+        self.base = base  # as the session got it
+        self.known = base  # as the host has it now
+        self.mode = stat.S_IMODE(state.st_mode)
+        self.own = identity(state)
+        self.drafts = drafts
+        self.marks: list[str] = []  # second names of files that this session put there
+
+    def is_own(self) -> bool:
+        """Whether the file on the host is the one that it was at the start, or a copy that was put there while this
+        session was stopped."""
+        return self.own == identity(os.lstat(self.path))
+
+    def adopts(self) -> bool:
+        """Whether another session put its copy there, which has a second name among the hooks. The caller knows that
+        this session was stopped meanwhile: otherwise its command may have opened that copy."""
+        state = os.lstat(self.path)
+        try:
+            marked = os.lstat(f"{self.drafts}/{DRAFT}{state.st_ino}")
+        except OSError:
+            return False
+        if not os.path.samestat(state, marked):
+            return False
+        self.own = identity(state)
+        return True
 
 
 class GitFiles:
@@ -77,12 +100,12 @@ class GitFiles:
         self.named = tuple(named)
         self.denied = tuple(denied)
         self.copied: list[Copied] = []
-        self.known: dict[str, bytes] = {}  # what the host made of these files while the session ran
-        self.locks: dict[str, int] = {}  # by git directory
+        self.held: dict[str, int] = {}  # the git directories, with a lock
         self.made: list[str] = []  # on the host's disk
         self.absent: list[str] = []  # what the configuration names and does not exist
         self.unprotected: list[str] = []
-        self._own: dict[str, Identity] = {}
+        self.worktrees: list[tuple[str, list[str]]] = []  # folders of them, and the names in each
+        self._paths = RealPaths()
         self._copies = ""
         self._included: set[str] = set()
         self._worktree_folders: list[str] = []
@@ -100,30 +123,12 @@ class GitFiles:
         for path in GLOBAL:
             self._obeyed(path.replace("~", home()), tuple(dict.fromkeys(self._worktree_folders)))
 
-    def is_own(self, path: str) -> bool:
-        """Whether the file on the host is the one that it was at the start, or a copy that was put there while this
-        session was stopped."""
-        return self._own.get(path) == identity(os.lstat(path))
-
-    def own(self, path: str, copy: Identity) -> None:
-        """Note a copy, for other sessions with this repository too: each would replace the copy of the other."""
-        self._own[path] = copy
-        lock = self._lock_of(path)
-        if lock is not None:
-            os.pwrite(lock, str(copy[1]).encode().ljust(24), 0)
-
-    def adopts(self, path: str) -> bool:
-        """Whether another session put its copy there. The caller knows that this one was stopped meanwhile: otherwise
-        its command may have opened that copy."""
-        state = os.lstat(path)
-        lock = self._lock_of(path)
-        if lock is None or os.pread(lock, 24, 0).strip() != str(state.st_ino).encode():
-            return False
-        self._own[path] = identity(state)
-        return True
-
-    def _lock_of(self, path: str) -> int | None:
-        return self.locks.get(os.path.dirname(path))
+    def open(self, folder: str) -> int:
+        """A descriptor of a folder with files of git; an OSError if a link is on the way."""
+        held = self.held.get(folder)
+        if held is not None and os.path.samestat(os.lstat(folder), os.fstat(held)):
+            return os.dup(held)
+        return open_folder(folder)
 
     def _git_file(self, path: str) -> None:
         named = one_line(path, "gitdir:")
@@ -139,36 +144,44 @@ class GitFiles:
     def _git_folder(self, folder: str, worktree: str) -> None:
         """Protect a git directory and those in it."""
         self._worktree_folders.append(worktree)
-        if folder in self.locks or not self._is_writable(folder) or not os.path.isdir(folder):
+        if folder in self.held or not self._is_writable(folder) or not os.path.isdir(folder):
             return
-        if len(self.locks) >= MAX_GIT_FOLDERS:
+        if len(self.held) >= MAX_GIT_FOLDERS:
             self.unprotected.append(folder)
             return
-        self.locks[folder] = self.folders.git_lock(folder)
+        here = self.held[folder] = self.folders.git_lock(folder)
         self.root.pin(folder)
-        self._private(f"{folder}/config.worktree")
-        common = os.path.realpath(os.path.join(folder, one_line(f"{folder}/commondir", "") or "."))
+        named = one_line(f"{folder}/commondir", "")
+        common = os.path.realpath(os.path.join(folder, named)) if named is not None else folder
+        drafts = f"{common}/hooks"
+        self._private(f"{folder}/config.worktree", here, drafts)
         if common != folder:  # a worktree's
             self._read_only(f"{folder}/commondir")
             self._git_folder(common, worktree)
             return
-        config = self._private(f"{folder}/config")
-        if not any(_is(line, "core", "bare") and is_true(line.value) for line in config):
-            self._hold(f"{folder}/commondir", SAME_FOLDER)
-        self._hold(f"{folder}/hooks", None)
+        self._hold(f"{folder}/hooks", None, here)
+        config = self._private(f"{folder}/config", here, drafts)
+        if not any(_is(line, "core", "bare") and _is_true(line) for line in config):
+            self._hold(f"{folder}/commondir", SAME_FOLDER, here)
         self._follow(config, f"{folder}/config", worktree)
-        self._worktrees(f"{folder}/worktrees")
+        self._worktrees(f"{folder}/worktrees", drafts)
         self._modules(f"{folder}/modules", worktree)
 
-    def _private(self, path: str) -> list[Line]:
+    def _private(self, path: str, folder: int, drafts: str) -> list[Line]:
         """The session gets a copy of a configuration file. Returns its settings. Nothing is read through a link: an
         earlier session may have made it, and the copy would show any file of the host."""
-        self._make(path, b"")
-        if path in self.root.entries or not self._is_writable(path) or not os.path.lexists(path):
+        name = os.path.basename(path)
+        if path in self.root.entries or not self._is_writable(path):
             return []
+        self._make(path, b"", folder)
         try:
-            content = read_without_links(path)
-        except OSError:  # git cannot use it either, or it is a link
+            state = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            content = read_file(name, folder) if state.st_size else b""
+        except FileNotFoundError:  # it cannot be made
+            return []
+        except OSError:  # git cannot use it either
+            state = None
+        if state is None or not stat.S_ISREG(state.st_mode):
             self._read_only(path)
             return _config_at(os.path.realpath(path))
         if any(is_within(path, each) for each in self.denied):
@@ -178,49 +191,44 @@ class GitFiles:
             self._copies = self.folders.git_copies()
             self.root.place(self._copies, COPIES, writable=True)
         name = f"config-{len(self.copied)}"
-        copy = os.open(f"{self._copies}/{name}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            state = os.stat(path)
-            mode = stat.S_IMODE(state.st_mode)
-            self._own[path] = identity(state)
-            os.fchmod(copy, mode | 0o600)
-            if os.write(copy, content) != len(content):
-                raise HostError(f"there is no room for a copy of {path!a}; free space, or set XDG_STATE_HOME")
-        finally:
-            os.close(copy)
-        self.copied.append(Copied(path, f"{self._copies}/{name}", content, mode))
+        copied = Copied(path, f"{self._copies}/{name}", content, state, drafts)
+        if content:  # otherwise git makes it
+            try:
+                write(copied.copy, content, copied.mode | 0o600)
+            except OSError as error:
+                raise HostError(f"cannot copy {path!a}: {error.strerror}; free space, or set XDG_STATE_HOME") from None
+        self.copied.append(copied)
         self.root.cover(f"{COPIES}/{name}", path)
         return _settings(content)
 
-    def _hold(self, path: str, content: bytes | None) -> None:
+    def _hold(self, path: str, content: bytes | None, folder: int) -> None:
         """Make *path* if it is missing (a folder for None), and keep it as it is."""
-        self._make(path, content)
+        self._make(path, content, folder)
         self._read_only(path)
 
-    def _make(self, path: str, content: bytes | None) -> None:
-        if os.path.lexists(path):
+    def _make(self, path: str, content: bytes | None, folder: int) -> None:
+        if os.path.lexists(path) or not self._is_writable(path):
             return
+        name = os.path.basename(path)
         try:
-            folder = open_folder(os.path.dirname(path))
-            try:
-                if content is None:
-                    os.mkdir(os.path.basename(path), 0o755, dir_fd=folder)
-                else:
-                    replace(f"/proc/self/fd/{folder}/{os.path.basename(path)}", content, 0o644)
-            finally:
-                os.close(folder)
+            if content is None:
+                os.mkdir(name, 0o755, dir_fd=folder)
+            elif not content:
+                os.close(os.open(name, NEW, 0o644, dir_fd=folder))
+            else:
+                make(folder, name, content, f"{os.path.dirname(path)}/hooks")
             self.made.append(path)
-        except PermissionError:  # then the session cannot make it either
+        except (PermissionError, FileExistsError):  # then the session cannot make it either; another session made it
             return
         except OSError as error:
             raise HostError(f"cannot make {path!a}, to protect it: {error.strerror}; use --files readable") from None
 
     def _read_only(self, path: str) -> None:
         """Keep *path* and what it leads to as they are, where the session could change them."""
-        if os.path.lexists(path) and os.path.realpath(path) != path:
+        real = self._paths.real(path)
+        if real != path and os.path.lexists(path):
             self._hold_links(path)
-        real = os.path.realpath(path)
-        if self._is_writable(real) and os.path.exists(real):
+        if real is not None and self._is_writable(real):
             self.root.pin_above(real)
             self.root.show(real, rank=PROTECTED)
 
@@ -258,11 +266,8 @@ class GitFiles:
         if path in self._included or len(self._included) > MAX_INCLUDES:
             return
         self._included.add(path)
-        try:
-            content = read_file(os.path.realpath(path))
-        except OSError:  # git does without it too
-            return
-        self._follow(_settings(content), path, *worktrees)
+        real = self._paths.real(path)
+        self._follow(_config_at(real) if real is not None else [], path, *worktrees)
 
     def _named(self, path: str) -> None:
         self._read_only(path)
@@ -271,16 +276,22 @@ class GitFiles:
 
     # Worktrees and submodules
 
-    def _worktrees(self, folder: str) -> None:
+    def _worktrees(self, folder: str, drafts: str) -> None:
         if os.path.islink(folder):  # it may lead out of the project
             self._hold_links(folder)
             return
-        for name in names_in(folder)[:MAX_WORKTREES]:
-            own = f"{folder}/{name}"
-            if os.path.islink(own) or not os.path.isdir(own):
+        names = names_in(folder)
+        self.worktrees.append((folder, names))
+        for own in [f"{folder}/{name}" for name in names[:MAX_WORKTREES]]:
+            try:
+                here = open_folder(own)
+            except OSError:
                 continue
             self.root.pin(own)
-            self._private(f"{own}/config.worktree")
+            try:
+                self._private(f"{own}/config.worktree", here, drafts)
+            finally:
+                os.close(here)
             self._read_only(f"{own}/commondir")
             self._read_only(f"{own}/gitdir")
             place = one_line(f"{own}/gitdir", "")
@@ -289,7 +300,7 @@ class GitFiles:
 
     def _worktree(self, path: str) -> None:
         """*path* is the `.git` file of a worktree, of this project or another."""
-        real = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+        real = f"{self._paths.reached(os.path.dirname(path))}/{os.path.basename(path)}"
         if os.path.basename(real) != ".git" or not _is_file(real):
             return  # it is gone, for the host's git too
         if self.root.is_shown(real) is not None:
@@ -344,16 +355,48 @@ def read_file(path: str, folder: int | None = None) -> bytes:
         os.close(descriptor)
 
 
-def read_without_links(path: str) -> bytes:
-    """The same, where no folder on the way may be a link either."""
-    folder = open_folder(os.path.dirname(path))
+def write(path: str, content: bytes, mode: int, folder: int | None = None) -> os.stat_result:
+    """Make a new file."""
+    descriptor = os.open(path, NEW, mode, dir_fd=folder)
     try:
-        return read_file(os.path.basename(path), folder)
+        os.fchmod(descriptor, mode)
+        if os.write(descriptor, content) != len(content):
+            raise OSError(ENOSPC, "there is no room for it")
+        return os.fstat(descriptor)
+    except OSError:
+        os.unlink(path, dir_fd=folder)
+        raise
     finally:
-        os.close(folder)
+        os.close(descriptor)
+
+
+def make(folder: int, name: str, content: bytes, drafts: str) -> None:
+    """Make a file in one step. It is written in *drafts*, the folder of the hooks, where no session can open it before
+    it is in its place; at its place where that folder takes no such file."""
+    try:
+        here = open_folder(drafts)
+        try:
+            draft = f"{DRAFT}{os.urandom(8).hex()}"
+            write(draft, content, 0o644, here)
+            try:
+                os.link(draft, name, src_dir_fd=here, dst_dir_fd=folder)
+            finally:
+                os.unlink(draft, dir_fd=here)
+        finally:
+            os.close(here)
+    except FileExistsError:
+        raise
+    except OSError:
+        write(name, content, 0o644, folder)
 
 
 def _settings(content: bytes) -> list[Line]:
+    """None if nothing that is looked for is among them, as in most files."""
+    text = content.lower().replace(b"bare = false", b"")
+    if not any(name in text for name in FOLLOWED):
+        return []
+    from netsandbox.policy.git_config import parse
+
     try:
         return parse(content.decode("utf-8", "surrogateescape"))
     except ValueError:  # git does not read it either
@@ -363,5 +406,11 @@ def _settings(content: bytes) -> list[Line]:
 def _config_at(path: str) -> list[Line]:
     try:
         return _settings(read_file(path))
-    except OSError:
+    except OSError:  # git does without it too
         return []
+
+
+def _is_true(line: Line) -> bool:
+    from netsandbox.policy.git_config import is_true
+
+    return is_true(line.value)

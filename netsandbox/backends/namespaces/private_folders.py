@@ -6,7 +6,6 @@
     <state>/homes/<project>/caches/<path>/0    what sessions added to a cache of the host; 1, 2 … while 0 is in use
     <state>/homes/shared/caches/<path>/0       the same for caches that all projects share
     <state>/homes/<project>/git/0              copies of git's configuration files, while a session runs
-    <state>/homes/shared/git/<path>            a lock for each git directory that a session sees
 
 A session leaves behind what it likes in them, so links there are never followed.
 """
@@ -15,6 +14,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 
 from netsandbox.errors import HostError
 from netsandbox.runtime.private_file import digest
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from netsandbox.backends.namespaces.session_root import SessionRoot
 
 MAX_SLOTS = 64  # sessions at once that use one cache
+MAX_WAITS, PAUSE = 150, 0.02  # seconds; for the lock of a git directory
 _LOCK = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -102,12 +103,19 @@ class PrivateFolders:
         return self._made(f"{folder}/copies-{os.urandom(8).hex()}")
 
     def git_lock(self, path: str) -> int:
-        """The descriptor of a file that stands for the git directory *path*; all sessions that see it hold a lock."""
-        folder = self._made(os.path.join(self._shared, "git"))
-        lock = os.open(os.path.join(folder, digest(os.fsencode(path))[:16]), _LOCK, 0o600)
-        self._locks.append(lock)
-        fcntl.flock(lock, fcntl.LOCK_SH)
-        return lock
+        """A descriptor of the git directory *path*. All sessions that see it hold a lock on it, whoever's they are."""
+        try:
+            folder = open_folder(path)
+        except OSError as error:
+            raise HostError(f"cannot open {path!a}, to protect it: {error.strerror}; use --files readable") from None
+        self._locks.append(folder)
+        for _ in range(MAX_WAITS):  # the last session of others removes what it made there
+            try:
+                fcntl.flock(folder, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                return folder
+            except OSError:
+                time.sleep(PAUSE)
+        raise HostError(f"a program keeps a lock on {path!a}; end it, or use --files readable")
 
     def _slot(self, base: str, what: str) -> str:
         self._made(base)

@@ -9,13 +9,11 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from errno import ENOSPC
 
-from netsandbox.backends.namespaces.git_files import SAME_FOLDER, Copied, GitFiles, identity, read_file
+from netsandbox.backends.namespaces.git_files import DRAFT, NEW, SAME_FOLDER, identity, read_file, write
 from netsandbox.backends.namespaces.private_folders import open_folder, remove_tree
 from netsandbox.paths import short
-from netsandbox.policy.git_merge import changed, is_harmless, merge
-from netsandbox.runtime.project import new_repositories
+from netsandbox.runtime.project import new_repositories, one_line
 from netsandbox.runtime.real_paths import names_in
 from netsandbox.text import few, single_line
 
@@ -23,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from netsandbox.backends.namespaces.git_files import Identity
+    from netsandbox.backends.namespaces.git_files import Copied, GitFiles
     from netsandbox.backends.namespaces.project_view import ProjectView
     from netsandbox.policy.git_merge import Merged
 
@@ -32,15 +30,15 @@ SETTLING = 6  # pauses; more than another session takes for its copy
 MAX_PACKAGES = 16  # installed ones that are looked at
 INSTALLED = {".venv": "__init__.py", "node_modules": "package.json"}  # folders of packages, and a file of each
 MAX_SEARCHED = 128  # folders of the project in which new repositories are looked for
-NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def finish(view: ProjectView) -> list[str]:
     """Merge, clean up, and return the lines for the user."""
-    lines = repair(view, trust_own=False)
+    lines: list[str] = []
     if view.git is not None:
         for copied in view.git.copied:
-            lines += _merge_back(copied, view)
+            lines += _settle(copied, view, view.git)
+        lines += _lost_worktrees(view.git)
         _clean_up(view.git)
     made = [short(path) for path in view.forbidden if os.path.lexists(path)]
     if made:
@@ -53,53 +51,83 @@ def finish(view: ProjectView) -> list[str]:
     return [*lines, *_new_lines(view), *_shared_lines(view)]
 
 
-def repair(view: ProjectView, *, trust_own: bool = True) -> list[str]:
+def repair(view: ProjectView) -> list[str]:
     """Look at the configuration files after a cover was off. The session is stopped until this returns.
 
     The session may have opened, mapped or linked the file that the host put there, so a copy takes its place, which
     takes the covers away once more. It may also have put a file of its own there, and nobody can tell whose change it
     is. So a setting that could run a program gets its old value again, and the user sets it after the session."""
     lines: list[str] = []
-    if view.git is None:
-        return lines
-    for copied in view.git.copied:
+    for copied in view.git.copied if view.git is not None else ():
         try:
-            if not (trust_own and view.git.is_own(copied.path)):
-                lines += _examine(copied, view)
+            if not copied.is_own():
+                folder = open_folder(os.path.dirname(copied.path))
+                try:
+                    lines += _take_back(folder, copied, view) or _replace_by_copy(folder, copied, view)
+                finally:
+                    os.close(folder)
         except OSError:  # the host removed it, and is about to write it anew, or removes the repository
             continue
     return lines
 
 
-def _examine(copied: Copied, view: ProjectView) -> list[str]:
-    git = view.git
-    assert git is not None
-    known = git.known.get(copied.path, copied.base)
-    folder = open_folder(os.path.dirname(copied.path))
+def _settle(copied: Copied, view: ProjectView, git: GitFiles) -> list[str]:
+    """The same when the session has ended, and what the host takes over of its copy."""
     try:
-        found = _dangerous(known, read_file(copied.path), view)
-        if not found:
-            found = [] if git.is_own(copied.path) else _copy(folder, copied, git, view)
-        if not found:
-            return []
-        _take_back(folder, copied, git, known)
+        folder = git.open(os.path.dirname(copied.path))
+    except OSError:
+        return []
+    try:
+        return [*_last_look(folder, copied, view), *_merge_back(folder, copied, view)]
     finally:
         os.close(folder)
+
+
+def _last_look(folder: int, copied: Copied, view: ProjectView) -> list[str]:
+    try:
+        lines = _take_back(folder, copied, view)
+        if not lines and not copied.is_own() and os.lstat(copied.path).st_nlink > 1:  # for the next session
+            _put(folder, copied, read_file(os.path.basename(copied.path), folder))
+        return lines
+    except OSError:  # the host removed it
+        return []
+
+
+def _take_back(folder: int, copied: Copied, view: ProjectView) -> list[str]:
+    """Of the changes of the host's file, keep those that run nothing. git's lock is not asked: the session may hold
+    it."""
+    found = read_file(os.path.basename(copied.path), folder)
+    names = _dangerous(copied.known, found, view)
+    if not names:
+        return []
+    from netsandbox.policy.git_merge import merge
+
+    before = _text(copied.known)
+    try:
+        after = merge(before, _text(found), before, lambda path: False).text or before
+    except ValueError:
+        after = before
+    _put(folder, copied, _data(after))
     return [
-        f"{single_line(short(copied.path))} was changed while the session could write it: {_few(found)};"
+        f"{single_line(short(copied.path))} was changed while the session could write it: {_few(names)};"
         " that is taken back, set it again after the session if it was you"
     ]
 
 
 def _dangerous(before: bytes, after: bytes, view: ProjectView) -> list[str]:
-    """The settings with new values that could run a program."""
+    """The settings with new values that could run a program, and URLs that are gone: git takes the name of an unknown
+    remote for a path, which the session may have made."""
+    if before == after:
+        return []
+    from netsandbox.policy.git_merge import changed, is_harmless, is_url, merge
+
     old, new = _text(before), _text(after)
     try:
         refused = merge(old, new, old, lambda path: _is_outside(path, view)).refused
         settings = changed(old, new)
     except ValueError:
         return ["it has errors"]
-    return [name for name in refused if settings[name] and not is_harmless(name)]
+    return [name for name in refused if (settings[name] or is_url(name)) and not is_harmless(name)]
 
 
 def _is_outside(path: str, view: ProjectView) -> bool:
@@ -107,19 +135,8 @@ def _is_outside(path: str, view: ProjectView) -> bool:
     return shown is None or not shown.writable
 
 
-def _take_back(folder: int, copied: Copied, git: GitFiles, known: bytes) -> None:
-    """Of the changes since *known*, keep those that run nothing. git's lock is not asked: the session may hold it."""
-    name, before = os.path.basename(copied.path), _text(known)
-    try:
-        after = merge(before, _text(read_file(name, folder)), before, lambda path: False).text or before
-    except ValueError:
-        after = before
-    git.own(copied.path, _put(folder, name, after, copied.mode))
-
-
-def _copy(folder: int, copied: Copied, git: GitFiles, view: ProjectView) -> list[str]:
-    """Put a copy in the file's place when the host's git, which often changes several settings, is done. Returns the
-    dangerous settings that came meanwhile, and puts no copy then."""
+def _replace_by_copy(folder: int, copied: Copied, view: ProjectView) -> list[str]:
+    """Do that when the host's git, which often changes several settings, is done."""
     name = os.path.basename(copied.path)
     before, first = None, os.lstat(copied.path).st_ino
     for _ in range(MAX_WAITS):
@@ -129,75 +146,82 @@ def _copy(folder: int, copied: Copied, git: GitFiles, view: ProjectView) -> list
             break
         before = state.st_ino
         time.sleep(PAUSE)
-    theirs = read_file(name, folder)
-    if found := _dangerous(git.known.get(copied.path, copied.base), theirs, view):
-        return found
-    git.known[copied.path] = theirs
-    if os.lstat(copied.path).st_ino != first and git.adopts(copied.path):
+    lines = _take_back(folder, copied, view)
+    if lines:
+        return lines
+    theirs = copied.known = read_file(name, folder)
+    if os.lstat(copied.path).st_ino != first and copied.adopts():
         return []
-    git.own(copied.path, _put(folder, name, _text(theirs), copied.mode))
+    _put(folder, copied, theirs)
     for _ in range(SETTLING):  # other sessions replace this copy by theirs, and this one must be stopped then
         time.sleep(PAUSE)
-        if not git.is_own(copied.path) and git.adopts(copied.path):
-            return _dangerous(theirs, read_file(name, folder), view)
+        if not copied.is_own() and copied.adopts():
+            return _take_back(folder, copied, view)
     return []
 
 
-def _merge_back(copied: Copied, view: ProjectView) -> list[str]:
+def _put(folder: int, copied: Copied, content: bytes) -> None:
+    """Put a file in the place of the host's. It is written among the hooks, where no session can open it before that,
+    and keeps a second name there, by which other sessions know it (`Copied.adopts`)."""
+    name = os.path.basename(copied.path)
+    try:
+        drafts = open_folder(copied.drafts)
+    except OSError:  # a link; what others do is then replaced
+        drafts = os.dup(folder)
+    draft = f"{DRAFT}{os.urandom(8).hex()}"
+    try:
+        state = write(draft, content, copied.mode, drafts)
+        try:
+            if not os.path.samestat(os.fstat(drafts), os.fstat(folder)):
+                os.link(draft, f"{DRAFT}{state.st_ino}", src_dir_fd=drafts, dst_dir_fd=drafts)
+                copied.marks.append(f"{copied.drafts}/{DRAFT}{state.st_ino}")
+            os.rename(draft, name, src_dir_fd=drafts, dst_dir_fd=folder)
+        except OSError:
+            os.unlink(draft, dir_fd=drafts)
+            raise
+    finally:
+        os.close(drafts)
+    copied.own = identity(os.stat(name, dir_fd=folder, follow_symlinks=False))
+
+
+def _merge_back(folder: int, copied: Copied, view: ProjectView) -> list[str]:
     name = single_line(short(copied.path))
     try:
         mine = read_file(copied.copy)
-        folder = open_folder(os.path.dirname(copied.path))
-    except OSError:  # the session removed its copy, or the host the repository
+    except OSError:  # the session removed its copy, or made none
         return []
     try:
-        theirs = read_file(os.path.basename(copied.path), folder)
-        lines = _outside_lines(name, copied.base, theirs, view)
-        if mine != copied.base:
-            lines += _result_lines(name, _write(folder, copied, mine, view))
-        return lines
+        return _result_lines(name, _write(folder, copied, mine, view)) if mine != copied.base else []
     except ValueError:
         return [f"{name} or the session's copy of it has errors, so it stays as it is"]
     except FileExistsError:
         return [f"{name}.lock exists, so the session's changes of {name} are lost; remove it if no git runs there"]
     except OSError as error:
         return [f"{name} could not be written ({error.strerror}), so the session's changes of it are lost"]
-    finally:
-        os.close(folder)
 
 
 def _write(folder: int, copied: Copied, mine: bytes, view: ProjectView) -> Merged:
     """Merge while git's own lock is held, so that no change of the host is lost."""
+    from netsandbox.policy.git_merge import merge
+
     name = os.path.basename(copied.path)
     lock = f"{name}.lock"
-    mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode & 0o777
-    os.close(os.open(lock, NEW, mode, dir_fd=folder))
+    for wait in range(MAX_WAITS):  # another session may end too
+        try:
+            os.close(os.open(lock, NEW, copied.mode, dir_fd=folder))
+            break
+        except FileExistsError:
+            if wait == MAX_WAITS - 1:
+                raise
+            time.sleep(PAUSE)
     try:
         theirs = read_file(name, folder)
         merged = merge(_text(copied.base), _text(mine), _text(theirs), lambda path: _is_outside(path, view))
         if merged.text is not None:
-            _put(folder, name, merged.text, mode)
+            _put(folder, copied, _data(merged.text))
         return merged
     finally:
         os.unlink(lock, dir_fd=folder)
-
-
-def _put(folder: int, name: str, text: str, mode: int) -> Identity:
-    """Put *text* at *name* in one step. Returns the identity of the new file."""
-    draft = f"{name}.{os.urandom(8).hex()}"
-    descriptor = os.open(draft, NEW, mode, dir_fd=folder)
-    try:
-        os.fchmod(descriptor, mode)
-        data = text.encode("utf-8", "surrogateescape")
-        if os.write(descriptor, data) != len(data):
-            raise OSError(ENOSPC, "no room")
-        os.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
-        return identity(os.fstat(descriptor))
-    except OSError:
-        os.unlink(draft, dir_fd=folder)
-        raise
-    finally:
-        os.close(descriptor)
 
 
 def _result_lines(name: str, merged: Merged) -> list[str]:
@@ -212,15 +236,29 @@ def _result_lines(name: str, merged: Merged) -> list[str]:
     return lines
 
 
-def _outside_lines(name: str, base: bytes, theirs: bytes, view: ProjectView) -> list[str]:
-    """A program of the host that replaces the file takes the session's cover away, so its changes are looked at."""
-    names = _dangerous(base, theirs, view) if base != theirs else ()
-    return [f"{name} was changed while the session ran: {_few(names)}; check that you did that"] if names else []
+def _lost_worktrees(git: GitFiles) -> list[str]:
+    """Those that the session made where it had a folder of its own, not the host's."""
+    lost = []
+    for folder, known in git.worktrees:
+        for name in set(names_in(folder)).difference(known):
+            place = one_line(f"{folder}/{name}/gitdir", "")
+            if place is not None and not os.path.lexists(os.path.join(folder, name, place)):
+                lost.append(os.path.dirname(os.path.join(folder, name, place)))
+    if not lost:
+        return []
+    above = single_line(short(os.path.dirname(lost[0])))
+    what = _few(short(path) for path in lost)
+    return [
+        f"worktree {what} is not on the host, as that folder is the session's own; make it in the project, or open the"
+        f" folder with --allow-write {above}, and run `git worktree prune`"
+    ]
 
 
 def _clean_up(git: GitFiles) -> None:
     """Remove what only stood for something missing, unless another session needs it."""
-    for folder, lock in git.locks.items():
+    for path in [path for copied in git.copied for path in copied.marks]:
+        _remove(path)
+    for folder, lock in git.held.items():
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -228,7 +266,8 @@ def _clean_up(git: GitFiles) -> None:
         own = [each.path for each in git.copied if each.path.startswith(f"{folder}/") and not each.base]
         for path in (*own, f"{folder}/commondir", f"{folder}/hooks"):
             if path in git.made or path.endswith(("/commondir", "/config.worktree")):
-                _remove_placeholder(path)
+                _remove(path)
+        fcntl.flock(lock, fcntl.LOCK_UN)
     if git.copied:
         try:
             remove_tree(os.path.dirname(git.copied[0].copy))
@@ -236,7 +275,8 @@ def _clean_up(git: GitFiles) -> None:
             pass
 
 
-def _remove_placeholder(path: str) -> None:
+def _remove(path: str) -> None:
+    """Remove a placeholder, or the second name of a file."""
     above, name = os.path.split(path)
     try:
         folder = open_folder(above)
@@ -245,7 +285,7 @@ def _remove_placeholder(path: str) -> None:
     try:
         if name == "hooks":
             os.rmdir(name, dir_fd=folder)
-        elif read_file(name, folder) == (SAME_FOLDER if name == "commondir" else b""):
+        elif name.startswith(DRAFT) or read_file(name, folder) == (SAME_FOLDER if name == "commondir" else b""):
             os.unlink(name, dir_fd=folder)
     except OSError:  # somebody uses it
         pass
@@ -298,6 +338,10 @@ def _new_lines(view: ProjectView) -> list[str]:
     if view.git is not None and view.git.unprotected:
         lines.append(f"too many repositories to protect: {_few(view.git.unprotected)}; start in one of them instead")
     return lines
+
+
+def _data(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
 
 
 def _text(data: bytes) -> str:

@@ -207,10 +207,10 @@ def test_a_placeholder_that_cannot_be_made_is_an_error(
 ) -> None:
     repository(project / ".git")
 
-    def full(path: str, content: bytes, mode: int) -> None:
+    def full(path: str, content: bytes, mode: int, folder: int | None = None) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(git_files, "replace", full)
+    monkeypatch.setattr(git_files, "write", full)
     with pytest.raises(HostError, match="No space left"):
         protect()
 

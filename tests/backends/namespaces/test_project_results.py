@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from netsandbox.backends.namespaces import project_results
+from netsandbox.backends.namespaces import git_files, private_folders, project_results
+from netsandbox.backends.namespaces.git_files import Copied, write
 from netsandbox.backends.namespaces.private_folders import open_folder
 from netsandbox.backends.namespaces.project_results import finish, repair
 from netsandbox.backends.namespaces.project_view import ProjectView
+from netsandbox.errors import HostError
 from netsandbox.policy.file_rules import FileRules
 from netsandbox.runtime.protection import OwnPaths
 
 CONFIG = '[core]\n\tbare = false\n[remote "origin"]\n\turl = https://example.com/a\n'
 BRANCH = '[branch "x"]\n\tremote = origin\n\tmerge = refs/heads/x\n'
 
-Begin = Callable[[], ProjectView]
+Begin = Callable[..., ProjectView]
 
 
 @pytest.fixture
@@ -35,17 +39,21 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def begin(project: Path) -> Begin:
-    def make() -> ProjectView:
-        view = ProjectView(FileRules(), {}, str(project), str(project.parent / "state"))
+    def make(state: str = "state") -> ProjectView:
+        view = ProjectView(FileRules(), {}, str(project), str(project.parent / state))
         view.build("true", OwnPaths(), None)
         return view
 
     return make
 
 
-def copy_of(view: ProjectView) -> Path:
+def config_of(view: ProjectView) -> Copied:
     assert view.git is not None
-    return Path(next(each.copy for each in view.git.copied if each.path.endswith("/.git/config")))
+    return next(each for each in view.git.copied if each.path.endswith("/.git/config"))
+
+
+def copy_of(view: ProjectView) -> Path:
+    return Path(config_of(view).copy)
 
 
 def test_a_session_that_changed_nothing_leaves_nothing(project: Path, begin: Begin) -> None:
@@ -152,13 +160,116 @@ def test_a_folder_that_became_a_link_is_not_followed(project: Path, begin: Begin
         open_folder(f"{project}/.git/refs")
 
 
-def test_placeholders_stay_while_another_session_needs_them(project: Path, begin: Begin) -> None:
-    first, second = begin(), begin()
+@pytest.mark.parametrize("state", ["state", "other"])
+def test_placeholders_stay_while_another_session_needs_them(project: Path, begin: Begin, state: str) -> None:
+    first, second = begin(), begin(state)
     finish(first)
     first.folders.close()
     assert (project / ".git/commondir").exists()
     finish(second)
     assert not (project / ".git/commondir").exists()
+
+
+def test_sessions_that_begin_and_end_together_find_their_placeholders(project: Path, begin: Begin) -> None:
+    """Those of several users, with state homes of their own, do not see each other's locks there."""
+
+    def sessions(state: str) -> None:
+        for _ in range(40):
+            view = begin(state)
+            assert (project / ".git/commondir").read_text() == ".\n"
+            assert (project / ".git/config.worktree").exists()
+            finish(view)
+            view.folders.close()
+
+    with ThreadPoolExecutor(3) as pool:
+        for done in [pool.submit(sessions, f"state-{number}") for number in range(3)]:
+            done.result(60)
+    assert sorted(os.listdir(project / ".git")) == ["HEAD", "config", "hooks", "objects", "refs"]
+
+
+def test_a_lock_that_a_program_keeps_is_an_error(project: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(private_folders, "PAUSE", 0)
+    held = os.open(project / ".git", os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    with pytest.raises(HostError, match="keeps a lock on"):
+        begin()
+    os.close(held)
+    finish(begin())
+
+
+def test_no_file_is_written_where_a_session_can_open_it(
+    project: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One with the same repository would open a draft of the configuration, and write it in its place."""
+    made: list[str] = []
+
+    def note(path: str, content: bytes, mode: int, folder: int | None = None) -> os.stat_result:
+        above = os.readlink(f"/proc/self/fd/{folder}") if folder is not None else os.path.dirname(path)
+        made.append(f"{above}/{os.path.basename(path)}")
+        return write(path, content, mode, folder)
+
+    for module in (git_files, project_results):
+        monkeypatch.setattr(module, "write", note)
+    view = begin()
+    copy_of(view).write_text(CONFIG + BRANCH)
+    replaced(project, CONFIG + "[user]\n\tname = n\n")
+    repair(view)
+    finish(view)
+    assert (project / ".git/config").read_text() == CONFIG + "[user]\n\tname = n\n" + BRANCH
+    assert len(made) > 3
+    for path in made:
+        assert path.startswith((f"{project}/.git/hooks/", f"{project.parent}/state/"))
+    assert os.listdir(project / ".git/hooks") == []
+
+
+@pytest.mark.parametrize("kind", ["link", "file", "closed"])
+def test_without_a_folder_of_hooks_it_is_written_beside(project: Path, begin: Begin, kind: str) -> None:
+    hooks = project / ".git/hooks"
+    hooks.rmdir()
+    if kind == "link":
+        hooks.symlink_to(project)
+    elif kind == "file":
+        hooks.write_text("")
+    else:
+        hooks.mkdir(0)
+    view = begin()
+    assert (project / ".git/commondir").read_text() == ".\n"
+    copy_of(view).write_text(CONFIG + BRANCH)
+    finish(view)
+    assert (project / ".git/config").read_text() == CONFIG + BRANCH
+    assert not any(name.startswith("netsandbox") for name in os.listdir(project / ".git"))
+
+
+def test_the_url_of_a_remote_is_not_taken_away(project: Path, begin: Begin) -> None:
+    """git takes the name of an unknown remote for a path, and runs the hooks that are there."""
+    view = begin()
+    replaced(project, "[core]\n\tbare = false\n")
+    [line] = repair(view)
+    assert "remote.origin.url" in line
+    assert (project / ".git/config").read_text() == CONFIG
+    replaced(project, CONFIG.replace("example.com", "other.example"))
+    assert repair(view) == []
+
+
+def test_a_second_name_of_a_replaced_file_does_not_last(project: Path, begin: Begin) -> None:
+    """The next session would write it."""
+    view = begin()
+    replaced(project, CONFIG + BRANCH)
+    (project / "linked").hardlink_to(project / ".git/config")
+    assert finish(view) == []
+    (project / "linked").write_text("[core]\n\tfsmonitor = evil\n")
+    assert (project / ".git/config").read_text() == CONFIG + BRANCH
+
+
+def test_a_worktree_in_a_folder_of_the_session_is_told(project: Path, begin: Begin) -> None:
+    view = begin()
+    for name, place in (("lost", "/nonexistent/lost/.git"), ("kept", f"{project}/.git/HEAD")):
+        (project / ".git/worktrees" / name).mkdir(parents=True)
+        (project / ".git/worktrees" / name / "gitdir").write_text(f"{place}\n")
+    [line] = finish(view)
+    assert "worktree /nonexistent/lost is not on the host" in line
+    assert "--allow-write /nonexistent" in line
+    assert finish(begin()) == []
 
 
 def test_what_is_used_meanwhile_is_not_removed(project: Path, begin: Begin) -> None:
@@ -264,17 +375,17 @@ def test_sessions_that_are_stopped_together_keep_one_copy(
     others = [second]
 
     def pause(seconds: float) -> None:
-        assert first.git is not None
-        if others and first.git.is_own(f"{project}/.git/config"):
+        if others and config_of(first).is_own():
             repair(others.pop())
 
     monkeypatch.setattr(project_results.time, "sleep", pause)
     repair(first)
     assert others == []
-    assert first.git is not None
-    assert second.git is not None
-    assert first.git.is_own(f"{project}/.git/config")
-    assert second.git.is_own(f"{project}/.git/config")
+    assert config_of(first).is_own()
+    assert config_of(second).is_own()
+    finish(first)
+    finish(second)
+    assert os.listdir(project / ".git/hooks") == []
 
 
 def test_a_copy_that_was_put_while_the_session_ran_is_replaced(project: Path, begin: Begin) -> None:
