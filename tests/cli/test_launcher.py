@@ -58,7 +58,7 @@ def launchers(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[s
     link = folder / "bin" / "netsandbox"
     link.parent.mkdir()
     link.symlink_to(pip)
-    clone = install(PIP, editable, folder / "a clone")
+    clone = install(UV, editable, folder / "a clone")
     return {"pip": pip, "pipx": link, "uv": install(UV, wheel, folder / "by uv"), "editable": clone}
 
 

@@ -1,5 +1,5 @@
-/* Four pairs of threads race the judge of bind: bind_race flip|swap|aim OUTSIDE. Says "ready" and begins at a line of
- * input; goes on for two seconds, and then until it has tried and succeeded often enough, but not for ever.
+/* Four pairs of threads race the judge of bind: bind_race flip|swap|aim OUTSIDE MILLISECONDS. Says "ready" and begins at a line of
+ * input; goes on for that long, and then until it has tried and succeeded often enough, but not for ever.
  *
  * flip: one thread writes an allowed and a forbidden port into the address in turn, the other binds and listens with it.
  * swap: one thread puts sockets of other kinds under the number that the other binds (116).
@@ -19,7 +19,7 @@
 #define PAIRS 4
 #define LEAST_TRIED 1000
 #define LEAST_GOOD 100
-#define LONGEST 30 /* seconds */
+#define LONGEST 300 /* tenths of a second */
 
 struct pair {
     volatile struct sockaddr_in name;
@@ -154,7 +154,7 @@ int main(int words, char **word)
     void *(*act)(void *) = word[1][0] == 'f' ? bind_flipped : word[1][0] == 's' ? bind_swapped : listen_aimed;
     pthread_t threads[2 * PAIRS];
 
-    if (words != 3)
+    if (words != 4)
         return 2;
     puts("ready");
     fflush(stdout);
@@ -171,9 +171,8 @@ int main(int words, char **word)
         pthread_create(&threads[2 * i], NULL, disturb, &pairs[i]);
         pthread_create(&threads[2 * i + 1], NULL, act, &pairs[i]);
     }
-    nanosleep(&(struct timespec){ 2, 0 }, NULL);
-    for (int i = 2; i < LONGEST && (iterations <= LEAST_TRIED || good <= LEAST_GOOD); i++)
-        nanosleep(&(struct timespec){ 1, 0 }, NULL);
+    for (int i = 0; i < LONGEST && (i < atoi(word[3]) / 100 || iterations <= LEAST_TRIED || good <= LEAST_GOOD); i++)
+        nanosleep(&(struct timespec){ 0, 100000000 }, NULL);
     over = 1;
     for (int i = 0; i < 2 * PAIRS; i++)
         pthread_join(threads[i], NULL);
