@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.backends.seatbelt.profile.log_record import MAX_BYTES, MAX_DEPTH, members
+from netsandbox.backends.seatbelt.profile.log_record import MAX_BYTES, members
 
 scalars = st.none() | st.booleans() | st.integers(-(10**18), 10**18) | st.text(max_size=20)
 values = st.recursive(
@@ -16,10 +16,6 @@ values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=10,
 )
-
-
-def kept(whole: dict[str, object]) -> dict[str, object]:
-    return {key: value for key, value in whole.items() if value is None or isinstance(value, (str, int))}
 
 
 @given(st.dictionaries(st.text(max_size=10), values, max_size=6), st.booleans())
@@ -30,14 +26,14 @@ def test_what_json_writes_is_read_back(whole: dict[str, object], plain: bool) ->
         with pytest.raises(UnicodeDecodeError):
             line.decode("utf-8")
         return
-    assert members(line) == kept(whole)
+    assert members(line) == whole
 
 
 @given(st.binary(max_size=80) | st.text('{}[]":,\\u09af-+.eE truefalsn\x00', max_size=60).map(str.encode))
 def test_nothing_is_read_that_json_does_not_read(line: bytes) -> None:
     found = members(line)
     if found is not None:
-        assert found == kept(json.loads(line))
+        assert found == json.loads(line)
 
 
 @given(st.dictionaries(st.text(max_size=6), scalars, max_size=4), st.data())
@@ -48,7 +44,7 @@ def test_a_line_with_one_byte_changed_is_read_as_json_reads_it_or_not_at_all(
     line[data.draw(st.integers(0, len(line) - 1))] = data.draw(st.integers(0, 255))
     found = members(bytes(line))
     if found is not None:
-        assert found == kept(json.loads(bytes(line)))
+        assert found == json.loads(bytes(line))
 
 
 @pytest.mark.parametrize(
@@ -81,9 +77,7 @@ def test_what_is_no_object_is_nothing(line: bytes) -> None:
 
 
 def test_depth_and_size_are_bounded() -> None:
-    deep = b'{"a":' + b"[" * (MAX_DEPTH - 1) + b"]" * (MAX_DEPTH - 1) + b"}"
-    assert members(deep) == {}
-    assert members(deep.replace(b"[]", b"[[]]")) is None
     assert members(b'{"a":' + b"[" * 50_000) is None
+    assert members(b'{"a":' + b"[" * 30_000 + b"]" * 30_000 + b"}") is None
     assert members(b'{"a":"' + b"x" * MAX_BYTES + b'"}') is None
-    assert members(b'{"a":' + b"9" * 40_000 + b"}") == {}
+    assert members(b'{"a":' + b"9" * 40_000 + b"}") is None
