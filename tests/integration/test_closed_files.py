@@ -349,6 +349,42 @@ def test_what_a_session_wrote_shows_nothing_in_the_next(netsandbox: Any, way: st
         assert shown.stdout == SECRET
 
 
+@pytest.mark.parametrize("opened", ["tools", "tools/bin/", "other project"])
+def test_what_a_session_wrote_outside_of_its_project_shows_nothing_in_the_next(netsandbox: Any, opened: str) -> None:
+    """A folder of `--allow-write`, and the project of another session, are remembered as the project is."""
+    home = netsandbox.home()
+    put(home, "secret/run.sh", "#!/bin/sh\n").chmod(0o755)
+    plan = put(home, "secret/plan.md")
+    tools = put(home, "tools/bin/x", "").parent
+    plants = f"ln -s {plan.parent}/run.sh {tools}/run; ln -s {plan.parent} {tools}/docs"
+    environment = {"PATH": f"{tools}:{netsandbox.identity.path}"}
+    if opened == "other project":
+        first = netsandbox("run", "--", "sh", "-c", plants, cwd=tools)
+    else:
+        first = netsandbox("run", "--allow-write", f"{home.path}/{opened}", "--", "sh", "-c", plants)
+    assert first.returncode == 0, first.stderr
+    assert os.readlink(tools / "docs") == str(plan.parent)
+    by_program = netsandbox("run", "--", "cat", str(plan), env=environment)
+    by_rule = netsandbox("run", "--allow-read", f"{tools}/docs", "--", "cat", str(plan))
+    assert SECRET not in by_program.stdout + by_rule.stdout
+    assert "which a command could have made" in by_rule.stderr
+    named = netsandbox("run", "--allow-read", str(plan.parent), "--", "cat", str(plan), env=environment)
+    assert named.stdout == SECRET
+
+
+def test_links_of_the_user_are_followed(netsandbox: Any) -> None:
+    """The twin of the one above: no session has written there."""
+    home = netsandbox.home()
+    put(home, "mine/run.sh", "#!/bin/sh\n").chmod(0o755)
+    plan = put(home, "mine/plan.md")
+    tools = put(home, "tools/bin/x", "").parent
+    (tools / "run").symlink_to(plan.parent / "run.sh")
+    (tools / "docs").symlink_to(plan.parent)
+    by_program = netsandbox("run", "--", "run", env={"PATH": f"{tools}:{netsandbox.identity.path}"})
+    assert by_program.returncode == 0, by_program.stderr
+    assert netsandbox("run", "--allow-read", f"{tools}/docs", "--", "cat", str(plan)).stdout == SECRET
+
+
 def test_a_planted_git_file_brings_no_other_folder(netsandbox: Any) -> None:
     """The project itself holds the git directory that its `.git` file names, with a `commondir` that names another."""
     home = netsandbox.home()

@@ -92,18 +92,18 @@ class NamedPaths:
         real = self.paths.reached(rule.path)
         if real == "/":
             raise UsageError(
-                f"{rule.origin}: the whole disk is too much for the mode project; leave it out, or use --files readable"
+                f"{rule.origin}: the whole disk is too much for the mode project; name folders, or use"
+                f" --files {'open' if writable else 'readable'}"
             )
-        check_no_link(
-            ResolvedPath(rule.path, real),
-            f"{rule.origin}:",
-            (link for link, _ in self.paths.links(rule.path) if f"{link}/".startswith(self.view.written)),
-        )
+        links = self.view.links_of_sessions(rule.path, real)
+        check_no_link(ResolvedPath(rule.path, real), f"{rule.origin}:", links)
         if is_within(self.folders.state, real) and writable:
             raise UsageError(f"{rule.origin}: {rule.path!a} holds the state of netsandbox; name the folders inside")
         self.view.show(rule.path, writable=writable, rank=NAMED)
         if writable:
             self._cover_secrets(real)
+            if os.path.isdir(real):
+                self.folders.remember_written(real)
 
     def _cover_secrets(self, folder: str) -> None:
         """Hide the places of secrets in a folder that is opened for writing, unless a rule shows or names them."""

@@ -6,6 +6,7 @@
     <state>/homes/<project>/caches/<path>/0    what sessions added to a cache of the host; 1, 2 … while 0 is in use
     <state>/homes/shared/caches/<path>/0       the same for caches that all projects share
     <state>/homes/<project>/git/0              copies of git's configuration files, while a session runs
+    <state>/homes/shared/written/<path>        a mark for each folder outside of its project that a session wrote
 
 A session leaves behind what it likes in them, so links there are never followed.
 """
@@ -45,8 +46,15 @@ class PrivateFolders:
         return os.path.join(self.state, "homes", f"{name or 'root'}-{digest(os.fsencode(project))[:16]}")
 
     def is_known(self, folder: str) -> bool:
-        """Whether a session has run with *folder* as its project, so that it may have written there."""
-        return os.path.isdir(self._folder_of(folder))
+        """Whether a session may have written in *folder*: it was its project, or a rule opened it."""
+        return os.path.isdir(self._folder_of(folder)) or os.path.isdir(self._mark_of(folder))
+
+    def remember_written(self, folder: str) -> None:
+        """Note that a session can write in *folder*, which is not its project."""
+        self._made(self._mark_of(folder))
+
+    def _mark_of(self, folder: str) -> str:
+        return os.path.join(self._shared, "written", digest(os.fsencode(folder))[:16])
 
     @property
     def empty_file(self) -> str:

@@ -213,15 +213,17 @@ class ProjectView:
         self.show(path)
 
     def _made_inside(self, path: str, real: str) -> bool:
-        """Whether an earlier session may have chosen what is shown: it wrote the path, or a link on the way that leads
-        out of its project, be it this one or another."""
-        if f"{real}/".startswith(self.written):
-            return True
+        """Whether an earlier session may have chosen what is shown: it wrote the path, or a link on the way."""
+        return f"{real}/".startswith(self.written) or bool(self.links_of_sessions(path, real))
+
+    def links_of_sessions(self, path: str, real: str) -> list[str]:
+        """The links on the way from *path* to *real* that a session may have made: those in what this one writes, and
+        those that lead out of what another one could write."""
         links = [link for link, _ in self.paths.links(path)]
-        return any(f"{link}/".startswith(self.written) or self._leads_out(link, real) for link in links)
+        return [link for link in links if f"{link}/".startswith(self.written) or self._leads_out(link, real)]
 
     def _leads_out(self, path: str, real: str) -> bool:
-        """Whether *path* lies in a folder that was the project of a session, and *real* does not."""
+        """Whether *path* lies in a folder that a session could write, and *real* does not."""
         folder = self._project_of(os.path.dirname(path))
         return folder is not None and not is_within(real, folder)
 

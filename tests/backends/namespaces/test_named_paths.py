@@ -14,9 +14,9 @@ from tests.rig.views import Build, build, home
 __all__ = ["build", "home"]
 
 
-@pytest.mark.parametrize("kind", ["allow_read", "allow_write"])
-def test_the_whole_disk_is_too_much(build: Build, kind: str) -> None:
-    with pytest.raises(UsageError, match="--files readable"):
+@pytest.mark.parametrize(("kind", "mode"), [("allow_read", "readable"), ("allow_write", "open")])
+def test_the_whole_disk_is_too_much(build: Build, kind: str, mode: str) -> None:
+    with pytest.raises(UsageError, match=f"--files {mode}"):
         build(FileRules(**{kind: (PathRule("/", "--x"),)}))  # type: ignore[arg-type]
 
 

@@ -20,6 +20,21 @@ def test_each_project_has_its_own_home(tmp_path: Path) -> None:
     assert os.stat(first.home).st_mode & 0o777 == 0o700
 
 
+def test_folders_that_sessions_wrote_are_known(tmp_path: Path) -> None:
+    folders = PrivateFolders(str(tmp_path), "/srv/shop")
+    assert not any(map(folders.is_known, ("/srv/shop", "/srv/data", "/srv/data/x", "/srv")))
+    assert folders.home
+    folders.remember_written("/srv/data")
+    folders.remember_written("/srv/data")
+    later = PrivateFolders(str(tmp_path), "/srv/other")
+    assert [later.is_known(path) for path in ("/srv/shop", "/srv/data", "/srv/data/x", "/srv")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
 def test_names_of_projects_cannot_leave_the_folder(tmp_path: Path) -> None:
     for project in ("/", "/..", "/a/..", "/x/" + "é" * 200, "/a\nb"):
         home = PrivateFolders(str(tmp_path), project).home
