@@ -226,6 +226,14 @@ def test_what_the_user_may_not_write_either_is_no_refusal(netsandbox: Any) -> No
     assert paths == ({"/usr/lib/new", "/etc/hostname"} if netsandbox.identity.uid == 0 else set())
 
 
+def test_a_start_up_file_that_the_host_does_not_have_is_refused_and_told_too(netsandbox: Any) -> None:
+    rc = netsandbox.home().path / ".bashrc"
+    run = sh(netsandbox, "echo planted >> ~/.bashrc; true")
+    assert not rc.exists()
+    assert [path for _, _, reason, path in denied(run) if reason == "read-only"] == [str(rc)]
+    assert "denied writing ~/.bashrc" in run.stderr
+
+
 def test_a_start_up_file_that_is_only_read_is_not_recorded(netsandbox: Any) -> None:
     """Every shell looks for its start-up files, which are empty inside."""
     rc = put(netsandbox.home(), ".bashrc")

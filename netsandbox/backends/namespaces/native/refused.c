@@ -191,10 +191,10 @@ char refused_write(const char *path, char *does, int follow)
     }
     if (is_hidden(path))
         return 'd';
-    if (place >= 0)
-        return is_read && host_writes(path) ? 'r' : 0;
     memcpy(folder, path, length);
     folder[length] = '\0';
+    if (place >= 0) /* a protected file that the host does not have could be made there */
+        return is_read && host_writes(on_host(path, AT_SYMLINK_NOFOLLOW) ? path : folder) ? 'r' : 0;
     why = refused_folder(folder, length);
     if (why == 0)
         return 0;
