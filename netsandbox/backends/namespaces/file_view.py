@@ -3,8 +3,7 @@
 Everything is looked up before the command runs, with links followed once and one `stat` for each secret path that its
 folder lists. A failed lookup is an error (INV-1).
 
-A mount covers one name, so a path that a bind mount, or a second mount of the same disk, shows elsewhere is covered
-there too. Sessions of root do not see disk devices either, since these give access below every file system. Other users
+A mount covers one name, so a path that has others (`mount_names`) is covered there too. Sessions of root do not see disk devices either, since these give access below every file system. Other users
 have no access to these devices, except through a group such as `disk`.
 """
 
@@ -14,6 +13,7 @@ import errno
 import os
 import stat
 
+from netsandbox.backends.namespaces.mount_names import known_mounts, other_names
 from netsandbox.errors import HostError, UsageError
 from netsandbox.frozen import frozen
 from netsandbox.paths import home, working_folder
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 (the user's, for the session to use)
 KEPT = ("/dev", "/proc")  # devices and the session's own processes; mounts in them keep their own rules
-MOUNTS = "/proc/self/mountinfo"
 MAX_LINK_DEPTH, MAX_LINKED_ENTRIES = 1, 512  # in a secret folder; browsers have thousands of files below
 NOWHERE = (errno.ELOOP, errno.ENAMETOOLONG)  # links that a command may leave behind: circular, or to an impossible path
 
@@ -244,11 +243,7 @@ def _everywhere(closed: tuple[str, ...]) -> tuple[str, ...]:
     """*closed* under every name in this mount namespace."""
     if not closed:
         return closed
-    try:
-        with open(MOUNTS, "rb") as file:
-            mounts = read_mounts(file.read())
-    except OSError as error:
-        raise HostError(f"cannot read {MOUNTS}: {error.strerror}; secrets could be seen by a second name") from None
+    mounts = known_mounts()
     names = [name for path in closed for name, known in other_names(path, mounts) if _is_same(name, known)]
     return outermost((*closed, *names))
 
@@ -345,61 +340,3 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
             return sorted(entries, key=lambda entry: entry.name)
     except OSError:
         return []
-
-
-@frozen
-class Mount:
-    """The folder *root* of the file system *device*, mounted at *point*."""
-
-    device: bytes
-    root: str
-    point: str
-
-
-def read_mounts(text: bytes) -> tuple[Mount, ...]:
-    """The lines of /proc/self/mountinfo, proc_pid_mountinfo(5): ID PARENT MAJOR:MINOR ROOT POINT …"""
-    found = []
-    for line in text.split(b"\n"):
-        fields = line.split(b" ", 5)
-        if len(fields) == 6:
-            found.append(Mount(fields[2], _name(fields[3]), _name(fields[4])))
-    return tuple(found)
-
-
-def _name(field: bytes) -> str:
-    """The field with its octal escapes (blanks, line ends, backslashes) decoded, as os.fsdecode returns it."""
-    first, *rest = field.split(b"\\")
-    whole = first + b"".join(bytes([int(part[:3], 8) & 0xFF]) + part[3:] for part in rest)
-    return whole.decode("utf-8", "surrogateescape")
-
-
-def other_names(path: str, mounts: Sequence[Mount]) -> Iterator[tuple[str, str]]:
-    """Names that may lead to *path* or to something in it, each with the name below *path* that it would stand for. The
-    caller checks whether they do: another mount may cover them.
-    """
-    holder = None
-    for mount in mounts:
-        if is_within(path, mount.point) and (holder is None or len(mount.point) >= len(holder.point)):
-            holder = mount  # of several mounts at one point, the last one is on top
-    if holder is None:
-        return
-    inside = _joined(holder.root, _below(path, holder.point))
-    for mount in mounts:
-        if mount.device != holder.device:
-            continue
-        if is_within(inside, mount.root):
-            name, known = _joined(mount.point, _below(inside, mount.root)), path
-        elif is_within(mount.root, inside):
-            name, known = mount.point, _joined(path, _below(mount.root, inside))
-        else:
-            continue
-        if not is_within(name, path):
-            yield name, known
-
-
-def _below(path: str, folder: str) -> str:
-    return path[len(folder.rstrip("/")) :]
-
-
-def _joined(folder: str, rest: str) -> str:
-    return (folder.rstrip("/") + rest).rstrip("/") or "/"
