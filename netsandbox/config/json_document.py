@@ -26,10 +26,9 @@ NAMES: dict[str, tuple[str, str, type, str]] = {
     "network_ports": ("localhost", "connect_host", int, "[5432]"),
     "environment": ("shell", "set_env", dict, '{"NODE_ENV": "test"}'),
 }
-LITERALS: tuple[tuple[str, object], ...] = (("true", True), ("false", False), ("null", None))
 MAX_DEPTH = 64
-_STRINGS = JSONDecoder()
-_SPACE, _NUMBER = " \t\r\n", "+-.0123456789eE"
+_SCALARS = JSONDecoder()
+_SPACE = " \t\r\n"
 
 
 def parsed_json(path: str, text: str) -> tuple[dict[str, Any], Mapping[Path, int]]:
@@ -103,13 +102,7 @@ class _Walk:
             return self.table(place, depth)
         if char == "[":
             return self.list(place, depth)
-        if char == '"':
-            return self.string()
-        for literal, value in LITERALS:
-            if self.text.startswith(literal, self.at):
-                self.at += len(literal)
-                return value
-        return self.number()
+        return self.scalar()
 
     def table(self, place: Path, depth: int) -> dict[str, object]:
         found: dict[str, object] = {}
@@ -121,7 +114,7 @@ class _Walk:
             if self.skip() != '"':
                 raise self.wrong("a name in quotation marks is missing")
             line = self.line()
-            name = self.string()
+            name = str(self.scalar())
             if name in found:
                 raise self.wrong(f"{quoted(name)} is set twice")
             self.expect(":")
@@ -154,28 +147,20 @@ class _Walk:
             raise self.wrong(f"{char} is missing")
         self.at += 1
 
-    def string(self) -> str:
+    def scalar(self) -> object:
+        """A string, a whole number of 64 bits, true, false or null."""
         try:
-            value, self.at = _STRINGS.raw_decode(self.text, self.at)
+            value, end = _SCALARS.raw_decode(self.text, self.at)
         except JSONDecodeError as error:
             raise self.wrong(error.msg) from None
-        found = str(value)
-        if any("\ud800" <= char <= "\udfff" for char in found):
+        except ValueError:  # Python refuses a number of thousands of digits
+            raise self.wrong("a number without end") from None
+        if isinstance(value, float) or too_long(value):
+            raise self.wrong("not a value that is understood here")
+        if isinstance(value, str) and any("\ud800" <= char <= "\udfff" for char in value):
             raise self.wrong("half of a character")
-        return found
-
-    def number(self) -> int | float:
-        end = self.at
-        while self.text[end : end + 1] in _NUMBER and end < len(self.text):
-            end += 1
-        written = self.text[self.at : end]
-        digits = written.removeprefix("-")
-        if digits.isdigit() and len(digits) < 20 and (digits == "0" or digits[0] != "0"):
-            value = int(written)
-            if not too_long(value):
-                self.at = end
-                return value
-        raise self.wrong("not a value that is understood here")
+        self.at = end
+        return value
 
     def skip(self) -> str:
         """Skip blanks and comments; the next character, '' at the end."""

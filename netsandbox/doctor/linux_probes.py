@@ -52,7 +52,7 @@ def _kernel(scene: Scene) -> list[Probe]:
             {},
             lambda seen: judgement.silence(seen.answer, scene.signals),
         ),
-        refused("descriptors", "open-descriptors", expected="none inherited"),
+        refused("descriptors", "inherited", expected="none inherited"),
     ]
 
 

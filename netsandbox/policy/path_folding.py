@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from netsandbox.frozen import frozen
 from netsandbox.policy.file_rules import is_within, outermost
+from netsandbox.policy.shown_files import SHELL_FILES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,8 +29,7 @@ TOOL_CACHES = (
 _SHOWN = 3
 # Programs and settings of the home that something outside of any session will start or read.
 STARTED = (
-    *(".bash_login", ".bash_logout", ".bash_profile", ".bashrc", ".profile", ".zlogin", ".zprofile", ".zshenv"),
-    ".zshrc",
+    *(*SHELL_FILES, ".bash_logout"),
     *(".config/autostart", ".config/environment.d", ".config/fish", ".config/git", ".config/systemd", ".gitconfig"),
     *(".cargo/bin", ".local/bin", ".local/share/applications", ".pam_environment", ".vim", ".vimrc", "bin", "go/bin"),
 )

@@ -40,32 +40,13 @@ TOOLCHAINS = (
 )
 # Of these the names of versions differ, so that the folder is listed.
 TOOLCHAIN_FOLDERS = ((".local/lib", "python"),)
-# Folders of TOOLCHAINS that a variable moves. A variable that names too much opens nothing.
-VARIABLES = {
-    "NVM_DIR": ".nvm",
-    "FNM_DIR": ".local/share/fnm",
-    "VOLTA_HOME": ".volta",
-    "ASDF_DATA_DIR": ".asdf",
-    "MISE_DATA_DIR": ".local/share/mise",
-    "N_PREFIX": ".n",
-    "npm_config_prefix": ".npm-global",
-    "NPM_CONFIG_PREFIX": ".npm-global",
-    "PNPM_HOME": ".local/share/pnpm",
-    "PYENV_ROOT": ".pyenv",
-    "PIPX_HOME": ".local/share/pipx",
-    "UV_PYTHON_INSTALL_DIR": ".local/share/uv/python",
-    "UV_TOOL_DIR": ".local/share/uv/tools",
-    "CONDA_PREFIX": "miniconda3",
-    "MAMBA_ROOT_PREFIX": "micromamba",
-    "VIRTUAL_ENV": ".virtualenvs",
-    "RUSTUP_HOME": ".rustup",
-    "GOROOT": "sdk",
-    "SDKMAN_DIR": ".sdkman",
-    "JAVA_HOME": ".jdks",
-    "RBENV_ROOT": ".rbenv",
-    "GEM_HOME": ".gem",
-    "DOTNET_ROOT": ".dotnet",
-}
+# Variables that move folders of TOOLCHAINS. One that names too much opens nothing.
+VARIABLES = (
+    *("NVM_DIR", "FNM_DIR", "VOLTA_HOME", "ASDF_DATA_DIR", "MISE_DATA_DIR", "N_PREFIX", "PNPM_HOME"),
+    *("npm_config_prefix", "NPM_CONFIG_PREFIX", "PYENV_ROOT", "PIPX_HOME", "UV_PYTHON_INSTALL_DIR", "UV_TOOL_DIR"),
+    *("CONDA_PREFIX", "MAMBA_ROOT_PREFIX", "VIRTUAL_ENV", "RUSTUP_HOME", "GOROOT", "SDKMAN_DIR", "JAVA_HOME"),
+    *("RBENV_ROOT", "GEM_HOME", "DOTNET_ROOT"),
+)
 # Below folders that a variable moves, for those of which only a part is shown.
 MOVED_PARTS = {
     "BUN_INSTALL": ("bin",),

@@ -3,8 +3,9 @@
 Everything is looked up before the command runs, with links followed once and one `stat` for each secret path that its
 folder lists. A failed lookup is an error (INV-1).
 
-A mount covers one name, so a path that has others (`mount_names`) is covered there too. Sessions of root do not see disk devices either, since these give access below every file system. Other users
-have no access to these devices, except through a group such as `disk`.
+A mount covers one name, so a path that has others (`mount_names`) is covered there too. Sessions of root do not see
+disk devices either, since these give access below every file system. Other users have no access to these devices,
+except through a group such as `disk`.
 """
 
 from __future__ import annotations

@@ -27,7 +27,6 @@ ATTEMPTS: dict[str, Callable[..., str]] = {
     "no-filter": host.no_filter,
     "shared-namespaces": host.shared_namespaces,
     "foreign-processes": host.foreign_processes,
-    "open-descriptors": host.open_descriptors,
     "inherited": host.inherited_descriptors,
     "end-process": host.end_process,
     "trace-process": host.trace_process,

@@ -182,9 +182,14 @@ def read_environment(pid: int) -> str:
 
 
 def inherited_descriptors() -> str:
-    """Descriptors besides the standard ones. Each number is tried, because not every system has a folder that lists
+    """Descriptors besides the standard ones. Each number is tried, because not every session has the folder that lists
     them."""
-    found = [number for number in range(3, MAX_DESCRIPTOR) if _is_open(number)]
+    numbers = {*range(3, MAX_DESCRIPTOR)}
+    try:
+        numbers |= {int(name) for name in os.listdir("/dev/fd")} - {0, 1, 2}
+    except OSError:
+        pass
+    found = [number for number in sorted(numbers) if _is_open(number)]
     if not found:
         raise Prevented("only 0, 1 and 2")
     return f"{len(found)} more, the first is {found[0]}"
@@ -235,20 +240,6 @@ def foreign_processes() -> str:
     if not foreign:
         raise Prevented("only the session's own")
     return f"{len(foreign)} others in /proc"
-
-
-def open_descriptors() -> str:
-    inherited = []
-    for name in os.listdir("/proc/self/fd"):
-        try:
-            target = os.readlink(f"/proc/self/fd/{name}")
-        except FileNotFoundError:  # the descriptor of the listing itself
-            continue
-        if int(name) > 2:
-            inherited.append(target)
-    if not inherited:
-        raise Prevented("only 0, 1 and 2")
-    return f"{len(inherited)} more: {inherited[0]}"
 
 
 def _status() -> dict[str, str]:
