@@ -6,11 +6,11 @@ import json
 import os
 
 from netsandbox.api import inherited
-from netsandbox.backends.namespaces.path_access import OWN, PathAccess, path_access
+from netsandbox.backends.namespaces.path_access import ABSENT, HIDDEN, OWN, PRIVATE, PathAccess, path_access
 from netsandbox.cli.terminal import print_text
 from netsandbox.errors import UsageError
 from netsandbox.paths import home, short, working_folder
-from netsandbox.policy.file_denials import READ, is_secret, option_for, shell_path
+from netsandbox.policy.file_denials import READ, is_secret, option_for, removal, shell_path
 from netsandbox.policy.file_rules import is_within, path_rule
 from netsandbox.settings import RunSettings
 from netsandbox.system import IS_MACOS
@@ -19,12 +19,21 @@ from netsandbox.text import single_line
 WRITE = "change"
 SEEN = "a session sees it"
 PLACE_OF_SECRETS = "it is a place of secrets; whatever runs in the session can then read it"
+# Of a path that is not shown, the other half of the answer.
+WRITES = {
+    PRIVATE: "what a session writes there stays in its private home; `netsandbox home` lists it",
+    OWN: "what a session writes there is gone after it",
+    ABSENT: "a session cannot make it either",
+    HIDDEN: "a session cannot change it either",
+}
+MISSING = "note: there is no such file now;"
 TOO_MUCH = "name the folders in it, or use --files readable"
 
 
 def is_path(word: str) -> bool:
-    """No host begins like that."""
-    return word.startswith(("/", "~", "."))
+    """No host begins like that, nor with the name of a folder here and a slash."""
+    folder, slash, _ = word.partition("/")
+    return word.startswith(("/", "~", ".")) or bool(slash and os.path.isdir(folder))
 
 
 def answer(word: str, settings: RunSettings, *, as_json: bool) -> int:
@@ -44,6 +53,8 @@ def _change(real: str, operation: str, access: PathAccess) -> str | None:
     own = os.path.realpath(home())
     if access.reads if operation == READ else access.writes:
         return None
+    if access.rule is not None:
+        return removal(access.rule)
     if is_within(own, real):
         return TOO_MUCH
     if access.why == OWN:
@@ -58,7 +69,8 @@ def lines(path: str, real: str, access: PathAccess) -> list[str]:
     """For people."""
     found = [short(path) if path == real else f"{short(path)}, which is {short(real)}"]
     for title, operation, allowed in (("read", READ, access.reads), ("write", WRITE, access.writes)):
-        why = SEEN if allowed and operation == READ else access.why
+        why = SEEN if operation == READ else WRITES.get(access.why, access.why)
+        why = access.why if operation == READ and not allowed else why
         found.append(f"  {title:<12} {'allowed' if allowed else 'denied':<8} {why}")
         change = _change(real, operation, access)
         if change is not None:
@@ -66,8 +78,17 @@ def lines(path: str, real: str, access: PathAccess) -> list[str]:
     if not access.reads and is_secret(real, os.path.realpath(home())):
         found.append(f"  note: {PLACE_OF_SECRETS}")
     if not os.path.lexists(real):
-        found.append("  note: there is no such file on this machine now")
+        found.append(f"  {MISSING} {_when_it_appears(access)}")
+    elif access.reads and not os.access(real, os.R_OK):
+        found.append("  note: you may not read it yourself, and a session has no other rights")
     return [single_line(line) for line in found]
+
+
+def _when_it_appears(access: PathAccess) -> str:
+    if not access.reads:
+        why = "it has a folder of its own there" if access.why == OWN else "a rule holds for what exists at the start"
+        return f"if it appears, a session still does not see it: {why}"
+    return f"a session sees it as soon as it appears{', and may make it' if access.writes else ''}"
 
 
 def _json(path: str, real: str, access: PathAccess) -> dict[str, object]:

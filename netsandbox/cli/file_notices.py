@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 NOT_SHOWN = "not shown, even if {it} appear{s} later; make {it} first"
 NOT_WRITABLE = "not writable, even if {it} appear{s} later; end {it} with / to have a folder made, or make {it} first"
 NOT_HIDDEN = "not hidden: the command can read what appears there; make {it} first"
+NOT_NEEDED = "is {what}, so the rule closes nothing; correct it, or leave it out"
 NOT_KEPT = "not read-only: the command can make {it}; make {it} first"
 MEANINGS = {"allow_read": NOT_SHOWN, "allow_write": NOT_WRITABLE, "deny_read": NOT_HIDDEN, "deny_write": NOT_KEPT}
 
@@ -64,6 +65,11 @@ def _void_lines(found: EffectiveRules) -> list[str]:
         for what, group in (("missing", absent), ("matched by nothing", unmatched)):
             kept = [rule for rule in group if _matters(rule, name, rules, writable)]
             lines += _grouped(kept, what, meaning)
+            for rule in group:
+                if (
+                    name.startswith("deny") and rule not in kept and rule.origin.startswith("--")
+                ):  # perhaps a slip of the pen
+                    lines.append(f"{rule.origin}: {shown_path(rule.path)} {NOT_NEEDED.format(what=what)}")
     return lines
 
 

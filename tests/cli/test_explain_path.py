@@ -58,6 +58,52 @@ def test_too_much_and_secrets_have_other_advice(capsys: pytest.CaptureFixture[st
     assert "--share-tmp" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("word", ["example.com", "example.com:443", "[::1]", "https://example.com/a", "*.example.com"])
+def test_a_rule_that_denies_is_named(capsys: pytest.CaptureFixture[str], no_session: Path) -> None:
+    (no_session / "work/keep").mkdir()
+    assert explain.main(["--deny-write", "keep", "keep/x"]) == 0
+    shown = capsys.readouterr().out
+    assert "write        denied   --deny-write ~/work/keep keeps it as it is\n" in shown
+    assert "to allow it: leave out --deny-write ~/work/keep\n" in shown
+    assert explain.main(["--deny-read", "keep", "./keep/x"]) == 1
+    shown = capsys.readouterr().out
+    assert "read         denied   --deny-read ~/work/keep hides it\n" in shown
+    assert "--allow-" not in shown
+
+
+@pytest.mark.parametrize(
+    ("word", "note"),
+    [
+        ("~/missing", "if it appears, a session still does not see it: a rule holds for what exists"),
+        ("./missing", "a session sees it as soon as it appears, and may make it"),
+        ("/usr/missing", "a session sees it as soon as it appears"),
+        (
+            "/tmp/missing",
+            "if it appears, a session still does not see it: it has a folder of its own",
+        ),
+    ],
+)
+def test_a_missing_file_says_what_happens_if_it_appears(
+    capsys: pytest.CaptureFixture[str], word: str, note: str
+) -> None:
+    explain.main([word])
+    assert f"  note: there is no such file now; {note}" in capsys.readouterr().out
+
+
+def test_what_is_written_to_the_home_stays_inside(capsys: pytest.CaptureFixture[str]) -> None:
+    explain.main(["~/new"])
+    shown = capsys.readouterr().out
+    assert "write        denied   what a session writes there stays in its private home" in shown
+
+
+def test_a_path_without_a_dot_or_a_slash_in_front_is_one_if_it_exists(no_session: Path) -> None:
+    (no_session / "work/src").mkdir()
+    assert is_path("src/new")
+    assert not is_path("src")  # a host
+    assert not is_path("src:80/x")
+
+
+@pytest.mark.parametrize(
+    "word", ["example.com", "example.com/a", "example.com:443", "[::1]", "https://example.com/a", "*.example.com"]
+)
 def test_a_host_is_no_path(word: str) -> None:
     assert not is_path(word)

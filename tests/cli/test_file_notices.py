@@ -74,7 +74,11 @@ def test_a_missing_deny_is_told_where_the_command_could_make_it(project: Path) -
     assert lines(deny_write="hooks") == [
         "--deny-write: ~/project/hooks is missing, so not read-only: the command can make it; make it first"
     ]
-    assert lines(deny_read="~/elsewhere", deny_write="~/elsewhere") == []  # the session does not see it anyway
+    assert lines(deny_read="~/elsewhere", deny_write="~/elsewhere") == [
+        "--deny-read: ~/elsewhere is missing, so the rule closes nothing; correct it, or leave it out",
+        "--deny-write: ~/elsewhere is missing, so the rule closes nothing; correct it, or leave it out",
+    ]
+    assert lines(deny_read="~/elsewhere@f.toml:1", deny_write="~/elsewhere@f.toml:2") == []  # other machines have it
     (project.parent / "data").mkdir()
     assert len(lines(deny_read="~/data/x", allow_write="~/data")) == 1
     for mode in (READABLE, OPEN):
@@ -90,7 +94,8 @@ def test_wildcards_that_match_nothing_are_told(project: Path) -> None:
         "--allow-read: ~/w*/docs is matched by nothing, so not shown, even if it appears later; make it first"
     ]
     assert len(lines(deny_read="*.pem")) == 1
-    assert lines(deny_read="~/elsewhere/*") == []
+    assert lines(deny_read="~/elsewhere/*@f.toml:1") == []
+    assert len(lines(deny_read="~/elsewhere/*")) == 1
     (project / "a.pem").touch()
     assert lines(deny_read="*.pem") == []
 

@@ -6,8 +6,11 @@ import os
 
 from netsandbox.backends.namespaces.file_view import file_view
 from netsandbox.backends.namespaces.planned_view import PlannedView
-from netsandbox.frozen import frozen
+from netsandbox.frozen import copy_with, frozen
+from netsandbox.paths import home
+from netsandbox.policy.file_denials import READ, DenyRules
 from netsandbox.policy.file_rules import PROJECT, is_within
+from netsandbox.policy.path_folding import CHANGE
 from netsandbox.policy.shown_files import TEMPORARY
 from netsandbox.runtime.protection import hidden_homes, own_paths
 
@@ -24,32 +27,43 @@ OWN = "the session has a folder of its own there, without the files of this mach
 HIDDEN = "it is hidden: it appears empty"
 CACHE = "it is in a cache: a session reads yours, and changes a copy"
 PROTECTED = "programs of this machine obey it, so a session may not change it"
+GIT_COPY = "a session changes a copy; its remotes and branches are taken over at the end"
 SHOWN_ONLY = "it is shown read-only"
 WRITABLE = "a session may write it"
 
 
 @frozen
 class PathAccess:
-    """What a session may do with a path, and why."""
+    """What a session may do with a path, and why. `rule`: the rule of the user that denies it."""
 
     reads: bool
     writes: bool
     why: str
+    rule: str | None = None
 
 
 class _View(PlannedView):
-    """Without the parts that `path_access` answers for by itself."""
+    """Without what `path_access` answers for by itself."""
 
     def _repositories(self) -> None:
-        pass
-
-    def _caches(self) -> None:
         pass
 
 
 def path_access(rules: FileRules, environment: Mapping[bytes, bytes], working: str | None, path: str) -> PathAccess:
     """*path* is absolute; links are followed as on the host."""
     real = os.path.realpath(path)
+    found = _access_to(real, rules, environment, working)
+    denies = DenyRules(rules, os.path.realpath(home()), os.path.realpath)
+    rule = denies.text_for(real, READ)
+    if rule is not None and not found.reads:
+        return copy_with(found, why=f"{rule} hides it", rule=rule)
+    rule = denies.text_for(real, CHANGE)
+    if rule is not None and found.reads and not found.writes:
+        return copy_with(found, why=f"{rule} keeps it as it is", rule=rule)
+    return found
+
+
+def _access_to(real: str, rules: FileRules, environment: Mapping[bytes, bytes], working: str | None) -> PathAccess:
     if rules.mode != PROJECT:
         return _open_access(rules, environment, real)
     for cache in rules.caches:
@@ -70,13 +84,14 @@ def _access(entry: Entry | None, path: str, *, is_private: bool) -> PathAccess:
         return PathAccess(reads=False, writes=False, why=OWN if is_temporary else ABSENT)
     if entry.upper == "ours":
         return PathAccess(reads=False, writes=False, why=HIDDEN)
-    if entry.writable and _is_obeyed(path):
-        return PathAccess(reads=True, writes=False, why=PROTECTED)
+    if entry.writable and "/.git/" not in f"{entry.source}/":  # a rule for a path in it opens it
+        git, _, name = path.partition("/.git/")
+        if name and os.path.exists(f"{git}/.git"):
+            if name == "config":
+                return PathAccess(reads=True, writes=True, why=GIT_COPY)
+            if name == "commondir" or is_within(name, "hooks"):
+                return PathAccess(reads=True, writes=False, why=PROTECTED)
     return PathAccess(reads=True, writes=entry.writable, why=WRITABLE if entry.writable else SHOWN_ONLY)
-
-
-def _is_obeyed(path: str) -> bool:
-    return "/.git/hooks/" in f"{path}/" or path.endswith("/.git/config")
 
 
 def _open_access(rules: FileRules, environment: Mapping[bytes, bytes], real: str) -> PathAccess:

@@ -40,6 +40,10 @@ def ask(home: Path) -> Ask:
         ("app/a", True, True, subject.WRITABLE),
         ("app/new", True, True, subject.WRITABLE),
         ("app/.git/hooks/x", True, False, subject.PROTECTED),
+        ("app/.git/commondir", True, False, subject.PROTECTED),
+        ("app/.git/config", True, True, subject.GIT_COPY),
+        ("app/new/.git/config", True, True, subject.WRITABLE),
+        ("app/new/.git/hooks/x", True, True, subject.WRITABLE),
         ("Documents/plan.md", False, False, subject.PRIVATE),
         (".gitconfig", True, False, subject.SHOWN_ONLY),
         ("/usr/bin", True, False, subject.SHOWN_ONLY),
@@ -60,9 +64,17 @@ def test_rules_change_it(ask: Ask, home: Path) -> None:
     )
     assert ask("Documents/plan.md", allow_write=(folder,)).writes
     denied = PathRule(f"{home}/app/a", "--option")
-    assert not ask("app/a", deny_read=(denied,)).reads
-    assert ask("app/a", deny_write=(denied,)) == PathAccess(reads=True, writes=False, why=subject.SHOWN_ONLY)
+    hidden, kept = ask("app/a", deny_read=(denied,)), ask("app/a", deny_write=(denied,))
+    assert (hidden.reads, hidden.writes, hidden.rule) == (False, False, "--option ~/app/a")
+    assert (kept.reads, kept.writes, kept.rule) == (True, False, "--option ~/app/a")
+    assert ask("Documents/plan.md", deny_write=(folder,)).rule is None  # leaving it out would not open it
+    outer = PathRule(f"{home}/app/.git", "--option")
+    assert ask("app/.git/hooks/x", deny_read=(outer,)).rule == "--option ~/app/.git"
     assert ask(".cache/pip/x", caches=(PathRule(f"{home}/.cache/pip", "--option"),)).why == subject.CACHE
+
+
+def test_a_rule_opens_hooks(ask: Ask, home: Path) -> None:
+    assert ask("app/.git/hooks/x", allow_write=(PathRule(f"{home}/app/.git/hooks", "--option"),)).writes
 
 
 def test_a_link_is_followed(ask: Ask, home: Path) -> None:
