@@ -66,9 +66,7 @@ def _void_lines(found: EffectiveRules) -> list[str]:
             kept = [rule for rule in group if _matters(rule, name, rules, writable)]
             lines += _grouped(kept, what, meaning)
             for rule in group:
-                if (
-                    name.startswith("deny") and rule not in kept and rule.origin.startswith("--")
-                ):  # perhaps a slip of the pen
+                if name.startswith("deny") and rule not in kept and rule.origin.startswith("--"):  # a slip of the pen
                     lines.append(f"{rule.origin}: {shown_path(rule.path)} {NOT_NEEDED.format(what=what)}")
     return lines
 
