@@ -1,14 +1,18 @@
-"""`netsandbox completion bash | zsh | fish`: a script for the user's shell, made from the tables of options.
+"""`netsandbox completion bash | zsh | fish`: a script for the user's shell.
 
-The scripts call `netsandbox completion --words KIND` for words that change; that form is for them only.
+The scripts call `netsandbox completion --complete WORD…` with the words of the line; that form is for them only.
 """
 
 from __future__ import annotations
 
-from netsandbox.cli.help import print_help
+import os
+
+from netsandbox.cli.help import ABOUT, print_help
 from netsandbox.cli.terminal import print_text
 from netsandbox.errors import UsageError
 from netsandbox.runtime.option_parser import FLAG, Option, parse
+from netsandbox.shells.interactive import FILES
+from netsandbox.text import shell_quoted
 
 SHELLS = ("bash", "zsh", "fish")
 ALIASES = {
@@ -37,11 +41,8 @@ Print a script that makes your shell complete commands, options, profiles, sessi
 
 def main(arguments: list[str]) -> int:
     """The exit status."""
-    if len(arguments) == 2 and arguments[0] == "--words":
-        from netsandbox.shells.grammar import look_up
-
-        for word in look_up(arguments[1]):
-            print_text(word)
+    if arguments[:1] == ["--complete"] and len(arguments) > 1:
+        print_text("\n".join(_offered(arguments[1:])))
         return 0
     parsed = parse(arguments, OPTIONS, "netsandbox completion")
     if "help" in parsed.flags:
@@ -54,21 +55,30 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
+def _offered(words: list[str]) -> list[str]:
+    """*words* follow `netsandbox`; the last one is being typed."""
+    from netsandbox.cli.grammar import command
+    from netsandbox.shells.grammar import look_up
+    from netsandbox.shells.offers import Offer, first_word, later_word
+
+    if len(words) == 1:
+        return first_word(words[0], ABOUT).lines()
+    offer = later_word(command(words[0]), words[1:], look_up) if words[0] in ABOUT else Offer()
+    return offer.lines()
+
+
 def script(shell: str, *, aliases: bool, prompt: bool) -> str:
-    from netsandbox.cli.grammar import grammar
-
-    maker = __import__(f"netsandbox.shells.{shell}", fromlist=["script"])
-    parts = [maker.script(grammar())]
+    parts = [_file(f"complete.{shell}")]
     if aliases:
-        parts.append(maker.aliases(ALIASES))
+        equals = " " if shell == "fish" else "="
+        parts += [f"alias {name}{equals}{shell_quoted(meaning)}\n" for name, meaning in ALIASES.items()]
+        if shell == "bash":  # the other shells complete what an alias stands for
+            parts.append(f"complete -o bashdefault -o default -F _netsandbox_alias {' '.join(ALIASES)}\n")
     if prompt:
-        parts.append("\n" + _prompt(shell))
-    return "".join(parts).rstrip("\n")
+        parts.append(_file(f"prompt.{shell}"))
+    return "\n".join(parts).rstrip("\n")
 
 
-def _prompt(shell: str) -> str:
-    from pathlib import Path
-
-    from netsandbox.shells.interactive import FILES
-
-    return Path(FILES, f"prompt.{shell}").read_text("utf-8")
+def _file(name: str) -> str:
+    with open(os.path.join(FILES, name), encoding="utf-8") as file:
+        return file.read()

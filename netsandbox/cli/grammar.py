@@ -14,10 +14,10 @@ COMMAND = "-- CMD"  # in the usage of those that run one
 
 
 def grammar() -> tuple[Command, ...]:
-    return tuple(_command(name) for name in COMMANDS)
+    return tuple(command(name) for name in COMMANDS)
 
 
-def _command(name: str) -> Command:
+def command(name: str) -> Command:
     module = import_module(f"netsandbox.cli.{name}")
     words = getattr(module, "WORDS", ())
     subcommands = words if isinstance(words, dict) else {}

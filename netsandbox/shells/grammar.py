@@ -1,4 +1,4 @@
-"""The input of completion scripts: commands with their options, and words that are looked up on each completion.
+"""The input of completion: commands with their options, and words that are looked up on each completion.
 
 These words are profiles, sessions, pending approvals, logs and hosts in logs. Programs in the sandbox choose much of
 that text, so only plain words are returned, only a few of them, and within a short time.
@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import time
 
-from netsandbox.errors import NetsandboxError, UsageError
+from netsandbox.errors import NetsandboxError
 from netsandbox.frozen import frozen
 from netsandbox.paths import LOG_NAME, list_sessions, session_dir
-from netsandbox.runtime.option_parser import DOMAINS, LOGS, PENDING, PROFILES, SESSIONS
+from netsandbox.runtime.option_parser import DOMAINS, LOGS, PENDING, PROFILES, SESSIONS, VARIABLES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,11 +42,8 @@ class Command:
 
 def look_up(kind: str) -> list[str]:
     """The words of *kind*; empty when they cannot be read."""
-    finder = _FINDERS.get(kind)
-    if finder is None:
-        raise UsageError(f"--words {kind!a} is unknown; use one of {', '.join(_FINDERS)}")
     try:
-        return plain(finder())
+        return plain(_FINDERS[kind]())
     except (OSError, NetsandboxError):
         return []
 
@@ -114,4 +111,5 @@ _FINDERS: dict[str, Callable[[], Iterable[str]]] = {
     LOGS: lambda: list_sessions()[:NEWEST_LOGS],
     DOMAINS: _domains,
     PENDING: _pending,
+    VARIABLES: lambda: sorted(os.environ),
 }

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from netsandbox.cli.completion import ALIASES, SHELLS, main, script
+from netsandbox.cli.help import ABOUT
 from netsandbox.cli.main import COMMANDS
 from netsandbox.config.profiles.profile_files import own
 from netsandbox.errors import UsageError
@@ -18,17 +19,15 @@ from tests.rig.completing import needs
 LIGHT = """
 import sys
 from netsandbox.cli.completion import main
-main(["--words", sys.argv[1]])
-heavy = {"subprocess", "asyncio", "tomllib",
-         "netsandbox.backends.seatbelt.profile.raw_rules", "netsandbox.cli.run", "netsandbox.cli.grammar"}
+main(["--complete", *sys.argv[1:]])
+heavy = {"subprocess", "asyncio", "tomllib", "netsandbox.backends.seatbelt.profile.raw_rules", "netsandbox.cli.doctor"}
 print(*sorted(heavy & set(sys.modules)), file=sys.stderr)
 """
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_each_script_can_be_parsed_and_has_every_command(shell: str, tmp_path: Path) -> None:
+def test_each_script_can_be_parsed(shell: str, tmp_path: Path) -> None:
     text = script(shell, aliases=True, prompt=True)
-    assert all(name in text for name in COMMANDS)
     assert all(name in text for name in ALIASES)
     assert "SANDBOX_MODE" in text
     file = tmp_path / "script"
@@ -49,22 +48,37 @@ def test_aliases_name_profiles_that_there_are() -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [[], ["tcsh"], ["bash", "zsh"], ["bash", "--", "x"], ["--words"], ["--words=profiles"]]
+    "words", [[], ["tcsh"], ["bash", "zsh"], ["bash", "--", "x"], ["--complete"], ["--complete=run"]]
 )
 def test_anything_else_is_an_error(words: list[str]) -> None:
     with pytest.raises(UsageError):
         main(words)
 
 
-def test_words_are_printed_one_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--words", "profiles"]) == 0
-    assert {"node", "online"} <= set(capsys.readouterr().out.splitlines())
+def offered(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
+    assert main(["--complete", *words]) == 0
+    return [line.partition("\t")[0] for line in capsys.readouterr().out.splitlines()]
 
 
-@pytest.mark.parametrize("kind", ["profiles", "sessions", "logs", "domains"])
-def test_the_words_are_looked_up_without_loading_the_rest(kind: str) -> None:
+def test_every_command_and_its_options_are_offered(capsys: pytest.CaptureFixture[str]) -> None:
+    assert offered(capsys, "")[1:] == list(ABOUT)
+    assert set(COMMANDS) == set(ABOUT)
+    for name in COMMANDS:
+        assert "--help" in offered(capsys, name, "--")
+
+
+def test_words_are_looked_up(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOWN_TO_NOBODY", "x")
+    assert {"node", "online"} <= set(offered(capsys, "run", ""))
+    assert offered(capsys, "run", "--pass-env", "SHOWN_TO") == [":", "SHOWN_TO_NOBODY"]
+    assert offered(capsys, "run", "--files=o") == [":", "--files=open"]
+    assert offered(capsys, "no-such-command", "") == [":"]
+
+
+@pytest.mark.parametrize("words", [("stop", ""), ("audit", "show", ""), ("audit", "show", "--host", "")])
+def test_the_words_are_looked_up_without_loading_the_rest(words: tuple[str, ...]) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", LIGHT, kind],
+        [sys.executable, "-c", LIGHT, *words],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,

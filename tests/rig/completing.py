@@ -1,14 +1,16 @@
-"""Completion scripts under test: a small command line, a `netsandbox` that answers as told, and hostile words."""
+"""Completion scripts under test: a small command line, a `netsandbox` that answers by it, and hostile words."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from netsandbox.cli import completion
 from netsandbox.runtime.option_parser import (
     DOMAINS,
     FILES,
@@ -43,6 +45,24 @@ COMMANDS = (
     Command("stop", "end it", "usage: netsandbox stop", (Option("all", FLAG, "", "", "all"),), SESSIONS),
     Command("audit", "read it", "usage: netsandbox audit", (), (), {"show": LOGS, "verify": ()}),
 )
+PROGRAM = """
+import os
+from netsandbox.shells.grammar import plain
+from netsandbox.shells.offers import first_word, later_word
+from tests.rig.completing import COMMANDS
+def find(kind):
+    if kind == "variables":
+        return sorted(os.environ)
+    try:
+        return plain(open(os.path.expanduser(f"~/{kind}")).read().split("\\n"))
+    except OSError:
+        return []
+name, *words = sys.argv[3:]
+known = {command.name: command for command in COMMANDS}
+about = {command.name: command.about for command in COMMANDS}
+offer = later_word(known[name], words, find) if words else first_word(name, about)
+print("\\n".join(offer.lines()))
+"""
 CANARY = "canary"
 HOSTILE = (
     "$(touch canary)",
@@ -71,15 +91,15 @@ def needs(shell: str) -> str:
 
 
 class Desk:
-    """A folder with a shell's script, where `netsandbox completion --words KIND` prints what was put in `words`."""
+    """A folder with a shell's script, where `netsandbox` knows COMMANDS, and as words of a kind those of its file."""
 
-    def __init__(self, folder: Path, script: str) -> None:
+    def __init__(self, folder: Path, shell: str) -> None:
         self.folder = folder
         self.script = folder / "script"
-        self.script.write_text(script, "utf-8")
+        self.script.write_text(completion.script(shell, aliases=True, prompt=False), "utf-8")
         (folder / "bin").mkdir()
         program = folder / "bin" / "netsandbox"
-        program.write_text(f'#!/bin/sh\n[ "$1 $2" = "completion --words" ] && cat "{folder}/$3" 2>/dev/null\n')
+        program.write_text(f"#!{sys.executable}\nimport sys\nsys.path[:0] = {sys.path!r}\n{PROGRAM}")
         program.chmod(0o755)
 
     @property

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netsandbox.audit.log import AuditLog
-from netsandbox.errors import UsageError
 from netsandbox.paths import LOG_NAME, list_sessions, new_session_id, session_dir
 from netsandbox.shells.grammar import MAX_WORDS, NEWEST_LOGS, TAIL, look_up, plain
 from tests.rig.completing import HOSTILE
@@ -109,8 +108,3 @@ def test_where_nothing_is_known_nothing_is_said(kind: str, places: Path) -> None
     assert look_up(kind) == []
     (places / "state").write_text("no folder")
     assert look_up(kind) == []
-
-
-def test_a_kind_that_is_none_is_an_error() -> None:
-    with pytest.raises(UsageError, match="use one of profiles, sessions, logs, domains"):
-        look_up("files")

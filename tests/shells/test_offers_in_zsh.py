@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.shells import zsh
-from tests.rig.completing import COMMANDS, HOSTILE, Desk, needs
+from tests.rig.completing import HOSTILE, Desk, needs
 from tests.rig.screen import Screen
 
 RC = "PROMPT='at> '; autoload -Uz compinit; compinit -u -D; source $HOME/script; unsetopt automenu\n"
@@ -18,7 +17,7 @@ class Zsh(Desk):
     """Asks on a screen that is cleared each time."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(folder, zsh.script(COMMANDS) + zsh.aliases({"nso": "netsandbox run online"}))
+        super().__init__(folder, "zsh")
         (folder / ".zshrc").write_text(RC)
         self.screen = Screen([needs("zsh"), "-d"], folder, folder, {**self.environment, "SHOWN": "x"})
         self.screen.see("at>")

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.shells import fish
-from tests.rig.completing import COMMANDS, HOSTILE, Desk, needs
+from tests.rig.completing import HOSTILE, Desk, needs
 
 
 class Fish(Desk):
@@ -19,7 +18,7 @@ class Fish(Desk):
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Fish:
-    return Fish(tmp_path, fish.script(COMMANDS) + fish.aliases({"nso": "netsandbox run online"}))
+    return Fish(tmp_path, "fish")
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.shells import bash
-from tests.rig.completing import COMMANDS, HOSTILE, Desk, needs
+from tests.rig.completing import HOSTILE, Desk, needs
 
 ASK = 'source ./script; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _netsandbox; printf "%s\\n" "${COMPREPLY[@]}"'
 
@@ -19,13 +18,14 @@ class Bash(Desk):
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Bash:
-    return Bash(tmp_path, bash.script(COMMANDS) + bash.aliases({"nso": "netsandbox run online"}))
+    return Bash(tmp_path, "bash")
 
 
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        (("",), ["run", "stop", "audit", "--help", "--version"]),
+        (("",), ["run", "stop", "audit"]),
+        (("-",), ["--help", "--version"]),
         (("s",), ["stop"]),
         (("run", "--"), ["--allow-domain", "--backend", "--config", "--name", "--pass-env", "--quiet"]),
         (("run", "--q"), ["--quiet"]),
