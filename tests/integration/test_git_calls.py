@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -225,3 +226,44 @@ def test_every_call_does_as_on_the_host(netsandbox: CommandLine) -> None:
     assert "core.autocrlf" not in listed
     assert "core.autocrlf" in done.stderr
     assert not (root / "project/.git/commondir").exists()
+
+
+def test_many_worktrees_are_protected_and_too_many_are_told(netsandbox: CommandLine) -> None:
+    """The plan for so many mounts is longer than one message."""
+    home = netsandbox.home()
+    project = home.work / "many"
+    script = """
+    git init -q . && for each in $(seq 520); do
+        mkdir -p .git/worktrees/$each; echo ../.. > .git/worktrees/$each/commondir
+        echo /nonexistent/$each/.git > .git/worktrees/$each/gitdir; cp .git/HEAD .git/worktrees/$each
+    done"""
+    project.mkdir()
+    os.chown(project, home.identity.uid, home.identity.gid)
+    plainly(home, script, cwd=project)
+    evil = (
+        "for each in .git/worktrees/*; do echo evil >> $each/commondir; echo evil > $each/config.worktree; done; true"
+    )
+    done = netsandbox("run", "--", "sh", "-c", evil, cwd=project)
+    assert done.returncode == 0, done.stderr
+    planted = plainly(home, "grep -l evil .git/worktrees/*/commondir; ls .git/worktrees/*/config.worktree", cwd=project)
+    assert len(planted.split()) == 2 * 8
+    assert "too many repositories to protect" in done.stderr
+    assert "lines about configuration files of git are left out" in done.stderr
+
+
+@pytest.mark.parametrize("name", [".envrc", ".vscode/settings.json"])
+def test_a_checkout_that_cannot_change_a_protected_file_is_told(netsandbox: CommandLine, name: str) -> None:
+    home = netsandbox.home()
+    root = made(home)
+    script = """
+    mkdir -p "$(dirname "$1")"; echo one > "$1"; git add .; git commit -qm one
+    git checkout -qb two; echo two > "$1"; git commit -qam two; git checkout -q main"""
+    plainly(home, script, name, cwd=root / "project")
+    top = name.partition("/")[0]
+    done = netsandbox("run", "--", "git", "checkout", "two", cwd=root / "project", env=IDENTITY)
+    assert f"{name}; allow it with --allow-write " in done.stderr
+    assert done.stderr.endswith(f"/project/{top}\n")
+    plainly(home, "git checkout -qf main", cwd=root / "project")
+    done = netsandbox("run", "--allow-write", top, "--", "git", "checkout", "two", cwd=root / "project", env=IDENTITY)
+    assert "denied" not in done.stderr
+    assert (root / "project" / name).read_text() == "two\n"

@@ -17,6 +17,8 @@ def explain_failure(step: str, number: int) -> str:
     what = f"{step} failed: {os.strerror(number)}"
     if step.startswith("/") and step not in ID_FILES:
         what = f"cannot cover {step} in the session: {os.strerror(number)}"
+    if number == errno.E2BIG:
+        return f"{what}. The project has too many repositories or rules for one session; start it in a smaller folder"
     if number == errno.ENOSYS:
         return f"{what}. The kernel is too old or hides the call; run it on Linux 5.12 or newer"
     if number in (errno.EMFILE, errno.ENFILE):

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 COPIES = "/run/netsandbox/git"  # in the session
 SAME_FOLDER = b".\n"
 MAX_GIT_FOLDERS = 64
-MAX_WORKTREES = 256
+MAX_WORKTREES = 512
 MAX_INCLUDES = 32
 MAX_CONFIG = 1 << 20  # bytes of a file that is read
 GLOBAL = ("/etc/gitconfig", "~/.gitconfig", "~/.config/git/config")
@@ -282,6 +282,7 @@ class GitFiles:
             return
         names = names_in(folder)
         self.worktrees.append((folder, names))
+        self.unprotected += [f"{folder}/{name}" for name in names[MAX_WORKTREES:]]
         for own in [f"{folder}/{name}" for name in names[:MAX_WORKTREES]]:
             try:
                 here = open_folder(own)

@@ -23,6 +23,7 @@ CHANNEL = 3
 SIGKILL = 9
 SIGPIPE, SIGXFSZ = 13, 25  # CPython ignores these two signals; the command must not inherit that
 MAX_RECORD = 512
+PLAN_PART = 1 << 16  # bytes in one message; more may not fit in the buffer of a socket
 MAX_DESCRIPTORS = 64
 
 
@@ -87,7 +88,9 @@ class Helper:
 
     def send_plan(self, plan_bytes: bytes) -> None:
         """Send the plan, with which the helper begins; `doors` waits for the result."""
-        self._send(self.channel, plan_bytes, "the plan to the helper")
+        for at in range(0, len(plan_bytes) or 1, PLAN_PART):
+            end = at + PLAN_PART
+            self._send(self.channel, bytes([end < len(plan_bytes)]) + plan_bytes[at:end], "the plan to the helper")
 
     def hide(self, paths: Sequence[str]) -> None:
         """Tell the observer which paths a rule hides, before the command starts."""

@@ -29,6 +29,7 @@ MAX_WAITS, PAUSE = 20, 0.05  # seconds; the host's git pauses for less between t
 SETTLING = 6  # pauses; more than another session takes for its copy
 MAX_PACKAGES = 16  # installed ones that are looked at
 INSTALLED = {".venv": "__init__.py", "node_modules": "package.json"}  # folders of packages, and a file of each
+MAX_LINES = 8  # about configuration files
 MAX_SEARCHED = 128  # folders of the project in which new repositories are looked for
 
 
@@ -38,6 +39,8 @@ def finish(view: ProjectView) -> list[str]:
     if view.git is not None:
         for copied in view.git.copied:
             lines += _settle(copied, view, view.git)
+        if len(lines) > MAX_LINES:
+            lines[MAX_LINES:] = [f"{len(lines) - MAX_LINES} more lines about configuration files of git are left out"]
         lines += _lost_worktrees(view.git)
         _clean_up(view.git)
     made = [short(path) for path in view.forbidden if os.path.lexists(path)]

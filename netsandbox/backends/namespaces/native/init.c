@@ -25,6 +25,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -35,7 +36,7 @@
 #include "root.h"
 #include "traps.h"
 
-#define MAX_PLAN 131072
+#define MAX_PLAN 1048576
 #define RESERVED_FILES 512 /* a message carries 253 at most */
 #define MIN_FILES 2048     /* a lower limit stays unchanged: programs need what they have */
 #define COVER_CHECK 1000   /* milliseconds between looks at the covers, without inotify */
@@ -43,20 +44,29 @@
 
 static unsigned char plan[MAX_PLAN] __attribute__((aligned(8)));
 
+/* The plan comes in parts, as long as the first byte of each is not zero. */
 static size_t read_plan(void)
 {
-    ssize_t length;
+    size_t length = 0;
+    unsigned char more;
 
-    do
-        length = recv(CHANNEL, plan, sizeof plan, MSG_TRUNC);
-    while (length < 0 && errno == EINTR);
-    if (length <= 0)
-        _exit(1);
-    if ((size_t)length > sizeof plan) {
-        errno = E2BIG;
-        fail("reading the plan");
-    }
-    return (size_t)length;
+    do {
+        struct iovec parts[] = { { &more, sizeof more }, { plan + length, sizeof plan - length } };
+        struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2 };
+        ssize_t part;
+
+        do
+            part = recvmsg(CHANNEL, &message, 0);
+        while (part < 0 && errno == EINTR);
+        if (part <= 0)
+            _exit(1);
+        if (message.msg_flags & MSG_TRUNC) {
+            errno = E2BIG;
+            fail("reading the plan");
+        }
+        length += (size_t)part - 1;
+    } while (more);
+    return length;
 }
 
 /* A user may have as many descriptors in flight as the sender's limit of open files, counted over all processes of that

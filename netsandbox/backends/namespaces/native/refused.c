@@ -170,6 +170,20 @@ static int host_could_change(const char *path)
     return on_host(path, AT_SYMLINK_NOFOLLOW) && host_writes(path);
 }
 
+/* Whether a file is protected by itself, so that its name cannot be removed or replaced (EBUSY). Such names begin with a
+ * dot: others need no look. */
+static int is_held(const char *path, char does)
+{
+    int place;
+    int is_held;
+
+    if ((does != 'u' && does != 'n') || strrchr(path, '/')[1] != '.' || (place = inside(path, O_NOFOLLOW)) < 0)
+        return 0;
+    is_held = is_read_only(place) && host_writes(path);
+    close(place);
+    return is_held;
+}
+
 char refused_write(const char *path, char *does, int follow)
 {
     char folder[PATH_MAX];
@@ -197,7 +211,7 @@ char refused_write(const char *path, char *does, int follow)
         return is_read && host_writes(on_host(path, AT_SYMLINK_NOFOLLOW) ? path : folder) ? 'r' : 0;
     why = refused_folder(folder, length);
     if (why == 0)
-        return 0;
+        return is_held(path, *does) ? 'r' : 0;
     if (*does == 'w' || (*does == 'u' && (why == 'h' || !is_inside(path, O_NOFOLLOW))))
         return host_could_change(path) ? 'h' : 0;
     if ((*does == 'd' || *does == 'e') && is_inside(path, O_NOFOLLOW)) /* the kernel says EEXIST */
