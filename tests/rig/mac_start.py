@@ -1,4 +1,4 @@
-"""How a test starts a command as a session of a Mac does: by the helper or by sandbox-exec."""
+"""How a test starts a command as a session of a Mac does: by the helper."""
 
 from __future__ import annotations
 
