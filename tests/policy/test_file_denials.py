@@ -105,7 +105,7 @@ def test_what_a_program_only_tries_is_told_if_the_command_fails(path: str, opera
         ("/var/lib/x", "make"),
         ("/variable/x", "read"),
         ("/run/tool", "execute"),
-        ("/home/bob/.npmrc", "read"),
+        ("/home/other/.npmrc", "read"),
     ],
 )
 def test_other_refusals_are_told_though_the_command_succeeds(path: str, operation: str) -> None:
