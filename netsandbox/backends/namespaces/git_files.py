@@ -153,7 +153,7 @@ class GitFiles:
         self.root.pin(folder)
         named = one_line(f"{folder}/commondir", "")
         common = os.path.realpath(os.path.join(folder, named)) if named is not None else folder
-        drafts = f"{common}/hooks"
+        drafts = f"{common if self._is_writable(common) else folder}/hooks"  # nothing is written outside of the project
         self._private(f"{folder}/config.worktree", here, drafts)
         if common != folder:  # a worktree's
             self._read_only(f"{folder}/commondir")

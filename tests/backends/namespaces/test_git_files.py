@@ -165,6 +165,14 @@ def test_a_worktree_protects_the_repository_that_it_belongs_to(project: Path, pr
     assert git.root.entries[f"{common}/config"].kind == "cover"
 
 
+def test_nothing_is_written_to_a_repository_outside(project: Path, protect: Protect) -> None:
+    """An earlier session may have made a `commondir` that names it."""
+    repository(project.parent / "other/.git")
+    (repository(project / ".git") / "commondir").write_text("../../other/.git\n")
+    git = protect()
+    assert [each.drafts for each in git.copied] == [f"{project}/.git/hooks"]
+
+
 def test_submodules_are_protected_with_their_git_files(project: Path, protect: Protect) -> None:
     repository(project / ".git")
     repository(project / ".git/modules/lib/deep", "[core]\n\tworktree = ../../../../sub/deep\n")
