@@ -27,7 +27,7 @@ WRITES = {
     HIDDEN: "a session cannot change it either",
 }
 MISSING = "note: there is no such file now;"
-TOO_MUCH = "name the folders in it, or use --files readable"
+TOO_MUCH = "name the folders in it, or use --files "
 
 
 def is_path(word: str) -> bool:
@@ -56,7 +56,7 @@ def _change(real: str, operation: str, access: PathAccess) -> str | None:
     if access.rule is not None:
         return removal(access.rule)
     if is_within(own, real):
-        return TOO_MUCH
+        return TOO_MUCH + ("readable" if operation == READ else "open")
     if access.why == OWN:
         return "--share-tmp"
     option = option_for(real, operation, own)

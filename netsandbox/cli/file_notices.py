@@ -14,6 +14,7 @@ from netsandbox.config.profiles.profile_files import BUILT_IN_FOLDER
 from netsandbox.paths import home, short, working_folder
 from netsandbox.policy import home_paths
 from netsandbox.policy.file_rules import OPEN, PROJECT, FileRules, ResolvedPath, is_lifted, is_within
+from netsandbox.policy.shown_files import SYSTEM_SECRETS
 from netsandbox.runtime.project import find_project
 from netsandbox.system import IS_MACOS
 from netsandbox.text import few, single_line
@@ -147,7 +148,7 @@ def secrets_in(path: str) -> list[str]:
         return []
     names = home_paths.OF_MAC if IS_MACOS else home_paths.OF_LINUX
     pairs = home_paths.moves(dict(os.environ), own, os.curdir)
-    places = (*(f"{own}/{name}" for name in names), *home_paths.moved(names, pairs))
+    places = (*(f"{own}/{name}" for name in names), *home_paths.moved(names, pairs), *SYSTEM_SECRETS)
     if any(is_within(plain, place) for place in places):
         return [plain] if os.path.lexists(plain) else []
     return [place for place in dict.fromkeys(places) if is_within(place, plain) and os.path.lexists(place)]

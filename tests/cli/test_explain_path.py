@@ -49,7 +49,9 @@ def test_the_project(capsys: pytest.CaptureFixture[str], word: str) -> None:
 
 def test_too_much_and_secrets_have_other_advice(capsys: pytest.CaptureFixture[str]) -> None:
     explain.main(["~"])
-    assert "name the folders in it, or use --files readable" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "name the folders in it, or use --files readable" in shown
+    assert "name the folders in it, or use --files open" in shown
     explain.main(["~/.ssh"])
     shown = capsys.readouterr().out
     assert "--allow-read ~/.ssh\n" in shown

@@ -372,6 +372,21 @@ def test_what_a_session_wrote_outside_of_its_project_shows_nothing_in_the_next(n
     assert named.stdout == SECRET
 
 
+@pytest.mark.parametrize("rule", ["/etc/shadow", "/etc"])
+def test_a_secret_of_the_system_is_shown_if_a_rule_names_it(netsandbox: Any, rule: str) -> None:
+    """Only its size is looked at."""
+    secret = "/etc/shadow"
+    size = ("--", "sh", "-c", f"wc -c < {secret}")
+    if netsandbox.identity.uid:  # a rule gives no rights that the user does not have
+        assert netsandbox("run", "--allow-read", rule, *size).stdout == ""
+        return
+    assert netsandbox("run", *size).stdout == "0\n"
+    run = netsandbox("run", "--allow-read", rule, *size)
+    assert run.stdout == f"{os.path.getsize(secret)}\n"
+    assert "the command can read /etc/" in run.stderr
+    assert netsandbox("run", "--allow-read", rule, "--deny-read", secret, *size).stdout == "0\n"
+
+
 def test_links_of_the_user_are_followed(netsandbox: Any) -> None:
     """The twin of the one above: no session has written there."""
     home = netsandbox.home()

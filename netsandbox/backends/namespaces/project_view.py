@@ -101,7 +101,12 @@ class ProjectView:
         for path in ("/var/run", "/var/lock"):
             root.link(path.replace("/var", "/run") if path == "/var/lock" else "/run", path)
         root.folder("/run/lock", "1777")
-        secrets = [path for path in shown_files.SYSTEM_SECRETS if os.access(path, os.R_OK)]
+        named = [rule.path for rule in (*self.rules.allow_read, *self.rules.allow_write)]
+        secrets = [
+            path
+            for path in shown_files.SYSTEM_SECRETS
+            if os.access(path, os.R_OK) and not any(is_within(path, each) for each in named)
+        ]
         if secrets:
             root.shield("/etc", self.folders.empty_folder)
         for path in secrets:
