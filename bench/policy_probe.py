@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 import time
@@ -28,10 +29,12 @@ def decide_microseconds(policy: Policy, host: str, port: int) -> float:
 
 def main() -> None:
     texts = rules(int(sys.argv[1]))
+    gc.disable()  # as the product does until its doors open
     began = time.process_time()
     policy = Policy(texts)
     policy.decide(Request(canonical("example.com"), 443, TCP))  # its tables are built at the first decision
     loaded = time.process_time() - began
+    gc.enable()
     questions = {
         "exact": ("host-5.zone5.example.com", 443),
         "wildcard": ("a.b.w4.example.org", 8443),

@@ -78,7 +78,8 @@ class TokenBucket:
     def take(self, now: float) -> bool:
         """Take one token if there is one. A clock that goes backwards adds none."""
         if self._then is not None and now > self._then:
-            self._level = min(self._burst, self._level + (now - self._then) * self._rate)
+            level = self._level + (now - self._then) * self._rate
+            self._level = level if level < self._burst else self._burst
         self._then = now
         if self._level < 1:
             return False

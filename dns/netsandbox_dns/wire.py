@@ -19,6 +19,7 @@ NOERROR, FORMERR, SERVFAIL, NXDOMAIN, NOTIMP, REFUSED, BADVERS = 0, 1, 2, 3, 4, 
 BLOCKED = 15  # Extended DNS Error, RFC 8914
 EDNS_SIZE = 1232  # what fits one unfragmented IPv6 packet
 HOST_BYTES = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+_CHANGED = bytes(byte if byte in HOST_BYTES else 255 - byte for byte in range(256))  # every other byte becomes another
 
 _HEADER = Struct("!HHHHHH")
 _PAIR = Struct("!HH")
@@ -39,7 +40,8 @@ class Query:
         self.id = id
         self.flags = flags
         self.labels = labels
-        self.clean = clean = bool(labels) and not b"".join(labels).translate(None, HOST_BYTES)
+        joined = b"".join(labels)
+        self.clean = clean = joined != b"" and joined.translate(_CHANGED) == joined
         self.name = b".".join(labels) if clean else escaped(labels)
         self.qtype = qtype
         self.question = question

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 DEFAULT_CAP = 64 * 1024 * 1024
 DEFAULT_KEEP = 7
 MAX_DENIED = 256
+LOOPBACK = "loopback"  # `reasons.LOOPBACK`; that module is not loaded before the command runs
 _SHIFT = 10**18  # nanoseconds; added to the clock it makes the number of digits the same from 1938 to 2230
 SEAL = "audit.seal"
 ROTATE = "audit.rotate"
@@ -111,8 +112,6 @@ class AuditLog:
         self.counts[kind] = self.counts.get(kind, 0) + times
         flood = self._flood
         if verdict == record_line.ALLOW:
-            from netsandbox.policy.reasons import LOOPBACK  # nothing is allowed before the command runs
-
             self._loopback += times * (fields.get("reason") == LOOPBACK)
         if verdict != record_line.DENY:
             if flood is not None:

@@ -94,7 +94,12 @@ class Decision:
             return verdict(reasons.LOOPBACK, name, 0, allowed=True)
         if self._closed:
             return verdict(reasons.OFFLINE, name, 0)
-        return self._by_rule(name, SOME_PORT, 0) or self._without_rule(name, 0)
+        allowed = self._by_rule(name, SOME_PORT, 0)
+        if allowed is not None:
+            return allowed
+        if self.mode == ONLINE:
+            return verdict(reasons.ONLINE, name, 0, allowed=True)
+        return verdict(reasons.NOT_ALLOWED, name, 0)
 
     def _reach(self, host: Host, port: int) -> Verdict:
         name = host.text

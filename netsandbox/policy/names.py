@@ -20,6 +20,9 @@ from netsandbox.text import quoted
 MAX_NAME = 253
 MAX_LABEL = 63
 _LETTERS = b"abcdefghijklmnopqrstuvwxyz0123456789-_."
+# Each byte of a name in lower case, and 255 for any other byte. `translate` with bytes to delete would make a table in
+# each call.
+_LOWERED = bytes(byte if byte in _LETTERS else 255 for byte in bytes(range(256)).lower())
 _HEX = "0123456789abcdef"
 
 
@@ -44,10 +47,11 @@ def canonical(raw: bytes | str) -> Host:
     """The host that *raw* spells (IPv6 in brackets); `BadName` for any other text."""
     if len(raw) > MAX_NAME + 1:
         raise BadName(f"host of {len(raw)} bytes is longer than {MAX_NAME}")
-    data = (raw if type(raw) is bytes else _ascii(raw) if isinstance(raw, str) else bytes(raw)).lower()
-    if data.translate(None, _LETTERS):
-        return _bracketed(data, raw)
-    text = data.decode("ascii")
+    data = raw if type(raw) is bytes else _ascii(raw) if isinstance(raw, str) else bytes(raw)
+    lowered = data.translate(_LOWERED)
+    if b"\xff" in lowered:
+        return _bracketed(data.lower(), raw)
+    text = lowered.decode("ascii")
     dotted = text[-1:] == "."
     name = text[:-1] if dotted else text
     _check_labels(name, raw)
@@ -68,7 +72,7 @@ def is_plain(text: str) -> bool:
     return (
         len(text) <= MAX_LABEL
         and text.isascii()
-        and not text.encode("ascii").translate(None, _LETTERS)
+        and (data := text.encode("ascii")).translate(_LOWERED) == data
         and text[-1:].isalpha()
         and text[0] != "."
         and ".." not in text

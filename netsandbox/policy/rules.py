@@ -18,13 +18,14 @@ from netsandbox.text import join_host_port, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import NoReturn, TypeVar
 
     T = TypeVar("T")
 
 ANY_PORT: tuple[int, ...] = ()
 _ports_read = {"*": ANY_PORT}  # rules share their ports: a long list repeats a few
+_suffix_tests: list[Callable[[str], bool]] = []  # loaded at the first wildcard, which most command lines do not have
 _SCHEMES = {"http": 80, "https": 443}
 _SHORTEST_PREFIX = {4: 8, 6: 7}  # a shorter one is no network but a large part of the world
 _ANSWERED = ("A", "AAAA", "HTTPS", "SVCB")  # forwarding them would let a session learn real addresses, or keys for ECH
@@ -34,7 +35,7 @@ def domains(given: Iterable[str | DomainRule] | None, origin: str, *, deny: bool
     """Domain rules, parsed where they were strings."""
     found = []
     for item in _items(given, origin):
-        if type(item) is str and is_plain(item):  # as `parse_domain` does, without a call: lists can be long
+        if type(item) is str and is_plain(item):  # the same as by `parse_domain`, and shorter: lists can be long
             item = DomainRule(item, origin, item, None, apex=True, below=False)  # noqa: PLW2901
         elif isinstance(item, str):
             item = parse_domain(item, origin, deny=deny)  # noqa: PLW2901 (the loop narrows its own variable)
@@ -105,8 +106,6 @@ def parse_domain(text: str, origin: str, *, deny: bool = False) -> DomainRule:
 
     With *deny*, wildcards may stand over a whole top-level domain: refusing too much opens nothing.
     """
-    if is_plain(text):
-        return DomainRule(text, origin, text, None, apex=True, below=False)
     pattern, ports = _split_url(text, origin) if ":/" in text else _split_port(text, origin)
     wildcard = "*." if pattern[:2] == "*." else "**." if pattern[:3] == "**." else ""
     name = pattern[len(wildcard) :]
@@ -237,6 +236,8 @@ def _refuse(origin: str, text: str, what: str, instead: str) -> NoReturn:
 
 
 def _is_shared(name: str) -> bool:
-    from netsandbox.policy.name_lists import is_shared_suffix  # lists that most command lines never need
+    if not _suffix_tests:
+        from netsandbox.policy.name_lists import is_shared_suffix
 
-    return is_shared_suffix(name)
+        _suffix_tests.append(is_shared_suffix)
+    return _suffix_tests[0](name)

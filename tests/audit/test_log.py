@@ -22,6 +22,7 @@ from netsandbox.audit.reader import read_lines, read_records
 from netsandbox.audit.record_line import GENESIS
 from netsandbox.audit.verify import verify
 from netsandbox.errors import NetsandboxError
+from netsandbox.policy import reasons
 from netsandbox.runtime.private_file import digest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -477,3 +478,7 @@ def test_what_stays_on_the_loopback_is_not_counted_as_allowed_outside(path: Path
     log.write("bind", verdict="deny", reason="outside-window")
     assert (log.allowed_outside, log.total("allow"), log.total("deny")) == (1, 5, 1)
     log.close()
+
+
+def test_the_log_and_the_policy_call_loopback_the_same():
+    assert log_module.LOOPBACK == reasons.LOOPBACK

@@ -169,3 +169,8 @@ def test_a_hundred_thousand_broken_queries_in_bounded_time() -> None:
         else:
             wire.nodata(parsed)
     assert time.process_time() - began < 10
+
+
+def test_only_the_bytes_of_host_names_make_a_clean_name():
+    clean = {byte for byte in range(256) if query(HEADER + bytes((2, 97, byte, 0)) + b"\0\1\0\1").clean}
+    assert clean == set(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")

@@ -277,3 +277,15 @@ def test_an_address_from_the_kernel_is_a_host():
     assert host_of(Address(6, 1)) == Host("::1", Address(6, 1))
     assert host_of(Address(6, 0xFFFF << 32 | 0x7F000001)) == Host("127.0.0.1", Address(4, 0x7F000001))
     assert host_of(Address(6, 1)).bracketed == "[::1]"
+
+
+def test_a_name_has_letters_digits_hyphens_underscores_and_dots_only():
+    for byte in range(256):
+        raw = b"a" + bytes((byte,)) + b"b"
+        is_name = bytes((byte,)).lower() in [b"%c" % each for each in b"abcdefghijklmnopqrstuvwxyz0123456789-_."]
+        try:
+            assert canonical(raw).text == raw.decode("ascii").lower()
+            assert is_name
+        except BadName:
+            assert not is_name
+        assert is_plain(raw.decode("latin-1")) == (is_name and not 65 <= byte <= 90)
