@@ -8,6 +8,8 @@ NATIVE := $(wildcard netsandbox/backends/*/native/*.c netsandbox/backends/*/nati
 BUILT_FROM := pyproject.toml $(wildcard interpose/*.py interpose/macos/*.h) $(NATIVE)
 SCRIPTS := scripts/demo scripts/other-pythons bench/run bench/soak
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+# Tests of sessions wait about half of their time.
+WORKERS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 
 .PHONY: help demo test lint bench fuzz soak macos-library macos-wheel docs man venv clean deps-demo deps-test
 
@@ -27,10 +29,10 @@ help:
 demo: deps-demo $(VENV)/.product
 	@$(BIN)/python scripts/demo
 
-# Two at a time, a file's tests together: they share what is made once for the file. pytest keeps the bytecode of the
+# Two workers for each core, a file's tests together: they share what is made once for the file. pytest keeps the bytecode of the
 # tests even where the environment says that Python keeps none: compiling it takes each worker 20 seconds.
 test: deps-test lint
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 	$(BIN)/python scripts/other-pythons
 
 lint: $(VENV)/.test
