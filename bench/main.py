@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -68,6 +70,7 @@ def main() -> int:
         parser.error(f"no such measurement: {', '.join(unknown)}")
     if not chosen.no_install:
         subprocess.run([str(place.BENCH / "install-peers")], check=False)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # the servers are stopped on the way out
     results = run(names, chosen.rounds, chosen.against)
     report.summary(results)
     if chosen.json:
