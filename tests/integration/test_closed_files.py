@@ -324,6 +324,19 @@ def test_an_unknown_mode_is_an_error(netsandbox: Any, value: str) -> None:
     assert "project, readable, open" in run.stderr
 
 
+def test_a_program_in_an_environment_of_another_folder_runs_by_its_path(netsandbox: Any) -> None:
+    """It is a link to an interpreter of the system, which is shown, and the environment around it is not."""
+    environment = netsandbox.home().path / "other/.venv"
+    (environment / "bin").mkdir(parents=True)
+    (environment / "bin/python").symlink_to("/usr/bin/python3")
+    put(netsandbox.home(), "other/.venv/pyvenv.cfg", "home = /usr/bin\n")
+    plan = put(netsandbox.home(), "other/plan.md")
+    script = f"import sys; print(sys.prefix); print(open({str(plan)!r}).read())"
+    run = netsandbox("run", "--", str(environment / "bin/python"), "-c", script)
+    assert run.stdout == f"{environment}\n"
+    assert "FileNotFoundError" in run.stderr
+
+
 @pytest.mark.parametrize("way", ["program", "path", "virtual environment", "rule"])
 def test_what_a_session_wrote_shows_nothing_in_the_next(netsandbox: Any, way: str) -> None:
     """A link or a pyvenv.cfg in the project is an earlier session's word about what is to be shown."""

@@ -178,14 +178,18 @@ class ProjectView:
             self._show_program(found)
 
     def _show_program(self, path: str) -> None:
-        """Show a program, its links, and the folder tree that it belongs to."""
+        """Show a program, its links, and the folder tree that it belongs to. One of the system may be called by its
+        name in a virtual environment, which it reads then."""
         real = self.paths.real(path)
         if real is None:
             return
-        if self._is_system(real) or self._made_inside(path, real):
-            return
-        tree = shown_files.packages_of(real) or shown_files.prefix_of(os.path.dirname(real), self.home)
-        self._show_unless_secret(real if self.is_too_much(tree) else tree)
+        if not self._is_system(real):
+            if self._made_inside(path, real):
+                return
+            tree = shown_files.packages_of(real) or shown_files.prefix_of(os.path.dirname(real), self.home)
+            self._show_unless_secret(real if self.is_too_much(tree) else tree)
+        elif os.path.isfile(f"{os.path.dirname(path)}/../pyvenv.cfg"):
+            self._show_unless_secret(shown_files.prefix_of(os.path.dirname(path), self.home))
         self.links_to(path)
 
     def _show_unless_secret(self, path: str) -> None:
