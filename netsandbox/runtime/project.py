@@ -14,6 +14,7 @@ from netsandbox.policy.home_paths import OF_LINUX, OF_MAC, touches
 from netsandbox.policy.shown_files import PROJECT_MARKS
 
 MAX_GIT_FILE = 4096
+MAX_ENVIRONMENT_FILE = 4096
 MAX_FOLDERS = 64  # of a project in which repositories are looked for before a session, about 20 µs each
 MAX_LEFT = 1024  # others whose time of change is compared after it, about 2 µs each
 INSTALLED = ("node_modules", ".venv", "venv", "site-packages", "target", ".tox")
@@ -207,3 +208,22 @@ def _lines(path: str) -> list[str]:
         return []
     finally:
         os.close(descriptor)
+
+
+def base_of(tree: str) -> str | None:
+    """The interpreter's folder that a virtual environment was made from."""
+    try:
+        descriptor = os.open(f"{tree}/pyvenv.cfg", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        lines = os.fsdecode(os.read(descriptor, MAX_ENVIRONMENT_FILE)).splitlines()
+    except OSError:  # a folder
+        return None
+    finally:
+        os.close(descriptor)
+    for line in lines:
+        name, _, value = line.partition("=")
+        if name.strip() == "home" and value.strip().startswith("/") and "\0" not in value:
+            return os.path.dirname(os.path.realpath(value.strip()))
+    return None

@@ -23,7 +23,7 @@ from netsandbox.paths import home
 from netsandbox.policy import shown_files
 from netsandbox.policy.file_rules import is_within
 from netsandbox.policy.home_paths import OF_LINUX, touches
-from netsandbox.runtime.project import MAX_FOLDERS, Project, Repositories, find_project, find_repositories
+from netsandbox.runtime.project import MAX_FOLDERS, Project, Repositories, base_of, find_project, find_repositories
 from netsandbox.runtime.real_paths import RealPaths, links_out_of, names_in
 
 TYPE_CHECKING = False
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from netsandbox.policy.file_rules import FileRules
     from netsandbox.runtime.protection import OwnPaths
 
-MAX_ENVIRONMENT_FILE = 4096
 SHELL_FILES = os.path.normpath(f"{os.path.abspath(__file__)}/../../../shells/files")  # what our shells begin with
 MAX_PROGRAM_LINKS = 512  # symbolic links in folders of PATH that are followed
 
@@ -201,7 +200,7 @@ class ProjectView:
         if self.is_secret(real):
             return
         self._show_tool(path)
-        base = _base_of(real) if real in self.root.entries else None
+        base = base_of(real) if real in self.root.entries else None
         if base is None or self._is_system(base) or self.is_too_much(base) or self.is_secret(base):
             return
         if not self._leads_out(f"{real}/pyvenv.cfg", base):
@@ -390,22 +389,3 @@ _SYSTEM = tuple(f"{folder}/" for folder in shown_files.LINUX_SYSTEM)
 def _is_program(path: str) -> bool:
     """A link on PATH may lead to anything; a folder or a text shows nothing."""
     return os.path.isfile(path) and os.access(path, os.X_OK)
-
-
-def _base_of(tree: str) -> str | None:
-    """The interpreter's folder that a virtual environment was made from."""
-    try:
-        descriptor = os.open(f"{tree}/pyvenv.cfg", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError:
-        return None
-    try:
-        lines = os.fsdecode(os.read(descriptor, MAX_ENVIRONMENT_FILE)).splitlines()
-    except OSError:  # a folder
-        return None
-    finally:
-        os.close(descriptor)
-    for line in lines:
-        name, _, value = line.partition("=")
-        if name.strip() == "home" and value.strip().startswith("/") and "\0" not in value:
-            return os.path.dirname(os.path.realpath(value.strip()))
-    return None

@@ -30,6 +30,16 @@ ON_A_MAC = sys.platform == "darwin"
 HOME = "/Users/tester"  # no folder of this machine: what the profile says of it concerns nobody here
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_home_left() -> Iterator[None]:
+    """Sessions of root make the home on Linux; another user could not read it."""
+    yield
+    if not ON_A_MAC:
+        shutil.rmtree(HOME, ignore_errors=True)
+        with contextlib.suppress(OSError):  # it is missing, or holds others
+            os.rmdir(os.path.dirname(HOME))
+
+
 class PidfdExit:
     """Linux' own way to wait for a process."""
 
