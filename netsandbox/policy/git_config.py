@@ -33,6 +33,10 @@ class Line:
     start: int
     end: int
 
+    @property
+    def is_true(self) -> bool:
+        return self.value is None or self.value.lower() in ("true", "yes", "on", "1")
+
 
 def parse(text: str) -> list[Line]:
     lines: list[Line] = []
@@ -63,10 +67,6 @@ def values(lines: Iterable[Line]) -> Values:
         if line.key:
             found.setdefault((line.prefix, line.key), []).append(line.value)
     return found
-
-
-def is_true(value: str | None) -> bool:
-    return value is None or value.lower() in ("true", "yes", "on", "1")
 
 
 def _line_end(text: str, at: int) -> int:

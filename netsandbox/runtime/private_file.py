@@ -21,9 +21,9 @@ else:  # `hashlib` would load OpenSSL, which costs milliseconds
     except ImportError:
         from hashlib import sha256  # an interpreter built without its own
 
-__all__ = ["content", "digest", "make_room", "replace", "sha256"]
+__all__ = ["NEW", "content", "digest", "make_room", "replace", "sha256", "write_new"]
 
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 def digest(data: bytes) -> str:
@@ -45,17 +45,28 @@ def content(path: str, limit: int) -> bytes:
 def replace(path: str, data: bytes, mode: int = 0o600) -> None:
     """Put *data* at *path* in one step; by default nobody else can read it."""
     draft = f"{path}.{os.urandom(8).hex()}"
-    descriptor = os.open(draft, _NEW, mode)
+    write_new(draft, data, mode)
     try:
-        try:
-            if os.write(descriptor, data) != len(data):
-                raise OSError(ENOSPC, "there is no room for all of it")
-        finally:
-            os.close(descriptor)
         os.replace(draft, path)
     except OSError:
         os.unlink(draft)
         raise
+
+
+def write_new(path: str, data: bytes, mode: int, folder: int | None = None) -> os.stat_result:
+    """Make a file, whole or not at all; *path* is relative to the descriptor *folder*, if there is one."""
+    descriptor = os.open(path, NEW, mode, dir_fd=folder)
+    try:
+        if os.fstat(descriptor).st_mode & mode != mode:  # the umask took some of it
+            os.fchmod(descriptor, mode)
+        if os.write(descriptor, data) != len(data):
+            raise OSError(ENOSPC, "there is no room for all of it")
+        return os.fstat(descriptor)
+    except OSError:
+        os.unlink(path, dir_fd=folder)
+        raise
+    finally:
+        os.close(descriptor)
 
 
 def make_room(folder: str, most: int) -> None:

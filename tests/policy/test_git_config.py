@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.policy.git_config import header, is_true, parse, quoted, values, with_values
+from netsandbox.policy.git_config import Line, header, parse, quoted, values, with_values
 
 SAMPLE = """\
 # first
@@ -145,4 +145,4 @@ def test_what_git_refuses_is_an_error(text: str) -> None:
     ("value", "expected"), [(None, True), ("Yes", True), ("1", True), ("false", False), ("", False)]
 )
 def test_booleans(value: str | None, expected: bool) -> None:
-    assert is_true(value) is expected
+    assert Line("core", "bare", value, 0, 0).is_true is expected

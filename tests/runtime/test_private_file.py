@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.runtime.private_file import content, make_room, replace
+from netsandbox.runtime.private_file import content, make_room, replace, write_new
 
 
 def test_what_was_put_there_is_read_and_nothing_else_is_left(tmp_path: Path) -> None:
@@ -62,6 +62,20 @@ def test_what_is_written_in_part_is_not_kept(tmp_path: Path, monkeypatch: pytest
         replace(str(tmp_path / "kept"), b"two")
     assert content(str(tmp_path / "kept"), 100) == b"one"
     assert os.listdir(tmp_path) == ["kept"]
+
+
+def test_a_new_file_has_its_mode_whatever_the_umask_is(tmp_path: Path) -> None:
+    folder = os.open(tmp_path, os.O_RDONLY)
+    before = os.umask(0o077)
+    try:
+        state = write_new("new", b"one", 0o644, folder)
+        with pytest.raises(FileExistsError):
+            write_new("new", b"two", 0o644, folder)
+    finally:
+        os.umask(before)
+        os.close(folder)
+    assert state.st_mode & 0o777 == 0o644
+    assert (tmp_path / "new").read_bytes() == b"one"
 
 
 def test_the_older_half_makes_room(tmp_path: Path) -> None:

@@ -24,13 +24,14 @@ from __future__ import annotations
 
 import os
 import stat
-from errno import EFBIG, ENOSPC
+from errno import EFBIG
 
 from netsandbox.backends.namespaces.private_folders import open_folder
 from netsandbox.backends.namespaces.session_root import PROTECTED
 from netsandbox.errors import HostError
 from netsandbox.paths import home
 from netsandbox.policy.file_rules import is_within
+from netsandbox.runtime.private_file import NEW, write_new
 from netsandbox.runtime.project import one_line
 from netsandbox.runtime.real_paths import RealPaths, names_in
 
@@ -53,7 +54,6 @@ MAX_CONFIG = 1 << 20  # bytes of a file that is read
 GLOBAL = ("/etc/gitconfig", "~/.gitconfig", "~/.config/git/config")
 FOLLOWED = (b"hookspath", b"include", b"bare", b"worktree")  # what is looked for in a configuration file
 DRAFT = "netsandbox-"
-NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Copied:
@@ -161,7 +161,7 @@ class GitFiles:
             return
         self._hold(f"{folder}/hooks", None, here)
         config = self._private(f"{folder}/config", here, drafts)
-        if not any(_is(line, "core", "bare") and _is_true(line) for line in config):
+        if not any(_is(line, "core", "bare") and line.is_true for line in config):
             self._hold(f"{folder}/commondir", SAME_FOLDER, here)
         self._follow(config, f"{folder}/config", worktree)
         self._worktrees(f"{folder}/worktrees", drafts)
@@ -194,7 +194,7 @@ class GitFiles:
         copied = Copied(path, f"{self._copies}/{name}", content, state, drafts)
         if content:  # otherwise git makes it
             try:
-                write(copied.copy, content, copied.mode | 0o600)
+                write_new(copied.copy, content, copied.mode | 0o600)
             except OSError as error:
                 raise HostError(f"cannot copy {path!a}: {error.strerror}; free space, or set XDG_STATE_HOME") from None
         self.copied.append(copied)
@@ -356,21 +356,6 @@ def read_file(path: str, folder: int | None = None) -> bytes:
         os.close(descriptor)
 
 
-def write(path: str, content: bytes, mode: int, folder: int | None = None) -> os.stat_result:
-    """Make a new file."""
-    descriptor = os.open(path, NEW, mode, dir_fd=folder)
-    try:
-        os.fchmod(descriptor, mode)
-        if os.write(descriptor, content) != len(content):
-            raise OSError(ENOSPC, "there is no room for it")
-        return os.fstat(descriptor)
-    except OSError:
-        os.unlink(path, dir_fd=folder)
-        raise
-    finally:
-        os.close(descriptor)
-
-
 def make(folder: int, name: str, content: bytes, drafts: str) -> None:
     """Make a file in one step. It is written in *drafts*, the folder of the hooks, where no session can open it before
     it is in its place; at its place where that folder takes no such file."""
@@ -378,7 +363,7 @@ def make(folder: int, name: str, content: bytes, drafts: str) -> None:
         here = open_folder(drafts)
         try:
             draft = f"{DRAFT}{os.urandom(8).hex()}"
-            write(draft, content, 0o644, here)
+            write_new(draft, content, 0o644, here)
             try:
                 os.link(draft, name, src_dir_fd=here, dst_dir_fd=folder)
             finally:
@@ -388,7 +373,7 @@ def make(folder: int, name: str, content: bytes, drafts: str) -> None:
     except FileExistsError:
         raise
     except OSError:
-        write(name, content, 0o644, folder)
+        write_new(name, content, 0o644, folder)
 
 
 def _settings(content: bytes) -> list[Line]:
@@ -409,9 +394,3 @@ def _config_at(path: str) -> list[Line]:
         return _settings(read_file(path))
     except OSError:  # git does without it too
         return []
-
-
-def _is_true(line: Line) -> bool:
-    from netsandbox.policy.git_config import is_true
-
-    return is_true(line.value)

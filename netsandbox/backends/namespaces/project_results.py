@@ -10,9 +10,10 @@ import fcntl
 import os
 import time
 
-from netsandbox.backends.namespaces.git_files import DRAFT, NEW, SAME_FOLDER, identity, read_file, write
+from netsandbox.backends.namespaces.git_files import DRAFT, SAME_FOLDER, identity, read_file
 from netsandbox.backends.namespaces.private_folders import open_folder, remove_tree
 from netsandbox.paths import short
+from netsandbox.runtime.private_file import NEW, write_new
 from netsandbox.runtime.project import new_repositories, one_line
 from netsandbox.runtime.real_paths import names_in
 from netsandbox.text import few, single_line
@@ -75,7 +76,7 @@ def repair(view: ProjectView) -> list[str]:
 
 
 def _settle(copied: Copied, view: ProjectView, git: GitFiles) -> list[str]:
-    """The same when the session has ended, and what the host takes over of its copy."""
+    """Look at a configuration file after the session, and give it what the host takes over of the copy."""
     try:
         folder = git.open(os.path.dirname(copied.path))
     except OSError:
@@ -139,7 +140,7 @@ def _is_outside(path: str, view: ProjectView) -> bool:
 
 
 def _replace_by_copy(folder: int, copied: Copied, view: ProjectView) -> list[str]:
-    """Do that when the host's git, which often changes several settings, is done."""
+    """Put a copy in the place of the file when the host's git, which often changes several settings, is done."""
     name = os.path.basename(copied.path)
     before, first = None, os.lstat(copied.path).st_ino
     for _ in range(MAX_WAITS):
@@ -173,7 +174,7 @@ def _put(folder: int, copied: Copied, content: bytes) -> None:
         drafts = os.dup(folder)
     draft = f"{DRAFT}{os.urandom(8).hex()}"
     try:
-        state = write(draft, content, copied.mode, drafts)
+        state = write_new(draft, content, copied.mode, drafts)
         try:
             if not os.path.samestat(os.fstat(drafts), os.fstat(folder)):
                 os.link(draft, f"{DRAFT}{state.st_ino}", src_dir_fd=drafts, dst_dir_fd=drafts)

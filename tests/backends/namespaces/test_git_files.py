@@ -218,7 +218,7 @@ def test_a_placeholder_that_cannot_be_made_is_an_error(
     def full(path: str, content: bytes, mode: int, folder: int | None = None) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(git_files, "write", full)
+    monkeypatch.setattr(git_files, "write_new", full)
     with pytest.raises(HostError, match="No space left"):
         protect()
 

@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from netsandbox.backends.namespaces import git_files, private_folders, project_results
-from netsandbox.backends.namespaces.git_files import Copied, write
+from netsandbox.backends.namespaces.git_files import Copied
 from netsandbox.backends.namespaces.private_folders import open_folder
 from netsandbox.backends.namespaces.project_results import finish, repair
 from netsandbox.backends.namespaces.project_view import ProjectView
 from netsandbox.errors import HostError
 from netsandbox.policy.file_rules import FileRules
+from netsandbox.runtime.private_file import write_new
 from netsandbox.runtime.protection import OwnPaths
 
 CONFIG = '[core]\n\tbare = false\n[remote "origin"]\n\turl = https://example.com/a\n'
@@ -206,10 +207,10 @@ def test_no_file_is_written_where_a_session_can_open_it(
     def note(path: str, content: bytes, mode: int, folder: int | None = None) -> os.stat_result:
         above = os.readlink(f"/proc/self/fd/{folder}") if folder is not None else os.path.dirname(path)
         made.append(f"{above}/{os.path.basename(path)}")
-        return write(path, content, mode, folder)
+        return write_new(path, content, mode, folder)
 
     for module in (git_files, project_results):
-        monkeypatch.setattr(module, "write", note)
+        monkeypatch.setattr(module, "write_new", note)
     view = begin()
     copy_of(view).write_text(CONFIG + BRANCH)
     replaced(project, CONFIG + "[user]\n\tname = n\n")
