@@ -13,8 +13,7 @@ from netsandbox.policy.file_rules import is_within
 from netsandbox.policy.home_paths import OF_LINUX, OF_MAC, touches
 from netsandbox.policy.shown_files import PROJECT_MARKS
 
-MAX_GIT_FILE = 4096
-MAX_ENVIRONMENT_FILE = 4096
+MAX_FILE = 4096  # bytes that are read of a file of git, or of a virtual environment
 MAX_FOLDERS = 64  # of a project in which repositories are looked for before a session, about 20 µs each
 MAX_LEFT = 1024  # others whose time of change is compared after it, about 2 µs each
 INSTALLED = ("node_modules", ".venv", "venv", "site-packages", "target", ".tox")
@@ -148,9 +147,10 @@ def new_repositories(before: Repositories, since: float, most: int) -> list[str]
         if number == most:
             break
         is_bare, has_git, names = _look(here)
-        for path in (f"{here}/.git",) * has_git + (here,) * (is_bare and here != before.seen[0]):
-            if path not in before.found and (is_new or _is_changed(path, since)):
-                found.append(path)
+        here_found = [f"{here}/.git"] if has_git else []
+        if is_bare and here != before.seen[0]:
+            here_found.append(here)
+        found += [path for path in here_found if path not in before.found and (is_new or _is_changed(path, since))]
         if not is_bare:
             waiting += [(path, is_new) for path in (f"{here}/{name}" for name in names) if path not in known]
     return found
@@ -196,33 +196,25 @@ def one_line(path: str, prefix: str) -> str | None:
 
 
 def _lines(path: str) -> list[str]:
+    return _text(path, os.O_NOFOLLOW).partition("\0")[0].splitlines()  # no path has a zero byte
+
+
+def _text(path: str, flags: int = 0) -> str:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | flags)
     except OSError:
-        return []
+        return ""
     try:
-        return os.fsdecode(
-            os.read(descriptor, MAX_GIT_FILE).partition(b"\0")[0]
-        ).splitlines()  # no path has a zero byte
+        return os.fsdecode(os.read(descriptor, MAX_FILE))
     except OSError:  # a folder
-        return []
+        return ""
     finally:
         os.close(descriptor)
 
 
 def base_of(tree: str) -> str | None:
     """The interpreter's folder that a virtual environment was made from."""
-    try:
-        descriptor = os.open(f"{tree}/pyvenv.cfg", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError:
-        return None
-    try:
-        lines = os.fsdecode(os.read(descriptor, MAX_ENVIRONMENT_FILE)).splitlines()
-    except OSError:  # a folder
-        return None
-    finally:
-        os.close(descriptor)
-    for line in lines:
+    for line in _text(f"{tree}/pyvenv.cfg").splitlines():
         name, _, value = line.partition("=")
         if name.strip() == "home" and value.strip().startswith("/") and "\0" not in value:
             return os.path.dirname(os.path.realpath(value.strip()))
