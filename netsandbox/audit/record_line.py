@@ -24,6 +24,7 @@ GENESIS = "0" * 64  # the predecessor that the first line of a log names
 ALLOW = "allow"
 DENY = "deny"
 FILE_EVENTS = ("file", "exec")
+MORE_REFUSED = "more refused paths than are listed"  # with a `count`
 
 MAX_TEXT = 500
 MAX_NAME = 100

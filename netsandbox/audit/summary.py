@@ -15,9 +15,8 @@ from netsandbox.audit.denials import doing
 from netsandbox.audit.folding import FOLD
 from netsandbox.audit.log import ROTATE
 from netsandbox.audit.reader import Record
-from netsandbox.audit.record_line import ALLOW, DENY, FILE_EVENTS
+from netsandbox.audit.record_line import ALLOW, DENY, FILE_EVENTS, MORE_REFUSED
 
-MORE_REFUSED = "more refused paths than are listed"
 UNLISTED = "others, only counted"  # in place of the targets of a flood
 
 

@@ -12,11 +12,11 @@ from netsandbox.errors import UsageError
 from netsandbox.paths import home, short, working_folder
 from netsandbox.policy.file_denials import READ, is_secret, option_for, removal, shell_path
 from netsandbox.policy.file_rules import is_within, path_rule
+from netsandbox.policy.path_folding import CHANGE
 from netsandbox.settings import RunSettings
 from netsandbox.system import IS_MACOS
 from netsandbox.text import single_line
 
-WRITE = "change"
 SEEN = "a session sees it"
 PLACE_OF_SECRETS = "it is a place of secrets; whatever runs in the session can then read it"
 # Of a path that is not shown, the other half of the answer.
@@ -68,7 +68,7 @@ def _change(real: str, operation: str, access: PathAccess) -> str | None:
 def lines(path: str, real: str, access: PathAccess) -> list[str]:
     """For people."""
     found = [short(path) if path == real else f"{short(path)}, which is {short(real)}"]
-    for title, operation, allowed in (("read", READ, access.reads), ("write", WRITE, access.writes)):
+    for title, operation, allowed in (("read", READ, access.reads), ("write", CHANGE, access.writes)):
         why = SEEN if operation == READ else WRITES.get(access.why, access.why)
         why = access.why if operation == READ and not allowed else why
         found.append(f"  {title:<12} {'allowed' if allowed else 'denied':<8} {why}")
@@ -98,5 +98,5 @@ def _json(path: str, real: str, access: PathAccess) -> dict[str, object]:
         "real": real,
         "because": access.why,
         "read": {"allowed": access.reads, "change": _change(real, READ, access)},
-        "write": {"allowed": access.writes, "change": _change(real, WRITE, access)},
+        "write": {"allowed": access.writes, "change": _change(real, CHANGE, access)},
     }

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 
 from netsandbox.audit.folding import COUNT_ONLY, Folding
+from netsandbox.audit.record_line import MORE_REFUSED
 from netsandbox.backends.namespaces.file_calls import CHANGE, EXECUTE, FOLDER, MAKE, READ, observed_calls
 from netsandbox.backends.namespaces.procfs import process_of
 from netsandbox.paths import home
@@ -126,7 +127,7 @@ class FileRefusals:
             self._changes.close()
         missing = self._unreported + self._folding.left_out
         if missing:
-            self._log.write("file", door="seccomp", count=missing, detail="more refused paths than are listed")
+            self._log.write("file", door="seccomp", count=missing, detail=MORE_REFUSED)
 
     def _write(self, kind: tuple[str, str, str, str | None], count: int, _size: int, **first: object) -> bool:
         path, operation, reason, rule = kind
