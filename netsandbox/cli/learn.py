@@ -1,10 +1,10 @@
 """`netsandbox learn -- CMD`: run CMD online and recorded, then propose the rules that it needs.
 
-Files are as closed as in `run`: in the mode `project` the files that the session was refused are proposed. In the modes
-`readable` too; in the mode `open` the files that it changed. Deny rules, the guard on
-addresses and the list of public resolvers hold as in any session, and everything is logged. The proposal is shown as a
-diff of the project's file and written if the user agrees; it takes effect after `trust`. All modules are imported
-before the command runs, because imports are sealed then (`runtime.imports`).
+Files are as closed as in `run`: the files that the session was refused are proposed, and in the mode `open`, which
+refuses none, those that it changed. Deny rules, the guard on addresses and the list of public resolvers hold as in any
+session, and everything is logged. The proposal is shown as a diff of the project's file and written if the user agrees;
+it takes effect after `trust`. All modules are imported before the command runs, because imports are sealed then
+(`runtime.imports`).
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@
 /* A call for the supervisor to answer. */
 void pass_on(const struct seccomp_notif *call);
 
-/* A refused call, or for `learn` a change that is not refused. Nothing is sent if the caller is gone, or if the same was sent often enough. */
+/* A refused call, or for `learn` a change that is not refused. Nothing is sent if the caller is gone, or if the same was
+ * sent often enough. */
 void report(int listener, const struct seccomp_notif *call, char why, char does, const char *path);
 
 /* The session makes *path*: what it missed there, or below it, a moment ago, was no refusal. Programs open a file first
