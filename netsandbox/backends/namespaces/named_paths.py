@@ -97,6 +97,10 @@ class NamedPaths:
             )
         links = self.view.links_of_sessions(rule.path, real)
         check_no_link(ResolvedPath(rule.path, real), f"{rule.origin}:", links)
+        if is_within(real, self.folders.state):
+            raise UsageError(
+                f"{rule.origin}: {rule.path!a} is state of netsandbox, which no session sees; leave it out"
+            )
         if is_within(self.folders.state, real) and writable:
             raise UsageError(f"{rule.origin}: {rule.path!a} holds the state of netsandbox; name the folders inside")
         self.view.show(rule.path, writable=writable, rank=NAMED)

@@ -19,6 +19,7 @@ from netsandbox.backends.namespaces.session_root import (
     PROTECTED,
     SessionRoot,
 )
+from netsandbox.errors import UsageError
 from netsandbox.paths import home
 from netsandbox.policy import shown_files
 from netsandbox.policy.file_rules import is_within
@@ -345,11 +346,22 @@ class ProjectView:
             if shown is not None and (shown.writable or self.root.entries.get(real) is not None):
                 self.root.pin_above(real)
                 self.root.show(real, rank=OURS)
+            self._check_not_named(real)
+            self.root.close(real)  # with what a rule or a project opened below
         for path in own.hidden:
             real = self.paths.reached(path)
+            self.root.remove_below(real)
             if self.root.is_shown(real) is not None and os.path.isdir(real):
                 self.root.pin_above(real)
                 self.root.fresh(real, "mode=0555,size=4k", rank=OURS)
+
+    def _check_not_named(self, ours: str) -> None:
+        for path, entry in self.root.entries.items():
+            if entry.writable and entry.rank == NAMED and is_within(path, ours):
+                raise UsageError(
+                    f"{path!a} is part of netsandbox, so no rule opens it for writing; leave it out, or install"
+                    " netsandbox in an environment of its own, as pipx does"
+                )
 
     def _hold_links(self, path: str) -> None:
         """Cover the links on the way to *path* by themselves, where the command could replace them."""
