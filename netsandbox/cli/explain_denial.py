@@ -129,7 +129,8 @@ def last_denial(records: Iterable[Record]) -> Record | None:
     own = os.path.realpath(home())
     for each in records:
         if each.get("verdict") == DENY:
-            if (each.get("reason") == reasons.UNIX_SOCKET and "path" not in each) or (
+            is_tried = each.get("reason") == reasons.UNIX_SOCKET and "path" not in each
+            if (is_tried or each.get("reason") == reasons.MADE_LATER) or (
                 each["event"] in FILE_EVENTS and is_quiet(str(each.get("path")), own, str(each.get("operation", READ)))
             ):
                 minor = each

@@ -65,7 +65,8 @@ def file_denial_lines(denials: Iterable[FileDenial], *, succeeded: bool = False)
     own = os.path.realpath(home())
     by_option: dict[tuple[str, str] | str | None, list[FileDenial]] = {}  # or by the rule that denies
     for denial in denials:
-        if not is_quiet(denial.path, own, denial.operation, succeeded=succeeded):
+        is_told = denial.reason != reasons.MADE_LATER
+        if is_told and not is_quiet(denial.path, own, denial.operation, succeeded=succeeded):
             change = denial.rule or option_for(denial.path, denial.operation, own)
             by_option.setdefault(change, []).append(denial)
     lines = [_file_line(change, group, own) for change, group in by_option.items()]

@@ -105,7 +105,8 @@ class _Found:
         elif not isinstance(path, str) or not path.startswith("/"):
             self._more_paths = True
         elif done in READING or entry.get("reason") == reasons.DENY_RULE:
-            if entry.get("verdict") == DENY and len(path) <= MAX_TEXT:
+            is_missed = entry.get("verdict") == DENY and entry.get("reason") != reasons.MADE_LATER
+            if is_missed and len(path) <= MAX_TEXT:
                 self._add("read", path)
         elif len(path) > MAX_TEXT:  # the log has shortened it
             self._add("written", (path[:MAX_TEXT].rpartition("/")[0] or "/", MANY))

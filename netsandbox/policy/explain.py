@@ -90,6 +90,10 @@ TEXTS: dict[str, tuple[str, str]] = {
         "the session does not see this path: it has the project, the system, toolchains and a private home",
         "show it with --allow-read PATH, or let the session write it with --allow-write PATH",
     ),
+    reasons.MADE_LATER: (
+        "the session does not see the host's file of this name, and then made its own",
+        "if the command needs the host's, show it with --allow-read PATH",
+    ),
     reasons.READ_ONLY: ("the session sees this path, but may not write it", "allow it with --allow-write PATH"),
     reasons.OUTSIDE_WINDOW: (
         "the port is not of the session's window",

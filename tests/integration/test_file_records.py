@@ -146,7 +146,7 @@ def test_what_the_session_makes_in_its_home_after_a_first_attempt_is_no_refusal(
     tool = own.parents[2]
     run = netsandbox("run", "--", netsandbox.python, "-c", HOME_NESTED, str(tool))
     assert run.stdout == "missing\n" * 4 + "made\n", run.stderr
-    assert denied(run) == set()
+    assert denied(run) == {("file", "read", "made-later", f"{tool}/a/b")}
     assert "denied" not in run.stderr
     assert own.read_text() == SECRET
     never_made = "import os, sys\ntry: os.mkdir(sys.argv[1] + '/a/new')\nexcept FileNotFoundError: pass"
@@ -224,6 +224,16 @@ def test_what_the_user_may_not_write_either_is_no_refusal(netsandbox: Any) -> No
     run = sh(netsandbox, "echo x > /usr/lib/new; echo x > /etc/hostname; true")
     paths = {path for _, _, reason, path in denied(run) if reason == "read-only"}
     assert paths == ({"/usr/lib/new", "/etc/hostname"} if netsandbox.identity.uid == 0 else set())
+
+
+@pytest.mark.attack(115)
+def test_a_command_cannot_take_its_attempt_out_of_the_log(netsandbox: Any) -> None:
+    """It makes what it could not read, or a folder above, right afterwards."""
+    plan, key = put(netsandbox.home(), "Documents/plan.md"), put(netsandbox.home(), ".ssh/id_rsa")
+    hide = "mkdir ~ ~/Documents ~/.ssh; echo x > ~/Documents/plan.md; mkdir -p ~/.ssh/id_rsa"
+    run = sh(netsandbox, f"cat {plan} {key}; {hide}; true")
+    reads = {path for _, operation, _, path in denied(run) if operation == "read"}
+    assert reads == {str(plan), str(key)}
 
 
 def test_a_start_up_file_that_the_host_does_not_have_is_refused_and_told_too(netsandbox: Any) -> None:

@@ -30,7 +30,7 @@ def part(request: pytest.FixtureRequest) -> Iterator[Path]:
     (folder / "planted").unlink(missing_ok=True)
 
 
-@pytest.mark.attack(235)
+@pytest.mark.attack(213)
 @pytest.mark.parametrize("mode", MODES)
 def test_no_rule_opens_our_code(netsandbox: Any, part: Path, mode: str) -> None:
     run = netsandbox(

@@ -17,12 +17,12 @@ from netsandbox.backends.namespaces.file_calls import CHANGE, EXECUTE, FOLDER, M
 from netsandbox.backends.namespaces.procfs import process_of
 from netsandbox.paths import home
 from netsandbox.policy import reasons
-from netsandbox.policy.file_denials import DenyRules, hint_for
+from netsandbox.policy.file_denials import READING, DenyRules, hint_for
 from netsandbox.policy.file_rules import FileRules, is_within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from netsandbox.audit.log import AuditLog
     from netsandbox.backends.namespaces.file_changes import FileChanges
@@ -88,10 +88,17 @@ class FileRefusals:
             self._await_release()
 
     def made(self, path: str) -> None:
-        """The session makes *path* or a folder above it, so nothing is refused there."""
+        """The session makes *path* or a folder above it, so it was not refused to make it. What it could not read is
+        recorded all the same: a command must not take its attempt out of the log by making a file of that name."""
         path = os.path.normpath(path)
-        self._held = [held for held in self._held if held[0][0] != path]
-        self._held_longer = [held for held in self._held_longer if held[0][0] != path]
+        held = [*self._held_longer, *self._held]
+        self._held = [each for each in self._held if each[0][0] != path]
+        self._held_longer = [each for each in self._held_longer if each[0][0] != path]
+        self._record(
+            ((path, kind[1], reasons.MADE_LATER, kind[3]), times, first)
+            for kind, times, first in held
+            if kind[0] == path and kind[1] in READING
+        )
 
     def _await_release(self) -> None:
         if not self._is_timed:
@@ -109,7 +116,7 @@ class FileRefusals:
         held, self._held, self._held_longer = [*self._held_longer, *self._held], [], []
         self._record(held)
 
-    def _record(self, refusals: Sequence[Held]) -> None:
+    def _record(self, refusals: Iterable[Held]) -> None:
         for kind, times, first in refusals:
             self._folding.count(kind, times, first=first)
 
@@ -141,7 +148,9 @@ class FileRefusals:
             path=path,
             place=place,
             rule=rule,
-            hint=None if rule is not None else hint_for(place or path, operation, self._home),
+            hint=None
+            if rule is not None or reason == reasons.MADE_LATER
+            else hint_for(place or path, operation, self._home),
             count=count,
             **first,
         )

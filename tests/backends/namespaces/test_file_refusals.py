@@ -139,7 +139,7 @@ def test_what_the_session_makes_itself_was_not_refused(log: FakeLog) -> None:
     later = Later()
     refusals = FileRefusals(log, later)  # type: ignore[arg-type]
     for path in ("/h/made", "/h/missed", "/h//late"):
-        refusals.take(refusal(path))
+        refusals.take(refusal(path, "n"))
     refusals.take(refusal("/h/made", "w", "r"))  # the mount refused it, so it stays a refusal
     refusals.made("/h/./made")
     assert [record["reason"] for record in log.records] == [reasons.READ_ONLY]
@@ -151,6 +151,16 @@ def test_what_the_session_makes_itself_was_not_refused(log: FakeLog) -> None:
     assert later.due == []
     refusals.close()
     assert paths(log) == ["/h/made", "/h/missed"]
+
+
+def test_a_read_stays_in_the_log_though_the_session_makes_the_file_afterwards(log: FakeLog) -> None:
+    refusals = FileRefusals(log, Later())  # type: ignore[arg-type]
+    refusals.take(refusal("/h/plan.md"))
+    refusals.made("/h/plan.md")
+    refusals.close()
+    assert [(each["path"], each["reason"], each.get("hint")) for each in log.records] == [
+        ("/h/plan.md", reasons.MADE_LATER, None)
+    ]
 
 
 def test_what_waits_at_the_end_is_recorded(log: FakeLog) -> None:

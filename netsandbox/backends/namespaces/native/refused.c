@@ -231,5 +231,7 @@ char refused_read(const char *path)
 
 int is_change(const char *path, char does)
 {
-    return does == 'w' ? is_inside(path, 0) : does != 'd' || !is_inside(path, 0);
+    if (does == 'd' || does == 'e') /* what is there already is not made */
+        return !is_inside(path, O_NOFOLLOW);
+    return does != 'w' || is_inside(path, 0);
 }

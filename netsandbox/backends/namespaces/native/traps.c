@@ -121,7 +121,7 @@ static void look(const struct seccomp_notif *call, const struct path_row *row)
     }
     if (why)
         report(listener, call, why, does == 'e' ? 'n' : does, path);
-    if ((!why || why == 'o') && (does == 'n' || does == 'd' || does == 'e'))
+    if ((!why || why == 'o') && (does == 'n' || does == 'd' || does == 'e') && is_change(path, does))
         report_made(path);
 }
 
