@@ -9,7 +9,7 @@ BUILT_FROM := pyproject.toml $(wildcard interpose/*.py interpose/macos/*.h) $(NA
 SCRIPTS := scripts/demo scripts/other-pythons bench/run bench/soak
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 # Tests of sessions wait about half of their time.
-WORKERS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+WORKERS ?= $(shell echo $$((3 * $$(getconf _NPROCESSORS_ONLN) / 2)))
 
 .PHONY: help demo test lint bench fuzz soak macos-library macos-wheel docs man venv clean deps-demo deps-test
 

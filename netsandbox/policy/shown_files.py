@@ -69,7 +69,7 @@ PROTECTED = (
 )
 # A session may make these where they are missing; new ones are reported at its end. CI runs the second row.
 REPORTED = (
-    *(".git", *PROTECTED),
+    *(".git", "HEAD", *PROTECTED),
     *(".github/workflows", ".gitlab-ci.yml", ".circleci", "Jenkinsfile", ".travis.yml", "azure-pipelines.yml"),
     *(".pre-commit-config.yaml", "lefthook.yml", ".mise.toml", "mise.toml", ".devcontainer"),
 )

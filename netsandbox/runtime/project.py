@@ -133,7 +133,9 @@ def find_repositories(folder: str, most: int) -> Repositories:
         if len(waiting) == len(seen):
             waiting += later
             later = []
-    return Repositories(tuple(found), tuple(seen), (*waiting[len(seen) :], *later))
+    left = (*waiting[len(seen) :], *later)
+    found += [git for git in (f"{here}/.git" for here in left[:MAX_LEFT]) if os.path.lexists(git)]
+    return Repositories(tuple(found), tuple(seen), left)
 
 
 def new_repositories(before: Repositories, since: float, most: int) -> list[str]:
@@ -142,7 +144,7 @@ def new_repositories(before: Repositories, since: float, most: int) -> list[str]
     found: list[str] = []
     known = {*before.found, *before.seen, *before.left}
     waiting = [(here, True) for here in before.seen if _changed(here) >= since]
-    waiting += [(here, False) for here in before.left[:MAX_LEFT] if _changed(here) >= since]
+    waiting += [(here, False) for here in before.left[:MAX_LEFT] if _changed(here) >= since or _is_changed(here, since)]
     for number, (here, is_new) in enumerate(waiting):  # whether everything unknown in it is new
         if number == most:
             break
@@ -151,7 +153,7 @@ def new_repositories(before: Repositories, since: float, most: int) -> list[str]
         if is_bare and here != before.seen[0]:
             here_found.append(here)
         found += [path for path in here_found if path not in before.found and (is_new or _is_changed(path, since))]
-        if not is_bare:
+        if not is_bare or here == before.seen[0]:
             waiting += [(path, is_new) for path in (f"{here}/{name}" for name in names) if path not in known]
     return found
 
@@ -170,7 +172,10 @@ def _look(folder: str) -> tuple[bool, bool, list[str]]:
     except OSError:  # it is gone, or this user may not read it; nor may the session
         return False, False, []
     names.sort()
-    return "objects" in names and "refs" in names and os.path.lexists(f"{folder}/HEAD"), has_git, names
+    is_bare = os.path.lexists(f"{folder}/HEAD") and all(
+        os.path.isdir(f"{folder}/{name}") for name in ("objects", "refs")
+    )
+    return is_bare, has_git, names
 
 
 def _changed(path: str) -> float:

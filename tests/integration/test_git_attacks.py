@@ -78,6 +78,34 @@ ATTACKS = {
         f'{EVIL} > deep/bare.git/config; echo "worktree = $PWD" >> deep/bare.git/config',
         "deep/bare.git",
     ),
+    "bare-of-links": (
+        "git init -q --bare deep/bare.git; mv deep/bare.git/objects o; mv deep/bare.git/refs r;"
+        " ln -s ../../o deep/bare.git/objects; ln -s ../../r deep/bare.git/refs",
+        f'{EVIL} > deep/bare.git/config; echo "worktree = $PWD" >> deep/bare.git/config',
+        "deep/bare.git",
+    ),
+    "beyond-the-search": (
+        "for n in $(seq 100 180); do mkdir d$n; done; git init -q d175",
+        f"{EVIL} >> d175/.git/config",
+        "d175",
+    ),
+    "neighbour-names-commondir": (
+        "git init -q zzz; git init -q --bare '!a'; git -C '!a' config core.hooksPath $PWD/zzz/.git/commondir",
+        f"{FAKE}; echo ../../fake > zzz/.git/commondir",
+        "zzz",
+    ),
+    "neighbour-includes-config": (
+        "git init -q zzz; mkdir zzz/h; git -C zzz config core.hooksPath h; git init -q --bare '!a';"
+        " git -C '!a' config include.path $PWD/zzz/.git/config",
+        "cp evil zzz/h/pre-commit",
+        "zzz",
+    ),
+    "neighbour-includes-the-users-file": (
+        "git config --global core.hooksPath .githooks; mkdir .githooks; git init -q --bare '!a';"
+        " git -C '!a' config include.path ~/.gitconfig",
+        "cp evil .githooks/pre-commit",
+        ".",
+    ),
     "submodule": ("git submodule add -q ../lib.git sub", f"{EVIL} > .git/modules/sub/config", "."),
     "submodule-hooks": ("git submodule add -q ../lib.git sub", "cp evil .git/modules/sub/hooks/pre-commit", "sub"),
     "submodule-commondir": (

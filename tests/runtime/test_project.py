@@ -130,9 +130,21 @@ def test_the_search_for_repositories_is_bounded_and_follows_no_link(home: Path) 
     (home / "p/9/.git").mkdir()
     (home / "p/0/loop").symlink_to(home / "p")
     few, all_ = (find_repositories(f"{home}/p", most) for most in (5, 11))
-    assert (few.found, len(few.seen), len(few.left)) == ((), 5, 6)
+    beside = (f"{home}/p/9/.git",)  # a folder that is left is asked for its own repository at least
+    assert (few.found, len(few.seen), len(few.left)) == (beside, 5, 6)
     assert (all_.found, len(all_.seen), len(all_.left)) == ((f"{home}/p/9/.git",), 11, 0)
     assert find_repositories(f"{home}/missing", 5).found == ()
+
+
+def test_a_new_repository_is_found_though_the_project_looks_like_one_itself(home: Path) -> None:
+    (home / "p").mkdir()
+    before = find_repositories(f"{home}/p", 10)
+    since = time.time()
+    time.sleep(0.05)
+    for name in ("objects", "refs", "new/.git"):
+        (home / "p" / name).mkdir(parents=True)
+    (home / "p/HEAD").write_text("")
+    assert new_repositories(before, since, 10) == [f"{home}/p/new/.git"]
 
 
 def test_new_repositories_are_found_where_something_changed(home: Path) -> None:

@@ -17,7 +17,7 @@ from netsandbox.backends.namespaces.file_calls import CHANGE, EXECUTE, FOLDER, M
 from netsandbox.backends.namespaces.procfs import process_of
 from netsandbox.paths import home
 from netsandbox.policy import reasons
-from netsandbox.policy.file_denials import READING, DenyRules, hint_for
+from netsandbox.policy.file_denials import READING, DenyRules, hint_for, is_secret
 from netsandbox.policy.file_rules import FileRules, is_within
 
 TYPE_CHECKING = False
@@ -78,7 +78,7 @@ class FileRefusals:
         rule = None if self._denies is None else self._denies.text_for(os.path.realpath(path), operation)
         reason = REASONS[refusal.why] if rule is None else reasons.DENY_RULE
         held = (path, operation, reason, rule), refusal.times, first
-        if refusal.why != MISSING:
+        if refusal.why != MISSING or is_secret(path, self._home):
             self._record([held])
             return
         self._held.append(held)

@@ -107,7 +107,7 @@ class GitFiles:
         self.worktrees: list[tuple[str, list[str]]] = []  # folders of them, and the names in each
         self._paths = RealPaths()
         self._copies = ""
-        self._included: set[str] = set()
+        self._included: set[tuple[str, tuple[str, ...]]] = set()
         self._worktree_folders: list[str] = []
 
     def protect(self, repositories: Iterable[str]) -> None:
@@ -120,6 +120,7 @@ class GitFiles:
                 self._git_folder(path, os.path.dirname(path))
             else:
                 self._git_file(path)
+        self._included.clear()  # what a repository includes does not use up the user's own files
         for path in GLOBAL:
             self._obeyed(path.replace("~", home()), tuple(dict.fromkeys(self._worktree_folders)))
 
@@ -171,8 +172,8 @@ class GitFiles:
         """The session gets a copy of a configuration file. Returns its settings. Nothing is read through a link: an
         earlier session may have made it, and the copy would show any file of the host."""
         name = os.path.basename(path)
-        if path in self.root.entries or not self._is_writable(path):
-            return []
+        if path in self.root.entries or not self._is_writable(path):  # another configuration includes it, or its folder
+            return _config_at(path) if path in self.root.entries else []
         self._make(path, b"", folder)
         try:
             state = os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -204,6 +205,7 @@ class GitFiles:
     def _hold(self, path: str, content: bytes | None, folder: int) -> None:
         """Make *path* if it is missing (a folder for None), and keep it as it is."""
         self._make(path, content, folder)
+        self._paths.forget_missing()  # another repository's configuration may have named it before it was made
         self._read_only(path)
 
     def _make(self, path: str, content: bytes | None, folder: int) -> None:
@@ -261,11 +263,13 @@ class GitFiles:
                 self._named(target)
                 self._obeyed(target, worktrees)
 
-    def _obeyed(self, path: str, worktrees: Iterable[str]) -> None:
+    def _obeyed(self, path: str, worktrees: tuple[str, ...]) -> None:
         """Read a configuration file that git reads besides that of the repository."""
-        if path in self._included or len(self._included) > MAX_INCLUDES:
+        if len(self._included) > MAX_INCLUDES:
+            self.unprotected.append(path)
+        if (path, worktrees) in self._included or len(self._included) > MAX_INCLUDES:
             return
-        self._included.add(path)
+        self._included.add((path, worktrees))  # a relative path in it means another one in each worktree
         real = self._paths.real(path)
         self._follow(_config_at(real) if real is not None else [], path, *worktrees)
 

@@ -40,6 +40,7 @@ def finish(view: ProjectView) -> list[str]:
     if view.git is not None:
         for copied in view.git.copied:
             lines += _settle(copied, view, view.git)
+        lines.sort(key=lambda line: "has new URLs" not in line and "is taken back" not in line)  # never left out
         if len(lines) > MAX_LINES:
             lines[MAX_LINES:] = [f"{len(lines) - MAX_LINES} more lines about configuration files of git are left out"]
         lines += _lost_worktrees(view.git)
@@ -167,24 +168,28 @@ def _replace_by_copy(folder: int, copied: Copied, view: ProjectView) -> list[str
 def _put(folder: int, copied: Copied, content: bytes) -> None:
     """Put a file in the place of the host's. It is written among the hooks, where no session can open it before that,
     and keeps a second name there, by which other sessions know it (`Copied.adopts`)."""
-    name = os.path.basename(copied.path)
     try:
         drafts = open_folder(copied.drafts)
-    except OSError:  # a link; what others do is then replaced
-        drafts = os.dup(folder)
-    draft = f"{DRAFT}{os.urandom(8).hex()}"
-    try:
-        state = write_new(draft, content, copied.mode, drafts)
         try:
-            if not os.path.samestat(os.fstat(drafts), os.fstat(folder)):
-                os.link(draft, f"{DRAFT}{state.st_ino}", src_dir_fd=drafts, dst_dir_fd=drafts)
-                copied.marks.append(f"{copied.drafts}/{DRAFT}{state.st_ino}")
-            os.rename(draft, name, src_dir_fd=drafts, dst_dir_fd=folder)
-        except OSError:
-            os.unlink(draft, dir_fd=drafts)
-            raise
-    finally:
-        os.close(drafts)
+            _put_from(drafts, folder, copied, content)
+        finally:
+            os.close(drafts)
+    except OSError:  # a link, another disk, or not ours to write; what others do is then replaced
+        _put_from(folder, folder, copied, content)
+
+
+def _put_from(drafts: int, folder: int, copied: Copied, content: bytes) -> None:
+    name = os.path.basename(copied.path)
+    draft = f"{DRAFT}{os.urandom(8).hex()}"
+    state = write_new(draft, content, copied.mode, drafts)
+    try:
+        if not os.path.samestat(os.fstat(drafts), os.fstat(folder)):
+            os.link(draft, f"{DRAFT}{state.st_ino}", src_dir_fd=drafts, dst_dir_fd=drafts)
+            copied.marks.append(f"{copied.drafts}/{DRAFT}{state.st_ino}")
+        os.rename(draft, name, src_dir_fd=drafts, dst_dir_fd=folder)
+    except OSError:
+        os.unlink(draft, dir_fd=drafts)
+        raise
     copied.own = identity(os.stat(name, dir_fd=folder, follow_symlinks=False))
 
 
@@ -250,11 +255,10 @@ def _lost_worktrees(git: GitFiles) -> list[str]:
                 lost.append(os.path.dirname(os.path.join(folder, name, place)))
     if not lost:
         return []
-    above = single_line(short(os.path.dirname(lost[0])))
     what = _few(short(path) for path in lost)
     return [
-        f"worktree {what} is not on the host, as that folder is the session's own; make it in the project, or open the"
-        f" folder with --allow-write {above}, and run `git worktree prune`"
+        f"worktree {what} is not on the host, as that folder is the session's own; make it in the project, or make its"
+        " folder first and open that with --allow-write; `git worktree prune` forgets it"
     ]
 
 

@@ -180,16 +180,15 @@ class ProjectView:
     def _show_program(self, path: str) -> None:
         """Show a program, its links, and the folder tree that it belongs to. One of the system may be called by its
         name in a virtual environment, which it reads then."""
-        real = self.paths.real(path)
-        if real is None:
+        if (real := self.paths.real(path)) is None:
             return
         if not self._is_system(real):
             if self._made_inside(path, real):
                 return
             tree = shown_files.packages_of(real) or shown_files.prefix_of(os.path.dirname(real), self.home)
             self._show_unless_secret(real if self.is_too_much(tree) else tree)
-        elif os.path.isfile(f"{os.path.dirname(path)}/../pyvenv.cfg"):
-            self._show_unless_secret(shown_files.prefix_of(os.path.dirname(path), self.home))
+        elif os.path.isfile(f"{(tree := os.path.dirname(os.path.dirname(path)))}/pyvenv.cfg"):
+            self._show_unless_secret(tree)
         self.links_to(path)
 
     def _show_unless_secret(self, path: str) -> None:
@@ -358,10 +357,8 @@ class ProjectView:
     def _check_not_named(self, ours: str) -> None:
         for path, entry in self.root.entries.items():
             if entry.writable and entry.rank == NAMED and is_within(path, ours):
-                raise UsageError(
-                    f"{path!a} is part of netsandbox, so no rule opens it for writing; leave it out, or install"
-                    " netsandbox in an environment of its own, as pipx does"
-                )
+                advice = "leave it out, or install netsandbox in an environment of its own, as pipx does"
+                raise UsageError(f"{path!a} is part of netsandbox, so no rule opens it for writing; {advice}")
 
     def _hold_links(self, path: str) -> None:
         """Cover the links on the way to *path* by themselves, where the command could replace them."""
