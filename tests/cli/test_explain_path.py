@@ -11,6 +11,8 @@ import pytest
 from netsandbox.cli import explain
 from netsandbox.cli.explain_path import is_path
 
+WORK = "~/work"  # the working folder of a test, as messages show it
+
 pytestmark = pytest.mark.usefixtures("no_session")
 
 
@@ -64,11 +66,11 @@ def test_a_rule_that_denies_is_named(capsys: pytest.CaptureFixture[str], no_sess
     (no_session / "work/keep").mkdir()
     assert explain.main(["--deny-write", "keep", "keep/x"]) == 0
     shown = capsys.readouterr().out
-    assert "write        denied   --deny-write ~/work/keep keeps it as it is\n" in shown
-    assert "to allow it: leave out --deny-write ~/work/keep\n" in shown
+    assert f"write        denied   --deny-write {WORK}/keep keeps it as it is\n" in shown
+    assert f"to allow it: leave out --deny-write {WORK}/keep\n" in shown
     assert explain.main(["--deny-read", "keep", "./keep/x"]) == 1
     shown = capsys.readouterr().out
-    assert "read         denied   --deny-read ~/work/keep hides it\n" in shown
+    assert f"read         denied   --deny-read {WORK}/keep hides it\n" in shown
     assert "--allow-" not in shown
 
 

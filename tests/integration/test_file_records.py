@@ -17,6 +17,8 @@ import pytest
 from tests.integration.test_closed_files import SECRET, git_init, put
 from tests.rig.localhost import eventually
 
+WORK = "~/work"  # the working folder of a test, as messages show it
+
 pytestmark = [
     pytest.mark.usefixtures("user_namespaces"),
     pytest.mark.ordinary_user,
@@ -376,12 +378,12 @@ def test_a_path_that_a_rule_denies_names_the_rule(netsandbox: Any) -> None:
     closing = ("--deny-write", "keep", "--deny-read", "hidden")
     run = sh(netsandbox, "echo x > keep/new; rm -f keep/a; cat hidden/b; echo x > hidden/b; true", *closing)
     assert {reason for _, _, reason, _ in denied(run)} == {"deny-rule"}
-    assert "denied writing ~/work/keep/new and 1 more; leave out --deny-write ~/work/keep to allow it" in run.stderr
-    assert "denied reading ~/work/hidden/b; leave out --deny-read ~/work/hidden to allow it" in run.stderr
+    assert f"denied writing {WORK}/keep/new and 1 more; leave out --deny-write {WORK}/keep to allow it" in run.stderr
+    assert f"denied reading {WORK}/hidden/b; leave out --deny-read {WORK}/hidden to allow it" in run.stderr
     assert "--allow-" not in run.stderr
     told = netsandbox("explain", "--last").stdout
-    assert "rule      --deny-read ~/work/hidden\n" in told
-    assert "to do     leave out --deny-read ~/work/hidden\n" in told
+    assert f"rule      --deny-read {WORK}/hidden\n" in told
+    assert f"to do     leave out --deny-read {WORK}/hidden\n" in told
     freed = sh(netsandbox, "echo x > keep/new; cat hidden/b")
     assert (freed.stdout, denied(freed)) == (SECRET, set())  # what the lines propose helps
 
@@ -408,8 +410,8 @@ def test_a_path_that_a_file_denies_names_its_line(netsandbox: Any) -> None:
     put(home, "work/keep/a")
     put(home, "work/.netsandbox.toml", '[filesystem]\ndeny_write = ["keep"]\n')
     run = sh(netsandbox, "echo x > keep/new; true")
-    line = "deny_write ~/work/keep (~/work/.netsandbox.toml:2)"
-    assert f"denied writing ~/work/keep/new; remove {line} to allow it" in run.stderr
+    line = f"deny_write {WORK}/keep ({WORK}/.netsandbox.toml:2)"
+    assert f"denied writing {WORK}/keep/new; remove {line} to allow it" in run.stderr
     assert [each["rule"] for each in run.audit if each["event"] == "file"] == [line]
 
 
@@ -458,6 +460,6 @@ def test_a_file_that_a_rule_hides(netsandbox: Any) -> None:
         ("file", "read", "deny-rule", f"{folder}/a"),
         ("file", "change", "deny-rule", str(secret)),
     }
-    assert "denied reading ~/work/.env; leave out --deny-read ~/work/.env to allow it" in run.stderr
+    assert f"denied reading {WORK}/.env; leave out --deny-read {WORK}/.env to allow it" in run.stderr
     assert "--allow" not in run.stderr
     assert SECRET in sh(netsandbox, f"cat {secret}").stdout
