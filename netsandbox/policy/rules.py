@@ -166,7 +166,12 @@ def _canonical_name(name: str, ports: tuple[int, ...] | None, text: str, origin:
     except BadName as error:
         _refuse(origin, text, f"names no host ({error})", "write a host name such as example.com or *.example.com")
     if host.address is not None:
-        _refuse(origin, text, "is an address, not a name", f"use --allow-address {_authority(host.address, ports)}")
+        advice = f"use --allow-address {_authority(host.address, ports)}"
+        from netsandbox.policy.address_guard import LOOPBACK, guarded
+
+        if guarded(host.address) == LOOPBACK:
+            advice = "to reach a port of this machine use --connect-host PORT"
+        _refuse(origin, text, "is an address, not a name", advice)
     return host.text
 
 

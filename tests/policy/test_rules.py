@@ -333,3 +333,9 @@ def test_a_mistake_of_the_command_line_names_its_option() -> None:
     with pytest.raises(UsageError, match=r"^--allow-query-type: 'FOO' is no record type"):
         Policy(["example.com"], allow_query_types=["FOO"])
     assert Policy(["example.com"], allow_query_types=["txt"]).allow_query_types == ("TXT",)
+
+
+@pytest.mark.parametrize("text", ["127.0.0.1:4444", "127.8.9.1", "[::1]:80"])
+def test_a_port_of_this_machine_is_no_domain_and_the_advice_works(text: str) -> None:
+    with pytest.raises(UsageError, match="--connect-host PORT"):
+        parse_domain(text, "--allow-domain")
