@@ -362,8 +362,11 @@ def test_what_a_session_wrote_shows_nothing_in_the_next(netsandbox: Any, way: st
         assert shown.stdout == SECRET
 
 
+@pytest.mark.parametrize("mode", ["project", "readable"])
 @pytest.mark.parametrize("opened", ["tools", "tools/bin/", "other project"])
-def test_what_a_session_wrote_outside_of_its_project_shows_nothing_in_the_next(netsandbox: Any, opened: str) -> None:
+def test_what_a_session_wrote_outside_of_its_project_shows_nothing_in_the_next(
+    netsandbox: Any, opened: str, mode: str
+) -> None:
     """A folder of `--allow-write`, and the project of another session, are remembered as the project is."""
     home = netsandbox.home()
     put(home, "secret/run.sh", "#!/bin/sh\n").chmod(0o755)
@@ -372,9 +375,10 @@ def test_what_a_session_wrote_outside_of_its_project_shows_nothing_in_the_next(n
     plants = f"ln -s {plan.parent}/run.sh {tools}/run; ln -s {plan.parent} {tools}/docs"
     environment = {"PATH": f"{tools}:{netsandbox.identity.path}"}
     if opened == "other project":
-        first = netsandbox("run", "--", "sh", "-c", plants, cwd=tools)
+        first = netsandbox("run", "--files", mode, "--", "sh", "-c", plants, cwd=tools)
     else:
-        first = netsandbox("run", "--allow-write", f"{home.path}/{opened}", "--", "sh", "-c", plants)
+        rule = ("--allow-write", f"{home.path}/{opened}")
+        first = netsandbox("run", "--files", mode, *rule, "--", "sh", "-c", plants)
     assert first.returncode == 0, first.stderr
     assert os.readlink(tools / "docs") == str(plan.parent)
     by_program = netsandbox("run", "--", "cat", str(plan), env=environment)

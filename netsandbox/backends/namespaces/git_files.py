@@ -106,7 +106,7 @@ class GitFiles:
         self.unprotected: list[str] = []
         self.worktrees: list[tuple[str, list[str]]] = []  # folders of them, and the names in each
         self._paths = RealPaths()
-        self._copies = ""
+        self.waits, self._copies = 0, ""  # waits for locks of git at the end
         self._included: set[tuple[str, tuple[str, ...]]] = set()
         self._worktree_folders: list[str] = []
 

@@ -7,12 +7,14 @@ import os
 from netsandbox.backends.namespaces.file_view import second_names
 from netsandbox.backends.namespaces.launch import FILES, NETWORK_FILES
 from netsandbox.backends.namespaces.plan import View
-from netsandbox.paths import short, user_can_change
+from netsandbox.backends.namespaces.private_folders import PrivateFolders
+from netsandbox.paths import short, user_can_change, working_folder
 from netsandbox.policy.file_rules import outermost
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from netsandbox.backends.namespaces.file_view import FileView
+    from netsandbox.policy.file_rules import FileRules
     from netsandbox.runtime.protection import OwnPaths
 
 
@@ -77,3 +79,14 @@ def second_name_notice(view: FileView) -> str | None:
     more = f" and {len(found) - 1} more" if len(found) > 1 else ""
     text = f"{short(found[0])!a}{more}: hidden, but a hard link is a second name by which it may be read"
     return f"{text}; use --files project, which shows no other folder"
+
+
+def remember_written(rules: FileRules, state: str) -> None:
+    """What a session can write besides its project: later ones follow no link there that leads elsewhere. In the mode
+    `open` a session can write everywhere, and only the usual places are remembered."""
+    working = working_folder()
+    folders = PrivateFolders(state, working or "/")
+    named = (working, "/tmp", "/var/tmp", *(rule.path for rule in rules.allow_write))  # noqa: S108
+    for path in named:
+        if path is not None and os.path.isdir(path):
+            folders.remember_written(os.path.realpath(path))

@@ -215,12 +215,14 @@ def _write(folder: int, copied: Copied, mine: bytes, view: ProjectView) -> Merge
 
     name = os.path.basename(copied.path)
     lock = f"{name}.lock"
-    for wait in range(MAX_WAITS):  # another session may end too
+    assert view.git is not None
+    while True:  # another session may end too
         try:
             os.close(os.open(lock, NEW, copied.mode, dir_fd=folder))
             break
         except FileExistsError:
-            if wait == MAX_WAITS - 1:
+            view.git.waits += 1
+            if view.git.waits >= MAX_WAITS:  # for all files together: a command may leave a lock beside each
                 raise
             time.sleep(PAUSE)
     try:

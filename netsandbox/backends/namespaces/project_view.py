@@ -53,8 +53,8 @@ class ProjectView:
         self.home = self.paths.reached(home())
         self.working = self.paths.reached(working) if working is not None else None
         self.project: Project | None = find_project(self.working, self.home) if self.working else None
-        folder = self.project.folder if self.project else self.home
-        self.folders = self.private_folders(state, folder, fresh=rules.fresh_home)
+        own = self.project.folder if self.project else self.home
+        self.folders = self.private_folders(state, own, fresh=rules.fresh_home)
         self._projects: dict[str, str | None] = {}
         self.root = SessionRoot()
         self.written = self.writable_folders()
@@ -94,6 +94,7 @@ class ProjectView:
         for path in shown_files.TEMPORARY:
             if self.rules.share_tmp and path != "/dev/shm":  # noqa: S108
                 self.show(path, writable=True)
+                self.folders.remember_written(path)
             else:
                 root.fresh(path, "mode=1777")
         for path in shown_files.LINUX_SYSTEM:
@@ -259,9 +260,8 @@ class ProjectView:
             or is_within(path, "/dev")
         )
 
-    def _is_system(self, path: str | None) -> bool:
-        """Whether the system's folders show it already."""
-        return path is not None and f"{path}/".startswith(_SYSTEM)
+    def _is_system(self, path: str) -> bool:
+        return f"{path}/".startswith(_SYSTEM)  # its folders show it already
 
     def _which(self, program: str) -> str | None:
         if "/" in program:
