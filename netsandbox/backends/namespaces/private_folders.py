@@ -111,7 +111,7 @@ class PrivateFolders:
         return self._made(f"{folder}/copies-{os.urandom(8).hex()}")
 
     def git_lock(self, path: str) -> int:
-        """A descriptor of the git directory *path*. All sessions that see it hold a lock on it, whoever's they are."""
+        """A descriptor of the git directory *path*. All sessions that see it hold a lock on it, of all users."""
         try:
             folder = open_folder(path)
         except OSError as error:

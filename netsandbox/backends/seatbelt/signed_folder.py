@@ -2,7 +2,7 @@
 
 Rules: a folder is made under another name and renamed when it is complete, so a reader finds all of it or nothing. Its
 name comes from the originals' paths, times and sizes, so a later launch checks file metadata alone. The content is not
-checked: no session can write there (INV-8), and whoever can could write a record of it too.
+checked: no session can write there (INV-8), and a program that can could write a record of it too.
 """
 
 from __future__ import annotations
