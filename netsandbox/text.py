@@ -50,6 +50,14 @@ def few(texts: Iterable[str]) -> str:
     return ", ".join(listed[:MAX_LISTED]) + more
 
 
+def did_you_mean(name: str, known: Iterable[str], otherwise: str, cutoff: float = 0.6) -> str:
+    """The advice for a wrong name: the nearest of those that are *known*, or *otherwise*."""
+    from difflib import get_close_matches  # slow to import, and needed only for an error
+
+    near = get_close_matches(name, tuple(known), n=1, cutoff=cutoff)
+    return f"did you mean {near[0]}?" if near else otherwise
+
+
 def _escape(char: str) -> str:
     return ascii(char)[1:-1]
 

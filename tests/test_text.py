@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from netsandbox.text import (
     MAX_LISTED,
     columns,
+    did_you_mean,
     few,
     join_host_port,
     printable,
@@ -122,3 +123,8 @@ def test_few_of_many_texts_are_listed() -> None:
     assert few(["a", "b"]) == "a, b"
     assert few(map(str, range(MAX_LISTED))) == "0, 1, 2, 3, 4, 5, 6, 7"
     assert few(map(str, range(MAX_LISTED + 2))) == "0, 1, 2, 3, 4, 5, 6, 7 and 2 more"
+
+
+def test_the_nearest_name_is_advised_or_what_the_caller_says() -> None:
+    assert did_you_mean("summray", ("show", "summary"), "see the list") == "did you mean summary?"
+    assert did_you_mean("zzz", iter(("show", "summary")), "see the list") == "see the list"

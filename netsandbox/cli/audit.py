@@ -23,7 +23,7 @@ from netsandbox.cli.terminal import discard_stdout, notice, wants_colour
 from netsandbox.errors import NetsandboxError, UsageError
 from netsandbox.paths import LOG_NAME, list_sessions, session_dir
 from netsandbox.runtime.option_parser import DOMAINS, FLAG, LOGS, VALUE, Option, Parsed, parse
-from netsandbox.text import shell_quoted, single_line
+from netsandbox.text import did_you_mean, shell_quoted, single_line
 
 ACTIONS = ("tail", "show", "summary", "verify")
 EVENTS = (
@@ -127,7 +127,8 @@ def _read_words(parsed: Parsed) -> tuple[str, str | None]:
     if not words:
         raise UsageError(f"audit needs one of {', '.join(ACTIONS)}; try `netsandbox audit summary`")
     if words[0] not in ACTIONS:
-        raise UsageError(f"audit knows no {words[0]!a}; use one of {', '.join(ACTIONS)}")
+        advice = did_you_mean(words[0], ACTIONS, f"use one of {', '.join(ACTIONS)}")
+        raise UsageError(f"audit knows no {words[0]!a}; {advice}")
     if len(words) > 2:
         raise UsageError(f"audit {words[0]} reads one log, not also {words[2]!a}; run it once for each")
     return words[0], words[1] if len(words) > 1 else None

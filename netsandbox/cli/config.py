@@ -19,7 +19,7 @@ from netsandbox.config.profiles.selection import ProfileRequest, select_profiles
 from netsandbox.errors import UsageError
 from netsandbox.paths import short
 from netsandbox.runtime.option_parser import FILES, FLAG, VALUE, Option, parse
-from netsandbox.text import quoted, single_line
+from netsandbox.text import did_you_mean, quoted, single_line
 
 OPTIONS = (
     Option("config", VALUE, "c", "FILE", "as for `netsandbox run`"),
@@ -57,7 +57,8 @@ def main(arguments: list[str]) -> int:
 
         return run_subcommand(subcommand, words, everywhere="global" in parsed.flags)
     if subcommand and subcommand not in WORDS:
-        raise UsageError(f"config takes a subcommand, and {quoted(subcommand)} is none; use one of {', '.join(WORDS)}")
+        advice = did_you_mean(subcommand, WORDS, f"use one of {', '.join(WORDS)}")
+        raise UsageError(f"config takes a subcommand, and {quoted(subcommand)} is none; {advice}")
     if parsed.command is not None or not subcommand or len(words) > (subcommand == "validate"):
         raise UsageError(f"config takes a subcommand; write `netsandbox config` and one of {', '.join(WORDS)}")
     if subcommand == "schema":

@@ -22,7 +22,7 @@ from netsandbox.runtime.option_parser import FLAG, Option, parse
 from netsandbox.runtime.project import find_project
 from netsandbox.session.sessions_client import live_sessions
 from netsandbox.system import IS_MACOS
-from netsandbox.text import columns, printable, single_line
+from netsandbox.text import columns, did_you_mean, printable, single_line
 
 OPTIONS = (
     Option("yes", FLAG, "y", "", "do not ask"),
@@ -51,7 +51,10 @@ def main(arguments: list[str]) -> int:
         raise UsageError("a session on a Mac has no private home; it writes where the rules allow it")
     words = [*parsed.words, *(parsed.command or ())] or ["list"]
     if words[0] not in WORDS or len(words) != (2 if words[0] == "keep" else 1):
-        raise UsageError(f"home {' '.join(words)[:80]!a} is no command; write home, home keep PATH or home clear")
+        advice = "write home, home keep PATH or home clear"
+        if words[0] not in WORDS:
+            advice = did_you_mean(words[0], WORDS, advice)
+        raise UsageError(f"home {' '.join(words)[:80]!a} is no command; {advice}")
     project = _project()
     found = PrivateHome(PrivateFolders(state_home(), project).kept_home, os.path.realpath(home()))
     asks = "yes" not in parsed.flags

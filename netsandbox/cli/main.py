@@ -69,7 +69,18 @@ def dispatch(arguments: list[str]) -> int:
 
         print(f"netsandbox {__version__}")
         return 0
-    raise UsageError(f"unknown command {name!a}; use one of {', '.join(COMMANDS)}, or see `netsandbox --help`")
+    raise UsageError(f"unknown command {name!a}; {_advice(arguments)}")
+
+
+def _advice(arguments: list[str]) -> str:
+    """For a program's name, how it is run; for a slip of the pen, the command that was meant."""
+    import shutil
+
+    from netsandbox.runtime.option_parser import after_dashes
+    from netsandbox.text import did_you_mean
+
+    otherwise = after_dashes("netsandbox run", arguments) if shutil.which(arguments[0]) else "see `netsandbox --help`"
+    return did_you_mean(arguments[0], COMMANDS, otherwise, 0.6 if otherwise.startswith("see") else 0.8)
 
 
 def _is_descriptor_shortage(error: OSError | ImportError) -> bool:

@@ -12,7 +12,7 @@ from netsandbox.cli.help import print_help
 from netsandbox.cli.terminal import print_text
 from netsandbox.errors import UsageError
 from netsandbox.runtime.option_parser import FLAG, PROFILES, Option, parse
-from netsandbox.text import single_line
+from netsandbox.text import did_you_mean, quoted, single_line
 
 OPTIONS = (
     Option("json", FLAG, "", "", "for programs"),
@@ -39,6 +39,9 @@ def main(arguments: list[str]) -> int:
     if "help" in parsed.flags:
         return print_help(USAGE, OPTIONS)
     subcommand, *words = parsed.words or [""]
+    if subcommand and subcommand not in WORDS:
+        advice = did_you_mean(subcommand, WORDS, f"use one of {', '.join(WORDS)}")
+        raise UsageError(f"profile takes a subcommand, and {quoted(subcommand)} is none; {advice}")
     if parsed.command is not None or WORD_COUNTS.get(subcommand) != len(words):
         raise UsageError(
             "profile takes a subcommand; write `netsandbox profile list`, `profile show NAME` or `profile lint NAME`"

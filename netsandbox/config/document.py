@@ -14,7 +14,7 @@ from netsandbox.config.keys import KEYS
 from netsandbox.config.layer import Layer, Setting
 from netsandbox.config.source_lines import locate
 from netsandbox.errors import UsageError
-from netsandbox.text import quoted
+from netsandbox.text import did_you_mean, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -134,8 +134,5 @@ def _parse(path: str, text: str) -> dict[str, Any]:
 
 
 def _unknown(kind: str, name: str, known: Mapping[str, object]) -> str:
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, known, n=1, cutoff=0.5)
-    advice = f"did you mean {near[0]}?" if near else f"use one of {', '.join(known)}"
+    advice = did_you_mean(name, known, f"use one of {', '.join(known)}", 0.5)
     return f"unknown {kind} {quoted(name)}; {advice}"

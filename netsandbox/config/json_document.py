@@ -12,7 +12,7 @@ from typing import Any
 
 from netsandbox.config.key import too_long
 from netsandbox.errors import UsageError
-from netsandbox.text import quoted
+from netsandbox.text import did_you_mean, quoted
 
 Path = tuple[str | int, ...]
 
@@ -69,11 +69,8 @@ def _check(place: str, value: object, kind: type, wanted: str) -> None:
 
 
 def _unknown(name: str) -> str:
-    from difflib import get_close_matches
-
     known = (VERSION, *NAMES)
-    near = get_close_matches(name, known, n=1, cutoff=0.5)
-    advice = f"did you mean {near[0]}?" if near else f"use one of {', '.join(known)}"
+    advice = did_you_mean(name, known, f"use one of {', '.join(known)}", 0.5)
     return f"unknown name {quoted(name)}; {advice}"
 
 

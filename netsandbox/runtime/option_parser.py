@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from netsandbox.errors import UsageError
 from netsandbox.frozen import frozen
+from netsandbox.text import did_you_mean, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     Words = tuple[str, ...] | str
 
 FLAG, VALUE, LIST = "flag", "value", "list"
+RUNNING = ("netsandbox run", "netsandbox learn")  # they take a command after `--`
 # Kinds of words that a shell can complete. Beside its OPTIONS a command has WORDS: what its words are, or, where the
 # first one is a verb, what follows each verb. Such words are a tuple of those that are known, or one of these kinds.
 FILES, VARIABLES, SWITCHES = "files", "variables", "switches"
@@ -71,7 +73,8 @@ def parse(arguments: Sequence[str], options: Sequence[Option], command: str) -> 
         name, equals, value = word.partition("=") if word.startswith("--") else (word, "", "")
         option = known.get(name)
         if option is None:
-            raise UsageError(_unknown(name, known, command))
+            forgot = parsed.words if command in RUNNING and "--" not in arguments[at:] else []
+            raise UsageError(_unknown(name, known, command, [*forgot, *arguments[at - 1 :]] if forgot else []))
         if option.kind == FLAG:
             if equals:
                 raise UsageError(f"{name} takes no value; write {name}")
@@ -89,12 +92,19 @@ def parse(arguments: Sequence[str], options: Sequence[Option], command: str) -> 
     return parsed
 
 
-def _unknown(name: str, known: dict[str, Option], command: str) -> str:
-    from difflib import get_close_matches
+def _unknown(name: str, known: dict[str, Option], command: str, started: Sequence[str]) -> str:
+    """*started* is a command whose `--` may have been forgotten."""
+    if not started:
+        return f"unknown option {name!a}; {did_you_mean(name, known, f'see `{command} --help`')}"
+    near = did_you_mean(name, known, "")
+    return f"unknown option {name!a}; {near + ' ' if near else ''}{after_dashes(command, started)}"
 
-    near = get_close_matches(name, known, n=1)
-    advice = f"did you mean {near[0]}?" if near else f"see `{command} --help`"
-    return f"unknown option {name!a}; {advice}"
+
+def after_dashes(command: str, started: Sequence[str]) -> str:
+    """The advice to a user who wrote the command *started* without `--`."""
+    begun = " ".join(quoted(word)[1:-1] for word in started[:4])
+    more = " …" if len(started) > 4 or len(started) == 1 else ""
+    return f"to run a command write `{command} [OPTIONS] -- {begun}{more}`"
 
 
 def help_lines(options: Sequence[Option]) -> list[str]:

@@ -63,6 +63,22 @@ def test_an_unknown_command_is_one_printable_line_and_status_2(word: str) -> Non
     assert done.stderr.rstrip("\n").isprintable()
 
 
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        (["rnu"], "did you mean run?"),
+        (["lern", "--", "make"], "did you mean learn?"),
+        (["audt"], "did you mean audit?"),
+        (["sh", "-c", "true"], "to run a command write `netsandbox run [OPTIONS] -- sh -c true`"),
+        (["qqqq"], "see `netsandbox --help`"),
+    ],
+)
+def test_an_unknown_command_gets_the_advice_that_fits(words: list[str], advice: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        dispatch(words)
+    assert str(caught.value) == f"unknown command {words[0]!a}; {advice}"
+
+
 def test_an_error_for_the_user_is_not_a_traceback() -> None:
     with pytest.raises(UsageError):
         dispatch(["run", "--no-such-option"])

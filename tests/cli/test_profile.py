@@ -24,6 +24,7 @@ def test_of_a_profile_without_mistakes_lint_says_so(capsys: pytest.CaptureFixtur
         (["lint"], "profile takes a subcommand"),
         (["lint", "a", "b"], "profile takes a subcommand"),
         (["show"], "profile takes a subcommand"),
+        (["lst"], "profile takes a subcommand, and 'lst' is none; did you mean list?"),
         (["show", "nod"], "unknown profile 'nod'; did you mean node"),
         (["show", "../x"], "unknown profile '../x'"),
         (["list", "node"], "profile takes a subcommand"),

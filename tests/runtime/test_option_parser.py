@@ -80,6 +80,28 @@ def test_what_is_no_option_is_refused_with_advice(words: list[str], said: str) -
     assert caught.value.status == 2
 
 
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        (["python", "-m", "http.server"], "to run a command write `netsandbox run [OPTIONS] -- python -m http.server`"),
+        (["-q", "python", "-m", "a", "b", "c"], "to run a command write `netsandbox run [OPTIONS] -- python -m a b …`"),
+        (["node", "--allow-domian", "x"], "did you mean --allow-domain? to run a command write `netsandbox run"),
+        (["node", "--allow-domian", "x", "--", "npm"], "did you mean --allow-domain?"),
+        (["sh", "-x\x1b"], "-- sh -x\\x1b`"),
+    ],
+)
+def test_an_option_after_a_word_may_be_that_of_a_command_without_dashes(words: list[str], advice: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read(*words)
+    assert advice in str(caught.value)
+    assert ("[OPTIONS] --" in str(caught.value)) is ("--" not in words)
+
+
+def test_a_command_that_runs_nothing_does_not_speak_of_dashes() -> None:
+    with pytest.raises(UsageError, match=r"^unknown option '-z'; see `netsandbox stop --help`$"):
+        parse(["shop", "-z"], SOME, "netsandbox stop")
+
+
 def test_words_are_kept_for_the_subcommand_to_judge() -> None:
     assert parse(["profile", "-", "-q"], SOME, "x").words == ["profile", "-"]
 

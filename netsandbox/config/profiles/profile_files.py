@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from netsandbox.config.paths import PROJECT_FILES, is_profile_name, profile_folder, project_folders
 from netsandbox.errors import UsageError
 from netsandbox.frozen import frozen
+from netsandbox.runtime.option_parser import after_dashes
 from netsandbox.text import quoted
 
 BUILT_IN_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "files")
@@ -117,11 +118,7 @@ def unknown_argument(words: Sequence[str], at: int) -> UsageError:
         if nearest(words[at]) is not None:
             return unknown_profile(words[at])
         start = next((place for place in range(at - 1, -1, -1) if shutil.which(words[place])), at)
-    command = " ".join(quoted(word)[1:-1] for word in words[start : start + 4])
-    more = " …" if len(words) > start + 4 or len(words) == start + 1 else ""
-    return UsageError(
-        f"unknown profile {quoted(words[at])}; to run a command write `netsandbox run [OPTIONS] -- {command}{more}`"
-    )
+    return UsageError(f"unknown profile {quoted(words[at])}; {after_dashes('netsandbox run', words[start:])}")
 
 
 def nearest(name: str) -> str | None:
