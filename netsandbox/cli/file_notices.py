@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 
 from netsandbox.cli.notices import shown_path
-from netsandbox.config.paths import profile_folder
-from netsandbox.config.profiles.profile_files import BUILT_IN_FOLDER
+from netsandbox.config.profiles.profile_files import is_profile_file
 from netsandbox.paths import home, short, working_folder
 from netsandbox.policy import home_paths
 from netsandbox.policy.file_rules import OPEN, PROJECT, FileRules, ResolvedPath, is_lifted, is_within
@@ -78,7 +77,7 @@ def _is_void(rule: PathRule, name: str) -> bool:
 
 def _matters(rule: PathRule, name: str, rules: FileRules, writable: tuple[str, ...]) -> bool:
     """Not a rule of a profile; nor a rule that forbids what is not there anyway."""
-    if rule.origin.startswith((f"{BUILT_IN_FOLDER}/", f"{profile_folder()}/")):
+    if is_profile_file(rule.origin):
         return False
     if name.startswith("allow"):
         return rules.mode == PROJECT or (name == "allow_write" and rules.mode != OPEN)

@@ -78,6 +78,7 @@ def main(arguments: list[str]) -> int:
     own = own_addresses()
     parsed.flags.add(ONLINE)  # whatever the files say about the mode
     settings = run.report_rules(settings_of(parsed, file), parsed.flags)
+    run.report_settings(parsed, settings)
     files = _present_files(settings, file, project.path)
     if files is not None:
         settings = copy_with(settings, learn_files=files.limits)
@@ -93,6 +94,7 @@ def main(arguments: list[str]) -> int:
 
 def _run_recorded(parsed: Parsed, file: FileSettings | None, settings: RunSettings) -> Result:
     policy = policy_of(parsed, file)
+    run.report_domains(policy, parsed.flags)
     run.hold_standard_descriptors()
     with Sandbox.deferred(lambda: policy, settings) as box:
         return box.run(parsed.command or [])

@@ -96,6 +96,7 @@ def main(arguments: list[str]) -> int:
     if settings.files.mode == PROJECT and "quiet" not in parsed.flags:
         _report_no_project()
     settings = report_rules(settings, parsed.flags)
+    report_settings(parsed, settings)
     if "dry-run" in parsed.flags:
         from netsandbox.cli.dry_run import dry_run
 
@@ -109,6 +110,7 @@ def main(arguments: list[str]) -> int:
 
     def policy() -> Policy:
         decided = policy_of(parsed, file)
+        report_domains(decided, parsed.flags)
         if "verbose" in parsed.flags:
             _describe_session(decided, settings)
         return decided
@@ -201,6 +203,26 @@ def report_rules(settings: RunSettings, flags: set[str]) -> RunSettings:
         for line in rule_lines(found, verbose="verbose" in flags):
             _notice(line)
     return copy_with(settings, files=found.rules)
+
+
+def report_settings(parsed: Parsed, settings: RunSettings) -> None:
+    """Print which variables and ports of options do not exist."""
+    variables, ports = parsed.all("pass-env"), settings.localhost.connect_host
+    if (variables or ports) and "quiet" not in parsed.flags:
+        from netsandbox.cli.setting_notices import unheard_lines, unset_lines
+
+        for line in (*unset_lines(variables), *unheard_lines(ports)):
+            _notice(line)
+
+
+def report_domains(policy: Policy, flags: set[str]) -> None:
+    """Print the rules for names that open nothing, because others deny the same."""
+    if policy.allow_domains and policy.deny_domains and "quiet" not in flags:
+        from netsandbox.cli.setting_notices import contradiction_lines
+        from netsandbox.policy.overruled import overruled
+
+        for line in contradiction_lines(overruled(policy), verbose="verbose" in flags):
+            _notice(line)
 
 
 def _report_no_project() -> None:

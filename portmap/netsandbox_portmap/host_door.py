@@ -38,11 +38,20 @@ class HostSockets:
 class HostDoor:
     """Serves one listening socket of the session until it is closed."""
 
-    def __init__(self, loop: Loop, sock: _socket.socket, port: int, log: AuditLog, relays: RelayPool) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        sock: _socket.socket,
+        port: int,
+        log: AuditLog,
+        relays: RelayPool,
+        unheard: Callable[[int], None],
+    ) -> None:
         self._loop = loop
         self._port = port
         self._log = log
         self._relays = relays
+        self._unheard = unheard  # nothing listens on the host, and the client gets a reset
         self._open: set[Forward] = set()
         self._acceptor = Acceptor(loop, sock, self._receive)
 
@@ -65,7 +74,7 @@ class HostDoor:
             self._open.discard(forward)
             self._ended(began, moved)
 
-        forward = Forward(client, self._relays, over, _nothing)
+        forward = Forward(client, self._relays, over, lambda: self._unheard(self._port))
         self._open.add(forward)
         forward.start(self._loop, HostSockets, [(address, self._port) for address in LOCALHOST])
 
@@ -92,7 +101,3 @@ class HostDoor:
             ms=int((self._loop.now() - began) * 1000),
             outcome="unreachable" if moved is None else "closed",
         )
-
-
-def _nothing() -> None:
-    """Nothing listens on the host. The client gets a reset."""

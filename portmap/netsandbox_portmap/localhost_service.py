@@ -59,7 +59,7 @@ class LocalhostService:
         self._repeats = self._binds.repeats
         self._forwarding = RelayPool(loop)
         self._doors = [
-            HostDoor(loop, sock, sock.getsockname()[1], log, self._forwarding)
+            HostDoor(loop, sock, sock.getsockname()[1], log, self._forwarding, self._notices.unheard)
             for name, sock in network.doors.items()
             if name != "requests"
         ]

@@ -27,6 +27,11 @@ class Notices:
         advice = "stop what is in the way, or choose with --publish PORT:HOSTPORT"
         self.write(f"port {port} listens, but the host cannot show it: {why}; {advice}")
 
+    def unheard(self, port: int) -> None:
+        """The command connected to a port of --connect-host, and nobody answered."""
+        advice = f"start its server on this machine, or leave out --connect-host {port} for one of the command"
+        self.write(f"nothing listens at port {port} of this machine's localhost; {advice}")
+
     def write(self, text: str) -> None:
         if text in self._written or len(self._written) >= MAX_LINES:
             return

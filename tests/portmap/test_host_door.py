@@ -29,12 +29,13 @@ class Scene:
     def __init__(self, log: Any, port: int) -> None:
         self.log = log
         self.errors: list[BaseException] = []
+        self.unheard: list[int] = []
         self.loop = Loop(self.errors.append)
         self.relays = RelayPool(self.loop)
         self.inside = CountingListener(_socket.AF_INET, _socket.SOCK_STREAM)
         self.inside.bind(("127.0.0.1", 0))
         self.place = self.inside.getsockname()
-        self.door = HostDoor(self.loop, self.inside, port, log, self.relays)
+        self.door = HostDoor(self.loop, self.inside, port, log, self.relays, self.unheard.append)
 
     def until(self, condition: Callable[[], bool]) -> None:
         turn_until(self.loop, condition)
@@ -96,6 +97,7 @@ def test_bytes_go_both_ways_and_are_counted(make: Callable[[int], Scene], server
     scene.until(lambda: scene.door.flows == 0)
     (end,) = log.of("egress.end")
     assert (end["outcome"], end["bytes_up"], end["port"]) == ("closed", 3, port)
+    assert scene.unheard == []
 
 
 def _ready(sock: socket.socket) -> bool:
@@ -131,10 +133,12 @@ def test_too_many_connections_are_hung_up(
 
 
 def test_nothing_there_is_a_reset_and_an_end_in_the_log(make: Callable[[int], Scene], log: Any) -> None:
-    scene = make(ports.free_port())
+    port = ports.free_port()
+    scene = make(port)
     with scene.client() as client:
         scene.until(lambda: bool(log.of("egress.end")))
         assert was_reset(client)
+    assert scene.unheard == [port]
     assert [(end["outcome"], end["bytes_up"], end["bytes_down"]) for end in log.of("egress.end")] == [
         ("unreachable", 0, 0)
     ]

@@ -91,6 +91,11 @@ def _project_profile_folders() -> Iterator[str]:
             return
 
 
+def is_profile_file(origin: str) -> bool:
+    """Whether a rule's origin, `FILE:LINE`, is a profile of the user or a built-in one."""
+    return any(origin.startswith(f"{folder}/") for folder, _ in own_folders())
+
+
 def is_configuration(path: str) -> bool:
     whole = os.path.abspath(path)
     return any(whole.endswith(f"/{name}") for name in PROJECT_FILES) or is_project_profile(path)

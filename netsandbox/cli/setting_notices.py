@@ -1,0 +1,76 @@
+"""Notices before the command runs, about options that do less than they seem to. Each is loaded for its option only."""
+
+from __future__ import annotations
+
+import os
+
+from netsandbox.config.profiles.profile_files import is_profile_file
+from netsandbox.paths import short
+from netsandbox.policy.variables import Patterns
+from netsandbox.system import IS_LINUX
+from netsandbox.text import single_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from netsandbox.policy.policy import DomainRule
+
+MAX_LINES = 5
+
+
+def contradiction_lines(pairs: Iterable[tuple[DomainRule, DomainRule]], *, verbose: bool) -> list[str]:
+    """A line for each allow that a deny closes. To deny a part of a profile is no mistake."""
+    told = [pair for pair in pairs if verbose or not is_profile_file(pair[0].origin)]
+    lines = [
+        single_line(
+            f"{short(allow.origin)}: {allow.text} is denied by {short(deny.origin)} ({deny.text}), which wins;"
+            " leave one of them out"
+        )
+        for allow, deny in told[:MAX_LINES]
+    ]
+    if len(told) > MAX_LINES:
+        lines.append(f"and {len(told) - MAX_LINES} more names are both allowed and denied; see `netsandbox explain`")
+    return lines
+
+
+def unset_lines(patterns: Sequence[str]) -> list[str]:
+    """The variables of --pass-env that nobody has set."""
+    names = [name.upper() for name in os.environb]
+    lines = []
+    for pattern in dict.fromkeys(patterns):
+        found = Patterns((pattern,))
+        if not any(found.names(name) or found.fits(name) for name in names):
+            what = "no variable here has such a name" if "*" in pattern else "this variable is not set here"
+            lines.append(f"--pass-env {pattern}: {what}, so nothing is passed; set and export it, or leave it out")
+    return lines
+
+
+def unheard_lines(ports: Iterable[int]) -> list[str]:
+    """The ports of --connect-host at which no server of this machine listens yet."""
+    if not IS_LINUX:
+        return []
+    try:
+        taken = set(_host_ports())
+    except (OSError, ValueError):  # the kernel does not tell; a connection that fails says it later
+        return []
+    return [
+        f"--connect-host {port}: nothing listens at port {port} of this machine's localhost yet, and the command cannot"
+        f" listen there; for a server of the command use --publish {port}"
+        for port in ports
+        if port not in taken
+    ]
+
+
+def _host_ports() -> Iterator[int]:
+    """Where servers of this machine listen."""
+    import _socket
+
+    from netsandbox.backends.namespaces import socket_diag
+
+    sock = _socket.socket(_socket.AF_NETLINK, _socket.SOCK_RAW | _socket.SOCK_CLOEXEC, socket_diag.SOCK_DIAG)
+    try:
+        for _, port, _ in socket_diag.internet_sockets(sock, socket_diag.TCP, socket_diag.LISTENING):
+            yield port
+    finally:
+        sock.close()

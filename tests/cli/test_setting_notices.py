@@ -1,0 +1,67 @@
+"""Options that do less than they seem to get a line each before the command runs."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from netsandbox.backends.namespaces import socket_diag
+from netsandbox.cli import setting_notices
+from netsandbox.cli.setting_notices import MAX_LINES, contradiction_lines, unheard_lines, unset_lines
+from netsandbox.config.profiles.profile_files import BUILT_IN_FOLDER
+from netsandbox.policy.overruled import overruled
+from netsandbox.policy.policy import Policy
+from netsandbox.policy.rules import parse_domain
+from netsandbox.system import IS_LINUX
+
+
+def test_contradictory_rules_are_named_both() -> None:
+    policy = Policy([parse_domain("a.test", "rules.toml:3")], ["a.test"])
+    assert contradiction_lines(overruled(policy), verbose=False) == [
+        "rules.toml:3: a.test is denied by --deny-domain (a.test), which wins; leave one of them out"
+    ]
+
+
+def test_a_part_of_a_profile_may_be_denied_without_a_line() -> None:
+    policy = Policy([parse_domain("a.test", f"{BUILT_IN_FOLDER}/x.profile.toml:3")], ["a.test"])
+    assert contradiction_lines(overruled(policy), verbose=False) == []
+    assert len(contradiction_lines(overruled(policy), verbose=True)) == 1
+
+
+def test_many_contradictions_stay_few_plain_lines() -> None:
+    names = [f"x{number}.test" for number in range(MAX_LINES + 2)]
+    lines = contradiction_lines(overruled(Policy(names, names)), verbose=False)
+    assert len(lines) == MAX_LINES + 1
+    assert lines[-1].startswith("and 2 more names")
+    hostile = parse_domain("a.test", "\x1b[2J.toml:1")
+    (line,) = contradiction_lines([(hostile, hostile)], verbose=False)
+    assert line.isprintable()
+
+
+def test_a_variable_that_nobody_set_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_TOKEN", "x")
+    assert unset_lines(["SHOP_TOKEN", "shop_token", "SHOP_*"]) == []
+    monkeypatch.delenv("SHOP_TOKEN")
+    assert unset_lines(["SHOP_TOKEN", "SHOP_TOKEN"]) == [
+        "--pass-env SHOP_TOKEN: this variable is not set here, so nothing is passed; set and export it, or leave it out"
+    ]
+    assert "no variable here has such a name" in unset_lines(["SHOP_*"])[0]
+
+
+@pytest.mark.skipif(not IS_LINUX, reason="queries the kernel of Linux")
+def test_a_port_where_nobody_listens_is_named_and_one_with_a_server_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        assert unheard_lines([port]) == []
+    (line,) = unheard_lines([port])
+    assert line.startswith(f"--connect-host {port}: nothing listens at port {port} of this machine's localhost yet")
+    assert line.endswith(f"use --publish {port}")
+
+    def refuse(*_: object) -> object:
+        raise OSError("the kernel refuses to list sockets")
+
+    monkeypatch.setattr(socket_diag, "dump", refuse)
+    assert unheard_lines([port]) == []
+    monkeypatch.setattr(setting_notices, "IS_LINUX", False)
+    assert unheard_lines([port]) == []

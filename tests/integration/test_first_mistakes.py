@@ -1,0 +1,55 @@
+"""What people get wrong in their first hour has one line each, before or after the command, that says what to write."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.rig import ports
+
+pytestmark = pytest.mark.usefixtures("user_namespaces")
+
+
+def test_rules_that_contradict_each_other_are_one_line_that_names_both(netsandbox: Any) -> None:
+    place = netsandbox.home()
+    rules = place.work / "rules.toml"
+    rules.write_text('[network]\nallow_domains = ["b.test"]\n')
+    run = netsandbox("run", "--allow-domain", "a.test", "--deny-domain", "a.test", "--", "true")
+    assert run.stderr == (
+        "netsandbox: --allow-domain: a.test is denied by --deny-domain (a.test), which wins; leave one of them out\n"
+    )
+    run = netsandbox("run", "--config", rules, "--deny-domain", "*.test", "--deny-domain", "b.test", "--", "true")
+    (line,) = run.stderr.splitlines()
+    assert re.fullmatch(
+        r"netsandbox: \S*rules.toml:2: b.test is denied by --deny-domain \(b.test\), which wins; .*", line
+    )
+    assert netsandbox("run", "-q", "--allow-domain", "a.test", "--deny-domain", "a.test", "--", "true").stderr == ""
+    assert netsandbox("run", "--allow-domain", "*.a.test", "--deny-domain", "x.a.test", "--", "true").stderr == ""
+
+
+def test_a_variable_that_is_not_set_is_named(netsandbox: Any) -> None:
+    run = netsandbox("run", "--pass-env", "NOPE_TOKEN", "--", "true")
+    assert run.stderr.startswith("netsandbox: --pass-env NOPE_TOKEN: this variable is not set here")
+    assert netsandbox("run", "--pass-env", "PATH", "--", "true").stderr == ""
+
+
+DIAL = """
+import socket, sys
+try:
+    socket.create_connection(("127.0.0.1", int(sys.argv[1])), 10).recv(1)
+except OSError:
+    pass
+"""
+
+
+def test_a_port_of_the_host_where_nobody_listens_is_said(netsandbox: Any, canary: Any) -> None:
+    port = ports.free_port()
+    run = netsandbox("run", "--connect-host", str(port), "--", netsandbox.python, "-c", DIAL, str(port))
+    first, then = run.stderr.splitlines()
+    assert first.startswith(f"netsandbox: --connect-host {port}: nothing listens at port {port}")
+    assert then.startswith(f"netsandbox: nothing listens at port {port} of this machine's localhost; start its server")
+    server = canary.tcp(greeting=b"x")
+    run = netsandbox("run", "--connect-host", str(server.port), "--", netsandbox.python, "-c", DIAL, str(server.port))
+    assert (run.stderr, server.accepts) == ("", 1)
