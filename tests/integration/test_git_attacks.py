@@ -272,3 +272,25 @@ def test_what_a_session_does_while_the_cover_is_off_is_taken_back(netsandbox: Co
     assert "fsmonitor" not in (project / ".git/config").read_text()
     plainly(home, HOST, ".", cwd=project)
     assert not canary.exists()
+
+
+LOCK = """
+import fcntl, os, sys
+held = os.open(".git", os.O_RDONLY)
+fcntl.flock(held, fcntl.LOCK_EX)
+fcntl.fcntl(held, fcntl.F_OFD_SETLK, fcntl.F_RDLCK.to_bytes(2, sys.byteorder) + bytes(30))
+print("made", flush=True)
+sys.stdin.readline()
+"""
+
+
+@pytest.mark.ordinary_user
+def test_a_command_that_locks_the_git_directory_keeps_no_session_out(netsandbox: CommandLine) -> None:
+    home = netsandbox.home()
+    project, _ = prepared(home, "")
+    python = (home.identity.python, "-I", "-S", "-c", LOCK)
+    session = netsandbox.spawn("run", "--", *python, cwd=project, env=IDENTITY, stdin=subprocess.PIPE)
+    session.read_until(b"made")
+    assert netsandbox("run", "--", "git", "status", cwd=project, env=IDENTITY).returncode == 0
+    session.process.communicate(b"\n", 60)
+    assert not (project / ".git/commondir").exists()

@@ -223,7 +223,7 @@ class GitFiles:
         except (PermissionError, FileExistsError):  # then the session cannot make it either; another session made it
             return
         except OSError as error:
-            raise HostError(f"cannot make {path!a}, to protect it: {error.strerror}; use --files readable") from None
+            raise HostError(f"cannot make {path!a}, to protect it: {error.strerror}; make it yourself") from None
 
     def _read_only(self, path: str) -> None:
         """Keep *path* and what it leads to as they are, where the session could change them."""
@@ -267,11 +267,10 @@ class GitFiles:
         """Read a configuration file that git reads besides that of the repository."""
         if len(self._included) > MAX_INCLUDES:
             self.unprotected.append(path)
-        if (path, worktrees) in self._included or len(self._included) > MAX_INCLUDES:
-            return
-        self._included.add((path, worktrees))  # a relative path in it means another one in each worktree
-        real = self._paths.real(path)
-        self._follow(_config_at(real) if real is not None else [], path, *worktrees)
+        elif (path, worktrees) not in self._included:  # a relative path in it means another one in each worktree
+            self._included.add((path, worktrees))
+            real = self._paths.real(path)
+            self._follow(_config_at(real) if real is not None else [], path, *worktrees)
 
     def _named(self, path: str) -> None:
         self._read_only(path)

@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import fcntl
 import os
-import time
+import sys
 
 from netsandbox.errors import HostError
+from netsandbox.paths import is_made, memory_home, short
 from netsandbox.runtime.private_file import digest
 
 TYPE_CHECKING = False
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from netsandbox.backends.namespaces.session_root import SessionRoot
 
 MAX_SLOTS = 64  # sessions at once that use one cache
-MAX_WAITS, PAUSE = 150, 0.02  # seconds; for the lock of a git directory
 _LOCK = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -111,19 +111,28 @@ class PrivateFolders:
         return self._made(f"{folder}/copies-{os.urandom(8).hex()}")
 
     def git_lock(self, path: str) -> int:
-        """A descriptor of the git directory *path*. All sessions that see it hold a lock on it, of all users."""
+        """A descriptor of the git directory *path*. All sessions that see it hold a lock on it, of all users. It is a
+        read lock, which no command can keep out: a write lock needs a descriptor for writing, and folders have none."""
         try:
             folder = open_folder(path)
-        except OSError as error:
-            raise HostError(f"cannot open {path!a}, to protect it: {error.strerror}; use --files readable") from None
-        self._locks.append(folder)
-        for _ in range(MAX_WAITS):  # the last session of others removes what it made there
+            self._locks.append(folder)
+            turn = self.git_turn()
             try:
-                fcntl.flock(folder, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                return folder
-            except OSError:
-                time.sleep(PAUSE)
-        raise HostError(f"a program keeps a lock on {path!a}; end it, or use --files readable")
+                fcntl.fcntl(folder, fcntl.F_OFD_SETLK, _lock(fcntl.F_RDLCK))
+            finally:
+                os.close(turn)
+            return folder
+        except OSError as error:
+            advice = f"leave it unprotected with --allow-write {short(path)}"
+            raise HostError(f"cannot lock {path!a}, to protect it: {error.strerror}; {advice}") from None
+
+    def git_turn(self) -> int:
+        """Wait until no other session of this user, with whatever state home, takes or leaves a git directory. It is
+        this one's turn until the descriptor is closed. No session sees that folder."""
+        memory = memory_home()
+        turn = os.open(memory if is_made(memory) else self.state, FOLDER & ~os.O_NOFOLLOW)
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        return turn
 
     def _slot(self, base: str, what: str) -> str:
         self._made(base)
@@ -193,6 +202,18 @@ class PrivateFolders:
         except OSError as error:
             raise HostError(f"cannot make {folder}: {error.strerror}; free space, or set XDG_STATE_HOME") from None
         return folder
+
+
+def is_last(git: int) -> bool:
+    """Whether nobody else holds a lock on a git directory. The lock of this session is given up."""
+    found = fcntl.fcntl(git, fcntl.F_OFD_GETLK, _lock(fcntl.F_WRLCK))
+    fcntl.fcntl(git, fcntl.F_OFD_SETLK, _lock(fcntl.F_UNLCK))
+    return found.startswith(_lock(fcntl.F_UNLCK)[:2])
+
+
+def _lock(kind: int) -> bytes:
+    """`struct flock` for a lock on a whole file (fcntl(2))."""
+    return kind.to_bytes(2, sys.byteorder) + bytes(30)
 
 
 def open_folder(path: str) -> int:

@@ -6,12 +6,11 @@ without following links, and a configuration file is written as git does, by a l
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 
 from netsandbox.backends.namespaces.git_files import DRAFT, SAME_FOLDER, identity, read_file
-from netsandbox.backends.namespaces.private_folders import open_folder, remove_tree
+from netsandbox.backends.namespaces.private_folders import is_last, open_folder, remove_tree
 from netsandbox.paths import short
 from netsandbox.runtime.private_file import NEW, write_new
 from netsandbox.runtime.project import new_repositories, one_line
@@ -268,21 +267,28 @@ def _clean_up(git: GitFiles) -> None:
     """Remove what only stood for something missing, unless another session needs it."""
     for path in [path for copied in git.copied for path in copied.marks]:
         _remove(path)
-    for folder, lock in git.held.items():
+    try:
+        turn = git.folders.git_turn()
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            continue
-        own = [each.path for each in git.copied if each.path.startswith(f"{folder}/") and not each.base]
-        for path in (*own, f"{folder}/commondir", f"{folder}/hooks"):
-            if path in git.made or path.endswith(("/commondir", "/config.worktree")):
-                _remove(path)
-        fcntl.flock(lock, fcntl.LOCK_UN)
+            for folder, lock in git.held.items():
+                if is_last(lock):
+                    _remove_placeholders(git, folder)
+        finally:
+            os.close(turn)
+    except OSError:  # the state home is gone; placeholders mean nothing, and the next session removes them
+        pass
     if git.copied:
         try:
             remove_tree(os.path.dirname(git.copied[0].copy))
         except (OSError, RecursionError):  # the next session tries again
             pass
+
+
+def _remove_placeholders(git: GitFiles, folder: str) -> None:
+    own = [each.path for each in git.copied if each.path.startswith(f"{folder}/") and not each.base]
+    for path in (*own, f"{folder}/commondir", f"{folder}/hooks"):
+        if path in git.made or path.endswith(("/commondir", "/config.worktree")):
+            _remove(path)
 
 
 def _remove(path: str) -> None:

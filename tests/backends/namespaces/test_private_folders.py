@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
 from netsandbox.backends.namespaces import private_folders
-from netsandbox.backends.namespaces.private_folders import PrivateFolders, remove_tree
+from netsandbox.backends.namespaces.private_folders import PrivateFolders, is_last, remove_tree
 from netsandbox.backends.namespaces.session_root import SessionRoot
 from netsandbox.errors import HostError
 
@@ -170,3 +173,38 @@ def test_a_tree_deeper_than_any_recursion_is_removed_and_no_link_is_followed(tmp
     remove_tree(str(top))
     assert os.listdir(tmp_path) == ["kept"]
     assert os.listdir(tmp_path / "kept") == ["file"]
+
+
+@pytest.fixture
+def git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "x/.git").mkdir(parents=True)
+    return tmp_path / "x/.git"
+
+
+def test_a_lock_that_a_command_keeps_on_a_git_directory_holds_nobody_up(git: Path, tmp_path: Path) -> None:
+    held = os.open(git, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    assert is_last(PrivateFolders(str(tmp_path), "/").git_lock(str(git)))
+    fcntl.fcntl(held, fcntl.F_OFD_SETLK, fcntl.F_RDLCK.to_bytes(2, sys.byteorder) + bytes(30))
+    assert not is_last(PrivateFolders(str(tmp_path), "/").git_lock(str(git)))  # what was made there stays
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        fcntl.fcntl(held, fcntl.F_OFD_SETLK, fcntl.F_WRLCK.to_bytes(2, sys.byteorder) + bytes(30))
+    os.close(held)
+
+
+def test_sessions_with_other_state_homes_know_of_each_other(git: Path, tmp_path: Path) -> None:
+    first, second = (PrivateFolders(str(tmp_path / name), "/").git_lock(str(git)) for name in ("one", "two"))
+    assert not is_last(first)
+    assert is_last(second)
+
+
+def test_a_git_directory_that_cannot_be_locked_is_an_error(
+    git: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*words: object) -> bytes:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "fcntl", fail)
+    with pytest.raises(HostError, match=r"No locks available; leave it unprotected with --allow-write ~/x/\.git"):
+        PrivateFolders(str(tmp_path), "/").git_lock(str(git))

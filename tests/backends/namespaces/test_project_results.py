@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
+import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,7 +15,6 @@ from netsandbox.backends.namespaces.git_files import Copied
 from netsandbox.backends.namespaces.private_folders import open_folder
 from netsandbox.backends.namespaces.project_results import finish, repair
 from netsandbox.backends.namespaces.project_view import ProjectView
-from netsandbox.errors import HostError
 from netsandbox.policy.file_rules import FileRules
 from netsandbox.runtime.private_file import write_new
 from netsandbox.runtime.protection import OwnPaths
@@ -188,14 +187,15 @@ def test_sessions_that_begin_and_end_together_find_their_placeholders(project: P
     assert sorted(os.listdir(project / ".git")) == ["HEAD", "config", "hooks", "objects", "refs"]
 
 
-def test_a_lock_that_a_program_keeps_is_an_error(project: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(private_folders, "PAUSE", 0)
-    held = os.open(project / ".git", os.O_RDONLY)
-    fcntl.flock(held, fcntl.LOCK_EX)
-    with pytest.raises(HostError, match="keeps a lock on"):
-        begin()
-    os.close(held)
-    finish(begin())
+def test_a_session_without_its_state_home_leaves_the_placeholders(
+    project: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = begin()
+    monkeypatch.setattr(private_folders, "memory_home", lambda: str(project / "none/x"))
+    (project / "none").write_text("")
+    shutil.rmtree(project.parent / "state")
+    assert finish(view) == []
+    assert (project / ".git/commondir").exists()
 
 
 def test_no_file_is_written_where_a_session_can_open_it(
