@@ -1,7 +1,7 @@
 """Summarises a log, by host and by file. Pure: records in, a value out.
 
 A folded record (`count`) stands for that many attempts. An allowed connection is counted by its `egress` record and
-its bytes by its `egress.end`.
+its bytes by its `egress.end`. Denials that programs bring about by habit are listed apart and not counted as denied.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
-from netsandbox.audit.denials import doing
+from netsandbox.audit.denials import doing, wanted
 from netsandbox.audit.folding import FOLD
 from netsandbox.audit.log import ROTATE
 from netsandbox.audit.reader import Record
 from netsandbox.audit.record_line import ALLOW, DENY, FILE_EVENTS, MORE_REFUSED
+from netsandbox.policy.habits import is_habit
 
 UNLISTED = "others, only counted"  # in place of the targets of a flood
 
@@ -63,6 +64,7 @@ class Summary:
     denied: dict[tuple[str, str, int | None, str], Denied] = field(default_factory=dict)
     files: dict[tuple[str, str, str], DeniedFiles] = field(default_factory=dict)
     files_unlisted: int = 0  # refused, and only counted
+    habits: dict[tuple[str, str], int] = field(default_factory=dict)  # attempts, by what was tried and the reason
     written: int = 0  # paths, where `learn` recorded them
     secrets: list[str] = field(default_factory=list)  # hidden places that were tried then
 
@@ -102,6 +104,10 @@ class Summary:
             "denied": [asdict(item) for item in sorted(self.denied.values(), key=_frequency)],
             "denied_files": [asdict(item) for item in self.refused_files()],
             "files_unlisted": self.files_unlisted,
+            "habits": [
+                {"what": what, "reason": reason, "attempts": attempts}
+                for (what, reason), attempts in self.habits.items()
+            ],
             "written": self.written,
             "secrets": self.secrets,
         }
@@ -111,21 +117,54 @@ def _frequency(item: Denied) -> tuple[int, str]:
     return -item.attempts, item.host
 
 
-def summarise(records: Iterable[Record]) -> Summary:
+def summarise(records: Iterable[Record], home: str = "") -> Summary:
+    """*home* is the user's, where programs look for files by habit."""
     summary = Summary()
+    waiting: list[Record] = []  # denials that were a habit if the command succeeds
     for record in records:
-        _add(summary, record)
+        if summary.sessions and record["session"] != summary.sessions[-1]:
+            _add_waiting(summary, waiting, succeeded=False)
+        if record.get("verdict") != DENY or "place" in record:
+            _add(summary, record)
+        elif is_habit(record, home):
+            _count(summary, record)
+            _add_habit(summary, record)
+        elif is_habit(record, home, succeeded=True):
+            _count(summary, record)
+            waiting.append(record)
+        else:
+            _add(summary, record)
+        if record["event"] == "session.end":
+            _add_waiting(summary, waiting, succeeded=summary.status == 0)
+    _add_waiting(summary, waiting, succeeded=False)
     return summary
 
 
-def _add(summary: Summary, record: Record) -> None:
+def _add_waiting(summary: Summary, waiting: list[Record], *, succeeded: bool) -> None:
+    for record in waiting:
+        (_add_habit if succeeded else _add_file)(summary, record)
+    waiting.clear()
+
+
+def _add_habit(summary: Summary, record: Record) -> None:
+    event = str(record.get("of", record["event"]))
+    what = wanted(event, record) if event in FILE_EVENTS or "path" in record else str(record.get("exe", UNLISTED))
+    key = (what, str(record.get("reason", "?")))
+    summary.habits[key] = summary.habits.get(key, 0) + _number(record, "count", 1)
+
+
+def _count(summary: Summary, record: Record) -> None:
     summary.records += 1
     summary.first = summary.first or record["ts"]
     summary.last = record["ts"]
-    event, verdict = record["event"], record.get("verdict")
     if not summary.sessions or summary.sessions[-1] != record["session"]:
         summary.sessions.append(record["session"])
         summary.ended = False
+
+
+def _add(summary: Summary, record: Record) -> None:
+    _count(summary, record)
+    event, verdict = record["event"], record.get("verdict")
     if event == "file" and "place" in record:
         _add_secret(summary, record)
     elif verdict == DENY and event in FILE_EVENTS:

@@ -16,6 +16,7 @@ from netsandbox.policy.file_denials import removal
 from netsandbox.policy.reasons import DENY_RULE
 from netsandbox.text import GAP, columns, printable
 
+MAX_HABITS = 8
 RED, GREEN, DIM, RESET = "\x1b[31m", "\x1b[32m", "\x1b[2m", "\x1b[0m"
 _SHOWN = (
     *(
@@ -100,7 +101,7 @@ def summary_text(summary: Summary, *, coloured: bool) -> str:
         lines.append(f"Written outside of the folders that are always open: {plural(summary.written, 'path')}")
     if summary.secrets:
         lines.append(f"Secrets that were tried and stayed hidden: {', '.join(map(printable, summary.secrets))}")
-    lines += _denials(summary, coloured=coloured)
+    lines += [*_denials(summary, coloured=coloured), *_habits(summary)]
     if summary.dropped:
         lines.append(f"{summary.dropped} records in the middle were rotated away and are not counted here.")
     return "\n".join(lines)
@@ -139,6 +140,18 @@ def _denials(summary: Summary, *, coloured: bool) -> list[str]:
         total = sum(item.attempts for item in summary.files.values()) + summary.files_unlisted
         lines += [paint(f"Denied files: {plural(total, 'attempt')}", RED, coloured=coloured), *aligned(files)]
     return lines
+
+
+def _habits(summary: Summary) -> list[str]:
+    """Denials that nobody needs to act on."""
+    if not summary.habits:
+        return []
+    found = sorted(summary.habits.items(), key=lambda item: (-item[1], item[0]))
+    rows = [(printable(what), f"{attempts}x", printable(reason)) for (what, reason), attempts in found[:MAX_HABITS]]
+    if len(found) > MAX_HABITS:
+        rows.append((f"and {len(found) - MAX_HABITS} more", "", ""))
+    attempts = plural(sum(summary.habits.values()), "attempt")
+    return [f"Tried by habit, refused, and not counted as denied: {attempts}", *aligned(rows)]
 
 
 def _file_row(item: DeniedFiles) -> tuple[str, ...]:

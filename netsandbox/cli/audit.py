@@ -21,7 +21,7 @@ from netsandbox.audit.verify import verify
 from netsandbox.cli.help import print_help
 from netsandbox.cli.terminal import discard_stdout, notice, wants_colour
 from netsandbox.errors import NetsandboxError, UsageError
-from netsandbox.paths import LOG_NAME, list_sessions, session_dir
+from netsandbox.paths import LOG_NAME, home, list_sessions, session_dir
 from netsandbox.runtime.option_parser import DOMAINS, FLAG, LOGS, VALUE, Option, Parsed, parse
 from netsandbox.text import did_you_mean, shell_quoted, single_line
 
@@ -231,7 +231,8 @@ def _line_count(text: str | None) -> int:
 
 def _summary(query: AuditQuery, path: str) -> int:
     # The frame of the session is no attempt: a filter on hosts must not make it look unfinished.
-    summary = summarise(record for record in _records(path) if query.keep(record) or record["event"] in FRAME)
+    records = (record for record in _records(path) if query.keep(record) or record["event"] in FRAME)
+    summary = summarise(records, os.path.realpath(home()))
     if query.json:
         print(json.dumps(summary.as_json(), indent=2))
     else:

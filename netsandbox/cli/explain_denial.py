@@ -23,7 +23,8 @@ from netsandbox.learn.project_text import project_file_path
 from netsandbox.paths import LOG_NAME, home, list_sessions, session_dir
 from netsandbox.policy import reasons
 from netsandbox.policy.explain import TEXTS, Explanation, because, flag_for
-from netsandbox.policy.file_denials import READ, is_quiet, option_for, removal
+from netsandbox.policy.file_denials import option_for, removal
+from netsandbox.policy.habits import is_habit
 from netsandbox.policy.ip import Address
 from netsandbox.policy.ip import parse as parse_address
 from netsandbox.policy.names import BadName, Host, canonical, host_of
@@ -123,20 +124,14 @@ def _folder(path: str) -> object:
 
 
 def last_denial(records: Iterable[Record]) -> Record | None:
-    """The last denial. A refused Unix socket or start-up file is used only if there is no other, because most programs
-    try some."""
-    last = minor = None
+    """The last denial. What programs try by habit counts only if there is no other; and of that, what a command that
+    failed may have needed comes first."""
+    found: list[Record | None] = [None, None, None]
     own = os.path.realpath(home())
     for each in records:
         if each.get("verdict") == DENY:
-            is_tried = each.get("reason") == reasons.UNIX_SOCKET and "path" not in each
-            if (is_tried or each.get("reason") == reasons.MADE_LATER) or (
-                each["event"] in FILE_EVENTS and is_quiet(str(each.get("path")), own, str(each.get("operation", READ)))
-            ):
-                minor = each
-            else:
-                last = each
-    return last or minor
+            found[is_habit(each, own) + is_habit(each, own, succeeded=True)] = each
+    return next((each for each in found if each is not None), None)
 
 
 def _by_number(records: Iterable[Record], text: str) -> Record:
@@ -245,6 +240,8 @@ def denial_lines(explained: ExplainedRecord, file: str) -> list[str]:
             else "not in the policy as it is now"
         )
         lines.append(f"rule      {printable(explained.rule)} ({where})")
+    if explained.denied and is_habit(entry, os.path.realpath(home())):
+        lines.append("note      programs try this by habit and do without it: rarely the cause of a failure")
     if explained.denied:
         lines += _change(explained, file)
     if explained.now is not None:

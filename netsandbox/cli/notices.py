@@ -8,6 +8,7 @@ from netsandbox.config.paths import PROJECT_FILES
 from netsandbox.paths import home, short
 from netsandbox.policy import reasons
 from netsandbox.policy.file_denials import is_quiet, is_secret, option_for, removal, shell_path
+from netsandbox.policy.habits import is_habitual_socket
 from netsandbox.text import join_host_port, shell_quoted, single_line
 
 TYPE_CHECKING = False
@@ -19,10 +20,9 @@ if TYPE_CHECKING:
 MAX_LINES = 20
 MAX_FILE_LINES = 5
 MAX_KEPT = 3
-# Every program that looks up a user name tries the socket of nscd first; the log has that, and it is not worth a line.
 # A refused bind and a port that could not be published were reported when it happened.
 REPORTED_BEFORE = (reasons.OUTSIDE_WINDOW, reasons.WRONG_DEVICE, reasons.WINDOW_FULL, reasons.PORT_TAKEN)
-NOT_REPORTED = (reasons.UNIX_SOCKET, *REPORTED_BEFORE)
+SOCKET_OPTION = "--allow-unix-socket "
 UNREACHED = (reasons.LOOKUP_FAILED,)
 PROFILE = "the profile opens the doors and the window alone; see `netsandbox audit show`"
 
@@ -31,8 +31,8 @@ def denial_lines(denials: Iterable[Denial]) -> list[str]:
     """A host that was refused at several doors, or first by the resolver, gets one line: the most specific one."""
     by_host: dict[str, Denial] = {}
     for denial in denials:
-        host = denial.host or _only_port(denial)
-        if denial.reason in NOT_REPORTED or host is None:
+        host = denial.host or _only_port(denial) or _socket(denial)
+        if denial.reason in REPORTED_BEFORE or host is None:
             continue
         known = by_host.get(host)
         if known is None or (known.port is None and denial.port is not None):
@@ -48,9 +48,23 @@ def _only_port(denial: Denial) -> str | None:
     return f"port {denial.port}" if denial.reason == reasons.SEATBELT and denial.port else None
 
 
+def _socket(denial: Denial) -> str | None:
+    """A Unix socket that an option would open, unless programs try it by habit."""
+    if denial.reason != reasons.UNIX_SOCKET or denial.flag is None:
+        return None
+    path = denial.flag.removeprefix(SOCKET_OPTION)
+    return None if is_habitual_socket({"path": path}) else f"the socket {path}"
+
+
 def _denial_line(denial: Denial) -> str:
     host = denial.host
-    where = _only_port(denial) if host is None else join_host_port(host, denial.port) if denial.port else host
+    where = (
+        _only_port(denial) or _socket(denial)
+        if host is None
+        else join_host_port(host, denial.port)
+        if denial.port
+        else host
+    )
     if denial.reason == reasons.SEATBELT:
         return f"denied {where} ({denial.reason}); {PROFILE}"
     if denial.reason in UNREACHED:

@@ -92,6 +92,21 @@ def test_refused_files_are_folded_by_what_would_allow_them() -> None:
     }
 
 
+def test_what_programs_try_by_habit_is_listed_apart_and_not_counted() -> None:
+    base = {"ts": "2025", "session": "s", "verdict": "deny"}
+    nscd = {**base, "event": "socket", "reason": "unix-socket", "exe": "/usr/bin/id", "count": 4}
+    login = {**base, "event": "file", "reason": "not-shown", "operation": "read", "path": "/h/.npmrc"}
+    end = {"ts": "2025", "session": "s", "event": "session.end", "status": 0}
+    summary = summarise([nscd, login, end], "/h")
+    assert (summary.attempts_denied, summary.records) == (0, 3)
+    assert summary.habits == {("/usr/bin/id", "unix-socket"): 4, ("reading /h/.npmrc", "not-shown"): 1}
+    assert summary.as_json()["habits"][0] == {"what": "/usr/bin/id", "reason": "unix-socket", "attempts": 4}
+    for last in ([{**end, "status": 1}], [], [{**end, "session": "t"}]):  # it failed, or nobody knows
+        summary = summarise([nscd, login, *last], "/h")
+        assert (summary.attempts_denied, len(summary.habits)) == (1, 1)
+        assert summary.refused_files()[0].paths == {"/h/.npmrc": 1}
+
+
 def test_a_flood_that_was_folded_counts() -> None:
     folded = {"event": "audit.fold", "verdict": "deny", "reason": "not-allowed", "of": "dns", "count": 29}
     summary = summarise([{"ts": "2025", "session": "s", **folded}])

@@ -123,3 +123,13 @@ def test_a_report_names_the_first_broken_line() -> None:
     assert "BROKEN, first at line 4 of f" in text
     assert "and 10 more" in text
     assert "INCOMPLETE" in table.report_text(Report("f"))
+
+
+def test_habits_come_last_in_few_plain_lines() -> None:
+    refused = {**RECORD, "event": "socket", "verdict": "deny", "reason": "unix-socket", "host": None, "port": None}
+    records = [{**refused, "exe": f"/bin/{n}\x1b[2J"} for n in range(table.MAX_HABITS + 3)]
+    lines = table.summary_text(summarise([*records, records[0]]), coloured=False).splitlines()
+    start = lines.index(f"Tried by habit, refused, and not counted as denied: {table.MAX_HABITS + 4} attempts")
+    assert lines[start - 1] == "Denied: nothing"
+    assert lines[start + 1].split() == ["/bin/0\\x1b[2J", "2x", "unix-socket"]
+    assert lines[-1].strip() == "and 3 more"

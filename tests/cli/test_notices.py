@@ -42,7 +42,15 @@ def test_a_host_refused_at_several_doors_gets_one_line_the_one_with_the_port() -
 
 
 def test_a_refused_unix_socket_or_a_record_without_a_host_is_left_to_the_log() -> None:
-    assert denial_lines([denial("nscd", reason="unix-socket"), denial(None)]) == []
+    assert denial_lines([denial(None, None, "unix-socket", None), denial(None)]) == []
+
+
+def test_a_socket_that_an_option_opens_gets_a_line_unless_it_is_a_name_services() -> None:
+    refused = denial(None, None, "unix-socket", "--allow-unix-socket /run/user/1/bus")
+    habit = denial(None, None, "unix-socket", "--allow-unix-socket /run/nscd/socket")
+    assert denial_lines([habit, refused]) == [
+        "denied the socket /run/user/1/bus (unix-socket); allow it with --allow-unix-socket /run/user/1/bus"
+    ]
 
 
 def test_what_seatbelt_refused_on_the_network_gets_a_line_by_address_or_port() -> None:

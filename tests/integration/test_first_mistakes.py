@@ -53,3 +53,23 @@ def test_a_port_of_the_host_where_nobody_listens_is_said(netsandbox: Any, canary
     server = canary.tcp(greeting=b"x")
     run = netsandbox("run", "--connect-host", str(server.port), "--", netsandbox.python, "-c", DIAL, str(server.port))
     assert (run.stderr, server.accepts) == ("", 1)
+
+
+HABIT = "import socket\ntry:\n    socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 16)\nexcept OSError:\n    pass\n"
+
+
+def test_what_programs_try_by_habit_neither_fails_a_build_nor_explains_it(netsandbox: Any) -> None:
+    log = netsandbox.home().work / "audit.jsonl"
+    dial = "import socket\ntry:\n    socket.create_connection(('a.test', 443), 5)\nexcept OSError:\n    pass\n"
+    netsandbox("run", "--audit-log", log, "--", netsandbox.python, "-c", HABIT)
+    summary = netsandbox("audit", "summary", "--fail-on-denied", log)
+    assert (summary.returncode, "Denied: nothing" in summary.stdout, "Tried by habit" in summary.stdout) == (
+        0,
+        True,
+        True,
+    )
+    assert "by habit" in netsandbox("explain", "--last", log).stdout
+    other = log.with_name("other.jsonl")
+    netsandbox("run", "--audit-log", other, "--", netsandbox.python, "-c", dial + HABIT)
+    assert netsandbox("audit", "summary", "--fail-on-denied", other).returncode == 1
+    assert "a.test" in netsandbox("explain", "--last", other).stdout.splitlines()[0]
