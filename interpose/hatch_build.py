@@ -122,7 +122,7 @@ def compile_program(product: Path) -> Path:
     sources = sorted(source.name for source in product.parent.glob("*.c"))
     # zig brings C libraries with it, and of those only musl links statically
     static = ["-static"] if compiler() else ["-static", "-target", f"{os.uname().machine}-linux-musl"]
-    flags = ["-D_GNU_SOURCE", *HARDEN, *WARN, *sources]
+    flags = ["-D_GNU_SOURCE", "-pthread", *HARDEN, *WARN, *sources]
     return _build(f"program {product.name}", product.parent, flags, product, links=(static, []))
 
 

@@ -74,7 +74,7 @@ def _planned(command: Sequence[str], settings: RunSettings) -> Planned:
         tuple(_mounts_of(settings, command, log, outer)),
         plan.doors() + plan.localhost_doors(local.connect_host, requests=local.engine == "preload"),
         syscall_table(os.uname().machine),
-        seccomp.trapped(unix_sockets=bool(settings.unix_sockets), extra=local.trapped_calls),
+        seccomp.trapped(local.trapped_calls),
         tuple(_added(settings, outer)),
         withheld_names(settings),
         log,

@@ -6,6 +6,7 @@ works.
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -165,3 +166,41 @@ report(again=lambda: talk(sys.argv[1]))
     running.process.stdin.flush()
     assert b"hello" in running.read_until(b"}")
     assert (first.accepts, second.accepts) == (0, 1)
+
+
+RACES = Path(__file__).parent.parent / "rig" / "unix_races.c"  # bench/soak runs it a million times
+ROUNDS = {"bind": 1000}
+
+
+@pytest.mark.closed_files
+@pytest.mark.attack(115)
+@pytest.mark.attack(116)
+@pytest.mark.attack(146)
+@pytest.mark.attack(147)
+@pytest.mark.attack(149)
+@pytest.mark.parametrize(
+    ("mode", "files"),
+    [
+        *((mode, "project") for mode in ("address", "descriptor", "hardlink", "symlink", "folder", "inode", "bind")),
+        *(("exchange", files) for files in ("project", "readable", "open")),
+    ],
+)
+def test_no_race_in_a_shared_folder_reaches_the_host_or_lets_it_in(
+    netsandbox: Any, canary: Any, probe: Any, mode: str, files: str
+) -> None:
+    """The session's own socket is reached meanwhile; a program of the host tries each name that the session binds."""
+    work, rounds = netsandbox.home().work, ROUNDS.get(mode, 10_000)
+    host = canary.unix(work / "host.sock")
+    program = probe("unix_races", RACES.read_text())
+    command = ("run", "--files", files, "--allow-read", Path(program).parent, "--", program, mode, str(rounds))
+    running = netsandbox.spawn(*command)
+    came = 0
+    while mode == "bind" and running.process.poll() is None:
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(1)
+            came += client.connect_ex(str(work / "bound.sock")) == 0
+    assert running.wait(timeout=120) == 0
+    calls, reached = map(int, running.read_until(b"\n").split())
+    assert calls >= rounds
+    assert reached > (0 if mode in ("inode", "descriptor") else rounds // 50)
+    assert (host.accepts, came) == (0, 0)

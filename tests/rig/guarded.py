@@ -38,7 +38,7 @@ class Scene:
             lambda *what: self.heard.append(what),
             lambda *what: self.told.append(what),
         )
-        self.broker = Broker(self.listener, trapped.repeats, unix=None, guard=self.guard)
+        self.broker = Broker(self.listener, trapped.repeats, self.guard)
         self.open: list[socket.socket] = []
 
     def socket(self, family: int = V4, kind: int = socket.SOCK_STREAM) -> socket.socket:

@@ -54,6 +54,7 @@ class NamespacesBackend:
         f"{MODULES}.attribution",
         f"{MODULES}.seccomp_notify",
         f"{MODULES}.trap_relay",
+        f"{MODULES}.unix_connect",
         f"{MODULES}.file_refusals",
         f"{MODULES}.private_home",
         f"{MODULES}.project_results",
@@ -104,13 +105,13 @@ class NamespacesBackend:
         state = session_state_home()
         held = self._reservation = NamespaceReservation(settings.localhost, state)
         placed, logs = self.context.placed_log()
-        calls, rows = self._file_calls()
+        calls, rows = self._trapped_calls()
+        abi = syscall_table(os.uname().machine)
         program = seccomp.build(
-            syscall_table(os.uname().machine),
-            unix_sockets=bool(settings.unix_sockets),
+            abi,
             extra=settings.localhost.trapped_calls,
             watched=calls,
-            skips_listing=rows is not None,
+            skips_listing=bool(calls),
         )
         inside = session_environment(
             command.environment,
@@ -167,21 +168,20 @@ class NamespacesBackend:
         self.secrets = (*view.folders, *view.files)
         return view
 
-    def _file_calls(self) -> tuple[tuple[int, ...], bytes | None]:
-        """The calls on files that are trapped, and the rows for the native observer. It reports refused files: in the
-        mode `project`, and for `learn`."""
-        settings = self.context.settings
-        if settings.files.mode != PROJECT and settings.learn_files is None:
-            return (), None
-        from netsandbox.backends.namespaces.file_calls import call_rows, observed_calls
+    def _trapped_calls(self) -> tuple[tuple[int, ...], bytes]:
+        """The calls on files that are trapped, and the table for the native process that receives them. It reports
+        refused files: in the mode `project`, and for `learn`."""
+        from netsandbox.backends.namespaces.file_calls import broker_rows, call_rows, observed_calls
 
-        calls = observed_calls(os.uname().machine)
-        return tuple(calls), call_rows(calls, tells=self.learned_changes is not None)
+        settings, machine = self.context.settings, os.uname().machine
+        guarded = syscall_table(machine).calls["bind"] if settings.localhost.guarded else None
+        if settings.files.mode != PROJECT and settings.learn_files is None:
+            return (), broker_rows(b"", guarded)
+        calls = observed_calls(machine)
+        return tuple(calls), broker_rows(call_rows(calls, tells=self.learned_changes is not None), guarded)
 
     def confine(self, policy: Policy) -> None:
         """Hold the allowed Unix sockets before the command can put anything else at their paths."""
-        if policy.allow_unix_sockets != self.context.settings.unix_sockets:
-            raise AssertionError("the seccomp filter does not fit the policy")
         if policy.allow_unix_sockets:
             from netsandbox.backends.namespaces.unix_pins import PinnedSocket
 
@@ -192,11 +192,8 @@ class NamespacesBackend:
         from netsandbox.runtime import imports
 
         guarded = self.context.settings.localhost.guarded
-        if policy.allow_unix_sockets:
-            __import__(f"{MODULES}.unix_connect")
         if guarded:
             __import__(f"{MODULES}.bind_guard")
-        if policy.allow_unix_sockets or guarded:
             __import__(f"{MODULES}.syscall_broker")  # imports ctypes too, from the interpreter
         if self.learned_changes is not None:
             __import__(f"{MODULES}.file_changes")

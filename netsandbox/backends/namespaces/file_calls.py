@@ -120,3 +120,8 @@ def call_rows(calls: dict[int, FileCall], *, tells: bool = False) -> bytes:
             rows += number.to_bytes(2, sys.byteorder) + use.encode("ascii")
             rows += bytes((*arguments, int(named.follows), int(tells)))
     return bytes(rows)
+
+
+def broker_rows(files: bytes, guarded_bind: int | None) -> bytes:
+    """The table with the broker's part: a row for bind if the supervisor decides about ports; never an empty table."""
+    return files + (guarded_bind or 0).to_bytes(2, sys.byteorder) + bytes(6)

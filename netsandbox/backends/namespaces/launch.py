@@ -42,8 +42,8 @@ class Message:
 class Helper:
     """The session's first process, until the command has ended. `pid` is that of PID 1 on the host.
 
-    With *observed*, the rows of `file_calls.call_rows`, the helper itself stays and receives the trapped calls; `relay`
-    leads to it.
+    The helper itself stays outside and receives the trapped calls; `relay` leads to it. *rows* is its table
+    (`file_calls.broker_rows`).
     """
 
     def __init__(
@@ -51,22 +51,19 @@ class Helper:
         command: Sequence[str],
         environment: Mapping[bytes, bytes],
         stdio: tuple[int, int, int],
-        observed: bytes | None = None,
+        rows: bytes,
     ) -> None:
         ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0)
-        passed = [*stdio, theirs.fileno()]
-        self.relay: _socket.socket | None = None
-        if observed is not None:
-            self.relay, far = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0)
-            self.relay.send(observed)
-            passed.append(far.fileno())
+        self.relay, far = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0)
+        self.relay.send(rows)
+        passed = (*stdio, theirs.fileno(), far.fileno())
         # Copy the descriptors to higher numbers first: a source between 0 and 4 would be overwritten before its turn.
         sources = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, CHANNEL + 2) for fd in passed]
         actions = [(os.POSIX_SPAWN_DUP2, source, number) for number, source in enumerate(sources)]
         try:
             self._spawned = os.posix_spawn(
                 HELPER,
-                [HELPER, "plain" if observed is None else "observe", *command],
+                [HELPER, *command],
                 environment,
                 file_actions=actions,
                 setsigmask=[],
@@ -74,13 +71,11 @@ class Helper:
             )
         except OSError as error:
             ours.close()
-            if self.relay is not None:
-                self.relay.close()
+            self.relay.close()
             raise _cannot_start(error) from None
         finally:
             theirs.close()
-            if observed is not None:
-                far.close()
+            far.close()
             for source in sources:
                 os.close(source)
         self.channel = ours
@@ -94,8 +89,6 @@ class Helper:
 
     def hide(self, paths: Sequence[str]) -> None:
         """Tell the observer which paths a rule hides, before the command starts."""
-        if self.relay is None:
-            return
         names = b"".join(path.encode("utf-8", "surrogateescape") + b"\0" for path in paths)
         self._send(self.relay, names + b"\0", "the hidden paths to the observer")
 
@@ -115,8 +108,6 @@ class Helper:
             message = self.receive()
             if message.kind == "P":
                 self.pid = message.number
-                if self.relay is None:
-                    os.waitpid(self._spawned, 0)
             elif message.kind == "D":
                 descriptors = message.descriptors
                 if len(descriptors) != len(expected):  # the kernel drops those beyond our limit of open files
@@ -177,26 +168,21 @@ class Helper:
         if not self.pid:
             self._learn_pid()
         self.channel.close()
-        if self.relay is not None:
-            self.relay.close()
-            os.kill(self._spawned, SIGKILL)  # our own child, not reaped yet
-            _reap(self._spawned)
+        self.relay.close()
+        os.kill(self._spawned, SIGKILL)  # our own child, not reaped yet
+        _reap(self._spawned)
         if self.pid:
             _reap(self.pid)
 
     def _learn_pid(self) -> None:
         """Read PID 1's pid from the channel: if we stop before the doors exist, PID 1 may already run."""
-        if self.relay is None:
-            _reap(self._spawned)
-            self.channel.settimeout(0)
         try:
             while (message := self.receive()).kind:
                 for descriptor in message.descriptors:
                     os.close(descriptor)
                 if message.kind == "P":
                     self.pid = message.number
-                    if self.relay is not None:  # others keep the channel open
-                        return
+                    return  # others keep the channel open
         except OSError:  # no more messages
             pass
 

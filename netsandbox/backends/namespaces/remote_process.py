@@ -1,4 +1,4 @@
-"""What the supervisor takes from a process with a trapped system call: a copy of a descriptor, bytes, an opened path.
+"""What the supervisor takes from a process with a trapped system call: a copy of a descriptor, and bytes.
 
 If the caller died, its pid may belong to another process, and another thread may change the memory. So each thing is
 taken once; then the owner checks that the call still waits (NOTIF_ID_VALID) and acts on what was taken, never on the
@@ -15,18 +15,13 @@ import os
 
 from netsandbox.backends.namespaces.procfs import process_of
 
-SYS_OPENAT2, SYS_PIDFD_GETFD = 437, 438  # the same on every architecture
+SYS_PIDFD_GETFD = 438  # the same on every architecture
 PIDFD_THREAD = os.O_EXCL  # since Linux 6.9; before, a thread is reached through its process
-RESOLVE_NO_MAGICLINKS, RESOLVE_IN_ROOT = 0x02, 0x10
 SIOCGSKNS = 0x894C
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _syscall = _libc.syscall
 _syscall.restype = ctypes.c_long
-
-
-class _OpenHow(ctypes.Structure):
-    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
 
 
 def _checked(result: int) -> int:
@@ -86,34 +81,6 @@ def _memory_up_to(pid: int, address: int, length: int) -> bytes:
         return b""
     finally:
         os.close(fd)
-
-
-def open_path(pid: int, path: bytes) -> int:
-    """An O_PATH descriptor of *path* as the caller resolves it, links followed; it keeps the same inode."""
-    if not path.startswith(b"/"):
-        path = os.readlink(f"/proc/{pid}/cwd".encode()) + b"/" + path
-    root = open_root(pid)
-    try:
-        return open_in(root, path)
-    finally:
-        os.close(root)
-
-
-def open_root(pid: int) -> int:
-    """The caller's root, which it cannot have changed; its mounts differ from ours."""
-    return os.open(f"/proc/{pid}/root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-
-
-def open_in(root: int, path: bytes, flags: int = 0) -> int:
-    """An O_PATH descriptor of *path* below *root*; absolute links are resolved there too."""
-    how = _OpenHow(os.O_PATH | os.O_CLOEXEC | flags, 0, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS)
-    size = ctypes.c_size_t(ctypes.sizeof(how))
-    return _checked(_syscall(SYS_OPENAT2, ctypes.c_int(root), ctypes.c_char_p(path), ctypes.byref(how), size))
-
-
-def connect(fd: int, address: bytes) -> int:
-    """connect(2) with exactly these bytes; returns 0 or the errno. It may block as long as the socket does."""
-    return 0 if _libc.connect(fd, address, len(address)) == 0 else ctypes.get_errno()
 
 
 def bind(fd: int, address: bytes) -> int:

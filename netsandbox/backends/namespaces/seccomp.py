@@ -9,14 +9,15 @@ The filter refuses the following, in the order of its checks:
 - `clone3`: its flags are in memory that the filter cannot read; ENOSYS makes libc fall back to `clone`;
 - io_uring: it opens and connects sockets without system calls;
 - sockets outside an allow list of family, type and protocol. The list has TCP and UDP over IPv4 and IPv6, rtnetlink
-  (read-only without capabilities; interface lists need it) and stream socket pairs. Any other call is trapped; the
-  supervisor records and refuses it;
-- AF_UNIX: a pathname socket is reached through the file system, so no namespace hides one that is created later.
-  Without a socket the command cannot connect to one. Datagram socket pairs are refused too: `sendto` can send from one
-  end to any address;
+  (read-only without capabilities; interface lists need it), and Unix sockets with connections. Any other call is
+  trapped; the supervisor records and refuses it;
+- Unix datagram sockets: they can send to any path, so every message would have to be trapped (SOCK_RAW is one too);
 - TIOCSTI and TIOCLINUX: they type into the user's terminal;
 - TIOCEXCL and TIOCSETD: they close that terminal to other programs, or change its line discipline, beyond the session;
 - priorities of a process group: the command is in its caller's group.
+
+connect and bind are always trapped, and the native broker makes them (native/sockets.h): a Unix path is reached through
+the file system, so no namespace hides a socket of the host. The filter sees neither the family nor the address.
 
 A filter is a list of `Step`s with labels; `assemble` turns it into `struct sock_filter[]`. System call numbers are
 those of the two supported ABIs (asm/unistd.h; both little-endian).
@@ -60,14 +61,12 @@ CHECKED = ("socket", "socketpair", "clone", "unshare", "ioctl", "setpriority", "
 def build(
     abi: SyscallTable,
     *,
-    unix_sockets: bool = False,
     extra: tuple[str, ...] = (),
     watched: tuple[int, ...] = (),
     skips_listing: bool = False,
 ) -> bytes:
-    """The whole filter. With *unix_sockets*, stream sockets may be made, and every connect and bind is trapped. The
-    calls named in *extra* and the numbers in *watched* are trapped too; with *skips_listing* not those that open a
-    folder to list it, of which tools make thousands.
+    """The whole filter. Besides connect and bind, the calls named in *extra* and the numbers in *watched* are trapped;
+    with *skips_listing* not those that open a folder to list it, of which tools make thousands.
     """
     calls = abi.calls
     steps: list[Step] = [("load", ARCHITECTURE), ("equal", abi.audit_architecture, None, "kill"), ("load", NUMBER)]
@@ -75,11 +74,11 @@ def build(
     steps += [("equal", calls[name], "perm", None) for name in abi.refused]
     steps += [("equal", calls[name], "nosys", None) for name in abi.absent]
     steps += [("equal", calls[name], name, None) for name in CHECKED]
-    steps += [("equal", calls[name], "notify", None) for name in trapped(unix_sockets=unix_sockets, extra=extra)]
+    steps += [("equal", calls[name], "notify", None) for name in trapped(extra)]
     listed = {number: name for name, number in abi.opens.items()} if skips_listing else {}
     steps += [("equal", number, listed.get(number, "notify"), None) for number in watched]
     steps.append(("return", ALLOW))
-    steps += _socket(unix_sockets=unix_sockets) + _socketpair() + _clone() + _unshare() + _ioctl() + _priorities()
+    steps += _socket() + _socketpair() + _clone() + _unshare() + _ioctl() + _priorities()
     for name in listed.values():
         steps += _open(name, abi.folder_flag)
     steps += [
@@ -99,24 +98,23 @@ def build(
     return assemble(steps)
 
 
-def trapped(*, unix_sockets: bool, extra: tuple[str, ...]) -> tuple[str, ...]:
+def trapped(extra: tuple[str, ...]) -> tuple[str, ...]:
     """The calls that are trapped for all arguments."""
-    names = ("connect", "bind", "listen")
-    return tuple(name for name in names if name in extra or (unix_sockets and name != "listen"))
+    return ("connect", "bind", "listen") if "listen" in extra else ("connect", "bind")
 
 
 def _argument(index: int) -> Step:
     return ("load", ARGUMENTS + 8 * index)
 
 
-def _socket(*, unix_sockets: bool) -> list[Step]:
+def _socket() -> list[Step]:
     return [
         ("label", "socket"),
         _argument(0),
         ("equal", AF_INET, "internet", None),
         ("equal", AF_INET6, "internet", None),
         ("equal", AF_NETLINK, "netlink", None),
-        ("equal", AF_UNIX, "stream-only" if unix_sockets else "notify", "notify"),
+        ("equal", AF_UNIX, "connections", "notify"),
         ("label", "netlink"),
         _argument(2),
         ("equal", NETLINK_ROUTE, "allow", "notify"),
@@ -140,8 +138,8 @@ def _socketpair() -> list[Step]:
     return [
         ("label", "socketpair"),
         _argument(0),
-        ("equal", AF_UNIX, "stream-only", "notify"),
-        ("label", "stream-only"),
+        ("equal", AF_UNIX, "connections", "notify"),
+        ("label", "connections"),
         _argument(1),
         ("and", TYPE_MASK),
         ("equal", SOCK_STREAM, "allow", None),

@@ -170,8 +170,7 @@ class Listener:
             type=TYPES.get(kind & 0xF, str(kind & 0xF)),
             protocol=protocol,
         )
-        # Programs that probe for unix sockets (nscd, resolvers) expect this errno if there are none, and print nothing.
-        return errno.EAFNOSUPPORT if family == AF_UNIX else errno.EPERM
+        return errno.ESOCKTNOSUPPORT if family == AF_UNIX else errno.EPERM
 
     def exe_of(self, call: TrappedCall) -> str:
         """The calling program's path on this host."""

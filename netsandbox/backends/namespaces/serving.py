@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from netsandbox.backends.namespaces.seccomp_notify import Listener
     from netsandbox.backends.namespaces.session_sockets import SessionSockets
     from netsandbox.backends.namespaces.trap_relay import TrapRelay
-    from netsandbox.backends.namespaces.unix_connect import UnixConnect
     from netsandbox.runtime.loop import Loop
 
 
@@ -59,8 +58,8 @@ class NamespaceServing:
         return False
 
     def close(self) -> None:
-        if self._helper.relay is not None and self._unserved is not None:
-            self._open_last_moment(self._helper.relay, self._unserved)
+        if self._unserved is not None:
+            self._open_last_moment(self._unserved)
         if self._listener is not None:
             self._listener.close()
         if self.localhost is not None:
@@ -70,8 +69,9 @@ class NamespaceServing:
         for sock in self._backend.localhost_doors.values():
             sock.close()
 
-    def _open_last_moment(self, relay: _socket.socket, listener: int) -> None:
+    def _open_last_moment(self, listener: int) -> None:
         """The command may have ended before we read what it was refused."""
+        relay = self._helper.relay
         self._loop.unwatch(relay.fileno())
         try:
             relay.recv(1, _socket.MSG_PEEK | _socket.MSG_DONTWAIT)
@@ -139,7 +139,7 @@ class NamespaceServing:
             if self._unserved is not None or self._listener is not None or len(message.descriptors) != 1:
                 raise OSError("the helper sent a listener that was not expected")
             fd = message.descriptors[0]
-            watched = fd if self._helper.relay is None else self._helper.relay.fileno()
+            watched = self._helper.relay.fileno()
             self._loop.watch(watched, IN, lambda events: self._on_first_trap(watched, events))
         except BaseException as error:
             self._give_up(error, *message.descriptors)
@@ -147,12 +147,11 @@ class NamespaceServing:
         self._unserved = fd
 
     def _give_up(self, error: BaseException, *listeners: int) -> None:
-        """Nobody answers trapped calls from now on. An observer holds the listener too, so the command is killed."""
+        """Nobody answers trapped calls from now on, and the helper holds the listener too, so the command is killed."""
         for each in listeners:
             os.close(each)
-        if self._helper.relay is not None:
-            self.failure = ("serving trapped calls", _number_of(error))
-            self._helper.signal(SIGKILL)
+        self.failure = ("serving trapped calls", _number_of(error))
+        self._helper.signal(SIGKILL)
 
     def _on_first_trap(self, watched: int, events: int) -> None:
         self._loop.unwatch(watched)
@@ -170,15 +169,15 @@ class NamespaceServing:
             raise
         return self._listener
 
-    def _open_relay(self) -> TrapRelay | None:
-        if self._helper.relay is None:
-            return None
+    def _open_relay(self, repeats: FoldedRecords) -> TrapRelay:
         from netsandbox.backends.namespaces.file_refusals import FileRefusals
         from netsandbox.backends.namespaces.trap_relay import TrapRelay
+        from netsandbox.backends.namespaces.unix_connect import UnixConnect
 
         rules, later = self._backend.context.settings.files, self._loop.call_later
         refusals = FileRefusals(self._log, later, rules, self._backend.secrets, self._open_changes())
-        return TrapRelay(self._helper.relay, refusals, self._on_lost_relay)
+        decide = UnixConnect(repeats, self._backend.pins)
+        return TrapRelay(self._helper.relay, refusals, decide, self._on_lost_relay)
 
     def _open_changes(self) -> FileChanges | None:
         limits, environment = self._backend.learned_changes, self._backend.context.command.environment
@@ -195,8 +194,7 @@ class NamespaceServing:
         try:
             self._log.write("policy", verdict="deny", reason="internal", detail=detail)
         finally:
-            if self._helper.relay is not None:
-                self._loop.unwatch(self._helper.relay.fileno())
+            self._loop.unwatch(self._helper.relay.fileno())
             self._helper.signal(SIGKILL)
 
     def _open_listener(self, fd: int) -> Listener:
@@ -204,13 +202,12 @@ class NamespaceServing:
         from netsandbox.backends.namespaces.seccomp_notify import Listener
 
         repeats = FoldedRecords(self._log)
-        listener = Listener(self._loop, fd, repeats, self._open_relay())
+        listener = Listener(self._loop, fd, repeats, self._open_relay(repeats))
         settings = self._backend.context.settings.localhost
-        if self._backend.pins or settings.guarded:
+        if settings.guarded:
             from netsandbox.backends.namespaces.syscall_broker import Broker
 
-            unix, guard = self._unix_connect(listener, repeats), self._bind_guard(listener, repeats)
-            listener.takers.append(Broker(listener, repeats, unix=unix, guard=guard))
+            listener.takers.append(Broker(listener, repeats, self._bind_guard(listener, repeats)))
         if settings.publishes and not settings.guarded:
             from netsandbox.backends.namespaces.listen_watch import ListenWatch
 
@@ -219,16 +216,7 @@ class NamespaceServing:
             listener.takers.append(ListenWatch(self._loop, listener, self._sockets, localhost.listening))
         return listener
 
-    def _unix_connect(self, listener: Listener, repeats: FoldedRecords) -> UnixConnect | None:
-        if not self._backend.pins:
-            return None
-        from netsandbox.backends.namespaces.unix_connect import UnixConnect
-
-        return UnixConnect(listener, repeats, self._backend.pins)
-
-    def _bind_guard(self, listener: Listener, repeats: FoldedRecords) -> BindGuard | None:
-        if not self._backend.context.settings.localhost.guarded:
-            return None
+    def _bind_guard(self, listener: Listener, repeats: FoldedRecords) -> BindGuard:
         from netsandbox.backends.namespaces.bind_guard import BindGuard
 
         localhost = self._open_localhost()

@@ -1,12 +1,15 @@
 """Messages of the native process that receives the trapped calls where files are observed (native/traps.h).
 
-It continues calls on files by itself and reports those that are refused. Other calls arrive here, to be answered. Its
-end is the session's end: without it a trapped call waits, so the session is killed (INV-1).
+It continues calls on files by itself and reports those that are refused. It makes connect and bind calls by itself, and
+waits for our decision where a socket is not the session's own. Other calls arrive here, to be answered. Its end is the
+session's end: without it a trapped call waits, so the session is killed (INV-1).
 """
 
 from __future__ import annotations
 
 import _socket
+import _struct
+import errno
 import sys
 
 from netsandbox.frozen import frozen
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
 
 MAX_MESSAGE = 3 * 4096
 HEADER = 12  # struct refusal
+QUESTION = _struct.Struct("=QQQiiBBB5x")  # struct question of native/sockets.h
+REPLY = _struct.Struct("=Qi4x")
 MAX_DRAINED = 100_000  # messages after the end of the command
 
 
@@ -55,16 +60,52 @@ def read_refusal(data: bytes) -> FileRefusal:
     return FileRefusal(why, does, call, pid, times, _text(exe), _text(path[:-1]))
 
 
+@frozen
+class SocketQuestion:
+    """A connect or bind that the native broker does not make by itself. `kind` is a letter of native/sockets.h; `error`
+    is the errno that the kernel would give, or that the look into the caller gave."""
+
+    id: int
+    device: int
+    inode: int
+    pid: int
+    error: int
+    kind: str
+    type: int
+    binds: bool
+    exe: str
+    path: str  # empty: not a path
+
+
+def read_question(data: bytes) -> SocketQuestion:
+    """*data* is a message without its first byte. ValueError: it is none."""
+    exe, end, path = data[QUESTION.size :].partition(b"\0")
+    if not end or not path.endswith(b"\0"):
+        raise ValueError("a question of the broker cannot be read")
+    number, device, inode, pid, error, kind, of_type, binds = QUESTION.unpack_from(data)
+    return SocketQuestion(
+        number, device, inode, pid, error, chr(kind), of_type, bool(binds), _text(exe) or "?", _text(path[:-1])
+    )
+
+
 def _text(path: bytes) -> str:
     return path.decode("utf-8", "surrogateescape")
 
 
 class TrapRelay:
-    """The supervisor's end of the socket. *lost* is called once if the process ends before the session."""
+    """The supervisor's end of the socket. *decide* returns 0 or the errno for a question. *lost* is called once if the
+    process ends before the session."""
 
-    def __init__(self, sock: _socket.socket, refusals: Refusals, lost: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        sock: _socket.socket,
+        refusals: Refusals,
+        decide: Callable[[SocketQuestion], int],
+        lost: Callable[[], None],
+    ) -> None:
         self._sock = sock
         self._refusals = refusals
+        self._decide = decide
         self._lost = lost
 
     def fileno(self) -> int:
@@ -83,8 +124,23 @@ class TrapRelay:
             return None
         if data[:1] == b"T":
             return data[1:]
-        self._report(data)
+        if data[:1] == b"Q":
+            self._reply(data[1:])
+        else:
+            self._report(data)
         return None
+
+    def _reply(self, data: bytes) -> None:
+        """The broker waits for this answer, so there is always one; without a decision it is a refusal."""
+        number = errno.EACCES
+        try:
+            number = self._decide(read_question(data))
+        except Exception:  # a refusal without its record
+            self._refusals.left_out(1)
+        try:
+            self._sock.send(REPLY.pack(int.from_bytes(data[:8], sys.byteorder), number))
+        except OSError:  # the process is gone, which the next message shows
+            pass
 
     def _report(self, data: bytes) -> None:
         try:
@@ -106,6 +162,6 @@ class TrapRelay:
                 break
             if not data:
                 break
-            if data[:1] != b"T":
+            if data[:1] in (b"F", b"U"):
                 self._report(data)
         self._refusals.close()

@@ -74,9 +74,8 @@ class PinnedSocket:
             return any(os.path.basename(name) == os.path.basename(meant) for meant in self._names)
         return any(is_name_of(name, meant) or _firmly(name) == meant for meant in self._names)
 
-    def admits(self, info: os.stat_result) -> bool:
-        """Whether *info* is that of the socket that the user meant."""
-        identity = _identity(info)
+    def admits(self, identity: tuple[int, int]) -> bool:
+        """Whether device and inode are those of the socket that the user meant."""
         if identity == self._identity:
             return True
         if _identity(os.stat(self.path)) != identity:

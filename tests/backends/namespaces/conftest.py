@@ -22,14 +22,12 @@ from netsandbox.audit.folding import FoldedRecords
 from netsandbox.backends.namespaces import launch, plan, remote_process, seccomp_notify
 from netsandbox.backends.namespaces.close_later import CloseLater
 from netsandbox.backends.namespaces.seccomp import syscall_table
-from netsandbox.backends.namespaces.syscall_broker import Broker
-from netsandbox.backends.namespaces.unix_connect import UnixConnect
-from netsandbox.backends.namespaces.unix_pins import PinnedSocket
 from tests.rig import ports
 from tests.rig.fake_log import FakeLog
 from tests.rig.guarded import ANY, COUNT, DEVICE, Scene
 from tests.rig.planned import Start, planned
 
+NO_ROWS = bytes(8)
 CALLS = syscall_table(os.uname().machine).calls
 
 
@@ -133,33 +131,6 @@ def trapped(log: FakeLog, monkeypatch: pytest.MonkeyPatch) -> Trapped:
     return Trapped(log)
 
 
-class UnixScene:
-    """A broker, and a Unix socket that it may connect to."""
-
-    def __init__(self, trapped: Trapped, path: Path) -> None:
-        self.listener, self.repeats, self.log, self.path = trapped.listener, trapped.repeats, trapped.log, path
-        self.call = trapped.call
-        self._trapped = trapped
-        self.server = socket.socket(socket.AF_UNIX)
-        self.server.bind(str(path))
-        self.server.listen()
-        self.pin = PinnedSocket(str(path))
-        unix = UnixConnect(self.listener, self.repeats, (self.pin,))
-        self.broker = Broker(self.listener, self.repeats, unix=unix, guard=None)
-
-    def ask(self, name: str = "connect", *, path: str | None = None, length: int | None = None) -> int:
-        """The answer to this call of a fresh Unix socket."""
-        address = (1).to_bytes(2, "little") + (path or str(self.path)).encode() + b"\0"
-        with socket.socket(socket.AF_UNIX) as sock:
-            self.broker.serve(self.call(name, sock, address, length))
-            answer: int = self.listener.answered()[-1]
-            return answer
-
-    @property
-    def denials(self) -> list[tuple[str, str | None]]:
-        return self._trapped.denials
-
-
 @pytest.fixture
 def listen() -> Iterator[Callable[..., socket.socket]]:
     """listen(path, kind) -> a Unix server there."""
@@ -175,14 +146,6 @@ def listen() -> Iterator[Callable[..., socket.socket]]:
     yield start
     for server in opened:
         server.close()
-
-
-@pytest.fixture
-def scene(trapped: Trapped, short_tmp: Path) -> Iterator[UnixScene]:
-    made = UnixScene(trapped, short_tmp / "good.sock")
-    yield made
-    made.pin.close()
-    made.server.close()
 
 
 @pytest.fixture(autouse=True)
@@ -236,7 +199,8 @@ def start() -> Iterator[Start]:
     null = os.open(os.devnull, os.O_RDWR)
 
     def begin(*command: str) -> launch.Helper:
-        helpers.append(launch.Helper(command or ("true",), dict(os.environb), (null, null, null)))
+        helpers.append(launch.Helper(command or ("true",), dict(os.environb), (null, null, null), NO_ROWS))
+        helpers[-1].hide(())
         return helpers[-1]
 
     yield begin

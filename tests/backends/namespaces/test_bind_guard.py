@@ -5,9 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
-import struct
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from netsandbox_portmap.bind_rule import BindRule
@@ -165,14 +163,6 @@ def test_memory_that_cannot_be_read_is_refused_and_recorded(guarded: Scene) -> N
         guarded.broker.serve(call)
         assert guarded.listener.answers == [errno.EFAULT]
     assert guarded.log.records[0]["reason"] == "malformed"
-
-
-def test_a_unix_socket_neither_binds_nor_listens_beside_a_guard(guarded: Scene, short_tmp: Any) -> None:
-    sock = guarded.socket(socket.AF_UNIX)
-    path = struct.pack("=H", 1) + str(short_tmp / "x").encode() + b"\0"
-    assert guarded.bind(sock, path) == errno.EACCES
-    assert guarded.listen(sock) == errno.EACCES
-    assert not (short_tmp / "x").exists()
 
 
 def test_a_bound_socket_whose_caller_did_not_hear_of_it_is_told_when_it_asks_again(

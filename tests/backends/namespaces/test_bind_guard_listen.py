@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import socket
@@ -99,7 +100,7 @@ def stale_socket() -> socket.socket:
         with socket.create_server(("127.0.0.1", 0)) as server:
             sock.connect(server.getsockname())
             server.accept()[0].close()
-        assert remote_process.connect(sock.fileno(), bytes(16)) == 0  # AF_UNSPEC ends the connection
+        assert ctypes.CDLL(None).connect(sock.fileno(), bytes(16), 16) == 0  # AF_UNSPEC ends the connection
         with socket.socket() as probe:
             if remote_process.bind(probe.fileno(), v4("0.0.0.0", port_of(sock))) == 0:
                 return sock

@@ -96,10 +96,10 @@ def test_the_session_dies_with_the_channel(start: Start) -> None:
 def test_a_helper_that_is_missing_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(launch, "HELPER", str(tmp_path / "none"))
     with pytest.raises(HostError, match="reinstall"):
-        launch.Helper(["true"], {}, (0, 1, 2))
+        launch.Helper(["true"], {}, (0, 1, 2), bytes(8))
     (tmp_path / "none").write_text("")
     with pytest.raises(HostError, match="doctor"):
-        launch.Helper(["true"], {}, (0, 1, 2))
+        launch.Helper(["true"], {}, (0, 1, 2), bytes(8))
 
 
 def test_a_door_is_bound_where_its_name_says(start: Start) -> None:

@@ -42,7 +42,6 @@ HIGHEST = 469  # file_setattr, Linux 6.17
 ABSENT = {"x86_64": {248, 249, 250, 425, 426, 427, 435}, "aarch64": {217, 218, 219, 425, 426, 427, 435}}
 
 machines = pytest.mark.parametrize("machine", sorted(MACHINES))
-brokered = pytest.mark.parametrize("unix_sockets", [False, True], ids=["no-unix", "unix"])
 
 UNIX, INET, INET6, NETLINK = 1, 2, 10, 16
 STREAM, DGRAM, SEQPACKET = 1, 2, 5
@@ -55,11 +54,10 @@ class Filter:
         bpf: Any,
         machine: str,
         *,
-        unix_sockets: bool = False,
         extra: tuple[str, ...] = (),
         watched: tuple[int, ...] = (),
     ) -> None:
-        self.program = seccomp.build(syscall_table(machine), unix_sockets=unix_sockets, extra=extra, watched=watched)
+        self.program = seccomp.build(syscall_table(machine), extra=extra, watched=watched)
         self.machine = machine
         self._bpf = bpf
 
@@ -69,10 +67,9 @@ class Filter:
 
 
 @machines
-@brokered
-def test_the_program_is_one_that_the_kernel_takes(bpf: Any, machine: str, unix_sockets: bool) -> None:
+def test_the_program_is_one_that_the_kernel_takes(bpf: Any, machine: str) -> None:
     """Whole instructions, at most 4096, jumps only forward and inside, and it ends with a return."""
-    steps = list(struct.iter_unpack("<HBBI", Filter(bpf, machine, unix_sockets=unix_sockets).program))
+    steps = list(struct.iter_unpack("<HBBI", Filter(bpf, machine).program))
     assert 0 < len(steps) <= 4096
     assert steps[-1][0] == 0x06
     for at, (code, if_true, if_false, _) in enumerate(steps):
@@ -84,26 +81,24 @@ def test_the_program_is_one_that_the_kernel_takes(bpf: Any, machine: str, unix_s
 
 @pytest.mark.attack(233)
 @machines
-@brokered
-def test_every_number_gets_its_answer(bpf: Any, machine: str, unix_sockets: bool) -> None:
-    ask = Filter(bpf, machine, unix_sockets=unix_sockets)
+def test_every_number_gets_its_answer(bpf: Any, machine: str) -> None:
+    ask = Filter(bpf, machine)
     judged = {SOCKET[machine], SOCKETPAIR[machine], CLONE[machine], UNSHARE[machine], IOCTL[machine]}
     for number in range(1024):
         if number in judged:
             continue
         is_absent = number in ABSENT[machine] or number > HIGHEST
         expected = EPERM if number in REFUSED[machine] else ENOSYS if is_absent else ALLOW
-        if unix_sockets and number in CONNECT_AND_BIND[machine]:
+        if number in CONNECT_AND_BIND[machine]:
             expected = NOTIFY
         assert ask(number) == expected, number
 
 
 @pytest.mark.attack(113)
 @machines
-@brokered
-def test_a_foreign_abi_gets_nothing(bpf: Any, machine: str, unix_sockets: bool) -> None:
+def test_a_foreign_abi_gets_nothing(bpf: Any, machine: str) -> None:
     """113: i386, arm and the other machine's calls kill; x32 numbers do not exist."""
-    ask = Filter(bpf, machine, unix_sockets=unix_sockets)
+    ask = Filter(bpf, machine)
     for architecture in {I386, ARM, 0, 0xFFFFFFFF, *MACHINES.values()} - {MACHINES[machine]}:
         assert {ask(number, architecture=architecture or 1) for number in range(512)} == {KILL}
     if machine == "x86_64":
@@ -111,8 +106,8 @@ def test_a_foreign_abi_gets_nothing(bpf: Any, machine: str, unix_sockets: bool) 
         assert ask(0xFFFFFFFF) == ENOSYS
 
 
-def expected_socket(family: int, kind: int, protocol: int, *, unix_sockets: bool) -> int:
-    """The allow list in words: TCP, UDP, rtnetlink; with the option also stream-like Unix sockets."""
+def expected_socket(family: int, kind: int, protocol: int) -> int:
+    """The allow list in words: TCP, UDP, rtnetlink, and Unix sockets with connections."""
     kind &= 0xF
     if family in (INET, INET6) and kind == STREAM:
         return ALLOW if protocol in (0, 6) else EPROTONOSUPPORT
@@ -120,29 +115,27 @@ def expected_socket(family: int, kind: int, protocol: int, *, unix_sockets: bool
         return ALLOW if protocol in (0, 17) else NOTIFY
     if family == NETLINK:
         return ALLOW if protocol == 0 else NOTIFY
-    if family == UNIX and unix_sockets and kind in (STREAM, SEQPACKET):
+    if family == UNIX and kind in (STREAM, SEQPACKET):
         return ALLOW
     return NOTIFY
 
 
 @pytest.mark.attack(125)
 @machines
-@brokered
-def test_sockets_are_let_through_by_an_allow_list(bpf: Any, machine: str, unix_sockets: bool) -> None:
+def test_sockets_are_let_through_by_an_allow_list(bpf: Any, machine: str) -> None:
     """125: every family there may be, every type with flags, the protocols that matter (ICMP, MPTCP, SCTP, raw)."""
-    ask = Filter(bpf, machine, unix_sockets=unix_sockets)
+    ask = Filter(bpf, machine)
     for family in (*range(64), 0xFFFFFFFF, 0x10002):
         for kind in range(16):
             for protocol in (0, 1, 2, 6, 12, 15, 16, 17, 58, 132, 136, 255, 262, 0xFFFFFFFF):
-                expected = expected_socket(family, kind, protocol, unix_sockets=unix_sockets)
+                expected = expected_socket(family, kind, protocol)
                 for flags in (0, CLOEXEC | NONBLOCK):
                     assert ask(SOCKET[machine], family, kind | flags, protocol) == expected, (family, kind, protocol)
 
 
 @machines
-@brokered
-def test_socket_pairs_are_streams_or_nothing(bpf: Any, machine: str, unix_sockets: bool) -> None:
-    ask = Filter(bpf, machine, unix_sockets=unix_sockets)
+def test_socket_pairs_are_streams_or_nothing(bpf: Any, machine: str) -> None:
+    ask = Filter(bpf, machine)
     for family in range(64):
         for kind in range(16):
             expected = ALLOW if family == UNIX and kind in (STREAM, SEQPACKET) else NOTIFY
@@ -179,7 +172,7 @@ def test_bits_that_the_kernel_ignores_are_ignored(bpf: Any, high: int, family: i
     program = seccomp.build(syscall_table("x86_64"))
     plain = bpf(program, 41, MACHINES["x86_64"], (family, kind, 0))
     assert bpf(program, 41, MACHINES["x86_64"], (high << 32 | family, high << 32 | kind, high << 32)) == plain
-    assert plain == expected_socket(family, kind, 0, unix_sockets=False)
+    assert plain == expected_socket(family, kind, 0)
 
 
 @machines
@@ -190,14 +183,11 @@ def test_priorities_of_the_callers_group_are_not_ours_to_set(bpf: Any, machine: 
 
 
 @machines
-@brokered
 @pytest.mark.parametrize("extra", [(), ("listen",), ("bind", "listen"), ("bind",), ("connect",)], ids=",".join)
-def test_calls_that_are_asked_for_are_notified_and_no_others(
-    bpf: Any, machine: str, unix_sockets: bool, extra: tuple[str, ...]
-) -> None:
+def test_calls_that_are_asked_for_are_notified_and_no_others(bpf: Any, machine: str, extra: tuple[str, ...]) -> None:
     """INV-7: with a guard every bind and every listen comes to the supervisor, whatever its arguments."""
-    ask = Filter(bpf, machine, unix_sockets=unix_sockets, extra=extra)
-    expected = {TRAPPED[machine][name] for name in extra} | (CONNECT_AND_BIND[machine] if unix_sockets else set())
+    ask = Filter(bpf, machine, extra=extra)
+    expected = {TRAPPED[machine][name] for name in extra} | CONNECT_AND_BIND[machine]
     trapped = set(TRAPPED[machine].values())
     for number in trapped:
         for arguments in ((), (3, 0, 0), (0xFFFFFFFF, 2**64 - 1, 16)):
@@ -207,14 +197,11 @@ def test_calls_that_are_asked_for_are_notified_and_no_others(
 
 
 @machines
-@brokered
-def test_a_filter_that_asks_for_everything_is_one_that_the_kernel_takes(
-    bpf: Any, machine: str, unix_sockets: bool
-) -> None:
+def test_a_filter_that_asks_for_everything_is_one_that_the_kernel_takes(bpf: Any, machine: str) -> None:
     """Jumps are bytes: too long a filter would be an error here, not a jump to somewhere else."""
     extra = ("connect", "bind", "listen")
     watched = tuple(observed_calls(machine))
-    everything = Filter(bpf, machine, unix_sockets=unix_sockets, extra=extra, watched=watched)
+    everything = Filter(bpf, machine, extra=extra, watched=watched)
     steps = list(struct.iter_unpack("<HBBI", everything.program))
     for at, (code, if_true, if_false, _) in enumerate(steps):
         if code in (0x15, 0x35, 0x45):
@@ -222,12 +209,11 @@ def test_a_filter_that_asks_for_everything_is_one_that_the_kernel_takes(
 
 
 @machines
-@brokered
-def test_watching_files_adds_notices_and_changes_no_other_answer(bpf: Any, machine: str, unix_sockets: bool) -> None:
+def test_watching_files_adds_notices_and_changes_no_other_answer(bpf: Any, machine: str) -> None:
     """A call that is refused, or judged by its arguments, stays so."""
-    plain = Filter(bpf, machine, unix_sockets=unix_sockets, extra=("listen",))
+    plain = Filter(bpf, machine, extra=("listen",))
     numbers = tuple(observed_calls(machine))
-    watching = Filter(bpf, machine, unix_sockets=unix_sockets, extra=("listen",), watched=numbers)
+    watching = Filter(bpf, machine, extra=("listen",), watched=numbers)
     for number in range(1024):
         for arguments in ((), (3, 0, 0), (0xFFFFFFFF, 2**64 - 1, 16)):
             before = plain(number, *arguments)

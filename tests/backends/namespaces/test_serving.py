@@ -45,7 +45,7 @@ def test_the_channel_and_every_door_are_watched_and_the_doors_closed() -> None:
     channel, other = socket.socketpair()
     door = socket.create_server(("127.0.0.1", 0))
     backend: Any = SimpleNamespace(
-        helper=SimpleNamespace(channel=channel, relay=None),
+        helper=SimpleNamespace(channel=channel),
         context=SimpleNamespace(log=None),
         localhost_doors={"door": door},
     )
@@ -62,7 +62,7 @@ def test_the_channel_and_every_door_are_watched_and_the_doors_closed() -> None:
 class Scene:
     """A serving whose helper has sent these messages, with a log and the status that it ended with."""
 
-    def __init__(self, relay: socket.socket | None = None) -> None:
+    def __init__(self, relay: socket.socket) -> None:
         self.channel, self.other = socket.socketpair()
         self.messages: list[Message | OSError] = []
         self.signals: list[int] = []
@@ -89,9 +89,11 @@ class Scene:
 
 @pytest.fixture
 def scene() -> Iterator[Scene]:
-    made = Scene()
-    yield made
-    made.serving.close()
+    ours, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    made = Scene(ours)
+    with ours, far:
+        yield made
+        made.serving.close()
     made.channel.close()
     made.other.close()
 
@@ -126,7 +128,7 @@ def test_a_listener_is_kept_and_watched(scene: Scene) -> None:
     """The twin of the faults below."""
     fd, shown = listener()
     scene.get(Message(b"L", [fd]))
-    assert scene.loop.watched == [scene.channel.fileno(), fd]
+    assert scene.loop.watched == [scene.channel.fileno(), scene.serving._helper.relay.fileno()]
     assert not is_closed(shown)
     scene.serving.close()
     assert is_closed(shown)
@@ -270,11 +272,6 @@ def test_an_error_at_the_first_trapped_call_is_the_reason_of_the_end(
     assert is_closed(shown)
     assert (scene.signals, scene.serving.failure) == ([9], ("serving trapped calls", number))
     os.close(shown)
-
-
-def test_without_an_observer_the_command_goes_on_and_its_status_is_its_own(scene: Scene) -> None:
-    scene.get(Message(b"L", []))
-    assert (scene.signals, scene.serving.failure) == ([], None)
 
 
 def test_what_was_reported_in_the_last_moment_is_recorded(observed: tuple[Scene, socket.socket]) -> None:

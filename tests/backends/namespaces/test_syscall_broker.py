@@ -1,129 +1,92 @@
-"""The broker's own decisions: every branch that cannot find something out says no (INV-1, attack 117)."""
+"""The guard's broker: every branch that cannot find something out says no (INV-1, attack 117)."""
 
 from __future__ import annotations
 
 import errno
 import os
 import socket
-import struct
-import threading
-import time
 from typing import Any
 
 import pytest
 
-from netsandbox.backends.namespaces import remote_process, syscall_broker
+from netsandbox.backends.namespaces import remote_process
+from tests.rig.guarded import Scene, v4
 
 
-def test_it_takes_connect_and_bind_only(scene: Any) -> None:
-    with socket.socket(socket.AF_UNIX) as sock:
-        assert scene.broker.takes(scene.call("connect", sock, b""))
-        assert scene.broker.takes(scene.call("bind", sock, b""))
-        assert not scene.broker.takes(scene.call("socket", sock, b""))
+def test_it_takes_bind_and_listen_only(guarded: Scene) -> None:
+    sock = guarded.socket()
+    for name, taken in (("bind", True), ("listen", True), ("connect", False), ("socket", False)):
+        assert guarded.broker.takes(guarded.trapped.call(name, sock)) is taken
+
+
+def ask(guarded: Scene, window: Any, length: int | None = None) -> int:
+    """The answer to a bind that the guard allows."""
+    return guarded._serve(guarded.trapped.call("bind", guarded.socket(), v4("127.0.0.1", window.base), length))
+
+
+def test_a_bind_in_the_window_is_made(guarded: Scene, window: Any) -> None:
+    """The twin of the refusals below."""
+    assert ask(guarded, window) == 0
 
 
 @pytest.mark.attack(117)
-@pytest.mark.parametrize("where", ["copy_socket", "memory", "open_path", "in_network_of"])
+@pytest.mark.parametrize("where", ["copy_socket", "memory", "in_network_of"])
 @pytest.mark.parametrize(
     "failure",
     [OSError(errno.EMFILE, "many"), OSError(errno.EPERM, "no"), OSError(errno.ESRCH, "gone"), ValueError("bug")],
     ids=["EMFILE", "EPERM", "ESRCH", "bug"],
 )
 def test_whatever_cannot_be_looked_at_is_refused_and_recorded(
-    scene: Any, monkeypatch: pytest.MonkeyPatch, where: str, failure: Exception
+    guarded: Scene, window: Any, monkeypatch: pytest.MonkeyPatch, where: str, failure: Exception
 ) -> None:
     def fail(*_: object) -> None:
         raise failure
 
-    before = len(os.listdir("/proc/self/fd"))
     monkeypatch.setattr(remote_process, where, fail)
-    assert scene.ask() == errno.EACCES
-    assert len(scene.denials) == 1
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert ask(guarded, window) == errno.EACCES
+    assert len(guarded.trapped.denials) == 1
 
 
-def test_a_foreign_network_is_refused(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_foreign_network_is_refused(guarded: Scene, window: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote_process, "in_network_of", lambda *_: False)
-    assert scene.ask() == errno.EPERM
-    assert scene.denials == [("socket-family", "the socket belongs to another network")]
+    assert ask(guarded, window) == errno.EPERM
+    assert guarded.trapped.denials == [("socket-family", "the socket belongs to another network")]
 
 
 @pytest.mark.attack(118)
-def test_a_caller_that_is_gone_gets_nothing_done(scene: Any) -> None:
-    scene.listener.valid = False
-    assert scene.ask() == errno.EACCES
-    assert scene.log.records == []  # nothing was attempted: an interrupted call comes again
-    scene.server.setblocking(False)
-    with pytest.raises(BlockingIOError):
-        scene.server.accept()
+def test_a_caller_that_is_gone_gets_nothing_done(guarded: Scene, window: Any) -> None:
+    guarded.listener.valid = False
+    assert ask(guarded, window) == errno.EACCES
+    assert guarded.log.records == []  # nothing was attempted: an interrupted call comes again
 
 
-def test_too_many_waiting_calls_are_refused(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(syscall_broker, "MAX_WAITING", 0)
-    assert scene.ask() == errno.EAGAIN
-    assert scene.denials == [("limit", "too many calls wait at once")]
+@pytest.mark.attack(116)
+def test_a_socket_that_was_put_in_place_of_an_internet_one_is_refused(guarded: Scene, short_tmp: Any) -> None:
+    """The native broker passes on internet sockets only."""
+    address = (1).to_bytes(2, "little") + os.fsencode(short_tmp / "x.sock") + b"\0"
+    with socket.socket(socket.AF_UNIX) as sock:
+        assert guarded._serve(guarded.trapped.call("bind", sock, address)) == errno.EACCES
+    assert not (short_tmp / "x.sock").exists()
 
 
-def test_no_thread_no_call(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(syscall_broker._thread, "start_new_thread", fail)
-    assert scene.ask() == errno.EACCES
-    assert scene.denials[0][0] == "internal"
-
-
-def test_only_the_loop_s_thread_writes_the_log(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A connect is made in a thread. If that fails, the caller is refused at once, and the record follows."""
-    writers: list[int] = []
-    note = scene.broker._repeats.note
-
-    def fail(*_: object) -> int:
-        raise ValueError("bug")
-
-    def noted(*arguments: Any, **fields: Any) -> Any:
-        writers.append(threading.get_ident())
-        return note(*arguments, **fields)
-
-    monkeypatch.setattr(syscall_broker, "_act", fail)
-    monkeypatch.setattr(scene.broker._repeats, "note", noted)
-    assert scene.ask() == errno.EACCES
-    scene.listener.answers.clear()
-    assert scene.ask() == errno.EACCES
-    assert scene.denials == [("internal", "ValueError('bug')")]
-    scene.broker.close()
-    assert set(writers) == {threading.get_ident()}
-    assert len(writers) == 4  # two records that allow, two of the errors
+def test_a_unix_socket_listens_as_it_does_without_a_guard(guarded: Scene, short_tmp: Any) -> None:
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.bind(str(short_tmp / "x.sock"))
+        assert guarded.listen(sock) == 0
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(short_tmp / "x.sock"))
 
 
-def test_lengths_that_the_kernel_refuses_are_refused_unread(scene: Any) -> None:
+def test_lengths_that_the_kernel_refuses_are_refused_unread(guarded: Scene, window: Any) -> None:
     for length in (129, 1 << 31, (1 << 32) - 1):
-        scene.listener.answers.clear()
-        assert scene.ask(length=length) == errno.EINVAL
+        assert ask(guarded, window, length) == errno.EINVAL
 
 
 @pytest.mark.attack(120)
-def test_a_success_that_the_caller_did_not_hear_of_is_told_when_it_asks_again(scene: Any) -> None:
+def test_a_success_that_the_caller_did_not_hear_of_is_told_when_it_asks_again(guarded: Scene, window: Any) -> None:
     """120: a signal took the caller away after the call was made; the restarted call must not fail."""
-    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as sock:
-        address = struct.pack("=H", 2) + server.getsockname()[1].to_bytes(2, "big") + bytes([127, 0, 0, 1]) + bytes(8)
-        scene.listener.heard = False
-        scene.broker.serve(scene.call("connect", sock, address))
-        scene.listener.answered(1)
-        scene.listener.heard = True
-        while scene.broker._waiting:
-            time.sleep(0.002)
-        for expected in (2, 3):
-            scene.broker.serve(scene.call("connect", sock, address))
-            scene.listener.answered(expected)
-        assert scene.listener.answers == [0, 0, errno.EISCONN]
-
-
-def test_ports_that_need_a_capability_stay_closed(scene: Any) -> None:
-    """We may bind them in the session's network; the workload may not."""
-    for family, length in ((socket.AF_INET, 16), (socket.AF_INET6, 28)):
-        with socket.socket(family) as sock:
-            address = struct.pack("=H", family) + (80).to_bytes(2, "big") + bytes(length - 4)
-            scene.listener.answers.clear()
-            scene.broker.serve(scene.call("bind", sock, address))
-            assert scene.listener.answered() == [errno.EACCES]
+    sock, address = guarded.socket(), v4("127.0.0.1", window.base)
+    guarded.listener.heard = False
+    assert guarded.bind(sock, address) == 0
+    guarded.listener.heard = True
+    assert [guarded.bind(sock, address) for _ in range(2)] == [0, errno.EINVAL]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _socket
+import errno
 import struct
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.backends.namespaces.trap_relay import FileRefusal, TrapRelay, read_refusal
+from netsandbox.backends.namespaces.trap_relay import (
+    REPLY,
+    FileRefusal,
+    SocketQuestion,
+    TrapRelay,
+    read_question,
+    read_refusal,
+)
 
 
 def message(path: bytes = b"/h/a/x", exe: bytes = b"/bin/cat", why: bytes = b"h") -> bytes:
@@ -45,7 +53,14 @@ class Scene:
         self.ours, self.far = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0)
         self.refusals = Refusals()
         self.lost = 0
-        self.relay = TrapRelay(self.ours, self.refusals, self._on_lost)
+        self.questions: list[SocketQuestion] = []
+        self.relay = TrapRelay(self.ours, self.refusals, self._decide, self._on_lost)
+
+    def _decide(self, question: SocketQuestion) -> int:
+        if question.kind == "!":
+            raise RuntimeError("no decision")
+        self.questions.append(question)
+        return 0
 
     def _on_lost(self) -> None:
         self.lost += 1
@@ -98,6 +113,43 @@ def test_a_report_that_cannot_be_recorded_is_counted(scene: Scene, data: bytes) 
     scene.far.send(b"U" + struct.pack("=I", 7))
     scene.relay.receive()
     assert scene.refusals.missing == 8
+
+
+def question(path: bytes = b"/run/x", kind: bytes = b"u") -> bytes:
+    return struct.pack("=QQQiicBB5x", 7, 51, 8, 42, 13, kind, 1, 0) + b"/bin/nc\0" + path + b"\0"
+
+
+def test_a_question_is_read_and_answered(scene: Scene) -> None:
+    scene.far.send(b"Q" + question())
+    assert scene.relay.receive() is None
+    expected = SocketQuestion(7, 51, 8, 42, 13, "u", 1, False, "/bin/nc", "/run/x")
+    assert (scene.questions, scene.far.recv(99)) == ([expected], REPLY.pack(7, 0))
+
+
+@pytest.mark.parametrize("data", [question(kind=b"!"), question()[:-1], question()[:20], question()[:8]])
+def test_a_question_without_a_decision_is_answered_with_a_refusal(scene: Scene, data: bytes) -> None:
+    """INV-1: the broker waits for the answer."""
+    scene.far.send(b"Q" + data)
+    assert scene.relay.receive() is None
+    assert scene.far.recv(99) == REPLY.pack(7, errno.EACCES)
+    assert scene.refusals.missing == 1
+
+
+def test_an_answer_to_a_process_that_is_gone_is_no_error(scene: Scene) -> None:
+    scene.far.send(b"Q" + question())
+    scene.far.close()
+    assert scene.relay.receive() is None
+    scene.relay.receive()
+    assert scene.lost == 1
+
+
+@given(st.binary(max_size=80))
+def test_other_bytes_are_no_question(data: bytes) -> None:
+    try:
+        read = read_question(data)
+    except (ValueError, struct.error):
+        return
+    assert "\0" not in read.exe
 
 
 def test_the_end_of_the_observer_is_reported(scene: Scene) -> None:

@@ -1,4 +1,4 @@
-"""Which Unix sockets may be connected: the pinned inode, recorded first, and nothing else."""
+"""Which Unix sockets of the host may be connected: the pinned inode, recorded first, and nothing else."""
 
 from __future__ import annotations
 
@@ -6,153 +6,136 @@ import errno
 import os
 import socket
 import stat
-import struct
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from netsandbox.backends.namespaces import remote_process
-from netsandbox.backends.namespaces.syscall_outcome import AllowedCall, Refusal
+from netsandbox.audit.folding import FoldedRecords
+from netsandbox.backends.namespaces.trap_relay import SocketQuestion
+from netsandbox.backends.namespaces.unix_connect import UnixConnect
+from netsandbox.backends.namespaces.unix_pins import PinnedSocket
+from tests.rig.fake_log import FakeLog
 
 
-def test_the_allowed_socket_is_connected_and_recorded_first(scene: Any) -> None:
+class Scene:
+    """A server of the host, and a session that may use it."""
+
+    def __init__(self, log: FakeLog, folder: Path) -> None:
+        self.log, self.folder, self.path = log, folder, folder / "good.sock"
+        self.server = socket.socket(socket.AF_UNIX)
+        self.server.bind(str(self.path))
+        self.server.listen()
+        self.pin = PinnedSocket(str(self.path))
+        self.repeats = FoldedRecords(log)  # type: ignore[arg-type]
+        self.decide = UnixConnect(self.repeats, (self.pin,))
+
+    def ask(self, path: Path | None = None, *, kind: str = "u", error: int = errno.EACCES, binds: bool = False) -> int:
+        info = (path or self.path).stat() if kind == "u" else os.stat_result((0,) * 10)
+        text = str(path or self.path)
+        return self.decide(
+            SocketQuestion(1, info.st_dev, info.st_ino, os.getpid(), error, kind, 1, binds, "/bin/probe", text)
+        )
+
+    @property
+    def denials(self) -> list[tuple[str, str | None]]:
+        return [(r["reason"], r.get("detail")) for r in self.log.records if r["verdict"] == "deny"]
+
+
+@pytest.fixture
+def scene(log: FakeLog, short_tmp: Path) -> Iterator[Scene]:
+    made = Scene(log, short_tmp)
+    yield made
+    made.pin.close()
+    made.server.close()
+
+
+def test_the_allowed_socket_is_recorded_and_allowed(scene: Scene) -> None:
     assert scene.ask() == 0
-    scene.server.accept()[0].close()
     (record,) = scene.log.records
     assert (record["verdict"], record["reason"], record["path"]) == ("allow", "rule", str(scene.path))
+    assert (record["call"], record["exe"], record["type"], record["rule"]) == (
+        "connect",
+        "/bin/probe",
+        "stream",
+        str(scene.path),
+    )
 
 
-def test_no_record_no_call(scene: Any) -> None:
+def test_no_record_no_call(scene: Scene) -> None:
     """INV-5: with a log that cannot be written even the allowed socket is refused, repeats too."""
     assert scene.ask() == 0
-    scene.server.accept()[0].close()
     scene.log.failed = "disk full"
-    scene.listener.answers.clear()
     assert scene.ask() == errno.EACCES
-    scene.listener.answers.clear()
-    (scene.path.parent / "link").symlink_to(scene.path)
-    assert scene.ask(path=str(scene.path.parent / "link")) == errno.EACCES
-    scene.server.setblocking(False)
-    with pytest.raises(BlockingIOError):
-        scene.server.accept()
+    (scene.folder / "link").symlink_to(scene.path)
+    assert scene.ask(scene.folder / "link") == errno.EACCES
 
 
-@pytest.mark.parametrize(
-    ("path", "reason"), [("\0abstract", "unix-socket"), ("/etc/passwd", "unix-socket"), ("/", "unix-socket")]
-)
-def test_other_addresses_are_refused(scene: Any, path: str, reason: str) -> None:
-    assert scene.ask(path=path) == errno.EACCES
-    assert scene.denials[0][0] == reason
-
-
-def test_names_may_not_be_bound(scene: Any) -> None:
-    assert scene.ask("bind", path=str(scene.path.parent / "new.sock")) == errno.EACCES
-    assert not (scene.path.parent / "new.sock").exists()
+def test_another_socket_is_refused_with_the_option_that_would_help(scene: Scene) -> None:
+    other = scene.folder / "other.sock"
+    os.mknod(other, stat.S_IFSOCK | 0o600)
+    assert scene.ask(other) == errno.EACCES
+    assert [record.get("hint") for record in scene.log.records] == [f"--allow-unix-socket {other}"]
 
 
 @pytest.mark.parametrize("name", ["a;id #", "a b", "$(id)", "`id`", "a'b", "ä.sock", "a\nb"])
-def test_no_hint_has_a_path_that_a_shell_would_read_otherwise(scene: Any, name: str) -> None:
+def test_no_hint_has_a_path_that_a_shell_would_read_otherwise(scene: Scene, name: str) -> None:
     """The command makes such a file by mknod(2), and the line about it is pasted."""
-    other = scene.path.parent / name
+    other = scene.folder / name
     os.mknod(other, stat.S_IFSOCK | 0o600)
-    assert scene.ask(path=str(other)) == errno.EACCES
+    assert scene.ask(other) == errno.EACCES
     assert [(record["path"], record.get("hint")) for record in scene.log.records] == [(str(other), None)]
 
 
-def test_the_hint_is_an_option_that_would_help(scene: Any) -> None:
-    other = scene.path.parent / "other.sock"
-    with socket.socket(socket.AF_UNIX) as server:
-        server.bind(str(other))
-        scene.ask(path=str(other))
-    scene.ask(path="\0abstract")
-    assert [record.get("hint") for record in scene.log.records] == [f"--allow-unix-socket {other}", None]
-
-
-def test_repeats_are_counted_and_written_at_the_end(scene: Any) -> None:
+def test_repeats_are_counted_and_written_at_the_end(scene: Scene) -> None:
     for _ in range(5):
-        scene.ask(path="\0x")
+        scene.ask(kind="h", error=errno.ENOENT)
     scene.repeats.flush()
     assert [record["count"] for record in scene.log.records] == [1, 4]
 
 
-def judge(scene: Any, address: bytes, name: str = "connect") -> AllowedCall | Refusal:
-    with socket.socket(socket.AF_UNIX) as sock:
-        said: AllowedCall | Refusal = scene.broker._unix(scene.call(name, sock, address), name, sock, address)
-        return said
+def test_a_hidden_socket_is_missing_and_recorded(scene: Scene) -> None:
+    assert scene.ask(kind="h", error=errno.ENOENT) == errno.ENOENT
+    assert scene.denials == [("unix-socket", None)]
+    assert scene.log.records[0]["hint"] == f"--allow-unix-socket {scene.path}"
 
 
-def test_a_yes_names_our_own_descriptor_of_the_inode(scene: Any) -> None:
-    """Attack 116: what the kernel will look up is the opened inode, not the path once more."""
-    task = judge(scene, struct.pack("=H", 1) + str(scene.path).encode() + b"\0")
-    assert isinstance(task, AllowedCall)
-    assert task.address == struct.pack("=H", 1) + b"/proc/self/fd/%d\0" % task.target
-    assert os.fstat(task.target).st_ino == os.stat(scene.path).st_ino
-    task.close()
+def test_only_connect_is_ever_allowed(scene: Scene) -> None:
+    assert scene.ask(binds=True) == errno.EACCES
 
 
-@pytest.mark.parametrize("name", ["bind", "listen"])
-def test_nothing_but_connect_is_ever_allowed(scene: Any, name: str) -> None:
-    refusal = judge(scene, struct.pack("=H", 1) + str(scene.path).encode() + b"\0", name)
-    assert isinstance(refusal, Refusal)
-    assert refusal.record is not None
-    assert (refusal.number, refusal.record["reason"], refusal.record["detail"]) == (errno.EACCES, "unix-socket", name)
-    assert refusal.record["hint"] is None  # no option allows it
+@pytest.mark.attack(117)
+@pytest.mark.parametrize(
+    ("kind", "error", "answer", "reason"),
+    [
+        ("n", errno.EPERM, errno.EPERM, "socket-family"),
+        ("m", errno.EFAULT, errno.EFAULT, "malformed"),
+        ("i", errno.EPERM, errno.EACCES, "internal"),
+        ("i", errno.EMFILE, errno.EACCES, "limit"),
+        ("?", 0, errno.EACCES, "internal"),
+    ],
+)
+def test_what_cannot_be_looked_at_is_refused_and_recorded(
+    scene: Scene, kind: str, error: int, answer: int, reason: str
+) -> None:
+    assert scene.ask(kind=kind, error=error) == answer
+    assert [each for each, _ in scene.denials] == [reason]
 
 
-@pytest.mark.parametrize("family", [0, 2, 10, 256, 65535])
-def test_an_address_of_another_family_is_refused(scene: Any, family: int) -> None:
-    refusal = judge(scene, struct.pack("=H", family) + str(scene.path).encode() + b"\0")
-    assert isinstance(refusal, Refusal)
-    assert refusal.number == errno.EINVAL
-
-
-def test_every_short_address_is_refused(scene: Any) -> None:
-    """Cut anywhere, it is not the allowed path; an unnamed one is nobody's."""
-    whole = struct.pack("=H", 1) + str(scene.path).encode()
-    for length in range(len(whole)):
-        refusal = judge(scene, whole[:length])
-        assert isinstance(refusal, Refusal), whole[:length]
-        assert refusal.number in (errno.EACCES, errno.EINVAL, errno.ENOENT)
-
-
-@pytest.mark.parametrize("number", [errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG])
-def test_a_path_that_is_not_there_is_said_not_to_be(scene: Any, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    monkeypatch.setattr(remote_process, "open_path", _raises(OSError(number, "x")))
-    assert scene.ask() == number
-    assert [reason for reason, _ in scene.denials] == ["unix-socket"]
-
-
-@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.EPERM, errno.ESRCH, errno.ENOMEM])
-def test_a_path_that_cannot_be_opened_is_refused(scene: Any, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    monkeypatch.setattr(remote_process, "open_path", _raises(OSError(number, "x")))
-    assert scene.ask() == errno.EACCES
-
-
-def test_a_pin_that_cannot_be_asked_admits_nothing(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = len(os.listdir("/proc/self/fd"))
-    monkeypatch.setattr(type(scene.pin), "admits", _raises(OSError(errno.ENOENT, "gone")))
-    assert scene.ask() == errno.EACCES
-    assert [reason for reason, _ in scene.denials] == ["unix-socket"]
-    assert len(os.listdir("/proc/self/fd")) == before
-
-
-def test_a_caller_that_died_while_its_path_was_opened_gets_nothing(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """118: the descriptor was taken, but from whom is not known any more."""
-    before = len(os.listdir("/proc/self/fd"))
-    opened = remote_process.open_path
-
-    def dies(pid: int, path: bytes) -> int:
-        scene.listener.valid = False
-        return opened(pid, path)
-
-    monkeypatch.setattr(remote_process, "open_path", dies)
-    assert scene.ask() == errno.EACCES
-    assert scene.log.records == []
-    assert len(os.listdir("/proc/self/fd")) == before
-
-
-def _raises(error: Exception) -> Any:
+def test_a_pin_that_cannot_be_asked_admits_nothing(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
-        raise error
+        raise OSError(errno.ENOENT, "gone")
 
-    return fail
+    monkeypatch.setattr(type(scene.pin), "admits", fail)
+    assert scene.ask() == errno.EACCES
+    assert [reason for reason, _ in scene.denials] == ["unix-socket"]
+
+
+@given(st.characters(exclude_characters="u"), st.integers(0, 200), st.booleans())
+def test_no_other_question_is_ever_answered_with_yes(kind: str, error: int, binds: bool) -> None:
+    repeats: Any = FoldedRecords(FakeLog())  # type: ignore[arg-type]
+    question = SocketQuestion(1, 1, 1, 1, error or 1, kind, 1, binds, "?", "/x")
+    assert UnixConnect(repeats, ())(question) != 0

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -57,6 +58,29 @@ size_t caller_link(pid_t pid, const char *what, char *into, size_t size)
         return 0;
     into[length] = '\0';
     return (size_t)length;
+}
+
+const char *status_field(pid_t pid, const char *name)
+{
+    static _Thread_local char text[8192];
+    char path[64];
+    const char *found;
+    ssize_t length;
+    int file;
+
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    file = open(path, O_RDONLY | O_CLOEXEC);
+    length = file < 0 ? 0 : read(file, text, sizeof text - 1);
+    if (file >= 0)
+        close(file);
+    text[length > 0 ? length : 0] = '\0';
+    found = strstr(text, name);
+    return found == NULL ? "" : found + strlen(name);
+}
+
+pid_t process_of(pid_t thread)
+{
+    return (pid_t)strtol(status_field(thread, "\nTgid:"), NULL, 10);
 }
 
 size_t full_path(const struct seccomp_notif *call, const struct path_row *row, char *into)

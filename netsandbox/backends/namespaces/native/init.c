@@ -2,12 +2,12 @@
  *
  *   supervisor -- posix_spawn --> this program -- clone --> PID 1 (same program) -- fork --> the command
  *
- * The clone uses CLONE_PARENT, so PID 1 is the supervisor's own child and this first process can leave, or stay as the
- * one that receives trapped calls (traps.h). PID 1 keeps three promises: it reaps, it forwards the signals that the supervisor reports, and it dies with the supervisor (INV-10).
+ * The clone uses CLONE_PARENT, so PID 1 is the supervisor's own child. This first process stays outside, as the one that
+ * receives trapped calls (traps.h). PID 1 keeps three promises: it reaps, it forwards the signals that the supervisor reports, and it dies with the supervisor (INV-10).
  * It has no signal handlers: every signal is blocked and read from a signalfd.
  *
- * Arguments: `observe` or `plain`, the command and its arguments. Environment: the command's. Descriptor 3: the channel.
- * With `observe`, descriptor 4 leads from the process of traps.h to the supervisor.
+ * Arguments: the command and its arguments. Environment: the command's. Descriptor 3: the channel. Descriptor 4 leads
+ * from the process of traps.h to the supervisor.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -102,7 +102,7 @@ static noreturn void become(char **command, const struct outcome *outcome, const
 
     if (channel_descriptors(CHANNEL, 'L', &listener, 1) < 0)
         fail("passing the listener out");
-    if (observer >= 0 && channel_descriptors(observer, 'L', &listener, 1) < 0)
+    if (channel_descriptors(observer, 'L', &listener, 1) < 0)
         fail("passing the listener to the observer");
     keep_descriptors_in_reserve();
     if (syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
@@ -270,8 +270,7 @@ static noreturn void session(char **command, const sigset_t *mask, int observer)
         fail("forking the command");
     if (pid == 0)
         become(command, &outcome, mask, observer);
-    if (observer >= 0)
-        close(observer);
+    close(observer);
     if (syscall(SYS_close_range, 0U, 2U, 0U) < 0) /* a reader of the command's output must see its end, not ours */
         fail("closing standard descriptors");
     serve(signals, covers, pid);
@@ -283,15 +282,13 @@ int main(int argc, char **argv)
     sigset_t everything;
     sigset_t mask;
     int ends[2] = { -1, -1 }; /* for the listener: ours, the session's */
-    int observes;
     long pid;
 
-    if (argc < 3)
+    if (argc < 2)
         return 1;
-    observes = strcmp(argv[1], "observe") == 0;
-    if (syscall(SYS_close_range, observes ? RELAY + 1U : CHANNEL + 1U, ~0U, 0U) < 0)
+    if (syscall(SYS_close_range, RELAY + 1U, ~0U, 0U) < 0)
         return 1;
-    if (observes && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         fail("connecting the observer");
     sigfillset(&everything);
     if (sigprocmask(SIG_SETMASK, &everything, &mask) < 0)
@@ -300,15 +297,11 @@ int main(int argc, char **argv)
     if (pid < 0)
         fail("creating namespaces");
     if (pid == 0) {
-        if (observes) {
-            close(RELAY);
-            close(ends[0]);
-        }
-        session(argv + 2, &mask, ends[1]);
+        close(RELAY);
+        close(ends[0]);
+        session(argv + 1, &mask, ends[1]);
     }
     channel_number('P', (int)pid);
-    if (!observes)
-        return 0;
     close(ends[1]);
     serve_traps(ends[0]);
 }

@@ -6,6 +6,7 @@
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -39,15 +40,20 @@ void receive_hidden(void)
         _exit(1);
 }
 
-int open_root(pid_t pid)
+int open_root(const struct seccomp_notif *call)
 {
     char name[64];
+    uint64_t id = call->id;
 
-    if (root < 0) {
-        snprintf(name, sizeof name, "/proc/%d/root", (int)pid);
-        root = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (root >= 0)
+        return 1;
+    snprintf(name, sizeof name, "/proc/%d/root", (int)call->pid);
+    root = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (root >= 0 && ioctl(trap_listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) < 0) { /* it may be of another process */
+        close(root);
+        root = -1;
     }
-    return root < 0 ? -1 : 0;
+    return root >= 0;
 }
 
 /* The length of the folder of *path*, which is absolute. */
@@ -65,7 +71,7 @@ static size_t folder_length(const char *path)
 }
 
 /* Opens *path* as the session sees it. */
-static int inside(const char *path, int flags)
+int inside(const char *path, int flags)
 {
     struct open_how how = { .flags = (uint64_t)(O_PATH | O_CLOEXEC | flags),
                             .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
@@ -73,7 +79,7 @@ static int inside(const char *path, int flags)
     return (int)syscall(SYS_openat2, root, path, &how, sizeof how);
 }
 
-static int is_missing(int number)
+int is_missing(int number)
 {
     return number == ENOENT || number == ENOTDIR || number == EACCES || number == ELOOP;
 }

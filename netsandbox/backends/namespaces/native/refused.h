@@ -3,13 +3,20 @@
 #ifndef NETSANDBOX_REFUSED_H
 #define NETSANDBOX_REFUSED_H
 
+#include <linux/seccomp.h>
 #include <sys/types.h>
 
 /* Receives the paths that a rule hides; ends the process if there are none to receive. */
 void receive_hidden(void);
 
-/* Opens the root of the session, by a process in it. 0, or -1 if that process is gone. */
-int open_root(pid_t pid);
+/* Whether the root of the session is open, by the caller; not if the caller is gone. */
+int open_root(const struct seccomp_notif *call);
+
+/* Opens *path* as the session sees it, with O_PATH. */
+int inside(const char *path, int flags);
+
+/* Whether the errno of `inside` says that there is nothing. */
+int is_missing(int number);
 
 /* *path* is absolute. refusal.why of traps.h, or 0. */
 char refused_read(const char *path);

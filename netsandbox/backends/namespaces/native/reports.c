@@ -19,8 +19,7 @@ static uint32_t unreported;
 static char missed[MISSED][PATH_MAX]; /* the last paths that were reported as not there */
 static size_t missed_count;
 
-/* Whether it was sent; with MSG_DONTWAIT it may not fit. */
-static int to_supervisor(struct iovec *parts, size_t count, int flags)
+int to_supervisor(struct iovec *parts, size_t count, int flags)
 {
     struct msghdr message = { .msg_iov = parts, .msg_iovlen = count };
 

@@ -3,6 +3,11 @@
 #define NETSANDBOX_REPORTS_H
 
 #include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/uio.h>
+
+/* Whether it was sent; with MSG_DONTWAIT it may not fit. Any thread may send. */
+int to_supervisor(struct iovec *parts, size_t count, int flags);
 
 /* A call for the supervisor to answer. */
 void pass_on(const struct seccomp_notif *call);

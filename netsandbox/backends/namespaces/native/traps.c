@@ -5,10 +5,13 @@
 #include <limits.h>
 #include <linux/seccomp.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -17,9 +20,12 @@
 #include "channel.h"
 #include "refused.h"
 #include "reports.h"
+#include "sockets.h"
 
 #define MAX_CALL 512 /* every number of file_calls.py is below */
 #define MAX_ROWS 128
+#define MAX_THREADS 300 /* one receives, the others wait for a connect or for their turn */
+#define STACK 262144
 
 /* Linux 6.6: the caller's processor goes on with us at once, and back. */
 #ifndef SECCOMP_IOCTL_NOTIF_SET_FLAGS
@@ -30,7 +36,7 @@
 static struct path_row rows[MAX_ROWS];
 static uint8_t first_row[MAX_CALL]; /* 1 + index in rows; rows of one call follow one another */
 static size_t row_count;
-static int listener;
+int trap_listener;
 
 static void receive_rows(void)
 {
@@ -53,7 +59,7 @@ static void let_go_on(const struct seccomp_notif *call)
 {
     struct seccomp_notif_resp response = { .id = call->id, .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE };
 
-    if (ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &response) < 0 && errno != ENOENT && errno != EINTR)
+    if (ioctl(trap_listener, SECCOMP_IOCTL_NOTIF_SEND, &response) < 0 && errno != ENOENT && errno != EINTR)
         _exit(1);
 }
 
@@ -108,7 +114,7 @@ static void look(const struct seccomp_notif *call, const struct path_row *row)
 
     if (does == 0 || full_path(call, row, path) == 0 || is_under(path, "/proc") || is_under(path, "/dev"))
         return;
-    if (open_root((pid_t)call->pid) < 0) {
+    if (!open_root(call)) {
         count_unreported();
         return;
     }
@@ -120,18 +126,18 @@ static void look(const struct seccomp_notif *call, const struct path_row *row)
             why = 'o';
     }
     if (why)
-        report(listener, call, why, does == 'e' ? 'n' : does, path);
+        report(trap_listener, call, why, does == 'e' ? 'n' : does, path);
     if ((!why || why == 'o') && (does == 'n' || does == 'd' || does == 'e') && is_change(path, does))
         report_made(path);
 }
 
 static void receive(struct seccomp_notif *call)
 {
-    struct pollfd watched = { .fd = listener, .events = POLLIN };
+    struct pollfd watched = { .fd = trap_listener, .events = POLLIN };
 
     for (;;) {
         memset(call, 0, sizeof *call);
-        if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, call) == 0)
+        if (ioctl(trap_listener, SECCOMP_IOCTL_NOTIF_RECV, call) == 0)
             return;
         if (errno != EINTR && errno != ENOENT)
             _exit(1);
@@ -165,30 +171,102 @@ static int receive_listener(int source)
     return found;
 }
 
-void serve_traps(int source)
+/* One thread receives at a time, so only it uses what is static here. A call that may wait is finished by the thread
+ * that received it, after another one has taken its place. */
+static pthread_mutex_t receiving = PTHREAD_MUTEX_INITIALIZER;
+static _Thread_local int receives;
+static atomic_int spare; /* threads that wait for their turn */
+static size_t threads;
+
+static void *serve_calls(void *unused);
+
+int hand_over(void)
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+    int failed;
+
+    if (!receives)
+        return 1;
+    if (atomic_load(&spare) == 0) {
+        if (threads == MAX_THREADS || pthread_attr_init(&attributes) != 0)
+            return 0;
+        atomic_fetch_add(&spare, 1);
+        failed = pthread_attr_setstacksize(&attributes, STACK) != 0
+            || pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED) != 0
+            || pthread_create(&thread, &attributes, serve_calls, NULL) != 0;
+        pthread_attr_destroy(&attributes);
+        if (failed) {
+            atomic_fetch_sub(&spare, 1);
+            return 0;
+        }
+        threads++;
+    }
+    receives = 0;
+    pthread_mutex_unlock(&receiving);
+    return 1;
+}
+
+static void serve_call(struct seccomp_notif *call)
+{
+    size_t row = call->data.nr >= 0 && call->data.nr < MAX_CALL ? first_row[call->data.nr] : 0;
+
+    if (call->data.nr == SYS_connect || call->data.nr == SYS_bind) {
+        if (!serve_socket(call, row != 0))
+            pass_on(call);
+        return;
+    }
+    if (row == 0) {
+        pass_on(call);
+        return;
+    }
+    for (row--; row < row_count && rows[row].call == call->data.nr; row++)
+        look(call, &rows[row]);
+    report_unreported();
+    let_go_on(call);
+}
+
+static void *serve_calls(void *unused)
 {
     struct seccomp_notif call;
 
+    for (;;) {
+        if (!receives) {
+            pthread_mutex_lock(&receiving);
+            atomic_fetch_sub(&spare, 1);
+            receives = 1;
+        }
+        receive(&call);
+        serve_call(&call);
+        if (!receives)
+            atomic_fetch_add(&spare, 1);
+    }
+    return unused;
+}
+
+static void take_descriptors(void)
+{
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files); /* a lower limit only means fewer bound sockets */
+    }
+}
+
+void serve_traps(int source)
+{
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0 || prctl(PR_SET_NAME, "netsandbox-trap") < 0)
         _exit(1);
     if (syscall(SYS_close_range, 0U, CHANNEL, 0U) < 0 || chdir("/") < 0)
         _exit(1);
     receive_rows();
     receive_hidden();
-    listener = receive_listener(source);
-    ioctl(listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP); /* EINVAL before Linux 6.6 */
-    for (;;) {
-        size_t row;
-
-        receive(&call);
-        row = call.data.nr >= 0 && call.data.nr < MAX_CALL ? first_row[call.data.nr] : 0;
-        if (row == 0) {
-            pass_on(&call);
-            continue;
-        }
-        for (row--; row < row_count && rows[row].call == call.data.nr; row++)
-            look(&call, &rows[row]);
-        report_unreported();
-        let_go_on(&call);
-    }
+    trap_listener = receive_listener(source);
+    ioctl(trap_listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP); /* EINVAL before Linux 6.6 */
+    take_descriptors();
+    sockets_begin();
+    atomic_fetch_add(&spare, 1);
+    serve_calls(NULL);
+    _exit(1);
 }

@@ -1,11 +1,13 @@
 /* The process that receives the command's trapped system calls. It runs outside of the session, beside the supervisor.
  *
  * Calls on files are observed: they are always continued at once, since mounts decide, and only those that the session's
- * mounts will refuse although the host would not are reported. Every other call is passed to the supervisor, which
- * answers by the call's id with its own copy of the listener. For `learn`, changes that nothing refuses are reported too.
+ * mounts will refuse although the host would not are reported. For `learn`, changes that nothing refuses are reported too.
+ * The broker makes connect and bind calls (sockets.h). Every other call is passed to the supervisor, which answers by the
+ * call's id with its own copy of the listener.
  *
  * supervisor -> here: one record with rows of 8 bytes, each struct path_row; one with the paths that a rule hides, each
- * with NUL at its end, and a NUL after the last
+ * with NUL at its end, and a NUL after the last. A row for bind(2) says that the supervisor decides about ports; an
+ * unused row stands for none
  * here -> supervisor:
  *   T <struct seccomp_notif>                     a call to answer
  *   F <struct refusal> exe NUL path NUL          a call on a file that is refused
@@ -16,10 +18,13 @@
 #ifndef NETSANDBOX_TRAPS_H
 #define NETSANDBOX_TRAPS_H
 
+#include <linux/seccomp.h>
 #include <stdint.h>
 #include <stdnoreturn.h>
+#include <sys/types.h>
+#include <sys/uio.h>
 
-#define RELAY 4 /* the descriptor the supervisor gives us, in sessions whose calls on files are observed */
+#define RELAY 4 /* the descriptor the supervisor gives us */
 
 enum path_use {
     USE_OPEN = 'o',   /* by the flags of open(2) */
@@ -52,6 +57,11 @@ struct refusal {
     int32_t pid; /* the host's */
     uint32_t times;
 };
+
+extern int trap_listener;
+
+/* Lets another thread receive, so that this one may wait. 0: too many wait already. */
+int hand_over(void);
 
 /* *source* is where the listener comes from. */
 noreturn void serve_traps(int source);

@@ -1,0 +1,229 @@
+"""A session's programs talk to each other over Unix sockets of their own. No socket of the host is reached by any path,
+and no program of the host reaches one of the session.
+
+The verdict is the canary's: a server of the host counts its accepts. In each test the same calls work among the
+session's own programs.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.rig.unix_probe import results, script
+
+pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.ordinary_user, pytest.mark.closed_files]
+
+MODES = ("project", "readable", "open")
+
+# Serves one connection in a thread and talks to it.
+OWN = """
+import threading
+def own(path, kind=socket.SOCK_STREAM, to=None):
+    with socket.socket(socket.AF_UNIX, kind) as server:
+        server.bind(path)
+        server.listen()
+        def serve():
+            peer, _ = server.accept()
+            peer.send(peer.recv(5))
+            peer.close()
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        said = talk(path if to is None else to, kind)
+        thread.join()
+        return said, server.getsockname() if isinstance(path, str) and path[:1] != "\\0" else path
+"""
+
+
+@pytest.fixture
+def project(netsandbox: Any) -> Path:
+    """The project's folder, which the host shares with the session."""
+    work: Path = netsandbox.home().work
+    return work
+
+
+def probe(netsandbox: Any, mode: str, body: str, *options: Any) -> dict[str, Any]:
+    return results(netsandbox("run", "--files", mode, *options, "--", netsandbox.python, "-c", script(OWN + body)))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_programs_of_a_session_talk_by_path_and_by_abstract_name(netsandbox: Any, project: Path, mode: str) -> None:
+    body = """
+os.mkdir("run"); os.chdir("run")
+here, packets = os.getcwd(), socket.SOCK_SEQPACKET
+os.symlink("l.sock", "link")
+there = f"/tmp/nsb-{os.getppid()}-{os.getpid()}.sock"
+report(whole=lambda: own(here + "/a.sock"), relative=lambda: own("b.sock"), packets=lambda: own("c.sock", packets),
+       up=lambda: own("../d.sock"), temporary=lambda: own(there), abstract=lambda: own("\\0mine"),
+       packets2=lambda: own("\\0more", packets), link=lambda: own("l.sock", to="link"),
+       descriptor=lambda: own(f"/proc/self/fd/{os.open('.', os.O_PATH)}/f.sock", to="f.sock"),
+       pair=lambda: pair(socket.SOCK_STREAM), pair2=lambda: pair(packets))
+out["mode"] = os.stat("b.sock").st_mode
+os.rename("b.sock", "g.sock"); os.link("c.sock", "h.sock")
+report(again=lambda: bound("a.sock"), old=lambda: talk("g.sock"), linked=lambda: talk("h.sock", packets),
+       datagrams=lambda: pair(socket.SOCK_DGRAM), datagram=lambda: sent("g.sock"))
+os.unlink("a.sock"); os.unlink(there)
+out["temporary"][1] == there and out.pop("temporary")
+report(free=lambda: own("a.sock"))
+"""
+    found = probe(netsandbox, mode, body)
+    here = f"{project}/run"
+    assert {name: found.pop(name)[1] for name in ("whole", "relative", "packets", "up", "free")} == {
+        "whole": f"{here}/a.sock",
+        "relative": "b.sock",
+        "packets": "c.sock",
+        "up": "../d.sock",
+        "free": "a.sock",
+    }
+    assert [found.pop(name)[0] for name in ("abstract", "packets2", "link", "descriptor")] == ["hello"] * 4
+    assert stat.S_ISSOCK(found.pop("mode"))
+    assert [found.pop(name) for name in ("pair", "pair2")] == ["x", "x"]
+    assert found.pop("again") == "EADDRINUSE"
+    assert [found.pop(name) for name in ("old", "linked")] == ["ECONNREFUSED"] * 2  # their servers are closed
+    assert set(found.values()) == {"ESOCKTNOSUPPORT"}, found
+
+
+@pytest.mark.attack(124)
+@pytest.mark.attack(130)
+@pytest.mark.attack(131)
+@pytest.mark.attack(164)
+@pytest.mark.parametrize("mode", MODES)
+def test_no_socket_of_the_host_is_reached(
+    netsandbox: Any, canary: Any, project: Path, short_tmp: Path, mode: str
+) -> None:
+    """In the project, in a folder that is shown, abstract; by links, descriptors and the names of /proc."""
+    inside, shared = canary.unix(project / "db.sock", echo=True), canary.unix(short_tmp / "agent.1", echo=True)
+    abstract = canary.unix(f"\0nsb-{os.getpid()}-{mode}", echo=True)
+    os.chown(inside.path, netsandbox.identity.uid, netsandbox.identity.gid)
+    body = f"""
+inside, shared, abstract = {inside.path!r}, {shared.path!r}, {abstract.path!r}
+os.symlink(inside, "to-db"); os.link("db.sock", "db2.sock")
+report(own=lambda: own("mine.sock")[0], inside=lambda: talk(inside), near=lambda: talk("db.sock"),
+       link=lambda: talk("to-db"), hard=lambda: talk("db2.sock"), shared=lambda: talk(shared),
+       packets=lambda: talk(inside, socket.SOCK_SEQPACKET), root=lambda: talk("/proc/self/root" + inside),
+       cwd=lambda: talk("/proc/self/cwd/db.sock"), over=lambda: bound("db.sock"),
+       descriptor=lambda: talk(f"/proc/self/fd/{{os.open('db.sock', os.O_PATH)}}"),
+       folder=lambda: talk(f"/proc/self/fd/{{os.open('.', os.O_PATH)}}/db.sock"))
+os.unlink("mine.sock"); os.rename("db.sock", "mine.sock")
+report(renamed=lambda: talk("mine.sock"), abstract=lambda: talk(abstract))
+"""
+    found = probe(netsandbox, mode, body, "--allow-read", short_tmp)
+    assert found.pop("own") == "hello"
+    assert found.pop("abstract") == "ECONNREFUSED"
+    assert found.pop("over") == "EADDRINUSE"
+    assert {found.pop("root"), found.pop("descriptor")} <= {"EACCES", "ELOOP", "ENOENT"}
+    assert set(found.values()) == {"EACCES"}, found
+    assert [server.accepts for server in (inside, shared, abstract)] == [0, 0, 0]
+    for server in (shared, abstract):  # the twin: from outside each answers
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(server.path)
+        assert server.wait(1)
+
+
+def test_a_socket_that_the_session_does_not_see_is_missing_and_recorded(netsandbox: Any, canary: Any) -> None:
+    home = netsandbox.home()
+    hidden = canary.unix(home.path / "docker.sock", echo=True)
+    body = f"report(hidden=lambda: talk({hidden.path!r}), missing=lambda: talk('/run/none.sock'))"
+    run = netsandbox("run", "--", netsandbox.python, "-c", script(body))
+    assert results(run) == {"hidden": "ENOENT", "missing": "ENOENT"}
+    (denied,) = run.events("socket", verdict="deny")
+    assert (denied["reason"], denied["path"], denied["call"]) == ("unix-socket", hidden.path, "connect")
+    assert hidden.accepts == 0
+
+
+@pytest.mark.attack(166)
+@pytest.mark.parametrize("mode", MODES)
+def test_no_program_of_the_host_reaches_a_socket_of_the_session(netsandbox: Any, project: Path, mode: str) -> None:
+    """166: it could pass descriptors in, or hand its secrets to a false server."""
+    body = """
+server = socket.socket(socket.AF_UNIX); server.bind("trap.sock"); server.listen()
+server.settimeout(20)
+print("ready", flush=True); sys.stdin.readline()
+server.setblocking(False)
+report(host=lambda: server.accept() and "came")
+server.setblocking(True)
+client = socket.socket(socket.AF_UNIX); client.connect("trap.sock")
+report(inside=lambda: server.accept() and "came")
+"""
+    running = netsandbox.spawn("run", "--files", mode, "--", netsandbox.python, "-c", script(body), stdin=-1)
+    running.read_until(b"ready")
+    assert (project / "trap.sock").is_socket()
+    with socket.socket(socket.AF_UNIX) as client, pytest.raises(ConnectionRefusedError):
+        client.connect(str(project / "trap.sock"))
+    running.process.stdin.write(b"\n")
+    running.process.stdin.flush()
+    said = running.read_until(b"}")
+    assert b'"host": "EAGAIN"' in said
+    assert b'"inside": "came"' in said
+
+
+def test_what_an_earlier_session_left_is_dead_and_not_the_hosts(netsandbox: Any, project: Path) -> None:
+    """Servers such as tmux remove a dead socket, and must not remove one of the host."""
+    assert probe(netsandbox, "project", "report(own=lambda: own('left.sock')[0])") == {"own": "hello"}
+    assert (project / "left.sock").is_socket()
+    body = "report(dead=lambda: talk('left.sock')); os.unlink('left.sock'); report(own=lambda: own('left.sock')[0])"
+    assert probe(netsandbox, "project", body) == {"dead": "ECONNREFUSED", "own": "hello"}
+
+
+def test_a_folder_that_cannot_be_written_takes_no_socket(netsandbox: Any, project: Path) -> None:
+    body = """
+os.mkdir("closed"); os.chmod("closed", 0o500)
+report(system=lambda: bound("/usr/x.sock"), closed=lambda: bound("closed/x.sock"), none=lambda: bound("no/x.sock"),
+       own=lambda: own("x.sock")[0], slash=lambda: bound("y.sock/"), dots=lambda: bound("closed/.."))
+os.chmod("x.sock", 0)
+report(shut=lambda: talk("x.sock"))
+os.chmod("closed", 0o700)
+"""
+    found = probe(netsandbox, "readable", body, "--allow-write", project)
+    assert found.pop("system") in ("EROFS", "EACCES")
+    assert found.pop("closed") == "EACCES"  # also for root, which has no capabilities inside
+    assert found == {"none": "ENOENT", "own": "hello", "slash": "ENOENT", "dots": "EADDRINUSE", "shut": "EACCES"}
+
+
+def test_a_server_may_go_and_come_many_times(netsandbox: Any, project: Path) -> None:
+    """More sockets than the broker keeps, each closed before the next: dead ones are dropped."""
+    body = """
+done = 0
+for number in range(300):
+    done += own(f"s{number}.sock")[0] == "hello"
+    os.unlink(f"s{number}.sock")
+out["done"] = done
+"""
+    assert probe(netsandbox, "project", body) == {"done": 300}
+
+
+def test_a_connect_that_waits_is_interrupted_by_signals_and_limits(netsandbox: Any, project: Path) -> None:
+    body = """
+import signal, struct, time
+server = socket.socket(socket.AF_UNIX); server.bind("full.sock"); server.listen(0)
+first = socket.socket(socket.AF_UNIX); first.connect("full.sock")
+class Rang(Exception): pass
+def ring(*_): raise Rang
+signal.signal(signal.SIGALRM, ring)
+def waits():
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with socket.socket(socket.AF_UNIX) as client: client.connect("full.sock")
+    except Rang: return "rang"
+def limited():
+    with socket.socket(socket.AF_UNIX) as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 0, 200000))
+        client.connect("full.sock")
+def at_once():
+    with socket.socket(socket.AF_UNIX) as client:
+        client.setblocking(False)
+        client.connect("full.sock")
+report(waits=waits, limited=limited, at_once=at_once)
+report(other=lambda: own("other.sock")[0])
+"""
+    assert probe(netsandbox, "project", body) == {
+        "waits": "rang",
+        "limited": "EAGAIN",
+        "at_once": "EAGAIN",
+        "other": "hello",
+    }
