@@ -208,3 +208,20 @@ def test_a_dry_run_prints_the_root_and_makes_nothing(netsandbox: Any) -> None:
     for line in (f"writable   {home.work}", f"writable   {home.path}/made", f"read-only  {home.path}/data"):
         assert f"          {line}\n" in run.stdout
     assert sorted(str(path) for path in home.path.rglob("*") if "netsandbox" not in str(path)) == before
+
+
+def test_what_an_option_showed_leaves_no_empty_place_in_the_private_home(netsandbox: Any) -> None:
+    home = netsandbox.home()
+    for name in ("data/deep/x", "single", "written/x"):
+        put(home, name, SHOWN)
+    (home.path / "link").symlink_to("data")
+    options = ["--allow-read", "~/data/deep", "--allow-read", "~/single", "--allow-write", "~/written"]
+    run = netsandbox(
+        "run", *options, "--allow-read", "~/link", "--", "sh", "-c", "cat ~/data/deep/x ~/single ~/link/deep/x"
+    )
+    assert run.stdout.count(SHOWN) == 3
+    later = netsandbox("run", "--", "sh", "-c", "touch ~/mine; ls -A ~")
+    left = later.stdout.split()
+    assert "mine" in left
+    assert not {"data", "single", "written", "link"} & set(left)
+    assert (home.path / "written/x").read_text() == SHOWN

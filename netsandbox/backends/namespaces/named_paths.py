@@ -49,6 +49,19 @@ class NamedPaths:
                 self._hide(rule)
         if rules.caches:
             self._caches()
+        self._clean_later()
+
+    def _clean_later(self) -> None:
+        """Have the places in the private home removed where options show something for this session only."""
+        start = f"{self.view.home}/"
+        named = [
+            rule.path for rule in (*self.rules.allow_read, *self.rules.allow_write) if rule.origin.startswith("--")
+        ]
+        places = dict.fromkeys((*map(self.paths.reached, named), *map(os.path.normpath, named)))
+        entries = {path[len(start) :]: self.root.entries.get(path) for path in places if path.startswith(start)}
+        paths = {path: entry.source if entry.kind == "link" else "" for path, entry in entries.items() if entry}
+        if paths and self.folders.is_kept:
+            self.folders.clean_later(paths)
 
     def _followed(self, rules: tuple[PathRule, ...]) -> Iterable[PathRule]:
         """The rules of profiles and files, for the folders that variables move; an option means what it says."""

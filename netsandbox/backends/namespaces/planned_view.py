@@ -39,6 +39,9 @@ class PlannedFolders(PrivateFolders):
     def clear_way(self, home: str, root: SessionRoot) -> None:
         pass
 
+    def clean_later(self, paths: Mapping[str, str]) -> None:
+        pass
+
     def close(self) -> None:
         pass
 

@@ -23,6 +23,9 @@ from netsandbox.runtime.private_file import digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from netsandbox.backends.namespaces.mount_points import MountPoints
     from netsandbox.backends.namespaces.session_root import SessionRoot
 
 MAX_SLOTS = 64  # sessions at once that use one cache
@@ -39,6 +42,7 @@ class PrivateFolders:
         self._own = self._folder_of(project)
         self._shared = os.path.join(self.state, "homes", "shared")
         self._locks: list[int] = []
+        self._mount_points: MountPoints | None = None
         self._fresh = self._emptied() if fresh else None
 
     def _folder_of(self, project: str) -> str:
@@ -167,6 +171,12 @@ class PrivateFolders:
                 if os.path.islink(here) or (os.path.lexists(here) and os.path.isdir(here) != wanted):
                     remove_tree(here)
 
+    def clean_later(self, paths: Mapping[str, str]) -> None:
+        """Remove the mount points at *paths* in the home when the session has ended; see `mount_points`."""
+        from netsandbox.backends.namespaces.mount_points import MountPoints
+
+        self._mount_points = MountPoints(self._own, self.home, paths)
+
     def is_first(self, name: str) -> bool:
         """Whether nobody asked this for the project yet; for what is said once."""
         try:
@@ -176,6 +186,9 @@ class PrivateFolders:
         return True
 
     def close(self) -> None:
+        if self._mount_points is not None:
+            self._mount_points.close()
+            self._mount_points = None
         if self._fresh is not None:
             try:
                 remove_tree(self._fresh)
