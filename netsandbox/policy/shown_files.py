@@ -73,8 +73,11 @@ REPORTED = (
     *(".github/workflows", ".gitlab-ci.yml", ".circleci", "Jenkinsfile", ".travis.yml", "azure-pipelines.yml"),
     *(".pre-commit-config.yaml", "lefthook.yml", ".mise.toml", "mise.toml", ".devcontainer"),
 )
-# A folder with one of these is a project. The nearest folder above the working folder counts.
-PROJECT_MARKS = (".git", ".hg", ".jj", ".svn", "pnpm-workspace.yaml", "go.work", "lerna.json", "nx.json", "rush.json")
+# A folder with one of these is a project. The nearest repository above the working folder counts, then the nearest
+# workspace.
+REPOSITORY_MARKS = (".git", ".hg", ".jj", ".svn")
+WORKSPACE_MARKS = ("pnpm-workspace.yaml", "go.work", "lerna.json", "nx.json", "rush.json")
+MANIFESTS = ("package.json", "Cargo.toml", "pyproject.toml")  # that may have a workspace (`workspaces`)
 # Caches whose tool checks what it takes from them, so that all projects share what sessions add.
 CHECKED_CACHES = (".npm/_cacache", ".local/share/pnpm/store")
 # Settings of agents that hold commands beside harmless values: a session changes a copy (`agent_settings`).

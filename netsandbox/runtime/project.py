@@ -11,9 +11,10 @@ import os
 from netsandbox.frozen import frozen
 from netsandbox.policy.file_rules import is_within
 from netsandbox.policy.home_paths import OF_LINUX, OF_MAC, touches
-from netsandbox.policy.shown_files import PROJECT_MARKS
+from netsandbox.policy.shown_files import MANIFESTS, REPOSITORY_MARKS, WORKSPACE_MARKS
 
 MAX_FILE = 4096  # bytes that are read of a file of git, or of a virtual environment
+MAX_MANIFEST = 1 << 20
 MAX_FOLDERS = 64  # of a project in which repositories are looked for before a session, about 20 µs each
 MAX_LEFT = 1024  # others whose time of change is compared after it, about 2 µs each
 INSTALLED = ("node_modules", ".venv", "venv", "site-packages", "target", ".tox")
@@ -56,13 +57,31 @@ def find_project(working: str, home: str) -> Project | None:
     place of secrets and, without a mark, in a folder of settings or of the system."""
     if _holds_too_much(working, home):
         return None
+    above: list[str] = []
     folder = working
     while not _holds_too_much(folder, home):
-        marks = [mark for mark in PROJECT_MARKS if os.path.lexists(f"{folder}/{mark}")]
+        above.append(folder)
+        marks = [mark for mark in REPOSITORY_MARKS if os.path.lexists(f"{folder}/{mark}")]
         if marks:
             return _with_git(folder, home) if ".git" in marks else Project(folder)
         folder = os.path.dirname(folder)
+    for folder in above:
+        if any(os.path.lexists(f"{folder}/{mark}") for mark in WORKSPACE_MARKS) or _is_workspace(folder, working):
+            return Project(folder)
     return None if _is_for_programs(working, home) else Project(working)
+
+
+def _is_workspace(folder: str, working: str) -> bool:
+    """Whether a manifest in *folder* makes it the workspace of *working*, which lies below it."""
+    if folder == working:
+        return False
+    found = [name for name in MANIFESTS if os.path.lexists(f"{folder}/{name}")]
+    if not found:
+        return False
+    from netsandbox.policy.workspaces import is_root
+
+    member = working[len(folder) + 1 :]
+    return any(is_root(name, _text(f"{folder}/{name}", os.O_NOFOLLOW, MAX_MANIFEST), member) for name in found)
 
 
 def _holds_too_much(folder: str, home: str) -> bool:
@@ -204,13 +223,13 @@ def _lines(path: str) -> list[str]:
     return _text(path, os.O_NOFOLLOW).partition("\0")[0].splitlines()  # no path has a zero byte
 
 
-def _text(path: str, flags: int = 0) -> str:
+def _text(path: str, flags: int = 0, most: int = MAX_FILE) -> str:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | flags)
     except OSError:
         return ""
     try:
-        return os.fsdecode(os.read(descriptor, MAX_FILE))
+        return os.fsdecode(os.read(descriptor, most))
     except OSError:  # a folder
         return ""
     finally:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.policy.shown_files import PROJECT_MARKS
+from netsandbox.policy.shown_files import REPOSITORY_MARKS, WORKSPACE_MARKS
 from netsandbox.runtime.project import Project, find_project, find_repositories, new_repositories
 
 
@@ -27,11 +27,45 @@ def test_without_a_repository_the_working_folder_is_the_project(home: Path) -> N
     assert found(home / "code/app", home) == Project(f"{home}/code/app")
 
 
-@pytest.mark.parametrize("mark", PROJECT_MARKS)
+@pytest.mark.parametrize("mark", [*REPOSITORY_MARKS, *WORKSPACE_MARKS])
 def test_the_nearest_mark_above_counts(home: Path, mark: str) -> None:
     (home / "code" / mark).mkdir()
     (home / "code/app" / mark).mkdir()
     assert found(home / "code/app/src/deep", home) == Project(f"{home}/code/app")
+
+
+WORKSPACES = {
+    "package.json": '{"workspaces": ["app/*"]}',
+    "Cargo.toml": '[workspace]\nmembers = ["app/src"]\n',
+    "pyproject.toml": '[tool.uv.workspace]\nmembers = ["app/src"]\n',
+}
+
+
+@pytest.mark.parametrize("manifest", WORKSPACES)
+def test_a_workspace_is_the_project_of_its_members(home: Path, manifest: str) -> None:
+    (home / "code" / manifest).write_text(WORKSPACES[manifest])
+    (home / "code/app/src" / manifest).write_text("")
+    assert found(home / "code/app/src/deep", home) == Project(f"{home}/code")
+    (home / "code/app/.git").mkdir()  # a repository is nearer
+    assert found(home / "code/app/src", home) == Project(f"{home}/code/app")
+
+
+def test_a_manifest_without_this_member_a_link_and_one_of_the_home_open_nothing(home: Path) -> None:
+    (home / "code/package.json").write_text('{"workspaces": ["other/*"]}')
+    assert found(home / "code/app/src", home) == Project(f"{home}/code/app/src")
+    (home / "package.json").write_text('{"workspaces": ["**"]}')
+    (home / "Cargo.toml").write_text("[workspace]\n")
+    assert found(home / "code/app/src", home) == Project(f"{home}/code/app/src")
+    (home / "code/package.json").unlink()
+    (home / "code/package.json").symlink_to(home / "package.json")
+    os.mkfifo(home / "code/Cargo.toml")
+    assert found(home / "code/app/src", home) == Project(f"{home}/code/app/src")
+
+
+def test_a_workspace_inside_of_a_repository_leaves_the_repository_the_project(home: Path) -> None:
+    (home / "code/.git").mkdir()
+    (home / "code/app/pnpm-workspace.yaml").touch()
+    assert found(home / "code/app/src", home) == Project(f"{home}/code")
 
 
 @pytest.mark.parametrize("working", ["", "..", "/"])
