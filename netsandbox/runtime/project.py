@@ -7,16 +7,25 @@ that it names knows this worktree, and a link in the project leads nowhere unles
 from __future__ import annotations
 
 import os
+import time
 
 from netsandbox.frozen import frozen
 from netsandbox.policy.file_rules import is_within
 from netsandbox.policy.home_paths import OF_LINUX, OF_MAC, touches
 from netsandbox.policy.shown_files import MANIFESTS, REPOSITORY_MARKS, WORKSPACE_MARKS
+from netsandbox.runtime.private_file import content, replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 MAX_FILE = 4096  # bytes that are read of a file of git, or of a virtual environment
 MAX_MANIFEST = 1 << 20
 MAX_FOLDERS = 64  # of a project in which repositories are looked for before a session, about 20 µs each
-MAX_LEFT = 1024  # others whose time of change is compared after it, about 2 µs each
+MAX_DEEPER = 20_000  # of a large project, in which its first session looks
+KEPT_FOR = 3600  # seconds that what it found is believed
+MAX_KEPT = 4 << 20  # bytes
+MAX_LEFT = 1024  # others that are asked for a `.git` of their own, about 2 µs each
 INSTALLED = ("node_modules", ".venv", "venv", "site-packages", "target", ".tox")
 # Folders that hold no project themselves, only below them.
 SHARED_FOLDERS = (
@@ -50,6 +59,7 @@ class Repositories:
     found: tuple[str, ...] = ()
     seen: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
+    is_whole: bool = True  # all were looked at, but for installed packages
 
 
 def find_project(working: str, home: str) -> Project | None:
@@ -134,9 +144,17 @@ def _knows(git: str, folder: str) -> bool:
 def find_repositories(folder: str, most: int) -> Repositories:
     """Look for each `.git` in *folder* and below it, and for bare repositories. The nearest come first. *most* folders
     are looked at, those of installed packages last."""
+    search = _search([folder], most, folder)
+    beside = [git for git in (f"{here}/.git" for here in search.left[:MAX_LEFT]) if os.path.lexists(git)]
+    return Repositories((*search.found, *beside), search.seen, search.left, search.is_whole)
+
+
+def _search(folders: Iterable[str], most: int, top: str | None = None) -> Repositories:
+    """Look in *folders* and below them. *top* counts as no bare repository: the project may look like one."""
     found: list[str] = []
     seen: list[str] = []
-    waiting, later = [folder], list[str]()
+    waiting, later = list(folders), list[str]()
+    is_whole = not waiting
     for here in waiting:
         if len(seen) == most:
             break
@@ -144,37 +162,87 @@ def find_repositories(folder: str, most: int) -> Repositories:
         is_bare, has_git, names = _look(here)
         if has_git:
             found.append(f"{here}/.git")
-        if is_bare and here != folder:
+        if is_bare and here != top:
             found.append(here)
             names = []
         for name in names:
             (later if name in INSTALLED else waiting).append(f"{here}/{name}")
         if len(waiting) == len(seen):
+            is_whole = True
             waiting += later
             later = []
-    left = (*waiting[len(seen) :], *later)
-    found += [git for git in (f"{here}/.git" for here in left[:MAX_LEFT]) if os.path.lexists(git)]
-    return Repositories(tuple(found), tuple(seen), left)
+    return Repositories(tuple(found), tuple(seen), (*waiting[len(seen) :], *later), is_whole)
 
 
-def new_repositories(before: Repositories, since: float, most: int) -> list[str]:
+def all_repositories(folder: str, kept: str) -> Repositories:
+    """Those of a whole project. In a large one the search takes long, so what it finds serves the sessions of the next
+    hour: it is kept in the file *kept*, and its folders in another. Installed packages are left out."""
+    near = find_repositories(folder, MAX_FOLDERS)
+    if near.is_whole:
+        return near
+    deep = _kept_search(kept)
+    if deep is None:
+        deep = _search([path for path in near.left if os.path.basename(path) not in INSTALLED], MAX_DEEPER)
+        try:
+            replace(f"{kept}-folders", b"".join(os.fsencode(path) + b"\0" for path in deep.seen))
+            head = b"whole\0" if deep.is_whole else b"part\0"
+            replace(kept, head + b"".join(os.fsencode(path) + b"\0" for path in deep.found))
+        except OSError:  # the next session searches again
+            pass
+    found = (*near.found, *filter(os.path.lexists, deep.found))
+    return Repositories(tuple(dict.fromkeys(found)), near.seen, near.left, deep.is_whole)
+
+
+def _kept_search(kept: str) -> Repositories | None:
+    try:
+        if not 0 <= time.time() - os.stat(kept).st_mtime < KEPT_FOR:
+            return None
+        head, *found = content(kept, MAX_KEPT).split(b"\0")[:-1]
+    except (OSError, ValueError):
+        return None
+    return Repositories(tuple(map(os.fsdecode, found)), is_whole=head == b"whole")
+
+
+def deeper_folders(kept: str) -> frozenset[str]:
+    """Those that `all_repositories` looked at when it searched the whole project."""
+    try:
+        return frozenset(map(os.fsdecode, content(f"{kept}-folders", MAX_KEPT).split(b"\0")[:-1]))
+    except OSError:
+        return frozenset()
+
+
+def new_repositories(
+    before: Repositories, since: float, most: int, deeper: frozenset[str] = frozenset()
+) -> Repositories:
     """Those that were made after the search *before*, which began at *since*. Only folders with other entries are
-    looked at again, at most *most* of them: the time of that change cannot be set by a program."""
+    looked at again, at most *most* of them: the time of that change cannot be set by a program. In the folders
+    *deeper* an earlier search looked; what it found is in *before*."""
     found: list[str] = []
-    known = {*before.found, *before.seen, *before.left}
+    known = {*before.found, *before.seen, *before.left, *deeper}
+    top = before.seen[0]
     waiting = [(here, True) for here in before.seen if _changed(here) >= since]
-    waiting += [(here, False) for here in before.left[:MAX_LEFT] if _changed(here) >= since or _is_changed(here, since)]
-    for number, (here, is_new) in enumerate(waiting):  # whether everything unknown in it is new
-        if number == most:
-            break
+    waiting += [(here, False) for here in deeper if _changed(here) >= since]
+    left = [here for here in before.left[:MAX_LEFT] if here not in deeper]
+    waiting += [(here, False) for here in left if _changed(here) >= since or _is_changed(here, since)]
+    later: list[tuple[str, bool]] = []
+    is_whole, done = not waiting, 0
+    while done < min(most, len(waiting)):
+        here, is_new = waiting[done]  # whether everything unknown in it is new
         is_bare, has_git, names = _look(here)
         here_found = [f"{here}/.git"] if has_git else []
-        if is_bare and here != before.seen[0]:
+        if is_bare and here != top:
             here_found.append(here)
+            names = []
         found += [path for path in here_found if path not in before.found and (is_new or _is_changed(path, since))]
-        if not is_bare or here == before.seen[0]:
-            waiting += [(path, is_new) for path in (f"{here}/{name}" for name in names) if path not in known]
-    return found
+        for name in names:
+            if f"{here}/{name}" not in known:
+                (later if name in INSTALLED else waiting).append((f"{here}/{name}", is_new))
+        done += 1
+        if done == len(waiting):
+            is_whole = True
+            waiting += later
+            later = []
+    return Repositories(tuple(dict.fromkeys(found)), is_whole=is_whole)
 
 
 def _look(folder: str) -> tuple[bool, bool, list[str]]:

@@ -68,6 +68,11 @@ ATTACKS = {
     "git-link": ("mv .git real; ln -s real .git", f"cp -r real fake; {EVIL} > fake/config; ln -sfn fake .git", "."),
     "no-config": ("rm .git/config", f"{EVIL} > .git/config", "."),
     "nested": ("git init -q deep/nested", f"{EVIL} > deep/nested/.git/config", "deep/nested"),
+    "deep": (
+        "mkdir wide; cd wide; mkdir -p $(seq -f %g/deep 200); git init -q 200/deep/nested",
+        f"{EVIL} > wide/200/deep/nested/.git/config",
+        "wide/200/deep/nested",
+    ),
     "nested-moved": (
         "git init -q deep/nested",
         f"mv deep old; mkdir deep; git init -q deep/nested; {EVIL} > deep/nested/.git/config",

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 # ever.
 KEPT = ("audit.jsonl", "names", "ports", "first-session")
 # The one disk cache of configuration (config/cache.py), and the private home of each project with the empty file that
-# is mounted over hidden ones (private_folders.py).
-REMEMBERED = ("cache", "homes/nothing", "homes/*/home")
+# is mounted over hidden ones and the list of a large project (private_folders.py).
+REMEMBERED = ("cache", "homes/nothing", "homes/*/home", "homes/*/repositories*")
 LISTEN, UDP_BOUND = "0A", "07"
 PAUSE = 0.02
 Left = TypeVar("Left")

@@ -9,7 +9,16 @@ from pathlib import Path
 import pytest
 
 from netsandbox.policy.shown_files import REPOSITORY_MARKS, WORKSPACE_MARKS
-from netsandbox.runtime.project import Project, find_project, find_repositories, new_repositories
+from netsandbox.runtime.project import (
+    MAX_FOLDERS,
+    Project,
+    Repositories,
+    all_repositories,
+    deeper_folders,
+    find_project,
+    find_repositories,
+    new_repositories,
+)
 
 
 @pytest.fixture
@@ -178,7 +187,7 @@ def test_a_new_repository_is_found_though_the_project_looks_like_one_itself(home
     for name in ("objects", "refs", "new/.git"):
         (home / "p" / name).mkdir(parents=True)
     (home / "p/HEAD").write_text("")
-    assert new_repositories(before, since, 10) == [f"{home}/p/new/.git"]
+    assert new_repositories(before, since, 10).found == (f"{home}/p/new/.git",)
 
 
 def test_new_repositories_are_found_where_something_changed(home: Path) -> None:
@@ -189,15 +198,83 @@ def test_new_repositories_are_found_where_something_changed(home: Path) -> None:
     assert f"{home}/p/z" in before.left
     since = time.time()
     time.sleep(0.05)  # the clock of files has ticks
-    assert new_repositories(before, since, 10) == []
+    assert new_repositories(before, since, 10) == Repositories()
     for name in ("a/.git", "b/c/new/x/.git", "old/plain", "z/.git", "bare/objects", "bare/refs"):
         (home / "p" / name).mkdir(parents=True)
     (home / "p/bare/HEAD").write_text("")
     for name in ("z", "b/c/new/x"):
         (home / "p" / name / ".git/config").write_text("")
     names = ("a/.git", "bare", "b/c/new/x/.git", "z/.git")
-    assert sorted(new_repositories(before, since, 20)) == sorted(f"{home}/p/{name}" for name in names)
-    assert len(new_repositories(before, since, 1)) == 0
+    assert sorted(new_repositories(before, since, 20).found) == sorted(f"{home}/p/{name}" for name in names)
+    cut = new_repositories(before, since, 1)
+    assert (cut.found, cut.is_whole) == ((), False)
+
+
+def large(project: Path, folders: int = 100) -> str:
+    """A repository beyond the folders of every launch, and one in an installed package."""
+    for number in range(folders):
+        (project / f"{number:03}/deep/er").mkdir(parents=True)
+    for place in (f"{folders - 1:03}/deep/er/x", "node_modules/y"):
+        (project / place / ".git").mkdir(parents=True)
+    return f"{project}/{folders - 1:03}/deep/er/x/.git"
+
+
+def test_the_first_session_searches_a_large_project_and_later_ones_remember(home: Path) -> None:
+    deep = large(home / "p")
+    kept = f"{home}/kept"
+    assert deep not in find_repositories(f"{home}/p", MAX_FOLDERS).found
+    for _ in range(2):
+        search = all_repositories(f"{home}/p", kept)
+        assert deep in search.found
+        assert search.is_whole
+    (home / "p/000/deep/er/.git").mkdir()
+    assert f"{home}/p/000/deep/er/.git" not in all_repositories(f"{home}/p", kept).found
+    os.utime(kept, (0, 0))
+    assert f"{home}/p/000/deep/er/.git" in all_repositories(f"{home}/p", kept).found
+    Path(deep).rmdir()
+    assert deep not in all_repositories(f"{home}/p", kept).found
+
+
+def test_a_project_that_is_too_large_is_not_whole(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    large(home / "p")
+    monkeypatch.setattr("netsandbox.runtime.project.MAX_DEEPER", 150)
+    assert [all_repositories(f"{home}/p", f"{home}/kept").is_whole for _ in range(2)] == [False, False]
+
+
+def test_installed_packages_leave_a_project_whole(home: Path) -> None:
+    for number in range(100):
+        (home / f"p/node_modules/{number}").mkdir(parents=True)
+    search = find_repositories(f"{home}/p", MAX_FOLDERS)
+    assert search.is_whole
+    assert search.left
+    assert all_repositories(f"{home}/p", f"{home}/kept") == search
+    assert not (home / "kept").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"whole", b"\0\0", b"part\0/a\0/b"])
+def test_a_broken_list_of_repositories_stops_nothing(home: Path, content: bytes) -> None:
+    large(home / "p")
+    (home / "kept").write_bytes(content)
+    (home / "kept").chmod(0o600)
+    assert all(map(os.path.isabs, all_repositories(f"{home}/p", f"{home}/kept").found))
+
+
+def test_without_a_place_for_the_list_each_session_searches(home: Path) -> None:
+    deep = large(home / "p")
+    assert deep in all_repositories(f"{home}/p", f"{home}/none/kept").found
+    assert deeper_folders(f"{home}/none/kept") == frozenset()
+
+
+def test_a_new_repository_deep_in_a_large_project_is_found(home: Path) -> None:
+    large(home / "p")
+    kept = f"{home}/kept"
+    before = all_repositories(f"{home}/p", kept)
+    since = time.time()
+    time.sleep(0.05)
+    (home / "p/050/deep/er/new/.git").mkdir(parents=True)
+    (home / "p/050/deep/er/new/.git/config").write_text("")
+    assert new_repositories(before, since, 10).found == ()
+    assert new_repositories(before, since, 10, deeper_folders(kept)).found == (f"{home}/p/050/deep/er/new/.git",)
 
 
 @pytest.mark.parametrize("text", ["gitdir: a\0b\n", "gitdir: \0\n", "\0"])

@@ -142,6 +142,7 @@ class NamespacesBackend:
 
     def _project_view(self, state: str, own: OwnPaths) -> plan.View:
         """Called while the kernel makes the namespaces."""
+        from netsandbox.backends.namespaces.project_results import unprotected_lines
         from netsandbox.backends.namespaces.project_view import ProjectView
 
         command = self.context.command
@@ -152,6 +153,7 @@ class NamespacesBackend:
         view.parts += self.reservation.parts()
         covers = (*NETWORK_FILES, *self.reservation.covers())
         root = view.build(command.words[0], own, terminal_of(command.stdio), covers)
+        self._notice(unprotected_lines(view))
         return plan.View(os.geteuid(), os.getegid(), (), (), (), root=tuple(root.steps()))
 
     def _file_view(self) -> FileView:
@@ -162,9 +164,7 @@ class NamespacesBackend:
         settings, environment = self.context.settings, self.context.command.environment
         view = file_view(settings.files, environment)
         if text := second_name_notice(view):
-            from netsandbox.runtime.inherited import write_notice
-
-            write_notice(self.context.stderr, text)
+            self._notice([text])
         self.secrets = (*view.folders, *view.files)
         return view
 
@@ -290,10 +290,15 @@ class NamespacesBackend:
     def _report(self, view: ProjectView) -> None:
         """Take over what a session may change of its project, and name what the user must look at."""
         from netsandbox.backends.namespaces.project_results import finish
-        from netsandbox.runtime.inherited import write_notice
 
-        for line in finish(view):
-            write_notice(self.context.stderr, line)
+        self._notice(finish(view))
+
+    def _notice(self, lines: list[str]) -> None:
+        if lines:
+            from netsandbox.runtime.inherited import write_notice
+
+            for line in lines:
+                write_notice(self.context.stderr, line)
 
 
 def other_logs(state: str) -> list[str]:

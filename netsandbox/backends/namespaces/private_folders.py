@@ -6,6 +6,7 @@
     <state>/homes/<project>/caches/<path>/0    what sessions added to a cache of the host; 1, 2 … while 0 is in use
     <state>/homes/shared/caches/<path>/0       the same for caches that all projects share
     <state>/homes/<project>/git/0              copies of git's configuration files, while a session runs
+    <state>/homes/<project>/repositories       those of a large project, and in another file its folders
     <state>/homes/shared/written/<path>        a mark for each folder outside of its project that a session wrote
 
 A session leaves behind what it likes in them, so links there are never followed.
@@ -59,6 +60,11 @@ class PrivateFolders:
 
     def _mark_of(self, folder: str) -> str:
         return os.path.join(self._shared, "written", digest(os.fsencode(folder))[:16])
+
+    @property
+    def repositories(self) -> str:
+        """A file for the repositories of a large project (`runtime.project`)."""
+        return os.path.join(self._made(self._own), "repositories")
 
     @property
     def empty_file(self) -> str:

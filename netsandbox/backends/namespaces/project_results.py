@@ -1,4 +1,5 @@
-"""After a session in the mode `project`: what of its changes the host takes over, and what its user must know.
+"""After a session in the mode `project`: what of its changes the host takes over, and what its user must know. Before
+it: what of the project cannot be protected.
 
 The session has ended, so nothing of it can move a file meanwhile. Other programs can: folders are opened name by name
 without following links, and a configuration file is written as git does, by a lock that replaces it.
@@ -13,7 +14,7 @@ from netsandbox.backends.namespaces.git_files import DRAFT, SAME_FOLDER, identit
 from netsandbox.backends.namespaces.private_folders import is_last, open_folder, remove_tree
 from netsandbox.paths import short
 from netsandbox.runtime.private_file import NEW, write_new
-from netsandbox.runtime.project import new_repositories, one_line
+from netsandbox.runtime.project import MAX_DEEPER, deeper_folders, new_repositories, one_line
 from netsandbox.runtime.real_paths import names_in
 from netsandbox.text import few, single_line
 
@@ -30,7 +31,7 @@ SETTLING = 6  # pauses; more than another session takes for its copy
 MAX_PACKAGES = 16  # installed ones that are looked at
 INSTALLED = {".venv": "__init__.py", "node_modules": "package.json"}  # folders of packages, and a file of each
 MAX_LINES = 8  # about configuration files
-MAX_SEARCHED = 128  # folders of the project in which new repositories are looked for
+MAX_SEARCHED = 20_000  # changed folders of the project in which new repositories are looked for
 
 
 def finish(view: ProjectView) -> list[str]:
@@ -344,15 +345,30 @@ def _new_lines(view: ProjectView) -> list[str]:
         return []
     top = view.project.folder
     names = [name for name in view.absent if os.path.lexists(f"{top}/{name}")]
-    names += [path[len(top) + 1 :] for path in new_repositories(view.repositories, view.since, MAX_SEARCHED)]
+    deeper = deeper_folders(view.folders.repositories)
+    search = new_repositories(view.repositories, view.since, MAX_SEARCHED, deeper)
+    names += [path[len(top) + 1 :] for path in search.found]
     if view.git is not None:
         names += [path for path in view.git.absent if os.path.lexists(path)]
     lines = []
     if names:
         what = _few(dict.fromkeys(names))
         lines.append(f"new in the project: {what}; programs of the host obey or run these, so look at them first")
+    if not search.is_whole:
+        lines.append(f"more than {MAX_SEARCHED} folders are new in the project; there may be repositories in them")
+    return lines
+
+
+def unprotected_lines(view: ProjectView) -> list[str]:
+    """For the start of a session."""
+    lines = []
     if view.git is not None and view.git.unprotected:
         lines.append(f"too many repositories to protect: {_few(view.git.unprotected)}; start in one of them instead")
+    if not view.repositories.is_whole:
+        lines.append(
+            f"the project has more than {MAX_DEEPER} folders, so a repository deep in it may be unprotected; start in a"
+            " folder of it instead"
+        )
     return lines
 
 

@@ -24,7 +24,7 @@ from netsandbox.paths import home
 from netsandbox.policy import shown_files
 from netsandbox.policy.file_rules import is_within
 from netsandbox.policy.home_paths import OF_LINUX, touches
-from netsandbox.runtime.project import MAX_FOLDERS, Project, Repositories, base_of, find_project, find_repositories
+from netsandbox.runtime.project import Project, Repositories, all_repositories, base_of, find_project
 from netsandbox.runtime.real_paths import RealPaths, links_out_of, names_in
 
 TYPE_CHECKING = False
@@ -280,6 +280,7 @@ class ProjectView:
         self.show(self.project.folder, writable=True, rank=PROJECT)
         if self.project.git is not None:
             self.show(self.project.git, writable=True, rank=PROJECT)
+            self.folders.remember_written(self.project.git)
         roots = (self.project.folder, self.working or self.project.folder)
         for folder in dict.fromkeys(roots):
             for name in shown_files.PROTECTED:
@@ -297,20 +298,19 @@ class ProjectView:
         self.root.show(real, rank=PROTECTED)
 
     def _repositories(self) -> None:
-        """Protect the repositories of the project, and keep what `project_results` compares at the end."""
+        """Protect the repositories of the project; `project_results` compares them at the end."""
         if self.project is None:
             return
         folder = self.project.folder
         self.absent = [name for name in shown_files.REPORTED if not os.path.lexists(f"{folder}/{name}")]
-        self.repositories = find_repositories(folder, MAX_FOLDERS)
+        self.repositories = all_repositories(folder, self.folders.repositories)
         if self.repositories.found:
             from netsandbox.backends.namespaces.git_files import GitFiles
 
             named = [os.path.realpath(rule.path) for rule in self.rules.allow_write]
             denied = [os.path.realpath(rule.path) for rule in (*self.rules.deny_read, *self.rules.deny_write)]
-            self.git = GitFiles(
-                self.root, self.folders, (path for path in named if not is_within(folder, path)), denied
-            )
+            opened = [path for path in named if not is_within(folder, path)]
+            self.git = GitFiles(self.root, self.folders, opened, denied)
             self.git.protect(self.repositories.found)
 
     def _rules(self) -> None:

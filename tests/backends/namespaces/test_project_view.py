@@ -11,6 +11,7 @@ from netsandbox.backends.namespaces.project_view import ProjectView
 from netsandbox.backends.namespaces.session_root import DENIED
 from netsandbox.policy.file_rules import FileRules, PathRule
 from netsandbox.policy.shown_files import SHELL_FILES
+from netsandbox.runtime.project import Project
 from netsandbox.runtime.protection import OwnPaths
 from tests.rig.views import Build, build, home
 
@@ -177,3 +178,15 @@ def test_a_link_among_programs_that_leads_to_no_program_shows_nothing(home: Path
     (home / "bin/x").symlink_to(home / "Documents" / ("plan.md" if kind == "text" else "inner"))
     root, _ = build(PATH=f"{home}/bin")
     assert not any(path.startswith(f"{home}/Documents") for path in root.entries)
+
+
+def test_the_git_directory_of_a_worktree_is_remembered(home: Path, build: Build) -> None:
+    """A session writes it, so a later one follows no link in it that leads elsewhere."""
+    git = home / "main/.git"
+    for folder in ("objects", "worktrees/app"):
+        (git / folder).mkdir(parents=True)
+    (home / "app/.git").write_text(f"gitdir: {git}/worktrees/app\n")
+    (git / "worktrees/app/gitdir").write_text(f"{home}/app/.git\n")
+    _, view = build()
+    assert view.project == Project(f"{home}/app", str(git))
+    assert view.folders.is_known(str(git))
