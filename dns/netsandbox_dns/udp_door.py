@@ -10,7 +10,7 @@ Rules kept here:
 
 from __future__ import annotations
 
-from _socket import AF_INET6, IPPROTO_IP, IPPROTO_IPV6
+from _socket import AF_INET6, IPPROTO_IP, IPPROTO_IPV6, IPPROTO_UDP
 
 from netsandbox.runtime.loop import IN
 from netsandbox_dns.tcp_door import TcpDoor
@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     from netsandbox_dns.resolver import Resolver
 
     Ancillary = list[tuple[int, int, bytes]]
+    Replies = dict[tuple[Any, int], list[bytes]]  # by client and length
 
 __all__ = ["TcpDoor", "UdpDoor", "UdpRecorder"]
 
-BATCH = 128
+BATCH = 64  # also the most datagrams of one UDP_SEGMENT call before Linux 6.9
 MAX_DATAGRAM = 1232  # a longer query than this is cut and then malformed
 _IP_PKTINFO, _IPV6_RECVPKTINFO, _IPV6_PKTINFO = 8, 49, 50  # ip(7), ipv6(7); `_socket` has no names for all of them
+_UDP_SEGMENT = 103  # linux/udp.h
 _ROOM = 64  # for control messages; IPV6_PKTINFO takes 40
 _TURNS = range(BATCH)
 _LOOPBACK = b"\x7f\0\0\1"
@@ -59,24 +61,22 @@ class UdpDoor:
             self._sock.close()
 
     def _ready(self, _events: int) -> None:
-        # Five microseconds a query, four of them the kernel's: names are bound here and the cache is read in place.
-        receive, direct, cached_reply = self._sock.recvmsg, self._sock.sendto, self._resolver.replies.get
-        send, from_loopback = self._send, self._from_loopback
+        receive, cached_reply, add = self._sock.recvmsg, self._resolver.replies.get, self._add
+        replies: Replies = {}
         for turn in _TURNS:
             try:
                 data, ancillary, _flags, source = receive(MAX_DATAGRAM, _ROOM)
-                if (cached := cached_reply(data[2:])) is None:
-                    self._answer_new(data, source, ancillary, BATCH - turn)
-                    return
-                cached[1].count += 1
-                if source[0] == "127.0.0.1" and ancillary == from_loopback:
-                    direct(data[:2] + cached[0], source)
-                else:
-                    send(data[:2] + cached[0], source, ancillary)
             except BlockingIOError:
-                return
-            except OSError:  # the ICMP error of an earlier reply, or a client that is gone: the next one is its own
+                break
+            except OSError:  # the ICMP error of an earlier reply
                 continue
+            if (cached := cached_reply(data[2:])) is None:
+                self._send_all(replies)
+                self._answer_new(data, source, ancillary, BATCH - turn)
+                return
+            cached[1].count += 1
+            add(replies, data[:2] + cached[0], source, ancillary)
+        self._send_all(replies)
 
     def _answer_new(self, data: bytes, source: Any, ancillary: Ancillary, turns: int) -> None:
         """Answer this query and those that wait. Their records are written in one step, then the replies are sent."""
@@ -96,19 +96,40 @@ class UdpDoor:
                     replies.append((data, reply, source, ancillary))
         finally:
             is_written = resolver.release()
+        sent: Replies = {}
         for data, reply, source, ancillary in replies:
-            sent = reply if is_written else resolver.failure(data)
-            if sent is not None:
-                self._send(sent, source, ancillary)
+            final = reply if is_written else resolver.failure(data)
+            if final is not None:
+                self._add(sent, final, source, ancillary)
+        self._send_all(sent)
+
+    def _add(self, replies: Replies, reply: bytes, source: Any, ancillary: Ancillary) -> None:
+        """Collect a reply between 127.0.0.1 and itself, where the kernel can pick no other source; send any other."""
+        if ancillary != self._from_loopback or source[0] != "127.0.0.1":
+            self._send(reply, source, ancillary)
+            return
+        key = source, len(reply)
+        if key in replies:
+            replies[key].append(reply)
+        else:
+            replies[key] = [reply]
+
+    def _send_all(self, replies: Replies) -> None:
+        """Send equally long replies for one client in one call, which the kernel cuts: udp(7), UDP_SEGMENT."""
+        for (source, length), equal in replies.items():
+            try:
+                if len(equal) == 1:
+                    self._sock.sendto(equal[0], source)
+                else:
+                    cut = (IPPROTO_UDP, _UDP_SEGMENT, length.to_bytes(2, "little"))
+                    self._sock.sendmsg(equal, [cut], 0, source)
+            except OSError:  # a client that is gone: the next one is its own
+                continue
 
     def _send(self, reply: bytes, source: Any, ancillary: Ancillary) -> None:
         if self._fd < 0:  # a forwarded answer that came after the end
             return
         try:
-            if source[0] == "127.0.0.1" and ancillary == self._from_loopback:
-                # Between 127.0.0.1 and itself the kernel can pick no other source; this is a microsecond less.
-                self._sock.sendto(reply, source)
-                return
             self._sock.sendmsg((reply,), _from_where_it_came(ancillary), 0, source)
         except OSError:
             return
