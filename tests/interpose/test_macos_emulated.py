@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from netsandbox_interpose._native import ffi, lib
 
-pytest.importorskip("lief", reason="nothing reads Mach-O files (package lief of the test extra)")
 pytest.importorskip("ziglang", reason="no cross compiler (package ziglang of the test extra)")
 pytest.importorskip("unicorn", reason="no emulated processor (package unicorn of the test extra)")
 

@@ -9,15 +9,14 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("lief", reason="nothing reads Mach-O files (package lief of the test extra)")
 pytest.importorskip("ziglang", reason="no cross compiler (package ziglang of the test extra)")
 pytest.importorskip("unicorn", reason="no emulated processor (package unicorn of the test extra)")
 
-import lief
 import macos_library
 import universal_binary
 
 from tests.rig import darwin
+from tests.rig.mach_o_reader import lief
 from tests.rig.mach_o_signature import check_signature, room_for_a_signature
 
 HOOKS = {
@@ -41,7 +40,7 @@ def universal(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def whole(universal: Path) -> Any:
     """Its parts die with it, so every test holds the whole."""
-    return lief.MachO.parse(str(universal))
+    return lief().MachO.parse(str(universal))
 
 
 @pytest.fixture(params=[0, 1], ids=list(universal_binary.ARCHITECTURES))
@@ -62,7 +61,7 @@ def inside(section: Any, entries: Any) -> Any:
 
 
 def test_both_architectures_are_in_it_byte_for_byte(universal: Path, whole: Any) -> None:
-    kinds = lief.MachO.Header.CPU_TYPE
+    kinds = lief().MachO.Header.CPU_TYPE
     assert [one.header.cpu_type for one in whole] == [kinds.ARM64, kinds.X86_64]
     data = universal.read_bytes()
     for one, architecture in zip(whole, universal_binary.ARCHITECTURES, strict=True):
@@ -98,7 +97,7 @@ def test_only_the_systems_library_is_needed_and_nothing_is_exported(library: Any
 
 
 def test_it_runs_from_macos_11_on_and_names_an_sdk_that_macs_take(library: Any) -> None:
-    assert library.build_version.platform == lief.MachO.BuildVersion.PLATFORMS.MACOS
+    assert library.build_version.platform == lief().MachO.BuildVersion.PLATFORMS.MACOS
     assert list(library.build_version.minos) == [11, 0, 0]
     assert list(library.build_version.sdk) == [14, 0, 0]
 

@@ -10,7 +10,6 @@ import dnslib
 import pytest
 from netsandbox_interpose._native import lib
 
-pytest.importorskip("lief", reason="nothing reads Mach-O files (package lief of the test extra)")
 pytest.importorskip("ziglang", reason="no cross compiler (package ziglang of the test extra)")
 pytest.importorskip("unicorn", reason="no emulated processor (package unicorn of the test extra)")
 

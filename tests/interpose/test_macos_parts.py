@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from tests.rig.mac_wheel import HELPER, LIBRARY, MODULE
+from tests.rig.mach_o_reader import lief
 from tests.rig.mach_o_signature import check_order, check_signature, room_for_a_signature
-
-lief = pytest.importorskip("lief", reason="nothing reads Mach-O files (package lief of the test extra)")
 
 pytestmark = pytest.mark.skipif(sys.platform == "darwin", reason="a Mac signs what it builds, so its wheel is another")
 
@@ -43,10 +42,10 @@ class Part:
     def __init__(self, wheel: Path, name: str) -> None:
         with zipfile.ZipFile(wheel) as archive:
             self.data = archive.read(name)
-        self.whole = lief.MachO.parse(list(self.data))
+        self.whole = lief().MachO.parse(list(self.data))
         assert [one.header.cpu_type for one in self.whole] == [
-            lief.MachO.Header.CPU_TYPE.ARM64,
-            lief.MachO.Header.CPU_TYPE.X86_64,
+            lief().MachO.Header.CPU_TYPE.ARM64,
+            lief().MachO.Header.CPU_TYPE.X86_64,
         ]
 
     def at(self, number: int) -> Any:
@@ -72,7 +71,7 @@ Parts = dict[str, Part]
 @both_processors
 def test_each_runs_from_macos_11_on_and_names_an_sdk_that_macs_take(parts: Parts, name: str, number: int) -> None:
     version = parts[name].at(number).build_version
-    assert version.platform == lief.MachO.BuildVersion.PLATFORMS.MACOS
+    assert version.platform == lief().MachO.BuildVersion.PLATFORMS.MACOS
     assert list(version.minos) == [11, 0, 0]
     assert list(version.sdk) == [14, 0, 0]
 
@@ -112,7 +111,7 @@ def test_codesign_can_take_it_apart_and_sign_it_again(parts: Parts, name: str, n
 @both_processors
 def test_the_helper_is_a_program_at_no_fixed_address_whose_data_cannot_be_run(parts: Parts, number: int) -> None:
     binary = parts[HELPER].at(number)
-    assert binary.header.file_type == lief.MachO.Header.FILE_TYPE.EXECUTE
+    assert binary.header.file_type == lief().MachO.Header.FILE_TYPE.EXECUTE
     assert binary.is_pie
     for segment in binary.segments:
         assert segment.init_protection & 6 != 6, f"{segment.name} is written and run"
@@ -132,7 +131,7 @@ def test_the_helper_takes_the_systems_sandbox_and_all_else_from_libsystem(parts:
 @both_processors
 def test_the_module_asks_python_for_stable_names_only_and_the_system_for_the_rest(parts: Parts, number: int) -> None:
     binary = parts[MODULE].at(number)
-    assert binary.header.file_type == lief.MachO.Header.FILE_TYPE.DYLIB
+    assert binary.header.file_type == lief().MachO.Header.FILE_TYPE.DYLIB
     by_python = {entry.symbol.name for entry in binary.bindings if entry.library_ordinal == FLAT}
     assert by_python <= STABLE
     assert "_PyImport_ImportModule" in by_python

@@ -12,9 +12,10 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-import lief
 from unicorn import arm64_const as arm
 from unicorn import x86_const as x86
+
+from tests.rig.mach_o_reader import lief
 
 unicorn: Any = import_module("unicorn")  # it comes without most types
 
@@ -37,7 +38,7 @@ class Processor:
     """What differs between the two architectures: registers, the way back, and where arguments are."""
 
     def __init__(self, machine: Any) -> None:
-        self.is_arm = machine.header.cpu_type == lief.MachO.Header.CPU_TYPE.ARM64
+        self.is_arm = machine.header.cpu_type == lief().MachO.Header.CPU_TYPE.ARM64
         if self.is_arm:
             self.uc = unicorn.Uc(unicorn.UC_ARCH_ARM64, unicorn.UC_MODE_ARM)
             self.uc.ctl_set_cpu_model(arm.UC_CPU_ARM64_MAX)  # the others lack Apple's atomic instructions
@@ -80,7 +81,7 @@ class MachO:
 
     def __init__(self, library: bytes, answers: Answers) -> None:
         # Whoever drops the whole loses its parts.
-        self._whole = lief.MachO.parse(list(library))
+        self._whole = lief().MachO.parse(list(library))
         assert self._whole is not None
         self._binary: Any = self._whole.at(0)
         self._processor = Processor(self._binary)

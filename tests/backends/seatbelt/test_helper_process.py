@@ -18,6 +18,7 @@ from netsandbox.backends.seatbelt import helper_process
 from netsandbox.backends.seatbelt.helper_process import HelperProcess, failure, plan_bytes, read_report
 from netsandbox.errors import CommandError, HostError
 from tests.rig.mac_start import ENVIRONMENT, PROFILE, Start, starting
+from tests.rig.mach_o_reader import lief
 from tests.rig.processes import is_gone
 from tests.rig.waiting import wait_for
 
@@ -171,13 +172,12 @@ def test_why_it_could_not_start_is_said(
 @pytest.mark.parametrize("target", ["aarch64", "x86_64"])
 def test_the_helper_compiles_for_a_mac(target: str, tmp_path: Path) -> None:
     """Mach-O, for macOS 11 and later, with the system's own library and no other."""
-    lief = pytest.importorskip("lief")
     pytest.importorskip("ziglang")
     made = tmp_path / "netsandbox-apply"
     sources = sorted(map(str, (ROOT / "netsandbox" / "backends" / "seatbelt" / "native").glob("*.c")))
     zig = [sys.executable, "-m", "ziglang", "cc", "-target", f"{target}-macos.11.0", "-Os", "-g0"]
     subprocess.run([*zig, "-Wall", "-Wextra", "-Werror", "-o", made, *sources], check=True, timeout=300)
-    fat = lief.MachO.parse(str(made))  # kept: its parts live as long as it does
+    fat = lief().MachO.parse(str(made))  # kept: its parts live as long as it does
     binary = fat.at(0)
     assert [library.name for library in binary.libraries] == ["/usr/lib/libSystem.B.dylib"]
     imported = {symbol.name for symbol in binary.imported_symbols}
