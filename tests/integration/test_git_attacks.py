@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.test_git_calls import IDENTITY, MAKE, plainly
+from tests.integration.test_git_calls import IDENTITY, made, plainly
 from tests.rig.command import CommandLine, Home
 from tests.rig.world import need
 
@@ -153,9 +153,7 @@ HOST = "cd $1; git status; git -c core.bare=false commit --allow-empty -qm host;
 def prepared(home: Home, first: str) -> tuple[Path, Path]:
     """The project, and the file that the canary makes."""
     need("git", "git")
-    root, canary = home.work / "made", home.path / "canary"
-    plainly(home, MAKE, root, cwd=home.work)
-    project = root / "project"
+    canary, project = home.path / "canary", made(home) / "project"
     evil = project / "evil"
     evil.write_text(f"#!/bin/sh\necho ran >> {canary}\n")
     evil.chmod(0o755)
