@@ -138,6 +138,7 @@ def test_a_command_cannot_add_to_what_sessions_of_its_folder_may_write(netsandbo
 @pytest.mark.attack(149)
 def test_a_session_with_other_homes_prepares_nothing_for_one_with_the_usual(netsandbox: Any) -> None:
     """149: configuration, trust and what is remembered lie in the usual homes, which this session does not use."""
+    netsandbox.home(warm=False)
     usual = {"XDG_CONFIG_HOME": None, "XDG_STATE_HOME": None}
     assert netsandbox("run", "--", "true", env=usual).returncode == 0
     script = """

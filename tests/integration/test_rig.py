@@ -166,3 +166,19 @@ def test_a_name_server_that_ends_leaves_no_connection_open() -> None:
         client.settimeout(20)
         with client, contextlib.suppress(ConnectionResetError):
             assert client.recv(1) == b""
+
+
+@pytest.mark.ordinary_user
+@pytest.mark.usefixtures("user_namespaces")
+def test_a_new_home_has_the_cache_that_its_first_session_would_write(netsandbox: Any) -> None:
+    folder = netsandbox.home().state / "netsandbox" / "cache"
+    before = {file.name: file.stat().st_ino for file in folder.iterdir()}
+    assert before
+    assert netsandbox("run", "--", "true").returncode == 0
+    assert {file.name: file.stat().st_ino for file in folder.iterdir()} == before
+    rules = netsandbox.home().path / "config" / "netsandbox"
+    rules.mkdir(mode=0o700, exist_ok=True)
+    (rules / "config.toml").write_text('[network]\nmode = "online"\n')
+    for path in (rules, rules / "config.toml"):
+        os.chown(path, netsandbox.identity.uid, netsandbox.identity.gid)
+    assert netsandbox("run", "--", "sh", "-c", "echo $SANDBOX_MODE").stdout == "online\n"

@@ -14,6 +14,7 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ import pytest
 
 from tests.rig import processes
 from tests.rig.account import Identity
+from tests.rig.warm_home import StoredCache
 from tests.rig.workshop import make_home
 
 if TYPE_CHECKING:
@@ -144,12 +146,14 @@ class Spawned:
 class Home:
     """An account's private place in one test: home, state, configuration, and the environment that points there."""
 
-    def __init__(self, identity: Identity) -> None:
+    def __init__(self, identity: Identity, *, warm: bool = True) -> None:
         self.identity = identity
         self.path = make_home(identity.uid, identity.gid)
         self.work = self.path / "work"
         self.state = self.path / "state"
         self.mark = f"{MARK}={uuid.uuid4().hex}"
+        if warm:
+            _cache_of_a_session(identity).copy_to(self)
 
     def environment(self, extra: Environment | None) -> dict[str, str]:
         values: dict[str, str | None] = {
@@ -203,6 +207,16 @@ class Home:
         shutil.rmtree(self.path, ignore_errors=True)
 
 
+@cache
+def _cache_of_a_session(identity: Identity) -> StoredCache:
+    home = Home(identity, warm=False)
+    try:
+        home.plainly([*identity.command, "run", "-q", "--files", "open", "--", "true"])
+        return StoredCache(home)
+    finally:
+        home.close()
+
+
 class CommandLine:
     """`netsandbox(*arguments)` runs the command to its end; `netsandbox.spawn(*arguments)` starts it."""
 
@@ -218,10 +232,11 @@ class CommandLine:
         """A Python that this account can run inside a session."""
         return self.identity.python
 
-    def home(self, *, as_user: bool = False) -> Home:
+    def home(self, *, as_user: bool = False, warm: bool = True) -> Home:
+        """The home of this test; one that is not *warm* has never been used."""
         identity = self._request.getfixturevalue("ordinary_user") if as_user else self.identity
         if identity.name not in self._homes:
-            self._homes[identity.name] = Home(identity)
+            self._homes[identity.name] = Home(identity, warm=warm)
         return self._homes[identity.name]
 
     def __call__(
