@@ -23,13 +23,14 @@ from netsandbox.learn.project_text import project_file_path
 from netsandbox.paths import LOG_NAME, home, list_sessions, session_dir
 from netsandbox.policy import reasons
 from netsandbox.policy.explain import TEXTS, Explanation, because, flag_for
-from netsandbox.policy.file_denials import option_for, removal
+from netsandbox.policy.file_denials import Advice, removal
 from netsandbox.policy.habits import is_habit
 from netsandbox.policy.ip import Address
 from netsandbox.policy.ip import parse as parse_address
 from netsandbox.policy.names import BadName, Host, canonical, host_of
 from netsandbox.policy.policy import AddressRule, DomainRule, Policy
 from netsandbox.policy.verdict import DNS, TCP, Request, Verdict, verdict
+from netsandbox.runtime.protection import own_paths
 from netsandbox.text import printable, shell_quoted
 
 MAX_SESSIONS = 1000  # that are looked through for one of this folder
@@ -167,7 +168,25 @@ def explain_record(entry: Mapping[str, object], policy: Policy, own: Collection[
         advice = removal(text)
     elif reason == reasons.DENY_RULE and text is not None:
         advice = f"remove {text} from the deny rules{f' ({origin})' if origin else ''}"
-    return ExplainedRecord(entry, why, text, origin, _change_for(entry, logged, policy), advice, now)
+    change = _change_for(entry, logged, policy)
+    if change is None and _is_own(entry):
+        advice = "no option allows it, because it belongs to netsandbox"
+    return ExplainedRecord(entry, why, text, origin, change, advice, now)
+
+
+def _is_own(entry: Mapping[str, object]) -> bool:
+    path, operation = str(entry.get("path", "")), str(entry.get("operation"))
+    is_own = entry.get("event") in FILE_EVENTS and _is_whole(path)
+    return is_own and _advice().is_own(os.path.realpath(path), operation)
+
+
+def _is_whole(path: str) -> bool:
+    """Whether the log has the path as the command wrote it."""
+    return path.startswith("/") and path.isprintable() and len(path) <= MAX_TEXT
+
+
+def _advice() -> Advice:
+    return Advice(os.path.realpath(home()), os.path.realpath, own_paths)
 
 
 def _host(text: object) -> Host | None:
@@ -194,8 +213,7 @@ def _change_for(entry: Mapping[str, object], logged: Verdict, policy: Policy) ->
     if entry.get("event") in FILE_EVENTS:
         if logged.reason == reasons.DENY_RULE:
             return None
-        is_whole = path.startswith("/") and path.isprintable() and len(path) <= MAX_TEXT
-        return option_for(path, str(entry.get("operation")), os.path.realpath(home())) if is_whole else None
+        return _advice().option(path, str(entry.get("operation"))) if _is_whole(path) else None
     qtype = qtype if qtype.isascii() and qtype.isalnum() else ""
     name, _, value = ((logged.host and flag_for(logged, policy.default_ports, qtype)) or "").partition(" ")
     return (name, value) if value else None

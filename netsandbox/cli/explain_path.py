@@ -10,9 +10,10 @@ from netsandbox.backends.namespaces.path_access import ABSENT, HIDDEN, OWN, PRIV
 from netsandbox.cli.terminal import print_text
 from netsandbox.errors import UsageError
 from netsandbox.paths import home, short, working_folder
-from netsandbox.policy.file_denials import READ, is_secret, option_for, removal, shell_path
+from netsandbox.policy.file_denials import READ, Advice, is_secret, removal, shell_path
 from netsandbox.policy.file_rules import is_within, path_rule
 from netsandbox.policy.path_folding import CHANGE
+from netsandbox.runtime.protection import own_paths
 from netsandbox.settings import RunSettings
 from netsandbox.system import IS_MACOS
 from netsandbox.text import single_line
@@ -27,6 +28,7 @@ WRITES = {
     HIDDEN: "a session cannot change it either",
 }
 MISSING = "note: there is no such file now;"
+BELONGS = "no option does, because it belongs to netsandbox"
 TOO_MUCH = "name the folders in it, or use --files "
 
 
@@ -57,11 +59,12 @@ def _change(real: str, operation: str, access: PathAccess) -> str | None:
         return removal(access.rule)
     if is_within(own, real):
         return TOO_MUCH + ("readable" if operation == READ else "open")
-    if access.why == OWN:
+    advice = Advice(own, str, own_paths)
+    if access.why == OWN and not os.path.lexists(real):
         return "--share-tmp"
-    option = option_for(real, operation, own)
+    option = advice.option(real, operation)
     if option is None:
-        return None
+        return BELONGS if advice.is_own(real, operation) else None
     return f"{option[0]} {shell_path(real if os.path.isdir(real) else option[1], own)}"
 
 

@@ -7,8 +7,9 @@ import os
 from netsandbox.config.paths import PROJECT_FILES
 from netsandbox.paths import home, short
 from netsandbox.policy import reasons
-from netsandbox.policy.file_denials import is_quiet, is_secret, option_for, removal, shell_path
+from netsandbox.policy.file_denials import Advice, is_quiet, is_secret, removal, shell_path
 from netsandbox.policy.habits import is_habitual_socket
+from netsandbox.runtime.protection import own_paths
 from netsandbox.text import join_host_port, shell_quoted, single_line
 
 TYPE_CHECKING = False
@@ -77,26 +78,32 @@ def file_denial_lines(denials: Iterable[FileDenial], *, succeeded: bool = False)
     """A line for each option that would open a refused file. Start-up files of shells are only in the log, and so is
     what a command that *succeeded* did not need."""
     own = os.path.realpath(home())
+    advice = Advice(own, os.path.realpath, own_paths)
     by_option: dict[tuple[str, str] | str | None, list[FileDenial]] = {}  # or by the rule that denies
     for denial in denials:
         is_told = denial.reason != reasons.MADE_LATER
         if is_told and not is_quiet(denial.path, own, denial.operation, succeeded=succeeded):
-            change = denial.rule or option_for(denial.path, denial.operation, own)
+            change = denial.rule or advice.option(denial.path, denial.operation)
             by_option.setdefault(change, []).append(denial)
-    lines = [_file_line(change, group, own) for change, group in by_option.items()]
+    lines = [_file_line(change, group, advice, own) for change, group in by_option.items()]
     if len(lines) > MAX_FILE_LINES:
         rest = len(lines) - MAX_FILE_LINES
         lines = [*lines[:MAX_FILE_LINES], f"and {rest} more folders; see `netsandbox audit show --denied --event file`"]
     return lines
 
 
-def _file_line(change: tuple[str, str] | str | None, group: list[FileDenial], own: str) -> str:
+def _file_line(change: tuple[str, str] | str | None, group: list[FileDenial], advice: Advice, own: str) -> str:
     first, paths = group[0], {denial.path for denial in group}
     doing = {"read": "reading", "execute": "executing"}.get(first.operation, "writing")
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
-    what = f"denied {doing} {shown_path(first.path)}{more}"
+    real = advice.real(first.path)
+    link = f", a link to {shown_path(real)}," if real != first.path else ""
+    what = f"denied {doing} {shown_path(first.path)}{link}{more}".rstrip(",")
+    if change is None:
+        why = ", because it belongs to netsandbox" if advice.is_own(real, first.operation) else ""
+        return f"{what}; no option allows it{why}"
     if not isinstance(change, tuple):
-        return f"{what}; {f'{single_line(removal(change))} to allow it' if change else 'no option allows it'}"
+        return f"{what}; {single_line(removal(change))} to allow it"
     name, value = change
     verb = "show" if name == "--allow-read" else "allow"
     option = single_line(f"{name} {shell_path(value, own)}")

@@ -10,8 +10,19 @@ from netsandbox.text import shell_quoted
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Protocol
 
     from netsandbox.policy.file_rules import FileRules, PathRule
+
+    class Own(Protocol):
+        """As `runtime.protection.OwnPaths`."""
+
+        @property
+        def hidden(self) -> tuple[str, ...]: ...
+
+        @property
+        def read_only(self) -> tuple[str, ...]: ...
+
 
 READ, EXECUTE = "read", "execute"
 READING = (READ, EXECUTE)
@@ -33,17 +44,39 @@ SYSTEM_STATE = ("/run", "/var")  # caches of user names, of manual pages and oth
 QUIET_FOLDERS = ("__pycache__", ".config/fish", ".local/share/fish")
 
 
-def option_for(path: str, operation: str, home: str) -> tuple[str, str] | None:
-    """The option that would have allowed *operation* on *path*, and its value; None if we advise none."""
-    if _redirects_git(path):
-        return None
-    return "--allow-read" if operation in READING else "--allow-write", opened_path(path, home)
+class Advice:
+    """How a user opens what a session was refused. A rule for a link that a session may have made is an error, so the
+    advice is for the path where it leads: *real* follows links. *own* returns what is netsandbox's, which no rule
+    opens: folders that no session sees, and paths that none writes. It is called for the first option only."""
 
+    def __init__(self, home: str, real: Callable[[str], str], own: Callable[[], Own]) -> None:
+        self._home = home
+        self._find_own = own
+        self._own: Own | None = None
+        self.real = real
 
-def hint_for(path: str, operation: str, home: str) -> str | None:
-    """The same as a text to paste, with `~` for the home."""
-    option = option_for(path, operation, home)
-    return None if option is None else f"{option[0]} {shell_path(option[1], home)}"
+    def option(self, path: str, operation: str) -> tuple[str, str] | None:
+        """The option that would have allowed *operation* on *path*, and its value; None if we advise none."""
+        real = self.real(path)
+        if _redirects_git(real) or self.is_own(real, operation):
+            return None
+        opened = opened_path(real, self._home)
+        if operation in READING:
+            return "--allow-read", opened
+        holds_own = self._own is not None and any(is_within(each, opened) for each in self._own.hidden)
+        return "--allow-write", real if holds_own else opened
+
+    def hint(self, path: str, operation: str) -> str | None:
+        """The same as a text to paste, with `~` for the home."""
+        option = self.option(path, operation)
+        return None if option is None else f"{option[0]} {shell_path(option[1], self._home)}"
+
+    def is_own(self, real: str, operation: str) -> bool:
+        """Whether a real path is netsandbox's own, for this *operation*."""
+        if self._own is None:
+            self._own = self._find_own()
+        closed = self._own.hidden if operation in READING else (*self._own.hidden, *self._own.read_only)
+        return any(is_within(real, each) for each in closed)
 
 
 def _redirects_git(path: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from netsandbox.audit.log import AuditLog
 from netsandbox.cli import explain
 from netsandbox.cli.explain_denial import denial_json, denial_lines, explain_record, last_denial
 from netsandbox.errors import NetsandboxError, UsageError
-from netsandbox.paths import list_sessions, log_path, new_session_id
+from netsandbox.paths import PACKAGE, list_sessions, log_path, new_session_id
 from netsandbox.policy import reasons
 from netsandbox.policy.policy import Policy
 
@@ -235,6 +236,12 @@ def test_a_refused_file_has_the_option_and_its_table(monkeypatch: pytest.MonkeyP
 def test_a_path_that_cannot_be_an_option_has_none(path: str | None) -> None:
     entry = {**ENVELOPE, "event": "file", "verdict": "deny", "reason": "not-shown", "operation": "read", "path": path}
     assert explain_record(entry, Policy()).change is None
+
+
+def test_nothing_is_advised_for_a_part_of_netsandbox() -> None:
+    entry = {**ENVELOPE, "event": "file", "verdict": "deny", "reason": "read-only", "operation": "change"}
+    explained = explain_record({**entry, "path": f"{os.path.realpath(PACKAGE)}/api.py"}, Policy())
+    assert (explained.change, explained.advice) == (None, "no option allows it, because it belongs to netsandbox")
 
 
 def test_a_start_up_file_does_not_hide_another_denial(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from netsandbox.cli import explain
 from netsandbox.cli.explain_path import is_path
+from netsandbox.paths import PACKAGE
 
 WORK = "~/work"  # the working folder of a test, as messages show it
 
@@ -60,6 +61,8 @@ def test_too_much_and_secrets_have_other_advice(capsys: pytest.CaptureFixture[st
     assert "a place of secrets" in shown
     explain.main(["/var/tmp/x"])
     assert "--share-tmp" in capsys.readouterr().out
+    explain.main([PACKAGE])
+    assert "no option does, because it belongs to netsandbox" in capsys.readouterr().out
 
 
 def test_a_rule_that_denies_is_named(capsys: pytest.CaptureFixture[str], no_session: Path) -> None:

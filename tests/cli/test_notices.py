@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from netsandbox.cli.notices import (
     kept_lines,
     shell_word,
 )
+from netsandbox.paths import PACKAGE
 
 
 def denial(host: str | None, port: int | None = 443, reason: str = "not-allowed", flag: str | None = "--x") -> Denial:
@@ -161,3 +163,19 @@ def test_kept_files_are_one_line() -> None:
     assert kept_lines(()) == []
     (line,) = kept_lines([f"/srv/{n}" for n in range(5)])
     assert line == "kept inside: /srv/0, /srv/1, /srv/2 and 2 more; `netsandbox home` shows it"
+
+
+def test_a_link_is_named_with_where_it_leads_and_ours_with_why_nothing_opens_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "data/in").mkdir(parents=True)
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop/link").symlink_to(tmp_path / "data/in")
+    denials = [
+        FileDenial(f"{os.path.realpath(tmp_path)}/shop/link/f", "read", 1, "not-shown"),
+        FileDenial(f"{os.path.realpath(PACKAGE)}/x.py", "make", 1, "read-only"),
+    ]
+    link, ours = file_denial_lines(denials)
+    assert link == "denied reading ~/shop/link/f, a link to ~/data/in/f; show it with --allow-read ~/data/in"
+    assert ours.endswith("x.py; no option allows it, because it belongs to netsandbox")

@@ -9,18 +9,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netsandbox.policy.file_denials import (
+    Advice,
     DenyRules,
-    hint_for,
     is_quiet,
     is_secret,
     opened_path,
-    option_for,
     removal,
     shell_path,
 )
 from netsandbox.policy.file_rules import FileRules, PathRule, is_within
+from netsandbox.runtime.protection import OwnPaths
 
 HOME = "/h/ann"
+
+
+def advice_with(hidden: tuple[str, ...] = (), read_only: tuple[str, ...] = ()) -> Advice:
+    return Advice(HOME, str, lambda: OwnPaths(hidden, read_only))
+
+
 PATHS = st.lists(st.text(min_size=1).filter(lambda name: "/" not in name and "\0" not in name), min_size=1, max_size=6)
 
 
@@ -44,12 +50,28 @@ def test_the_folder_is_proposed_unless_it_shows_too_much(path: str, opened: str)
 
 
 def test_reading_and_writing_have_their_options() -> None:
-    assert option_for(f"{HOME}/a/b", "read", HOME) == ("--allow-read", f"{HOME}/a")
-    assert option_for(f"{HOME}/a/b", "execute", HOME) == ("--allow-read", f"{HOME}/a")
+    advice = advice_with()
+    assert advice.option(f"{HOME}/a/b", "read") == ("--allow-read", f"{HOME}/a")
+    assert advice.option(f"{HOME}/a/b", "execute") == ("--allow-read", f"{HOME}/a")
     for operation in ("change", "make", "folder"):
-        assert option_for(f"{HOME}/a/b", operation, HOME) == ("--allow-write", f"{HOME}/a")
-    assert hint_for(f"{HOME}/a b/c", "read", HOME) == "--allow-read '/h/ann/a b'"
-    assert hint_for(f"{HOME}/a/c", "read", HOME) == "--allow-read ~/a"
+        assert advice.option(f"{HOME}/a/b", operation) == ("--allow-write", f"{HOME}/a")
+    assert advice.hint(f"{HOME}/a b/c", "read") == "--allow-read '/h/ann/a b'"
+    assert advice.hint(f"{HOME}/a/c", "read") == "--allow-read ~/a"
+
+
+def test_the_advice_for_a_link_is_where_it_leads() -> None:
+    advice = Advice(HOME, lambda path: path.replace("/p/link", f"{HOME}/data"), OwnPaths)
+    assert advice.option("/p/link/x", "read") == ("--allow-read", f"{HOME}/data")
+    assert advice.hint("/p/link/x", "change") == "--allow-write ~/data"
+
+
+def test_nothing_is_advised_for_what_no_rule_opens() -> None:
+    advice = advice_with(hidden=(f"{HOME}/state/own",), read_only=(f"{HOME}/venv",))
+    assert advice.option(f"{HOME}/venv/bin/x", "make") is None
+    assert advice.option(f"{HOME}/venv/bin/x", "read") == ("--allow-read", f"{HOME}/venv/bin")
+    assert advice.hint(f"{HOME}/state/own/log", "read") is advice.hint(f"{HOME}/state/own/log", "make") is None
+    assert advice.option(f"{HOME}/state/x", "make") == ("--allow-write", f"{HOME}/state/x")  # its folder holds ours
+    assert advice.option(f"{HOME}/state/x", "read") == ("--allow-read", f"{HOME}/state")
 
 
 @given(PATHS)
@@ -114,9 +136,9 @@ def test_other_refusals_are_told_though_the_command_succeeds(path: str, operatio
 
 def test_no_option_opens_a_file_that_redirects_git() -> None:
     for path in ("/p/.git/commondir", "/p/.git/modules/a/commondir"):
-        assert option_for(path, "change", HOME) is hint_for(path, "make", HOME) is None
+        assert advice_with().option(path, "change") is advice_with().hint(path, "make") is None
         assert is_quiet(path, HOME, "change")
-    assert option_for("/p/commondir", "change", HOME) is not None
+    assert advice_with().option("/p/commondir", "change") is not None
     assert not is_quiet("/p/src/commondir", HOME, "change")
     assert not is_quiet("/p/.git/config", HOME, "change")
 

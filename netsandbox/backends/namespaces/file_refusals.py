@@ -17,8 +17,9 @@ from netsandbox.backends.namespaces.file_calls import CHANGE, EXECUTE, FOLDER, M
 from netsandbox.backends.namespaces.procfs import process_of
 from netsandbox.paths import home
 from netsandbox.policy import reasons
-from netsandbox.policy.file_denials import READING, DenyRules, hint_for, is_secret
+from netsandbox.policy.file_denials import READING, Advice, DenyRules, is_secret
 from netsandbox.policy.file_rules import FileRules, is_within
+from netsandbox.runtime.protection import own_paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class FileRefusals:
         self._secrets = secrets
         self._changes = changes
         self._home = os.path.realpath(home())
+        self._advice = Advice(self._home, os.path.realpath, own_paths)
         self._denies = DenyRules(rules, self._home, os.path.realpath) if rules.deny_read or rules.deny_write else None
         self._calls = {number: call.name for number, call in observed_calls(os.uname().machine).items()}
         self._folding = Folding(self._write, max_kinds=MAX_PATHS, when_full=COUNT_ONLY)
@@ -150,7 +152,7 @@ class FileRefusals:
             rule=rule,
             hint=None
             if rule is not None or reason == reasons.MADE_LATER
-            else hint_for(place or path, operation, self._home),
+            else self._advice.hint(place or path, operation),
             count=count,
             **first,
         )
