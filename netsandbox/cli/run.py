@@ -24,6 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from netsandbox.api import Result
     from netsandbox.config.file_settings import FileSettings
+    from netsandbox.policy.file_rules import FileRules
     from netsandbox.policy.policy import Policy
     from netsandbox.runtime.option_parser import Parsed
     from netsandbox.settings import RunSettings
@@ -94,7 +95,7 @@ def main(arguments: list[str]) -> int:
     if file is not None and "quiet" not in parsed.flags:
         _report_configuration(file, verbose="verbose" in parsed.flags)
     if settings.files.mode == PROJECT and "quiet" not in parsed.flags:
-        _report_no_project()
+        _report_no_project(settings.files)
     settings = report_rules(settings, parsed.flags)
     report_settings(parsed, settings)
     if "dry-run" in parsed.flags:
@@ -225,7 +226,10 @@ def report_domains(policy: Policy, flags: set[str]) -> None:
             _notice(line)
 
 
-def _report_no_project() -> None:
+def _report_no_project(files: FileRules) -> None:
+    """A user who named paths knows that others are not there."""
+    if any(rule.origin.startswith("--") for rule in (*files.allow_read, *files.allow_write)):
+        return
     from netsandbox.paths import home
     from netsandbox.runtime.project import find_project
 

@@ -117,6 +117,9 @@ def test_the_home_and_the_root_are_no_projects(netsandbox: Any, where: str) -> N
     assert run.stdout.endswith(f"{folder}\n")
     assert not (home.path / "made").exists()
     assert "no project" in run.stderr
+    named = netsandbox("run", "--allow-read", plan, "--", "cat", plan, cwd=folder)
+    assert named.stdout == SECRET
+    assert "none of your files" not in named.stderr
 
 
 @pytest.mark.parametrize("place", ["/tmp", "/var/tmp", "/dev/shm"])
