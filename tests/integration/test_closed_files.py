@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -390,6 +391,40 @@ def test_what_a_session_wrote_outside_of_its_project_shows_nothing_in_the_next(
     assert "which a command could have made" in by_rule.stderr
     named = netsandbox("run", "--allow-read", str(plan.parent), "--", "cat", str(plan), env=environment)
     assert named.stdout == SECRET
+
+
+@pytest.mark.parametrize("way", ["TMPDIR", "cache"])
+def test_what_a_session_wrote_in_a_folder_of_the_mode_readable_shows_nothing_in_the_next(
+    netsandbox: Any, way: str
+) -> None:
+    home = netsandbox.home()
+    plan = put(home, "secret/plan.md")
+    folder = put(home, "scratch/x", "").parent
+    config = put(home, "cache.toml", f'[filesystem]\ncache = ["{folder}"]\n')
+    options = ["--config", str(config)] if way == "cache" else []
+    environment = {"TMPDIR": str(folder)} if way == "TMPDIR" else {}
+    plants = ("--", "ln", "-s", str(plan.parent), f"{folder}/docs")
+    first = netsandbox("run", "--files", "readable", *options, *plants, env=environment)
+    assert first.returncode == 0, first.stderr
+    by_rule = netsandbox("run", "--allow-read", f"{folder}/docs", "--", "cat", str(plan))
+    assert SECRET not in by_rule.stdout
+    assert "which a command could have made" in by_rule.stderr
+    assert netsandbox("run", "--allow-read", str(plan.parent), "--", "cat", str(plan)).stdout == SECRET
+
+
+def test_what_a_session_wrote_in_the_hosts_temporary_folder_shows_nothing_in_the_next(
+    netsandbox: Any, short_tmp: Path
+) -> None:
+    with TemporaryDirectory(dir="/dev/shm") as other:  # homes of tests lie in the folder that is shared
+        plan = Path(other) / "plan.md"
+        plan.write_text(SECRET)
+        os.chmod(other, 0o755)
+        first = netsandbox("run", "--share-tmp", "--", "ln", "-s", other, f"{short_tmp}/docs")
+        assert first.returncode == 0, first.stderr
+        by_rule = netsandbox("run", "--allow-read", f"{short_tmp}/docs", "--", "cat", str(plan))
+        assert SECRET not in by_rule.stdout
+        assert "which a command could have made" in by_rule.stderr
+        assert netsandbox("run", "--allow-read", other, "--", "cat", str(plan)).stdout == SECRET
 
 
 @pytest.mark.parametrize("rule", ["/etc/shadow", "/etc"])

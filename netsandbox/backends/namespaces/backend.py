@@ -132,7 +132,7 @@ class NamespacesBackend:
             from netsandbox.backends.namespaces.mount_view import remember_written, session_view
 
             view = session_view(own, held.covers(), self._file_view())
-            remember_written(settings.files, state)
+            remember_written(settings.files, command.environment, state)
         denied = {os.path.realpath(rule.path) for rule in settings.files.deny_read}
         self.helper.hide([*denied, *self.secrets])
         self.secrets = tuple(path for path in self.secrets if path not in denied)

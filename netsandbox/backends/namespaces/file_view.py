@@ -80,13 +80,13 @@ def file_view(rules: FileRules, environment: Mapping[bytes, bytes]) -> FileView:
         check_open(working, "the working folder", closed)
     writable = None
     if rules.mode != OPEN:
-        writes = (*rules.allow_write, *_caches(rules, environment, working))
+        writes = (*rules.allow_write, *used_caches(rules, environment, working))
         writable = check_writable(_writable(writes, working, environment, closed))
     links = tuple(dict.fromkeys((*_loops(endless), *(link for place in (*secrets, *denied) for link in _links(place)))))
     return FileView(folders, files, writable, _disks(), links, check_kept(kept))
 
 
-def _caches(rules: FileRules, environment: Mapping[bytes, bytes], working: str | None) -> Iterator[PathRule]:
+def used_caches(rules: FileRules, environment: Mapping[bytes, bytes], working: str | None) -> Iterator[PathRule]:
     """The caches, where variables move them: a folder that exists and does not hold the working folder."""
     if not rules.caches:
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from netsandbox.backends.namespaces.file_view import second_names
+from netsandbox.backends.namespaces.file_view import TEMPORARY, second_names, used_caches
 from netsandbox.backends.namespaces.launch import FILES, NETWORK_FILES
 from netsandbox.backends.namespaces.plan import View
 from netsandbox.backends.namespaces.private_folders import PrivateFolders
@@ -13,6 +13,8 @@ from netsandbox.policy.file_rules import outermost
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from netsandbox.backends.namespaces.file_view import FileView
     from netsandbox.policy.file_rules import FileRules
     from netsandbox.runtime.protection import OwnPaths
@@ -81,12 +83,13 @@ def second_name_notice(view: FileView) -> str | None:
     return f"{text}; use --files project, which shows no other folder"
 
 
-def remember_written(rules: FileRules, state: str) -> None:
+def remember_written(rules: FileRules, environment: Mapping[bytes, bytes], state: str) -> None:
     """What a session can write besides its project: later ones follow no link there that leads elsewhere. In the mode
-    `open` a session can write everywhere, and only the usual places are remembered."""
+    `open` a session can write everywhere, and only the usual places are remembered. *environment* is the command's."""
     working = working_folder()
     folders = PrivateFolders(state, working or "/")
-    named = (working, "/tmp", "/var/tmp", *(rule.path for rule in rules.allow_write))  # noqa: S108
-    for path in named:
-        if path is not None and os.path.isdir(path):
+    usual = (working, *TEMPORARY, os.fsdecode(environment.get(b"TMPDIR", b"")))
+    named = (rule.path for rule in (*rules.allow_write, *used_caches(rules, environment, working)))
+    for path in (*usual, *named):
+        if path and os.path.isdir(path):
             folders.remember_written(os.path.realpath(path))
