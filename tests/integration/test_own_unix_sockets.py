@@ -227,3 +227,49 @@ report(other=lambda: own("other.sock")[0])
         "at_once": "EAGAIN",
         "other": "hello",
     }
+
+
+@pytest.mark.parametrize("options", [(), ("--network-strategy", "fail")], ids=["watched", "guarded"])
+def test_servers_listen_whatever_is_decided_about_ports(netsandbox: Any, project: Path, options: tuple[str]) -> None:
+    """Where ports are limited, listen is made by the broker too."""
+    body = """
+import struct
+def server_pid():
+    with socket.socket(socket.AF_UNIX) as server, socket.socket(socket.AF_UNIX) as client:
+        server.bind("pid.sock"); server.listen(); client.connect("pid.sock")
+        return struct.unpack("3i", client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0] - os.getpid()
+def unbound():
+    with socket.socket(socket.AF_UNIX) as server: server.listen()
+report(path=lambda: own("a.sock")[0], abstract=lambda: own("\\0mine")[0], unbound=unbound)
+out["same"] = server_pid() == 0
+"""
+    found = probe(netsandbox, "project", body, *options)
+    assert found == {"path": "hello", "abstract": "hello", "unbound": "EINVAL", "same": not options}
+
+
+@pytest.mark.attack(166)
+@pytest.mark.attack(170)
+@pytest.mark.attack(171)
+def test_the_peer_that_a_server_sees_is_of_no_use_to_it(netsandbox: Any, project: Path) -> None:
+    """The broker, outside, made the connect: its process can be neither signalled nor looked into by SO_PEERPIDFD."""
+    body = """
+import ctypes, signal, struct
+libc = ctypes.CDLL(None, use_errno=True)
+def call(*arguments):
+    if libc.syscall(*arguments) < 0: raise OSError(ctypes.get_errno(), "")
+    return "done"
+server = socket.socket(socket.AF_UNIX); server.bind("s.sock"); server.listen()
+client = socket.socket(socket.AF_UNIX); client.connect("s.sock")
+peer, _ = server.accept()
+out["cred"] = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+out["me"] = (0, os.getuid(), os.getgid())
+def broker(): return peer.getsockopt(socket.SOL_SOCKET, 77)
+report(kill=lambda: call(424, broker(), int(signal.SIGKILL), 0, 0), probe=lambda: call(424, broker(), 0, 0, 0),
+       descriptor=lambda: call(438, broker(), 0, 0), channel=lambda: call(438, broker(), 4, 0),
+       network=lambda: call(16, broker(), 0xFF03, 0), mine=lambda: call(424, os.pidfd_open(os.getpid()), 0, 0, 0))
+report(own=lambda: own("t.sock")[0])
+"""
+    found = probe(netsandbox, "project", body)
+    assert found.pop("cred") == found.pop("me")
+    assert (found.pop("own"), found.pop("mine")) == ("hello", "done")
+    assert "done" not in found.values(), found

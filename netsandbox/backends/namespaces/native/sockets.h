@@ -7,7 +7,8 @@
  * Any other socket file belongs to the host; the supervisor decides about it. Abstract names belong to the session's
  * network, and so do internet sockets; these calls are made with the same bytes.
  *
- * The kernel would look up the descriptor and read the address again after a check, so no call is ever continued.
+ * The kernel would look up the descriptor and read the address again after a check, so no connect and no bind is ever
+ * continued.
  *
  * here -> supervisor: Q <struct question> exe NUL path NUL
  * supervisor -> here: struct reply */
@@ -47,6 +48,10 @@ struct reply {
 /* Answers the call, which is a connect, or a bind. *guarded*: the supervisor decides about ports. Returns 0 if the call
  * is for the supervisor. */
 int serve_socket(const struct seccomp_notif *call, int guarded);
+
+/* Answers a listen of a Unix socket. If it is not *guarded*, the supervisor only wants to know of listeners, so nothing is
+ * decided and the call goes on: the server's clients see its pid. Returns 0 if the call is for the supervisor. */
+int serve_listen(const struct seccomp_notif *call, int guarded);
 
 /* Called once, before the first call. */
 void sockets_begin(void);

@@ -55,7 +55,7 @@ static void receive_rows(void)
     }
 }
 
-static void let_go_on(const struct seccomp_notif *call)
+void let_go_on(const struct seccomp_notif *call)
 {
     struct seccomp_notif_resp response = { .id = call->id, .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE };
 
@@ -217,7 +217,8 @@ static void serve_call(struct seccomp_notif *call)
         return;
     }
     if (row == 0) {
-        pass_on(call);
+        if (call->data.nr != SYS_listen || !serve_listen(call, first_row[SYS_bind] != 0))
+            pass_on(call);
         return;
     }
     for (row--; row < row_count && rows[row].call == call->data.nr; row++)

@@ -60,6 +60,8 @@ struct refusal {
 
 extern int trap_listener;
 
+void let_go_on(const struct seccomp_notif *call);
+
 /* Lets another thread receive, so that this one may wait. 0: too many wait already. */
 int hand_over(void);
 

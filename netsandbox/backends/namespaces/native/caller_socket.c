@@ -1,0 +1,98 @@
+#include "caller_socket.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "call_path.h"
+#include "socket_call.h"
+
+#define SIOCGSKNS_REQUEST 0x894C
+#ifndef SO_NETNS_COOKIE /* Linux 5.14 */
+#define SO_NETNS_COOKIE 71
+#endif
+#ifndef PIDFD_THREAD
+#define PIDFD_THREAD O_EXCL
+#endif
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
+#ifndef SYS_pidfd_getfd
+#define SYS_pidfd_getfd 438
+#endif
+
+/* The descriptor of the process is kept for its next call; a process that is gone is never mistaken. */
+int caller_socket(pid_t pid, int number)
+{
+    static _Thread_local int process = -1;
+    static _Thread_local pid_t known;
+
+    for (int turn = 0; turn < 2; turn++) {
+        int copy;
+
+        if (process < 0 || known != pid) {
+            if (process >= 0)
+                close(process);
+            known = pid;
+            process = (int)syscall(SYS_pidfd_open, pid, PIDFD_THREAD);
+            if (process < 0 && errno == EINVAL) /* before Linux 6.9; a thread is reached through its process */
+                process = (int)syscall(SYS_pidfd_open, process_of(pid), 0U);
+            if (process < 0)
+                return -1;
+        }
+        copy = (int)syscall(SYS_pidfd_getfd, process, number, 0U);
+        if (copy >= 0 || errno != ESRCH)
+            return copy;
+        close(process);
+        process = -1;
+    }
+    return -1;
+}
+
+/* Whether the socket is of the caller's network, which all callers share. */
+static int is_of_callers_network(const struct seccomp_notif *call, int copy)
+{
+    static struct stat network;
+    static int has_network;
+    struct stat its;
+    int space;
+
+    if (!has_network) {
+        char name[64];
+
+        snprintf(name, sizeof name, "/proc/%d/ns/net", (int)call->pid);
+        if (stat(name, &network) < 0 || !is_waiting(call))
+            return 0;
+        has_network = 1;
+    }
+    space = ioctl(copy, SIOCGSKNS_REQUEST);
+    if (space < 0)
+        return 0;
+    if (fstat(space, &its) < 0)
+        its.st_ino = 0;
+    close(space);
+    return its.st_ino == network.st_ino && its.st_dev == network.st_dev;
+}
+
+/* The kernel gives each network a number that no other gets. */
+int is_of_network(const struct seccomp_notif *call, int copy)
+{
+    static uint64_t known;
+    uint64_t its = 0;
+    socklen_t length = sizeof its;
+
+    if (getsockopt(copy, SOL_SOCKET, SO_NETNS_COOKIE, &its, &length) < 0)
+        its = 0;
+    if (known != 0 && its != 0)
+        return its == known;
+    if (!is_of_callers_network(call, copy))
+        return 0;
+    known = its;
+    return 1;
+}
