@@ -10,9 +10,8 @@ from netsandbox.backends.namespaces.path_access import ABSENT, HIDDEN, OWN, PRIV
 from netsandbox.cli.terminal import print_text
 from netsandbox.errors import UsageError
 from netsandbox.paths import home, short, working_folder
-from netsandbox.policy.file_denials import READ, Advice, is_secret, removal, shell_path
-from netsandbox.policy.file_rules import is_within, path_rule
-from netsandbox.policy.path_folding import CHANGE
+from netsandbox.policy.file_denials import Advice, is_secret, removal, shell_path
+from netsandbox.policy.file_rules import CHANGE, READ, is_within, path_rule
 from netsandbox.runtime.protection import own_paths
 from netsandbox.settings import RunSettings
 from netsandbox.system import IS_MACOS

@@ -8,10 +8,10 @@ from netsandbox.frozen import copy_with, frozen
 from netsandbox.learn.name_folding import Proposal, fold_names
 from netsandbox.learn.usage import Usage
 from netsandbox.policy.file_denials import is_quiet, is_secret
-from netsandbox.policy.file_rules import is_within
+from netsandbox.policy.file_rules import CHANGE, MAKE, is_within
 from netsandbox.policy.ip import Address, parse
 from netsandbox.policy.names import Host, canonical, host_of
-from netsandbox.policy.path_folding import CHANGE, MAKE, EntryLimits, PathProposal, fold_paths
+from netsandbox.policy.path_folding import EntryLimits, PathProposal, fold_paths
 from netsandbox.policy.policy import Policy
 from netsandbox.policy.verdict import TCP, Request
 from netsandbox.text import join_host_port, printable

@@ -12,10 +12,10 @@ from netsandbox.frozen import frozen
 from netsandbox.policy import reasons
 from netsandbox.policy.address_guard import LOOPBACK, guarded
 from netsandbox.policy.decision import is_loopback_name
-from netsandbox.policy.file_denials import READING
+from netsandbox.policy.file_rules import CHANGE, FOLDER, MAKE, READING
 from netsandbox.policy.ip import parse
 from netsandbox.policy.names import BadName, canonical
-from netsandbox.policy.path_folding import CHANGE, FOLDER, MAKE, MANY
+from netsandbox.policy.path_folding import MANY
 from netsandbox.text import printable_place
 
 UNREACHED = (reasons.LOOKUP_FAILED, reasons.UNREACHABLE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from netsandbox.policy import home_paths
-from netsandbox.policy.file_rules import is_within
+from netsandbox.policy.file_rules import READ, READING, is_within
 from netsandbox.policy.shown_files import PROTECTED, SHELL_FILES
 from netsandbox.text import shell_quoted
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
         def read_only(self) -> tuple[str, ...]: ...
 
 
-READ, EXECUTE = "read", "execute"
-READING = (READ, EXECUTE)
 MIN_DEPTH = 2  # names in a folder that is proposed: never `/srv` or `/home`
 # Start-up files and histories of shells, and what Python keeps beside its modules: programs try these, and do without.
 QUIET_NAMES = (

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 PROJECT, READABLE, OPEN = "project", "readable", "open"
 FILE_MODES = (PROJECT, READABLE, OPEN)
+# What a program does with a path. CHANGE: what exists; MAKE: it makes, removes or replaces a name in the folder above.
+READ, EXECUTE, CHANGE, MAKE, FOLDER = "read", "execute", "change", "make", "folder"
+READING = (READ, EXECUTE)
 MAX_WRITABLE = 512  # the helper's bound
 MAX_DENIED = 512  # each is a mount, and an untrusted project file may list paths here
 

@@ -9,8 +9,8 @@ has no such sockets at all.
 from __future__ import annotations
 
 from netsandbox.policy import reasons
-from netsandbox.policy.file_denials import READ, is_quiet
-from netsandbox.policy.file_rules import is_within
+from netsandbox.policy.file_denials import is_quiet
+from netsandbox.policy.file_rules import READ, is_within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,16 +9,14 @@ netsandbox's own, or what the host runs: what cannot be had without that is left
 from __future__ import annotations
 
 from netsandbox.frozen import frozen
-from netsandbox.policy.file_rules import is_within, outermost
+from netsandbox.policy.file_rules import FOLDER, MAKE, is_within, outermost
 from netsandbox.policy.shown_files import SHELL_FILES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# What was done at a path; `namespaces/file_calls` has the same words.
-CHANGE, MAKE, FOLDER = "change", "make", "folder"
-MANY = "many"  # at more paths below it than are listed
+MANY = "many"  # done, besides the words of `file_rules`: at more paths below it than are listed
 SIBLINGS = 4  # so many entries side by side are folded
 CACHES = ".cache"  # each folder in it belongs to a tool
 TOOL_CACHES = (

@@ -28,7 +28,7 @@ MAX_KEPT = 4 << 20  # bytes
 MAX_LEFT = 1024  # others that are asked for a `.git` of their own, about 2 µs each
 INSTALLED = ("node_modules", ".venv", "venv", "site-packages", "target", ".tox")
 # Folders that hold no project themselves, only below them.
-SHARED_FOLDERS = (
+NOT_PROJECTS = (
     *("/tmp", "/var/tmp", "/home", "/srv", "/opt", "/mnt", "/media", "/var", "/usr", "/etc"),  # noqa: S108
     *("/private/tmp", "/private/var/tmp", "/private/var", "/private", "/Users", "/Users/Shared", "/Volumes"),
     *("/Applications", "/Library", "/System"),
@@ -95,7 +95,7 @@ def _is_workspace(folder: str, working: str) -> bool:
 
 
 def _holds_too_much(folder: str, home: str) -> bool:
-    is_shared = is_within(home, folder) or folder in SHARED_FOLDERS or folder == "/"
+    is_shared = is_within(home, folder) or folder in NOT_PROJECTS or folder == "/"
     return is_shared or touches(folder, home, _SECRETS)
 
 

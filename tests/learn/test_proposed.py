@@ -21,8 +21,9 @@ from netsandbox.learn.proposed import (
     rule_lists,
 )
 from netsandbox.learn.usage import Usage
+from netsandbox.policy.file_rules import CHANGE, FOLDER, MAKE
 from netsandbox.policy.names import canonical
-from netsandbox.policy.path_folding import CHANGE, FOLDER, MAKE, EntryLimits
+from netsandbox.policy.path_folding import EntryLimits
 from netsandbox.policy.policy import Policy
 from netsandbox.policy.verdict import TCP, Request
 

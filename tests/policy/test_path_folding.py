@@ -8,11 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.policy.file_rules import is_within
+from netsandbox.policy.file_rules import CHANGE, FOLDER, MAKE, is_within
 from netsandbox.policy.path_folding import (
-    CHANGE,
-    FOLDER,
-    MAKE,
     MANY,
     ONLY_CHANGED,
     SIBLINGS,

@@ -9,18 +9,13 @@ from __future__ import annotations
 import sys
 
 from netsandbox.frozen import frozen
+from netsandbox.policy.file_rules import CHANGE, EXECUTE, FOLDER, MAKE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     Row = tuple[tuple[int | None, int | None], tuple["PathArgument", ...]]
 
-# What a call does with a path.
-OPEN = "open"  # depends on its flags
-CHANGE = "change"  # changes what exists
-MAKE = "make"  # makes, removes or replaces a name in the folder above
-FOLDER = "folder"  # makes a folder
-READ = "read"
-EXECUTE = "execute"
+OPEN = "open"  # what a call does with a path, besides the words of `file_rules`: it depends on its flags
 
 
 @frozen

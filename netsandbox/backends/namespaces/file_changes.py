@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import os
 
-from netsandbox.backends.namespaces.file_calls import CHANGE, FOLDER
 from netsandbox.backends.namespaces.path_notes import PathNotes
-from netsandbox.policy.file_rules import is_within
+from netsandbox.policy.file_rules import CHANGE, FOLDER, is_within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

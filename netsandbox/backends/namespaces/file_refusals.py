@@ -13,12 +13,12 @@ import os
 
 from netsandbox.audit.folding import COUNT_ONLY, Folding
 from netsandbox.audit.record_line import MORE_REFUSED
-from netsandbox.backends.namespaces.file_calls import CHANGE, EXECUTE, FOLDER, MAKE, READ, observed_calls
+from netsandbox.backends.namespaces.file_calls import observed_calls
 from netsandbox.backends.namespaces.procfs import process_of
 from netsandbox.paths import home
 from netsandbox.policy import reasons
-from netsandbox.policy.file_denials import READING, Advice, DenyRules, is_secret
-from netsandbox.policy.file_rules import FileRules, is_within
+from netsandbox.policy.file_denials import Advice, DenyRules, is_secret
+from netsandbox.policy.file_rules import CHANGE, EXECUTE, FOLDER, MAKE, READ, READING, FileRules, is_within
 from netsandbox.runtime.protection import own_paths
 
 TYPE_CHECKING = False

@@ -27,7 +27,6 @@ import stat
 from errno import EFBIG
 
 from netsandbox.backends.namespaces.private_folders import open_folder
-from netsandbox.backends.namespaces.session_root import PROTECTED
 from netsandbox.errors import HostError
 from netsandbox.paths import home
 from netsandbox.policy.file_rules import is_within
@@ -139,7 +138,7 @@ class GitFiles:
         self._git_folder(os.path.realpath(os.path.join(os.path.dirname(path), named)), os.path.dirname(path))
 
     def _is_writable(self, path: str) -> bool:
-        shown = self.root.is_shown(path)
+        shown = self.root.shown_entry(path)
         return shown is not None and shown.writable and not any(is_within(path, named) for named in self.named)
 
     def _git_folder(self, folder: str, worktree: str) -> None:
@@ -231,21 +230,15 @@ class GitFiles:
         if real != path and os.path.lexists(path):
             self._hold_links(path)
         if real is not None and self._is_writable(real):
-            self.root.pin_above(real)
-            self.root.show(real, rank=PROTECTED)
+            self.root.hold(real)
 
     def _hold_links(self, path: str) -> None:
-        """Cover the links on the way to *path* by themselves."""
-        from netsandbox.runtime.links import links_of_loop  # the end of every session loads this module
+        from netsandbox.backends.namespaces.held_links import hold_links  # few sessions need it
 
-        for link in links_of_loop(path):
-            if self._is_writable(link):
-                self.root.pin_above(link)
-                self.root.cover(os.readlink(link), link)
+        hold_links(self.root, path, self._is_writable)
         real = os.path.realpath(path)
         if real != path and self._is_writable(real) and not os.path.isdir(real):
-            self.root.pin_above(real)
-            self.root.show(real, rank=PROTECTED)
+            self.root.hold(real)
 
     # What the configuration names
 
@@ -307,7 +300,7 @@ class GitFiles:
         real = f"{self._paths.reached(os.path.dirname(path))}/{os.path.basename(path)}"
         if os.path.basename(real) != ".git" or not _is_file(real):
             return  # it is gone, for the host's git too
-        if self.root.is_shown(real) is not None:
+        if self.root.shown_entry(real) is not None:
             self._read_only(real)
         elif self.root.entries.get(real) is None:
             self.root.show(real)

@@ -40,7 +40,7 @@ class NamedPaths:
                 self.view.forbidden.append(rule.path)
             else:
                 real = self.paths.reached(rule.path)
-                shown = self.root.is_shown(real)
+                shown = self.root.shown_entry(real)
                 if shown is not None and shown.writable:
                     self.root.pin_above(real)
                 self.root.close(real)
@@ -82,7 +82,7 @@ class NamedPaths:
                 " leave it out, or work in another folder"
             )
         self.root.remove_below(real)
-        if self.root.is_shown(real) is not None:  # by a folder above, even if it was covered until now
+        if self.root.shown_entry(real) is not None:  # by a folder above, even if it was covered until now
             self.root.pin_above(real)
             self.view.cover(rule.path)
 
@@ -166,7 +166,7 @@ class NamedPaths:
 
         for name, rule in followed(self.rules.caches, self.view.environment, home()):
             real = self.paths.reached(rule.path)
-            shown = self.root.is_shown(real)
+            shown = self.root.shown_entry(real)
             if (shown is not None and shown.writable) or self.view.is_too_much(real) or self.view.is_secret(real):
                 continue
             checked = name in shown_files.CHECKED_CACHES

@@ -8,9 +8,8 @@ from netsandbox.backends.namespaces.file_view import file_view
 from netsandbox.backends.namespaces.planned_view import PlannedView
 from netsandbox.frozen import copy_with, frozen
 from netsandbox.paths import home
-from netsandbox.policy.file_denials import READ, DenyRules
-from netsandbox.policy.file_rules import PROJECT, is_within
-from netsandbox.policy.path_folding import CHANGE
+from netsandbox.policy.file_denials import DenyRules
+from netsandbox.policy.file_rules import CHANGE, PROJECT, READ, is_within
 from netsandbox.policy.shown_files import TEMPORARY
 from netsandbox.runtime.protection import hidden_homes, own_paths
 

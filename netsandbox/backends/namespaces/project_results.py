@@ -136,7 +136,7 @@ def _dangerous(before: bytes, after: bytes, view: ProjectView) -> list[str]:
 
 
 def _is_outside(path: str, view: ProjectView) -> bool:
-    shown = view.root.is_shown(os.path.realpath(path))
+    shown = view.root.shown_entry(os.path.realpath(path))
     return shown is None or not shown.writable
 
 

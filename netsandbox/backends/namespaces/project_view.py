@@ -195,7 +195,7 @@ class ProjectView:
     def _show_unless_secret(self, path: str) -> None:
         """Show a toolchain that a variable or PATH names, unless it holds a secret or lies in one."""
         real = self.paths.real(path)
-        if real is None or self.root.is_shown(real) is not None:
+        if real is None or self.root.shown_entry(real) is not None:
             self.links_to(path)
             return
         if self.is_secret(real):
@@ -291,11 +291,10 @@ class ProjectView:
         real = self.paths.real(path)
         if real != path and os.path.lexists(path):
             self._hold_links(path)
-        shown = self.root.is_shown(real) if real is not None else None
+        shown = self.root.shown_entry(real) if real is not None else None
         if real is None or shown is None or not shown.writable or is_within(self.working or real, real):
             return
-        self.root.pin_above(real)
-        self.root.show(real, rank=PROTECTED)
+        self.root.hold(real)
 
     def _repositories(self) -> None:
         """Protect the repositories of the project; `project_results` compares them at the end."""
@@ -334,23 +333,22 @@ class ProjectView:
     def _own(self, own: OwnPaths) -> None:
         for part in self.parts:
             real = self.paths.reached(part)
-            if self.root.is_shown(real) is None:
+            if self.root.shown_entry(real) is None:
                 self.root.show(real, rank=OURS)
             self.links_to(part)
         for path in own.read_only:
             real = self.paths.reached(path)
             if real != path:
                 self._hold_links(path)
-            shown = self.root.is_shown(real)
+            shown = self.root.shown_entry(real)
             if shown is not None and (shown.writable or self.root.entries.get(real) is not None):
-                self.root.pin_above(real)
-                self.root.show(real, rank=OURS)
+                self.root.hold(real, OURS)
             self._check_not_named(real)
             self.root.close(real)  # with what a rule or a project opened below
         for path in own.hidden:
             real = self.paths.reached(path)
             self.root.remove_below(real)
-            if self.root.is_shown(real) is not None and os.path.isdir(real):
+            if self.root.shown_entry(real) is not None and os.path.isdir(real):
                 self.root.pin_above(real)
                 self.root.fresh(real, "mode=0555,size=4k", rank=OURS)
 
@@ -361,19 +359,19 @@ class ProjectView:
                 raise UsageError(f"{path!a} is part of netsandbox, so no rule opens it for writing; {advice}")
 
     def _hold_links(self, path: str) -> None:
-        """Cover the links on the way to *path* by themselves, where the command could replace them."""
-        from netsandbox.runtime.links import links_of_loop
+        from netsandbox.backends.namespaces.held_links import hold_links
 
-        for link in links_of_loop(path):
-            shown = self.root.is_shown(link)
-            if shown is not None and shown.writable and link not in self.root.entries:
-                self.root.pin_above(link)
-                self.root.cover(os.readlink(link), link)
+        hold_links(self.root, path, self._is_replaceable)
+
+    def _is_replaceable(self, link: str) -> bool:
+        shown = self.root.shown_entry(link)
+        return shown is not None and shown.writable and link not in self.root.entries
 
     def _covers(self, covers: tuple[tuple[str, str], ...]) -> None:
         for ours, path in covers:
             real = self.paths.reached(path)
-            if self.root.is_shown(real) is not None or is_within(path, "/etc"):  # resolv.conf may be a link into /run
+            is_system = is_within(path, "/etc")  # resolv.conf may be a link into /run
+            if is_system or self.root.shown_entry(real) is not None:
                 self.root.place(self.paths.reached(ours), real)  # a mount follows no link
 
     # Showing

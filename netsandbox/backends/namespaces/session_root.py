@@ -88,9 +88,14 @@ class SessionRoot:
     def pin_above(self, path: str) -> None:
         self.pin(path.rpartition("/")[0])
 
+    def hold(self, path: str, rank: int = PROTECTED) -> None:
+        """Show a path of the host read-only, so that it can be neither moved nor removed."""
+        self.pin_above(path)
+        self.show(path, rank=rank)
+
     def close(self, path: str) -> None:
         """Make *path* and everything of the host below it read-only."""
-        shown = self.is_shown(path)
+        shown = self.shown_entry(path)
         if shown is not None and shown.writable:
             self.show(path, rank=DENIED)
         for each, entry in tuple(self.entries.items()):
@@ -140,7 +145,7 @@ class SessionRoot:
             return held[1] if held is not None else None
         return own
 
-    def is_shown(self, path: str) -> Entry | None:
+    def shown_entry(self, path: str) -> Entry | None:
         """The entry that shows this path of the host; None if the session does not see it."""
         own = self.entry_of(path)
         return own if own is not None and own.kind == "show" and own.upper != "ours" else None

@@ -28,7 +28,7 @@ from netsandbox.backends.seatbelt.profile_inputs import (
     working_folder,
     writable_folders,
 )
-from netsandbox.backends.seatbelt.project_paths import new_repositories
+from netsandbox.backends.seatbelt.project_paths import repositories_besides
 from netsandbox.backends.seatbelt.reservation import SeatbeltReservation, password, proxy_url
 from netsandbox.errors import HostError
 from netsandbox.frozen import copy_with
@@ -154,7 +154,7 @@ class SeatbeltBackend:
         """Note the repositories that exist, and make the session's own temporary folder."""
         own = os.path.realpath(os.fsdecode(self.context.command.environment.get(b"HOME", b"/")))
         self._projects = writable_folders(PROJECT, os.path.realpath(working_folder()), own)
-        self._repositories = tuple(new_repositories(self._projects, ()))
+        self._repositories = tuple(repositories_besides(self._projects, ()))
         if not self.context.settings.files.share_tmp:
             self._temporary = temporary_folder(self.context.command.environment, self.context.id)
             try:
@@ -261,7 +261,7 @@ class SeatbeltBackend:
                 pass
             self._temporary = ""
         projects, self._projects = self._projects, ()
-        made = new_repositories(projects, self._repositories)
+        made = repositories_besides(projects, self._repositories)
         if made:
             Notices(self.context.stderr).write(
                 f"new in the project: {', '.join(map(single_line, made[:MAX_NAMES]))}; programs of the host obey or run"

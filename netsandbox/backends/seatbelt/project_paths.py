@@ -58,7 +58,7 @@ def split_missing(path: str, exists: Callable[[str], bool] = os.path.lexists) ->
     return folder, name
 
 
-def new_repositories(projects: Iterable[str], known: Iterable[str]) -> list[str]:
+def repositories_besides(projects: Iterable[str], known: Iterable[str]) -> list[str]:
     """The repositories in *projects* that are not among *known*."""
     old = set(known)
     return [path for project in projects for path in find_repositories(project, MAX_FOLDERS).found if path not in old]

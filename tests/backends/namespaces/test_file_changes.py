@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from netsandbox.backends.namespaces.file_calls import CHANGE, FOLDER, MAKE
 from netsandbox.backends.namespaces.file_changes import FileChanges, real_path
+from netsandbox.policy.file_rules import CHANGE, FOLDER, MAKE
 from netsandbox.policy.path_folding import EntryLimits
 from tests.rig.fake_log import FakeLog
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netsandbox.backends.namespaces.path_notes import MAX_DEPTH, MAX_SIBLINGS, PathNotes
-from netsandbox.policy.file_rules import is_within
-from netsandbox.policy.path_folding import CHANGE, MAKE, MANY, EntryLimits
+from netsandbox.policy.file_rules import CHANGE, MAKE, is_within
+from netsandbox.policy.path_folding import MANY, EntryLimits
 
 HOME = "/home/me"
 LIMITS = EntryLimits(HOME, (f"{HOME}/.ssh",))

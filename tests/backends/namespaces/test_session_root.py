@@ -122,10 +122,10 @@ def test_a_path_is_shown_by_its_nearest_entry() -> None:
     root.show("/p", writable=True)
     root.fresh("/p/tmp")
     root.place("/ours", "/p/home")
-    assert root.is_shown("/p/x") is root.entries["/p"]
-    assert root.is_shown("/p-x") is None
-    assert root.is_shown("/p/tmp/x") is None
-    assert root.is_shown("/p/home/x") is None
+    assert root.shown_entry("/p/x") is root.entries["/p"]
+    assert root.shown_entry("/p-x") is None
+    assert root.shown_entry("/p/tmp/x") is None
+    assert root.shown_entry("/p/home/x") is None
 
 
 @pytest.mark.parametrize(("path", "written"), [("/a,b", "/a\\,b"), ("/a:b", "/a\\:b"), ("/a\\b", "/a\\\\b")])
@@ -157,3 +157,13 @@ def test_a_cover_is_a_link_and_gives_way_to_what_the_user_names() -> None:
     assert list(root.steps())[-1] == ("A", None, ("/copy", f"{HOST}/p/config", "/p/config"))
     root.show("/p/config", writable=True, rank=NAMED)
     assert root.entries["/p/config"].kind == "show"
+
+
+def test_what_is_held_is_read_only_and_cannot_be_moved_away() -> None:
+    root = SessionRoot()
+    root.show("/p", writable=True, rank=PROJECT)
+    root.hold("/p/a/b")
+    assert (root.entries["/p/a/b"].writable, root.entries["/p/a/b"].rank) == (False, PROTECTED)
+    assert root.entries["/p/a"].writable
+    root.hold("/p/a/b", OURS)
+    assert root.entries["/p/a/b"].rank == OURS

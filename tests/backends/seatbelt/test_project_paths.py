@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from netsandbox.backends.seatbelt import project_paths
 from netsandbox.backends.seatbelt.project_paths import (
     GitPaths,
-    new_repositories,
     own_code,
     programs_on_path,
+    repositories_besides,
     split_missing,
 )
 from netsandbox.paths import PACKAGE
@@ -98,12 +98,12 @@ def test_mercurial_is_kept_where_it_is_used(tmp_path: Path) -> None:
 
 
 def test_a_repository_that_a_session_made_is_told_from_those_before(project: Path) -> None:
-    before = new_repositories([str(project)], ())
+    before = repositories_besides([str(project)], ())
     assert before == [f"{project}/.git"]
-    assert new_repositories([str(project)], before) == []
+    assert repositories_besides([str(project)], before) == []
     (project / "new").mkdir()
     git("init", "-q", at=project / "new")
-    assert new_repositories([str(project)], before) == [f"{project}/new/.git"]
+    assert repositories_besides([str(project)], before) == [f"{project}/new/.git"]
 
 
 @given(st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=6), st.integers(0, 6))
