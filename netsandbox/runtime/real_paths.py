@@ -7,6 +7,8 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     Links = tuple[tuple[str, str], ...]  # path and target of each link
     Found = tuple[str | None, Links]
 
@@ -74,3 +76,21 @@ def links_out_of(folder: str) -> list[str]:
             return [entry.path for entry in entries if entry.is_symlink() and "/" in os.readlink(entry.path)]
     except OSError:
         return []
+
+
+def identities(paths: Iterable[str]) -> dict[str, tuple[int, int] | None]:
+    """The device and number of the file at each path; None if nothing is there."""
+    return {path: _identity(path) for path in paths}
+
+
+def replaced(before: Mapping[str, tuple[int, int] | None]) -> list[str]:
+    """The paths at which another file is now, or none. A mount on such a path is gone, in every namespace."""
+    return [path for path, known in before.items() if _identity(path) != known]
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        state = os.lstat(path)
+    except OSError:
+        return None
+    return state.st_dev, state.st_ino

@@ -485,3 +485,24 @@ def test_folders_above_what_is_denied_cannot_be_moved(netsandbox: Any) -> None:
     first = netsandbox("run", *rule, "--", "sh", "-c", "mv a/b a/c || mv a d || echo held; cat a/b/.env")
     assert first.stdout == "held\n"
     assert SECRET not in netsandbox("run", *rule, "--", "sh", "-c", "grep -rs . .; true").stdout
+
+
+REPLACED = {
+    "protected": ("work/.envrc", ()),
+    "denied": ("work/denied", ("--deny-read", "denied")),
+    "readable": (".netrc", ("--files", "readable")),
+    "open": (".netrc", ("--files", "open")),
+}
+
+
+@pytest.mark.parametrize("case", REPLACED)
+def test_a_cover_that_the_host_took_away_is_told(netsandbox: Any, case: str) -> None:
+    name, options = REPLACED[case]
+    home = netsandbox.home()
+    path = put(home, name, "old")
+    session = netsandbox.spawn("run", *options, "--", "sh", "-c", "echo made; read -r end", stdin=subprocess.PIPE)
+    session.read_until(b"made")
+    put(home, "new", "new").rename(path)
+    _, told = session.process.communicate(b"\n", 60)
+    assert f"replaced or removed {path}".encode().replace(str(home.path).encode(), b"~") in told
+    assert b"replaced or removed" not in netsandbox("run", *options, "--", "true").stderr.encode()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.runtime.real_paths import RealPaths, names_in
+from netsandbox.runtime.real_paths import RealPaths, identities, names_in, replaced
 
 NAMES = st.sampled_from(["a", "b", "c", "..", "."])
 RELATIVE = st.lists(NAMES, min_size=1, max_size=4).map("/".join)
@@ -90,3 +90,15 @@ def test_names_of_a_folder_are_sorted_and_a_missing_one_has_none(tmp_path: Path)
         (tmp_path / name).touch()
     assert names_in(str(tmp_path)) == [".c", "a", "b"]
     assert names_in(f"{tmp_path}/missing") == names_in(f"{tmp_path}/a") == []
+
+
+def test_replaced_files_are_known(tmp_path: Path) -> None:
+    for name in ("kept", "changed", "replaced", "removed"):
+        (tmp_path / name).write_text("")
+    before = identities(str(tmp_path / name) for name in ("kept", "changed", "replaced", "removed", "made", "missing"))
+    (tmp_path / "changed").write_text("x")
+    (tmp_path / "new").write_text("")
+    (tmp_path / "new").rename(tmp_path / "replaced")
+    (tmp_path / "removed").unlink()
+    (tmp_path / "made").write_text("")
+    assert replaced(before) == [str(tmp_path / name) for name in ("replaced", "removed", "made")]

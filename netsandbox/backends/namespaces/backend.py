@@ -16,12 +16,14 @@ from netsandbox_portmap.reservation import MapDoors, MapSource, Reservation
 
 from netsandbox.backends.contract import DoorSockets, exec_failure, path_of, session_environment
 from netsandbox.backends.namespaces import launch, plan, seccomp
+from netsandbox.backends.namespaces.diagnosis import lost_covers
 from netsandbox.backends.namespaces.launch import FILES, NETWORK_FILES
 from netsandbox.backends.namespaces.seccomp import syscall_table
 from netsandbox.paths import session_state_home, working_folder
 from netsandbox.policy.file_rules import OPEN, PROJECT
-from netsandbox.runtime.inherited import check_stdio, terminal_of
+from netsandbox.runtime.inherited import check_stdio, terminal_of, write_notice
 from netsandbox.runtime.protection import make_folders, own_paths
+from netsandbox.runtime.real_paths import identities, replaced
 from netsandbox.runtime.used_homes import note_homes
 
 TYPE_CHECKING = False
@@ -70,6 +72,7 @@ class NamespacesBackend:
         self.context = context
         self.helper: launch.Helper | None = None
         self.pins: list[PinnedSocket] = []
+        self._covered: dict[str, tuple[int, int] | None] = {}  # a mount is lost if the host replaces the file
         self.secrets: tuple[str, ...] = ()  # where the session has the host's files otherwise
         self.project_view: ProjectView | None = None
         self.localhost_doors: dict[str, _socket.socket] = {}
@@ -154,6 +157,7 @@ class NamespacesBackend:
         covers = (*NETWORK_FILES, *self.reservation.covers())
         root = view.build(command.words[0], own, terminal_of(command.stdio), covers)
         self._notice(unprotected_lines(view))
+        self._covered = identities(root.mounted_on())
         return plan.View(os.geteuid(), os.getegid(), (), (), (), root=tuple(root.steps()))
 
     def _file_view(self) -> FileView:
@@ -166,6 +170,7 @@ class NamespacesBackend:
         if text := second_name_notice(view):
             self._notice([text])
         self.secrets = (*view.folders, *view.files)
+        self._covered = identities((*self.secrets, *view.read_only))
         return view
 
     def _trapped_calls(self) -> tuple[tuple[int, ...], bytes]:
@@ -281,6 +286,9 @@ class NamespacesBackend:
 
     def close(self) -> None:
         view, self.project_view = self.project_view, None
+        if lost := replaced(self._covered):
+            self._notice([lost_covers(lost)])
+            self._covered = {}
         if view is not None:
             self._report(view)
             view.folders.close()
@@ -294,11 +302,8 @@ class NamespacesBackend:
         self._notice(finish(view))
 
     def _notice(self, lines: list[str]) -> None:
-        if lines:
-            from netsandbox.runtime.inherited import write_notice
-
-            for line in lines:
-                write_notice(self.context.stderr, line)
+        for line in lines:
+            write_notice(self.context.stderr, line)
 
 
 def other_logs(state: str) -> list[str]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import errno
 import os
 
+from netsandbox.paths import short
+from netsandbox.text import few, single_line
+
 ID_FILES = ("/proc/self/setgroups", "/proc/self/uid_map", "/proc/self/gid_map")
 
 
@@ -71,3 +74,12 @@ def _read(path: str) -> str | None:
             return file.read().strip()
     except OSError:
         return None
+
+
+def lost_covers(paths: list[str]) -> str:
+    """The line about mounts that the host took away."""
+    what = few(single_line(short(path)) for path in paths)
+    return (
+        f"the host replaced or removed {what} while the session ran, which took the protection away; the command may"
+        " have read or changed what is there now"
+    )

@@ -150,6 +150,16 @@ class SessionRoot:
         own = self.entry_of(path)
         return own if own is not None and own.kind == "show" and own.upper != "ours" else None
 
+    def mounted_on(self) -> Iterator[str]:
+        """What is hidden or held by a mount in a folder of the host. A program there that replaces the file takes the
+        mount away. Configuration files of git are left out, whose mounts are put back."""
+        for path, entry in self.entries.items():
+            is_pinned = entry.kind == "show" and entry.writable
+            if entry.rank >= PROTECTED and entry.kind != "cover" and not is_pinned:
+                held = self.holder(path)
+                if held is not None and held[0] not in self.shields and not held[1].passes:
+                    yield path
+
     def steps(self) -> Iterator[Step]:
         for path in sorted(self.entries, key=lambda path: path.split("/")):
             yield from self._step(path, self.entries[path])

@@ -167,3 +167,19 @@ def test_what_is_held_is_read_only_and_cannot_be_moved_away() -> None:
     assert root.entries["/p/a"].writable
     root.hold("/p/a/b", OURS)
     assert root.entries["/p/a/b"].rank == OURS
+
+
+def test_mounts_that_the_host_can_take_away_are_known() -> None:
+    root = SessionRoot()
+    root.show("/p", writable=True, rank=PROJECT)
+    root.place("/ours", "/home", writable=True)
+    root.show("/etc")
+    root.shield("/etc", "/empty")
+    root.show("/p/.envrc", rank=PROTECTED)
+    root.show("/p/.git", writable=True, rank=DENIED)  # a pin holds nothing that is read
+    root.cover("copy", "/p/.git/config")
+    root.fresh("/p/hidden", rank=DENIED)
+    root.place("/empty", "/p/secret", rank=DENIED)
+    root.place("/empty", "/home/.bashrc", rank=PROTECTED)
+    root.place("/empty", "/etc/shadow", rank=DENIED)
+    assert sorted(root.mounted_on()) == ["/p/.envrc", "/p/hidden", "/p/secret"]
