@@ -43,6 +43,13 @@ def silence(answer: Answer | None, received: int | None) -> Judgement:
     return UNANSWERED if answer is None else Judgement(OK, f"nothing arrived; client: {answer.detail}")
 
 
+def own_server(answer: Answer | None, reached: int | None) -> Judgement:
+    """A server inside must be reached by its own programs, and by nobody outside."""
+    if answer is not None and not answer.succeeded and not reached:
+        return Judgement(FAILED, f"programs of one session cannot talk; client: {answer.detail}")
+    return silence(answer, reached)
+
+
 def spared(answer: Answer | None, *, ended: bool) -> Judgement:
     """A process outside must not be signalled. It may take a while to end, so a successful signal already counts."""
     return Judgement(LEAK, "the process was ended") if ended else refusal(answer)

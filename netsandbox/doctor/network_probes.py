@@ -19,6 +19,7 @@ from netsandbox.doctor.scene import CONTROL_NAME, REBOUND_NAME, Scene, has_loopb
 
 DENIED_NAME = "denied.doctor.test"
 TXT = 16
+INSIDE_ONLY = "only from inside"
 METADATA = "169.254.169.254"
 GLOBAL6 = "2001:db8::1"
 ELSEWHERE = "192.0.2.53"
@@ -36,6 +37,7 @@ def network_probes(scene: Scene) -> list[Probe | Absent]:
         *other_servers(scene),
         *_resolver(scene),
         _abstract(scene),
+        _own(scene),
         *unix_paths(scene),
     ]
 
@@ -141,6 +143,16 @@ def _dns_probe(
 def _abstract(scene: Scene) -> Probe:
     abstract = scene.unix(f"\0{os.path.basename(scene.directory)}")
     return canary_probe("unix-abstract", "unix-stream", abstract, path=abstract.address)
+
+
+def _own(scene: Scene) -> Probe:
+    return Probe(
+        "unix-own",
+        INSIDE_ONLY,
+        "unix-own",
+        {"path": scene.served_path},
+        lambda seen: judgement.own_server(seen.answer, scene.served_reached),
+    )
 
 
 def unix_paths(scene: Scene) -> list[Probe | Absent]:

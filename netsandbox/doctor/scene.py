@@ -45,6 +45,7 @@ class Scene:
         self.upstream = self._name_server("127.0.0.1")
         self.other_server = self._name_server(self.host4 or "127.0.0.1")
         self._late: Canary | None = None
+        self.served_reached: int | None = None  # how often the probe's own server was reached from here
         self._responder = ProbeResponder()
         self._register_servers()
         self._descriptor = os.open(self.directory, os.O_RDONLY)
@@ -83,6 +84,11 @@ class Scene:
     @property
     def late_path(self) -> str:
         return os.path.join(self.directory, "late.sock")
+
+    @property
+    def served_path(self) -> str:
+        """Where the probe makes a server, which nobody outside may reach."""
+        return os.path.join(self.directory, "own.sock")
 
     @property
     def forged(self) -> str:
@@ -135,11 +141,19 @@ class Scene:
             self._responder.watch(server.datagrams, server.serve_datagram)
             self._responder.watch(server.stream, server.serve_stream)
         self._responder.each_tick(self._make_late_socket)
+        self._responder.each_tick(self._visit_served)
 
     def _make_late_socket(self) -> None:
         """The late socket is created when the probe, already inside, requests it."""
         if self._late is None and os.path.exists(self.ready):
             self._late = self.unix("late.sock")
+
+    def _visit_served(self) -> None:
+        """A program of the host tries the socket of the session, once it is there."""
+        if self.served_reached is None and os.path.exists(f"{self.served_path}.ready"):
+            with socket.socket(socket.AF_UNIX) as client:
+                self.served_reached = int(client.connect_ex(self.served_path) == 0)
+            os.close(os.open(f"{self.served_path}.tried", os.O_CREAT | os.O_WRONLY, 0o600))
 
     def _count_signals(self) -> None:
         """Count the signals that the session sends to its process group, which it shares with this process."""

@@ -15,7 +15,7 @@ tcp-loopback udp-loopback mapped-loopback tcp-host udp-host mapped-host tcp-meta
 tcp6-loopback udp6-loopback tcp6-host udp6-host tcp6-global
 door-connect door-connect-host door-socks5 door-rebinding
 dns-server-udp dns-server-tcp dns-elsewhere-udp dns-elsewhere-tcp dns-denied-udp dns-denied-tcp dns-txt
-unix-abstract unix-path unix-datagram unix-late
+unix-abstract unix-own unix-path unix-datagram unix-late
 raw-socket raw6-socket packet-socket vsock-socket
 io-uring user-namespace capabilities new-privileges seccomp-filter namespaces host-processes trace-init
 signal-host descriptors

@@ -23,6 +23,7 @@ UNJAILED = {
     "dns-server-udp",
     "dns-server-tcp",
     "unix-abstract",
+    "unix-own",
     "unix-path",
     "unix-datagram",
     "unix-late",

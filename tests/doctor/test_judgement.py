@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from netsandbox.doctor.judgement import FAILED, LEAK, OK, Answer, arrival, denial, refusal, silence, spared, untouched
+from netsandbox.doctor.judgement import (
+    FAILED,
+    LEAK,
+    OK,
+    Answer,
+    arrival,
+    denial,
+    own_server,
+    refusal,
+    silence,
+    spared,
+    untouched,
+)
 
 PREVENTED = Answer(succeeded=False, detail="ECONNREFUSED")
 ACHIEVED = Answer(succeeded=True, detail="answered")
@@ -13,6 +25,13 @@ ACHIEVED = Answer(succeeded=True, detail="answered")
 @pytest.mark.parametrize("answer", [PREVENTED, ACHIEVED, None])
 def test_one_thing_heard_is_a_leak_whatever_the_client_says(answer):
     assert silence(answer, 1).status == LEAK
+
+
+def test_an_own_server_must_be_reached_from_inside_and_only_from_there():
+    assert own_server(ACHIEVED, 0).status == OK
+    assert own_server(ACHIEVED, 1).status == LEAK
+    assert own_server(PREVENTED, 1).status == LEAK
+    assert [own_server(*each).status for each in ((PREVENTED, 0), (None, 0), (ACHIEVED, None))] == [FAILED] * 3
 
 
 def test_silence_holds_only_if_someone_tried():

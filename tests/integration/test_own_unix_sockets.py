@@ -162,6 +162,36 @@ report(inside=lambda: server.accept() and "came")
     assert b'"inside": "came"' in said
 
 
+@pytest.mark.attack(169)
+@pytest.mark.attack(171)
+@pytest.mark.parametrize("mode", MODES)
+def test_two_sessions_in_one_folder_do_not_reach_each_others_sockets(netsandbox: Any, project: Path, mode: str) -> None:
+    """By the path, with the stand-in's mark removed, by a hard link, by an abstract name."""
+    body = """
+server = socket.socket(socket.AF_UNIX); server.bind("theirs.sock"); server.listen()
+named = socket.socket(socket.AF_UNIX); named.bind("\\0theirs"); named.listen()
+print("ready", flush=True); sys.stdin.readline()
+for each in (server, named): each.setblocking(False)
+report(path=server.accept, abstract=named.accept)
+server.setblocking(True)
+report(own=lambda: [socket.socket(socket.AF_UNIX).connect("theirs.sock"), server.accept()] and "came")
+"""
+    running = netsandbox.spawn("run", "--files", mode, "--", netsandbox.python, "-c", script(body), stdin=-1)
+    running.read_until(b"ready")
+    other = """
+report(marked=lambda: talk("theirs.sock"), abstract=lambda: talk("\\0theirs"))
+os.utime("theirs.sock"); os.link("theirs.sock", "linked.sock")
+report(plain=lambda: talk("theirs.sock"), linked=lambda: talk("linked.sock"), own=lambda: own("mine.sock")[0])
+"""
+    refused = dict.fromkeys(("plain", "linked"), "EACCES")
+    dead = dict.fromkeys(("marked", "abstract"), "ECONNREFUSED")
+    assert probe(netsandbox, mode, other) == {**dead, **refused, "own": "hello"}
+    running.process.stdin.write(b"\n")
+    running.process.stdin.flush()
+    said = running.read_until(b"}")
+    assert b'{"path": "EAGAIN", "abstract": "EAGAIN", "own": "came"}' in said
+
+
 def test_what_an_earlier_session_left_is_dead_and_not_the_hosts(netsandbox: Any, project: Path) -> None:
     """Servers such as tmux remove a dead socket, and must not remove one of the host."""
     assert probe(netsandbox, "project", "report(own=lambda: own('left.sock')[0])") == {"own": "hello"}

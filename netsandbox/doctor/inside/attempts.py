@@ -16,6 +16,7 @@ ATTEMPTS: dict[str, Callable[..., str]] = {
     "dns-query": network.query,
     "unix-stream": network.unix_stream,
     "unix-late": network.late_unix_stream,
+    "unix-own": network.own_unix_stream,
     "unix-datagram": network.unix_datagram,
     "socket": host.open_socket,
     "io-uring": host.io_uring,

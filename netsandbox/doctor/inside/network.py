@@ -200,6 +200,24 @@ def late_unix_stream(ready: str, path: str) -> str:
     raise Prevented("the socket never appeared")
 
 
+def own_unix_stream(path: str) -> str:
+    """Talk to a server inside, then wait until a program outside has tried it."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
+        server.bind(path)
+        server.listen()
+        unix_stream(path)
+        with server.accept()[0] as peer:
+            peer.settimeout(ANSWER_SECONDS)
+            if peer.recv(5) != b"probe":
+                raise Prevented("nothing came from the session's own program")
+        os.close(os.open(f"{path}.ready", os.O_CREAT | os.O_WRONLY, 0o600))
+        for _ in range(600):
+            if os.path.exists(f"{path}.tried"):
+                return "talked to itself"
+            time.sleep(0.005)
+    raise Prevented("nobody outside tried")
+
+
 def unix_datagram(path: str) -> str:
     """One end of a datagram socket pair can be connected to any path, without a call to socket(2)."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
