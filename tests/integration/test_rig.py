@@ -17,6 +17,8 @@ import pytest
 
 from tests.rig.authority import Authority
 
+ROOT = Path(__file__).resolve().parents[2]
+
 
 def ask(authority: Any, name: str, kind: str = "A", *, tcp: bool = False) -> dnslib.DNSRecord:
     query = dnslib.DNSRecord.question(name, kind)
@@ -182,3 +184,18 @@ def test_a_new_home_has_the_cache_that_its_first_session_would_write(netsandbox:
     for path in (rules, rules / "config.toml"):
         os.chown(path, netsandbox.identity.uid, netsandbox.identity.gid)
     assert netsandbox("run", "--", "sh", "-c", "echo $SANDBOX_MODE").stdout == "online\n"
+
+
+@pytest.mark.closed_files
+@pytest.mark.usefixtures("user_namespaces")
+def test_the_benchmark_without_records_sees_the_same_files_and_tells_none(netsandbox: Any) -> None:
+    home = netsandbox.home()
+    plan = home.path / "plan.md"
+    plan.write_text("canary-2b7d")
+    main = [f"{ROOT}/bench/unrecorded.py", f"{ROOT}/netsandbox/__main__.py"]
+    silent = home.plainly([netsandbox.python, "-I", "-S", *main, "run", "--", "cat", plan])
+    told = netsandbox("run", "--", "cat", plan)
+    assert [(run.returncode, run.stdout, "denied reading" in run.stderr) for run in (silent, told)] == [
+        (1, "", False),
+        (1, "", True),
+    ]
