@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 import sys
 
 from netsandbox.errors import HostError
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 MAX_SLOTS = 64  # sessions at once that use one cache
 _LOCK = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+ON_THE_WAY = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC  # this user may have no right to list it
 
 
 class PrivateFolders:
@@ -163,19 +165,15 @@ class PrivateFolders:
     def clear_way(self, home: str, root: SessionRoot) -> None:
         """Remove what earlier sessions left where this one mounts something in its home: a link there, or a file where
         a folder is needed, would lead the mount elsewhere or make it fail."""
-        inner = self.home
-        for path, entry in root.entries.items():
-            held = root.holder(path)
-            if held is None or held[0] != home or entry.kind == "link":
-                continue
-            is_folder = entry.kind != "show" or os.path.isdir(entry.source)
-            parts = path[len(home) + 1 :].split("/")
-            here = inner
-            for number, name in enumerate(parts):
-                here = os.path.join(here, name)
-                wanted = is_folder or number < len(parts) - 1
-                if os.path.islink(here) or (os.path.lexists(here) and os.path.isdir(here) != wanted):
-                    remove_tree(here)
+        top = open_folder(self.home)
+        try:
+            for path, entry in root.entries.items():
+                held = root.holder(path)
+                if held is not None and held[0] == home and entry.kind != "link":
+                    is_folder = entry.kind != "show" or os.path.isdir(entry.source)
+                    _clear(top, path[len(home) + 1 :].split("/"), is_folder=is_folder)
+        finally:
+            os.close(top)
 
     def clean_later(self, paths: Mapping[str, str]) -> None:
         """Remove the mount points at *paths* in the home when the session has ended; see `mount_points`."""
@@ -237,27 +235,50 @@ def _lock(kind: int) -> bytes:
 
 def open_folder(path: str) -> int:
     """A descriptor of a folder; an OSError if a link is on the way."""
+    names = [name for name in path.split("/") if name]
     here = os.open("/", FOLDER)
-    for name in path.split("/"):
-        if name:
-            above = here
-            try:
-                here = os.open(name, FOLDER, dir_fd=above)
-            finally:
-                os.close(above)
+    for number, name in enumerate(names, 1):
+        above = here
+        try:
+            here = os.open(name, FOLDER if number == len(names) else ON_THE_WAY, dir_fd=above)
+        finally:
+            os.close(above)
     return here
+
+
+def _clear(top: int, names: list[str], *, is_folder: bool) -> None:
+    """Remove the first of *names*, each in the one before it, that is no folder, or a folder where a file is needed.
+    Another session of the project may exchange them meanwhile, so no path is looked up twice."""
+    here = os.dup(top)
+    try:
+        for number, name in enumerate(names, 1):
+            mode = os.stat(name, dir_fd=here, follow_symlinks=False).st_mode
+            if stat.S_ISLNK(mode) or stat.S_ISDIR(mode) != (is_folder or number < len(names)):
+                _remove_all(name, here)
+                return
+            if number < len(names):
+                above, here = here, os.open(name, ON_THE_WAY, dir_fd=here)
+                os.close(above)
+    except OSError:  # it is missing, or was exchanged: then the mount fails, and nothing starts
+        return
+    finally:
+        os.close(here)
 
 
 def remove_tree(path: str) -> None:
     """Remove a file, a link or a folder with all in it. A link is never followed, not even one that is made now."""
     folder, name = os.path.split(path)
-    above = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    above = open_folder(folder)
     try:
-        waiting = [name]
-        for each in waiting:
-            waiting += _remove(each, above)
+        _remove_all(name, above)
     finally:
         os.close(above)
+
+
+def _remove_all(name: str, above: int) -> None:
+    waiting = [name]
+    for each in waiting:
+        waiting += _remove(each, above)
 
 
 def _remove(name: str, above: int) -> list[str]:

@@ -6,12 +6,14 @@ import errno
 import fcntl
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 from netsandbox.backends.namespaces import private_folders
-from netsandbox.backends.namespaces.private_folders import PrivateFolders, is_last, remove_tree
+from netsandbox.backends.namespaces.private_folders import PrivateFolders, is_last, open_folder, remove_tree
 from netsandbox.backends.namespaces.session_root import SessionRoot
 from netsandbox.errors import HostError
 
@@ -173,6 +175,44 @@ def test_a_tree_deeper_than_any_recursion_is_removed_and_no_link_is_followed(tmp
     remove_tree(str(top))
     assert os.listdir(tmp_path) == ["kept"]
     assert os.listdir(tmp_path / "kept") == ["file"]
+
+
+def test_folders_that_another_session_exchanges_lead_to_nothing_of_the_host(tmp_path: Path) -> None:
+    """It shares the home, and may put a link in the place of a folder between two looks."""
+    folders = PrivateFolders(f"{tmp_path}/state", "/p")
+    home = Path(folders.home)
+    (tmp_path / "host").mkdir()
+    (tmp_path / "host/bin").symlink_to("elsewhere")
+    (home / ".cargo/bin").mkdir(parents=True)
+    (home / "link").symlink_to(tmp_path / "host")
+    root = SessionRoot()
+    root.place(folders.home, "/h", writable=True)
+    root.fresh("/h/.cargo/bin")
+    ended = Event()
+
+    def exchange() -> None:
+        while not ended.is_set():
+            for one, other in ((".cargo", "folder"), ("link", ".cargo"), (".cargo", "link"), ("folder", ".cargo")):
+                try:
+                    (home / one).rename(home / other)
+                except OSError:  # it was removed
+                    (home / "folder").mkdir(exist_ok=True)
+                    (home / "link").is_symlink() or (home / "link").symlink_to(tmp_path / "host")
+
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(exchange)
+        for _ in range(2000):
+            folders.clear_way("/h", root)
+        ended.set()
+        done.result(60)
+    assert (tmp_path / "host/bin").is_symlink()
+
+
+def test_a_folder_below_one_that_cannot_be_listed_is_opened(tmp_path: Path) -> None:
+    (tmp_path / "closed/inner").mkdir(parents=True)
+    (tmp_path / "closed").chmod(0o311)
+    os.close(open_folder(f"{tmp_path}/closed/inner"))
+    (tmp_path / "closed").chmod(0o700)
 
 
 @pytest.fixture
