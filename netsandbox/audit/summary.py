@@ -16,7 +16,7 @@ from netsandbox.audit.folding import FOLD
 from netsandbox.audit.log import ROTATE
 from netsandbox.audit.reader import Record
 from netsandbox.audit.record_line import ALLOW, DENY, FILE_EVENTS, MORE_REFUSED
-from netsandbox.policy.habits import is_habit
+from netsandbox.policy.habits import did_well, is_habit
 
 UNLISTED = "others, only counted"  # in place of the targets of a flood
 
@@ -135,7 +135,7 @@ def summarise(records: Iterable[Record], home: str = "") -> Summary:
         else:
             _add(summary, record)
         if record["event"] == "session.end":
-            _add_waiting(summary, waiting, succeeded=summary.status == 0)
+            _add_waiting(summary, waiting, succeeded=summary.status is not None and did_well(summary.status))
     _add_waiting(summary, waiting, succeeded=False)
     return summary
 

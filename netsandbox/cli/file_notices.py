@@ -43,7 +43,7 @@ def rule_lines(found: EffectiveRules, *, verbose: bool) -> list[str]:
             for each in found.overruled
         ),
         *_void_lines(found),
-        *wide_read_lines(found.rules),
+        *wide_lines(found.rules),
         *_secret_lines(found.rules, verbose=verbose),
     ]
 
@@ -117,13 +117,19 @@ def _grouped(rules: list[PathRule], what: str, meaning: str) -> list[str]:
 # Secrets
 
 
-def wide_read_lines(files: FileRules) -> list[str]:
-    """The user's rule is followed, but a rule that shows every secret of the home gets a notice."""
+def wide_lines(files: FileRules) -> list[str]:
+    """The user's rule is followed, but a rule that opens the whole home gets a notice."""
     own = ResolvedPath(home(), os.path.realpath(home()))
-    wide = [rule for rule in files.allow_read if is_lifted(own, (_as_place(rule.path),))]
+    written = files.allow_write if files.mode != OPEN else ()
+    kinds = (
+        (files.allow_read, "shows the command every secret of your home"),
+        (written, "lets the command change nearly everything in your home"),
+    )
     return [
-        f"{_origin(rule)}: {shown_path(rule.path)} shows the command every secret of your home; name what it needs"
-        for rule in wide
+        f"{_origin(rule)}: {shown_path(rule.path)} {what}; name what it needs"
+        for rules, what in kinds
+        for rule in rules
+        if is_lifted(own, (_as_place(rule.path),))
     ]
 
 

@@ -7,7 +7,8 @@ import os
 from netsandbox.config.paths import PROJECT_FILES
 from netsandbox.paths import home, short
 from netsandbox.policy import reasons
-from netsandbox.policy.file_denials import Advice, is_quiet, is_secret, removal, shell_path
+from netsandbox.policy.file_denials import Advice, is_login, is_quiet, is_secret, removal, shell_path
+from netsandbox.policy.file_rules import READ
 from netsandbox.policy.habits import is_habitual_socket
 from netsandbox.runtime.protection import own_paths
 from netsandbox.text import join_host_port, shell_quoted, single_line
@@ -108,6 +109,8 @@ def _file_line(change: tuple[str, str] | str | None, group: list[FileDenial], ad
     verb = "show" if name == "--allow-read" else "allow"
     option = single_line(f"{name} {shell_path(value, own)}")
     secret = ", which holds secrets" if is_secret(value, own) else ""
+    if first.operation == READ and is_login(first.path, own):
+        what += ", which package managers look for at each start"
     return f"{what}; {verb} {'them' if more else 'it'} with {option}{secret}"
 
 

@@ -217,12 +217,15 @@ def report_settings(parsed: Parsed, settings: RunSettings) -> None:
 
 
 def report_domains(policy: Policy, flags: set[str]) -> None:
-    """Print the rules for names that open nothing, because others deny the same."""
-    if policy.allow_domains and policy.deny_domains and "quiet" not in flags:
-        from netsandbox.cli.setting_notices import contradiction_lines
+    """Print the rules for names that open nothing: others deny the same, or the name is the session's own."""
+    if "quiet" in flags:
+        return
+    own = [rule for rule in policy.allow_domains if rule.name.endswith("localhost")]
+    if own or (policy.allow_domains and policy.deny_domains):
+        from netsandbox.cli.setting_notices import contradiction_lines, localhost_lines
         from netsandbox.policy.overruled import overruled
 
-        for line in contradiction_lines(overruled(policy), verbose="verbose" in flags):
+        for line in (*localhost_lines(own), *contradiction_lines(overruled(policy), verbose="verbose" in flags)):
             _notice(line)
 
 
@@ -281,8 +284,9 @@ def _report(result: Result, flags: set[str]) -> None:
             _notice(line)
     if (result.denied_files or result.kept) and "quiet" not in flags:
         from netsandbox.cli.notices import file_denial_lines, kept_lines
+        from netsandbox.policy.habits import did_well
 
-        told = file_denial_lines(result.denied_files, succeeded=result.returncode == 0)
+        told = file_denial_lines(result.denied_files, succeeded=did_well(result.returncode))
         for line in (*told, *kept_lines(result.kept)):
             _notice(line)
     _sweep_logs(result)

@@ -6,6 +6,7 @@ import os
 
 from netsandbox.config.profiles.profile_files import is_profile_file
 from netsandbox.paths import short
+from netsandbox.policy.decision import is_loopback_name
 from netsandbox.policy.variables import Patterns
 from netsandbox.system import IS_LINUX
 from netsandbox.text import single_line
@@ -32,6 +33,18 @@ def contradiction_lines(pairs: Iterable[tuple[DomainRule, DomainRule]], *, verbo
     if len(told) > MAX_LINES:
         lines.append(f"and {len(told) - MAX_LINES} more names are both allowed and denied; see `netsandbox explain`")
     return lines
+
+
+def localhost_lines(rules: Iterable[DomainRule]) -> list[str]:
+    """Rules for names of the loopback, which is the session's own and needs none."""
+    return [
+        single_line(
+            f"{short(rule.origin)}: {rule.text} is the session's own, and needs no rule; to reach a server of this"
+            f" machine use --connect-host {rule.ports[0] if rule.ports else 'PORT'}"
+        )
+        for rule in rules
+        if is_loopback_name(rule.name)
+    ]
 
 
 def unset_lines(patterns: Sequence[str]) -> list[str]:

@@ -129,6 +129,11 @@ def is_secret(path: str, home: str) -> bool:
     return any(is_within(path, f"{home}/{name}") for name in home_paths.OF_LINUX)
 
 
+def is_login(path: str, home: str) -> bool:
+    """Whether package managers look for *path* at each start, and mostly do without."""
+    return path in {f"{home}/{each}" for each in LOGINS}
+
+
 def is_quiet(path: str, home: str, operation: str = READ, *, succeeded: bool = False) -> bool:
     """Whether a refusal of *path* is recorded but not told at the end of a session. A start-up file that a command
     wanted to write is told. *succeeded*: the command did, so it was not in need of what a program only tries."""
@@ -139,7 +144,7 @@ def is_quiet(path: str, home: str, operation: str = READ, *, succeeded: bool = F
         return operation in READING or name not in SHELL_FILES
     if any(f"/{each}/" in f"{path}/" for each in QUIET_FOLDERS):
         return True
-    is_tried = path in {f"{home}/{each}" for each in LOGINS} or any(is_within(path, each) for each in SYSTEM_STATE)
+    is_tried = is_login(path, home) or any(is_within(path, each) for each in SYSTEM_STATE)
     return succeeded and is_tried and (operation == READ or is_within(path, "/var/cache"))
 
 

@@ -23,7 +23,13 @@ NAME_SERVICES = (
     *("/run/systemd/userdb", "/run/systemd/resolve", "/run/systemd/journal", "/run/systemd/notify"),
     *("/run/avahi-daemon", "/var/run/avahi-daemon", "/dev/log"),
 )
+STOPPED = (-1, -2, -15, 129, 130, 143)  # as `subprocess` has it, and as shells do
 NETWORK_FAMILIES = ("inet", "inet6", "packet")  # a raw socket of these would be a way out
+
+
+def did_well(status: int) -> bool:
+    """Whether a command succeeded, or ran until its user ended it, as a dev server does (SIGHUP, SIGINT, SIGTERM)."""
+    return status in (0, *STOPPED)
 
 
 def is_habit(record: Mapping[str, object], home: str, *, succeeded: bool = False) -> bool:

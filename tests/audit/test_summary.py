@@ -101,6 +101,7 @@ def test_what_programs_try_by_habit_is_listed_apart_and_not_counted() -> None:
     assert (summary.attempts_denied, summary.records) == (0, 3)
     assert summary.habits == {("/usr/bin/id", "unix-socket"): 4, ("reading /h/.npmrc", "not-shown"): 1}
     assert summary.as_json()["habits"][0] == {"what": "/usr/bin/id", "reason": "unix-socket", "attempts": 4}
+    assert summarise([nscd, login, {**end, "status": 143}], "/h").attempts_denied == 0  # its user stopped it
     for last in ([{**end, "status": 1}], [], [{**end, "session": "t"}]):  # it failed, or nobody knows
         summary = summarise([nscd, login, *last], "/h")
         assert (summary.attempts_denied, len(summary.habits)) == (1, 1)

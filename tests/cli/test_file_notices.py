@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.cli.file_notices import file_view_lines, rule_lines, secrets_in, wide_read_lines
+from netsandbox.cli.file_notices import file_view_lines, rule_lines, secrets_in, wide_lines
 from netsandbox.cli.notices import shown_path
 from netsandbox.config.paths import profile_folder
 from netsandbox.config.profiles.profile_files import BUILT_IN_FOLDER
+from netsandbox.frozen import copy_with
 from netsandbox.policy.file_rules import OPEN, PROJECT, READABLE, FileRules, PathRule, path_rule
 from netsandbox.runtime.effective_rules import effective
 
@@ -142,9 +143,20 @@ def test_the_places_of_secrets_in_a_path(project: Path, monkeypatch: pytest.Monk
 def test_a_rule_that_shows_every_secret_is_told(project: Path) -> None:
     home = str(project.parent)
     for path in (home, "/", str(project.parent.parent)):
-        assert len(wide_read_lines(FileRules(allow_read=(PathRule(path, "--allow-read"),)))) == 1
+        assert len(wide_lines(FileRules(allow_read=(PathRule(path, "--allow-read"),)))) == 1
     for path in (f"{home}/.ssh", str(project)):
-        assert wide_read_lines(FileRules(allow_read=(PathRule(path, "--allow-read"),))) == []
+        assert wide_lines(FileRules(allow_read=(PathRule(path, "--allow-read"),))) == []
+
+
+def test_a_rule_that_opens_the_home_for_writing_is_told_where_it_opens_anything(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    rules = FileRules(allow_write=(PathRule(str(tmp_path), "--allow-write"),))
+    (line,) = wide_lines(rules)
+    assert line == "--allow-write: ~ lets the command change nearly everything in your home; name what it needs"
+    assert wide_lines(copy_with(rules, mode="open")) == []
+    assert wide_lines(FileRules(allow_write=(PathRule(f"{tmp_path}/x", "--allow-write"),))) == []
 
 
 def test_verbose_tells_what_is_hidden_and_confined(project: Path) -> None:

@@ -135,7 +135,11 @@ def test_a_login_that_a_successful_command_did_not_need_is_not_told(
     denials = [FileDenial(f"{tmp_path}/{name}", "read", 1, "not-shown") for name in (".npmrc", ".ssh/id_rsa")]
     told = file_denial_lines(denials, succeeded=True)
     assert [line.split(";")[0] for line in told] == ["denied reading ~/.ssh/id_rsa"]
-    assert len(file_denial_lines(denials)) == 2
+    login, _ = file_denial_lines(denials)
+    assert login == (
+        "denied reading ~/.npmrc, which package managers look for at each start; show it with --allow-read ~/.npmrc,"
+        " which holds secrets"
+    )
 
 
 def test_many_refused_files_and_bad_names_stay_few_plain_lines() -> None:

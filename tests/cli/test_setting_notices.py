@@ -8,7 +8,7 @@ import pytest
 
 from netsandbox.backends.namespaces import socket_diag
 from netsandbox.cli import setting_notices
-from netsandbox.cli.setting_notices import MAX_LINES, contradiction_lines, unheard_lines, unset_lines
+from netsandbox.cli.setting_notices import MAX_LINES, contradiction_lines, localhost_lines, unheard_lines, unset_lines
 from netsandbox.config.profiles.profile_files import BUILT_IN_FOLDER
 from netsandbox.policy.overruled import overruled
 from netsandbox.policy.policy import Policy
@@ -27,6 +27,16 @@ def test_a_part_of_a_profile_may_be_denied_without_a_line() -> None:
     policy = Policy([parse_domain("a.test", f"{BUILT_IN_FOLDER}/x.profile.toml:3")], ["a.test"])
     assert contradiction_lines(overruled(policy), verbose=False) == []
     assert len(contradiction_lines(overruled(policy), verbose=True)) == 1
+
+
+def test_a_rule_for_localhost_is_answered_with_the_option_that_was_meant() -> None:
+    rules = Policy(["localhost:3000", "a.localhost", "notlocalhost", "a.test"]).allow_domains
+    assert localhost_lines(rules) == [
+        "--allow-domain: localhost:3000 is the session's own, and needs no rule; to reach a server of this machine use"
+        " --connect-host 3000",
+        "--allow-domain: a.localhost is the session's own, and needs no rule; to reach a server of this machine use"
+        " --connect-host PORT",
+    ]
 
 
 def test_many_contradictions_stay_few_plain_lines() -> None:

@@ -29,6 +29,12 @@ def test_rules_that_contradict_each_other_are_one_line_that_names_both(netsandbo
     assert netsandbox("run", "--allow-domain", "*.a.test", "--deny-domain", "x.a.test", "--", "true").stderr == ""
 
 
+def test_a_rule_for_localhost_names_the_option_that_was_meant(netsandbox: Any) -> None:
+    run = netsandbox("run", "--allow-domain", "localhost:3000", "--", "true")
+    assert run.stderr.endswith("use --connect-host 3000\n")
+    assert run.stderr.count("\n") == 1
+
+
 def test_a_variable_that_is_not_set_is_named(netsandbox: Any) -> None:
     run = netsandbox("run", "--pass-env", "NOPE_TOKEN", "--", "true")
     assert run.stderr.startswith("netsandbox: --pass-env NOPE_TOKEN: this variable is not set here")

@@ -8,7 +8,7 @@ import pytest
 
 from netsandbox.audit import record_line
 from netsandbox.policy import habits
-from netsandbox.policy.habits import is_habit
+from netsandbox.policy.habits import did_well, is_habit
 
 SOCKET: dict[str, Any] = {"event": "socket", "verdict": "deny", "reason": "unix-socket", "family": "unix"}
 FILE: dict[str, Any] = {"event": "file", "verdict": "deny", "reason": "not-shown", "operation": "read"}
@@ -56,6 +56,13 @@ def test_a_login_was_needed_only_by_a_command_that_failed() -> None:
     login = {**FILE, "path": "/h/.npmrc"}
     assert not is_habit(login, "/h")
     assert is_habit(login, "/h", succeeded=True)
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"), [(0, True), (1, False), (-15, True), (130, True), (-9, False), (137, False)]
+)
+def test_a_server_that_its_user_stops_did_well(status: int, *, expected: bool) -> None:
+    assert did_well(status) is expected
 
 
 def test_the_names_of_events_are_those_of_the_log() -> None:
