@@ -59,4 +59,6 @@ class RunSettings:
     verbose: bool = False  # write to standard error how the session is set up
     ask: int | None = None  # seconds that a name without a rule waits for the user; None: the user is not asked
     bounds: Bounds = Bounds()
+    limits: tuple[tuple[str, int], ...] = ()  # of its processes (`policy.limits`)
+    no_debug: bool = False  # no process reads or changes the memory of another one
     localhost: LocalhostSettings = LocalhostSettings()

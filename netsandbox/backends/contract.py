@@ -173,6 +173,9 @@ if TYPE_CHECKING:  # a launch does not pay for these
         def stop(self) -> None:
             """End the command, if it still runs, and reap it."""
 
+        def usage(self) -> dict[str, object]:
+            """How many processes run, their CPU time, memory and limits; what the backend cannot know is missing."""
+
         def kept_files(self) -> tuple[str, ...]:
             """New files of the session's private home, as the session named them; none where it has no such home."""
 

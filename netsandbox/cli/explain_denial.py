@@ -213,7 +213,7 @@ def _change_for(entry: Mapping[str, object], logged: Verdict, policy: Policy) ->
     if entry.get("event") in FILE_EVENTS:
         if logged.reason == reasons.DENY_RULE:
             return None
-        return _advice().option(path, str(entry.get("operation"))) if _is_whole(path) else None
+        return _advice().option(path, str(entry.get("operation")), logged.reason) if _is_whole(path) else None
     qtype = qtype if qtype.isascii() and qtype.isalnum() else ""
     name, _, value = ((logged.host and flag_for(logged, policy.default_ports, qtype)) or "").partition(" ")
     return (name, value) if value else None

@@ -84,7 +84,7 @@ def file_denial_lines(denials: Iterable[FileDenial], *, succeeded: bool = False)
     for denial in denials:
         is_told = denial.reason != reasons.MADE_LATER
         if is_told and not is_quiet(denial.path, own, denial.operation, succeeded=succeeded):
-            change = denial.rule or advice.option(denial.path, denial.operation)
+            change = denial.rule or advice.option(denial.path, denial.operation, denial.reason)
             by_option.setdefault(change, []).append(denial)
     lines = [_file_line(change, group, advice, own) for change, group in by_option.items()]
     if len(lines) > MAX_FILE_LINES:

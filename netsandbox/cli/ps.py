@@ -10,9 +10,11 @@ from netsandbox.cli.session_table import PS_TITLES, PS_YIELDING, ps_rows
 from netsandbox.cli.terminal import notice, print_text, terminal_width
 from netsandbox.errors import UsageError
 from netsandbox.runtime.option_parser import FLAG, Option, parse
+from netsandbox.session.session_status import Status
 from netsandbox.session.sessions_client import live_sessions, nothing_runs, survey
 from netsandbox.text import columns
 
+FIGURES = ("processes", "cpu_seconds", "memory_bytes")
 OPTIONS = (
     Option("json", FLAG, "", "", "for programs"),
     Option("watch", FLAG, "w", "", "update the list until Ctrl-C"),
@@ -35,7 +37,7 @@ def main(arguments: list[str]) -> int:
     if "watch" in parsed.flags:
         from netsandbox.cli.watch import json_line, watch
 
-        return watch(live_sessions, json_line if as_json else _lines)
+        return watch(_without_usage, json_line if as_json else _lines)
     sessions, silent = survey()
     if as_json:
         import json
@@ -48,6 +50,11 @@ def main(arguments: list[str]) -> int:
     if not sessions and not silent and not as_json:
         notice(nothing_runs())
     return 0
+
+
+def _without_usage() -> list[Status]:
+    """What they use changes all the time, and would be news every second."""
+    return [{key: value for key, value in status.items() if key not in FIGURES} for status in live_sessions()]
 
 
 def _lines(sessions: Any) -> list[str]:

@@ -17,7 +17,7 @@ from netsandbox.cli.run_options import (
 from netsandbox.errors import UsageError
 from netsandbox.frozen import copy_with
 from netsandbox.policy.file_rules import PROJECT
-from netsandbox.runtime.option_parser import FLAG, PROFILES, VALUE, Option, parse
+from netsandbox.runtime.option_parser import FLAG, LIST, PROFILES, VALUE, Option, parse
 from netsandbox.system import DEFAULT_BACKEND, IS_MACOS
 
 TYPE_CHECKING = False
@@ -41,6 +41,10 @@ SESSION_OPTIONS = (
     ),
     Option("ask", FLAG, "", "", "let names that no rule allows wait for your `netsandbox approve`"),
     Option("ask-wait", VALUE, "", "SECONDS", "seconds to wait for an answer (60); then the connection is refused"),
+    Option("limit", LIST, "", "NAME=N,…", "limit memory=2G, processes=500, cpu=200%, files=1024, file-size=1G, core=0"),
+    Option("no-debug", FLAG, "", "", "let no program inside read or trace another one"),
+    Option("allow-execute", LIST, "", "PATH", "let nothing be executed but the command and this program or folder"),
+    Option("allow-device", LIST, "", "PATH", "let the command use this device: /dev/kvm"),
     Option("dry-run", FLAG, "n", "", "print what would be set up, namespaces or Seatbelt profile, and run nothing"),
     Option("no-proxy-env", FLAG, "", "", "set no proxy variables; connections are still captured"),
     Option("audit-log", VALUE, "", "PATH", "write the audit log there (also: SANDBOX_AUDIT_LOG)"),
@@ -56,6 +60,7 @@ REACH = (
     *("offline", "localhost", "online", "profile", "no-detect", "config", "no-config"),
 )
 FILES = ("files", "allow-read", "allow-write", "deny-read", "deny-write", "share-tmp", "fresh-home", "rw", "blacklist")
+PROCESSES = ("limit", "no-debug", "allow-execute", "allow-device")
 SERVERS = ("publish", "no-publish", "connect-host", "network-strategy")
 SESSION = ("ask", "ask-wait", "name", "audit-log", "debug", "debug-log", "quiet", "verbose", "help")
 RARE = (
@@ -66,6 +71,7 @@ GROUPS = {  # of the help; what a newcomer needs first comes first
     "what it may reach": REACH,
     "its files": FILES,
     "its servers, and those of this machine": SERVERS,
+    "its processes": PROCESSES,
     "the session": SESSION,
     "rarely needed": RARE,
 }
@@ -97,6 +103,8 @@ def main(arguments: list[str]) -> int:
     if settings.files.mode == PROJECT and "quiet" not in parsed.flags:
         _report_no_project(settings.files)
     settings = report_rules(settings, parsed.flags)
+    if settings.files.devices and "quiet" not in parsed.flags:
+        _notice(f"{', '.join(settings.files.devices)}: open to the command, with all that the driver lets this user do")
     report_settings(parsed, settings)
     if "dry-run" in parsed.flags:
         from netsandbox.cli.dry_run import dry_run

@@ -91,6 +91,7 @@ POLICY_OPTIONS = (
     Option("upstream-proxy", VALUE, "", "URL", "connect through this HTTP proxy: http://proxy.example.com:3128"),
 )
 MODES = ("offline", "localhost", "online")
+PROCESSES = frozenset(("limit", "no-debug", "allow-device", "allow-execute"))
 CLOSED = ("offline", "localhost")
 FILTERED = "filtered"  # as `policy.FILTERED`, which is loaded later than the command's environment is made
 
@@ -211,7 +212,7 @@ def settings_of(parsed: Parsed, file: FileSettings | None) -> RunSettings:
 
         proxy = check_proxy(proxy, "--upstream-proxy")
     log = parsed.values.get("audit-log") or os.environ.get("SANDBOX_AUDIT_LOG")
-    return RunSettings(
+    made = RunSettings(
         upstream_dns=tuple(_server(text) for text in servers),
         upstream_proxy=proxy or (file.upstream_proxy if file else None),
         proxy_env="no-proxy-env" not in parsed.flags and (file is None or file.proxy_env),
@@ -233,6 +234,11 @@ def settings_of(parsed: Parsed, file: FileSettings | None) -> RunSettings:
         bounds=file.bounds if file else Bounds(),
         localhost=localhost_of(parsed, file),
     )
+    if (file is None or not file.has_process_rules) and PROCESSES.isdisjoint((*parsed.lists, *parsed.flags)):
+        return made
+    from netsandbox.cli.process_options import with_process_rules
+
+    return with_process_rules(made, parsed, file)
 
 
 def _configs(kept: Sequence[str]) -> tuple[str, ...]:

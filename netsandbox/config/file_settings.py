@@ -44,6 +44,10 @@ class FileSettings:
     files_mode: str = PROJECT
     share_tmp: bool = False
     allow_execute: tuple[PathRule, ...] = ()
+    execute: str = "any"
+    limits: tuple[tuple[str, str], ...] = ()  # each text with its origin
+    debug: bool = True
+    allow_devices: tuple[tuple[str, str], ...] = ()
     audit_log: str | None = None
     variables: tuple[VariableLayer, ...] = ()
     set_env: tuple[tuple[str, str], ...] = ()
@@ -59,6 +63,10 @@ class FileSettings:
     profiles: tuple[tuple[str, str], ...] = ()  # those in force, the lowest first, and why each is used
     registry_tools: tuple[str, ...] = ()  # the tools whose registries are among the rules
     notes: tuple[str, ...] = ()  # what was skipped, a line each
+
+    @property
+    def has_process_rules(self) -> bool:
+        return bool(self.limits or self.allow_devices) or not self.debug or self.execute != "any"
 
 
 def to_plain(settings: FileSettings) -> dict[str, Any]:

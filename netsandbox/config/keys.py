@@ -161,7 +161,29 @@ KEYS: dict[str, dict[str, Key]] = {
         "allow_execute": _rules(
             "allow_execute",
             readers.paths,
-            "on a Mac: programs, or folders of programs, that may run besides the usual ones",
+            "programs, or folders of programs, that may be executed: on a Mac besides the usual ones, on Linux if"
+            ' `execute` is `"listed"`',
+            "allow-execute",
+        ),
+        "execute": _choice(
+            readers.execute,
+            'on Linux: `"listed"` lets nothing be executed but the command and `allow_execute`',
+            readers.EXECUTE,
+            field="execute",
+            widens=lambda value: value == "any",
+        ),
+    },
+    "processes": {
+        "limit": _rules(
+            "limits",
+            readers.limits,
+            'limits of all processes: `["memory=2G", "processes=500", "cpu=200%"]`; the last value of a name counts',
+            "limit",
+            widens=always,
+        ),
+        "debug": _switch("debug", "`false`: no program inside may read or trace another one", bool, "no-debug"),
+        "allow_devices": _rules(
+            "allow_devices", readers.devices, "devices of the host that are opened: `/dev/kvm`", "allow-device"
         ),
     },
     "localhost": {

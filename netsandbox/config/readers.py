@@ -14,6 +14,7 @@ from netsandbox.errors import UsageError
 from netsandbox.paths import home
 from netsandbox.policy import rules
 from netsandbox.policy.file_rules import FILE_MODES, PathRule, path_rule
+from netsandbox.policy.limits import parse_limits
 from netsandbox.policy.names import BadName, canonical
 from netsandbox.policy.policy import MODES, AddressRule, DomainRule
 from netsandbox.policy.rules import parse_address, parse_domain, read_port
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from netsandbox.config.key import Entry
 
 MAX_BOUNDS = {"connections": 16384, "idle_seconds": 7 * 86400, "log_megabytes": 4096}
+EXECUTE = ("any", "listed")
 POOL = str(list(window.POOL))  # as it is written in the file
 
 
@@ -91,6 +93,22 @@ def upstream_dns(entry: Entry) -> tuple[str, ...]:
 
 def upstream_proxy(entry: Entry) -> str:
     return check_proxy(entry.text('"http://proxy.example.com:3128"'), entry.origin())
+
+
+def execute(entry: Entry) -> str:
+    return _mode_among(EXECUTE, entry)
+
+
+def limits(entry: Entry) -> tuple[tuple[str, str], ...]:
+    """Each text with its line; checked here, and read when a session starts."""
+    found = entry.items(str, '["memory=2G", "processes=500"]')
+    parse_limits(found)
+    return tuple(found)
+
+
+def devices(entry: Entry) -> tuple[tuple[str, str], ...]:
+    """They are looked up when a session starts: not every machine has each of them."""
+    return tuple(entry.items(str, '["/dev/kvm"]'))
 
 
 def truth(entry: Entry) -> bool:

@@ -94,6 +94,10 @@ TEXTS: dict[str, tuple[str, str]] = {
         "the session does not see the host's file of this name, and then made its own",
         "if the command needs the host's, show it with --allow-read PATH",
     ),
+    reasons.NOT_LISTED: (
+        "only listed programs may be executed, and this is none of them",
+        "allow it with --allow-execute PATH",
+    ),
     reasons.READ_ONLY: ("the session sees this path, but may not write it", "allow it with --allow-write PATH"),
     reasons.OUTSIDE_WINDOW: (
         "the port is not of the session's window",

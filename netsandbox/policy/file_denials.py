@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from netsandbox.policy import home_paths
 from netsandbox.policy.file_rules import READ, READING, is_within
+from netsandbox.policy.reasons import NOT_LISTED, NOT_SHOWN
 from netsandbox.policy.shown_files import PROTECTED, SHELL_FILES
 from netsandbox.text import shell_quoted
 
@@ -53,9 +54,11 @@ class Advice:
         self._own: Own | None = None
         self.real = real
 
-    def option(self, path: str, operation: str) -> tuple[str, str] | None:
+    def option(self, path: str, operation: str, reason: str = NOT_SHOWN) -> tuple[str, str] | None:
         """The option that would have allowed *operation* on *path*, and its value; None if we advise none."""
         real = self.real(path)
+        if reason == NOT_LISTED:
+            return "--allow-execute", real
         if _redirects_git(real) or self.is_own(real, operation):
             return None
         opened = opened_path(real, self._home)
@@ -64,9 +67,9 @@ class Advice:
         holds_own = self._own is not None and any(is_within(each, opened) for each in self._own.hidden)
         return "--allow-write", real if holds_own else opened
 
-    def hint(self, path: str, operation: str) -> str | None:
+    def hint(self, path: str, operation: str, reason: str = NOT_SHOWN) -> str | None:
         """The same as a text to paste, with `~` for the home."""
-        option = self.option(path, operation)
+        option = self.option(path, operation, reason)
         return None if option is None else f"{option[0]} {shell_path(option[1], self._home)}"
 
     def is_own(self, real: str, operation: str) -> bool:

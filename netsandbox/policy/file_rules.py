@@ -52,6 +52,8 @@ class FileRules:
     mode: str = PROJECT
     share_tmp: bool = False
     fresh_home: bool = False  # the session begins with an empty home, which is not kept
+    devices: tuple[str, ...] = ()  # real paths below /dev that are opened besides the usual ones
+    listed_only: bool = False  # nothing is executed but the command and `allow_execute`; a Mac always has a list
 
     @property
     def names_paths(self) -> bool:

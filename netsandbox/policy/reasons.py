@@ -46,6 +46,7 @@ SEATBELT = "seatbelt"
 NOT_SHOWN = "not-shown"
 MADE_LATER = "made-later"
 READ_ONLY = "read-only"
+NOT_LISTED = "not-listed"
 AUDIT_UNWRITABLE = "audit-unwritable"
 INTERNAL = "internal"
 

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 FORWARDED = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT, _signal.SIGUSR1, _signal.SIGUSR2)
 HARMLESS = (_socket.SOCK_STREAM, _socket.SOCK_SEQPACKET)
 _NONBLOCKING = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+# TCGETS and TCSETS of ioctl_tty(2), TIOCGETA and TIOCSETA of a Mac; struct termios has 36 and 72 bytes
+GET_FLAGS, SET_FLAGS = (0x5401, 0x5402) if system.IS_LINUX else (0x40487413, 0x80487414)
+FLAG_BYTES = 72
 NAMES = ("standard input", "standard output", "standard error")
 
 
@@ -116,9 +119,10 @@ class Forwarder:
         self._mask: set[int] | None = None
         self._previous: dict[int, object] = {}
         self._had_foreground = False
+        self._flags = b""
 
     def hold(self) -> None:
-        self._had_foreground = _in_foreground()
+        self._had_foreground = _with_terminal(self._keep_flags)
         self._mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, FORWARDED)
 
     def release(self) -> None:
@@ -133,12 +137,25 @@ class Forwarder:
 
     def restore(self) -> None:
         """As it was before `hold`, the terminal too."""
-        if self._had_foreground and not _in_foreground():
-            _take_foreground()
+        if self._had_foreground:
+            if not _in_foreground():
+                _take_foreground()
+            _with_terminal(self._restore_flags)
         for number, handler in self._previous.items():
             _signal.signal(number, handler)
         self._previous.clear()
         self._unblock()
+
+    def _keep_flags(self, terminal: int) -> bool:
+        self._flags = _flags_of(terminal)
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+
+    def _restore_flags(self, terminal: int) -> None:
+        """A command that was killed left the terminal as its editor had it: without echo, without lines."""
+        if self._flags and _flags_of(terminal) != self._flags:
+            import fcntl
+
+            fcntl.ioctl(terminal, SET_FLAGS, self._flags)
 
     def _unblock(self) -> None:
         if self._mask is not None:
@@ -147,6 +164,12 @@ class Forwarder:
 
     def _forward(self, number: int, frame: object) -> None:
         self._send(number)
+
+
+def _flags_of(terminal: int) -> bytes:
+    import fcntl
+
+    return fcntl.ioctl(terminal, GET_FLAGS, bytes(FLAG_BYTES))
 
 
 def _in_foreground() -> bool:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Status = dict[str, "Any"]
 
 _TEXTS = ("folder", "mode", "strategy", "engine", "device", "audit_log")
-_COUNTS = ("init", "allowed", "denied", "flows")
+_COUNTS = ("init", "allowed", "denied", "flows", "processes", "memory_bytes")
 _PORT_TEXTS = ("address", "device_address", "url", "exe")
 _SCALARS = (str, int, float, bool, type(None))
 

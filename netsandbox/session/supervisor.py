@@ -186,6 +186,7 @@ class Supervisor:
             **self._facts,
             "name": self._backend.reservation.name,
             "init": self._backend.pid,
+            **self._backend.usage(),
             "allowed": self._log.allowed_outside,
             "denied": self._log.total("deny"),
             "flows": self._flows(),

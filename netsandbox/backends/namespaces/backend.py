@@ -17,7 +17,7 @@ from netsandbox_portmap.reservation import MapDoors, MapSource, Reservation
 from netsandbox.backends.contract import DoorSockets, exec_failure, path_of, session_environment
 from netsandbox.backends.namespaces import launch, plan, seccomp
 from netsandbox.backends.namespaces.diagnosis import lost_covers
-from netsandbox.backends.namespaces.launch import FILES, NETWORK_FILES
+from netsandbox.backends.namespaces.launch import FILES, NETWORK_FILES, project_environment
 from netsandbox.backends.namespaces.seccomp import syscall_table
 from netsandbox.paths import session_state_home, working_folder
 from netsandbox.policy.file_rules import OPEN, PROJECT
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from netsandbox.backends.contract import Attribution, Backend, Clock, OwnAddresses, SessionContext
     from netsandbox.backends.namespaces.file_view import FileView
+    from netsandbox.backends.namespaces.process_rules import ProcessRules
     from netsandbox.backends.namespaces.project_view import ProjectView
     from netsandbox.backends.namespaces.serving import NamespaceServing
     from netsandbox.backends.namespaces.unix_pins import PinnedSocket
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from netsandbox.policy.policy import Policy
     from netsandbox.runtime.loop import Loop
     from netsandbox.runtime.protection import OwnPaths
-    from netsandbox.settings import RunSettings
 
 MODULES = "netsandbox.backends.namespaces"
 
@@ -64,6 +64,7 @@ class NamespacesBackend:
         f"{MODULES}.inside_sockets",
         f"{MODULES}.session_sockets",
         f"{MODULES}.diagnosis",
+        f"{MODULES}.procfs",
         "netsandbox.policy.git_merge",
         "netsandbox_portmap.localhost_service",
     )
@@ -80,6 +81,7 @@ class NamespacesBackend:
         self._reservation: NamespaceReservation | None = None
         self._serving: NamespaceServing | None = None
         self._began = time.time()
+        self.rules: ProcessRules | None = None
 
     @property
     def pid(self) -> int:
@@ -108,6 +110,7 @@ class NamespacesBackend:
         state = session_state_home()
         held = self._reservation = NamespaceReservation(settings.localhost, state)
         placed, logs = self.context.placed_log()
+        rules = self._process_rules()
         calls, rows = self._trapped_calls()
         abi = syscall_table(os.uname().machine)
         program = seccomp.build(
@@ -115,6 +118,7 @@ class NamespacesBackend:
             extra=settings.localhost.trapped_calls,
             watched=calls,
             skips_listing=bool(calls),
+            refused=rules.refused_calls if rules else {},
         )
         inside = session_environment(
             command.environment,
@@ -137,11 +141,27 @@ class NamespacesBackend:
             view = session_view(own, held.covers(), self._file_view())
             remember_written(settings.files, command.environment, state)
         denied = {os.path.realpath(rule.path) for rule in settings.files.deny_read}
-        self.helper.hide([*denied, *self.secrets])
+        self.helper.hide([*denied, *self.secrets, *(f"x{path}" for path in (rules.programs if rules else ()))])
         self.secrets = tuple(path for path in self.secrets if path not in denied)
-        self.helper.send_plan(plan.build(view, program, held.doors()))
+        self.helper.send_plan(plan.build(view, program, held.doors(), rules.steps if rules else b""))
         if settings.name is not None:
             held.take_name(settings.name)
+
+    def _process_rules(self) -> ProcessRules | None:
+        """Most sessions have none, and load no module for them."""
+        settings = self.context.settings
+        if settings.limits or settings.no_debug or settings.files.listed_only:
+            from netsandbox.backends.namespaces.process_rules import ProcessRules
+
+            self.rules = ProcessRules(self.context)
+            if settings.verbose:
+                self._notice(self.rules.lines)
+        return self.rules
+
+    def usage(self) -> dict[str, object]:
+        from netsandbox.backends.namespaces.procfs import usage_below
+
+        return usage_below(self.pid) | (self.rules.usage() if self.rules is not None else {})
 
     def _project_view(self, state: str, own: OwnPaths) -> plan.View:
         """Called while the kernel makes the namespaces."""
@@ -175,14 +195,15 @@ class NamespacesBackend:
 
     def _trapped_calls(self) -> tuple[tuple[int, ...], bytes]:
         """The calls on files that are trapped, and the table for the native process that receives them. It reports
-        refused files: in the mode `project`, and for `learn`."""
+        refused files: in the mode `project`, and for `learn`; and programs that are not listed."""
         from netsandbox.backends.namespaces.file_calls import broker_rows, call_rows, observed_calls
 
         settings, machine = self.context.settings, os.uname().machine
         guarded = syscall_table(machine).calls["bind"] if settings.localhost.guarded else None
-        if settings.files.mode != PROJECT and settings.learn_files is None:
+        is_whole = settings.files.mode == PROJECT or settings.learn_files is not None
+        if not is_whole and not settings.files.listed_only:
             return (), broker_rows(b"", guarded)
-        calls = observed_calls(machine)
+        calls = observed_calls(machine, execution_only=not is_whole)
         return tuple(calls), broker_rows(call_rows(calls, tells=self.learned_changes is not None), guarded)
 
     def confine(self, policy: Policy) -> None:
@@ -214,6 +235,8 @@ class NamespacesBackend:
         self.localhost_doors = {door.name: made.pop(door.name) for door in own}
         self._doors = made
         self.reservation.forget_map_name()
+        if self.rules is not None:
+            self.rules.enter(self.helper.pid)
 
     def start(self) -> None:
         assert self.helper is not None
@@ -283,6 +306,7 @@ class NamespacesBackend:
         if self.helper is not None:
             self.helper.close()
             self.helper = None
+        self._notice(self.rules.close() if self.rules is not None else [])
 
     def close(self) -> None:
         view, self.project_view = self.project_view, None
@@ -316,28 +340,6 @@ def other_logs(state: str) -> list[str]:
     from netsandbox.audit.kept_head import running_logs
 
     return running_logs()
-
-
-def project_environment(inside: dict[bytes, bytes], settings: RunSettings, program: str) -> dict[bytes, bytes]:
-    """Variables that name places of the host which the session does not see are left out; those that tools need for
-    their caches are added."""
-    from netsandbox.policy.shown_files import HOST_VARIABLES
-
-    opened = [os.fsencode(path) for path in settings.unix_sockets]
-    kept = {
-        name: value
-        for name, value in inside.items()
-        if os.fsdecode(name) not in HOST_VARIABLES or any(path in value for path in opened)
-    }
-    if b"TMPDIR" in kept:
-        kept[b"TMPDIR"] = b"/tmp"
-    if settings.files.caches or program.rpartition("/")[2] in ("pnpm", "pnpx", "uv", "uvx"):
-        from netsandbox.backends.namespaces.tool_variables import tool_variables
-
-        known = {os.fsdecode(name): os.fsdecode(value) for name, value in kept.items()}
-        added = tool_variables(settings.files.caches, known, program)
-        kept.update((os.fsencode(name), os.fsencode(value)) for name, value in added.items())
-    return kept
 
 
 def own_addresses(clock: Clock) -> OwnAddresses:

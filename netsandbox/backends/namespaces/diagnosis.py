@@ -22,6 +22,8 @@ def explain_failure(step: str, number: int) -> str:
         what = f"cannot cover {step} in the session: {os.strerror(number)}"
     if number == errno.E2BIG:
         return f"{what}. The project has too many repositories or rules for one session; start it in a smaller folder"
+    if step == "Landlock":
+        return f"{what}. --no-debug and --allow-execute need it: Linux 5.19 or newer with lsm=landlock; leave them out"
     if number == errno.ENOSYS:
         return f"{what}. The kernel is too old or hides the call; run it on Linux 5.12 or newer"
     if number in (errno.EMFILE, errno.ENFILE):

@@ -92,10 +92,11 @@ _ROWS: dict[str, Row] = {
 _COLUMNS = {"x86_64": 0, "aarch64": 1}
 
 
-def observed_calls(machine: str) -> dict[int, FileCall]:
+def observed_calls(machine: str, *, execution_only: bool = False) -> dict[int, FileCall]:
     """The calls by number for `uname -m`."""
     column = _COLUMNS[machine]
-    numbers = ((row[0][column], FileCall(name, row[1])) for name, row in _ROWS.items())
+    rows = {name: row for name, row in _ROWS.items() if name.startswith("exec")} if execution_only else _ROWS
+    numbers = ((row[0][column], FileCall(name, row[1])) for name, row in rows.items())
     return {number: call for number, call in numbers if number is not None}
 
 

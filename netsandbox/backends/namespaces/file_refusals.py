@@ -36,7 +36,8 @@ MAX_HELD = 256  # refusals that wait at once
 HOLD = 1.0  # seconds that a refusal waits at least; twice that at most
 OPERATIONS = {"r": READ, "w": CHANGE, "n": MAKE, "u": MAKE, "d": FOLDER, "x": EXECUTE}
 DONE, MISSING = "o", "h"
-REASONS = {MISSING: reasons.NOT_SHOWN, "r": reasons.READ_ONLY, "d": reasons.NOT_SHOWN}  # `d`: it is covered
+# `d`: it is covered
+REASONS = {MISSING: reasons.NOT_SHOWN, "r": reasons.READ_ONLY, "d": reasons.NOT_SHOWN, "x": reasons.NOT_LISTED}
 
 
 class FileRefusals:
@@ -152,7 +153,7 @@ class FileRefusals:
             rule=rule,
             hint=None
             if rule is not None or reason == reasons.MADE_LATER
-            else self._advice.hint(place or path, operation),
+            else self._advice.hint(place or path, operation, reason),
             count=count,
             **first,
         )

@@ -55,7 +55,7 @@ class FileView:
     folders: tuple[str, ...] = ()  # appear empty
     files: tuple[str, ...] = ()  # appear empty
     writable: tuple[str, ...] | None = None
-    disks: tuple[str, ...] = ()  # devices to hide
+    disks: tuple[str, ...] = ()  # and other devices to hide
     links: tuple[str, ...] = ()  # lead to hidden paths
     read_only: tuple[str, ...] = ()  # of what would be writable
 
@@ -83,7 +83,7 @@ def file_view(rules: FileRules, environment: Mapping[bytes, bytes]) -> FileView:
         writes = (*rules.allow_write, *used_caches(rules, environment, working))
         writable = check_writable(_writable(writes, working, environment, closed))
     links = tuple(dict.fromkeys((*_loops(endless), *(link for place in (*secrets, *denied) for link in _links(place)))))
-    return FileView(folders, files, writable, _disks(), links, check_kept(kept))
+    return FileView(folders, files, writable, _closed_devices(rules.devices), links, check_kept(kept))
 
 
 def used_caches(rules: FileRules, environment: Mapping[bytes, bytes], working: str | None) -> Iterator[PathRule]:
@@ -301,8 +301,13 @@ def _made_later(rule: PathRule, place: ResolvedPath) -> tuple[str, ...]:
     return made_later(rule.origin, links)
 
 
-def _disks() -> tuple[str, ...]:
-    return tuple(disks()) if os.geteuid() == 0 else ()
+def _closed_devices(opened: tuple[str, ...]) -> tuple[str, ...]:
+    """Disks, and devices by which the machine itself is controlled or watched."""
+    found = [*disks()] if os.geteuid() == 0 else []
+    names = [entry.name for entry in _entries(DEVICES) if entry.name in HOST_DEVICES or entry.name.startswith(SCREENS)]
+    paths = [f"{DEVICES}/{name}" for name in (*names, *HOST_DEVICES_BELOW)]
+    found += [path for path in paths if os.access(path, os.R_OK) or os.access(path, os.W_OK)]
+    return tuple(path for path in found if path not in opened)
 
 
 def _make(path: str) -> None:
@@ -314,6 +319,12 @@ def _make(path: str) -> None:
 
 
 DEVICES = "/dev"
+HOST_DEVICES = (
+    *("kmsg", "mem", "kmem", "port", "nvram", "kvm", "vhost-net", "vhost-vsock", "vsock", "userfaultfd", "fuse"),
+    *("loop-control", "btrfs-control", "autofs", "uinput", "uhid", "rfkill", "snapshot", "watchdog"),
+)
+HOST_DEVICES_BELOW = ("net/tun", "mapper/control", "vfio/vfio", "cpu/0/msr")
+SCREENS = "vcs"
 PASSED_OVER = ("shm", "mqueue", "pts", "hugepages")  # no devices, or no disk devices
 RAW_MAJORS = (21, 162)  # character devices of disks: sg(4), raw(8)
 

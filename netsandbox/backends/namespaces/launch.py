@@ -15,6 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from netsandbox.settings import RunSettings
+
 _HERE = os.path.dirname(os.path.abspath(__file__))
 HELPER = os.path.join(_HERE, "native", "netsandbox-init")
 FILES = os.path.join(_HERE, "files")  # ours, which cover files of the host
@@ -200,6 +202,28 @@ def _reap(pid: int) -> None:
         os.waitpid(pid, 0)
     except ChildProcessError:
         pass
+
+
+def project_environment(inside: dict[bytes, bytes], settings: RunSettings, program: str) -> dict[bytes, bytes]:
+    """Variables that name places of the host which the session does not see are left out; those that tools need for
+    their caches are added."""
+    from netsandbox.policy.shown_files import HOST_VARIABLES
+
+    opened = [os.fsencode(path) for path in settings.unix_sockets]
+    kept = {
+        name: value
+        for name, value in inside.items()
+        if os.fsdecode(name) not in HOST_VARIABLES or any(path in value for path in opened)
+    }
+    if b"TMPDIR" in kept:
+        kept[b"TMPDIR"] = b"/tmp"
+    if settings.files.caches or program.rpartition("/")[2] in ("pnpm", "pnpx", "uv", "uvx"):
+        from netsandbox.backends.namespaces.tool_variables import tool_variables
+
+        known = {os.fsdecode(name): os.fsdecode(value) for name, value in kept.items()}
+        added = tool_variables(settings.files.caches, known, program)
+        kept.update((os.fsencode(name), os.fsencode(value)) for name, value in added.items())
+    return kept
 
 
 def set_up_failure(step: str, number: int) -> HostError:

@@ -169,14 +169,14 @@ class View:
     root: tuple[Step, ...] | None = None  # the steps of a root of its own; None: the host's root, changed as above
 
 
-def build(view: View, filter_program: bytes, extra: tuple[Door, ...] = ()) -> bytes:
-    """The whole plan; *extra* doors follow those of `doors()`."""
+def build(view: View, filter_program: bytes, extra: tuple[Door, ...] = (), rules: bytes = b"") -> bytes:
+    """The whole plan; *extra* doors follow those of `doors()`. *rules* are steps of `process_rules`."""
     steps = [_step(b"I", _numbers(view.uid, view.gid)), *(_host_view(view) if view.root is None else _root(view.root))]
     steps.append(_step(b"K", _numbers(NETLINK_ROUTE, ROUTE_ACKNOWLEDGEMENTS) + ROUTE))
     steps.append(_step(b"K", _numbers(NETLINK_NETFILTER, FILTER_ACKNOWLEDGEMENTS) + FILTER))
     for door in doors() + extra:
         steps += _door(door)
-    steps.append(_step(b"F", filter_program))
+    steps += [rules, _step(b"F", filter_program)]
     return b"".join(steps)
 
 

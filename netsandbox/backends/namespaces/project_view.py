@@ -127,8 +127,8 @@ class ProjectView:
     def _devices(self, terminal: str | None) -> None:
         root = self.root
         root.fresh("/dev")
-        for name in shown_files.DEVICES:
-            root.show(f"/dev/{name}", writable=True)
+        for path in (*(f"/dev/{name}" for name in shown_files.DEVICES), *self.rules.devices):
+            root.show(path, writable=True)
         for target, path in shown_files.DEVICE_LINKS:
             root.link(target, path)
         root.fresh("/dev/pts", "newinstance,ptmxmode=0666,mode=0620", "devpts")

@@ -30,6 +30,8 @@ from netsandbox.frozen import frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     Step = tuple[str | int | None, ...]
 
 # bpf(2), linux/bpf_common.h
@@ -64,14 +66,17 @@ def build(
     extra: tuple[str, ...] = (),
     watched: tuple[int, ...] = (),
     skips_listing: bool = False,
+    refused: Mapping[int, int] = {},
 ) -> bytes:
     """The whole filter. Besides connect and bind, the calls named in *extra* and the numbers in *watched* are trapped;
-    with *skips_listing* not those that open a folder to list it, of which tools make thousands.
+    with *skips_listing* not those that open a folder to list it, of which tools make thousands. Those in *refused* are
+    refused; with a value only if their second argument has no bit of it, by ENOSYS, which lets programs do without.
     """
     calls = abi.calls
     steps: list[Step] = [("load", ARCHITECTURE), ("equal", abi.audit_architecture, None, "kill"), ("load", NUMBER)]
     steps.append(("at-least", MAX_CALL + 1, "nosys", None))  # x32 numbers are higher too
     steps += [("equal", calls[name], "perm", None) for name in abi.refused]
+    steps += [("equal", number, f"flags-{flags}" if flags else "perm", None) for number, flags in refused.items()]
     steps += [("equal", calls[name], "nosys", None) for name in abi.absent]
     steps += [("equal", calls[name], name, None) for name in CHECKED]
     steps += [("equal", calls[name], "notify", None) for name in trapped(extra)]
@@ -79,6 +84,8 @@ def build(
     steps += [("equal", number, listed.get(number, "notify"), None) for number in watched]
     steps.append(("return", ALLOW))
     steps += _socket() + _socketpair() + _clone() + _unshare() + _ioctl() + _priorities()
+    for flags in filter(None, refused.values()):
+        steps += [("label", f"flags-{flags}"), _argument(1), ("any-bit", flags, "allow", "nosys")]
     for name in listed.values():
         steps += _open(name, abi.folder_flag)
     steps += [

@@ -116,6 +116,8 @@ class SeatbeltBackend:
         command, wanted = self.context.command, self.context.settings.localhost
         check_stdio(command.stdio)
         check_for_mac(wanted)
+        if self.context.settings.limits or self.context.settings.files.devices:
+            raise HostError("a Mac cannot hold limits or devices by list; leave them out")
         check_release(self.system.release)
         check_helper(self.system.helper)
         trouble = library_trouble(self.system.library)
@@ -178,6 +180,9 @@ class SeatbeltBackend:
         if settings.files.mode == PROJECT:
             inner = project_environment(inner, self._temporary, policy.allow_unix_sockets)
         return held.environment({name: value for name, value in inner.items() if not name.startswith(b"DYLD_")})
+
+    def usage(self) -> dict[str, object]:
+        return {}
 
     def seal_imports(self, policy: Policy) -> None:
         load_all()

@@ -33,6 +33,7 @@
 #include "channel.h"
 #include "jail.h"
 #include "plan.h"
+#include "process.h"
 #include "root.h"
 #include "traps.h"
 
@@ -105,6 +106,7 @@ static noreturn void become(char **command, const struct outcome *outcome, const
     if (channel_descriptors(observer, 'L', &listener, 1) < 0)
         fail("passing the listener to the observer");
     keep_descriptors_in_reserve();
+    limits_set();
     if (syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
         fail("marking descriptors");
     if (sigprocmask(SIG_SETMASK, mask, NULL) < 0)

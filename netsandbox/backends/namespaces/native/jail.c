@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "channel.h"
+#include "process.h"
 
 /* capabilities(7): root in a namespace regains capabilities at exec unless the bounding set is empty and NOROOT locked. */
 static void drop_capabilities(void)
@@ -84,12 +85,15 @@ static void refuse_group_signals(void)
 static void keep_signals_inside(void)
 {
     const struct scopes scopes = { .scoped = SCOPE_SIGNAL };
-    int ruleset = (int)syscall(SYS_landlock_create_ruleset, &scopes, sizeof scopes, 0U);
+    int keeps_signals = 1;
+    int ruleset = access_rules(&keeps_signals);
 
-    if (ruleset < 0) {
+    if (ruleset < 0)
+        keeps_signals = (ruleset = (int)syscall(SYS_landlock_create_ruleset, &scopes, sizeof scopes, 0U)) >= 0;
+    if (!keeps_signals)
         refuse_group_signals();
+    if (ruleset < 0)
         return;
-    }
     if (syscall(SYS_landlock_restrict_self, ruleset, 0U) < 0)
         fail("keeping signals inside");
     close(ruleset);

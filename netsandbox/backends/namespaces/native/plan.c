@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "netlink.h"
+#include "process.h"
 #include "root.h"
 
 #ifndef AT_RECURSIVE
@@ -263,6 +264,24 @@ static void netlink_step(struct reader *reader)
     netlink_replay(protocol, reader->at, reader->left, acknowledgements);
 }
 
+static void limit_step(struct reader *reader)
+{
+    uint32_t resource = number(reader);
+    uint64_t low = number(reader);
+
+    limit_add(resource, (uint64_t)number(reader) << 32 | low);
+}
+
+static void permit_step(struct reader *reader)
+{
+    uint32_t rights = number(reader);
+
+    if (reader->left == 0)
+        access_permit_all_but_processes(rights);
+    while (reader->left > 0)
+        access_permit(rights, text(reader));
+}
+
 static void step(unsigned char operation, struct reader *reader, struct door *door, struct outcome *outcome)
 {
     switch (operation) {
@@ -310,6 +329,15 @@ static void step(unsigned char operation, struct reader *reader, struct door *do
         break;
     case 'B':
         bind_step(door, outcome);
+        break;
+    case 'Z':
+        limit_step(reader);
+        break;
+    case 'H':
+        access_begin(number(reader));
+        break;
+    case 'P':
+        permit_step(reader);
         break;
     case 'F':
         outcome->filter.len = (unsigned short)(reader->left / sizeof(struct sock_filter));

@@ -16,6 +16,9 @@
  *   D  door       u32 family, type, port, loopback, backlog   make a socket; its options follow as O steps before it binds
  *   O  option     u32 level, u32 name, value             option of the door that the next B binds
  *   B  bind       (nothing)                              bind (and listen on) the door
+ *   Z  limit      u32 resource, u64 value                 a resource limit of the command (process.h)
+ *   H  handled    u32 rights                              rights that Landlock gives only where a P step does
+ *   P  permit     u32 rights, paths                       at these paths and below; without paths at all but processes
  *   F  filter     struct sock_filter[]                   the seccomp filter for the command
  */
 #ifndef NETSANDBOX_PLAN_H

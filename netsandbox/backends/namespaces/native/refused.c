@@ -16,6 +16,7 @@
 #include "traps.h"
 
 #define MAX_HIDDEN 131072 /* bytes of their names */
+#define LISTED 'x'        /* no path begins with it */
 #define KNOWN 64          /* folders, a power of two */
 #define KNOWN_FOR 100000000LL /* nanoseconds */
 
@@ -23,6 +24,7 @@
 #define LOOK (AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC)
 
 static char hidden[MAX_HIDDEN];
+static int has_list;
 static int root = -1; /* the session's, which all callers share */
 
 /* The system is shown everywhere, so reads there need no look. */
@@ -38,6 +40,8 @@ void receive_hidden(void)
     if (length <= 0 || (size_t)length > sizeof hidden || hidden[length - 1] != '\0'
         || (length > 1 && hidden[length - 2] != '\0'))
         _exit(1);
+    for (const char *each = hidden; *each != '\0'; each += strlen(each) + 1)
+        has_list |= *each == LISTED;
 }
 
 int open_root(const struct seccomp_notif *call)
@@ -102,15 +106,19 @@ static int is_read_only(int place)
     return syscall(SYS_faccessat2, place, "", W_OK, AT_EMPTY_PATH) < 0 && errno == EROFS;
 }
 
+static int starts_with(const char *path, const char *folder)
+{
+    size_t length = strlen(folder);
+
+    return strncmp(path, folder, length) == 0 && (path[length] == '/' || path[length] == '\0');
+}
+
 /* Whether a rule hides *path*, by its name: the session sees something empty there. */
 static int is_hidden(const char *path)
 {
-    for (const char *each = hidden; *each != '\0'; each += strlen(each) + 1) {
-        size_t length = strlen(each);
-
-        if (strncmp(path, each, length) == 0 && (path[length] == '/' || path[length] == '\0'))
+    for (const char *each = hidden; *each != '\0'; each += strlen(each) + 1)
+        if (starts_with(path, each))
             return 1;
-    }
     return 0;
 }
 
@@ -223,6 +231,38 @@ char refused_write(const char *path, char *does, int follow)
     if ((*does == 'd' || *does == 'e') && is_inside(path, O_NOFOLLOW)) /* the kernel says EEXIST */
         return 0;
     return host_writes(folder) ? why : 0;
+}
+
+/* Entries of the hidden names that begin with LISTED are the programs and folders that may be executed; without one,
+ * every program may. Landlock refuses; this only tells. */
+static int is_listed(const char *path, char *real)
+{
+    char link[64];
+    ssize_t length;
+    int place = has_list ? inside(path, 0) : -1;
+
+    if (place < 0)
+        return 1;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", place);
+    length = readlink(link, real, PATH_MAX - 1);
+    close(place);
+    if (length < 0)
+        return 1;
+    real[length] = '\0';
+    for (const char *each = hidden; *each != '\0'; each += strlen(each) + 1)
+        if (*each == LISTED && starts_with(real, each + 1))
+            return 1;
+    return 0;
+}
+
+char refused_execution(char *path)
+{
+    char real[PATH_MAX];
+
+    if (is_listed(path, real))
+        return refused_read(path);
+    strcpy(path, real);
+    return 'x';
 }
 
 char refused_read(const char *path)

@@ -6,7 +6,7 @@
 #include <linux/seccomp.h>
 #include <sys/types.h>
 
-/* Receives the paths that a rule hides; ends the process if there are none to receive. */
+/* Receives the paths that a rule hides, and those that may be executed if not all may; ends the process if there are none to receive. */
 void receive_hidden(void);
 
 /* Whether the root of the session is open, by the caller; not if the caller is gone. */
@@ -20,6 +20,9 @@ int is_missing(int number);
 
 /* *path* is absolute. refusal.why of traps.h, or 0. */
 char refused_read(const char *path);
+
+/* For a program that is not listed, *path* becomes its real one. */
+char refused_execution(char *path);
 
 /* *does* is one of refusal.does, 'e' to make a file that may not exist, or 'c' to open one that is made if it is missing,
  * which becomes 'w' or 'n'. *follow*: a link at the end. */

@@ -119,7 +119,7 @@ static void look(const struct seccomp_notif *call, const struct path_row *row)
         return;
     }
     if (does == 'r' || does == 'x') {
-        why = refused_read(path);
+        why = does == 'x' ? refused_execution(path) : refused_read(path);
     } else {
         why = refused_write(path, &does, follow);
         if (!why && row->tells && is_change(path, does))

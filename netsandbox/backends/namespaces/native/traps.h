@@ -51,7 +51,7 @@ struct path_row {
 };
 
 struct refusal {
-    uint8_t why;  /* 'h': not in the session; 'r': read-only there; 'd': a rule hides it; 'o': not refused */
+    uint8_t why;  /* 'h': not in the session; 'r': read-only there; 'd': a rule hides it; 'x': not listed; 'o': not refused */
     uint8_t does; /* 'r' read, 'w' change, 'n' make a name, 'u' remove one, 'd' folder, 'x' execute */
     uint16_t call;
     int32_t pid; /* the host's */
