@@ -30,6 +30,7 @@ SCHEMES = ("https", "http", "ssh", "git", "git+ssh", "ssh+git")
 BOOLEANS = ("true", "false", "yes", "no", "on", "off", "1", "0")
 HARMLESS = (
     *("user.name", "user.email", "pull.rebase", "push.default", "core.autocrlf", "core.filemode", "index.sparse"),
+    *("core.bare", "core.logallrefupdates", "core.ignorecase", "core.symlinks", "core.precomposeunicode"),
     *("core.sparsecheckout", "core.sparsecheckoutcone", "extensions.worktreeconfig", "core.repositoryformatversion"),
 )
 NOT_IN_NAMES = frozenset('~^:?*[\\"')

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MAX_FILE = 4096  # bytes that are read of a file of git, or of a virtual environment
 MAX_MANIFEST = 1 << 20
 MAX_FOLDERS = 64  # of a project in which repositories are looked for before a session, about 20 µs each
-MAX_DEEPER = 20_000  # of a large project, in which its first session looks
+MAX_DEEPER, MAX_SECONDS = 20_000, 2.0  # of a large project, in which its first session looks
 KEPT_FOR = 3600  # seconds that what it found is believed
 MAX_KEPT = 4 << 20  # bytes
 MAX_LEFT = 1024  # others that are asked for a `.git` of their own, about 2 µs each
@@ -151,12 +151,13 @@ def find_repositories(folder: str, most: int) -> Repositories:
 
 def _search(folders: Iterable[str], most: int, top: str | None = None) -> Repositories:
     """Look in *folders* and below them. *top* counts as no bare repository: the project may look like one."""
+    end = time.monotonic() + MAX_SECONDS
     found: list[str] = []
     seen: list[str] = []
     waiting, later = list(folders), list[str]()
     is_whole = not waiting
     for here in waiting:
-        if len(seen) == most:
+        if len(seen) == most or time.monotonic() > end:  # a command can make folders that take long
             break
         seen.append(here)
         is_bare, has_git, names = _look(here)
@@ -259,8 +260,8 @@ def _look(folder: str) -> tuple[bool, bool, list[str]]:
     except OSError:  # it is gone, or this user may not read it; nor may the session
         return False, False, []
     names.sort()
-    is_bare = os.path.lexists(f"{folder}/HEAD") and all(
-        os.path.isdir(f"{folder}/{name}") for name in ("objects", "refs")
+    is_bare = os.path.lexists(f"{folder}/HEAD") and (
+        all(os.path.isdir(f"{folder}/{name}") for name in ("objects", "refs")) or os.path.isfile(f"{folder}/commondir")
     )
     return is_bare, has_git, names
 

@@ -297,3 +297,40 @@ def test_a_command_that_locks_the_git_directory_keeps_no_session_out(netsandbox:
     assert netsandbox("run", "--", "git", "status", cwd=project, env=IDENTITY).returncode == 0
     session.process.communicate(b"\n", 60)
     assert not (project / ".git/commondir").exists()
+
+
+FLOODS = {
+    "repositories": (
+        "for each in $(seq 80); do git init -q --template= a$each; done",
+        f"{EVIL} > nested/.git/config",
+        "nested",
+    ),
+    "modules": (
+        "mkdir -p $(seq -f .git/modules/a%g 300)",
+        "mkdir -p .git/modules/kept/hooks; cp evil .git/modules/kept/hooks/pre-commit",
+        ".git/modules/kept",
+    ),
+}
+
+
+@pytest.mark.ordinary_user
+@pytest.mark.parametrize("flood", FLOODS)
+def test_a_session_cannot_make_repositories_until_another_is_unprotected(netsandbox: CommandLine, flood: str) -> None:
+    first, second, where = FLOODS[flood]
+    home = netsandbox.home()
+    project, canary = prepared(home, "git init -q nested; git init -q --bare .git/modules/kept")
+    for script in (first, f"{{ {second}; }} 2> /dev/null; true"):
+        done = netsandbox("run", "--", "sh", "-c", script, cwd=project, env=IDENTITY)
+        assert done.returncode == 0, done.stderr
+    assert "these are read-only" in done.stderr
+    plainly(home, HOST, where, cwd=project)
+    assert not canary.exists()
+    assert not (project / ".git/modules/kept/hooks/pre-commit").exists()
+
+
+def test_commands_for_an_unfinished_rebase_are_told(netsandbox: CommandLine) -> None:
+    home = netsandbox.home()
+    project, _ = prepared(home, "")
+    plants = "mkdir .git/rebase-merge; echo exec ./evil > .git/rebase-merge/git-rebase-todo"
+    done = netsandbox("run", "--", "sh", "-c", plants, cwd=project, env=IDENTITY)
+    assert "new in the project: .git/rebase-merge/git-rebase-todo" in done.stderr

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from netsandbox.policy.shown_files import REPOSITORY_MARKS, WORKSPACE_MARKS
+from netsandbox.runtime import project
 from netsandbox.runtime.project import (
     MAX_FOLDERS,
     Project,
@@ -235,9 +236,12 @@ def test_the_first_session_searches_a_large_project_and_later_ones_remember(home
     assert deep not in all_repositories(f"{home}/p", kept).found
 
 
-def test_a_project_that_is_too_large_is_not_whole(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("bound", [("MAX_DEEPER", 150), ("MAX_SECONDS", 0)])
+def test_a_project_that_is_too_large_is_not_whole(
+    home: Path, monkeypatch: pytest.MonkeyPatch, bound: tuple[str, int]
+) -> None:
     large(home / "p")
-    monkeypatch.setattr("netsandbox.runtime.project.MAX_DEEPER", 150)
+    monkeypatch.setattr(project, *bound)
     assert [all_repositories(f"{home}/p", f"{home}/kept").is_whole for _ in range(2)] == [False, False]
 
 
@@ -263,6 +267,14 @@ def test_without_a_place_for_the_list_each_session_searches(home: Path) -> None:
     deep = large(home / "p")
     assert deep in all_repositories(f"{home}/p", f"{home}/none/kept").found
     assert deeper_folders(f"{home}/none/kept") == frozenset()
+
+
+def test_a_folder_whose_commondir_names_another_is_a_repository(home: Path) -> None:
+    (home / "p/new").mkdir(parents=True)
+    (home / "p/new/HEAD").write_text("ref: refs/heads/main\n")
+    assert find_repositories(f"{home}/p", 10).found == ()
+    (home / "p/new/commondir").write_text("../elsewhere\n")
+    assert find_repositories(f"{home}/p", 10).found == (f"{home}/p/new",)
 
 
 def test_a_new_repository_deep_in_a_large_project_is_found(home: Path) -> None:

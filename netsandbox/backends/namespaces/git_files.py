@@ -24,8 +24,8 @@ from __future__ import annotations
 
 import os
 import stat
-from errno import EFBIG
 
+from netsandbox.backends.namespaces.git_copies import SAME_FOLDER, Copied, make, read_file
 from netsandbox.backends.namespaces.private_folders import open_folder
 from netsandbox.errors import HostError
 from netsandbox.paths import home
@@ -42,49 +42,13 @@ if TYPE_CHECKING:
     from netsandbox.backends.namespaces.session_root import SessionRoot
     from netsandbox.policy.git_config import Line
 
-    Identity = tuple[int, int, int]
-
 COPIES = "/run/netsandbox/git"  # in the session
-SAME_FOLDER = b".\n"
 MAX_GIT_FOLDERS = 64
+MAX_CLOSED = 512
 MAX_WORKTREES = 512
 MAX_INCLUDES = 32
-MAX_CONFIG = 1 << 20  # bytes of a file that is read
 GLOBAL = ("/etc/gitconfig", "~/.gitconfig", "~/.config/git/config")
 FOLLOWED = (b"hookspath", b"include", b"bare", b"worktree")  # what is looked for in a configuration file
-DRAFT = "netsandbox-"
-
-
-class Copied:
-    """A configuration file of the host, and its copy that the session changes. `drafts` is the folder of the hooks."""
-
-    def __init__(self, path: str, copy: str, base: bytes, state: os.stat_result, drafts: str) -> None:
-        self.path = path
-        self.copy = copy
-        self.base = base  # as the session got it
-        self.known = base  # as the host has it now
-        self.mode = stat.S_IMODE(state.st_mode)
-        self.own = identity(state)
-        self.drafts = drafts
-        self.marks: list[str] = []  # second names of files that this session put there
-
-    def is_own(self) -> bool:
-        """Whether the file on the host is the one that it was at the start, or a copy that was put there while this
-        session was stopped."""
-        return self.own == identity(os.lstat(self.path))
-
-    def adopts(self) -> bool:
-        """Whether another session put its copy there, which has a second name among the hooks. The caller knows that
-        this session was stopped meanwhile: otherwise its command may have opened that copy."""
-        state = os.lstat(self.path)
-        try:
-            marked = os.lstat(f"{self.drafts}/{DRAFT}{state.st_ino}")
-        except OSError:
-            return False
-        if not os.path.samestat(state, marked):
-            return False
-        self.own = identity(state)
-        return True
 
 
 class GitFiles:
@@ -102,6 +66,7 @@ class GitFiles:
         self.held: dict[str, int] = {}  # the git directories, with a lock
         self.made: list[str] = []  # on the host's disk
         self.absent: list[str] = []  # what the configuration names and does not exist
+        self.closed: list[str] = []  # read-only as a whole, since there are too many
         self.unprotected: list[str] = []
         self.worktrees: list[tuple[str, list[str]]] = []  # folders of them, and the names in each
         self._paths = RealPaths()
@@ -147,7 +112,7 @@ class GitFiles:
         if folder in self.held or not self._is_writable(folder) or not os.path.isdir(folder):
             return
         if len(self.held) >= MAX_GIT_FOLDERS:
-            self.unprotected.append(folder)
+            self._close(folder)
             return
         here = self.held[folder] = self.folders.git_lock(folder)
         self.root.pin(folder)
@@ -155,6 +120,7 @@ class GitFiles:
         common = os.path.realpath(os.path.join(folder, named)) if named is not None else folder
         drafts = f"{common if self._is_writable(common) else folder}/hooks"  # nothing is written outside of the project
         self._private(f"{folder}/config.worktree", here, drafts)
+        self._named(f"{folder}/rebase-merge/git-rebase-todo", holds=False)  # `git rebase --continue` runs its commands
         if common != folder:  # a worktree's
             self._read_only(f"{folder}/commondir")
             self._git_folder(common, worktree)
@@ -166,6 +132,15 @@ class GitFiles:
         self._follow(config, f"{folder}/config", worktree)
         self._worktrees(f"{folder}/worktrees", drafts)
         self._modules(f"{folder}/modules", worktree)
+
+    def _close(self, folder: str) -> None:
+        """A command can make repositories until others are too many to protect, so these become read-only."""
+        if len(self.closed) >= MAX_CLOSED:
+            self.unprotected.append(folder)
+        else:
+            self.closed.append(folder)
+            self.root.pin_above(folder)
+            self.root.close(folder)
 
     def _private(self, path: str, folder: int, drafts: str) -> list[Line]:
         """The session gets a copy of a configuration file. Returns its settings. Nothing is read through a link: an
@@ -265,8 +240,9 @@ class GitFiles:
             real = self._paths.real(path)
             self._follow(_config_at(real) if real is not None else [], path, *worktrees)
 
-    def _named(self, path: str) -> None:
-        self._read_only(path)
+    def _named(self, path: str, *, holds: bool = True) -> None:
+        if holds:
+            self._read_only(path)
         if not os.path.exists(path) and self._is_writable(os.path.normpath(path)):
             self.absent.append(os.path.normpath(path))
 
@@ -278,8 +254,10 @@ class GitFiles:
             return
         names = names_in(folder)
         self.worktrees.append((folder, names))
-        self.unprotected += [f"{folder}/{name}" for name in names[MAX_WORKTREES:]]
-        for own in [f"{folder}/{name}" for name in names[:MAX_WORKTREES]]:
+        if len(names) > MAX_WORKTREES:
+            self._close(folder)
+            return
+        for own in [f"{folder}/{name}" for name in names]:
             try:
                 here = open_folder(own)
             except OSError:
@@ -312,7 +290,10 @@ class GitFiles:
             return
         waiting = [f"{folder}/{name}" for name in names_in(folder)]
         for own in waiting:
-            if len(waiting) > MAX_GIT_FOLDERS * 4 or os.path.islink(own) or not os.path.isdir(own):
+            if len(waiting) > MAX_GIT_FOLDERS * 4:
+                self._close(folder)
+                return
+            if os.path.islink(own) or not os.path.isdir(own):
                 continue
             if not _is_file(f"{own}/HEAD"):
                 waiting += [f"{own}/{name}" for name in names_in(own)]
@@ -324,11 +305,6 @@ class GitFiles:
                 self._git_file(f"{inside}/.git")
 
 
-def identity(state: os.stat_result) -> Identity:
-    """Of a file that nobody has changed; numbers of files alone are used again."""
-    return state.st_dev, state.st_ino, state.st_ctime_ns
-
-
 def _is(line: Line, prefix: str, key: str) -> bool:
     return line.prefix == prefix and line.key == key
 
@@ -338,38 +314,6 @@ def _is_file(path: str) -> bool:
         return stat.S_ISREG(os.lstat(path).st_mode)
     except OSError:
         return False
-
-
-def read_file(path: str, folder: int | None = None) -> bytes:
-    """The content of a plain file that is not a link and not too large; an OSError otherwise."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-    try:
-        state = os.fstat(descriptor)
-        if not stat.S_ISREG(state.st_mode) or state.st_size > MAX_CONFIG:
-            raise OSError(EFBIG, "it is not a plain file of less than 1 MB")
-        return os.read(descriptor, MAX_CONFIG)
-    finally:
-        os.close(descriptor)
-
-
-def make(folder: int, name: str, content: bytes, drafts: str) -> None:
-    """Make a file in one step. It is written in *drafts*, the folder of the hooks, where no session can open it before
-    it is in its place; at its place where that folder takes no such file."""
-    try:
-        here = open_folder(drafts)
-        try:
-            draft = f"{DRAFT}{os.urandom(8).hex()}"
-            write_new(draft, content, 0o644, here)
-            try:
-                os.link(draft, name, src_dir_fd=here, dst_dir_fd=folder)
-            finally:
-                os.unlink(draft, dir_fd=here)
-        finally:
-            os.close(here)
-    except FileExistsError:
-        raise
-    except OSError:
-        write_new(name, content, 0o644, folder)
 
 
 def _settings(content: bytes) -> list[Line]:

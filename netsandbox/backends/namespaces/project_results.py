@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 
-from netsandbox.backends.namespaces.git_files import DRAFT, SAME_FOLDER, identity, read_file
+from netsandbox.backends.namespaces.git_copies import DRAFT, SAME_FOLDER, identity, read_file
 from netsandbox.backends.namespaces.private_folders import is_last, open_folder, remove_tree
 from netsandbox.paths import short
 from netsandbox.runtime.private_file import NEW, write_new
@@ -22,7 +22,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from netsandbox.backends.namespaces.git_files import Copied, GitFiles
+    from netsandbox.backends.namespaces.git_copies import Copied
+    from netsandbox.backends.namespaces.git_files import GitFiles
     from netsandbox.backends.namespaces.project_view import ProjectView
     from netsandbox.policy.git_merge import Merged
 
@@ -347,9 +348,9 @@ def _new_lines(view: ProjectView) -> list[str]:
     names = [name for name in view.absent if os.path.lexists(f"{top}/{name}")]
     deeper = deeper_folders(view.folders.repositories)
     search = new_repositories(view.repositories, view.since, MAX_SEARCHED, deeper)
-    names += [path[len(top) + 1 :] for path in search.found]
+    names += [path[len(top) + 1 :] + _risks(path, view) for path in search.found]
     if view.git is not None:
-        names += [path for path in view.git.absent if os.path.lexists(path)]
+        names += [path.removeprefix(f"{top}/") for path in view.git.absent if os.path.lexists(path)]
     lines = []
     if names:
         what = _few(dict.fromkeys(names))
@@ -359,15 +360,25 @@ def _new_lines(view: ProjectView) -> list[str]:
     return lines
 
 
+def _risks(repository: str, view: ProjectView) -> str:
+    """The settings of a new repository that could run a program."""
+    try:
+        risky = _dangerous(b"", read_file(f"{repository}/config"), view)
+    except OSError:
+        return ""
+    return f" ({_few(risky)})" if risky else ""
+
+
 def unprotected_lines(view: ProjectView) -> list[str]:
     """For the start of a session."""
     lines = []
-    if view.git is not None and view.git.unprotected:
-        lines.append(f"too many repositories to protect: {_few(view.git.unprotected)}; start in one of them instead")
+    for paths, state in ((view.git.closed, "read-only"), (view.git.unprotected, "unprotected")) if view.git else ():
+        if paths:
+            what = _few(map(short, paths))
+            lines.append(f"too many repositories to protect: {what}; these are {state}, start in one of them instead")
     if not view.repositories.is_whole:
         lines.append(
-            f"the project has more than {MAX_DEEPER} folders, so a repository deep in it may be unprotected; start in a"
-            " folder of it instead"
+            f"more than {MAX_DEEPER} folders: a repository deep in them may be unprotected; start in one of them"
         )
     return lines
 

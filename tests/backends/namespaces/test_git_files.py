@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from netsandbox.backends.namespaces import git_files
-from netsandbox.backends.namespaces.git_files import COPIES, GitFiles, read_file
+from netsandbox.backends.namespaces.git_copies import read_file
+from netsandbox.backends.namespaces.git_files import COPIES, GitFiles
 from netsandbox.backends.namespaces.private_folders import PrivateFolders
 from netsandbox.backends.namespaces.session_root import PROJECT, SessionRoot
 from netsandbox.errors import HostError
@@ -119,7 +120,7 @@ def test_included_files_and_hooks_in_the_project_are_read_only(project: Path, pr
     assert is_pinned(git, project / "conf")
     assert is_pinned(git, project / "my")
     assert git.root.entries[f"{project}/linked"].kind == "cover"
-    assert git.absent == [f"{project}/conf/missing"]
+    assert git.absent == [f"{project}/.git/rebase-merge/git-rebase-todo", f"{project}/conf/missing"]
 
 
 def test_the_users_own_settings_count_too(project: Path, protect: Protect) -> None:
@@ -193,11 +194,27 @@ def test_a_commondir_that_is_there_ends_nowhere_else(project: Path, protect: Pro
     assert is_read_only(protect(), project / ".git/commondir")
 
 
-def test_too_many_repositories_are_named(project: Path, protect: Protect, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_repositories_are_read_only(project: Path, protect: Protect, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(git_files, "MAX_GIT_FOLDERS", 1)
-    repository(project / ".git")
-    repository(project / "b/.git")
-    assert protect(".git", "b/.git").unprotected == [f"{project}/b/.git"]
+    monkeypatch.setattr(git_files, "MAX_CLOSED", 1)
+    for name in (".git", "b/.git", "c/.git"):
+        repository(project / name)
+    git = protect(".git", "b/.git", "c/.git")
+    assert git.closed == [f"{project}/b/.git"]
+    assert git.unprotected == [f"{project}/c/.git"]
+    assert is_read_only(git, project / "b/.git")
+    assert is_pinned(git, project / "b")
+
+
+@pytest.mark.parametrize("name", ["worktrees", "modules"])
+def test_too_many_folders_in_a_repository_are_read_only(project: Path, protect: Protect, name: str) -> None:
+    """A command can make them, so that others are not looked at."""
+    kept = repository(repository(project / ".git") / name / "kept")
+    for number in range(max(git_files.MAX_WORKTREES, git_files.MAX_GIT_FOLDERS * 4)):
+        (kept.parent / f"{number}").mkdir()
+    git = protect()
+    assert git.closed == [str(kept.parent)]
+    assert is_read_only(git, kept.parent)
 
 
 def test_what_cannot_be_read_as_configuration_is_read_only(project: Path, protect: Protect) -> None:

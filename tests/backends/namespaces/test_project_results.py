@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.backends.namespaces import git_files, private_folders, project_results
-from netsandbox.backends.namespaces.git_files import Copied
+from netsandbox.backends.namespaces import git_copies, git_files, private_folders, project_results
+from netsandbox.backends.namespaces.git_copies import Copied
 from netsandbox.backends.namespaces.private_folders import open_folder
 from netsandbox.backends.namespaces.project_results import finish, repair
 from netsandbox.backends.namespaces.project_view import ProjectView
@@ -209,7 +209,7 @@ def test_no_file_is_written_where_a_session_can_open_it(
         made.append(f"{above}/{os.path.basename(path)}")
         return write_new(path, content, mode, folder)
 
-    for module in (git_files, project_results):
+    for module in (git_copies, git_files, project_results):
         monkeypatch.setattr(module, "write_new", note)
     view = begin()
     copy_of(view).write_text(CONFIG + BRANCH)

@@ -97,3 +97,12 @@ def test_sessions_wait_once_for_all_locks_of_git(project: Path, begin: Begin, mo
     assert all("config.lock exists" in line for line in lines)
     assert len(pauses) < project_results.MAX_WAITS
     assert all(lock.exists() for lock in locks)
+
+
+def test_new_repositories_are_named_with_what_could_run_a_program(project: Path, begin: Begin) -> None:
+    view = begin()
+    nested(project, ["plain", "risky"])
+    (project / "risky/.git/config").write_text(CONFIG + REFUSED)
+    (project / "plain/.git/config").write_text(CONFIG + "[core]\n\tlogallrefupdates = true\n")
+    [line] = finish(view)
+    assert "new in the project: plain/.git, risky/.git (core.fsmonitor); " in line
