@@ -91,7 +91,7 @@ class Dial:
             stream.abort()
 
     def _connect(self, family: int, literal: str) -> bool:
-        """True when the connection is under way."""
+        """True when the connection is under way, or already there."""
         try:
             sock = _socket.socket(family, _STREAM)
         except OSError:  # no descriptor left: this attempt fails, the others go on (INV-1)
@@ -102,16 +102,21 @@ class Dial:
             if family != _socket.AF_UNIX:
                 sock.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
             code = sock.connect_ex((literal, self._port))
+            if code in _UNDERWAY:  # a peer on this machine has answered by now
+                code = sock.connect_ex((literal, self._port))
             if code not in _UNDERWAY and code not in _CONNECTED:
                 sock.close()
                 return False
             stream = Stream(self._loop, sock, self._on_connect)
             stream.on_failure = self.expired
-            stream.want(OUT)
+            if code in _UNDERWAY:
+                stream.want(OUT)
         except (OSError, OverflowError):
             sock.close()
             return False
         self._stream = stream
+        if code in _CONNECTED:
+            self._connected(stream, literal)
         return True
 
     def _on_connect(self, events: int) -> None:
@@ -120,15 +125,16 @@ class Dial:
         literal = self._addresses[self._index - 1][1]
         # A second connect() distinguishes success, failure and "not yet"; SO_ERROR is 0 for the first and the last.
         code = stream.sock.connect_ex((literal, self._port))
-        if code in _UNDERWAY:
-            return
-        if code not in _CONNECTED:
+        if code in _CONNECTED:
+            self._connected(stream, literal)
+        elif code not in _UNDERWAY:
             self.expired()
-        elif self._grant.parent is not None:
-            self._request_tunnel(stream)
-        else:
-            self._stream = None
-            self._done(stream, literal, b"")
+
+    def _connected(self, stream: Stream, literal: str) -> None:
+        if self._grant.parent is not None:
+            return self._request_tunnel(stream)
+        self._stream = None
+        return self._done(stream, literal, b"")
 
     def _request_tunnel(self, stream: Stream) -> None:
         request = parent_request(self._grant)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from netsandbox.runtime.loop import IN, OUT
 from netsandbox.runtime.pump import Pump
 from netsandbox.runtime.stream import MAX_BUFFER
-from netsandbox_proxy.parsers.body import BodyReader
+from netsandbox_proxy.parsers.body import NO_BODY, BodyReader
 from netsandbox_proxy.parsers.errors import ProtocolError
 from netsandbox_proxy.parsers.response import ResponseReader
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from netsandbox.runtime.stream import Stream
     from netsandbox_proxy.parsers.request_rewrite import ForwardRequest
 
+WITHOUT_BODY = BodyReader(NO_BODY)  # for all requests without one: it is done, and changes no more
 MIN_SPLICE = 4 * MAX_BUFFER  # bytes still to come that are worth a pipe
 
 
@@ -46,7 +47,7 @@ class Exchange:
         self.client = client
         self.server = server
         self.request = request
-        self.body = BodyReader(request.framing)
+        self.body = WITHOUT_BODY if request.framing is NO_BODY else BodyReader(request.framing)
         self.response = ResponseReader(request.method, upgrade=request.upgrade)
         self.pump: Pump | None = None  # for a response that goes by splice
         self.pipes = pipes

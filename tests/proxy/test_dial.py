@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -45,25 +46,46 @@ def test_nobody_there_is_502_and_unreachable(rig: Any, speak: Any, addresses: li
     assert rig.gate.named("ended") == [("ended", "allowed.test", None, 0, 0, "unreachable")]
 
 
-def test_an_address_that_never_answers_has_its_time(rig: Any, speak: Any) -> None:
+@pytest.fixture
+def hole(rig: Any) -> Iterator[socket.socket]:
     """A listener with a full queue drops the SYN, as a black hole does."""
-    hole = socket.create_server(("127.0.0.1", 0), backlog=0)
-    port = hole.getsockname()[1]
-    fillers = []
-    for _ in range(4):
-        filler = socket.socket()
+    listener = socket.create_server(("127.0.0.1", 0), backlog=0)
+    port = listener.getsockname()[1]
+    fillers = [socket.socket() for _ in range(4)]
+    for filler in fillers:
         filler.setblocking(False)
         filler.connect_ex(("127.0.0.1", port))
-        fillers.append(filler)
     rig.gate.routes["allowed.test"] = ["127.0.0.1"]
     rig.gate.ports["allowed.test"] = port
+    yield listener
+    for sock in (listener, *fillers):
+        sock.close()
+
+
+@pytest.mark.usefixtures("hole")
+def test_an_address_that_never_answers_has_its_time(rig: Any, speak: Any) -> None:
     client = rig.client(rig.mixed(connect=60.0))
     client.sendall(CONNECT)
     speak.wait_for(lambda: rig.gate.named("dialling"))
     rig.skip(61.0)
     assert speak.read_all(client).startswith(b"HTTP/1.1 502 ")
-    for sock in (hole, *fillers):
-        sock.close()
+
+
+def test_an_address_that_answers_later_is_waited_for(rig: Any, hole: socket.socket) -> None:
+    """The queue is emptied while we wait, and the kernel repeats the SYN."""
+    client = rig.client(rig.mixed(connect=60.0))
+    client.sendall(CONNECT)
+    hole.settimeout(20)
+    peers = []
+    client.settimeout(0.1)
+    while True:
+        try:
+            assert client.recv(4096).startswith(b"HTTP/1.1 200 ")
+            break
+        except TimeoutError:
+            peers.append(hole.accept()[0])
+    for peer in peers:
+        peer.close()
 
 
 def parent_that_says(answer: bytes) -> Any:

@@ -88,6 +88,9 @@ class BodyReader:
         """The bytes that may be forwarded now, and those after the end of the body."""
         if self.done:
             return b"", data
+        if self._step == self._counted and len(data) <= self._remaining:
+            self.passed(len(data))
+            return data, b""
         at = self._clean = 0
         while at < len(data) and not self.done:
             at = self._step(data, at)

@@ -12,20 +12,13 @@ from __future__ import annotations
 from netsandbox_proxy.parsers.authority import DIGITS
 from netsandbox_proxy.parsers.body import CLOSE, NO_BODY, UNTIL_CLOSE, BodyReader, Framing, header_framing
 from netsandbox_proxy.parsers.errors import ProtocolError, malformed
-from netsandbox_proxy.parsers.head import CONTROLS, MAX_HEAD, Headers, LineBlock
+from netsandbox_proxy.parsers.head import CONTROLS, LOWER_NAMES, MAX_HEAD, LineBlock
 
 MAX_INTERIM = 16
 MAX_HEADERS = 500
 BODILESS = frozenset({204, 304})
-
-
-class ResponseHead(Headers):
-    __slots__ = ("status", "version")
-
-    def __init__(self, version: bytes, status: int, lines: list[bytes]) -> None:
-        super().__init__(lines)
-        self.version = version
-        self.status = status
+READ = frozenset({b"content-length", b"transfer-encoding", b"connection"})  # all other headers are only checked
+NO_VALUES: list[bytes] = []
 
 
 class ResponseReader:
@@ -87,7 +80,7 @@ class ResponseReader:
             if block is None:
                 return b"".join(out), b""
             lines, data = block
-            self._head(parse_response(lines))
+            self._head(*parse_response(lines))
             out.append(self._block.raw)
             if self._body is None and not self.upgraded:  # an interim response: another head follows
                 self._block = _new_block()
@@ -100,27 +93,29 @@ class ResponseReader:
             self.done = self._body.done
         return b"".join(out), data
 
-    def _head(self, head: ResponseHead) -> None:
-        self.status = head.status
-        found = header_framing(head.get_all(b"content-length"), head.get_all(b"transfer-encoding"), head.version)
-        if head.status == 101:
-            if not self._upgrade or head.version != b"HTTP/1.1":
+    def _head(self, version: bytes, status: int, values: dict[bytes, list[bytes]]) -> None:
+        self.status = status
+        lengths, codings = values.get(b"content-length", NO_VALUES), values.get(b"transfer-encoding", NO_VALUES)
+        found = header_framing(lengths, codings, version)
+        if status == 101:
+            if not self._upgrade or version != b"HTTP/1.1":
                 raise malformed("101 that nobody asked for")
             self.upgraded = True
-        elif head.status < 200:
+        elif status < 200:
             self._interim += 1
             if self._interim > MAX_INTERIM:
                 raise ProtocolError("limit", "too many interim responses")
         else:
-            self._final(head, found)
+            self.keep_alive = wants_keep_alive(version, values.get(b"connection", NO_VALUES))
+            self._final(status, found)
 
-    def _final(self, head: ResponseHead, found: Framing | None) -> None:
-        tunnel = self._method == b"CONNECT" and head.status < 300
-        if self._method == b"HEAD" or head.status in BODILESS or tunnel:
+    def _final(self, status: int, found: Framing | None) -> None:
+        tunnel = self._method == b"CONNECT" and status < 300
+        if self._method == b"HEAD" or status in BODILESS or tunnel:
             found = NO_BODY
         chosen = found or UNTIL_CLOSE
         self.close_delimited = chosen.kind == CLOSE
-        self.keep_alive = not self.close_delimited and wants_keep_alive(head.version, head.get_all(b"connection"))
+        self.keep_alive = self.keep_alive and not self.close_delimited
         self._body = BodyReader(chosen, extensions=True)
         self.done = self._body.done
 
@@ -129,7 +124,8 @@ def _new_block() -> LineBlock:
     return LineBlock(MAX_HEAD, MAX_HEAD, MAX_HEADERS + 1)
 
 
-def parse_response(lines: list[bytes]) -> ResponseHead:
+def parse_response(lines: list[bytes]) -> tuple[bytes, int, dict[bytes, list[bytes]]]:
+    """The version, the status, and the values of the headers in READ."""
     if not lines:
         raise malformed("an empty line where a response should begin")
     version, _, rest = lines[0].partition(b" ")
@@ -138,7 +134,16 @@ def parse_response(lines: list[bytes]) -> ResponseHead:
         raise malformed("a status line that cannot be read")
     if len(phrase.translate(None, CONTROLS)) != len(phrase):
         raise malformed("a control byte in the status line")
-    return ResponseHead(version, int(code), lines[1:])
+    values: dict[bytes, list[bytes]] = {}
+    for line in lines[1:]:
+        name, colon, value = line.partition(b":")
+        lower = LOWER_NAMES[name if colon else b""]
+        if lower in READ:
+            values.setdefault(lower, []).append(value.strip(b" \t"))
+    whole = b"".join(lines)  # one check for all values; a name with such a byte was refused above
+    if len(whole.translate(None, CONTROLS)) != len(whole):
+        raise malformed("a control byte in a header value")
+    return version, int(code), values
 
 
 def wants_keep_alive(version: bytes, connection: list[bytes]) -> bool:
