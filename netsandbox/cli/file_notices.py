@@ -87,12 +87,12 @@ def _matters(rule: PathRule, name: str, rules: FileRules, writable: tuple[str, .
 
 def _writable(rules: FileRules) -> tuple[str, ...]:
     """The folders of the host that a session in the mode `project` writes."""
-    project = _project()
+    project = project_folder()
     named = [os.path.realpath(rule.path) for rule in rules.allow_write]
     return (*([project] if project else []), *named)
 
 
-def _project() -> str | None:
+def project_folder() -> str | None:
     here = working_folder()
     found = find_project(os.path.realpath(here), os.path.realpath(home())) if here is not None else None
     return found.folder if found else None
@@ -184,7 +184,7 @@ def file_view_lines(files: FileRules) -> list[str]:
 
 
 def _project_line(files: FileRules) -> str:
-    project = _project()
+    project = project_folder()
     groups = (
         ("writable", [project] if project else ["no project"]),
         ("and", _existing(files.allow_write)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from netsandbox.cli.file_notices import project_folder
 from netsandbox.config.file_settings import FileSettings
 from netsandbox.policy.file_rules import OPEN, PROJECT, READABLE, FileRules
 from netsandbox.policy.policy import FILTERED, LOCALHOST, OFFLINE, ONLINE, AddressRule, DomainRule, Policy
@@ -99,11 +100,13 @@ def _reading(files: FileRules) -> list[str]:
 
 
 def _writing(files: FileRules) -> list[str]:
+    project = project_folder() if files.mode == PROJECT else None
+    own = [f"{project:<32} {'writable':<16} the project"] if project else []
     listed = [f"{rule.path:<32} {'writable':<16} {rule.origin}" for rule in files.allow_write if files.mode != OPEN]
     kept = [f"{rule.path:<32} {'private changes':<16} {rule.origin}" for rule in files.caches if files.mode == PROJECT]
     denied = [f"{rule.path:<32} {'read-only':<16} {rule.origin}" for rule in files.deny_write]
     temporary = "the host's temporary folders" if files.share_tmp else "own temporary folders"
-    return [WRITABLE[files.mode].format(temporary=temporary), *listed, *kept, *denied]
+    return [WRITABLE[files.mode].format(temporary=temporary), *own, *listed, *kept, *denied]
 
 
 def labelled(label: str, texts: Iterable[str]) -> list[str]:

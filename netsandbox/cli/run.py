@@ -7,6 +7,7 @@ import os
 from netsandbox.api import Sandbox
 from netsandbox.backends import BACKENDS
 from netsandbox.cli.run_options import (
+    CLOSED,
     LOCALHOST_OPTIONS,
     POLICY_OPTIONS,
     policy_of,
@@ -105,11 +106,11 @@ def main(arguments: list[str]) -> int:
     settings = report_rules(settings, parsed.flags)
     if settings.files.devices and "quiet" not in parsed.flags:
         _notice(f"{', '.join(settings.files.devices)}: open to the command, with all that the driver lets this user do")
-    report_settings(parsed, settings)
     if "dry-run" in parsed.flags:
         from netsandbox.cli.dry_run import dry_run
 
         return dry_run(backend, parsed.command or (), policy_of(parsed, file), settings)
+    report_settings(parsed, settings)
     command = parsed.command
     if not command:
         command, settings = _shell(file, settings)
@@ -225,15 +226,17 @@ def report_settings(parsed: Parsed, settings: RunSettings) -> None:
 
 
 def report_domains(policy: Policy, flags: set[str]) -> None:
-    """Print the rules for names that open nothing: others deny the same, or the name is the session's own."""
+    """Print the rules that open nothing: the mode is closed, others deny the same, or the name is the session's own."""
     if "quiet" in flags:
         return
+    is_closed = policy.mode in CLOSED and (policy.allow_domains or policy.allow_addresses)
     own = [rule for rule in policy.allow_domains if rule.name.endswith("localhost")]
-    if own or (policy.allow_domains and policy.deny_domains):
-        from netsandbox.cli.setting_notices import contradiction_lines, localhost_lines
+    if is_closed or own or (policy.allow_domains and policy.deny_domains):
+        from netsandbox.cli.setting_notices import closed_lines, contradiction_lines, localhost_lines
         from netsandbox.policy.overruled import overruled
 
-        for line in (*localhost_lines(own), *contradiction_lines(overruled(policy), verbose="verbose" in flags)):
+        contradictions = contradiction_lines(overruled(policy), verbose="verbose" in flags)
+        for line in (*closed_lines(policy), *localhost_lines(own), *contradictions):
             _notice(line)
 
 

@@ -7,6 +7,7 @@ import os
 from netsandbox.config.profiles.profile_files import is_profile_file
 from netsandbox.paths import short
 from netsandbox.policy.decision import is_loopback_name
+from netsandbox.policy.policy import LOCALHOST, OFFLINE
 from netsandbox.policy.variables import Patterns
 from netsandbox.system import IS_LINUX
 from netsandbox.text import single_line
@@ -15,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from netsandbox.policy.policy import DomainRule
+    from netsandbox.policy.policy import AddressRule, DomainRule, Policy
 
 MAX_LINES = 5
 
@@ -33,6 +34,21 @@ def contradiction_lines(pairs: Iterable[tuple[DomainRule, DomainRule]], *, verbo
     if len(told) > MAX_LINES:
         lines.append(f"and {len(told) - MAX_LINES} more names are both allowed and denied; see `netsandbox explain`")
     return lines
+
+
+def closed_lines(policy: Policy) -> list[str]:
+    """The options that allow something where a file or profile has closed the network: a mode wins over rules."""
+    if policy.mode not in (OFFLINE, LOCALHOST):
+        return []
+    allows: list[DomainRule | AddressRule] = [*policy.allow_domains, *policy.allow_addresses]
+    rules = [rule for rule in allows if rule.origin.startswith("--")]
+    return [
+        single_line(
+            f"{rule.origin}: {rule.text} opens nothing, because a file or profile sets the mode {policy.mode};"
+            " `netsandbox config show` names its line, and --no-config does without it"
+        )
+        for rule in rules[:1]
+    ]
 
 
 def localhost_lines(rules: Iterable[DomainRule]) -> list[str]:

@@ -64,6 +64,7 @@ def test_what_an_untrusted_file_would_open_is_listed_and_does_not_hold(
         "deny      b.test                           every port       ~/project/.netsandbox.toml:5",
         "address   no address",
         "ports     ports 80, 443 where an allow rule names none",
+        "          ~/project writable         the project",
         "localhost strategy isolate, by the kernel",
         "          every port that listens is published on the host",
         "          ports of the host's localhost that it reaches: none",

@@ -8,7 +8,14 @@ import pytest
 
 from netsandbox.backends.namespaces import socket_diag
 from netsandbox.cli import setting_notices
-from netsandbox.cli.setting_notices import MAX_LINES, contradiction_lines, localhost_lines, unheard_lines, unset_lines
+from netsandbox.cli.setting_notices import (
+    MAX_LINES,
+    closed_lines,
+    contradiction_lines,
+    localhost_lines,
+    unheard_lines,
+    unset_lines,
+)
 from netsandbox.config.profiles.profile_files import BUILT_IN_FOLDER
 from netsandbox.policy.overruled import overruled
 from netsandbox.policy.policy import Policy
@@ -37,6 +44,16 @@ def test_a_rule_for_localhost_is_answered_with_the_option_that_was_meant() -> No
         "--allow-domain: a.localhost is the session's own, and needs no rule; to reach a server of this machine use"
         " --connect-host PORT",
     ]
+
+
+def test_an_option_that_a_closed_mode_of_a_file_makes_useless_is_told_once() -> None:
+    allowed = ["a.test", "b.test"]
+    (line,) = closed_lines(Policy(allowed, mode="offline"))
+    assert line.startswith("--allow-domain: a.test opens nothing, because a file or profile sets the mode offline;")
+    assert closed_lines(Policy(allowed)) == []
+    (line,) = closed_lines(Policy(allow_addresses=["192.0.2.7"], mode="localhost"))
+    assert line.startswith("--allow-address: 192.0.2.7 opens nothing")
+    assert closed_lines(Policy([parse_domain("a.test", "rules.toml:3")], mode="offline")) == []
 
 
 def test_many_contradictions_stay_few_plain_lines() -> None:

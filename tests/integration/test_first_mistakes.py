@@ -35,6 +35,13 @@ def test_a_rule_for_localhost_names_the_option_that_was_meant(netsandbox: Any) -
     assert run.stderr.count("\n") == 1
 
 
+def test_an_option_against_the_mode_of_a_file_is_not_silent(netsandbox: Any) -> None:
+    (netsandbox.home().work / ".netsandbox.toml").write_text('[network]\nmode = "offline"\n')
+    run = netsandbox("run", "--allow-domain", "a.test", "--", "true")
+    assert "--allow-domain: a.test opens nothing, because a file or profile sets the mode offline" in run.stderr
+    assert netsandbox("run", "--no-config", "--allow-domain", "a.test", "--", "true").stderr == ""
+
+
 def test_a_variable_that_is_not_set_is_named(netsandbox: Any) -> None:
     run = netsandbox("run", "--pass-env", "NOPE_TOKEN", "--", "true")
     assert run.stderr.startswith("netsandbox: --pass-env NOPE_TOKEN: this variable is not set here")
