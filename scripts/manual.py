@@ -11,7 +11,7 @@ from pathlib import Path
 from netsandbox.cli.grammar import grammar
 from netsandbox.config.key_docs import Row, rows
 from netsandbox.config.keys import KEYS
-from netsandbox.runtime.option_parser import LIST, Option
+from netsandbox.runtime.option_parser import LIST, OPTIONAL, Option
 from netsandbox.shells.grammar import Command
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -61,7 +61,8 @@ def _command(command: Command) -> str:
 def _option(option: Option) -> str:
     spelled = [f"-{option.letter}"] * bool(option.letter) + [f"--{option.name}"]
     names = [f"\\fB{_roff(name)}\\fR" for name in spelled]
-    value = f" \\fI{_roff(option.value)}\\fR" if option.value else ""
+    value = f"\\fI{_roff(option.taken)}\\fR" if option.kind == OPTIONAL else ""
+    value = value or (f" \\fI{_roff(option.value)}\\fR" if option.value else "")
     star = " *" if option.kind == LIST else ""
     about = OF_THIS_SYSTEM.sub(r"\1", option.help)
     return f".TP\n{', '.join(names)}{value}{star}\n{_roff(about)}"

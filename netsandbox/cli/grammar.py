@@ -37,6 +37,6 @@ def _plain(option: Option) -> Option:
     words = option.words
     if words == SWITCHES:
         words = switches.WORDS
-    elif not words and option.value.startswith(("FILE", "FOLDER", "PATH")):
+    elif not words and option.value.startswith(("FILE", "FOLDER", "PATH", "DIR")):
         words = FILES
     return Option(option.name, option.kind, option.letter, option.value, option.help, words)

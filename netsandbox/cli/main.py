@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # Each is a module beside this one, which is loaded on demand.
 COMMANDS = (
     *("run", "ps", "ports", "open", "stop", "pending", "approve", "deny", "explain", "audit", "doctor"),
-    *("home", "profile", "config", "trust", "init", "learn", "completion"),
+    *("changes", "apply", "discard", "home", "profile", "config", "trust", "init", "learn", "completion"),
 )
 DESCRIPTOR_SHORTAGE = (
     b"netsandbox: too many open files, so the command was not started or has been ended; raise the limit, "

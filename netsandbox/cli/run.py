@@ -18,7 +18,7 @@ from netsandbox.cli.run_options import (
 from netsandbox.errors import UsageError
 from netsandbox.frozen import copy_with
 from netsandbox.policy.file_rules import PROJECT
-from netsandbox.runtime.option_parser import FLAG, LIST, PROFILES, VALUE, Option, parse
+from netsandbox.runtime.option_parser import FLAG, LIST, OPTIONAL, PROFILES, VALUE, Option, parse
 from netsandbox.system import DEFAULT_BACKEND, IS_MACOS
 
 TYPE_CHECKING = False
@@ -40,6 +40,7 @@ SESSION_OPTIONS = (
         "namespaces (the only one on Linux) or seatbelt (the only one on macOS)",
         ("namespaces", "seatbelt"),
     ),
+    Option("overlay", OPTIONAL, "", "DIR", "change a copy of the project, or of DIR in it; see `netsandbox changes`"),
     Option("ask", FLAG, "", "", "let names that no rule allows wait for your `netsandbox approve`"),
     Option("ask-wait", VALUE, "", "SECONDS", "seconds to wait for an answer (60); then the connection is refused"),
     Option("limit", LIST, "", "NAME=N,…", "limit memory=2G, processes=500, cpu=200%, files=1024, file-size=1G, core=0"),
@@ -60,7 +61,10 @@ REACH = (
     *("allow-domain", "deny-domain", "allow-address", "allow-unix-socket"),
     *("offline", "localhost", "online", "profile", "no-detect", "config", "no-config"),
 )
-FILES = ("files", "allow-read", "allow-write", "deny-read", "deny-write", "share-tmp", "fresh-home", "rw", "blacklist")
+FILES = (
+    *("files", "allow-read", "allow-write", "deny-read", "deny-write", "overlay"),
+    *("share-tmp", "fresh-home", "rw", "blacklist"),
+)
 PROCESSES = ("limit", "no-debug", "allow-execute", "allow-device")
 SERVERS = ("publish", "no-publish", "connect-host", "network-strategy")
 SESSION = ("ask", "ask-wait", "name", "audit-log", "debug", "debug-log", "quiet", "verbose", "help")
@@ -99,6 +103,10 @@ def main(arguments: list[str]) -> int:
     take_profiles(parsed)
     file = read_config(parsed)
     settings = copy_with(settings_of(parsed, file), backend=parsed.values.get("backend"))
+    if "overlay" in parsed.values:
+        settings = copy_with(
+            settings, files=copy_with(settings.files, overlay=_overlay(parsed.values["overlay"], backend))
+        )
     if file is not None and "quiet" not in parsed.flags:
         _report_configuration(file, verbose="verbose" in parsed.flags)
     if settings.files.mode == PROJECT and "quiet" not in parsed.flags:
@@ -172,6 +180,16 @@ def _backend(name: str | None, *, dry: bool) -> str:
         advice = "leave it out" + (", or add --dry-run to print its profile" if name == "seatbelt" else "")
         raise UsageError(f"the backend {name} is that of {BACKENDS[name]} and confines nothing here; {advice}")
     return name
+
+
+def _overlay(named: str, backend: str) -> str:
+    """The path of the folder; empty for the project."""
+    if backend == "seatbelt":
+        raise UsageError("--overlay needs overlayfs, which macOS does not have; leave it out, or work in a copy")
+    from netsandbox.paths import home, working_folder
+    from netsandbox.policy.file_rules import path_rule
+
+    return path_rule(named, "--overlay", working_folder() or "/", home).path if named else ""
 
 
 def _describe_session(policy: Policy, settings: RunSettings) -> None:

@@ -54,6 +54,7 @@ class FileRules:
     fresh_home: bool = False  # the session begins with an empty home, which is not kept
     devices: tuple[str, ...] = ()  # real paths below /dev that are opened besides the usual ones
     listed_only: bool = False  # nothing is executed but the command and `allow_execute`; a Mac always has a list
+    overlay: str | None = None  # the folder of which the session changes a copy; empty: that of the project
 
     @property
     def names_paths(self) -> bool:

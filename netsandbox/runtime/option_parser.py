@@ -18,12 +18,13 @@ if TYPE_CHECKING:
     Words = tuple[str, ...] | str
 
 FLAG, VALUE, LIST = "flag", "value", "list"
+OPTIONAL = "optional"  # a value only as `--name=value`; without it the value is empty
 RUNNING = ("netsandbox run", "netsandbox learn")  # they take a command after `--`
 # Kinds of words that a shell can complete. Beside its OPTIONS a command has WORDS: what its words are, or, where the
 # first one is a verb, what follows each verb. Such words are a tuple of those that are known, or one of these kinds.
 FILES, VARIABLES, SWITCHES = "files", "variables", "switches"
 PROFILES, SESSIONS, LOGS, DOMAINS = "profiles", "sessions", "logs", "domains"  # looked up at the time
-PENDING = "pending"  # and so are questions that wait
+PENDING, OVERLAYS = "pending", "overlays"  # and so are questions that wait, and kept changes
 
 
 @frozen
@@ -37,6 +38,13 @@ class Option:
     value: str
     help: str
     words: Words = ()
+
+    @property
+    def taken(self) -> str:
+        """What stands behind the name in a help."""
+        if self.kind == OPTIONAL:
+            return f"[={self.value}]"
+        return f" {self.value}" if self.value else ""
 
 
 class Parsed:
@@ -80,7 +88,7 @@ def parse(arguments: Sequence[str], options: Sequence[Option], command: str) -> 
                 raise UsageError(f"{name} takes no value; write {name}")
             parsed.flags.add(option.name)
             continue
-        if not equals:
+        if not equals and option.kind != OPTIONAL:
             if at == len(arguments) or arguments[at] == "--":
                 raise UsageError(f"{name} needs a value; write {name} {option.value}")
             value = arguments[at]
@@ -112,7 +120,7 @@ def help_lines(options: Sequence[Option]) -> list[str]:
     lines = []
     for option in options:
         short = f"-{option.letter}, " if option.letter else "    "
-        name = f"{short}--{option.name} {option.value}".rstrip()
+        name = f"{short}--{option.name}{option.taken}"
         star = " *" if option.kind == LIST else ""
         lines.append(f"  {name + star:<36}{option.help}")
     return lines

@@ -11,8 +11,8 @@ import time
 
 from netsandbox.errors import NetsandboxError
 from netsandbox.frozen import frozen
-from netsandbox.paths import LOG_NAME, list_sessions, session_dir
-from netsandbox.runtime.option_parser import DOMAINS, LOGS, PENDING, PROFILES, SESSIONS, VARIABLES
+from netsandbox.paths import LOG_NAME, list_sessions, session_dir, state_home
+from netsandbox.runtime.option_parser import DOMAINS, LOGS, OVERLAYS, PENDING, PROFILES, SESSIONS, VARIABLES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,6 +77,12 @@ def _pending() -> Iterable[str]:
     return [str(question["id"]) for status in survey(MAX_SECONDS)[0] for question in status["pending"]]
 
 
+def _overlays() -> Iterable[str]:
+    from netsandbox.backends.namespaces.kept_overlays import KeptOverlays
+
+    return KeptOverlays(state_home()).names()
+
+
 def _domains() -> Iterator[str]:
     """The sessions, the newest first."""
     from netsandbox.audit.reader import parse
@@ -111,5 +117,6 @@ _FINDERS: dict[str, Callable[[], Iterable[str]]] = {
     LOGS: lambda: list_sessions()[:NEWEST_LOGS],
     DOMAINS: _domains,
     PENDING: _pending,
+    OVERLAYS: _overlays,
     VARIABLES: lambda: sorted(os.environ),
 }

@@ -7,7 +7,7 @@ else can stand there: paths, or a command of its own. Each further line is a wor
 from __future__ import annotations
 
 from netsandbox.frozen import frozen
-from netsandbox.runtime.option_parser import FILES, FLAG, LOGS
+from netsandbox.runtime.option_parser import FILES, FLAG, LOGS, OPTIONAL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,15 +44,19 @@ def later_word(command: Command, words: Sequence[str], find: Find) -> Offer:
     *before, current = words
     others: list[str] = []
     value: Words | None = None  # what the value of the option before can be
-    for word in before:
+    for last, word in zip(("", *before), before, strict=False):
         if value is not None:
             value = value if word == "=" else None  # bash makes a word of it
         elif word == "--":
             return Offer(also=ANOTHER if command.runs_command else NOTHING_ELSE)
         elif word.startswith("-"):
-            value = _value(command, word)
+            value = _value(command, word, OPTIONAL)
+        elif word == "=":
+            value = _value(command, last)
         else:
             others.append(word)
+    if current == "=" and before and value is None:
+        value = _value(command, before[-1])
     if value is not None:
         return _fitting(value, "" if current == "=" else current, find)
     if current.startswith("-"):
@@ -70,10 +74,10 @@ def _option(command: Command, current: str, find: Find) -> Offer:
     return Offer(tuple((name, about) for name, about in options if name.startswith(current)))
 
 
-def _value(command: Command, word: str) -> Words | None:
-    """What the value of an option can be; None if it takes none."""
+def _value(command: Command, word: str, *valueless: str) -> Words | None:
+    """What the value of an option can be; None if it takes none, as those of the kinds *valueless*."""
     for option in command.options:
-        if option.kind != FLAG and word in (f"--{option.name}", f"-{option.letter}"):
+        if option.kind not in (FLAG, *valueless) and word in (f"--{option.name}", f"-{option.letter}"):
             return option.words
     return None
 

@@ -18,6 +18,7 @@ from netsandbox_portmap.window import WindowError, take_window
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import _socket
+    from collections.abc import Callable
 
     from netsandbox_portmap.contract import Native
     from netsandbox_portmap.localhost_settings import LocalhostSettings
@@ -79,10 +80,14 @@ class Reservation:
     @property
     def name(self) -> str:
         """The session's name. Without a chosen one, it is made at first use from the working folder and its branch."""
+        return self.default_name()
+
+    def default_name(self, avoided: Callable[[str], bool] | None = None) -> str:
+        """The same; a name that is *avoided* is not made."""
         if self._name is None:
             from netsandbox_portmap.session_name import branch_of, default_name, hold_name
 
-            self._name = hold_name(default_name(os.curdir, branch_of(os.curdir)), explicit=False)
+            self._name = hold_name(default_name(os.curdir, branch_of(os.curdir)), explicit=False, avoided=avoided)
         return self._name.name
 
     @property

@@ -16,6 +16,8 @@ from netsandbox.errors import HostError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from netsandbox_portmap.ranges import RangeLock
 
 MAX_NAME = 40
@@ -123,8 +125,9 @@ class HeldName:
         self._lock.close()
 
 
-def hold_name(name: str, *, explicit: bool) -> HeldName:
-    """Hold *name*; if it is taken, an *explicit* one is an error and a default one gets a number: name-2, name-3, …"""
+def hold_name(name: str, *, explicit: bool, avoided: Callable[[str], bool] | None = None) -> HeldName:
+    """Hold *name*; if it is taken, an *explicit* one is an error and a default one gets a number: name-2, name-3, …
+    A default name that is *avoided* counts as taken."""
     from netsandbox.paths import state_home
     from netsandbox_portmap.ranges import RangeLock
 
@@ -133,7 +136,7 @@ def hold_name(name: str, *, explicit: bool) -> HeldName:
     try:
         os.makedirs(state, 0o700, exist_ok=True)
         lock = RangeLock.open(os.path.join(state, "names"), shared=False)
-        held = HeldName(_take(lock, name, explicit=explicit), lock)
+        held = HeldName(_take(lock, name, explicit=explicit, avoided=avoided), lock)
         lock = None
     except OSError as error:
         advice = "set XDG_STATE_HOME to a directory that can be written, on a file system with locks"
@@ -144,14 +147,17 @@ def hold_name(name: str, *, explicit: bool) -> HeldName:
     return held
 
 
-def _take(lock: RangeLock, name: str, *, explicit: bool) -> str:
-    if lock.take(_offset(name), 1):
+def _take(lock: RangeLock, name: str, *, explicit: bool, avoided: Callable[[str], bool] | None) -> str:
+    def is_free(name: str) -> bool:
+        return (avoided is None or not avoided(name)) and lock.take(_offset(name), 1)
+
+    if is_free(name):
         return name
     if explicit:
         raise HostError(f"{name} is running already; choose another --name or `netsandbox stop {name}`")
     for number in range(2, _MAX_TWINS):
         twin = numbered(name, number)
-        if lock.take(_offset(twin), 1):
+        if is_free(twin):
             return twin
     raise HostError(f"{_MAX_TWINS - 1} sessions are called {name} already; give this one a --name")
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from netsandbox.backends.contract import Attribution, Backend, Clock, OwnAddresses, SessionContext
     from netsandbox.backends.namespaces.file_view import FileView
+    from netsandbox.backends.namespaces.overlay_view import SessionOverlay
     from netsandbox.backends.namespaces.process_rules import ProcessRules
     from netsandbox.backends.namespaces.project_view import ProjectView
     from netsandbox.backends.namespaces.serving import NamespaceServing
@@ -76,6 +77,7 @@ class NamespacesBackend:
         self._covered: dict[str, tuple[int, int] | None] = {}  # a mount is lost if the host replaces the file
         self.secrets: tuple[str, ...] = ()  # where the session has the host's files otherwise
         self.project_view: ProjectView | None = None
+        self.overlay: SessionOverlay | None = None
         self.localhost_doors: dict[str, _socket.socket] = {}
         self._doors: dict[str, _socket.socket] = {}
         self._reservation: NamespaceReservation | None = None
@@ -132,19 +134,24 @@ class NamespacesBackend:
         self.helper = launch.Helper(command.words, held.environment(inside), command.stdio, rows)
         make_folders()
         note_homes()
+        if settings.files.overlay is not None:
+            from netsandbox.backends.namespaces.overlay_view import SessionOverlay
+
+            self.overlay = SessionOverlay(settings, state, held)
         own = own_paths(placed, *settings.configs, settings.debug_log, *other_logs(state), logs=logs)
         if settings.files.mode == PROJECT:
             view = self._project_view(state, own)
         else:
             from netsandbox.backends.namespaces.mount_view import remember_written, session_view
 
-            view = session_view(own, held.covers(), self._file_view())
+            overlay = self.overlay.mount if self.overlay is not None else None
+            view = session_view(own, held.covers(), self._file_view(), overlay)
             remember_written(settings.files, command.environment, state)
         denied = {os.path.realpath(rule.path) for rule in settings.files.deny_read}
         self.helper.hide([*denied, *self.secrets, *(f"x{path}" for path in (rules.programs if rules else ()))])
         self.secrets = tuple(path for path in self.secrets if path not in denied)
         self.helper.send_plan(plan.build(view, program, held.doors(), rules.steps if rules else b""))
-        if settings.name is not None:
+        if settings.name is not None and self.overlay is None:
             held.take_name(settings.name)
 
     def _process_rules(self) -> ProcessRules | None:
@@ -168,10 +175,9 @@ class NamespacesBackend:
         from netsandbox.backends.namespaces.project_results import unprotected_lines
         from netsandbox.backends.namespaces.project_view import ProjectView
 
-        command = self.context.command
-        view = self.project_view = ProjectView(
-            self.context.settings.files, command.environment, working_folder(), state
-        )
+        command, files = self.context.command, self.context.settings.files
+        make = ProjectView if self.overlay is None else self.overlay.project_view
+        view = self.project_view = make(files, command.environment, working_folder(), state)
         view.sockets = self.context.settings.unix_sockets
         view.parts += self.reservation.parts()
         covers = (*NETWORK_FILES, *self.reservation.covers())
@@ -316,6 +322,8 @@ class NamespacesBackend:
         if view is not None:
             self._report(view)
             view.folders.close()
+        if self.overlay is not None:
+            self.overlay.close(self.context.stderr)
         if self._reservation is not None:
             self._reservation.close()
 

@@ -8,6 +8,7 @@ import os
 from netsandbox.paths import short
 from netsandbox.text import few, single_line
 
+OVERLAY = "mounting the overlay"  # native/root.c
 ID_FILES = ("/proc/self/setgroups", "/proc/self/uid_map", "/proc/self/gid_map")
 
 
@@ -18,6 +19,11 @@ def explain_failure(step: str, number: int) -> str:
     if not number:
         return f"{step} failed, so the command has been ended; see `netsandbox audit show`"
     what = f"{step} failed: {os.strerror(number)}"
+    if step == OVERLAY:
+        return (
+            f"{what}. It needs Linux 5.11, no mounts inside of the folder, and a state home on a plain file system; "
+            "leave out --overlay, or set XDG_STATE_HOME to another disk"
+        )
     if step.startswith("/") and step not in ID_FILES:
         what = f"cannot cover {step} in the session: {os.strerror(number)}"
     if number == errno.E2BIG:

@@ -147,7 +147,7 @@ class GitFiles:
         earlier session may have made it, and the copy would show any file of the host."""
         name = os.path.basename(path)
         if path in self.root.entries or not self._is_writable(path):  # another configuration includes it, or its folder
-            return _config_at(path) if path in self.root.entries else []
+            return config_at(path) if path in self.root.entries else []
         self._make(path, b"", folder)
         try:
             state = os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -158,7 +158,7 @@ class GitFiles:
             state = None
         if state is None or not stat.S_ISREG(state.st_mode):
             self._read_only(path)
-            return _config_at(os.path.realpath(path))
+            return config_at(os.path.realpath(path))
         if any(is_within(path, each) for each in self.denied):
             self._read_only(path)
             return _settings(content)
@@ -238,7 +238,7 @@ class GitFiles:
         elif (path, worktrees) not in self._included:  # a relative path in it means another one in each worktree
             self._included.add((path, worktrees))
             real = self._paths.real(path)
-            self._follow(_config_at(real) if real is not None else [], path, *worktrees)
+            self._follow(config_at(real) if real is not None else [], path, *worktrees)
 
     def _named(self, path: str, *, holds: bool = True) -> None:
         if holds:
@@ -298,7 +298,7 @@ class GitFiles:
             if not _is_file(f"{own}/HEAD"):
                 waiting += [f"{own}/{name}" for name in names_in(own)]
                 continue
-            place = next((line.value for line in _config_at(f"{own}/config") if _is(line, "core", "worktree")), None)
+            place = next((line.value for line in config_at(f"{own}/config") if _is(line, "core", "worktree")), None)
             inside = os.path.normpath(os.path.join(own, place)) if place and "\0" not in place else worktree
             self._git_folder(own, inside)
             if _is_file(f"{inside}/.git"):
@@ -329,7 +329,7 @@ def _settings(content: bytes) -> list[Line]:
         return []
 
 
-def _config_at(path: str) -> list[Line]:
+def config_at(path: str) -> list[Line]:
     try:
         return _settings(read_file(path))
     except OSError:  # git does without it too

@@ -20,9 +20,14 @@ if TYPE_CHECKING:
     from netsandbox.runtime.protection import OwnPaths
 
 
-def session_view(own: OwnPaths, covers: tuple[tuple[str, str], ...] = (), rules: FileView | None = None) -> View:
+def session_view(
+    own: OwnPaths,
+    covers: tuple[tuple[str, str], ...] = (),
+    rules: FileView | None = None,
+    overlay: tuple[str, str] | None = None,
+) -> View:
     """*own* are the paths of netsandbox. In each pair of *covers*, the first file appears at the second path (INV-8).
-    *rules* are the user's.
+    *rules* are the user's, *overlay* a folder with mount options.
 
     The folders on the way cannot be moved, and the links on the way cannot be replaced: otherwise a forged log could
     appear where the true one is expected (attack 149).
@@ -44,6 +49,7 @@ def session_view(own: OwnPaths, covers: tuple[tuple[str, str], ...] = (), rules:
         read_only=read_only,
         pinned=_folders_above(*hidden, *files, *read_only, links=links),
         links=links,
+        overlay=overlay,
         covered=tuple((os.path.join(FILES, "nothing"), path) for path in files),
         writable=rules.writable if rules else None,
     )

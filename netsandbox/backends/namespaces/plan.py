@@ -166,6 +166,7 @@ class View:
     covered: tuple[tuple[str, str], ...] = ()  # (an empty file of ours, the file that appears empty)
     writable: tuple[str, ...] | None = None  # the only writable paths; None: writing is not restricted
     links: tuple[str, ...] = ()  # symbolic links that cannot be replaced
+    overlay: tuple[str, str] | None = None  # a folder of which the session changes a copy, and mount options
     root: tuple[Step, ...] | None = None  # the steps of a root of its own; None: the host's root, changed as above
 
 
@@ -197,8 +198,9 @@ def _kernel_switches() -> Iterable[bytes]:
 
 
 def _host_view(view: View) -> list[bytes]:
-    # A mount point cannot be renamed. These come first, so that later mounts are made on top of them.
-    steps = [_mount(BIND, path, path) for path in view.pinned]
+    # A mount point cannot be renamed. These come early, so that later mounts are made on top of them.
+    steps = [_step(b"U", _texts(view.overlay[0], view.overlay[1], view.overlay[0]))] if view.overlay else []
+    steps += [_mount(BIND, path, path) for path in view.pinned]
     steps += [_step(b"L", _texts(path)) for path in view.links]
     steps.append(_mount(0, "proc", "/proc", "proc"))
     steps += _kernel_switches()

@@ -252,10 +252,9 @@ class ProjectView:
         return tuple(f"{path}/" for path in (*projects, *named) if path is not None)
 
     def is_too_much(self, path: str) -> bool:
-        held = (self.home, self.working or self.home, self.folders.state)
         return (
             path == "/"
-            or any(is_within(each, path) for each in held)
+            or any(is_within(each, path) for each in (self.home, self.working or self.home, self.folders.state))
             or path in shown_files.SHARED_FOLDERS
             or is_within(path, "/dev")
         )
@@ -281,8 +280,7 @@ class ProjectView:
         if self.project.git is not None:
             self.show(self.project.git, writable=True, rank=PROJECT)
             self.folders.remember_written(self.project.git)
-        roots = (self.project.folder, self.working or self.project.folder)
-        for folder in dict.fromkeys(roots):
+        for folder in dict.fromkeys((self.project.folder, self.working or self.project.folder)):
             for name in shown_files.PROTECTED:
                 self._protect(f"{folder}/{name}")
 
@@ -304,17 +302,19 @@ class ProjectView:
         self.absent = [name for name in shown_files.REPORTED if not os.path.lexists(f"{folder}/{name}")]
         self.repositories = all_repositories(folder, self.folders.repositories)
         if self.repositories.found:
-            from netsandbox.backends.namespaces.git_files import GitFiles
-
-            named = [os.path.realpath(rule.path) for rule in self.rules.allow_write]
             denied = [os.path.realpath(rule.path) for rule in (*self.rules.deny_read, *self.rules.deny_write)]
+            named = map(os.path.realpath, [rule.path for rule in self.rules.allow_write])
             opened = [path for path in named if not is_within(folder, path)]
-            self.git = GitFiles(self.root, self.folders, opened, denied)
+            self.git = self._git_type()(self.root, self.folders, opened, denied)
             self.git.protect(self.repositories.found)
 
+    def _git_type(self) -> type[GitFiles]:
+        from netsandbox.backends.namespaces.git_files import GitFiles
+
+        return GitFiles
+
     def _rules(self) -> None:
-        """Most sessions have no rules of their own, and load no module for them."""
-        if self.rules.names_paths:
+        if self.rules.names_paths:  # most sessions have no rules of their own, and load no module for them
             self._named_paths().apply()
 
     def _named_paths(self) -> NamedPaths:

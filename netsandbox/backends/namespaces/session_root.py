@@ -48,6 +48,7 @@ class SessionRoot:
     def __init__(self) -> None:
         self.entries: dict[str, Entry] = {}
         self.shields: dict[str, str] = {}
+        self.overlay: tuple[str, str] | None = None  # the folder of which the session changes a copy, and mount options
 
     def add(self, path: str, entry: Entry) -> None:
         known = self.entries.get(path)
@@ -163,6 +164,8 @@ class SessionRoot:
     def steps(self) -> Iterator[Step]:
         for path in sorted(self.entries, key=lambda path: path.split("/")):
             yield from self._step(path, self.entries[path])
+            if self.overlay is not None and path == self.overlay[0] and self.entries[path].writable:
+                yield "U", None, (HOST + path, self.overlay[1], path)
             if path in self.shields:
                 yield "M", ATTEMPT, ("overlay", path, "overlay", self.shields[path])
 
@@ -183,8 +186,15 @@ class SessionRoot:
                 yield "S", 0o755, (path,)
             yield "M", 0, (entry.kind, path, entry.kind, entry.source)
         elif makes or held is None or entry.rank >= DENIED or held[1].writable != entry.writable:
-            flags = (0 if entry.writable else READ_ONLY) | (MAKE if makes else 0) | (OPTIONAL if not entry.rank else 0)
-            yield "V", flags, (HOST + entry.source, path)
+            writes = entry.writable and (self.overlay is None or path != self.overlay[0])
+            flags = (0 if writes else READ_ONLY) | (MAKE if makes else 0) | (OPTIONAL if not entry.rank else 0)
+            yield "V", flags, (self._source(path, entry), path)
+
+    def _source(self, path: str, entry: Entry) -> str:
+        """What is writable in the folder of the overlay is the overlay's own, never the host's."""
+        above = f"{self.overlay[0]}/" if self.overlay is not None else None
+        is_copied = above is not None and entry.writable and entry.upper != "ours" and path.startswith(above)
+        return path if is_copied else HOST + entry.source
 
 
 def _escaped(path: str) -> str:

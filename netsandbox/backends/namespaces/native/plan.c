@@ -197,6 +197,14 @@ static void cache_step(struct reader *reader)
     root_cache(options, upper, text(reader));
 }
 
+static void overlay_step(struct reader *reader)
+{
+    const char *lower = text(reader);
+    const char *options = text(reader);
+
+    root_overlay(lower, options, text(reader));
+}
+
 static void cover_step(struct reader *reader)
 {
     const char *target = text(reader);
@@ -311,6 +319,9 @@ static void step(unsigned char operation, struct reader *reader, struct door *do
         break;
     case 'C':
         cache_step(reader);
+        break;
+    case 'U':
+        overlay_step(reader);
         break;
     case 'A':
         cover_step(reader);

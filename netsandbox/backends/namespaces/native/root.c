@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <linux/mount.h>
 #include <linux/openat2.h>
 #include <signal.h>
@@ -14,6 +15,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "channel.h"
@@ -22,6 +24,11 @@
 #define AT_RECURSIVE 0x8000
 #endif
 
+#ifndef OVERLAYFS_SUPER_MAGIC
+#define OVERLAYFS_SUPER_MAGIC 0x794c7630
+#endif
+
+#define OVERLAY "mounting the overlay" /* OVERLAY of diagnosis.py */
 #define HOST "/.host"
 #define COVERS "/.covers" /* the links that are mounted elsewhere */
 #define BASE "/proc" /* exists everywhere; the tmpfs leaves it again when it becomes the root */
@@ -160,6 +167,23 @@ void root_cache(const char *options, const char *upper, const char *target)
     make_point(target, 1);
     if (mount("overlay", target, "overlay", MS_NOSUID | MS_NODEV, options) < 0)
         root_show(0, upper, target);
+}
+
+void root_overlay(const char *lower, const char *options, const char *target)
+{
+    struct statfs found;
+    int place;
+    int from = opened(lower);
+
+    if (from < 0 || fchdir(from) < 0 || mount("overlay", target, "overlay", MS_NOSUID | MS_NODEV, options) < 0)
+        fail(OVERLAY);
+    place = open_place(target);
+    if (fstatfs(place, &found) < 0 || found.f_type != OVERLAYFS_SUPER_MAGIC || chdir("/") < 0) {
+        errno = ELOOP;
+        fail(OVERLAY);
+    }
+    close(place);
+    close(from);
 }
 
 /* A cover, to be put back if the host replaces the file below, which detaches it. */

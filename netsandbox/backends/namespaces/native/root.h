@@ -21,6 +21,9 @@ void root_show(unsigned int flags, const char *source, const char *target);
 /* An overlay: *lower* below, changes in *upper*. Where the kernel refuses it, *upper* alone is shown. */
 void root_cache(const char *options, const char *upper, const char *target);
 
+/* An overlay of the folder *lower*, which the *options* call `.`, so that no link can lead the mount elsewhere. */
+void root_overlay(const char *lower, const char *options, const char *target);
+
 /* Mounts a symbolic link to *target* over the file or link *path*: programs that resolve links before they replace a
  * file write to *target*, and the link can be neither moved nor removed. Where the kernel refuses to mount a link,
  * *source* is shown read-only at *path*. */

@@ -1,0 +1,233 @@
+"""Carries out a plan of `policy.overlay_plan`: brings changes of an overlay into the folder of the host.
+
+The content is a session's, and the folder may change meanwhile, so
+- no link is followed, and nothing outside of the folder is opened;
+- a path is compared with what was planned right before it is changed, and another one stops everything;
+- a file is written beside its place and moved there; it has no set-user-id bit; no device is ever made.
+"""
+
+from __future__ import annotations
+
+import os
+
+from netsandbox.backends.namespaces.overlay_files import PART, READ, content, folder_of, node_of
+from netsandbox.backends.namespaces.private_folders import FOLDER as OPEN_FOLDER
+from netsandbox.backends.namespaces.private_folders import open_folder
+from netsandbox.errors import NetsandboxError
+from netsandbox.policy.file_rules import is_within
+from netsandbox.policy.overlay_changes import FOLDER, LINK
+from netsandbox.policy.overlay_plan import REMOVE
+from netsandbox.runtime.private_file import NEW
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from netsandbox.backends.namespaces.kept_overlays import Overlay
+    from netsandbox.policy.git_merge import Merged
+    from netsandbox.policy.overlay_changes import Node
+    from netsandbox.policy.overlay_plan import Step, Trees
+
+DRAFT = ".netsandbox-"
+MAX_CONFIG = 1 << 20  # bytes of a configuration file of git
+
+
+class Application:
+    """One run. `done` counts the steps that were carried out."""
+
+    def __init__(self, overlay: Overlay, trees: Trees) -> None:
+        self.done = 0
+        self._overlay = overlay
+        self._trees = trees
+        self._upper = open_folder(overlay.data)
+        self._host = open_folder(overlay.folder)
+        self._removed: set[str] = set()
+        self._folders: list[str] = []  # whose content must be written before they may become read-only
+
+    def carry_out(self, steps: tuple[Step, ...]) -> None:
+        mask = os.umask(0)
+        try:
+            for step in steps:
+                self._step(step)
+                self.done += 1
+            for path in reversed(self._folders):
+                self._set_mode(path)
+        finally:
+            os.umask(mask)
+
+    def _step(self, step: Step) -> None:
+        name = step.path.rpartition("/")[2]
+        try:
+            folder = folder_of(self._host, step.path)
+            try:
+                self._check(folder, name, step.path)
+                if step.action == REMOVE:
+                    self._remove(folder, name, step.path)
+                else:
+                    self._write(folder, name, step.path)
+            finally:
+                os.close(folder)
+        except OSError as error:
+            raise NetsandboxError(
+                f"stopped at {step.path!a} ({error.strerror}) after {self.done} changes; the rest is kept, mend that"
+                f" and run it again"
+            ) from None
+
+    def _check(self, folder: int, name: str, path: str) -> None:
+        """An error if the host has something else there than when the plan was made."""
+        known = self._trees.host.get(path) if path not in self._removed else None
+        try:
+            found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        except FileNotFoundError:
+            found = None
+        if not _is_as_known(found, known):
+            raise NetsandboxError(
+                f"{path!a} changed while it was applied, after {self.done} changes; the rest is kept, look at it and"
+                " run it again"
+            )
+
+    def _remove(self, folder: int, name: str, path: str) -> None:
+        if path not in self._trees.host:
+            return
+        if self._trees.host[path].kind == FOLDER:
+            os.rmdir(name, dir_fd=folder)
+        else:
+            os.unlink(name, dir_fd=folder)
+        self._removed.add(path)
+
+    def _write(self, folder: int, name: str, path: str) -> None:
+        node = self._trees.upper[path]
+        if node.kind == FOLDER:
+            self._make_folder(folder, name, path, node)
+            return
+        draft = f"{DRAFT}{os.urandom(8).hex()}"
+        try:
+            if node.kind == LINK:
+                os.symlink(node.target, draft, dir_fd=folder)
+            else:
+                self._copy(folder, draft, path, node)
+            self._check(folder, name, path)
+            os.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            try:
+                os.unlink(draft, dir_fd=folder)
+            except FileNotFoundError:
+                pass
+            raise
+
+    def _make_folder(self, folder: int, name: str, path: str, node: Node) -> None:
+        mode = node.mode | 0o300
+        if mode != node.mode:
+            self._folders.append(path)
+        if path not in self._trees.host or path in self._removed:
+            os.mkdir(name, mode, dir_fd=folder)
+            return
+        here = os.open(name, OPEN_FOLDER, dir_fd=folder)
+        try:
+            os.fchmod(here, mode)
+        finally:
+            os.close(here)
+
+    def _set_mode(self, path: str) -> None:
+        here = folder_of(self._host, f"{path}/")
+        try:
+            os.fchmod(here, self._trees.upper[path].mode)
+        finally:
+            os.close(here)
+
+    def _copy(self, folder: int, draft: str, path: str, node: Node) -> None:
+        above = folder_of(self._upper, path)
+        try:
+            source = os.open(path.rpartition("/")[2], READ, dir_fd=above)
+        finally:
+            os.close(above)
+        with open(source, "rb", 0):
+            if not _is_as_known(os.fstat(source), node):
+                raise NetsandboxError(f"{path!a} changed in the overlay while it was read; run it again")
+            target = os.open(draft, NEW, 0o600, dir_fd=folder)
+            with open(target, "wb", 0):
+                _copy_content(source, target, node.size)
+                self._keep_owner(target, path, folder)
+                os.fchmod(target, node.mode)
+                os.utime(target, ns=(node.modified, node.modified))
+
+    def _keep_owner(self, target: int, path: str, folder: int) -> None:
+        """A file that is replaced keeps its owner and group, as far as this user may give it away."""
+        if path not in self._trees.host or path in self._removed:
+            return
+        found = os.stat(path.rpartition("/")[2], dir_fd=folder, follow_symlinks=False)
+        own = os.fstat(target)
+        if (found.st_uid, found.st_gid) != (own.st_uid, own.st_gid):
+            try:
+                os.fchown(target, found.st_uid, found.st_gid)
+            except PermissionError:
+                pass
+
+    def merge_config(self, path: str) -> Merged | None:
+        """Give a configuration file of git what makes no program run, as at the end of a session without an overlay.
+        None: it cannot be read, or has errors."""
+        from netsandbox.policy.git_merge import merge
+
+        overlay = self._overlay
+        mine, theirs = (content(root, path, MAX_CONFIG) for root in (overlay.data, overlay.folder))
+        if mine is None or theirs is None:
+            return None
+        host = theirs.decode("utf-8", "surrogateescape")
+        try:
+            merged = merge(
+                host,
+                mine.decode("utf-8", "surrogateescape"),
+                host,
+                lambda url: not is_within(os.path.realpath(url), overlay.folder),
+            )
+        except ValueError:
+            return None
+        if merged.text is not None:
+            self._replace(path, merged.text.encode("utf-8", "surrogateescape"))
+        return merged
+
+    def _replace(self, path: str, data: bytes) -> None:
+        folder, name = folder_of(self._host, path), path.rpartition("/")[2]
+        draft = f"{DRAFT}{os.urandom(8).hex()}"
+        try:
+            self._check(folder, name, path)
+            with open(os.open(draft, NEW, 0o600, dir_fd=folder), "wb") as file:
+                file.write(data)
+                os.fchmod(file.fileno(), self._trees.host[path].mode)
+            os.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
+        finally:
+            os.close(folder)
+
+    def close(self) -> None:
+        os.close(self._upper)
+        os.close(self._host)
+
+
+def _is_as_known(found: os.stat_result | None, known: Node | None) -> bool:
+    if found is None or known is None:
+        return found is None and known is None
+    now = node_of(found)
+    if now.kind == known.kind == FOLDER:  # its entries may have changed, by this run too
+        return now.number == known.number
+    return (now.kind, now.number, now.size, now.changed) == (known.kind, known.number, known.size, known.changed)
+
+
+def _copy_content(source: int, target: int, size: int) -> None:
+    """Copy what is written in the file; what is empty stays so, as a file may pretend to fill the disk."""
+    at = 0
+    while at < size:
+        try:
+            at = os.lseek(source, at, os.SEEK_DATA)
+        except OSError:  # nothing follows
+            break
+        end = os.lseek(source, at, os.SEEK_HOLE)
+        os.lseek(source, at, os.SEEK_SET)
+        os.lseek(target, at, os.SEEK_SET)
+        while at < end:
+            part = os.read(source, min(PART, end - at))
+            if not part:
+                break
+            os.write(target, part)
+            at += len(part)
+        else:
+            continue
+        break
+    os.ftruncate(target, size)

@@ -1,0 +1,217 @@
+"""Plans what `netsandbox apply` does to the host's folder, or says why it does nothing. Pure.
+
+Rules kept here:
+1. A path that changed on the host since the overlay began is a conflict, and nothing is applied at all. What counts is
+   the time of change that no program can set.
+2. What programs of the host run or obey is applied only if it is named itself; to name a folder above it is not enough.
+3. What cannot be read for certain refuses everything. Sockets, pipes and devices are left out.
+"""
+
+from __future__ import annotations
+
+from netsandbox.frozen import frozen
+from netsandbox.policy.file_rules import is_within
+from netsandbox.policy.overlay_changes import ADDED, FILE, FOLDER, MODE, OTHER, REMOVED, above
+from netsandbox.policy.shown_files import PROTECTED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from netsandbox.policy.overlay_changes import Change, Tree
+
+GIT = ".git"
+GUARDED = ("hooks", "config", "config.worktree", "commondir", "gitdir")  # of a git directory, and those in it
+DATA = ("refs", "logs", "objects", "lfs")  # names in them are those of branches
+REMOVE, WRITE = "remove", "write"
+
+
+@frozen
+class Step:
+    """REMOVE what the host has at `path`, or WRITE what the upper layer has there."""
+
+    path: str
+    action: str
+
+
+@frozen
+class Plan:
+    """Nothing is done if there are `conflicts` or `faults`, each a path and a reason. `protected`: what must be named,
+    with the changes that it holds back. `special`: what is never made."""
+
+    steps: tuple[Step, ...]
+    conflicts: tuple[tuple[str, str], ...] = ()
+    faults: tuple[tuple[str, str], ...] = ()
+    protected: tuple[str, ...] = ()
+    special: tuple[str, ...] = ()
+
+
+@frozen
+class Trees:
+    """The two layers. `since`: nanoseconds, when the overlay began. `kept`: paths that the session could not change."""
+
+    upper: Tree
+    host: Tree
+    since: int
+    kept: tuple[str, ...] = ()
+
+
+def plan(changes: list[Change], trees: Trees, named: tuple[str, ...] = (), *, force: bool = False) -> Plan:
+    """*named* selects paths with all below them; empty means everything."""
+    protected: dict[str, None] = {}
+    chosen: list[Change] = []
+    for change, root in with_roots(changes, trees):
+        if not is_selected(change.path, named):
+            continue
+        if root is None or any(is_within(name, root) and is_within(change.path, name) for name in named):
+            chosen.append(change)
+        else:
+            protected[root] = None
+    chosen = [change for change in changes if change in _with_folders(chosen, changes)]
+    special = tuple(change.path for change in chosen if change.kind == OTHER and change.action != REMOVED)
+    chosen = [change for change in chosen if change.path not in special]
+    conflicts = () if force else tuple(_conflicts(chosen, trees))
+    return Plan(tuple(_steps(chosen, trees)), conflicts, tuple(_faults(trees, named)), tuple(protected), special)
+
+
+def with_roots(changes: list[Change], trees: Trees) -> Iterator[tuple[Change, str | None]]:
+    """Each change with what must be named for it. What goes with its folder goes as the folder does: half a repository
+    is none, and a removed one runs nothing."""
+    gone: dict[str, str | None] = {}
+    for change in changes:
+        folder = above(change.path)
+        root = gone[folder] if folder in gone else protected_root(change, trees)
+        if folder in gone or change.action == REMOVED or change.kind != FOLDER:
+            gone[change.path] = root
+        yield change, root
+
+
+def is_selected(path: str, named: tuple[str, ...]) -> bool:
+    return not named or any(not name or is_within(path, name) for name in named)
+
+
+def _with_folders(chosen: list[Change], changes: list[Change]) -> set[Change]:
+    """*chosen* and the new folders that hold it."""
+    made = {change.path: change for change in changes if change.kind == FOLDER and change.action not in (MODE, REMOVED)}
+    whole = set(chosen)
+    for change in chosen:
+        path = above(change.path)
+        while path:
+            if path in made:
+                whole.add(made[path])
+            path = above(path)
+    return whole
+
+
+def _steps(chosen: list[Change], trees: Trees) -> Iterator[Step]:
+    """First what goes, from the deepest on; then what comes, parents first."""
+    for change in reversed(chosen):
+        old = trees.host.get(change.path)
+        is_replaced = old is not None and change.kind != old.kind and FOLDER in (change.kind, old.kind)
+        if change.action == REMOVED or is_replaced:
+            yield Step(change.path, REMOVE)
+    for change in chosen:
+        if change.action != REMOVED:
+            yield Step(change.path, WRITE)
+
+
+# Changes of the host
+
+
+def _conflicts(chosen: list[Change], trees: Trees) -> Iterator[tuple[str, str]]:
+    moved: dict[str, None] = {}
+    for change in chosen:
+        why = conflict(change, trees)
+        if why is not None:
+            yield change.path, why
+        folder = above(change.path)
+        while folder:
+            old = trees.host.get(folder)
+            # To add or remove a name sets both times; to move a folder, or replace it, sets one.
+            if old is not None and old.changed >= trees.since and old.changed != old.modified:
+                moved[folder] = None
+            folder = above(folder)
+    for folder in moved:
+        yield folder, "was moved or changed on the host"
+
+
+def conflict(change: Change, trees: Trees) -> str | None:
+    """Why the host's change of the same path would be lost."""
+    old, new = trees.host.get(change.path), trees.upper.get(change.path)
+    if old is not None:
+        is_older = old.changed < trees.since
+        if old.kind == FOLDER and change.action in (MODE, REMOVED):  # what the host put into it has its own time
+            is_older |= old.changed == old.modified
+        return None if is_older else "changed on the host"
+    if change.action != ADDED or new is None or not new.copied:
+        return None
+    folder = above(change.path)
+    while folder and folder not in trees.host:
+        folder = above(folder)
+    holder = trees.host.get(folder)
+    return "was removed on the host" if holder is not None and holder.changed >= trees.since else None
+
+
+def _faults(trees: Trees, named: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    for path, node in trees.upper.items():
+        if node.fault and (is_selected(path, named) or any(is_within(name, path) for name in named)):
+            yield path, node.fault
+
+
+# What programs of the host obey
+
+
+def protected_root(change: Change, trees: Trees) -> str | None:
+    """The path that must be named before *change* is applied; None if it is not protected."""
+    for kept in trees.kept:
+        if is_within(change.path, kept):
+            return kept
+    whole = f"/{change.path}/"
+    for name in PROTECTED:
+        at = whole.find(f"/{name}/")
+        if at >= 0:
+            return whole[1 : at + len(name) + 1]
+    return _git_root(change, trees)
+
+
+def _git_root(change: Change, trees: Trees) -> str | None:
+    names = change.path.split("/")
+    if GIT in names:
+        at = names.index(GIT)
+        repository, rest = "/".join(names[: at + 1]), names[at + 1 :]
+        old = trees.host.get(repository)
+        if not rest or old is None or old.kind != FOLDER:
+            return repository
+        if rest[0] == "worktrees" and change.action == REMOVED:  # those of others, which the session did not see
+            return "/".join(names[: at + 3])
+        if rest[0] in DATA:
+            return None
+        return _first_guarded(names, at + 1)
+    for at, name in enumerate(names):
+        if name in GUARDED and _is_bare("/".join(names[:at]), trees):
+            return "/".join(names[: at + 1])
+    return None
+
+
+def _first_guarded(names: list[str], start: int) -> str | None:
+    for at, name in enumerate(names[start:], start):
+        if name in GUARDED:
+            return "/".join(names[: at + 1])
+    return None
+
+
+def _is_bare(folder: str, trees: Trees) -> bool:
+    """Whether a git directory of another name is there."""
+    inner = [f"{folder}/{name}" if folder else name for name in ("HEAD", "objects")]
+    return all(path in trees.upper or path in trees.host for path in inner)
+
+
+def mergeable(paths: Iterable[str], trees: Trees) -> list[str]:
+    """Those of the protected *paths* that are configuration files of git in both layers: they are merged by key."""
+    kinds = (FILE, FILE)
+    return [
+        path
+        for path in paths
+        if path.rpartition("/")[2] in ("config", "config.worktree")
+        and tuple(tree[path].kind for tree in (trees.upper, trees.host) if path in tree) == kinds
+    ]
