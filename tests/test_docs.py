@@ -14,11 +14,14 @@ from netsandbox_portmap.localhost_settings import LocalhostSettings
 from netsandbox import Policy, Sandbox
 from netsandbox.backends.namespaces.seccomp import syscall_table
 from netsandbox.cli import (
+    apply,
     approve,
     audit,
+    changes,
     completion,
     config,
     deny,
+    discard,
     doctor,
     explain,
     init,
@@ -86,6 +89,9 @@ OWN_OF_EXPLAIN = tuple(option for option in explain.OPTIONS if option not in POL
         ("pending", spellings(pending.OPTIONS)),
         ("approve", spellings(approve.OPTIONS)),
         ("deny", spellings(deny.OPTIONS)),
+        ("changes", spellings(changes.OPTIONS)),
+        ("apply", spellings(apply.OPTIONS)),
+        ("discard", spellings(discard.OPTIONS)),
         ("explain", spellings(OWN_OF_EXPLAIN)),
         ("audit", spellings(audit.OPTIONS)),
         ("doctor", spellings(doctor.OPTIONS)),
@@ -104,7 +110,7 @@ def test_each_command_documents_its_options_and_no_others(heading: str, known: s
 def test_no_page_names_an_option_of_netsandbox_that_it_does_not_have() -> None:
     commands = (
         *(init, learn, run, explain, audit, doctor, ps, ports, stop, open, profile, config, trust, completion),
-        *(pending, approve, deny),
+        *(pending, approve, deny, changes, apply, discard),
     )
     known = {"--version"}.union(*(spellings(command.OPTIONS) for command in commands))
     own_words = re.sub(r"^netsandbox: .*$", "", page("docs/cli.md"), flags=re.MULTILINE)  # messages quote slips

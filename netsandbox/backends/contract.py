@@ -220,3 +220,15 @@ def session_environment(
             inner[key] = inner[key.upper()] = proxy
         inner[b"no_proxy"] = inner[b"NO_PROXY"] = LOOPBACK
     return inner
+
+
+def other_logs(state: str) -> list[str]:
+    """Logs that users placed for sessions which still run, wherever this session could write them."""
+    try:
+        if not os.listdir(os.path.join(state, "log-heads")):
+            return []
+    except FileNotFoundError:
+        return []
+    from netsandbox.audit.kept_head import running_logs
+
+    return running_logs()

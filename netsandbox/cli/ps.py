@@ -5,14 +5,16 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from netsandbox.backends.namespaces.kept_overlays import KeptOverlays
 from netsandbox.cli.help import print_help
 from netsandbox.cli.session_table import PS_TITLES, PS_YIELDING, ps_rows
 from netsandbox.cli.terminal import notice, print_text, terminal_width
 from netsandbox.errors import UsageError
+from netsandbox.paths import state_home
 from netsandbox.runtime.option_parser import FLAG, Option, parse
 from netsandbox.session.session_status import Status
 from netsandbox.session.sessions_client import live_sessions, nothing_runs, survey
-from netsandbox.text import columns
+from netsandbox.text import columns, few
 
 FIGURES = ("processes", "cpu_seconds", "memory_bytes")
 OPTIONS = (
@@ -49,12 +51,19 @@ def main(arguments: list[str]) -> int:
         notice(f"session {session} is there but does not answer; see `netsandbox audit tail {session}`")
     if not sessions and not silent and not as_json:
         notice(nothing_runs())
+    _report_kept({str(session["name"]) for session in sessions})
     return 0
 
 
 def _without_usage() -> list[Status]:
     """What they use changes all the time, and would be news every second."""
     return [{key: value for key, value in status.items() if key not in FIGURES} for status in live_sessions()]
+
+
+def _report_kept(running: set[str]) -> None:
+    names = [name for name in KeptOverlays(state_home()).names() if name not in running]
+    if names:
+        notice(f"{few(names)} ended and kept changes; see `netsandbox changes`")
 
 
 def _lines(sessions: Any) -> list[str]:

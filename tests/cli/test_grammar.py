@@ -10,10 +10,20 @@ import pytest
 from netsandbox.cli import audit
 from netsandbox.cli.grammar import grammar
 from netsandbox.cli.main import COMMANDS
-from netsandbox.runtime.option_parser import DOMAINS, FILES, FLAG, LOGS, PENDING, PROFILES, SESSIONS, VARIABLES
+from netsandbox.runtime.option_parser import (
+    DOMAINS,
+    FILES,
+    FLAG,
+    LOGS,
+    OVERLAYS,
+    PENDING,
+    PROFILES,
+    SESSIONS,
+    VARIABLES,
+)
 from netsandbox.shells.grammar import Command, look_up
 
-KINDS = {FILES, VARIABLES, PROFILES, SESSIONS, LOGS, DOMAINS, PENDING}
+KINDS = {FILES, VARIABLES, PROFILES, SESSIONS, LOGS, DOMAINS, PENDING, OVERLAYS}
 PLAIN = re.compile(r"[a-zA-Z0-9._-]+")
 EVENTS = Path(__file__).resolve().parents[2] / "docs" / "audit-log.md"
 

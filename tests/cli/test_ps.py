@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from netsandbox.backends.namespaces.kept_overlays import KeptOverlays
 from netsandbox.cli.main import dispatch
 from netsandbox.errors import UsageError
 from tests.rig.live import killed_session, sessions
@@ -86,3 +87,12 @@ def test_hostile_text_reaches_the_terminal_tamely(capsys: pytest.CaptureFixture[
 def test_what_it_does_not_take_is_an_error(words: list[str]) -> None:
     with pytest.raises(UsageError):
         dispatch(["ps", *words])
+
+
+def test_sessions_that_ended_and_kept_changes_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kept = KeptOverlays(str(tmp_path / "netsandbox"))
+    for name in ("fix", "shop"):
+        kept.begin(name, str(tmp_path)).close()
+    with sessions({"name": "shop"}):
+        assert dispatch(["ps"]) == 0
+    assert "fix ended and kept changes; see `netsandbox changes`" in capsys.readouterr().err

@@ -14,7 +14,7 @@ import time
 from netsandbox_portmap import DNS_PORT, MIXED_PORT, PROXY_URL, REQUESTS_PORT, REWIRE_DEVICE
 from netsandbox_portmap.reservation import MapDoors, MapSource, Reservation
 
-from netsandbox.backends.contract import DoorSockets, exec_failure, path_of, session_environment
+from netsandbox.backends.contract import DoorSockets, exec_failure, other_logs, path_of, session_environment
 from netsandbox.backends.namespaces import launch, plan, seccomp
 from netsandbox.backends.namespaces.diagnosis import lost_covers
 from netsandbox.backends.namespaces.launch import FILES, NETWORK_FILES, project_environment
@@ -336,18 +336,6 @@ class NamespacesBackend:
     def _notice(self, lines: list[str]) -> None:
         for line in lines:
             write_notice(self.context.stderr, line)
-
-
-def other_logs(state: str) -> list[str]:
-    """Logs that users placed for sessions which still run, wherever this session could write them."""
-    try:
-        if not os.listdir(os.path.join(state, "log-heads")):
-            return []
-    except FileNotFoundError:
-        return []
-    from netsandbox.audit.kept_head import running_logs
-
-    return running_logs()
 
 
 def own_addresses(clock: Clock) -> OwnAddresses:

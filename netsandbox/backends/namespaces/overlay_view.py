@@ -57,7 +57,7 @@ class SessionOverlay:
             many = few_changes(overlay.data)
             count = many or len(folded(scan(overlay).changes))
             if count:
-                files = f"{'more than ' if many else ''}{count} changed file{'s' if count != 1 else ''}"
+                files = f"{'more than ' if many else ''}{count} change{'s' if count != 1 else ''}"
                 advice = f"see `netsandbox changes {overlay.name}`; `apply` brings them out, `discard` removes them"
                 write_notice(stderr, f"{files} of {single_line(short(overlay.folder))} kept; {advice}")
             else:

@@ -1,0 +1,103 @@
+"""`netsandbox apply`: what is applied, what is left, and what the user is told."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from netsandbox.backends.namespaces.kept_overlays import KeptOverlays
+from netsandbox.cli.main import dispatch
+from netsandbox.errors import HostError, NetsandboxError, UsageError
+from netsandbox.paths import state_home
+from tests.cli.test_changes import Put, app, put  # noqa: F401 (fixtures)
+
+
+def kept() -> list[str]:
+    return KeptOverlays(state_home()).names()
+
+
+def test_all_is_applied_and_nothing_kept(app: Path, put: Put, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: F811
+    put("a", "two\n")
+    put("src/new", "x")
+    assert dispatch(["apply", "fix"]) == 0
+    assert (app / "a").read_text() == "two\n"
+    assert "2 changes applied to ~/app" in capsys.readouterr().err
+    assert kept() == []
+
+
+def test_named_paths_are_applied_and_the_rest_is_kept(app: Path, put: Put) -> None:  # noqa: F811
+    put("a", "two\n")
+    put("src/new", "x")
+    assert dispatch(["apply", "fix", "src"]) == 0
+    assert (app / "a").read_text() == "one\n"
+    assert kept() == ["fix"]
+    assert dispatch(["apply", "fix", str(app / "a")]) == 0
+    assert kept() == []
+
+
+def test_what_is_protected_stays_until_it_is_named(app: Path, put: Put, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: F811
+    put(".envrc", "x")
+    put("src/new", "x")
+    assert dispatch(["apply", "fix"]) == 1
+    assert "obey .envrc" in capsys.readouterr().err
+    assert (app / "src/new").exists()
+    assert dispatch(["apply", "fix", "."]) == 1
+    assert not (app / ".envrc").exists()
+    assert dispatch(["apply", "fix", ".envrc"]) == 0
+    assert (app / ".envrc").exists()
+    assert kept() == []
+
+
+def test_a_conflict_refuses_everything(app: Path, put: Put) -> None:  # noqa: F811
+    put("a", "two\n")
+    put("src/new", "x")
+    (app / "a").write_text("host\n")
+    with pytest.raises(NetsandboxError, match="nothing was applied"):
+        dispatch(["apply", "fix"])
+    assert not (app / "src/new").exists()
+    assert dispatch(["apply", "fix", "--force"]) == 0
+    assert (app / "a").read_text() == "two\n"
+
+
+def test_a_tree_with_foreign_attributes_is_refused_whole(app: Path, put: Put) -> None:  # noqa: F811
+    put("b", "x")
+    os.setxattr(put("src/new", "x").parent, "user.overlay.redirect", b"/../../etc")
+    for options in ((), ("--force",), ("src/new",)):
+        with pytest.raises((NetsandboxError, UsageError)):
+            dispatch(["apply", "fix", *options])
+    assert not (app / "b").exists()
+    assert dispatch(["apply", "fix", "b"]) == 0
+
+
+def test_special_files_are_named(app: Path, put: Put, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: F811
+    os.mkfifo(put("src/new", "x").parent / "pipe")
+    assert dispatch(["apply", "fix"]) == 0
+    assert "'src/pipe' is a socket, a pipe or a device" in capsys.readouterr().err
+    assert os.listdir(app / "src") == ["new"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "needs the NAME"),
+        (["fix", "gone"], "no changes"),
+        (["fix", "../x"], "not in"),
+        (["fix", "/etc/x"], "not in"),
+    ],
+)
+def test_wrong_words_are_errors(app: Path, put: Put, words: list[str], message: str) -> None:  # noqa: F811
+    put("b", "x")
+    with pytest.raises(UsageError, match=message):
+        dispatch(["apply", *words])
+    assert not (app / "b").exists()
+
+
+def test_a_running_session_is_not_applied(app: Path, put: Put) -> None:  # noqa: F811
+    put("b", "x")
+    held = KeptOverlays(state_home()).hold("fix")
+    with pytest.raises(HostError, match="netsandbox stop fix"):
+        dispatch(["apply", "fix"])
+    held.close()
+    assert not (app / "b").exists()

@@ -1,0 +1,379 @@
+"""`run --overlay`: nothing that a session does to its project is on the host before `apply`, and then only what may be.
+
+Each test looks at the host's files themselves; what must not arrive is a canary.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.test_closed_files import git_init, own, put
+from tests.rig.localhost import eventually
+
+pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.ordinary_user, pytest.mark.closed_files]
+
+GIT = "git -c user.name=A -c user.email=a@example.com"
+
+
+@pytest.fixture
+def project(netsandbox: Any) -> Path:
+    home = netsandbox.home()
+    git_init(home, home.work)
+    put(home, "work/a", "one\n")
+    put(home, "work/src/b", "two\n")
+    put(home, "work/.vscode/settings.json", "{}")
+    done = home.plainly(["sh", "-c", f"{GIT} add -A && {GIT} commit -qm first"])
+    assert done.returncode == 0, done.stderr
+    return Path(home.work)
+
+
+def sh(netsandbox: Any, script: str, *options: str, name: str = "fix", **more: Any) -> Any:
+    return netsandbox("run", "--overlay", "--name", name, *options, "--", "sh", "-c", script, **more)
+
+
+def listed(netsandbox: Any, name: str = "fix") -> dict[str, str]:
+    run = netsandbox("changes", name, "--json")
+    assert run.returncode == 0, run.stderr
+    return {row["path"]: row["change"] for row in json.loads(run.stdout)["changes"]}
+
+
+def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
+    return {
+        str(path.relative_to(folder)): (path.lstat().st_mode, path.read_bytes() if path.is_file() else b"")
+        for path in folder.rglob("*")
+    }
+
+
+WORK = "echo more >> a; rm src/b; mkdir -p new/deep; echo n > new/deep/file; ln -s ../a new/link; chmod 755 a; cat a"
+
+
+def test_nothing_reaches_the_host_before_it_is_applied(netsandbox: Any, project: Path) -> None:
+    before = snapshot(project)
+    run = sh(netsandbox, WORK)
+    assert run.stdout == "one\nmore\n", run.stderr
+    assert "6 changes of ~/work kept; see `netsandbox changes fix`" in run.stderr
+    assert snapshot(project) == before
+    assert listed(netsandbox) == {
+        "a": "changed",
+        "new": "added",
+        "new/deep": "added",
+        "new/deep/file": "added",
+        "new/link": "added",
+        "src/b": "removed",
+    }
+    assert "+more" in netsandbox("changes", "fix", "--diff").stdout.splitlines()
+    done = netsandbox("apply", "fix")
+    assert done.returncode == 0, done.stderr
+    assert (project / "a").read_text() == "one\nmore\n"
+    assert stat.S_IMODE((project / "a").stat().st_mode) == 0o755
+    assert (project / "a").stat().st_uid == netsandbox.home().identity.uid
+    assert (project / "new/deep/file").read_text() == "n\n"
+    assert os.readlink(project / "new/link") == "../a"
+    assert not (project / "src/b").exists()
+    assert netsandbox("changes", "fix").returncode == 2
+    assert list((netsandbox.home().state / "netsandbox/overlays").iterdir()) == []
+
+
+@pytest.mark.parametrize("mode", ["readable", "open"])
+def test_the_other_modes_of_files_have_overlays_too(netsandbox: Any, project: Path, mode: str) -> None:
+    before = snapshot(project)
+    run = sh(netsandbox, f"cd ..; {WORK}", "--files", mode, cwd=project / "src", name="other")
+    assert run.stdout == "one\nmore\n", run.stderr
+    assert snapshot(project) == before
+    assert netsandbox("apply", "other").returncode == 0
+    assert (project / "new/deep/file").read_text() == "n\n"
+
+
+def test_discard_throws_the_changes_away(netsandbox: Any, project: Path) -> None:
+    before = snapshot(project)
+    sh(netsandbox, "echo x > x; mkdir -m 0 closed")
+    assert netsandbox("discard", "fix").returncode == 1
+    assert listed(netsandbox)
+    assert netsandbox("discard", "fix", "--yes").returncode == 0
+    assert "no session keeps changes" in netsandbox("changes").stderr
+    assert snapshot(project) == before
+
+
+def test_a_session_that_changes_nothing_keeps_nothing(netsandbox: Any, project: Path) -> None:
+    run = sh(netsandbox, "cat a; echo x > x; rm x; git status --short")
+    assert run.stdout == "one\n"
+    assert "kept" not in run.stderr
+    assert netsandbox("changes", "fix").returncode == 2
+
+
+def test_two_sessions_in_one_folder_do_not_see_each_other(netsandbox: Any, project: Path) -> None:
+    """Without a name of the user's the second one gets another."""
+    script = "ls; echo $0 > mine-$1; echo $1 >> a; read line; cat a"
+    spawned = [
+        netsandbox.spawn("run", "--overlay", "--", "sh", "-c", script, "x", str(number), stdin=subprocess.PIPE)
+        for number in range(2)
+    ]
+    overlays = netsandbox.home().state / "netsandbox/overlays"
+    eventually(lambda: len(list(overlays.glob("*/data/mine-*"))) == 2)
+    outputs = []
+    for each in spawned:
+        outputs.append(each.process.communicate(b"go\n", 30)[0].decode())
+    assert [output.splitlines()[-2:] for output in outputs] == [["one", "0"], ["one", "1"]]
+    assert not any("mine" in output for output in outputs)
+    assert not list(project.glob("mine-*"))
+    names = [row["name"] for row in json.loads(netsandbox("changes", "--json").stdout)["overlays"]]
+    assert names == ["work", "work-2"]
+    third = netsandbox("run", "--overlay", "--", "sh", "-c", "ls; echo 3 > three")
+    assert "mine" not in third.stdout  # a kept overlay is continued only by its name
+    assert "netsandbox changes work-3" in third.stderr
+
+
+def test_a_session_continues_with_the_changes_of_its_name(netsandbox: Any, project: Path) -> None:
+    sh(netsandbox, "echo 1 > x")
+    run = sh(netsandbox, "cat x; echo 2 > y")
+    assert run.stdout == "1\n"
+    assert set(listed(netsandbox)) == {"x", "y"}
+    other = put(netsandbox.home(), "other/file").parent
+    wrong = sh(netsandbox, "true", cwd=other)
+    assert wrong.returncode == 2
+    assert "keeps changes of" in wrong.stderr
+
+
+def test_a_running_session_is_listed_but_not_applied(netsandbox: Any, project: Path) -> None:
+    spawned = netsandbox.spawn(
+        "run",
+        "--overlay",
+        "--name",
+        "fix",
+        "--",
+        "sh",
+        "-c",
+        "echo x > x; echo ready; read line",
+        stdin=subprocess.PIPE,
+    )
+    assert spawned.process.stdout.readline() == b"ready\n"
+    assert listed(netsandbox) == {"x": "added"}
+    assert json.loads(netsandbox("changes", "fix", "--json").stdout)["running"] is True
+    for command in (("apply", "fix"), ("discard", "fix", "--yes")):
+        run = netsandbox(*command)
+        assert run.returncode == 1
+        assert "netsandbox stop fix" in run.stderr
+    spawned.process.communicate(b"go\n", 30)
+    assert not (project / "x").exists()
+    assert netsandbox("apply", "fix").returncode == 0
+    assert (project / "x").exists()
+
+
+def test_an_overlay_of_a_folder_leaves_the_rest_of_the_project(netsandbox: Any, project: Path) -> None:
+    run = netsandbox(
+        "run", "--overlay=src", "--name", "fix", "--", "sh", "-c", "echo x > src/b; echo x > a; cat src/b a"
+    )
+    assert run.stdout == "x\nx\n", run.stderr
+    assert (project / "a").read_text() == "x\n"
+    assert (project / "src/b").read_text() == "two\n"
+    assert listed(netsandbox) == {"b": "changed"}
+
+
+# What the host changed meanwhile
+
+
+def test_what_the_host_changed_meanwhile_is_refused_whole(netsandbox: Any, project: Path) -> None:
+    sh(netsandbox, "echo session >> a; echo session > x; rm src/b")
+    (project / "a").write_text("host\n")
+    run = netsandbox("apply", "fix")
+    assert run.returncode == 1
+    assert "nothing was applied: 'a' changed on the host" in run.stderr
+    assert (project / "a").read_text() == "host\n"
+    assert not (project / "x").exists()
+    assert (project / "src/b").exists()
+    assert "changed on the host" in netsandbox("changes", "fix").stdout
+    assert netsandbox("apply", "fix", "x").returncode == 0
+    assert (project / "x").read_text() == "session\n"
+    assert netsandbox("apply", "fix", "--force").returncode == 0
+    assert (project / "a").read_text() == "one\nsession\n"
+    assert not (project / "src/b").exists()
+
+
+def test_what_the_host_removed_or_made_meanwhile_is_refused(netsandbox: Any, project: Path) -> None:
+    sh(netsandbox, "echo session >> src/b; echo session > x")
+    (project / "src/b").unlink()
+    assert "was removed on the host" in netsandbox("apply", "fix").stderr
+    own(project / "src", netsandbox.home())
+    (project / "x").write_text("host")
+    assert "'x' changed on the host" in netsandbox("apply", "fix", "x").stderr
+    assert (project / "x").read_text() == "host"
+
+
+def test_a_folder_that_became_a_link_leads_nowhere(netsandbox: Any, project: Path) -> None:
+    sh(netsandbox, "echo session > src/b; echo session > src/planted")
+    outside = put(netsandbox.home(), "outside/b", "canary").parent
+    shutil.rmtree(project / "src")
+    (project / "src").symlink_to(outside)
+    for options in ((), ("src/planted",)):
+        run = netsandbox("apply", "fix", *options)
+        assert run.returncode == 1
+        assert "nothing was applied" in run.stderr
+    assert [path.name for path in outside.iterdir()] == ["b"]
+    assert netsandbox("apply", "fix", "--force").returncode == 0  # the link is replaced, not followed
+    assert not (project / "src").is_symlink()
+    assert (outside / "b").read_text() == "canary"
+    assert [path.name for path in outside.iterdir()] == ["b"]
+
+
+def test_a_link_of_the_session_is_applied_as_a_link(netsandbox: Any, project: Path) -> None:
+    """The session replaces a folder by a link that leads out, and writes below it: that stays inside."""
+    outside = put(netsandbox.home(), "outside/b", "canary").parent
+    sh(netsandbox, f"rm -r src; ln -s {outside} src; echo planted > src/b; ln -s {outside}/b link; echo x >> link")
+    assert listed(netsandbox)["src"] == "changed"
+    assert f"src -> {outside}" in netsandbox("changes", "fix").stdout
+    assert netsandbox("apply", "fix").returncode == 0
+    assert (project / "src").is_symlink()
+    assert (outside / "b").read_text() == "canary"
+
+
+# Protected names
+
+
+def test_protected_files_stay_protected_inside(netsandbox: Any, project: Path) -> None:
+    home = netsandbox.home()
+    put(home, "work/.git/hooks/pre-commit", "true")
+    before = snapshot(project)
+    run = sh(
+        netsandbox,
+        "echo planted > .git/hooks/pre-commit; echo planted > .git/hooks/new; echo planted > .vscode/settings.json;"
+        "rm -rf .vscode; mv .vscode v; mv .git g; rm -rf .git/hooks; ls -d .git .vscode .git/hooks",
+    )
+    assert run.stdout == ".git\n.git/hooks\n.vscode\n", run.stderr
+    netsandbox("apply", "fix", "--force")
+    kept = {name: now for name, now in snapshot(project).items() if name.startswith((".vscode", ".git/hooks"))}
+    assert kept == {name: was for name, was in before.items() if name.startswith((".vscode", ".git/hooks"))}
+
+
+@pytest.mark.parametrize(
+    "name", [".envrc", ".claude/settings.json", ".husky/pre-commit", "nested/.git/hooks/pre-commit"]
+)
+def test_a_new_protected_file_must_be_named(netsandbox: Any, project: Path, name: str) -> None:
+    sh(netsandbox, f"mkdir -p $(dirname {name}); echo planted > {name}; echo x > x")
+    run = netsandbox("apply", "fix")
+    assert run.returncode == 1
+    assert "name each" in run.stderr
+    assert (project / "x").exists()
+    assert not (project / name).exists()
+    for wide in (".", name.partition("/")[0] if name.startswith("nested") else "."):
+        netsandbox("apply", "fix", wide, "--force")
+        assert not (project / name).exists()
+    assert netsandbox("apply", "fix", name).returncode == 0
+    assert (project / name).read_text() == "planted\n"
+
+
+def test_hooks_of_a_folder_that_the_configuration_names_must_be_named(netsandbox: Any, project: Path) -> None:
+    home = netsandbox.home()
+    assert home.plainly(["git", "config", "core.hooksPath", "tools/hooks"]).returncode == 0
+    sh(netsandbox, "mkdir -p tools/hooks; echo planted > tools/hooks/pre-commit")
+    run = netsandbox("apply", "fix")
+    assert "tools/hooks" in run.stderr
+    assert not (project / "tools/hooks").exists()
+
+
+def test_git_works_inside_and_apply_brings_the_commit_out(netsandbox: Any, project: Path) -> None:
+    home = netsandbox.home()
+    run = sh(
+        netsandbox,
+        f"{GIT} checkout -qb topic && echo more >> a && {GIT} commit -qam second && git config alias.x '!touch planted'"
+        " && git remote add up https://example.com/x && git config branch.topic.remote up"
+        " && git config branch.topic.merge refs/heads/topic && git log --format=%s && git status --short",
+    )
+    assert run.stdout == "second\nfirst\n", run.stderr
+    assert home.plainly(["git", "log", "--all", "--format=%s"]).stdout == "first\n"
+    applied = netsandbox("apply", "fix")
+    assert "does not get alias.x" in applied.stderr, applied.stderr
+    assert home.plainly(["git", "log", "--format=%s"]).stdout == "second\nfirst\n"
+    assert home.plainly(["git", "status", "--short", "--branch"]).stdout == "## topic...up/topic [gone]\n"
+    assert home.plainly(["git", "fsck"]).returncode == 0
+    assert home.plainly(["git", "config", "alias.x"]).stdout == ""
+
+
+def test_git_does_not_prune_worktrees_of_others(netsandbox: Any, project: Path) -> None:
+    home = netsandbox.home()
+    assert home.plainly(["git", "worktree", "add", "-q", str(home.path / "tree")]).returncode == 0
+    sh(netsandbox, "git worktree prune; git gc -q; rm -rf .git/worktrees; echo x > x")
+    assert netsandbox("apply", "fix").returncode in (0, 1)
+    assert home.plainly(["git", "status"], cwd=home.path / "tree").returncode == 0
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("--overlay=gone", "is no folder"),
+        ("--overlay=/usr", "is not in the project"),
+        ("--overlay=..", "not in the project"),
+    ],
+)
+def test_a_folder_that_cannot_be_overlaid_is_an_error(
+    netsandbox: Any, project: Path, option: str, message: str
+) -> None:
+    run = netsandbox("run", option, "--", "touch", "canary")
+    assert run.returncode == 2
+    assert message in run.stderr
+    assert not (project / "canary").exists()
+
+
+def test_a_home_is_no_project_to_overlay(netsandbox: Any) -> None:
+    home = netsandbox.home()
+    run = netsandbox("run", "--overlay", "--", "true", cwd=home.path)
+    assert run.returncode == 2
+    assert "leave it out" in run.stderr
+
+
+def test_without_overlayfs_the_error_names_the_option(netsandbox: Any, project: Path) -> None:
+    """The state home on a file system that takes no upper layer: overlayfs itself."""
+    if os.getuid() != 0:
+        pytest.skip("only root mounts")
+    home = netsandbox.home()
+    place = home.path / "layers"
+    for name in ("lower", "upper", "work", "state"):
+        (place / name).mkdir(parents=True)
+    options = f"lowerdir={place}/lower,upperdir={place}/upper,workdir={place}/work"
+    subprocess.run(["mount", "-t", "overlay", "overlay", "-o", options, place / "state"], check=True)
+    try:
+        os.chown(place / "state", home.identity.uid, home.identity.gid)
+        run = sh(netsandbox, "touch canary", env={"XDG_STATE_HOME": str(place / "state")})
+    finally:
+        subprocess.run(["umount", place / "state"], check=True)
+    assert run.returncode == 1
+    assert "leave out --overlay" in run.stderr
+    assert not (project / "canary").exists()
+
+
+def test_unknown_names_are_errors(netsandbox: Any, project: Path) -> None:
+    sh(netsandbox, "echo x > x")
+    for command in (("changes", "nobody"), ("apply", "nobody"), ("discard", "nobody", "--yes"), ("changes", "../fix")):
+        run = netsandbox(*command)
+        assert run.returncode == 2
+        assert "choose one of fix" in run.stderr
+    assert "has no changes" in netsandbox("apply", "fix", "y").stderr
+    assert "is not in" in netsandbox("apply", "fix", "../x").stderr
+    assert listed(netsandbox) == {"x": "added"}
+
+
+def test_deny_rules_hold_in_an_overlay(netsandbox: Any, project: Path) -> None:
+    put(netsandbox.home(), "work/secret/key", "canary")
+    run = sh(netsandbox, "cat secret/key; echo x > src/b; cat a", "--deny-read", "secret", "--deny-write", "src")
+    assert "canary" not in run.stdout
+    assert run.stdout == "one\n"
+    assert (project / "src/b").read_text() == "two\n"
+    assert "src/b" not in run.stdout
+    assert netsandbox("changes", "fix").returncode == 2
+
+
+def test_a_rule_that_opens_the_project_does_not_bypass_the_overlay(netsandbox: Any, project: Path) -> None:
+    sh(netsandbox, "echo x > x; echo x > src/x", "--allow-write", ".", "--allow-write", "src")
+    assert not (project / "x").exists()
+    assert not (project / "src/x").exists()
+    assert set(listed(netsandbox)) == {"x", "src/x"}
