@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from netsandbox.backends.namespaces.kept_overlays import KeptOverlays
+from netsandbox.backends.namespaces.kept_overlays import FILE_CLOCK, KeptOverlays
 from netsandbox.cli import changes as subject
 from netsandbox.cli.main import dispatch
 from netsandbox.errors import UsageError
@@ -32,7 +32,7 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def put(app: Path) -> Put:
     """A file that the session `fix` changed."""
-    while time.clock_gettime_ns(time.CLOCK_REALTIME_COARSE) <= (app / "a").stat().st_ctime_ns:
+    while time.clock_gettime_ns(FILE_CLOCK) <= (app / "a").stat().st_ctime_ns:
         time.sleep(0.001)  # the clock of files stands still between two ticks
     held = KeptOverlays(state_home()).begin("fix", str(app))
     held.close()

@@ -149,7 +149,7 @@ class KeptOverlays:
                         " --name"
                     )
                 return HeldOverlay(overlay, lock)
-            overlay = Overlay(name, f"{self._base}/{name}", folder, time.clock_gettime_ns(_COARSE))
+            overlay = Overlay(name, f"{self._base}/{name}", folder, time.clock_gettime_ns(FILE_CLOCK))
             for inner in ("data", "work"):
                 os.makedirs(f"{overlay.place}/{inner}", 0o700, exist_ok=True)
             here = open_folder(folder)
@@ -187,7 +187,7 @@ class KeptOverlays:
         raise HostError(f"{name} is running; `netsandbox stop {name}` ends it, or wait until it has ended")
 
 
-_COARSE = getattr(time, "CLOCK_REALTIME_COARSE", 5)  # the clock of file systems on Linux
+FILE_CLOCK = 5  # CLOCK_REALTIME_COARSE: file systems on Linux read it
 
 
 def _unmade(path: str, error: OSError) -> HostError:
