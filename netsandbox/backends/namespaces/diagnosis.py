@@ -8,7 +8,9 @@ import os
 from netsandbox.paths import short
 from netsandbox.text import few, single_line
 
-OVERLAY = "mounting the overlay"  # native/root.c
+ADVICE = {
+    "mounting the overlay": "leave out --overlay, or set XDG_STATE_HOME to a plain disk; docs/overlays.md has what it needs"
+}
 ID_FILES = ("/proc/self/setgroups", "/proc/self/uid_map", "/proc/self/gid_map")
 
 
@@ -19,11 +21,6 @@ def explain_failure(step: str, number: int) -> str:
     if not number:
         return f"{step} failed, so the command has been ended; see `netsandbox audit show`"
     what = f"{step} failed: {os.strerror(number)}"
-    if step == OVERLAY:
-        return (
-            f"{what}. It needs Linux 5.11, no mounts inside of the folder, and a state home on a plain file system; "
-            "leave out --overlay, or set XDG_STATE_HOME to another disk"
-        )
     if step.startswith("/") and step not in ID_FILES:
         what = f"cannot cover {step} in the session: {os.strerror(number)}"
     if number == errno.E2BIG:
@@ -47,7 +44,7 @@ def explain_failure(step: str, number: int) -> str:
         return f"{what}. The kernel needs nf_tables and nft_tproxy; as root run `modprobe nft_tproxy`"
     if step in ID_FILES:
         return f"{what}. {_namespaces(number)}"
-    return f"{what}; run `netsandbox doctor` to see what this machine lacks"
+    return f"{what}; {ADVICE.get(step, 'run `netsandbox doctor` to see what this machine lacks')}"
 
 
 def _namespaces(number: int) -> str:

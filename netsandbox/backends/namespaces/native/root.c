@@ -28,7 +28,7 @@
 #define OVERLAYFS_SUPER_MAGIC 0x794c7630
 #endif
 
-#define OVERLAY "mounting the overlay" /* OVERLAY of diagnosis.py */
+#define OVERLAY "mounting the overlay" /* in ADVICE of diagnosis.py */
 #define HOST "/.host"
 #define COVERS "/.covers" /* the links that are mounted elsewhere */
 #define BASE "/proc" /* exists everywhere; the tmpfs leaves it again when it becomes the root */
