@@ -8,9 +8,7 @@ import os
 from netsandbox.paths import short
 from netsandbox.text import few, single_line
 
-ADVICE = {
-    "mounting the overlay": "leave out --overlay, or set XDG_STATE_HOME to a plain disk; docs/overlays.md has what it needs"
-}
+ADVICE = {"mounting the overlay": "leave out --overlay, or set XDG_STATE_HOME to a plain disk (docs/overlays.md)"}
 ID_FILES = ("/proc/self/setgroups", "/proc/self/uid_map", "/proc/self/gid_map")
 
 
