@@ -202,5 +202,6 @@ def test_no_race_in_a_shared_folder_reaches_the_host_or_lets_it_in(
     assert running.wait(timeout=120) == 0
     calls, reached = map(int, running.read_until(b"\n").split())
     assert calls >= rounds
-    assert reached > (0 if mode in ("inode", "descriptor") else rounds // 50)
+    assert reached < calls  # some were aimed at the host, or nothing raced
+    assert reached > (0 if mode in ("inode", "descriptor", "bind") else rounds // 50)
     assert (host.accepts, came) == (0, 0)

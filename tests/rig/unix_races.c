@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,7 +61,9 @@ static void *disturb(void *mode)
     while (!over) {
         if (strcmp(how, "address") == 0) {
             aim(&flipped, "host.sock");
+            sched_yield(); /* both must be seen */
             aim(&flipped, "good.sock");
+            sched_yield();
         } else if (strcmp(how, "exchange") == 0) {
             renameat2(AT_FDCWD, "good.sock", AT_FDCWD, "host.sock", RENAME_EXCHANGE);
         } else if (strcmp(how, "hardlink") == 0) {
@@ -153,7 +156,9 @@ static void *flip_bound(void *unused)
 {
     while (!over) {
         aim(&flipped, "host.sock");
+        sched_yield();
         aim(&flipped, "bound.sock");
+        sched_yield();
     }
     return unused;
 }
