@@ -120,6 +120,7 @@ def test_a_file_that_shows_another_face_meanwhile_is_not_trusted(
     """A session that runs in the project would let the user see one host and say yes to another."""
     settings = tmp_path / ".npmrc"
     settings.write_bytes(b"registry=https://evil.test")
+    monkeypatch.setenv("PATH", str(tmp_path))  # no tool is asked
 
     def ask(path: str) -> list[tuple[str, str, str]]:
         settings.write_bytes(b"registry=https://good.test")

@@ -134,6 +134,8 @@ def test_uv_takes_packages_from_the_hosts_cache(netsandbox: Any, world: World, t
     assert content(home.path / ".cache" / "uv") == cache
 
 
+# Where no tool is found, none is asked for its registries, which takes most of a session's start.
+NO_TOOLS = {"PATH": "/nonexistent"}
 MOVED = {
     "CARGO_HOME": ("rust", "registry"),
     "GOCACHE": ("go", "."),
@@ -159,14 +161,14 @@ def test_a_moved_cache_is_used_and_kept_inside(netsandbox: Any, outside: Path, v
         for each in (folder / "old", folder, *folder.parents):
             if each.is_relative_to(outside):
                 own(each, home)
-    script = f'mkdir -p {folder} && echo new > {folder}/new && cat {folder}/old {folder}/new; echo "end=$?"'
-    value = {variable: str(outside / "moved")}
-    first = netsandbox("run", profile, "--", "sh", "-c", script, env=value)
+    script = f'/bin/mkdir -p {folder} && echo new > {folder}/new && /bin/cat {folder}/old {folder}/new; echo "end=$?"'
+    value = {variable: str(outside / "moved"), **NO_TOOLS}
+    first = netsandbox("run", profile, "--", "/bin/sh", "-c", script, env=value)
     assert first.stdout == ("of the host\nnew\nend=0\n" if there else "new\nend=1\n"), first.stderr
     assert not (folder / "new").exists()
-    assert netsandbox("run", profile, "--", "cat", f"{folder}/new", env=value).stdout == "new\n"
+    assert netsandbox("run", profile, "--", "/bin/cat", f"{folder}/new", env=value).stdout == "new\n"
     if there:
-        bare = netsandbox("run", "--no-detect", "--", "cat", f"{folder}/old", env=value)
+        bare = netsandbox("run", "--no-detect", "--", "/bin/cat", f"{folder}/old", env=value)
         assert "of the host" not in bare.stdout, "the twin: nobody named the profile"
 
 
@@ -176,8 +178,8 @@ def test_a_moved_cache_is_written_in_the_mode_readable(netsandbox: Any, outside:
         folder.mkdir()
         own(folder, home)
     script = f"echo x > {outside}/cargo/registry/x; echo x > {outside}/cargo/x"
-    value = {"CARGO_HOME": str(outside / "cargo")}
-    netsandbox("run", "--files", "readable", "rust", "--", "sh", "-c", script, env=value)
+    value = {"CARGO_HOME": str(outside / "cargo"), **NO_TOOLS}
+    netsandbox("run", "--files", "readable", "rust", "--", "/bin/sh", "-c", script, env=value)
     assert (outside / "cargo" / "registry" / "x").exists()
     assert not (outside / "cargo" / "x").exists()
 
@@ -187,14 +189,15 @@ def test_a_variable_that_names_too_much_opens_nothing(netsandbox: Any, variable:
     home = netsandbox.home()
     plan = put(home, "plan.md", "canary-7f1e")
     for value in (str(home.path), str(home.path.parent), "/"):
-        run = netsandbox("run", "rust", "python", "--", "cat", str(plan), env={variable: value})
+        run = netsandbox("run", "rust", "python", "--", "/bin/cat", str(plan), env={variable: value, **NO_TOOLS})
         assert (run.returncode, "canary" in run.stdout) == (1, False)
 
 
 def test_a_cache_variable_in_the_project_means_the_project(netsandbox: Any) -> None:
     home = netsandbox.home()
-    value = {"PIP_CACHE_DIR": str(home.work / "cache")}
-    assert netsandbox("run", "python", "--", "sh", "-c", "mkdir cache && echo x > cache/x", env=value).returncode == 0
+    value = {"PIP_CACHE_DIR": str(home.work / "cache"), **NO_TOOLS}
+    script = "/bin/mkdir cache && echo x > cache/x"
+    assert netsandbox("run", "python", "--", "/bin/sh", "-c", script, env=value).returncode == 0
     assert (home.work / "cache" / "x").read_text() == "x\n"
 
 

@@ -154,6 +154,7 @@ def test_a_file_that_a_session_may_have_written_counts_once_it_is_trusted(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(scene.home / "state"))  # so no session can move the home
+    monkeypatch.setenv("PATH", str(scene.bin))
     scene.file("~/.yarnrc", 'registry "https://before.test/"\n')
     registry_rules("npm", os.environ)
     session_state_home()
