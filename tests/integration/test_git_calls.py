@@ -170,15 +170,12 @@ git worktree repair
 # `git init` tries whether the mode of `.git/config` can be changed, and looks at that of the link: the session finds
 # core.fileMode false, on its own copy.
 RUN = """
-root=$1
 while IFS= read -r call; do
-    call=$(printf %s "$call" | sed "s#ROOT#$root#g")
     sh -c "$call" > /dev/null 2>&1 < /dev/null
     echo "## $? $call"
-    git for-each-ref; git symbolic-ref -q HEAD; git status --porcelain=v2 --branch; git stash list
-    git config --local --list | sort | grep -v "^core.filemode="; git worktree list
-    git config --file .gitmodules --list 2>&1; git -C sub config --local --list 2>&1; ls -A . sub 2>&1
-done | sed "s#$root#ROOT#g"
+    git for-each-ref; git status --porcelain=v2 --branch; git config --local --list; git worktree list
+    git -C sub config --local --list 2>&1; cat .gitmodules .git/logs/refs/stash 2>&1; ls -A . sub 2>&1
+done
 """
 
 
@@ -198,10 +195,13 @@ def plainly(home: Home, script: str, *words: str | Path, cwd: Path, input: str =
     return out
 
 
-def by_call(output: str) -> dict[str, str]:
+def by_call(output: str, root: Path) -> dict[str, list[str]]:
     """What was seen after each call, by the call and its exit status."""
-    parts = output.split("## ")[1:]
-    return {f"{number}: {part.partition(chr(10))[0]}": part.partition("\n")[2] for number, part in enumerate(parts)}
+    parts = [part.splitlines() for part in output.replace(str(root), "ROOT").split("## ")[1:]]
+    return {
+        f"{number}: {call}": sorted(line for line in seen if not line.startswith("core.filemode="))
+        for number, (call, *seen) in enumerate(parts)
+    }
 
 
 @cache
@@ -224,17 +224,18 @@ def test_every_call_does_as_on_the_host(netsandbox: CommandLine) -> None:
     need("git", "git")
     home = netsandbox.home()
     root = made(home)
-    expected = by_call(plainly(home, RUN, root, cwd=root / "project", input=CALLS))
+    calls = CALLS.replace("ROOT", str(root))
+    expected = by_call(plainly(home, RUN, cwd=root / "project", input=calls), root)
     made(home)
     done = netsandbox(
         *("run", "--allow-write", root / "origin.git", "--allow-read", root / "lib.git"),
-        *("--", "sh", "-c", RUN, "sh", root),
+        *("--", "sh", "-c", RUN),
         cwd=root / "project",
         env=IDENTITY,
-        input=CALLS,
+        input=calls,
         timeout=240,
     )
-    found = by_call(done.stdout)
+    found = by_call(done.stdout, root)
     assert list(found) == list(expected)
     for call, state in expected.items():
         assert found[call] == state, call
@@ -252,9 +253,10 @@ def test_many_worktrees_are_protected_and_too_many_are_read_only(netsandbox: Com
     home = netsandbox.home()
     project = home.work / "many"
     script = f"""
-    git init -q . && for each in $(seq {count}); do
-        mkdir -p .git/worktrees/$each; echo ../.. > .git/worktrees/$each/commondir
-        echo /nonexistent/$each/.git > .git/worktrees/$each/gitdir; cp .git/HEAD .git/worktrees/$each
+    git init -q . && read -r head < .git/HEAD && mkdir -p $(seq -f .git/worktrees/%g {count})
+    for each in $(seq {count}); do
+        echo ../.. > .git/worktrees/$each/commondir; echo "$head" > .git/worktrees/$each/HEAD
+        echo /nonexistent/$each/.git > .git/worktrees/$each/gitdir
     done"""
     project.mkdir()
     os.chown(project, home.identity.uid, home.identity.gid)
