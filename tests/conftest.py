@@ -42,6 +42,6 @@ def _memory_of_a_test() -> str:
 paths.memory_home = _memory_of_a_test
 
 # `fast` is what everyone runs; `deep` is `make fuzz`. Deadlines would make a busy machine look like a bug.
-settings.register_profile("fast", max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("fast", max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("deep", max_examples=5000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))

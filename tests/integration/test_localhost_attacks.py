@@ -93,7 +93,7 @@ def test_races_for_a_port_outside_the_window_are_lost(
     if mode == "aim-lent":  # the window lies among the ports that the kernel lends to connections
         options += ("--listening-base-port", str(ports.free_window(100, ports.LENT)))
     pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    running = netsandbox.spawn("run", *options, "--", program, mode, str(host.port), str(repeated(400, 2000)), **pipes)
+    running = netsandbox.spawn("run", *options, "--", program, mode, str(host.port), str(repeated(200, 2000)), **pipes)
     running.read_until(b"ready\n")
     status = status_of(netsandbox, "race")
     running.process.stdin.write(b"\n")

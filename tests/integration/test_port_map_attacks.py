@@ -110,10 +110,9 @@ def test_a_setuid_program_is_confined_like_any_other(netsandbox: Any, probe: Any
 @pytest.mark.ordinary_user
 @pytest.mark.closed_files
 @pytest.mark.attack(106)
-@pytest.mark.parametrize("strategy", ["rewire-device", "rewire-port"])
 @pytest.mark.parametrize("place", ["src", "linked", "work/vendored", "/tmp"])
 def test_the_library_is_there_read_only_wherever_netsandbox_is_installed(
-    netsandbox: Any, probe: Any, short_tmp: Path, place: str, strategy: str
+    netsandbox: Any, probe: Any, short_tmp: Path, place: str
 ) -> None:
     """The default mode of files shows neither the rest of the home nor /tmp, only the library and the map of them."""
     home = netsandbox.home()
@@ -138,12 +137,14 @@ test -e {other} || echo hidden
 ./bound plainly 3000 again
 """
     product = [home.identity.python, "-I", "-S", site / "netsandbox" / "__main__.py", "run", "--no-config"]
-    run = home.plainly([*product, *PRELOAD, strategy, "--", "sh", "-c", script])
-    lines = run.stdout.splitlines()
-    assert [lines[0].split()[:2], lines[-1].split()[:2]] == [["plainly", "3000"], ["again", "3000"]], run.stderr
-    assert lines[1:7] == ["there", "refused", "refused"] * 2
-    assert lines[7:-1] == ([] if place.startswith("work") else ["hidden"])
-    assert library.read_bytes() == before
+    for strategy in ("rewire-device", "rewire-port"):
+        run = home.plainly([*product, *PRELOAD, strategy, "--", "sh", "-c", script])
+        lines = run.stdout.splitlines()
+        ends = [line.split()[:2] for line in (lines[:1] + lines[-1:])]
+        assert ends == [["plainly", "3000"], ["again", "3000"]], (strategy, run.stderr)
+        assert lines[1:7] == ["there", "refused", "refused"] * 2, strategy
+        assert lines[7:-1] == ([] if place.startswith("work") else ["hidden"]), strategy
+        assert library.read_bytes() == before, strategy
 
 
 @pytest.mark.attack(101)
@@ -182,7 +183,7 @@ def test_datagrams_pass_the_library_to_their_own_session_only(netsandbox: Any, c
 @pytest.mark.parametrize("strategy", ["rewire-device", "rewire-port"])
 def test_the_library_stands_a_storm(netsandbox: Any, probe: Any, strategy: str) -> None:
     """Forks in threads, signal handlers, constructors, no descriptors: no hang, no crash, errno kept."""
-    program, forks = probe("storm", source("storm.c")), repeated(2000, 10000)
+    program, forks = probe("storm", source("storm.c")), repeated(500, 10000)
     run = netsandbox("run", *PRELOAD, strategy, "--", program, str(forks), timeout=180)
     assert run.stdout.split("\n")[:-1] == [
         "constructor",

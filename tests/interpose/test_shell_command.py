@@ -219,6 +219,8 @@ def test_a_real_shell_does_the_same(bridge: Bridge, programs: Path, shell: str, 
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
     assume("$$" not in command and "$!" not in command and "\0" not in command)
+    # The status of a pipeline that ends with an assignment is by chance that of a command before it.
+    assume(shell != "zsh" or "|FOO=" not in command.replace(" ", ""))
     made = command_of(bridge, programs, command)
     assume(made is not None)
     assert made is not None
