@@ -196,11 +196,13 @@ class Discovery:
             self._note_skipped(os.path.join(self.folder, path), reason)
             return None
 
-    def expanded(self, settings: Iterable[Setting]) -> Iterator[Setting]:
-        """The setting with `${VARIABLE}` replaced, where that is allowed."""
+    def expanded(
+        self, settings: Iterable[Setting], value_of: Callable[[str], str | None] | None = None
+    ) -> Iterator[Setting]:
+        """The setting with `${VARIABLE}` replaced, where that is allowed; by *value_of*, or as a variable."""
         for each in settings:
             try:
-                yield copy_with(each, value=expand(each.value, self.variable, project=each.project))
+                yield copy_with(each, value=expand(each.value, value_of or self.variable, project=each.project))
             except NotExpanded as reason:
                 self.note(f"{each.origin}: {reason}; the line is passed over")
 

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 
 from netsandbox.config.registries.discovery import Discovery, Setting, SettingsFile
 from netsandbox.config.registries.readers import BadFile, Element, pairs, xml
-from netsandbox.config.registries.urls import NotExpanded, expand
-from netsandbox.frozen import copy_with
 
 CENTRAL = "central"  # the key of a mirror that replaces Maven's default
 _LISTS = ("mirror", "repository", "pluginRepository")
@@ -61,18 +59,12 @@ def _repositories(found: list[Element]) -> list[Element]:
 
 
 def expand_urls(discovery: Discovery, settings: list[Setting]) -> list[Setting]:
-    """The setting with `${env.NAME}` replaced, where that is allowed."""
+    """The settings with `${env.NAME}` replaced, where that is allowed."""
 
     def value_of(name: str) -> str | None:
         return discovery.variable(name.removeprefix("env.")) if name.startswith("env.") else None
 
-    found = []
-    for each in settings:
-        try:
-            found.append(copy_with(each, value=expand(each.value, value_of, project=each.project)))
-        except NotExpanded as reason:
-            discovery.note(f"{each.origin}: {reason}; the line is passed over")
-    return found
+    return list(discovery.expanded(settings, value_of))
 
 
 def maven_default(discovery: Discovery) -> list[Setting]:
