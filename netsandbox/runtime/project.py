@@ -247,7 +247,7 @@ def new_repositories(
 
 
 def _look(folder: str) -> tuple[bool, bool, list[str]]:
-    """Whether it is a bare repository, whether it has a `.git`, and the folders in it."""
+    """Whether it is a bare repository or may hold some, whether it has a `.git`, and the folders in it."""
     names: list[str] = []
     has_git = False
     try:
@@ -257,13 +257,22 @@ def _look(folder: str) -> tuple[bool, bool, list[str]]:
                     has_git = True
                 elif entry.is_dir(follow_symlinks=False):
                     names.append(entry.name)
-    except OSError:  # it is gone, or this user may not read it; nor may the session
+    except PermissionError:  # a command could give the right back, so it counts as a repository
+        return _is_ours(folder), False, []
+    except OSError:  # it is gone
         return False, False, []
     names.sort()
     is_bare = os.path.lexists(f"{folder}/HEAD") and (
         all(os.path.isdir(f"{folder}/{name}") for name in ("objects", "refs")) or os.path.isfile(f"{folder}/commondir")
     )
     return is_bare, has_git, names
+
+
+def _is_ours(folder: str) -> bool:
+    try:
+        return os.lstat(folder).st_uid == os.geteuid()
+    except OSError:
+        return False
 
 
 def _changed(path: str) -> float:

@@ -334,3 +334,33 @@ def test_commands_for_an_unfinished_rebase_are_told(netsandbox: CommandLine) -> 
     plants = "mkdir .git/rebase-merge; echo exec ./evil > .git/rebase-merge/git-rebase-todo"
     done = netsandbox("run", "--", "sh", "-c", plants, cwd=project, env=IDENTITY)
     assert "new in the project: .git/rebase-merge/git-rebase-todo" in done.stderr
+
+
+# A folder that the second session makes readable again, the git directory in it, and where the host's git runs.
+HIDDEN = {
+    "folder": ("packages", "packages/nested/.git", "packages/nested"),
+    "repository": ("packages/nested/.git", "packages/nested/.git", "packages/nested"),
+    "modules": (".git/modules", ".git/modules/sub", "sub"),
+    "module": (".git/modules/sub", ".git/modules/sub", "sub"),
+    "worktrees": (".git/worktrees", ".git/worktrees/inner", "inner"),
+    "worktree": (".git/worktrees/inner", ".git/worktrees/inner", "inner"),
+}
+
+
+@pytest.mark.ordinary_user
+@pytest.mark.parametrize("case", HIDDEN)
+def test_a_session_cannot_hide_a_repository_from_the_next_one(netsandbox: CommandLine, case: str) -> None:
+    """The supervisor of an ordinary user cannot look into a folder without rights, and the command can change them."""
+    folder, git, where = HIDDEN[case]
+    home = netsandbox.home()
+    project, canary = prepared(
+        home,
+        "git init -q packages/nested; git -c protocol.file.allow=always submodule --quiet add ../lib.git sub;"
+        " git worktree add -q inner; git config extensions.worktreeConfig true",
+    )
+    attack = f"{EVIL} > {git}/config; {EVIL} > {git}/config.worktree; cp evil {git}/hooks/pre-commit"
+    for script in (f"chmod 0 {folder}", f"chmod 755 {folder}; {{ {attack}; }} 2> /dev/null; true"):
+        netsandbox("run", "--", "sh", "-c", script, cwd=project, env=IDENTITY)
+    plainly(home, f"chmod 755 {folder}", cwd=project)
+    plainly(home, HOST, where, cwd=project)
+    assert not canary.exists()

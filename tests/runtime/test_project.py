@@ -277,6 +277,25 @@ def test_a_folder_whose_commondir_names_another_is_a_repository(home: Path) -> N
     assert find_repositories(f"{home}/p", 10).found == (f"{home}/p/new",)
 
 
+@pytest.mark.parametrize("owner", ["own", "other"])
+def test_a_folder_of_this_user_without_rights_may_hold_repositories(
+    home: Path, monkeypatch: pytest.MonkeyPatch, owner: str
+) -> None:
+    """A command can take the rights away, and give them back in a later session."""
+    (home / "p/locked").mkdir(parents=True)
+    scan = os.scandir
+
+    def refuse(path: str) -> object:
+        if path.endswith("/locked"):
+            raise PermissionError
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    if owner == "other":
+        monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert find_repositories(f"{home}/p", 10).found == ((f"{home}/p/locked",) if owner == "own" else ())
+
+
 def test_a_new_repository_deep_in_a_large_project_is_found(home: Path) -> None:
     large(home / "p")
     kept = f"{home}/kept"

@@ -77,7 +77,9 @@ class GitFiles:
     def protect(self, repositories: Iterable[str]) -> None:
         """*repositories* are paths of `.git` (a folder, a file or a link) and of bare repositories."""
         for path in repositories:
-            if os.path.islink(path):
+            if self._is_locked(path):
+                self._close(path)
+            elif os.path.islink(path):
                 self._hold_links(path)
                 self._git_folder(os.path.realpath(path), os.path.dirname(path))
             elif os.path.isdir(path):
@@ -111,7 +113,7 @@ class GitFiles:
         self._worktree_folders.append(worktree)
         if folder in self.held or not self._is_writable(folder) or not os.path.isdir(folder):
             return
-        if len(self.held) >= MAX_GIT_FOLDERS:
+        if len(self.held) >= MAX_GIT_FOLDERS or self._is_locked(folder):
             self._close(folder)
             return
         here = self.held[folder] = self.folders.git_lock(folder)
@@ -132,6 +134,10 @@ class GitFiles:
         self._follow(config, f"{folder}/config", worktree)
         self._worktrees(f"{folder}/worktrees", drafts)
         self._modules(f"{folder}/modules", worktree)
+
+    def _is_locked(self, path: str) -> bool:
+        """Whether we cannot look into a folder: a command may have taken the rights away, and can give them back."""
+        return _is_folder(path) and self._is_writable(path) and not os.access(path, os.R_OK | os.X_OK)
 
     def _close(self, folder: str) -> None:
         """A command can make repositories until others are too many to protect, so these become read-only."""
@@ -254,13 +260,16 @@ class GitFiles:
             return
         names = names_in(folder)
         self.worktrees.append((folder, names))
-        if len(names) > MAX_WORKTREES:
+        if len(names) > MAX_WORKTREES or self._is_locked(folder):
             self._close(folder)
             return
         for own in [f"{folder}/{name}" for name in names]:
+            if self._is_locked(own):
+                self._close(own)
+                continue
             try:
                 here = open_folder(own)
-            except OSError:
+            except OSError:  # no folder
                 continue
             self.root.pin(own)
             try:
@@ -288,12 +297,17 @@ class GitFiles:
         if os.path.islink(folder):
             self._hold_links(folder)
             return
+        if self._is_locked(folder):
+            self._close(folder)
         waiting = [f"{folder}/{name}" for name in names_in(folder)]
         for own in waiting:
             if len(waiting) > MAX_GIT_FOLDERS * 4:
                 self._close(folder)
                 return
-            if os.path.islink(own) or not os.path.isdir(own):
+            if self._is_locked(own):
+                self._close(own)
+                continue
+            if not _is_folder(own):
                 continue
             if not _is_file(f"{own}/HEAD"):
                 waiting += [f"{own}/{name}" for name in names_in(own)]
@@ -307,6 +321,10 @@ class GitFiles:
 
 def _is(line: Line, prefix: str, key: str) -> bool:
     return line.prefix == prefix and line.key == key
+
+
+def _is_folder(path: str) -> bool:
+    return os.path.isdir(path) and not os.path.islink(path)
 
 
 def _is_file(path: str) -> bool:

@@ -375,7 +375,9 @@ def unprotected_lines(view: ProjectView) -> list[str]:
     for paths, state in ((view.git.closed, "read-only"), (view.git.unprotected, "unprotected")) if view.git else ():
         if paths:
             what = _few(map(short, paths))
-            lines.append(f"too many repositories to protect: {what}; these are {state}, start in one of them instead")
+            lines.append(
+                f"too many repositories, or without rights to look: {what}; these are {state}, start in one of them"
+            )
     if not view.repositories.is_whole:
         lines.append(
             f"more than {MAX_DEEPER} folders: a repository deep in them may be unprotected; start in one of them"

@@ -281,3 +281,16 @@ def test_a_configuration_that_a_rule_denies_is_not_copied(project: Path, protect
     git = protect(denied=(f"{project}/.git/config",))
     assert [each.path for each in git.copied] == [f"{project}/.git/config.worktree"]
     assert is_read_only(git, project / ".git/config")
+
+
+@pytest.mark.parametrize("name", ["b", ".git/modules", ".git/modules/a", ".git/worktrees", ".git/worktrees/a", ".git"])
+def test_a_folder_without_rights_is_read_only(
+    project: Path, protect: Protect, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    repository(project / ".git")
+    for folder in ("b", ".git/modules/a", ".git/worktrees/a"):
+        (project / folder).mkdir(parents=True)
+    monkeypatch.setattr(os, "access", lambda path, mode: path != f"{project}/{name}")
+    git = protect(".git", "b")
+    assert f"{project}/{name}" in git.closed
+    assert is_read_only(git, project / name)
