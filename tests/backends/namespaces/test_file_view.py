@@ -329,6 +329,7 @@ def test_a_folder_that_cannot_be_read_has_none(tmp_path: Path) -> None:
 def test_only_roots_sessions_look_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("netsandbox.backends.namespaces.file_view.disks", lambda: iter(["/dev/sda"]))
     monkeypatch.setattr(module.os, "geteuid", lambda: 0)
-    assert module._disks() == ("/dev/sda",)
+    assert "/dev/sda" in module._closed_devices(())
+    assert "/dev/sda" not in module._closed_devices(("/dev/sda",))
     monkeypatch.setattr(module.os, "geteuid", lambda: 1000)
-    assert module._disks() == ()
+    assert "/dev/sda" not in module._closed_devices(())
