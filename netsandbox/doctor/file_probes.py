@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from netsandbox.doctor import judgement
 from netsandbox.doctor.jail import Finding, Probes, prove, run_in_session, run_with
 from netsandbox.doctor.judgement import FAILED, OK, Judgement
-from netsandbox.doctor.probe import REFUSED, UNCHANGED, Evidence, Probe, refused
+from netsandbox.doctor.probe import REFUSED, UNCHANGED, Absent, Evidence, Probe, refused
 from netsandbox.doctor.scene import MARK, Scene
 from netsandbox.paths import PACKAGE
 from netsandbox.policy.file_rules import FileRules, PathRule
@@ -25,6 +25,8 @@ WRITTEN = "written"
 SECRET, SETTINGS, HOOK = ".netrc", ".bashrc", ".git/hooks/post-checkout"
 CONTROL, READY, DONE = "control", "ready", "done"
 POLL_SECONDS = 0.01
+MAX_FILES = 128
+CONTROLS = ("/dev/kmsg", "/dev/fuse", "/dev/kvm", "/dev/vsock")  # devices of the host; the first that we may open
 
 
 def prove_linux() -> list[Finding]:
@@ -58,7 +60,16 @@ def file_probes(scene: Scene) -> Probes:
         refused("read-temporary", "read", path=beside),
         _unchanged("write-home", f"{home}/{SETTINGS}"),
         _unchanged("write-hook", f"{work}/{HOOK}"),
+        _device_probe(),
+        refused("limit-files", "many-files", count=2 * MAX_FILES),
     ]
+
+
+def _device_probe() -> Probe | Absent:
+    path = next((path for path in CONTROLS if os.access(path, os.R_OK)), None)
+    if path is None:
+        return Absent("device", REFUSED, f"this user may open none of {', '.join(CONTROLS)}")
+    return refused("device", "device", path=path)
 
 
 def _unchanged(name: str, path: str) -> Probe:
@@ -94,7 +105,8 @@ def run_closed(scene: Scene, policy: Policy, command: list[str], output: int) ->
     try:
         os.chdir(scene.work)
         with _home_of(scene):
-            return run_with(RunSettings(name="doctor", files=rules), policy, command, output)
+            settings = RunSettings(name="doctor", files=rules, limits=(("files", MAX_FILES),))
+            return run_with(settings, policy, command, output)
     finally:
         ended.set()
         host.join()

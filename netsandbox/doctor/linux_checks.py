@@ -15,8 +15,10 @@ import tempfile
 from collections.abc import Callable
 
 from netsandbox.backends.namespaces import plan
+from netsandbox.backends.namespaces.cgroup import ADVICE, FILES, Cgroup, find_cgroup
 from netsandbox.backends.namespaces.diagnosis import explain_failure
 from netsandbox.backends.namespaces.launch import HELPER
+from netsandbox.backends.namespaces.process_rules import is_exempt
 from netsandbox.backends.namespaces.seccomp import syscall_table
 from netsandbox.doctor.check import MISSING, NOTE, OK, UNTRIED, Check, state_directory
 from netsandbox.errors import NetsandboxError
@@ -41,6 +43,7 @@ def checks() -> list[Check]:
         landlock(landlock_abi()),
         overlay(trial(_mount_overlay)),
         link_mount(trial(_mount_link)),
+        limits(find_cgroup("doctor", tuple((name, 1) for name in FILES))),
         launcher(os.path.join(os.path.dirname(sys.executable), "netsandbox")),
     ]
 
@@ -130,6 +133,14 @@ def link_mount(number: int) -> Check:
         return Check("link mounts", OK, "git may change a copy of its configuration")
     remedy = "nothing to do; a newer Linux has them"
     return Check("link mounts", NOTE, f"{os.strerror(number)}; .git/config is read-only in sessions", remedy)
+
+
+def limits(cgroup: Cgroup | None) -> Check:
+    """What holds `--limit`."""
+    if cgroup is not None:
+        return Check("limits", OK, f"memory, processes and cpu by a {cgroup.owner}, others by resource limits")
+    counted = "memory" if is_exempt() else "memory and processes"
+    return Check("limits", NOTE, f"{counted} by resource limits, cpu not at all", ADVICE)
 
 
 def launcher(path: str) -> Check:

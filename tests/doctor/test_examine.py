@@ -21,7 +21,7 @@ io-uring user-namespace capabilities new-privileges seccomp-filter namespaces ho
 signal-host descriptors
 write-state write-log move-state write-code
 write-linked-code write-interpreter write-mapped-code
-file-control read-home read-replaced read-temporary write-home write-hook
+file-control read-home read-replaced read-temporary write-home write-hook device limit-files
 """.split()  # noqa: SIM905 (a literal would take a line a probe)
 MACHINE = {
     "kernel",
@@ -38,6 +38,7 @@ MACHINE = {
     "Landlock",
     "overlay",
     "link mounts",
+    "limits",
     "launcher",
 }
 

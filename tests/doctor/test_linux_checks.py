@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from netsandbox.backends.namespaces.cgroup import Cgroup
 from netsandbox.doctor import linux_checks as machine
 from netsandbox.doctor.check import MISSING, NOTE, OK, UNTRIED, Check
 from netsandbox.doctor.linux_checks import LIBC, STRANGE, checked, error_numbers, trial
@@ -58,7 +59,7 @@ def test_what_the_kernel_refuses_comes_with_its_switch(step, number, word):
     check = machine.by_error("thing", number, step)
     assert check.status == MISSING
     assert check.remedy is not None
-    assert word in check.remedy
+    assert word in (check.remedy or "")
 
 
 def test_what_is_optional_is_a_note():
@@ -140,3 +141,14 @@ def test_a_launcher_that_follows_pythonpath_is_a_fault(tmp_path: Path) -> None:
     assert machine.launcher(str(bad)).status == MISSING
     assert machine.launcher(str(good)).status == OK
     assert machine.launcher(str(tmp_path / "absent")).status == NOTE
+
+
+def test_limits_name_what_holds_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert machine.limits(Cgroup("x", (), "/")).found.startswith("memory, processes and cpu by a cgroup, others")
+    assert "a cgroup of systemd" in machine.limits(Cgroup("x", (), "/", "/run/socket")).found
+    for root, held in ((True, "memory by"), (False, "memory and processes by")):
+        monkeypatch.setattr(machine, "is_exempt", lambda root=root: root)
+        check = machine.limits(None)
+        assert check.status == NOTE
+        assert check.found.startswith(held)
+        assert "enable-linger" in (check.remedy or "")

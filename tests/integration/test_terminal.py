@@ -224,3 +224,25 @@ def test_everything_ends_when_the_terminal_is_closed(netsandbox: Any, leftovers:
     running.terminal = None
     running.wait(20)
     watch.assert_gone()
+
+
+@pytest.mark.parametrize("end", ["kill -9 $$", "exit 3", "exec sleep 100"])
+def test_the_terminals_flags_are_restored(netsandbox: Any, end: str) -> None:
+    """A command turns echo and lines off and is killed; a shell after it would show nothing of what is typed."""
+    master, slave = pty.openpty()
+    home = netsandbox.home()
+    os.fchown(slave, home.identity.uid, home.identity.gid)
+    before = termios.tcgetattr(slave)
+    command = ["setsid", "--ctty", *home.identity.command, "run", "--", "sh", "-c", f"stty raw -echo; echo on; {end}"]
+    process = subprocess.Popen(
+        command, stdin=slave, stdout=slave, stderr=slave, cwd=home.work, env=home.environment({}), **home.identity.popen
+    )
+    running = Spawned(process, home, home.logs(), master)
+    running.read_until(b"on")
+    if "sleep" in end:
+        assert termios.tcgetattr(slave) != before  # while it runs they are the command's
+        process.terminate()
+    running.wait()
+    assert termios.tcgetattr(slave) == before
+    os.close(slave)
+    running.close()

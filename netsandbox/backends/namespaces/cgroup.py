@@ -48,6 +48,10 @@ class Cgroup:
         self._manager = manager
         self._name = f"{MARK}{session}"
         self._is_made = False
+        if manager is not None:
+            from netsandbox.backends.namespaces.systemd_scope import start_scope  # now: imports are sealed later
+
+            self._start_scope = start_scope
 
     @property
     def owner(self) -> str:
@@ -76,10 +80,8 @@ class Cgroup:
         _write(f"{self.folder}/cgroup.procs", str(pid))
 
     def _request(self, manager: str, pid: int) -> None:
-        from netsandbox.backends.namespaces.systemd_scope import start_scope
-
         unit = f"{self._name}.scope"
-        start_scope(manager, unit, pid, self.wanted)
+        self._start_scope(manager, unit, pid, self.wanted)
         until = time.monotonic() + PATIENCE
         while not (place := own_cgroup(pid)).endswith(f"/{unit}"):
             if time.monotonic() > until:

@@ -35,6 +35,8 @@ ATTEMPTS: dict[str, Callable[..., str]] = {
     "listen": network.listen,
     "lookup": network.lookup,
     "read": host.read,
+    "device": host.device,
+    "many-files": host.many_files,
     "read-log": host.read_log,
     "read-replaced": host.read_replaced,
     "listing": host.listing,

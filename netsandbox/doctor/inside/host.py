@@ -106,6 +106,23 @@ def read(path: str) -> str:
         return f"read {len(file.read(4096))} bytes"
 
 
+def device(path: str) -> str:
+    os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+    return "opened"
+
+
+def many_files(count: int) -> str:
+    """Have *count* files open at the same time."""
+    held: list[int] = []
+    try:
+        while len(held) < count:
+            held.append(os.dup(0))
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+    return f"{count} opened"
+
+
 def read_replaced(path: str, ready: str, done: str) -> str:
     """Read a file that the host replaces meanwhile: it does once *ready* exists, and then makes *done*."""
     os.close(os.open(ready, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))

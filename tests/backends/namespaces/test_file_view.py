@@ -333,3 +333,15 @@ def test_only_roots_sessions_look_for_them(monkeypatch: pytest.MonkeyPatch) -> N
     assert "/dev/sda" not in module._closed_devices(("/dev/sda",))
     monkeypatch.setattr(module.os, "geteuid", lambda: 1000)
     assert "/dev/sda" not in module._closed_devices(())
+
+
+def test_devices_that_control_the_machine_are_closed_unless_a_rule_opens_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("kmsg", "kvm", "vcs1", "null", "dri"):
+        (tmp_path / name).touch()
+    monkeypatch.setattr(module, "DEVICES", str(tmp_path))
+    monkeypatch.setattr(module.os, "geteuid", lambda: 1000)
+    closed = {Path(path).name for path in module._closed_devices((f"{tmp_path}/kvm",))}
+    assert closed >= {"kmsg", "vcs1", "tun"}
+    assert closed.isdisjoint(("kvm", "null", "dri"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -42,3 +43,15 @@ def test_descriptors_are_counted() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout == "(False, 'only 0, 1 and 2')\n(True, '1 more, the first is 9')\n"
+
+
+def test_a_device_and_many_files() -> None:
+    assert attempt("device", {"path": "/dev/null"}) == (True, "opened")
+    assert attempt("device", {"path": "/dev/none"})[0] is False
+    assert attempt("many-files", {"count": 10}) == (True, "10 opened")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
+    try:
+        assert attempt("many-files", {"count": 100})[0] is False
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
