@@ -230,3 +230,36 @@ print(json.dumps(out), flush=True); os._exit(0)
     assert results(run)["good"] == "hello"
     assert run.events("egress", verdict="deny", host="192.0.2.1")
     assert ended - results(run)["over"] < 5
+
+
+LINGERS = """
+import ctypes, struct, threading
+libc = ctypes.CDLL(None)
+server = socket.socket(); server.bind(("127.0.0.1", 0)); server.listen(512)
+port = server.getsockname()[1]
+raw = struct.pack("=H", socket.AF_INET) + struct.pack(">H", port) + socket.inet_aton("127.0.0.1") + bytes(8)
+kept = []
+for turn in range(150):
+    client = socket.socket(); client.connect(("127.0.0.1", port)); kept.append(server.accept()[0])
+    client.setblocking(False)
+    try:
+        while True: client.send(bytes(1 << 20))
+    except BlockingIOError: pass
+    client.setblocking(True)
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 600))
+    number, began = client.detach(), threading.Event()
+    def again():
+        began.set()
+        for _ in range(20): libc.connect(number, raw, 16)
+    thread = threading.Thread(target=again); thread.start(); began.wait()
+    threading.Thread(target=os.close, args=(number,), daemon=True).start()
+    thread.join()
+print("all answered", flush=True)
+os._exit(0)
+"""
+
+
+def test_a_socket_that_lingers_keeps_nobody_waiting(netsandbox: Any) -> None:
+    """Its caller closes it during the call, so the broker's copy is the last, and its data cannot be delivered."""
+    run = netsandbox("run", "--", netsandbox.python, "-c", script(LINGERS), timeout=60)
+    assert run.stdout == "all answered\n", run.stderr

@@ -42,6 +42,9 @@ int refusal(const struct taken *taken, char kind, int error, const struct stat *
  * waits, other calls go on meanwhile, and signals and timeouts have the effect that they have on the caller's own. */
 int make_call(const struct taken *taken, int target);
 
+/* Closes the copy, without waiting as SO_LINGER says if the caller has closed its own meanwhile. */
+void close_copy(int copy);
+
 /* Called once, before the first call. */
 void waiting_begin(void);
 

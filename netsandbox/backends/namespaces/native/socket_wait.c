@@ -137,6 +137,14 @@ int make_call(const struct taken *taken, int target)
     return hand_over() ? wait_for(taken, target) : EAGAIN;
 }
 
+void close_copy(int copy)
+{
+    set_ticks(SOON);
+    pthread_sigmask(SIG_UNBLOCK, &tick, NULL);
+    close(copy);
+    pthread_sigmask(SIG_BLOCK, &tick, NULL);
+}
+
 static void nothing(int number)
 {
     (void)number;

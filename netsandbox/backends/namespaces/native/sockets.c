@@ -251,7 +251,7 @@ static void finish(const struct taken *taken, int error)
     if (error == 0)
         socket = socket_number(taken->copy);
     if (taken->copy >= 0)
-        close(taken->copy);
+        close_copy(taken->copy);
     if (answer(taken->call, error) || error != 0)
         return;
     pthread_mutex_lock(&unhearing);
@@ -290,7 +290,7 @@ int serve_socket(const struct seccomp_notif *call, int guarded)
     error = take(&taken, &kind);
     is_internet = taken.family == AF_INET || taken.family == AF_INET6;
     if (guarded && taken.binds && is_internet && kind == 0) {
-        close(taken.copy);
+        close_copy(taken.copy);
         return 0;
     }
     if (error && kind)
@@ -314,7 +314,7 @@ int serve_listen(const struct seccomp_notif *call, int guarded)
     int error = is_local && guarded && listen(copy, (int)call->data.args[1]) < 0 ? errno : 0;
 
     if (copy >= 0)
-        close(copy);
+        close_copy(copy);
     if (is_local && guarded)
         answer(call, error);
     else if (is_local)
