@@ -26,7 +26,7 @@ from netsandbox.cli.policy_text import labelled, policy_lines
 from netsandbox.cli.run_options import withheld_names
 from netsandbox.frozen import copy_with, frozen
 from netsandbox.paths import config_home, log_path, sessions_dir, state_home
-from netsandbox.policy.file_rules import PROJECT
+from netsandbox.policy.file_rules import PROJECT, FileRules
 from netsandbox.policy.policy import Policy
 from netsandbox.runtime.protection import bytecode_folders, own_paths
 from netsandbox.settings import Bounds, RunSettings
@@ -83,11 +83,21 @@ def _planned(command: Sequence[str], settings: RunSettings) -> Planned:
 
 def _mounts_of(settings: RunSettings, command: Sequence[str], log: str, outer: Mapping[bytes, bytes]) -> list[str]:
     if settings.files.mode != PROJECT:
-        return mount_lines(_view(settings, log, outer))
+        return [*mount_lines(_view(settings, log, outer)), *_overlay(settings.files)]
     from netsandbox.backends.namespaces.planned_view import planned_root
 
     kept = (*settings.configs, *filter(None, (settings.debug_log,)))
-    return root_lines(planned_root(settings.files, outer, command[0] if command else "", (*kept, log)))
+    root = planned_root(settings.files, outer, command[0] if command else "", (*kept, log))
+    return [*root_lines(root), *_overlay(settings.files)]
+
+
+def _overlay(files: FileRules) -> list[str]:
+    if files.overlay is None:
+        return []
+    from netsandbox.backends.namespaces.overlay_view import overlay_folder
+
+    folder = overlay_folder(files.overlay, os.path.realpath(state_home()))
+    return [f"overlay    {printable(folder)} (the command changes a copy, which is kept)"]
 
 
 def _view(settings: RunSettings, log: str, outer: Mapping[bytes, bytes]) -> View:

@@ -166,36 +166,36 @@ def protected_root(change: Change, trees: Trees) -> str | None:
     for kept in trees.kept:
         if is_within(change.path, kept):
             return kept
-    whole = f"/{change.path}/"
+    whole = f"/{plainly(change.path)}/"
     for name in PROTECTED:
         at = whole.find(f"/{name}/")
         if at >= 0:
-            return whole[1 : at + len(name) + 1]
+            return change.path[: at + len(name)]
     return _git_root(change, trees)
+
+
+def plainly(path: str) -> str:
+    """Some disks ignore case. Only letters of one byte are changed, so that all stay at their place."""
+    return "".join(char.lower() if char.isascii() else char for char in path)
 
 
 def _git_root(change: Change, trees: Trees) -> str | None:
     names = change.path.split("/")
-    if GIT in names:
-        at = names.index(GIT)
+    plain = plainly(change.path).split("/")
+    if GIT in plain:
+        at = plain.index(GIT)
         repository, rest = "/".join(names[: at + 1]), names[at + 1 :]
         old = trees.host.get(repository)
         if not rest or old is None or old.kind != FOLDER:
             return repository
-        if rest[0] == "worktrees" and change.action == REMOVED:  # those of others, which the session did not see
+        if plain[at + 1] == "worktrees" and change.action == REMOVED:  # those of others, which the session did not see
             return "/".join(names[: at + 3])
-        if rest[0] in DATA:
+        if plain[at + 1] in DATA:
             return None
-        return _first_guarded(names, at + 1)
-    for at, name in enumerate(names):
+        guarded = next((here for here in range(at + 1, len(names)) if plain[here] in GUARDED), None)
+        return "/".join(names[: guarded + 1]) if guarded is not None else None
+    for at, name in enumerate(plain):
         if name in GUARDED and _is_bare("/".join(names[:at]), trees):
-            return "/".join(names[: at + 1])
-    return None
-
-
-def _first_guarded(names: list[str], start: int) -> str | None:
-    for at, name in enumerate(names[start:], start):
-        if name in GUARDED:
             return "/".join(names[: at + 1])
     return None
 

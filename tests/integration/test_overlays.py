@@ -5,11 +5,13 @@ Each test looks at the host's files themselves; what must not arrive is a canary
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
 import stat
 import subprocess
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -377,3 +379,56 @@ def test_a_rule_that_opens_the_project_does_not_bypass_the_overlay(netsandbox: A
     assert not (project / "x").exists()
     assert not (project / "src/x").exists()
     assert set(listed(netsandbox)) == {"x", "src/x"}
+
+
+def test_npm_installs_in_an_overlay(netsandbox: Any, project: Path) -> None:
+    """From archives in the project, and again over what the host has: npm moves and replaces folders."""
+    if shutil.which("npm") is None:
+        pytest.skip("npm is not installed")
+    home = netsandbox.home()
+    for version in ("1.0.0", "2.0.0"):
+        for name in ("left", "right"):
+            archive(project / f"archives/{name}-{version}.tgz", name, version)
+    npm = "npm install --offline --no-audit --no-fund --loglevel=error --no-update-notifier"
+    package = {"name": "shop", "version": "1.0.0", "private": True}
+
+    def wants(version: str) -> str:
+        names = {name: f"file:archives/{name}-{version}.tgz" for name in ("left", "right")}
+        return json.dumps({**package, "dependencies": names})
+
+    put(home, "work/package.json", wants("1.0.0"))
+    run = sh(netsandbox, npm, timeout=120)
+    assert run.returncode == 0, (run.stdout, run.stderr)
+    assert not (project / "node_modules").exists()
+    assert netsandbox("apply", "fix").returncode == 0
+    assert json.loads((project / "node_modules/left/package.json").read_text())["version"] == "1.0.0"
+    put(home, "work/package.json", wants("2.0.0"))
+    run = sh(netsandbox, f"{npm} && rm -rf node_modules/right && {npm}", timeout=120)
+    assert run.returncode == 0, (run.stdout, run.stderr)
+    assert json.loads((project / "node_modules/left/package.json").read_text())["version"] == "1.0.0"
+    done = netsandbox("apply", "fix")
+    assert done.returncode == 0, done.stderr
+    for name in ("left", "right"):
+        found = json.loads((project / f"node_modules/{name}/package.json").read_text())
+        assert found["version"] == "2.0.0"
+    assert not list(project.glob("node_modules/.[lr]*-*"))
+
+
+def archive(path: Path, name: str, version: str) -> None:
+    path.parent.mkdir(exist_ok=True)
+    with tarfile.open(path, "w:gz") as file:
+        for inner, text in (
+            ("package.json", json.dumps({"name": name, "version": version})),
+            ("lib/deep/index.js", version),
+        ):
+            entry = tarfile.TarInfo(f"package/{inner}")
+            entry.size = len(text)
+            file.addfile(entry, io.BytesIO(text.encode()))
+
+
+def test_a_dry_run_names_the_folder(netsandbox: Any, project: Path) -> None:
+    for mode in ("project", "open"):
+        run = netsandbox("run", "--dry-run", "--files", mode, "--overlay=src", "--", "true")
+        assert f"overlay    {project}/src (the command changes a copy, which is kept)" in run.stdout
+    assert "overlay  " not in netsandbox("run", "--dry-run", "--", "true").stdout
+    assert not (netsandbox.home().state / "netsandbox/overlays").exists()

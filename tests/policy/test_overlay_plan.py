@@ -112,6 +112,9 @@ def folders_of(path: str) -> Tree:
     [
         *((name, name) for name in PROTECTED),
         (".vscode/tasks.json", ".vscode"),
+        (".VSCode/tasks.json", ".VSCode"),  # some disks ignore case
+        ("s\u0130b/.GIT/Hooks/x", "s\u0130b/.GIT"),
+        (".git/HOOKS/x", ".git/HOOKS"),
         ("packages/web/.envrc", "packages/web/.envrc"),
         (".git/hooks/pre-commit", ".git/hooks"),
         (".git/config", ".git/config"),

@@ -9,6 +9,8 @@ The content is a session's, and the folder may change meanwhile, so
 from __future__ import annotations
 
 import os
+import stat
+from errno import EXDEV
 
 from netsandbox.backends.namespaces.overlay_files import PART, READ, content, folder_of, node_of
 from netsandbox.backends.namespaces.private_folders import FOLDER as OPEN_FOLDER
@@ -17,10 +19,12 @@ from netsandbox.errors import NetsandboxError
 from netsandbox.policy.file_rules import is_within
 from netsandbox.policy.overlay_changes import FOLDER, LINK
 from netsandbox.policy.overlay_plan import REMOVE
-from netsandbox.runtime.private_file import NEW
+from netsandbox.runtime.private_file import NEW, write_new
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from netsandbox.backends.namespaces.kept_overlays import Overlay
     from netsandbox.policy.git_merge import Merged
     from netsandbox.policy.overlay_changes import Node
@@ -39,6 +43,7 @@ class Application:
         self._trees = trees
         self._upper = open_folder(overlay.data)
         self._host = open_folder(overlay.folder)
+        self._place = open_folder(overlay.place)
         self._removed: set[str] = set()
         self._folders: list[str] = []  # whose content must be written before they may become read-only
 
@@ -46,30 +51,30 @@ class Application:
         mask = os.umask(0)
         try:
             for step in steps:
+                path = step.path
                 self._step(step)
                 self.done += 1
             for path in reversed(self._folders):
                 self._set_mode(path)
+        except OSError as error:
+            raise NetsandboxError(
+                f"stopped at {path!a} ({error.strerror}) after {self.done} changes; the rest is kept, mend that and"
+                " run it again"
+            ) from None
         finally:
             os.umask(mask)
 
     def _step(self, step: Step) -> None:
         name = step.path.rpartition("/")[2]
+        folder = folder_of(self._host, step.path)
         try:
-            folder = folder_of(self._host, step.path)
-            try:
-                self._check(folder, name, step.path)
-                if step.action == REMOVE:
-                    self._remove(folder, name, step.path)
-                else:
-                    self._write(folder, name, step.path)
-            finally:
-                os.close(folder)
-        except OSError as error:
-            raise NetsandboxError(
-                f"stopped at {step.path!a} ({error.strerror}) after {self.done} changes; the rest is kept, mend that"
-                f" and run it again"
-            ) from None
+            self._check(folder, name, step.path)
+            if step.action == REMOVE:
+                self._remove(folder, name, step.path)
+            else:
+                self._write(folder, name, step.path)
+        finally:
+            os.close(folder)
 
     def _check(self, folder: int, name: str, path: str) -> None:
         """An error if the host has something else there than when the plan was made."""
@@ -94,24 +99,33 @@ class Application:
         self._removed.add(path)
 
     def _write(self, folder: int, name: str, path: str) -> None:
-        node = self._trees.upper[path]
-        if node.kind == FOLDER:
-            self._make_folder(folder, name, path, node)
+        if self._trees.upper[path].kind == FOLDER:
+            self._make_folder(folder, name, path, self._trees.upper[path])
             return
-        draft = f"{DRAFT}{os.urandom(8).hex()}"
-        try:
-            if node.kind == LINK:
-                os.symlink(node.target, draft, dir_fd=folder)
-            else:
-                self._copy(folder, draft, path, node)
-            self._check(folder, name, path)
-            os.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
-        except BaseException:
+        self._put(folder, name, path, lambda drafts, draft: self._draft(drafts, draft, path, folder))
+
+    def _put(self, folder: int, name: str, path: str, make: Callable[[int, str], None]) -> None:
+        """Make a draft and move it to its place. It is made in the state folder, where no session could open it and
+        keep it open; beside its place if that is another disk, or mounted apart."""
+        is_near = os.fstat(self._place).st_dev == os.fstat(folder).st_dev
+        for drafts in (self._place, folder) if is_near else (folder,):
+            draft = f"{DRAFT}{os.urandom(8).hex()}"
             try:
-                os.unlink(draft, dir_fd=folder)
-            except FileNotFoundError:
-                pass
-            raise
+                make(drafts, draft)
+                self._check(folder, name, path)
+                os.rename(draft, name, src_dir_fd=drafts, dst_dir_fd=folder)
+                return
+            except BaseException as error:
+                _remove_if_there(draft, drafts)
+                if drafts == folder or not isinstance(error, OSError) or error.errno != EXDEV:
+                    raise
+
+    def _draft(self, drafts: int, draft: str, path: str, folder: int) -> None:
+        node = self._trees.upper[path]
+        if node.kind == LINK:
+            os.symlink(node.target, draft, dir_fd=drafts)
+        else:
+            self._copy(drafts, draft, path, folder)
 
     def _make_folder(self, folder: int, name: str, path: str, node: Node) -> None:
         mode = node.mode | 0o300
@@ -133,7 +147,8 @@ class Application:
         finally:
             os.close(here)
 
-    def _copy(self, folder: int, draft: str, path: str, node: Node) -> None:
+    def _copy(self, drafts: int, draft: str, path: str, folder: int) -> None:
+        node = self._trees.upper[path]
         above = folder_of(self._upper, path)
         try:
             source = os.open(path.rpartition("/")[2], READ, dir_fd=above)
@@ -142,7 +157,7 @@ class Application:
         with open(source, "rb", 0):
             if not _is_as_known(os.fstat(source), node):
                 raise NetsandboxError(f"{path!a} changed in the overlay while it was read; run it again")
-            target = os.open(draft, NEW, 0o600, dir_fd=folder)
+            target = os.open(draft, NEW, 0o600, dir_fd=drafts)
             with open(target, "wb", 0):
                 _copy_content(source, target, node.size)
                 self._keep_owner(target, path, folder)
@@ -150,20 +165,22 @@ class Application:
                 os.utime(target, ns=(node.modified, node.modified))
 
     def _keep_owner(self, target: int, path: str, folder: int) -> None:
-        """A file that is replaced keeps its owner and group, as far as this user may give it away."""
-        if path not in self._trees.host or path in self._removed:
-            return
-        found = os.stat(path.rpartition("/")[2], dir_fd=folder, follow_symlinks=False)
-        own = os.fstat(target)
-        if (found.st_uid, found.st_gid) != (own.st_uid, own.st_gid):
+        """A file that is replaced keeps its owner and group, as far as this user may give it away; a new one gets the
+        group that its folder gives."""
+        own, above = os.fstat(target), os.fstat(folder)
+        owner, group = own.st_uid, above.st_gid if above.st_mode & stat.S_ISGID else own.st_gid
+        if path in self._trees.host and path not in self._removed:
+            found = os.stat(path.rpartition("/")[2], dir_fd=folder, follow_symlinks=False)
+            owner, group = found.st_uid, found.st_gid
+        if (owner, group) != (own.st_uid, own.st_gid):
             try:
-                os.fchown(target, found.st_uid, found.st_gid)
+                os.fchown(target, owner, group)
             except PermissionError:
                 pass
 
     def merge_config(self, path: str) -> Merged | None:
         """Give a configuration file of git what makes no program run, as at the end of a session without an overlay.
-        None: it cannot be read, or has errors."""
+        None: it cannot be read or written, or has errors."""
         from netsandbox.policy.git_merge import merge
 
         overlay = self._overlay
@@ -178,27 +195,32 @@ class Application:
                 host,
                 lambda url: not is_within(os.path.realpath(url), overlay.folder),
             )
-        except ValueError:
+            if merged.text is not None:
+                self._replace(path, merged.text.encode("utf-8", "surrogateescape"))
+        except (OSError, ValueError):
             return None
-        if merged.text is not None:
-            self._replace(path, merged.text.encode("utf-8", "surrogateescape"))
         return merged
 
     def _replace(self, path: str, data: bytes) -> None:
-        folder, name = folder_of(self._host, path), path.rpartition("/")[2]
-        draft = f"{DRAFT}{os.urandom(8).hex()}"
+        def make(drafts: int, draft: str) -> None:
+            write_new(draft, data, self._trees.host[path].mode, drafts)
+
+        folder = folder_of(self._host, path)
         try:
-            self._check(folder, name, path)
-            with open(os.open(draft, NEW, 0o600, dir_fd=folder), "wb") as file:
-                file.write(data)
-                os.fchmod(file.fileno(), self._trees.host[path].mode)
-            os.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
+            self._put(folder, path.rpartition("/")[2], path, make)
         finally:
             os.close(folder)
 
     def close(self) -> None:
-        os.close(self._upper)
-        os.close(self._host)
+        for descriptor in (self._upper, self._host, self._place):
+            os.close(descriptor)
+
+
+def _remove_if_there(name: str, folder: int) -> None:
+    try:
+        os.unlink(name, dir_fd=folder)
+    except FileNotFoundError:
+        pass
 
 
 def _is_as_known(found: os.stat_result | None, known: Node | None) -> bool:

@@ -6,8 +6,10 @@ import contextlib
 import os
 import shutil
 import stat
+import tempfile
 import threading
 from collections.abc import Callable
+from errno import ENOSPC
 from pathlib import Path
 
 import pytest
@@ -116,6 +118,55 @@ def test_the_owner_of_a_file_stays(overlay: Overlay) -> None:  # noqa: F811
     assert (found.st_uid, found.st_gid) == (12345, 12346)
 
 
+@pytest.mark.parametrize("disk", ["same", "another"])
+def test_a_file_is_written_where_no_session_sees_it(
+    overlay: Overlay,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    disk: str,
+) -> None:
+    """A session in the same folder could open a draft there and keep it open; on another disk there is no other way."""
+    if disk == "another":
+        place = tempfile.mkdtemp(dir="/dev/shm")
+        shutil.move(overlay.data, place)
+        overlay = Overlay(overlay.name, place, overlay.folder, overlay.since)
+    upper(overlay, "a").write_text("session")
+    seen: list[str] = []
+    copy = overlay_apply._copy_content
+
+    def watched(source: int, target: int, size: int) -> None:
+        seen.extend(os.listdir(overlay.folder))
+        copy(source, target, size)
+
+    monkeypatch.setattr(overlay_apply, "_copy_content", watched)
+    applied(overlay)
+    if disk == "another":
+        shutil.rmtree(overlay.place)
+    assert any(name.startswith(DRAFT) for name in seen) == (disk == "another")
+    assert Path(overlay.folder, "a").read_text() == "session"
+
+
+def test_a_new_file_gets_the_group_that_its_folder_gives(overlay: Overlay) -> None:  # noqa: F811
+    os.chown(f"{overlay.folder}/src", -1, 12346)
+    os.chmod(f"{overlay.folder}/src", 0o2755)
+    upper(overlay, "src/new").write_text("x")
+    applied(overlay)
+    assert os.stat(f"{overlay.folder}/src/new").st_gid == 12346
+
+
+def test_a_full_disk_stops_it_and_says_where(overlay: Overlay, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    upper(overlay, "a").write_text("session")
+
+    def full(source: int, target: int, size: int) -> None:
+        raise OSError(ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(overlay_apply, "_copy_content", full)
+    with pytest.raises(NetsandboxError, match=r"stopped at 'a' \(No space left on device\) after 0 changes"):
+        applied(overlay)
+    assert Path(overlay.folder, "a").read_text() == "one"
+    assert os.listdir(overlay.place) == ["data"]
+
+
 # Races: a program of the host changes something after the plan was made.
 
 
@@ -196,10 +247,12 @@ def test_a_folder_that_flips_between_folder_and_link_leads_nowhere(overlay: Over
         real, away = Path(overlay.folder, "src"), tmp_path / "away"
         while not done.is_set():
             real.rename(away)
-            real.symlink_to(outside)
-            real.unlink()
+            with contextlib.suppress(OSError):  # a folder was made there meanwhile
+                real.symlink_to(outside)
             while away.exists():
-                shutil.rmtree(real, ignore_errors=True)  # one that was made meanwhile
+                with contextlib.suppress(OSError):
+                    real.unlink()
+                shutil.rmtree(real, ignore_errors=True)
                 with contextlib.suppress(OSError):
                     away.rename(real)
 
