@@ -8,7 +8,7 @@ import os
 from netsandbox.paths import short
 from netsandbox.text import few, single_line
 
-ADVICE = {"mounting the overlay": "leave out --overlay, or set XDG_STATE_HOME to a plain disk (docs/overlays.md)"}
+ADVICE = {"mounting the overlay": "leave out --overlay, or set XDG_STATE_HOME to a disk that is no overlay itself"}
 ID_FILES = ("/proc/self/setgroups", "/proc/self/uid_map", "/proc/self/gid_map")
 
 
