@@ -83,6 +83,13 @@ class Identity:
             return {}
         return {"user": self.uid, "group": self.gid, "extra_groups": []}
 
+    @property
+    def prefix(self) -> list[str]:
+        """Words that do the same before a command: to start a process as another account, subprocess copies that of the
+        tests, which is large."""
+        ids = (f"--reuid={self.uid}", f"--regid={self.gid}")
+        return [] if self.is_caller else ["setpriv", *ids, "--clear-groups"]
+
 
 def import_path() -> str:
     return os.pathsep.join(str(ROOT / Path(package).parent) for package in PACKAGES)

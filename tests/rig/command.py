@@ -129,7 +129,8 @@ class Spawned:
         return processes.descendants(self.pid)
 
     def close(self) -> None:
-        processes.end(self.family())
+        if self.process.poll() is None:
+            processes.end(self.family())
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             if stream is not None:
                 with contextlib.suppress(OSError):
@@ -277,7 +278,7 @@ class CommandLine:
         start = home.identity.command
         if any(name.startswith("PYTHON") for name in env or ()):  # the launcher ignores them, a module does not
             start = [home.identity.python, "-m", "netsandbox"]
-        command = [*start, *self._with_files(list(map(str, arguments)))]
+        command = [*home.identity.prefix, *start, *self._with_files(list(map(str, arguments)))]
         master, slave = pty.openpty() if terminal else (None, None)
         if slave is not None:
             command = ["setsid", "--ctty", *command]
@@ -291,7 +292,6 @@ class CommandLine:
             cwd=cwd or home.work,
             env=home.environment(env),
             start_new_session=not terminal,
-            **home.identity.popen,  # type: ignore[call-overload]
         )
         if slave is not None:
             os.close(slave)

@@ -34,11 +34,24 @@ class Process:
 
 def _stat(pid: int) -> tuple[int, int, str] | None:
     """(parent, start time, state) of PID, or None when there is none."""
+    fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    return (int(fields[1]), int(fields[19]), fields[0].decode()) if fields else None
+
+
+def _read(path: str) -> bytes:
+    """A file of /proc, or nothing of a process that is gone. Every session of a test ends with a look at all processes,
+    so this is not left to `Path`."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            parts = []
+            while part := os.read(descriptor, 1 << 17):
+                parts.append(part)
+        finally:
+            os.close(descriptor)
     except OSError:
-        return None
-    return int(fields[1]), int(fields[19]), fields[0]
+        return b""
+    return b"".join(parts)
 
 
 def running() -> dict[Process, int]:
@@ -64,14 +77,10 @@ def descendants(pid: int) -> set[Process]:
 
 def marked(mark: str) -> set[Process]:
     """Processes whose environment holds MARK (those whose environment we may read)."""
-    return {process for process in running() if mark.encode() in _environment(process.pid)}
-
-
-def _environment(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/environ").read_bytes()
-    except OSError:
-        return b""
+    wanted = mark.encode()
+    pids = [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
+    states = {pid: _stat(pid) for pid in pids if wanted in _read(f"/proc/{pid}/environ")}
+    return {Process(pid, state[1]) for pid, state in states.items() if state is not None and state[2] != "Z"}
 
 
 def descriptors(pid: int) -> set[str]:
