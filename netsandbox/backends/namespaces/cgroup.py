@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from netsandbox.policy.limits import Limits
 
 MARK = "netsandbox-"
-PATIENCE, PAUSE = 5.0, 0.002  # seconds for the manager to make a scope, and between two looks
+PATIENCE, PAUSE = 10.0, 0.002  # seconds for the manager to make a scope, and between two looks
 PERIOD = 100_000  # microseconds, of cpu.max
 # limit: (controller, its file)
 FILES = {"memory": ("memory", "memory.max"), "processes": ("pids", "pids.max"), "cpu": ("cpu", "cpu.max")}

@@ -13,9 +13,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-SECONDS = 5.0
+SECONDS = 10.0
 MAX_REPLY = 1 << 16
-METHOD_CALL, METHOD_RETURN, ERROR = 1, 2, 3
+METHOD_CALL, METHOD_RETURN, ERROR, SIGNAL = 1, 2, 3, 4
 PATH, INTERFACE, MEMBER, DESTINATION, SIGNATURE = 1, 2, 3, 6, 8
 MANAGER = "org.freedesktop.systemd1"
 
@@ -135,11 +135,15 @@ def start_scope(path: str, unit: str, pid: int, limits: Mapping[str, int]) -> No
             raise OSError("systemd refused us")
         channel.sendall(b"BEGIN\r\n" + scope_call(unit, pid, limits))
         data = b""
-        while (length := reply_length(data)) is None or len(data) < length:
-            part = channel.recv(MAX_REPLY)
-            if not part or len(data) > MAX_REPLY:
-                raise OSError("systemd closed the connection")
-            data += part
-        check_reply(data[:length])
+        while True:
+            while (length := reply_length(data)) is None or len(data) < length:
+                part = channel.recv(MAX_REPLY)
+                if not part or len(data) > MAX_REPLY:
+                    raise OSError("systemd closed the connection")
+                data += part
+            if data[1] != SIGNAL:  # it tells of units as it likes
+                check_reply(data[:length])
+                return
+            data = data[length:]
     finally:
         channel.close()

@@ -121,7 +121,7 @@ def test_an_error_of_systemd_is_told() -> None:
     with pytest.raises(OSError, match="Access denied"):
         check_reply(reply(3, "Access denied"))
     with pytest.raises(OSError, match="no answer"):
-        check_reply(reply(4))
+        check_reply(reply(9))
 
 
 @given(st.binary(max_size=64))
@@ -138,6 +138,8 @@ def test_any_bytes_are_a_reply_or_an_error(data: bytes) -> None:
     ("answers", "error"),
     [
         ((b"OK 00\r\n", reply(2)), None),
+        ((b"OK 00\r\n", reply(4, "news") + reply(4) + reply(2)), None),
+        ((b"OK 00\r\n", reply(4, "news") + reply(3, "no")), "says 'no'"),
         ((b"REJECTED EXTERNAL\r\n",), "refused us"),
         ((b"OK 00\r\n", reply(3, "no")), "says 'no'"),
         ((b"OK 00\r\n", b"l\2\0"), "closed the connection"),
