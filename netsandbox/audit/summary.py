@@ -224,11 +224,12 @@ def _add_denied(summary: Summary, event: str, record: Record) -> None:
 
 
 def _wanted(event: str, record: Record) -> str:
-    """The target of a denial in a few words; for Seatbelt's refusals the operation and its object."""
+    """The target of a denial in a few words: a socket's path, a host; for Seatbelt's refusals the operation and its object."""
     if event == "seatbelt":
         on = record.get("path") or record.get("target") or record.get("address") or ("port" in record and "*")
         return " ".join(str(word) for word in (record.get("operation") or record.get("detail", "?"), on) if word)
-    return str(record.get("host") or record.get("address") or record.get("detail") or record.get("exe") or "?")
+    names = ("path", "host", "address", "detail", "exe")
+    return next((str(record[name]) for name in names if record.get(name)), "?")
 
 
 def _number(record: Record, name: str, default: int = 0) -> int:

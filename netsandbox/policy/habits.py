@@ -2,8 +2,8 @@
 of a session nor counted by `--fail-on-denied`, and `explain --last` prefers any other. Pure.
 
 The C library looks for name services at every lookup of a user or host, shells read start-up files, and package
-managers look for logins. Whether a socket was that of a name service is not known where the session
-has no such sockets at all.
+managers look for logins. A socket that is refused before it has an address, as a datagram socket
+is, may have been meant for a name service too.
 """
 
 from __future__ import annotations

@@ -108,6 +108,12 @@ def test_what_programs_try_by_habit_is_listed_apart_and_not_counted() -> None:
         assert summary.refused_files()[0].paths == {"/h/.npmrc": 1}
 
 
+def test_a_refused_unix_socket_is_named_by_its_path() -> None:
+    refused = {"event": "socket", "verdict": "deny", "reason": "unix-socket", "exe": "/bin/x", "call": "connect"}
+    summary = summarise([{"ts": "2025", "session": "s", **refused, "path": "/run/docker.sock"}])
+    assert [item.host for item in summary.denied_by("socket")] == ["/run/docker.sock"]
+
+
 def test_a_flood_that_was_folded_counts() -> None:
     folded = {"event": "audit.fold", "verdict": "deny", "reason": "not-allowed", "of": "dns", "count": 29}
     summary = summarise([{"ts": "2025", "session": "s", **folded}])
