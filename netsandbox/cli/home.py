@@ -51,10 +51,10 @@ def main(arguments: list[str]) -> int:
         raise UsageError("a session on a Mac has no private home; it writes where the rules allow it")
     words = [*parsed.words, *(parsed.command or ())] or ["list"]
     if words[0] not in WORDS or len(words) != (2 if words[0] == "keep" else 1):
-        advice = "write home, home keep PATH or home clear"
-        if words[0] not in WORDS:
-            advice = did_you_mean(words[0], WORDS, advice)
-        raise UsageError(f"home {' '.join(words)[:80]!a} is no command; {advice}")
+        usage = "write `netsandbox home`, `home keep PATH` or `home clear`"
+        if words[0] in WORDS:
+            raise UsageError(f"home {words[0]} takes {'one path' if words[0] == 'keep' else 'nothing more'}; {usage}")
+        raise UsageError(f"home {words[0][:80]!a} is no command; {did_you_mean(words[0], WORDS, usage)}")
     project = _project()
     found = PrivateHome(PrivateFolders(state_home(), project).kept_home, os.path.realpath(home()))
     asks = "yes" not in parsed.flags

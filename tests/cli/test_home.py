@@ -125,3 +125,18 @@ def test_clear_removes_it_after_a_yes(put: Put, monkeypatch: pytest.MonkeyPatch)
 def test_other_words_are_mistakes(home: Path, words: list[str]) -> None:
     with pytest.raises(UsageError):
         main(words)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["keep"], "home keep takes one path; write"),
+        (["clear", "x"], "home clear takes nothing more; write"),
+        (["kep", "x"], "home 'kep' is no command; did you mean keep?"),
+        (["zzz"], "home 'zzz' is no command; write `netsandbox home`"),
+    ],
+)
+def test_a_slip_is_answered_with_what_to_write(words: list[str], said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        main(words)
+    assert str(caught.value).startswith(said)
