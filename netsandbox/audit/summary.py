@@ -224,7 +224,7 @@ def _add_denied(summary: Summary, event: str, record: Record) -> None:
 
 
 def _wanted(event: str, record: Record) -> str:
-    """The target of a denial in a few words: a socket's path, a host; for Seatbelt's refusals the operation and its object."""
+    """The target of a denial by a socket's path, a host; of Seatbelt's refusals the operation and its object."""
     if event == "seatbelt":
         on = record.get("path") or record.get("target") or record.get("address") or ("port" in record and "*")
         return " ".join(str(word) for word in (record.get("operation") or record.get("detail", "?"), on) if word)
