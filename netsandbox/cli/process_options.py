@@ -33,8 +33,8 @@ def with_process_rules(settings: RunSettings, parsed: Parsed, file: FileSettings
     files, switches = settings.files, settings.switches
     no_debug = "no-debug" in parsed.flags or (file is not None and not file.debug)
     if IS_MACOS:
-        if texts or devices:
-            raise UsageError(f"{(*texts, *devices)[0][1]}: a Mac cannot hold limits or devices by list; leave it out")
+        if devices:
+            raise UsageError(f"{devices[0][1]}: a Mac has its own list of devices; leave it out")
         switches = (*switches, "no-debug") if no_debug else switches
     return copy_with(
         settings,

@@ -23,10 +23,11 @@ def starting(kind: type[HelperProcess], program: str, folder: Path, closed_port:
         profile: str = PROFILE,
         environment: dict[bytes, bytes] = ENVIRONMENT,
         program: str = program,
+        limits: Sequence[tuple[int, int]] = (),
     ) -> HelperProcess:
         with open(os.devnull) as nothing, open(folder / "out", "wb") as out, open(folder / "err", "wb") as err:
             stdio = (nothing.fileno(), out.fileno(), err.fileno())
-            return kind(program, command, profile, environment, stdio, closed_port=closed_port)
+            return kind(program, command, profile, environment, stdio, closed_port=closed_port, limits=limits)
 
     return start
 

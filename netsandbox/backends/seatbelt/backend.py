@@ -16,6 +16,7 @@ from netsandbox_portmap.notices import Notices
 
 from netsandbox.backends.contract import DoorSockets, path_of, session_environment
 from netsandbox.backends.seatbelt.launch import check_helper, handed_on, library_trouble
+from netsandbox.backends.seatbelt.limits import limit_lines, resource_limits
 from netsandbox.backends.seatbelt.localhost_settings import check_for_mac, mac_settings
 from netsandbox.backends.seatbelt.mac_system import check_release
 from netsandbox.backends.seatbelt.profile.tag import new_tag, tagged
@@ -85,6 +86,7 @@ class SeatbeltBackend:
         self._inside: Command | None = None
         self._serving: SeatbeltServing | None = None
         self._temporary = ""
+        self._limits: list[tuple[int, int]] = []
         self._projects: tuple[str, ...] = ()
         self._repositories: tuple[str, ...] = ()
 
@@ -116,8 +118,9 @@ class SeatbeltBackend:
         command, wanted = self.context.command, self.context.settings.localhost
         check_stdio(command.stdio)
         check_for_mac(wanted)
-        if self.context.settings.limits or self.context.settings.files.devices:
-            raise HostError("a Mac cannot hold limits or devices by list; leave them out")
+        if self.context.settings.files.devices:
+            raise HostError("a Mac has its own list of devices; leave --allow-device out")
+        self._limits = resource_limits(self.context.settings.limits)
         check_release(self.system.release)
         check_helper(self.system.helper)
         trouble = library_trouble(self.system.library)
@@ -144,6 +147,9 @@ class SeatbeltBackend:
             held.take_name(settings.name)
         if settings.verbose:
             self._introduce(held, command)
+            notices = Notices(self.context.stderr)
+            for line in limit_lines(settings.limits):
+                notices.write(line)
         self.context.placed_log()
         port_map = held.map.path if held.map is not None else ""
         if settings.files.mode == PROJECT:
@@ -182,7 +188,8 @@ class SeatbeltBackend:
         return held.environment({name: value for name, value in inner.items() if not name.startswith(b"DYLD_")})
 
     def usage(self) -> dict[str, object]:
-        return {}
+        limits = self.context.settings.limits
+        return {"limits": "; ".join(limit_lines(limits))} if limits else {}
 
     def seal_imports(self, policy: Policy) -> None:
         load_all()
@@ -206,6 +213,7 @@ class SeatbeltBackend:
             inside.environment,
             inside.stdio,
             closed_port=self.reservation.closed.port,
+            limits=self._limits,
         )
 
     # While the command runs

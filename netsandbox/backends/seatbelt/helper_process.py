@@ -38,16 +38,19 @@ class HelperProcess:
         stdio: tuple[int, int, int],
         *,
         closed_port: int,
+        limits: Sequence[tuple[int, int]] = (),
     ) -> None:
-        """*closed_port* of localhost is bound by us and does not listen: the profile must forbid it."""
+        """*closed_port* of localhost is bound by us and does not listen: the profile must forbid it. *limits* are
+        resources of setrlimit(2) with their values."""
         wanted = plan_bytes(profile, environment)
+        first = ",".join((str(closed_port), *(f"{number}={value}" for number, value in limits)))
         plan, to_plan = os.pipe()
         from_report, report = os.pipe()
         life, self._life = os.pipe()
         self.pid = 0
         self._ended = False
         try:
-            self.pid = spawn(helper, [str(closed_port), *command], (*stdio, plan, report, life))
+            self.pid = spawn(helper, [first, *command], (*stdio, plan, report, life))
         except OSError as error:
             raise _cannot_start(error) from None
         finally:
@@ -184,6 +187,7 @@ MEANINGS = {
     "watch": "cannot watch over the command",
     "plan": "the helper did not get what it needs",
     "environment": "the helper did not get what it needs",
+    "limits": "this Mac does not accept a limit",
 }
 ADVICE = "nothing was run; report it with the output of `sw_vers` and `netsandbox run --dry-run --backend seatbelt`"
 LOST = "the helper ended without a report; nothing was run, see `netsandbox doctor`"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -224,3 +225,33 @@ def test_a_failed_exec_is_the_commands() -> None:
     told = failure(b"exec\x002\0", "cmd", "/bin")
     assert isinstance(told, CommandError)
     assert told.status == 127
+
+
+def test_the_command_has_the_limits_and_cannot_raise_them(start: Start, tmp_path: Path) -> None:
+    limits = ((resource.RLIMIT_NOFILE, 50), (resource.RLIMIT_CORE, 0))
+    script = "ulimit -n; ulimit -c; ulimit -n 60 2> /dev/null || echo no; head -c 9000 /dev/zero > big && echo large"
+    command = ("sh", "-c", f"cd {tmp_path}; {script}")
+    start(*command, limits=(*limits, (resource.RLIMIT_FSIZE, 4096))).wait()
+    assert (tmp_path / "out").read_text() == "50\n0\nno\n"
+    assert (tmp_path / "big").stat().st_size == 4096
+    start(*command).wait()
+    assert (tmp_path / "out").read_text().endswith("large\n")
+
+
+@pytest.mark.parametrize("text", ["", "x", "9,1", "9,1=", "9,=1", "9,1=-1", "9,-1=1", "9,1=1x", "9;1=1", "0", "65536"])
+def test_limits_that_cannot_be_read_run_nothing(helper: str, closed_port: int, tmp_path: Path, text: str) -> None:
+    written = text.replace("9", str(closed_port), 1)
+    plan, report, life = os.pipe(), os.pipe(), os.pipe()
+    os.write(plan[1], plan_bytes(PROFILE, ENVIRONMENT))
+    os.close(plan[1])
+    pid = helper_process.spawn(
+        helper, [written, "touch", str(tmp_path / "ran")], (0, 1, 2, plan[0], report[1], life[0])
+    )
+    for fd in (plan[0], report[1], life[0]):
+        os.close(fd)
+    said = os.read(report[0], 4096)
+    os.close(life[1])
+    os.close(report[0])
+    os.waitpid(pid, 0)
+    assert b"arguments" in said or b"limits" in said
+    assert not (tmp_path / "ran").exists()

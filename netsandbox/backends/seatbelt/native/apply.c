@@ -1,4 +1,5 @@
-/* netsandbox-apply PORT CMD [ARG...]: applies a Seatbelt profile to itself, verifies that it holds, becomes CMD.
+/* netsandbox-apply PORT[,RESOURCE=LIMIT...] CMD [ARG...]: applies a Seatbelt profile to itself, verifies that it holds,
+ * sets resource limits, becomes CMD.
  *
  * It is a separate program, because the system's (sandbox-exec, sh, env) are protected: dyld removes DYLD_* from what
  * they start. It uses nothing from its environment and exits at the first failure: CMD is never executed without the
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define MAX_PLAN (16u << 20)
@@ -128,20 +130,42 @@ static void confine(const char *profile)
         sandbox_free_error(error);
 }
 
-static unsigned short read_port(const char *text)
+/* The number that *text* begins with; *text* then begins after it, where *next* or the end must be. */
+static uint64_t read_number(char **text, char next)
 {
-    char *end = NULL;
-    long port = strtol(text, &end, 10);
-    if (*text == 0 || *end != 0 || port < 1 || port > 65535)
+    char *start = *text;
+    uint64_t value = strtoull(start, text, 10);
+    if (*start < '0' || *start > '9' || (**text != next && **text != 0))
+        fail("arguments", EINVAL, "");
+    *text += **text != 0;
+    return value;
+}
+
+static unsigned short read_port(char **text)
+{
+    uint64_t port = read_number(text, ',');
+    if (port < 1 || port > 65535)
         fail("arguments", EINVAL, "");
     return (unsigned short)port;
+}
+
+static void set_limits(char *text)
+{
+    while (*text != 0) {
+        int resource = (int)read_number(&text, '=');
+        rlim_t value = (rlim_t)read_number(&text, ',');
+        struct rlimit limit = { value, value };
+        if (setrlimit(resource, &limit) != 0)
+            fail("limits", errno, "");
+    }
 }
 
 int main(int count, char **words)
 {
     if (count < 3)
         fail("arguments", EINVAL, "");
-    unsigned short port = read_port(words[1]);
+    char *limits = words[1];
+    unsigned short port = read_port(&limits);
     size_t length = 0;
     char *plan = read_plan(&length);
     if (plan[0] == 0)
@@ -152,6 +176,7 @@ int main(int count, char **words)
     keep_standard_descriptors();
     confine(plan);
     prove_confined(port);
+    set_limits(limits);
     if (write(REPORT, CONFINED, sizeof CONFINED - 1) != sizeof CONFINED - 1)
         _exit(126);
     execvp(words[2], words + 2);
