@@ -65,13 +65,14 @@ SHELL_FILES = (".bashrc", ".bash_profile", ".bash_login", ".profile", ".zshrc", 
 # A session inside of the project may not change these: the host's programs run or obey them.
 PROTECTED = (
     *(".hg/hgrc", ".vscode", ".idea", ".claude/settings.json", ".claude/settings.local.json"),
+    *(".mcp.json", ".cursor", ".codex", ".gemini/settings.json", ".zed", ".devcontainer"),
     *(".envrc", ".husky", *SHELL_FILES, ".config/fish", ".netsandbox"),
 )
 # A session may make these where they are missing; new ones are reported at its end. CI runs the second row.
 REPORTED = (
     *(".git", "HEAD", *PROTECTED),
     *(".github/workflows", ".gitlab-ci.yml", ".circleci", "Jenkinsfile", ".travis.yml", "azure-pipelines.yml"),
-    *(".pre-commit-config.yaml", "lefthook.yml", ".mise.toml", "mise.toml", ".devcontainer"),
+    *(".pre-commit-config.yaml", "lefthook.yml", ".mise.toml", "mise.toml"),
 )
 # A folder with one of these is a project. The nearest repository above the working folder counts, then the nearest
 # workspace.

@@ -187,7 +187,13 @@ def test_denied_paths_inside_the_project(netsandbox: Any) -> None:
     assert kept.read_text() == "kept"
 
 
-@pytest.mark.parametrize("name", [".vscode/tasks.json", ".idea/x.xml", ".envrc", ".husky/pre-commit", ".git/hooks/x"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(".vscode/tasks.json", ".idea/x.xml", ".envrc", ".husky/pre-commit", ".git/hooks/x"),
+        *(".mcp.json", ".cursor/mcp.json", ".codex/config.toml", ".zed/tasks.json", ".devcontainer/x.json"),
+    ],
+)
 def test_files_that_the_hosts_programs_obey_stay_read_only(netsandbox: Any, name: str) -> None:
     home = netsandbox.home()
     git_init(home, home.work)

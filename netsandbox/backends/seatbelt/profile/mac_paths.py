@@ -69,10 +69,7 @@ RUN_AT_HOME = _names(
 # in folders that tools make are left out: `.config`, and `.hg`, which is looked for like `.git`.
 RUN_IN_PROJECT = (
     *(name for name in shown_files.PROTECTED if not name.startswith((".config/", ".hg/"))),
-    *_names(
-        ".agent-os/sandbox-config.json .claude-sandbox.json .codex .cursor .devcontainer .gemini/settings.json"
-        " .mcp.json .netsandbox.toml .sandbox .sandbox.toml .zed"
-    ),
+    *_names(".agent-os/sandbox-config.json .claude-sandbox.json .netsandbox.toml .sandbox .sandbox.toml"),
 )
 # In a git directory that exists when the session starts.
 RUN_BY_GIT = _names("commondir config config.worktree hooks")
