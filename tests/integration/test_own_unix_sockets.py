@@ -192,6 +192,16 @@ report(plain=lambda: talk("theirs.sock"), linked=lambda: talk("linked.sock"), ow
     assert b'{"path": "EAGAIN", "abstract": "EAGAIN", "own": "came"}' in said
 
 
+@pytest.mark.attack(164)
+def test_in_an_overlay_sockets_are_the_sessions_own_too(netsandbox: Any, canary: Any, project: Path) -> None:
+    """The host's socket lies in the folder below, and is reached through the overlay without a broker."""
+    host = canary.unix(project / "db.sock", echo=True)
+    body = "report(own=lambda: own('mine.sock')[0], host=lambda: talk('db.sock'))"
+    assert probe(netsandbox, "project", body, "--overlay") == {"own": "hello", "host": "EACCES"}
+    assert host.accepts == 0
+    assert not (project / "mine.sock").exists()
+
+
 def test_what_an_earlier_session_left_is_dead_and_not_the_hosts(netsandbox: Any, project: Path) -> None:
     """Servers such as tmux remove a dead socket, and must not remove one of the host."""
     assert probe(netsandbox, "project", "report(own=lambda: own('left.sock')[0])") == {"own": "hello"}
