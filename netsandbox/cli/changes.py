@@ -12,7 +12,7 @@ from netsandbox.cli.help import print_help
 from netsandbox.cli.terminal import notice, print_text, terminal_width
 from netsandbox.errors import UsageError
 from netsandbox.paths import short, state_home
-from netsandbox.policy.overlay_changes import FILE, LINK, OTHER, REMOVED, folded
+from netsandbox.policy.overlay_changes import FILE, FOLDER, LINK, OTHER, REMOVED, folded, grouped
 from netsandbox.policy.overlay_plan import conflict, with_roots
 from netsandbox.runtime.option_parser import FLAG, OVERLAYS, Option, parse
 from netsandbox.system import IS_MACOS
@@ -95,11 +95,14 @@ def _row(overlay: Overlay, running: bool) -> tuple[str, ...]:  # noqa: FBT001 (p
 
 def _rows(found: Scan) -> Iterator[tuple[str, ...]]:
     roots = dict(with_roots(found.changes, found.trees))
-    for change in folded(found.changes):
+    notes = {change.path: "; ".join(_notes(found, change, root)) for change, root in roots.items()}
+    for change, files in grouped(found.changes, notes):
         node = found.trees.upper.get(change.path)
         target = f" -> {printable(node.target)}" if node is not None and node.kind == LINK else ""
-        slash = "/" if change.kind == "folder" else ""
-        yield change.action, f"{printable(change.path)}{slash}{target}", "; ".join(_notes(found, change, roots[change]))
+        slash = "/" if change.kind == FOLDER else ""
+        held = f"{files} file{'s' if files != 1 else ''}" if files else ""
+        note = "; ".join(filter(None, (held, notes[change.path])))
+        yield change.action, f"{printable(change.path)}{slash}{target}", note
 
 
 def _notes(found: Scan, change: Change, root: str | None) -> Iterator[str]:

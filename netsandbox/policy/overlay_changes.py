@@ -124,3 +124,21 @@ def folded(changes: list[Change]) -> list[Change]:
         if held is None or held.action != REMOVED or not change.path.startswith(f"{held.path}/"):
             kept.append(change)
     return kept
+
+
+def grouped(changes: list[Change], notes: Mapping[str, str]) -> list[tuple[Change, int]]:
+    """For people: each change with the number of files that it stands for besides itself. A folder that is added stands
+    for all that is added in it, unless that has a note of its own."""
+    shown: list[tuple[Change, int]] = []
+    folders: list[int] = []  # in *shown*, each within the one before
+    for change in folded(changes):
+        while folders and not change.path.startswith(f"{shown[folders[-1]][0].path}/"):
+            folders.pop()
+        if folders and notes.get(change.path, "") in ("", notes.get(shown[folders[-1]][0].path, "")):
+            holder, files = shown[folders[-1]]
+            shown[folders[-1]] = holder, files + (change.kind != FOLDER)
+            continue
+        if change.kind == FOLDER and change.action == ADDED:
+            folders.append(len(shown))
+        shown.append((change, 0))
+    return shown

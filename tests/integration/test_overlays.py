@@ -9,6 +9,7 @@ import io
 import json
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import tarfile
@@ -304,6 +305,31 @@ def test_git_does_not_prune_worktrees_of_others(netsandbox: Any, project: Path) 
     sh(netsandbox, "git worktree prune; git gc -q; rm -rf .git/worktrees; echo x > x")
     assert netsandbox("apply", "fix").returncode in (0, 1)
     assert home.plainly(["git", "status"], cwd=home.path / "tree").returncode == 0
+
+
+def test_a_repository_outside_of_the_overlay_is_read_only(netsandbox: Any, project: Path) -> None:
+    home = netsandbox.home()
+    tree = home.path / "tree"
+    assert home.plainly(["git", "worktree", "add", "-q", str(tree)]).returncode == 0
+    run = sh(netsandbox, f"echo more >> a; git diff --stat; {GIT} commit -qam second && echo committed", cwd=tree)
+    assert "1 insertion" in run.stdout
+    assert "committed" not in run.stdout
+    assert home.plainly(["git", "log", "--all", "--format=%s"]).stdout == "first\n"
+    assert netsandbox("apply", "fix").returncode == 0
+    assert (tree / "a").read_text() == "one\nmore\n"
+
+
+def test_a_killed_session_keeps_its_changes(netsandbox: Any, project: Path) -> None:
+    spawned = netsandbox.spawn(
+        "run", "--overlay", "--name", "fix", "--", "sh", "-c", "echo x > x; echo ready; read line"
+    )
+    assert spawned.process.stdout.readline() == b"ready\n"
+    os.kill(spawned.pid, signal.SIGKILL)
+    spawned.process.wait(30)
+    assert listed(netsandbox) == {"x": "added"}
+    assert "fix ended and kept changes" in netsandbox("ps").stderr
+    assert netsandbox("apply", "fix").returncode == 0
+    assert (project / "x").read_text() == "x\n"
 
 
 # Bad input

@@ -21,6 +21,7 @@ from netsandbox.policy.overlay_changes import (
     above,
     compare,
     folded,
+    grouped,
     with_attributes,
 )
 
@@ -150,3 +151,21 @@ def test_attributes_of_overlayfs_are_read(prefix: str) -> None:
     for name in ("redirect", "metacopy"):
         assert name in with_attributes(folder, {f"{prefix}{name}": b"/etc"}).fault
     assert with_attributes(file, {"user.mine": b"y", f"{prefix}overlay.redirect": b"/etc"}).fault == ""
+
+
+@given(uppers, hosts, st.dictionaries(st.sampled_from(["a", "a/b", "a/b/c", "b/a"]), st.sampled_from(["x", "y"])))
+def test_grouped_changes_hide_no_note_and_no_file(upper: Tree, host: Tree, notes: dict[str, str]) -> None:
+    changes = compare(upper, host, same_files(upper, host))
+    groups = grouped(changes, notes)
+    files = [change for change in folded(changes) if change.kind != FOLDER]
+    assert sum(count + (change.kind != FOLDER) for change, count in groups) == len(files)
+    told = {notes.get(change.path) for change, _ in groups}
+    assert told >= {notes[change.path] for change in folded(changes) if change.path in notes}
+
+
+def test_a_new_folder_stands_for_what_is_in_it() -> None:
+    folder, file = Node(FOLDER, 0o755), Node(FILE, 0o644)
+    upper = {"m": folder, "m/x": folder, "m/x/1": file, "m/x/2": file, "m/x/.git": folder, "m/x/.git/config": file}
+    git = {path: "protected" for path in upper if ".git" in path}
+    found = grouped(compare(upper, {}, frozenset()), git)
+    assert [(change.path, count) for change, count in found] == [("m", 2), ("m/x/.git", 1)]

@@ -170,6 +170,13 @@ def test_a_taken_default_gets_a_number_and_a_free_one_is_used_again(state: Path)
     assert (state / "names").stat().st_mode & 0o777 == 0o600
 
 
+def test_a_default_that_is_avoided_gets_a_number(state: Path) -> None:
+    """Kept changes have the name of their session."""
+    held = hold_name("shop", explicit=False, avoided={"shop", "shop-2"}.__contains__)
+    assert held.name == "shop-3"
+    held.close()
+
+
 def test_a_taken_explicit_name_is_an_error_that_says_what_to_do(state: Path) -> None:
     held = hold_name("shop", explicit=True)
     with pytest.raises(HostError, match="shop is running already; choose another --name or `netsandbox stop shop`"):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from netsandbox.cli.run import OPTIONS
 from netsandbox.errors import UsageError
-from netsandbox.runtime.option_parser import FLAG, LIST, VALUE, Option, help_lines, parse
+from netsandbox.runtime.option_parser import FLAG, LIST, OPTIONAL, VALUE, Option, help_lines, parse
 
 SOME = (
     Option("allow-domain", LIST, "", "PATTERN", "let it through"),
@@ -126,3 +126,14 @@ def test_an_option_that_takes_one_value_takes_no_second_one() -> None:
     with pytest.raises(UsageError, match="--name was given twice, as 'a' and 'b'; give it once"):
         parse(["--name", "a", "--name=b"], OPTIONS, "netsandbox run")
     assert parse(["--name", "a", "--name=a"], OPTIONS, "netsandbox run").values == {"name": "a"}
+
+
+def test_a_value_that_may_be_left_out_needs_its_equals_sign() -> None:
+    options = (Option("overlay", OPTIONAL, "", "DIR", "a copy"),)
+    assert parse(["--overlay", "word"], options, "x").values == {"overlay": ""}
+    assert parse(["--overlay", "word"], options, "x").words == ["word"]
+    assert parse(["--overlay=src"], options, "x").values == {"overlay": "src"}
+    assert parse(["--overlay", "--", "cmd"], options, "x").command == ["cmd"]
+    with pytest.raises(UsageError, match="given twice"):
+        parse(["--overlay", "--overlay=src"], options, "x")
+    assert "--overlay[=DIR]" in help_lines(options)[0]

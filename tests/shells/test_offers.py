@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from netsandbox.frozen import copy_with
+from netsandbox.runtime.option_parser import FILES, OPTIONAL, Option
 from netsandbox.shells.offers import ANOTHER, NOTHING_ELSE, PATHS, first_word, later_word
 from tests.rig.completing import COMMANDS, HOSTILE
 
@@ -30,6 +32,22 @@ WORDS = st.lists(
 )
 def test_options_and_values(words: list[str], also: str, offered: list[str]) -> None:
     offer = later_word(RUN, words, lambda kind: [f"{kind}-1"])
+    assert (offer.also, [word for word, _ in offer.words]) == (also, offered)
+
+
+@pytest.mark.parametrize(
+    ("words", "also", "offered"),
+    [
+        (["--overlay", ""], NOTHING_ELSE, ["profiles-1"]),
+        (["--overlay="], PATHS, []),
+        (["--overlay", "="], PATHS, []),  # bash makes a word of it
+        (["--overlay", "=", "s"], PATHS, []),
+        (["--overlay", "=", "src", ""], NOTHING_ELSE, ["profiles-1"]),
+    ],
+)
+def test_a_value_that_may_be_left_out_follows_its_equals_sign(words: list[str], also: str, offered: list[str]) -> None:
+    option = Option("overlay", OPTIONAL, "", "DIR", "a copy", FILES)
+    offer = later_word(copy_with(RUN, options=(option,)), words, lambda kind: [f"{kind}-1"])
     assert (offer.also, [word for word, _ in offer.words]) == (also, offered)
 
 
