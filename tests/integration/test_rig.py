@@ -178,12 +178,9 @@ def test_a_new_home_has_the_cache_that_its_first_session_would_write(netsandbox:
     assert before
     assert netsandbox("run", "--", "true").returncode == 0
     assert {file.name: file.stat().st_ino for file in folder.iterdir()} == before
-    rules = netsandbox.home().path / "config" / "netsandbox"
-    rules.mkdir(mode=0o700, exist_ok=True)
-    (rules / "config.toml").write_text('[network]\nmode = "online"\n')
-    for path in (rules, rules / "config.toml"):
-        os.chown(path, netsandbox.identity.uid, netsandbox.identity.gid)
-    assert netsandbox("run", "--", "sh", "-c", "echo $SANDBOX_MODE").stdout == "online\n"
+    (netsandbox.home().work / ".agent-os").touch()
+    again = netsandbox("run", "-v", "--", "true")
+    assert "detected by .agent-os" in again.stderr, "it is used only as long as nothing has changed"
 
 
 @pytest.mark.closed_files

@@ -117,8 +117,9 @@ def _files(home: Home) -> list[Path]:
 
 
 def unkept(state: Path) -> list[Path]:
-    """What is in a state home and is not meant to outlive its session."""
+    """What is in a state home and is not meant to outlive its session, or was meant to stay empty."""
     remembered = {found for name in REMEMBERED for found in (state / "netsandbox").glob(name)}
+    remembered -= {found for found in remembered if found.name == "nothing" and found.stat().st_size}
     return [f for f in _all_in(state) if not f.name.startswith(KEPT) and not remembered & {f, *f.parents}]
 
 
