@@ -15,6 +15,9 @@ A name that is missing cannot be covered, so it is made on the host's disk, with
 removed by the last session. Of worktrees that the session does not see, it sees the `.git` file: without that `git
 worktree prune` would take them for gone. `project_results` has what happens after the session.
 
+Repositories, worktrees and modules beyond a bound, and folders that we may not look into, are read-only as a whole: a
+command could make them so many, or take the rights away, that others stay unprotected.
+
 A repository that a session makes cannot be prevented; it is reported at the end. A cover comes off when a program of
 the host replaces the file below it. PID 1 puts covers of configuration files back within a fraction of a millisecond;
 if the session was faster, `project_results.repair` takes its change back.
