@@ -58,6 +58,7 @@ class RunSettings:
     name: str | None = None  # None: made from the working folder and its branch
     verbose: bool = False  # write to standard error how the session is set up
     ask: int | None = None  # seconds that a name without a rule waits for the user; None: the user is not asked
+    ask_files: int | None = None  # the same for files that the session does not see or write
     bounds: Bounds = Bounds()
     limits: tuple[tuple[str, int], ...] = ()  # of its processes (`policy.limits`)
     no_debug: bool = False  # no process reads or changes the memory of another one

@@ -117,8 +117,29 @@ if TYPE_CHECKING:  # a launch does not pay for these
         def status(self) -> list[dict[str, object]]:
             """The session's ports, as `netsandbox ports` shows them."""
 
+    class HeldAttempt(Protocol):
+        @property
+        def abandoned(self) -> bool:
+            """Whether nobody waits for its answer any more."""
+
+    class FileQuestions(Protocol):
+        """The questions to the user about files (`session.approvals.inbox`)."""
+
+        def answer_for_file(self, path: str, operation: str, secret: str | None) -> str | None: ...
+
+        def ask(
+            self,
+            place: tuple[str, int | str],
+            attempt: HeldAttempt,
+            by: tuple[int, str] | None,
+            answered: Callable[[str, str | None], None],
+            secret: str | None = None,
+        ) -> str | None: ...
+
     class Serving(Protocol):
         """The backend's part while the supervisor's loop runs: traps, messages of a helper, the command's end."""
+
+        inbox: FileQuestions | None  # the questions to the user, for a backend that asks about files
 
         @property
         def localhost(self) -> Localhost | None: ...

@@ -42,7 +42,7 @@ from netsandbox.settings import RunSettings
 from netsandbox.system import IS_LINUX
 from netsandbox.text import printable
 
-_NOT_HERE = ("overlay", *MODES, "ask", "ask-wait", "backend", "dry-run", "quiet", "help")
+_NOT_HERE = ("overlay", *MODES, "ask", "mode", "ask-wait", "backend", "dry-run", "quiet", "help")
 OPTIONS = (
     *(option for option in run.OPTIONS if option.name not in _NOT_HERE),
     Option("write", FLAG, "w", "", "write the proposed rules to the project's file without asking"),

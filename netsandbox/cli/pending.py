@@ -24,8 +24,8 @@ OPTIONS = (
 USAGE = """\
 usage: netsandbox pending [--json] [--watch]
 
-List the connections of your sessions with --ask that wait for your answer. Answer with `netsandbox approve ID` or
-`netsandbox deny ID`. A connection without an answer in time is refused."""
+List the connections and files of your sessions with --ask that wait for your answer. Answer with `netsandbox approve
+ID` or `netsandbox deny ID`. What has no answer in time is refused."""
 
 
 def main(arguments: list[str]) -> int:
@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> int:
 def _nothing(sessions: list[Status]) -> str:
     if not sessions:
         return nothing_runs()
-    asking = any(status.get("ask") for status in sessions)
+    asking = any(status.get("ask") or status.get("ask_files") for status in sessions)
     return "nothing waits for an answer" + ("" if asking else ": no session that runs was started with --ask")
 
 

@@ -42,7 +42,10 @@ def policy_lines(policy: Policy, settings: RunSettings, withheld: Sequence[str])
     """The whole policy, readable. *withheld* are variables that the command does not get."""
     ports = policy.default_ports
     lines = labelled("mode", [f"{policy.mode}: {MODES[policy.mode]}"])
-    lines += labelled("ask", [f"you are asked about other names, for {settings.ask} s each"] if settings.ask else [])
+    asked = {"names": settings.ask, "files": settings.ask_files}
+    lines += labelled(
+        "ask", [f"you are asked about other {what}, for {wait} s each" for what, wait in asked.items() if wait]
+    )
     lines += labelled("allow", _rules(policy.allow_domains, ports) or ["no name"])
     lines += labelled("deny", _rules(policy.deny_domains, ()) or ["no name besides those always denied"])
     lines += labelled("address", _rules(policy.allow_addresses, ports) or ["no address"])
@@ -74,6 +77,7 @@ def policy_json(policy: Policy, settings: RunSettings, withheld: Sequence[str]) 
         "v": 1,
         "mode": policy.mode,
         "ask": settings.ask,
+        "ask_files": settings.ask_files,
         "allow_domains": [_rule_json(rule, ports) for rule in policy.allow_domains],
         "deny_domains": [_rule_json(rule, ()) for rule in policy.deny_domains],
         "allow_addresses": [_rule_json(rule, ports) for rule in policy.allow_addresses],

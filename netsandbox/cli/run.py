@@ -8,8 +8,10 @@ from netsandbox.api import Sandbox
 from netsandbox.backends import BACKENDS
 from netsandbox.cli.run_options import (
     CLOSED,
+    DYNAMIC,
     LOCALHOST_OPTIONS,
     POLICY_OPTIONS,
+    STATIC,
     policy_of,
     read_config,
     settings_of,
@@ -41,7 +43,10 @@ SESSION_OPTIONS = (
         ("namespaces", "seatbelt"),
     ),
     Option("overlay", OPTIONAL, "", "DIR", "change a copy of the project, or of DIR in it; see `netsandbox changes`"),
-    Option("ask", FLAG, "", "", "let names that no rule allows wait for your `netsandbox approve`"),
+    Option("ask", FLAG, "", "", "let names and files that no rule allows wait for your `netsandbox approve`"),
+    Option(
+        "mode", VALUE, "", "MODE", "dynamic: the same as --ask; static: ask about nothing (default)", (DYNAMIC, STATIC)
+    ),
     Option("ask-wait", VALUE, "", "SECONDS", "seconds to wait for an answer (60); then the connection is refused"),
     Option("limit", LIST, "", "NAME=N,…", "limit memory=2G, processes=500, cpu=200%, files=1024, file-size=1G, core=0"),
     Option("no-debug", FLAG, "", "", "let no program inside read or trace another one"),
@@ -67,7 +72,7 @@ FILES = (
 )
 PROCESSES = ("limit", "no-debug", "allow-execute", "allow-device")
 SERVERS = ("publish", "no-publish", "connect-host", "network-strategy")
-SESSION = ("ask", "ask-wait", "name", "audit-log", "debug", "debug-log", "quiet", "verbose", "help")
+SESSION = ("ask", "mode", "ask-wait", "name", "audit-log", "debug", "debug-log", "quiet", "verbose", "help")
 RARE = (
     *("pass-env", "allow-query-type", "upstream-dns", "upstream-proxy", "no-proxy-env", "rewrite-engine"),
     *("seatbelt-switch", "listening-base-port", "listening-port-count", "listening-loopback", "backend", "dry-run"),
@@ -200,6 +205,8 @@ def _describe_session(policy: Policy, settings: RunSettings) -> None:
     _notice(f"mode {policy.mode}, allowed: {', '.join(allowed) or 'nothing'}")
     if settings.ask is not None:
         _notice(f"asks about other names for {settings.ask} s each, `netsandbox pending` lists the questions")
+    if settings.ask_files is not None:
+        _notice(f"asks about other files for {settings.ask_files} s each")
     if settings.name is None:
         where = "`netsandbox ps` shows the session's name and window"
     else:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from netsandbox_portmap.window import span
 
+from netsandbox.paths import short
 from netsandbox.session.session_status import Status
 from netsandbox.text import join_host_port, printable, shell_quoted
 
@@ -96,7 +97,7 @@ def pending_rows(entries: list[Status], now: float) -> list[Row]:
     return [
         (
             str(entry["id"]),
-            address_text(entry["host"], entry["port"]),
+            target_text(entry),
             _program(entry["exe"]),
             f"{max(0, int(entry['until'] - now))}s",
             printable(entry["name"]),
@@ -104,6 +105,13 @@ def pending_rows(entries: list[Status], now: float) -> list[Row]:
         )
         for entry in entries
     ]
+
+
+def target_text(entry: Status) -> str:
+    """What is asked about."""
+    if "path" in entry:
+        return f"{entry['operation']} {printable(short(entry['path']))}{' (secret)' if entry['secret'] else ''}"
+    return address_text(entry["host"], entry["port"])
 
 
 def _program(exe: str | None) -> str:

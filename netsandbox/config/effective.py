@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from collections.abc import Iterable, Iterator, Sequence
 
 from netsandbox.config.cache import (
@@ -24,6 +25,7 @@ from netsandbox.config.cache import (
     store,
 )
 from netsandbox.config.document import check_short, layer_of, read, read_layer
+from netsandbox.config.ending_rules import current_layer, seconds_left
 from netsandbox.config.file_settings import FileSettings, to_plain
 from netsandbox.config.layer import Layer
 from netsandbox.config.merging import file_settings, merge
@@ -66,7 +68,7 @@ def load(sources: ConfigSources) -> FileSettings | None:
     ):
         inputs = (*before, *_places(sources, layers), *registry_inputs)
         value = (None if found is None else to_plain(found),)
-        store(CONFIGURATION, sources.key, value, inputs, SECONDS)
+        store(CONFIGURATION, sources.key, value, inputs, seconds_left(layers, time.time(), SECONDS))
     return found
 
 
@@ -132,8 +134,9 @@ def merged_settings(files: Sequence[Layer], kept: Iterable[str | None], request:
 
 def effective_layers(user: Sequence[str], project: Sequence[str], named: str | None) -> list[Layer]:
     """All layers, from the lowest to the highest, as *user* and *project* are."""
-    found = [_own_layer(path) for path in user]
-    of_project = [_project_layer(path) for path in project]
+    now = time.time()
+    found = [current_layer(_own_layer(path), now) for path in user]
+    of_project = [current_layer(_project_layer(path), now) for path in project]
     if any(map(_leaves_user_out, of_project)):
         found = [layer for layer in found if is_about_folder(layer.path)]
     found += of_project

@@ -57,6 +57,7 @@ class FileSettings:
     raw: tuple[tuple[str, str], ...] = ()
     name: str | None = None
     ask: bool = False
+    ask_files: bool = False
     ask_wait: int = WAIT
     bounds: Bounds = Bounds()
     localhost: LocalhostSettings = LocalhostSettings()

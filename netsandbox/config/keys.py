@@ -296,6 +296,8 @@ KEYS: dict[str, dict[str, Key]] = {
     },
     "approvals": {
         "ask": _switch("ask", "ask you about names that no rule allows, instead of refusing them", bool, "ask"),
+        "files": _switch("ask_files", "ask you about files that the session does not see (Linux)", bool, "ask"),
+        "until": _rules("", readers.until, "rules of this file that end, each a time and a rule", widens=never),
         "wait": _number(
             readers.number(readers.waiting),
             "seconds that a connection waits for your answer",

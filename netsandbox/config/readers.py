@@ -111,6 +111,19 @@ def devices(entry: Entry) -> tuple[tuple[str, str], ...]:
     return tuple(entry.items(str, '["/dev/kvm"]'))
 
 
+def until(entry: Entry) -> tuple[tuple[str, int], ...]:
+    from netsandbox.config.ending_rules import read_end
+
+    wanted = '["2026-11-18T09:30:00Z example.com:443"]'
+    found = []
+    for text, origin in entry.items(str, wanted):
+        try:
+            found.append(read_end(text))
+        except (ValueError, OverflowError):
+            raise UsageError(f"{origin}: {quoted(text)} is no time and rule; write for instance {wanted}") from None
+    return tuple(found)
+
+
 def truth(entry: Entry) -> bool:
     return entry.truth()
 

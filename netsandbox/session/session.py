@@ -173,7 +173,7 @@ class Session:
         """Seal imports before the command can write a file; see `netsandbox.runtime.imports`."""
         if policy.allow_query_types:
             __import__("netsandbox_dns.reply_rebuild")
-        if self.settings.ask is not None:
+        if self.settings.ask is not None or self.settings.ask_files is not None:
             __import__("netsandbox.session.approvals.inbox")
         backend.seal_imports(policy)
 
@@ -232,6 +232,7 @@ class Session:
             "device": None if window is None else window.device,
             "audit_log": self.log.path,
             "ask": self.settings.ask,
+            "ask_files": self.settings.ask_files,
             "control": os.path.join(session_dir(self.id), "control"),
         }
 

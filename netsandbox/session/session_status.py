@@ -6,6 +6,7 @@ fields that identify and stop a session must be present and valid; a field that 
 
 from __future__ import annotations
 
+from netsandbox.session.approvals.file_places import OPERATIONS
 from netsandbox.session.control import VERSION
 
 TYPE_CHECKING = False
@@ -57,12 +58,19 @@ def _questions(answer: object) -> list[Status]:
 
 
 def _question(answer: object) -> Status | None:
-    if not isinstance(answer, dict) or not _is_count(answer.get("id")) or not isinstance(answer.get("host"), str):
+    if not isinstance(answer, dict) or not _is_count(answer.get("id")) or not _is_moment(answer.get("until")):
         return None
-    if not _is_port(answer.get("port")) or not _is_moment(answer.get("until")):
+    if isinstance(answer.get("path"), str):
+        if answer.get("operation") not in OPERATIONS:
+            return None
+        target = {"path": answer["path"], "operation": answer["operation"], "secret": answer.get("secret") is True}
+    elif isinstance(answer.get("host"), str) and _is_port(answer.get("port")):
+        target = {"host": answer["host"], "port": answer["port"]}
+    else:
         return None
     return {
-        **{key: answer[key] for key in ("id", "host", "port", "until")},
+        **target,
+        **{key: answer[key] for key in ("id", "until")},
         "pid": _count(answer.get("pid")),
         "exe": _text(answer.get("exe")),
         "waiting": _count(answer.get("waiting")),

@@ -44,7 +44,7 @@ class Supervisor:
         self._facts = facts  # the part of the session's status that never changes
         self._loop = backend.open_loop(self._failed)
         self._inbox = self._open_inbox()
-        self._inputs = copy_with(inputs, inbox=self._inbox)
+        self._inputs = copy_with(inputs, inbox=None if context.settings.ask is None else self._inbox)
         self._sockets: DoorSockets | None = None
         self._doors: Doors | None = None
         self._serving: Serving | None = None
@@ -69,6 +69,7 @@ class Supervisor:
         """Serve until the command has ended."""
         if self._serving is None:
             self._serving = self._backend.serve(self._loop, self._on_end)
+            self._serving.inbox = self._inbox
             self._serving.begin()
             self._sockets = self._backend.doors()
             for sock in self._sockets.all if self._sockets is not None else ():
@@ -85,6 +86,8 @@ class Supervisor:
         if not self._is_open:
             return
         self._is_open = False
+        if self._inbox is not None:
+            self._inbox.close()
         if self._serving is not None:
             self._serving.close()
         if self._doors is not None:
@@ -169,7 +172,8 @@ class Supervisor:
             self._failed(error)
 
     def _open_inbox(self) -> Inbox | None:
-        wait, stderr = self._context.settings.ask, self._context.stderr
+        settings, stderr = self._context.settings, self._context.stderr
+        wait = settings.ask_files if settings.ask is None else settings.ask
         if wait is None:
             return None
         from netsandbox.runtime.inherited import write_notice

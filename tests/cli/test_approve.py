@@ -108,8 +108,8 @@ def test_a_folder_that_is_gone_has_no_rules(state: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "approve needs an ID or a HOST"),
-        (["--", "1001"], "approve needs an ID or a HOST"),
+        ([], "approve needs an ID, a HOST or a FILE"),
+        (["--", "1001"], "approve needs an ID, a HOST or a FILE"),
         (["1001", "--for", "org"], "--for 'org' is unknown; use one of once, session, project, user"),
         (["1001", "--ttl", "soon"], "--ttl 'soon' is no time"),
         (["1001", "--for", "user", "--ttl", "1h"], "--ttl goes with the scope session"),

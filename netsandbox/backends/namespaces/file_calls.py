@@ -101,20 +101,23 @@ def observed_calls(machine: str, *, execution_only: bool = False) -> dict[int, F
 
 
 _NO_ARGUMENT = 255
+_TELLS, _ASKS = 1, 2
+_ASKED = ("openat", "open", "creat", "execve")  # openat2 may limit its lookup, which another process cannot repeat
 _USES = {OPEN: "o", CHANGE: "w", MAKE: "n", FOLDER: "d", EXECUTE: "x"}
 _SPECIAL = {"creat": "c", "openat2": "h"}
 
 
-def call_rows(calls: dict[int, FileCall], *, tells: bool = False) -> bytes:
+def call_rows(calls: dict[int, FileCall], *, tells: bool = False, asks: bool = False) -> bytes:
     """The table for the native observer: struct path_row of native/traps.h. *tells*: changes that are not refused are
-    reported too."""
+    reported too. *asks*: refused calls that open or execute a file wait for the user."""
     rows = bytearray()
     for number, call in calls.items():
+        told = (_TELLS if tells else 0) | (_ASKS if asks and call.name in _ASKED else 0)
         for named in call.paths:
             use = _SPECIAL.get(call.name) or ("u" if named.removes else _USES[named.does])
             arguments = (named.path, *(_NO_ARGUMENT if each is None else each for each in (named.folder, named.flags)))
             rows += number.to_bytes(2, sys.byteorder) + use.encode("ascii")
-            rows += bytes((*arguments, int(named.follows), int(tells)))
+            rows += bytes((*arguments, int(named.follows), told))
     return bytes(rows)
 
 

@@ -36,9 +36,10 @@ if TYPE_CHECKING:
 
 
 # linux/seccomp.h
-NOTIF_RECV, NOTIF_SEND, NOTIF_ID_VALID = 0xC0502100, 0xC0182101, 0x40082102
+NOTIF_RECV, NOTIF_SEND, NOTIF_ID_VALID, NOTIF_ADDFD = 0xC0502100, 0xC0182101, 0x40082102, 0x40182103
 NOTIFICATION = _struct.Struct("=QIIiIQ6Q")
 RESPONSE = _struct.Struct("=QqiI")
+ADDFD_SEND = 2  # SECCOMP_ADDFD_FLAG_SEND, Linux 5.14
 CONTINUE = 1  # SECCOMP_USER_NOTIF_FLAG_CONTINUE
 IN = 1  # EPOLLIN
 
@@ -124,6 +125,14 @@ class Listener:
             fcntl.ioctl(self._fd, NOTIF_SEND, RESPONSE.pack(call.id, 0, 0, CONTINUE))
         except OSError:  # the caller is gone
             pass
+
+    def hand_over(self, call: TrappedCall, fd: int, flags: int) -> bool:
+        """Return a copy of our descriptor *fd* from the call; *flags*: O_CLOEXEC or 0. False if the caller is gone."""
+        try:
+            fcntl.ioctl(self._fd, NOTIF_ADDFD, _struct.pack("=QIIII", call.id, ADDFD_SEND, fd, 0, flags))
+        except OSError:
+            return self.answer(call, error=errno.EACCES) and False
+        return True
 
     def is_valid(self, call: TrappedCall) -> bool:
         """Whether the caller still waits; only then the data read from its process is its own."""

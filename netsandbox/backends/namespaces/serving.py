@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from netsandbox_portmap.localhost_service import LocalhostService
 
     from netsandbox.audit.folding import FoldedRecords
+    from netsandbox.backends.contract import FileQuestions
+    from netsandbox.backends.namespaces.asked_files import AskedFiles
     from netsandbox.backends.namespaces.backend import NamespacesBackend
     from netsandbox.backends.namespaces.bind_guard import BindGuard
     from netsandbox.backends.namespaces.file_changes import FileChanges
@@ -46,6 +48,8 @@ class NamespaceServing:
         self._listener: Listener | None = None
         self._unserved: int | None = None  # the seccomp listener, until the first call is trapped
         self.localhost: LocalhostService | None = None
+        self.inbox: FileQuestions | None = None  # the questions to the user; None: no call on a file is held
+        self._asked: AskedFiles | None = None
         self.exec_errno = 0
         self.failure: tuple[str, int] | None = None  # what failed after the doors were made
 
@@ -60,6 +64,8 @@ class NamespaceServing:
     def close(self) -> None:
         if self._unserved is not None:
             self._open_last_moment(self._unserved)
+        if self._asked is not None:
+            self._asked.close()
         if self._listener is not None:
             self._listener.close()
         if self.localhost is not None:
@@ -179,6 +185,18 @@ class NamespaceServing:
         decide = UnixConnect(repeats, self._backend.pins)
         return TrapRelay(self._helper.relay, refusals, decide, self._on_lost_relay)
 
+    def _open_asked(
+        self, listener: Listener, inbox: FileQuestions, repeats: FoldedRecords, relay: TrapRelay
+    ) -> AskedFiles:
+        from netsandbox.backends.namespaces.asked_files import AskedFiles, Limits
+
+        backend = self._backend
+        assert backend.own is not None
+        limits = Limits(backend.own, backend.context.settings.files)
+        asked = AskedFiles(self._loop, listener, inbox, repeats, relay.refusals, limits)
+        relay.held = asked.take
+        return asked
+
     def _open_changes(self) -> FileChanges | None:
         limits, environment = self._backend.learned_changes, self._backend.context.command.environment
         if limits is None:
@@ -202,7 +220,10 @@ class NamespaceServing:
         from netsandbox.backends.namespaces.seccomp_notify import Listener
 
         repeats = FoldedRecords(self._log)
-        listener = Listener(self._loop, fd, repeats, self._open_relay(repeats))
+        relay = self._open_relay(repeats)
+        listener = Listener(self._loop, fd, repeats, relay)
+        if self.inbox is not None:
+            self._asked = self._open_asked(listener, self.inbox, repeats, relay)
         settings = self._backend.context.settings.localhost
         if settings.guarded:
             from netsandbox.backends.namespaces.syscall_broker import Broker

@@ -33,6 +33,7 @@ MAX_MESSAGE = 3 * 4096
 HEADER = 12  # struct refusal
 QUESTION = _struct.Struct("=QQQiiBBB5x")  # struct question of native/sockets.h
 REPLY = _struct.Struct("=Qi4x")
+CALL = 80  # struct seccomp_notif
 MAX_DRAINED = 100_000  # messages after the end of the command
 
 
@@ -103,8 +104,9 @@ class TrapRelay:
         decide: Callable[[SocketQuestion], int],
         lost: Callable[[], None],
     ) -> None:
+        self.held: Callable[[bytes], None] | None = None  # takes a refused call that waits for the user
+        self.refusals = refusals
         self._sock = sock
-        self._refusals = refusals
         self._decide = decide
         self._lost = lost
 
@@ -136,7 +138,7 @@ class TrapRelay:
         try:
             number = self._decide(read_question(data))
         except Exception:  # a refusal without its record
-            self._refusals.left_out(1)
+            self.refusals.left_out(1)
         try:
             self._sock.send(REPLY.pack(int.from_bytes(data[:8], sys.byteorder), number))
         except OSError:  # the process is gone, which the next message shows
@@ -144,17 +146,23 @@ class TrapRelay:
 
     def _report(self, data: bytes) -> None:
         try:
-            if data[:1] == b"F":
-                self._refusals.take(read_refusal(data[1:]))
+            if data[:1] == b"A":
+                if self.held is not None:
+                    self.held(data[1:])
+                else:  # the command has ended
+                    self.refusals.take(read_refusal(data[1 + CALL :]))
+            elif data[:1] == b"F":
+                self.refusals.take(read_refusal(data[1:]))
             elif data[:1] == b"M":
-                self._refusals.made(_text(data[1:-1]))
+                self.refusals.made(_text(data[1:-1]))
             else:
-                self._refusals.left_out(int.from_bytes(data[1:5], sys.byteorder))
+                self.refusals.left_out(int.from_bytes(data[1:5], sys.byteorder))
         except Exception:  # the call is refused with or without its record
-            self._refusals.left_out(1)
+            self.refusals.left_out(1)
 
     def close(self) -> None:
         """Record what was reported before the command ended; calls that wait are gone with it."""
+        self.held = None
         for _ in range(MAX_DRAINED):
             try:
                 data = self._sock.recv(MAX_MESSAGE, _socket.MSG_DONTWAIT)
@@ -164,4 +172,4 @@ class TrapRelay:
                 break
             if data[:1] in (b"F", b"U"):
                 self._report(data)
-        self._refusals.close()
+        self.refusals.close()

@@ -25,6 +25,7 @@ class SeatbeltServing:
         self._exit: ExitNotice | None = None
         self._is_over = False
         self.localhost: SharedLocalhost | None = None
+        self.inbox = None  # Seatbelt cannot make a call wait
         log, held = backend.context.log, backend.reservation
         self._refusals = RefusalRecords(loop, log, backend.system.log, backend.tag, closed_port=held.closed.port)
         if held.map is not None:

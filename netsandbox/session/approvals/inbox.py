@@ -13,7 +13,9 @@ from __future__ import annotations
 import os
 import time
 
+from netsandbox.paths import short
 from netsandbox.policy import reasons
+from netsandbox.session.approvals import file_places
 from netsandbox.session.approvals import reply as replies
 from netsandbox.session.approvals.askable import is_askable, owner_of
 from netsandbox.text import printable
@@ -23,12 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Protocol
 
-    from netsandbox_proxy.contract import Attempt
-
     from netsandbox.audit.log import AuditLog
+    from netsandbox.backends.contract import HeldAttempt as Attempt
     from netsandbox.session.approvals.reply import Reply
 
-    Destination = tuple[str, int]
+    Place = tuple[str, int | str]  # a host and a port, or a path and what is done with it
     Answered = Callable[[str, str | None], None]  # receives a reason, and a detail for the log
 
     class Timer(Protocol):
@@ -42,15 +43,15 @@ MAX_TIMES = 3  # questions about the same place without an answer
 NUMBERS = range(1000, 10000)
 MAX_NAME = 64  # characters of a program's name in the notice
 FOREVER = float("inf")
-LEFT, ENDED = "the client left", "the session ended"
+LEFT, ENDED, GONE = "the client left", "the session ended", "the file is gone"
 
 
 class Question:
     """A question about one place. It stays open until its answer or its deadline, even if all clients have left."""
 
-    __slots__ = ("exe", "number", "pid", "place", "timer", "until", "waiting")
+    __slots__ = ("exe", "number", "pid", "place", "secret", "timer", "until", "waiting")
 
-    def __init__(self, number: int, place: Destination, by: tuple[int, str] | None, until: int) -> None:
+    def __init__(self, number: int, place: Place, by: tuple[int, str] | None, until: int) -> None:
         self.number = number
         self.place = place
         self.pid = by[0] if by else None
@@ -58,6 +59,17 @@ class Question:
         self.until = until  # wall-clock time, to be shown to the user
         self.waiting: list[tuple[Attempt, Answered]] = []
         self.timer: Timer | None = None
+        self.secret: str | None = None  # the place of secrets that a file lies in
+
+    @property
+    def file(self) -> file_places.FilePlace | None:
+        path, operation = self.place
+        return (path, operation) if isinstance(operation, str) else None
+
+    @property
+    def target(self) -> dict[str, object]:
+        """What it is about, as fields."""
+        return dict(zip(("path", "operation") if self.file else ("host", "port"), self.place, strict=True))
 
 
 class Inbox:
@@ -82,17 +94,17 @@ class Inbox:
         self._notify = notify
         self._numbers: set[int] = set()  # every number used; none is reused, so a late answer matches no other question
         self._questions: dict[int, Question] = {}
-        self._by_place: dict[Destination, Question] = {}
-        self._approved: dict[Destination, float] = {}  # when each approval expires
-        self._denied: set[Destination] = set()
-        self._unanswered: dict[Destination, int] = {}
+        self._by_place: dict[Place, Question] = {}
+        self._approved: dict[Place, float] = {}  # when each approval expires
+        self._denied: set[Place] = set()
+        self._unanswered: dict[Place, int] = {}
         self._answering: list[Answered] = []  # connections whose answer is scheduled
 
     # Used by the gate.
 
-    def answer_for(self, host: str, port: int) -> str | None:
+    def answer_for(self, name: str, use: int | str) -> str | None:
         """The answer that applies to this place now: approved, denied-by-user, or None if there is none."""
-        place = (host, port)
+        place = (name, use)
         if place in self._denied:
             return reasons.DENIED_BY_USER
         until = self._approved.get(place)
@@ -103,13 +115,28 @@ class Inbox:
         del self._approved[place]
         return None
 
-    def ask(self, place: Destination, attempt: Attempt, by: tuple[int, str] | None, answered: Answered) -> str | None:
-        """Ask the user; None if *answered* is called later, once, or else the reason to refuse now."""
+    def answer_for_file(self, path: str, operation: str, secret: str | None) -> str | None:
+        """The same for a file, by the answers about it and its folders. A refusal wins."""
+        if not self._denied.isdisjoint(file_places.closing(path, operation)):
+            return reasons.DENIED_BY_USER
+        places = file_places.opening(path, operation, secret)
+        return next((reasons.APPROVED for place in places if self.answer_for(*place) == reasons.APPROVED), None)
+
+    def ask(
+        self,
+        place: Place,
+        attempt: Attempt,
+        by: tuple[int, str] | None,
+        answered: Answered,
+        secret: str | None = None,
+    ) -> str | None:
+        """Ask the user; None if *answered* is called later, once, or else the reason to refuse now. *secret*: the place
+        of secrets that a file lies in."""
         if self._waiting() >= MAX_WAITING:
             return reasons.LIMIT
         question = self._by_place.get(place)
         if question is None:
-            made = self._new(place, by)
+            made = self._new(place, by, secret)
             if isinstance(made, str):
                 return made
             question = made
@@ -130,8 +157,8 @@ class Inbox:
         return [
             {
                 "id": question.number,
-                "host": question.place[0],
-                "port": question.place[1],
+                **question.target,
+                **({"secret": question.secret is not None} if question.file else {}),
                 "pid": question.pid,
                 "exe": question.exe,
                 "until": question.until,
@@ -148,34 +175,51 @@ class Inbox:
         question = self._questions.get(reply.number)
         if question is None:
             return replies.NOT_PENDING
+        place = question.file and file_places.raised(question.file, reply.above) if reply.above else question.place
+        if place is None:
+            return replies.TOO_WIDE
+        about = {"path": place[0]} if place != question.place else {}
         if reply.op == replies.DENY:
-            self._write(question, "denied", by_pid=pid, by_uid=uid)
-            self._denied.add(question.place)
+            self._write(question, "denied", by_pid=pid, by_uid=uid, **about)
+            self._denied.add(place)
             self._settle(question, reasons.DENIED_BY_USER)
+            self._settle_covered()
             return replies.DONE
-        return self._approve(question, reply, pid, uid)
+        return self._approve(question, place, reply, {"by_pid": pid, "by_uid": uid, **about})
 
-    def _approve(self, question: Question, reply: Reply, pid: int, uid: int) -> bytes:
+    def _approve(self, question: Question, place: Place, reply: Reply, facts: dict[str, object]) -> bytes:
         if reply.scope == replies.ONCE and not self._still(question):
             return replies.NOBODY_WAITS
-        ttl = reply.ttl or None
-        if not self._write(question, "approved", scope=reply.scope, ttl=ttl, by_pid=pid, by_uid=uid):
+        if question.file and not _is_there(question.file):
+            self._write(question, "unanswered", detail=GONE)
+            self._settle(question, reasons.UNANSWERED)
+            return replies.GONE
+        if not self._write(question, "approved", scope=reply.scope, ttl=reply.ttl or None, **facts):
             self._settle(question, reasons.AUDIT_UNWRITABLE)
             return replies.UNWRITABLE
         self._unanswered.pop(question.place, None)
         if reply.scope != replies.ONCE:
-            self._approved[question.place] = self._clock() + reply.ttl if reply.ttl else FOREVER
+            self._approved[place] = self._clock() + reply.ttl if reply.ttl else FOREVER
         self._settle(question, reasons.APPROVED)
+        self._settle_covered()
         return replies.DONE
+
+    def _settle_covered(self) -> None:
+        """An answer about a folder answers the other questions about files in it."""
+        for question in list(self._questions.values()):
+            answer = question.file and self.answer_for_file(*question.file, question.secret)
+            if answer:
+                self._settle(question, answer)
 
     # The life cycle of a question.
 
-    def _new(self, place: Destination, by: tuple[int, str] | None) -> Question | str:
+    def _new(self, place: Place, by: tuple[int, str] | None, secret: str | None) -> Question | str:
         if len(self._numbers) >= MAX_ASKED or self._unanswered.get(place, 0) >= MAX_TIMES:
             return reasons.UNANSWERED
         if len(self._questions) >= MAX_QUESTIONS:
             return reasons.LIMIT
         question = Question(self._number(), place, by, int(time.time()) + self._wait)
+        question.secret = secret
         if not self._write(question, "asked", wait=self._wait):
             return reasons.AUDIT_UNWRITABLE
         self._numbers.add(question.number)
@@ -235,22 +279,22 @@ class Inbox:
         return sum(len(question.waiting) for question in self._questions.values())
 
     def _write(self, question: Question, outcome: str, **more: object) -> bool:
-        host, port = question.place
-        return self._log.write(
-            "approval",
-            host=host,
-            port=port,
-            pid=question.pid,
-            exe=question.exe,
-            outcome=outcome,
-            id=question.number,
-            **more,
-        )
+        fields = {**question.target, "pid": question.pid, "exe": question.exe, "outcome": outcome, **more}
+        return self._log.write("approval", id=question.number, **fields)
 
 
 def _line(question: Question, wait: int) -> str:
-    host, port = question.place
+    place, port = question.place
     program = printable((question.exe or "").rpartition("/")[2])[:MAX_NAME] or "a program"
     number = question.number
     answers = f"netsandbox approve {number} (or: netsandbox deny {number})"
-    return f"{program} asks for {printable(host)}:{port} and waits {wait} s: {answers}"
+    wish = f"for {printable(place)}:{port}"
+    if question.file:
+        wish = f"to {port} {printable(short(place))}{', a secret,' if question.secret else ''}"
+    return f"{program} asks {wish} and waits {wait} s: {answers}"
+
+
+def _is_there(place: file_places.FilePlace) -> bool:
+    """Whether the file exists, or may be made."""
+    path, operation = place
+    return os.path.lexists(os.path.dirname(path) if operation == file_places.WRITE else path)

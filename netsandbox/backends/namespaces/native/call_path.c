@@ -98,7 +98,7 @@ size_t full_path(const struct seccomp_notif *call, const struct path_row *row, c
         if (folder != AT_FDCWD)
             snprintf(what, sizeof what, "fd/%d", folder);
         above = caller_link((pid_t)call->pid, what, into, PATH_MAX);
-        if (row->tells && (above == 0 ? errno == ENAMETOOLONG : above + 1 + length >= PATH_MAX))
+        if (row->tells & TELLS && (above == 0 ? errno == ENAMETOOLONG : above + 1 + length >= PATH_MAX))
             count_unreported();
         if (above == 0 || into[0] != '/' || above + 1 + length >= PATH_MAX)
             return 0;

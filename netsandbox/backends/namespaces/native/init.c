@@ -7,7 +7,7 @@
  * It has no signal handlers: every signal is blocked and read from a signalfd.
  *
  * Arguments: the command and its arguments. Environment: the command's. Descriptor 3: the channel. Descriptor 4 leads
- * from the process of traps.h to the supervisor.
+ * from the process of traps.h to the supervisor. Without arguments it is another process: opener.h.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -32,6 +32,7 @@
 
 #include "channel.h"
 #include "jail.h"
+#include "opener.h"
 #include "plan.h"
 #include "process.h"
 #include "root.h"
@@ -287,7 +288,7 @@ int main(int argc, char **argv)
     long pid;
 
     if (argc < 2)
-        return 1;
+        serve_opens();
     if (syscall(SYS_close_range, RELAY + 1U, ~0U, 0U) < 0)
         return 1;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)

@@ -91,6 +91,25 @@ void report(int listener, const struct seccomp_notif *call, char why, char does,
         memcpy(missed[missed_count++ % MISSED], path, size);
 }
 
+int pass_question(int listener, const struct seccomp_notif *call, char why, char does, const char *path)
+{
+    char exe[PATH_MAX] = "";
+    char kind = 'A';
+    struct seccomp_notif copy = *call;
+    struct refusal refusal = { .why = (uint8_t)why, .does = (uint8_t)does, .call = (uint16_t)call->data.nr,
+                               .pid = (int32_t)call->pid, .times = 1 };
+    size_t length = caller_link((pid_t)call->pid, "exe", exe, sizeof exe);
+    struct iovec parts[5] = { { &kind, 1 }, { &copy, sizeof copy }, { &refusal, sizeof refusal }, { exe, length + 1 },
+                              { (void *)(uintptr_t)path, strlen(path) + 1 } };
+    uint64_t id = call->id;
+
+    if (length == 0)
+        exe[0] = '\0';
+    if (ioctl(listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) < 0)
+        return 0;
+    return to_supervisor(parts, 5, 0);
+}
+
 void report_made(const char *path)
 {
     size_t length = strlen(path);

@@ -16,6 +16,9 @@ void pass_on(const struct seccomp_notif *call);
  * sent often enough. */
 void report(int listener, const struct seccomp_notif *call, char why, char does, const char *path);
 
+/* A refused call that waits for the user. 0: the caller is gone. */
+int pass_question(int listener, const struct seccomp_notif *call, char why, char does, const char *path);
+
 /* The session makes *path*: what it missed there, or below it, a moment ago, was no refusal. Programs open a file first
  * and make it if it is missing, or make the last folder of a path first. */
 void report_made(const char *path);

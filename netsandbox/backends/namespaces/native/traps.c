@@ -105,7 +105,8 @@ static int is_under(const char *path, const char *folder)
     return strncmp(path, folder, length) == 0 && path[length] == '/';
 }
 
-static void look(const struct seccomp_notif *call, const struct path_row *row)
+/* Non-zero if the call is held for the supervisor. */
+static int look(const struct seccomp_notif *call, const struct path_row *row)
 {
     char path[PATH_MAX];
     int follow;
@@ -113,22 +114,25 @@ static void look(const struct seccomp_notif *call, const struct path_row *row)
     char why;
 
     if (does == 0 || full_path(call, row, path) == 0 || is_under(path, "/proc") || is_under(path, "/dev"))
-        return;
+        return 0;
     if (!open_root(call)) {
         count_unreported();
-        return;
+        return 0;
     }
     if (does == 'r' || does == 'x') {
         why = does == 'x' ? refused_execution(path) : refused_read(path);
     } else {
         why = refused_write(path, &does, follow);
-        if (!why && row->tells && is_change(path, does))
+        if (!why && row->tells & TELLS && is_change(path, does))
             why = 'o';
     }
+    if ((why == 'h' || why == 'r') && row->tells & ASKS)
+        return pass_question(trap_listener, call, why, does == 'e' ? 'n' : does, path);
     if (why)
         report(trap_listener, call, why, does == 'e' ? 'n' : does, path);
     if ((!why || why == 'o') && (does == 'n' || does == 'd' || does == 'e') && is_change(path, does))
         report_made(path);
+    return 0;
 }
 
 static void receive(struct seccomp_notif *call)
@@ -210,6 +214,7 @@ int hand_over(void)
 static void serve_call(struct seccomp_notif *call)
 {
     size_t row = call->data.nr >= 0 && call->data.nr < MAX_CALL ? first_row[call->data.nr] : 0;
+    int is_held = 0;
 
     if (call->data.nr == SYS_connect || call->data.nr == SYS_bind) {
         if (!serve_socket(call, row != 0))
@@ -222,9 +227,10 @@ static void serve_call(struct seccomp_notif *call)
         return;
     }
     for (row--; row < row_count && rows[row].call == call->data.nr; row++)
-        look(call, &rows[row]);
+        is_held |= look(call, &rows[row]);
     report_unreported();
-    let_go_on(call);
+    if (!is_held)
+        let_go_on(call);
 }
 
 static void *serve_calls(void *unused)

@@ -11,6 +11,7 @@
  * here -> supervisor:
  *   T <struct seccomp_notif>                     a call to answer
  *   F <struct refusal> exe NUL path NUL          a call on a file that is refused
+ *   A <struct seccomp_notif> <struct refusal> exe NUL path NUL   the same, held: the supervisor asks the user, and answers
  *   M path NUL                                   the session makes itself what was not there, or a folder above it
  *   U <u32 count>                                this many reports did not fit, or could not be made out
  *
@@ -38,6 +39,8 @@ enum path_use {
 };
 
 #define NO_ARGUMENT 255
+#define TELLS 1
+#define ASKS 2
 
 /* One path of a call, by argument numbers; file_calls.py has the table. */
 struct path_row {
@@ -47,7 +50,7 @@ struct path_row {
     uint8_t folder; /* the descriptor that the path starts at */
     uint8_t flags;
     uint8_t follows; /* a link at the end */
-    uint8_t tells; /* changes that are not refused are reported too */
+    uint8_t tells; /* TELLS: changes that are not refused are reported too; ASKS: refused calls are held */
 };
 
 struct refusal {
