@@ -97,7 +97,7 @@ def _file(entry: Status, scope: str) -> str | None:
 
 
 def _rule(entry: Status) -> tuple[tuple[str, str], str]:
-    """The list that it belongs to, and its text. For a host it is for this port alone: a rule without one would open others too."""
+    """The list that it belongs to, and its text. For a host it has a port: a rule without one would open others too."""
     if "path" in entry:
         return ("filesystem", "allow_write" if entry["operation"] == WRITE else "allow_read"), _answered_path(entry)
     return DOMAINS, f"{entry['host']}:{entry['port']}"

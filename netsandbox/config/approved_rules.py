@@ -49,7 +49,9 @@ def add_rule(path: str, rule: str, place: KeyPath = DOMAINS, until: int | None =
         os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
         replace(os.path.realpath(path), text.encode("utf-8"))
     except OSError as error:
-        raise HostError(f"cannot write {path}: {error.strerror}; write {place[1]} = [{rule!a}] there yourself") from None
+        raise HostError(
+            f"cannot write {path}: {error.strerror}; write {place[1]} = [{rule!a}] there yourself"
+        ) from None
 
 
 def _unfit(path: str, key: str, rule: str) -> UsageError:

@@ -6,8 +6,8 @@ The native observer holds such a call and copies its path once. Rules kept here:
    without following a link, and the program gets the descriptor. No path is looked up twice, and the program's memory
    is not read again (attacks 115 and 116).
 2. A program to execute is shown read-only in the session, and the call continues: mounts decide what it executes.
-3. Only what the host has and what the user may use is asked about: regular files, and folders without secrets in them.
-   Nothing of netsandbox, nothing that a rule denies, no name that the host runs or obeys is.
+3. Only what the host has and what the user may use is asked about: regular files, and folders with nothing in them
+   that is a secret, hidden or ours. Nothing of netsandbox, nothing that a rule denies, no name that the host runs or obeys is.
 4. A call that is not asked about, and one without an answer, continues: mounts refuse it. An error refuses it (INV-1).
 5. The record is written before the file is opened (INV-5).
 """
@@ -94,6 +94,7 @@ class AskedFiles:
         self._limits = limits
         self._names = {number: call.name for number, call in observed_calls(os.uname().machine).items()}
         self._opener: FileOpener | None = None
+        self.showing: Callable[[str], None] | None = None  # gets the path of a program before the session sees it
 
     def take(self, data: bytes) -> None:
         """*data* is a message of kind A without its first byte."""
@@ -163,6 +164,8 @@ class AskedFiles:
             self._finish(held, number, fd)
 
         if held.operation == EXECUTE:
+            if self.showing is not None:
+                self.showing(held.path)
             self._opener.request(file_opener.SHOW, held.path, done)
             return
         makes = held.flags & os.O_CREAT and not os.path.lexists(held.path)
@@ -213,6 +216,7 @@ class Limits:
         named = (*own.hidden, *own.read_only)
         self._own = tuple(dict.fromkeys((*named, *map(os.path.realpath, named))))
         self._denies = DenyRules(rules, self.home, os.path.realpath)
+        self._hidden = tuple(os.path.realpath(rule.path) for rule in rules.deny_read)
         self._secrets = (*(f"{self.home}/{name}" for name in home_paths.OF_LINUX), *SYSTEM_SECRETS)
 
     def secret_place(self, path: str) -> str | None:
@@ -241,8 +245,8 @@ class Limits:
         except OSError:
             return False
         if stat.S_ISDIR(kind):
-            guarded = (*self._own, *self._secrets)
-            return operation == READ and os.access(path, os.R_OK) and not any(is_within(e, path) for e in guarded)
+            guarded = (*self._own, *self._secrets, *self._hidden)
+            return operation == READ and os.access(path, os.R_OK) and not any(is_within(each, path) for each in guarded)
         return stat.S_ISREG(kind) and os.access(path, PERMISSIONS[operation])
 
 

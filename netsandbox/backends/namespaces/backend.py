@@ -239,6 +239,7 @@ class NamespacesBackend:
             __import__(f"{MODULES}.file_changes")
         if self.asks_files:
             __import__(f"{MODULES}.asked_files")
+            __import__(f"{MODULES}.mount_points")
         if self.context.sealed:
             imports.seal(self.needed_modules)
         else:

@@ -13,18 +13,14 @@ import stat
 
 from netsandbox.backends.namespaces.private_folders import FOLDER, open_folder
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 class MountPoints:
-    """*paths* are names below the private home *folder*, each with the target if it is a link of ours. No session sees
+    """`paths` are names below the private home *folder*, each with the target if it is a link of ours. No session sees
     *common*, the folder that holds the lock."""
 
-    def __init__(self, common: str, folder: str, paths: Mapping[str, str]) -> None:
+    def __init__(self, common: str, folder: str) -> None:
         self._folder = folder
-        self._paths = paths
+        self.paths: dict[str, str] = {}
         self._lock = os.open(common, FOLDER)
         fcntl.flock(self._lock, fcntl.LOCK_SH)  # waits at most while another session cleans
 
@@ -34,7 +30,7 @@ class MountPoints:
         except OSError:  # another session shows something there; it cleans after itself
             pass
         else:
-            for path, target in self._paths.items():
+            for path, target in self.paths.items():
                 _remove_empty(self._folder, path, target)
         finally:
             os.close(self._lock)

@@ -179,7 +179,9 @@ class PrivateFolders:
         """Remove the mount points at *paths* in the home when the session has ended; see `mount_points`."""
         from netsandbox.backends.namespaces.mount_points import MountPoints
 
-        self._mount_points = MountPoints(self._own, self.home, paths)
+        if self._mount_points is None:
+            self._mount_points = MountPoints(self._own, self.home)
+        self._mount_points.paths.update(paths)
 
     def is_first(self, name: str) -> bool:
         """Whether nobody asked this for the project yet; for what is said once."""

@@ -11,6 +11,7 @@ import errno
 import os
 
 from netsandbox.backends.namespaces.launch import SIGKILL
+from netsandbox.policy.file_rules import is_within
 from netsandbox.runtime.loop import IN
 
 TYPE_CHECKING = False
@@ -195,7 +196,15 @@ class NamespaceServing:
         limits = Limits(backend.own, backend.context.settings.files)
         asked = AskedFiles(self._loop, listener, inbox, repeats, relay.refusals, limits)
         relay.held = asked.take
+        asked.showing = self._clean_later
         return asked
+
+    def _clean_later(self, path: str) -> None:
+        """An empty file is made in the private home where the session sees a program."""
+        view = self._backend.project_view
+        assert view is not None
+        if is_within(path, view.home) and view.folders.is_kept:
+            view.folders.clean_later({path[len(view.home) + 1 :]: ""})
 
     def _open_changes(self) -> FileChanges | None:
         limits, environment = self._backend.learned_changes, self._backend.context.command.environment

@@ -22,13 +22,14 @@ MAX_ABOVE = 64  # names that an answer may leave off the path of its question
 def opening(path: str, operation: str, secret: str | None) -> list[FilePlace]:
     """The places whose approval opens *path*. *secret*: the place of secrets that it lies in."""
     operations = OPERATIONS if operation == READ else (operation,)
-    folders = (each for each in _folders(path) if secret is None or is_within(each, secret))
-    return [(each, done) for each in (path, *(f"{folder}/" for folder in folders)) for done in operations]
+    folders = [f"{each}/" for each in (path, *_folders(path)) if secret is None or is_within(each, secret)]
+    return [(each, done) for each in (path, *folders) for done in operations]
 
 
 def closing(path: str, operation: str) -> list[FilePlace]:
     """The places whose refusal closes *path*."""
-    return [(each, done) for each in (path, *(f"{folder}/" for folder in _folders(path))) for done in {READ, operation}]
+    folders = [f"{each}/" for each in (path, *_folders(path))]
+    return [(each, done) for each in (path, *folders) for done in (READ, operation)]
 
 
 def raised(place: FilePlace, above: int) -> FilePlace | None:

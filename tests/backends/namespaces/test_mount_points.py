@@ -18,7 +18,9 @@ def home(tmp_path: Path) -> Path:
 
 
 def points(home: Path, *paths: str, target: str = "") -> MountPoints:
-    return MountPoints(str(home.parent), str(home), dict.fromkeys(paths, target))
+    made = MountPoints(str(home.parent), str(home))
+    made.paths.update(dict.fromkeys(paths, target))
+    return made
 
 
 def test_empty_places_go_with_the_empty_folders_above_them(home: Path) -> None:

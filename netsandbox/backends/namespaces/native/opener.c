@@ -225,8 +225,12 @@ void serve_opens(void)
         char path[PATH_MAX];
     } message;
     const size_t head = offsetof(__typeof__(message), path);
+    sigset_t everything;
 
     umask(0);
+    sigfillset(&everything); /* those of the terminal are for the command */
+    if (sigprocmask(SIG_SETMASK, &everything, NULL) < 0 || syscall(SYS_close_range, MOUNTS + 1U, ~0U, 0U) < 0)
+        _exit(1);
     if (setns(USERS, CLONE_NEWUSER) < 0 || unshare(CLONE_NEWNS) < 0 || chdir("/") < 0 || keep_capabilities() < 0
         || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0 || prctl(PR_SET_NAME, "netsandbox-open") < 0)
         _exit(1);
