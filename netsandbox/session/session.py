@@ -199,6 +199,7 @@ class Session:
             strategy=held.settings.strategy,
             window=None if held.window is None else str(held.window),
             ask=self.settings.ask,
+            ask_files=self.settings.ask_files,
         )
         if not written:
             raise HostError(f"the audit log cannot be written: {self.log.failed}; free space or use --audit-log")

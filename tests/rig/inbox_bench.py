@@ -52,6 +52,12 @@ class InboxBench:
             self.answers.append((reason, "at once"))
         return attempt
 
+    def ask_file(self, path: str, operation: str = "read", secret: str | None = None) -> None:
+        attempt = Attempt("connect", b"", 1, SOURCE)
+        reason = self.inbox.ask((path, operation), attempt, (7, "/bin/cat"), self._answered, secret)
+        if reason is not None:
+            self.answers.append((reason, "at once"))
+
     def _answered(self, reason: str, detail: str | None) -> None:
         self.story.append(("answered", reason))
         self.answers.append((reason, detail))
@@ -63,12 +69,13 @@ class InboxBench:
         assert isinstance(found, int)
         return found
 
-    def approve(self, number: int | None = None, scope: str = SESSION, ttl: int = 0) -> bytes | None:
+    def approve(self, number: int | None = None, scope: str = SESSION, ttl: int = 0, above: int = 0) -> bytes | None:
         chosen = self.number if number is None else number
-        return self.inbox.handle_reply(written(Reply(APPROVE, chosen, scope, ttl)), 4711, 1000)
+        return self.inbox.handle_reply(written(Reply(APPROVE, chosen, scope, ttl, above)), 4711, 1000)
 
-    def deny(self, number: int | None = None) -> bytes | None:
-        return self.inbox.handle_reply(written(Reply(DENY, self.number if number is None else number)), 4711, 1000)
+    def deny(self, number: int | None = None, above: int = 0) -> bytes | None:
+        chosen = self.number if number is None else number
+        return self.inbox.handle_reply(written(Reply(DENY, chosen, above=above)), 4711, 1000)
 
     @property
     def approvals(self) -> list[dict[str, Any]]:

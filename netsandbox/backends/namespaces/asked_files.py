@@ -6,8 +6,9 @@ The native observer holds such a call and copies its path once. Rules kept here:
    without following a link, and the program gets the descriptor. No path is looked up twice, and the program's memory
    is not read again (attacks 115 and 116).
 2. A program to execute is shown read-only in the session, and the call continues: mounts decide what it executes.
-3. Only what the host has and what the user may use is asked about: regular files, and folders with nothing in them
-   that is a secret, hidden or ours. Nothing of netsandbox, nothing that a rule denies, no name that the host runs or obeys is.
+3. Only what the host has and what the user may use is asked about: regular files, and folders that
+   hold nothing secret, denied or ours. Nothing of netsandbox, nothing that a rule denies, and no write to a name that
+   the host runs or obeys.
 4. A call that is not asked about, and one without an answer, continues: mounts refuse it. An error refuses it (INV-1).
 5. The record is written before the file is opened (INV-5).
 """
@@ -21,13 +22,14 @@ import stat
 from netsandbox.backends.namespaces import file_opener
 from netsandbox.backends.namespaces.file_calls import observed_calls
 from netsandbox.backends.namespaces.file_opener import FileOpener
+from netsandbox.backends.namespaces.file_refusals import OPERATIONS as RECORDED
 from netsandbox.backends.namespaces.procfs import process_of
 from netsandbox.backends.namespaces.seccomp_notify import TrappedCall
 from netsandbox.backends.namespaces.trap_relay import CALL, read_refusal
 from netsandbox.frozen import frozen
 from netsandbox.paths import home
 from netsandbox.policy import home_paths, reasons
-from netsandbox.policy.file_denials import DenyRules, hint_for, is_quiet
+from netsandbox.policy.file_denials import Advice, DenyRules, is_quiet
 from netsandbox.policy.file_rules import is_within
 from netsandbox.policy.shown_files import PROTECTED, SYSTEM_SECRETS
 
@@ -65,6 +67,7 @@ class HeldCall:
     exe: str
     path: str
     operation: str
+    recorded: str  # the same as the log names it
     flags: int
     mode: int
     is_valid: Callable[[TrappedCall], bool]
@@ -125,8 +128,18 @@ class AskedFiles:
             return None
         path = os.path.realpath(refusal.path)
         pid = process_of(refusal.pid)
-        operation = OPERATIONS[refusal.does]
-        return HeldCall(call, name, pid, refusal.exe or "?", path, operation, flags, mode, self._listener.is_valid)
+        return HeldCall(
+            call,
+            name,
+            pid,
+            refusal.exe or "?",
+            path,
+            OPERATIONS[refusal.does],
+            RECORDED[refusal.does],
+            flags,
+            mode,
+            self._listener.is_valid,
+        )
 
     def _decide(self, held: HeldCall) -> None:
         secret = self._limits.secret_place(held.path)
@@ -146,7 +159,7 @@ class AskedFiles:
                 self._record(held, reason)
                 self._listener.answer(held.call, error=errno.EACCES)
             else:
-                self._record(held, reason, hint=hint_for(held.path, held.operation, self._limits.home))
+                self._record(held, reason, hint=self._limits.advice.hint(held.path, held.recorded))
                 self._listener.let_go_on(held.call)
         except Exception as error:
             self._fail(held.call, error)
@@ -194,7 +207,7 @@ class AskedFiles:
             verdict=verdict,
             reason=reason,
             door="seccomp",
-            operation=held.operation,
+            operation=held.recorded,
             path=held.path,
             exe=held.exe,
             call=held.name,
@@ -213,6 +226,7 @@ class Limits:
 
     def __init__(self, own: OwnPaths, rules: FileRules) -> None:
         self.home = os.path.realpath(home())
+        self.advice = Advice(self.home, str, lambda: own)
         named = (*own.hidden, *own.read_only)
         self._own = tuple(dict.fromkeys((*named, *map(os.path.realpath, named))))
         self._denies = DenyRules(rules, self.home, os.path.realpath)

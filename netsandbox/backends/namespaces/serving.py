@@ -231,7 +231,7 @@ class NamespaceServing:
         repeats = FoldedRecords(self._log)
         relay = self._open_relay(repeats)
         listener = Listener(self._loop, fd, repeats, relay)
-        if self.inbox is not None:
+        if self.inbox is not None and self._backend.asks_files:
             self._asked = self._open_asked(listener, self.inbox, repeats, relay)
         settings = self._backend.context.settings.localhost
         if settings.guarded:

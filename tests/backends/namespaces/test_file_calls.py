@@ -47,6 +47,11 @@ def test_the_observer_gets_every_path_of_every_call(machine: str) -> None:
     assert by_name["unlinkat"] == (b"u", 1, 0, 255, 0, 0)
     assert by_name["renameat2"] == (b"n", 3, 2, 255, 0, 0)  # the second of its rows
     assert by_name["execve"] == (b"x", 0, 255, 255, 1, 0)
+    asked = {row[0]: row[-1] for row in struct.iter_unpack("=HcBBBBB", call_rows(calls, asks=True))}
+    names = {calls[number].name for number, tells in asked.items() if tells}
+    assert {asked[number] for number in asked} == {0, 2}
+    assert names <= {"open", "openat", "creat", "execve"}
+    assert "openat" in names
     told = list(struct.iter_unpack("=HcBBBBB", call_rows(calls, tells=True)))
     assert [row[:-1] for row in told] == [row[:-1] for row in rows]
     assert {row[-1] for row in told} == {1}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netsandbox.session.approvals import inbox
-from netsandbox.session.approvals.reply import DONE, NOBODY_WAITS, NOT_PENDING, ONCE, PROJECT, SCOPES, UNWRITABLE, USER
+from netsandbox.session.approvals.reply import (
+    DONE,
+    GONE,
+    NOBODY_WAITS,
+    NOT_PENDING,
+    ONCE,
+    PROJECT,
+    SCOPES,
+    TOO_WIDE,
+    UNWRITABLE,
+    USER,
+)
 from tests.rig.inbox_bench import InboxBench
 
 ASKED = ("asked.test", 443)
@@ -302,3 +314,64 @@ def test_scopes_that_are_kept_hold_in_the_session_too() -> None:
         bench.ask()
         bench.approve(scope=scope)
         assert bench.inbox.answer_for(*ASKED) == "approved"
+
+
+# Files
+
+
+def test_a_file_is_asked_about_by_its_path_and_use(tmp_path: Path) -> None:
+    bench, path = InboxBench(wait=30), str(tmp_path / "key")
+    Path(path).touch()
+    bench.ask_file(path, secret=str(tmp_path))
+    assert bench.lines[0].startswith(f"cat asks to read {path}, a secret, and waits 30 s: netsandbox approve ")
+    (status,) = bench.inbox.status()
+    assert (status["path"], status["operation"], status["secret"]) == (path, "read", True)
+    assert "host" not in status
+    assert bench.approve(ttl=5) == DONE
+    assert bench.approvals[-1] | {"path": path, "operation": "read", "ttl": 5} == bench.approvals[-1]
+    assert bench.inbox.answer_for_file(path, "read", None) == "approved"
+    assert bench.inbox.answer_for_file(path, "write", None) is None
+    bench.pass_time(5)
+    assert bench.inbox.answer_for_file(path, "read", None) is None
+
+
+def test_an_answer_about_a_folder_answers_the_other_questions_in_it(tmp_path: Path) -> None:
+    bench = InboxBench()
+    for name in ("a", "b", "c"):
+        (tmp_path / name).touch()
+        bench.ask_file(str(tmp_path / name))
+    bench.ask_file(str(tmp_path / "a"), "write")
+    number = bench.inbox.status()[0]["id"]
+    assert isinstance(number, int)
+    assert bench.approve(number, above=1) == DONE
+    assert bench.approvals[-1]["path"] == f"{tmp_path}/"
+    bench.pass_time()
+    assert bench.answers == [("approved", None)] * 3
+    assert bench.deny(above=1) == DONE  # to write
+    bench.pass_time()
+    assert bench.answers[3:] == [("denied-by-user", None)]
+    assert bench.inbox.answer_for_file(str(tmp_path / "d"), "write", None) == "denied-by-user"
+    assert bench.inbox.answer_for_file(str(tmp_path / "d"), "read", None) == "approved"
+
+
+def test_an_answer_about_the_root_or_a_hosts_folder_is_not_taken(tmp_path: Path) -> None:
+    bench = InboxBench()
+    bench.ask_file("/etc/hosts")
+    assert bench.approve(above=2) == TOO_WIDE
+    assert bench.deny(above=40) == TOO_WIDE
+    bench.ask()
+    assert bench.approve(above=1) == TOO_WIDE
+    bench.pass_time()
+    assert bench.answers == []
+
+
+def test_a_file_that_is_gone_is_not_approved(tmp_path: Path) -> None:
+    bench, path = InboxBench(), str(tmp_path / "gone")
+    bench.ask_file(path)
+    assert bench.approve() == GONE
+    bench.pass_time()
+    assert bench.answers == [("unanswered", None)]
+    assert bench.approvals[-1]["detail"] == "the file is gone"
+    assert bench.inbox.answer_for_file(path, "read", None) is None
+    bench.ask_file(path, "write")  # may be made
+    assert bench.approve() == DONE

@@ -6,14 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsandbox.session.approvals.reply import APPROVE, DENY, MAX_SECONDS, SCOPES, SESSION, Reply, read, written
+from netsandbox.session.approvals.file_places import MAX_ABOVE
+from netsandbox.session.approvals.reply import APPROVE, DENY, MAX_SECONDS, SCOPES, Reply, read, written
 
 NUMBERS = st.integers(0, 999_999_999)
+ABOVE = st.integers(0, MAX_ABOVE)
 REPLIES = (
-    st.builds(lambda number: Reply(DENY, number), NUMBERS)
+    st.builds(lambda number, above: Reply(DENY, number, above=above), NUMBERS, ABOVE)
     | st.builds(lambda number, scope: Reply(APPROVE, number, scope), NUMBERS, st.sampled_from(SCOPES))
     | st.builds(
-        lambda number, ttl: Reply(APPROVE, number, SESSION, ttl), NUMBERS, st.integers(0, min(MAX_SECONDS, 10**9 - 1))
+        lambda number, scope, ttl, above: Reply(APPROVE, number, scope, ttl, above),
+        NUMBERS,
+        st.sampled_from(SCOPES[1:]),
+        st.integers(0, min(MAX_SECONDS, 10**9 - 1)),
+        ABOVE,
     )
 )
 WHOLE = b'{"op":"approve","id":4711,"scope":"session","ttl":0}'
@@ -69,6 +75,9 @@ def test_one_byte_more_or_less_or_other_never_reads_as_the_same(reply: Reply, da
         b'{"id":4711,"op":"deny"}',
         b'{"op":"deny", "id":4711}',
         b'{"op":"approve","id":4711}',
+        WHOLE[:-1] + b',"above":0}',
+        WHOLE[:-1] + b',"above":%d}' % (MAX_ABOVE + 1),
+        b'{"op":"deny","id":4711,"above":-1}',
     ],
 )
 def test_near_misses_are_no_answers(line: bytes) -> None:
