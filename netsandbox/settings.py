@@ -5,7 +5,7 @@ from __future__ import annotations
 from netsandbox_portmap.localhost_settings import LocalhostSettings
 
 from netsandbox.frozen import frozen
-from netsandbox.policy.file_rules import FileRules
+from netsandbox.policy.file_rules import PROJECT, FileRules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,3 +63,8 @@ class RunSettings:
     limits: tuple[tuple[str, int], ...] = ()  # of its processes (`policy.limits`)
     no_debug: bool = False  # no process reads or changes the memory of another one
     localhost: LocalhostSettings = LocalhostSettings()
+
+    @property
+    def asks_files(self) -> bool:
+        """In other modes than `project` a session sees all files but secrets, and nobody is asked about those."""
+        return self.ask_files is not None and self.files.mode == PROJECT

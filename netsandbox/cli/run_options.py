@@ -10,10 +10,10 @@ from netsandbox_portmap import localhost_settings as localhost
 from netsandbox.config.paths import DESCRIPTORS, project_files, user_files
 from netsandbox.errors import UsageError
 from netsandbox.paths import config_home, home, working_folder
-from netsandbox.policy.file_rules import FILE_MODES, PROJECT, FileRules, path_rule
+from netsandbox.policy.file_rules import FILE_MODES, FileRules, path_rule
 from netsandbox.policy.variables import Layer, VariableRules, check_pattern
 from netsandbox.runtime.option_parser import DOMAINS, FLAG, LIST, PROFILES, SWITCHES, VALUE, VARIABLES, Option
-from netsandbox.settings import WAIT, Bounds, RunSettings
+from netsandbox.settings import Bounds, RunSettings
 from netsandbox.system import IS_MACOS, NAME
 
 TYPE_CHECKING = False
@@ -93,7 +93,8 @@ POLICY_OPTIONS = (
 MODES = ("offline", "localhost", "online")
 PROCESSES = frozenset(("limit", "no-debug", "allow-device", "allow-execute"))
 CLOSED = ("offline", "localhost")
-DYNAMIC, STATIC = "dynamic", "static"
+ASKING = frozenset(("ask", "mode", "ask-wait"))
+DYNAMIC, STATIC = "dynamic", "static"  # values of --mode
 FILTERED = "filtered"  # as `policy.FILTERED`, which is loaded later than the command's environment is made
 
 
@@ -140,7 +141,7 @@ def policy_of(parsed: Parsed, file: FileSettings | None) -> Policy:
 
     mode = _chosen_mode(parsed, file)
     closed = False
-    if asks(parsed, file):
+    if _asked(parsed, file)[0] is not None:
         closed, mode = mode in CLOSED, FILTERED  # in a closed mode everything is asked, whatever rules files have
     allow, addresses = parsed.all("allow-domain"), parsed.all("allow-address")
     unix_sockets, query_types = parsed.all("allow-unix-socket"), parsed.all("allow-query-type")
@@ -166,7 +167,7 @@ def policy_of(parsed: Parsed, file: FileSettings | None) -> Policy:
 
 def mode_of(parsed: Parsed, file: FileSettings | None) -> str:
     """The mode of `policy_of`, which is made later than the command's environment."""
-    if asks(parsed, file):
+    if _asked(parsed, file)[0] is not None:
         return FILTERED
     mode = _chosen_mode(parsed, file)
     if mode is not None:
@@ -179,47 +180,13 @@ def _chosen_mode(parsed: Parsed, file: FileSettings | None) -> str | None:
     return _mode(parsed, parsed.all("profile")) or (file.mode if file else None)
 
 
-def asks(parsed: Parsed, file: FileSettings | None) -> bool:
-    """Whether the user is asked about names that no rule allows. The option --ask also applies in a closed mode; the
-    setting of a file does not open a closed mode."""
-    mode, is_asked = _chosen_mode(parsed, file), _asking(parsed)
-    if is_asked:
-        if mode == "online" and not asks_files(parsed, file):
-            raise UsageError("the session is online, so --ask has nothing to ask about; leave one of them out")
-        return mode != "online"
-    return is_asked is None and file is not None and file.ask and mode in (None, FILTERED)
+def _asked(parsed: Parsed, file: FileSettings | None) -> tuple[int | None, int | None]:
+    """How many seconds a question about a name, and one about a file, waits for the user; None: nobody is asked."""
+    if ASKING.isdisjoint((*parsed.flags, *parsed.values)) and not (file is not None and (file.ask or file.ask_files)):
+        return None, None
+    from netsandbox.cli.ask_options import asked
 
-
-def asks_files(parsed: Parsed, file: FileSettings | None) -> bool:
-    """Whether the user is asked about files that the session does not see. Seatbelt cannot make a call wait."""
-    waits = not IS_MACOS and parsed.values.get("backend") != "seatbelt"
-    if parsed.values.get("mode") == DYNAMIC and not waits:
-        raise UsageError("--mode dynamic: files cannot wait for an answer on macOS; --ask asks about names there")
-    wanted = _asking(parsed)
-    if wanted is None:
-        wanted = file is not None and file.ask_files
-    return wanted and waits and _files(parsed, file).mode == PROJECT
-
-
-def _asking(parsed: Parsed) -> bool | None:
-    """What the command line says about asking; None: nothing."""
-    mode = parsed.values.get("mode")
-    if mode not in (None, DYNAMIC, STATIC):
-        raise UsageError(f"--mode {mode[:80]!a} is unknown; use {DYNAMIC}, which asks you, or {STATIC}, the default")
-    if "ask" in parsed.flags and mode == STATIC:
-        raise UsageError("--ask and --mode static exclude each other; choose one")
-    return None if mode is None and "ask" not in parsed.flags else mode != STATIC
-
-
-def _ask(parsed: Parsed, file: FileSettings | None, *, wanted: bool) -> int | None:
-    """How many seconds a question waits for the user; None: the user is not asked."""
-    if not wanted:
-        return None
-    if "ask-wait" in parsed.values:
-        from netsandbox.config.readers import waiting
-
-        return waiting(parsed.values["ask-wait"], "--ask-wait")
-    return file.ask_wait if file else WAIT
+    return asked(parsed, file, _chosen_mode(parsed, file), _files(parsed, file).mode)
 
 
 def settings_of(parsed: Parsed, file: FileSettings | None) -> RunSettings:
@@ -230,9 +197,7 @@ def settings_of(parsed: Parsed, file: FileSettings | None) -> RunSettings:
         from netsandbox.config.readers import check_proxy
 
         proxy = check_proxy(proxy, "--upstream-proxy")
-    names, paths = asks(parsed, file), asks_files(parsed, file)
-    if "ask-wait" in parsed.values and not (names or paths):
-        raise UsageError("--ask-wait has no meaning where nobody is asked; add --ask, or leave it out")
+    names, paths = _asked(parsed, file)
     log = parsed.values.get("audit-log") or os.environ.get("SANDBOX_AUDIT_LOG")
     made = RunSettings(
         upstream_dns=tuple(_server(text) for text in servers),
@@ -252,8 +217,8 @@ def settings_of(parsed: Parsed, file: FileSettings | None) -> RunSettings:
         raw=file.raw if file else (),
         name=_name(parsed, file),
         verbose="verbose" in parsed.flags,
-        ask=_ask(parsed, file, wanted=names),
-        ask_files=_ask(parsed, file, wanted=paths),
+        ask=names,
+        ask_files=paths,
         bounds=file.bounds if file else Bounds(),
         localhost=localhost_of(parsed, file),
     )

@@ -12,7 +12,6 @@ from netsandbox.cli import explain, run
 from netsandbox.cli.run_options import mode_of, policy_of, read_config, settings_of
 from netsandbox.errors import UsageError
 from netsandbox.runtime.option_parser import parse
-from netsandbox.system import IS_MACOS
 from tests.seatbelt_model.evaluator import allowed_under_all, denied_under_all
 from tests.seatbelt_model.profile import load
 from tests.seatbelt_model.request import file, lookup
@@ -193,38 +192,9 @@ def test_the_options_and_files_that_make_a_session_ask(
     assert asked(project, words, text) == outcome
 
 
-@pytest.mark.skipif(IS_MACOS, reason="files cannot wait on macOS")
-@pytest.mark.parametrize(
-    ("words", "text", "names", "files"),
-    [
-        ([], RULES, None, None),
-        (["--ask"], RULES, 60, 60),
-        (["--mode", "dynamic", "--ask-wait", "7"], RULES, 7, 7),
-        (["--ask", "--online"], RULES, None, 60),
-        (["--ask", "--files", "readable"], RULES, 60, None),
-        (["--ask", "--backend", "seatbelt"], RULES, 60, None),
-        ([], ASK, 5, None),
-        ([], ASK + "files = true\n", 5, 5),
-        (["--offline"], "[approvals]\nfiles = true\n", None, 60),
-        (["--mode", "static"], ASK + "files = true\n", None, None),
-    ],
-)
-def test_names_and_files_are_asked_about_where_they_can_wait(
-    project: Path, words: list[str], text: str, names: int | None, files: int | None
-) -> None:
-    (project / "said.toml").write_text(text)
-    parsed = parse(["--no-config", "--config", str(project / "said.toml"), *words], run.OPTIONS, "netsandbox run")
-    settings = settings_of(parsed, read_config(parsed))
-    assert (settings.ask, settings.ask_files) == (names, files)
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--mode", "dynamic", "--backend", "seatbelt"], "--mode dynamic: files cannot wait for an answer on macOS"),
-        (["--mode", "static", "--ask"], "--ask and --mode static exclude each other"),
-        (["--mode", "open"], "--mode 'open' is unknown; use dynamic, which asks you, or static"),
-        (["--mode", "static", "--ask-wait", "5"], "--ask-wait has no meaning where nobody is asked"),
         (["--ask", "--online", "--files", "open"], "the session is online, so --ask has nothing to ask about"),
         (["--ask-wait", "5"], "--ask-wait has no meaning where nobody is asked; add --ask"),
         (["--ask", "--ask-wait", "0"], "--ask-wait: '0' is no number of seconds from 1 to 3600"),

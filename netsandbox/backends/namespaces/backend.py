@@ -76,7 +76,6 @@ class NamespacesBackend:
         self.pins: list[PinnedSocket] = []
         self._covered: dict[str, tuple[int, int] | None] = {}  # a mount is lost if the host replaces the file
         self.secrets: tuple[str, ...] = ()  # where the session has the host's files otherwise
-        self.own: OwnPaths | None = None
         self.project_view: ProjectView | None = None
         self.overlay: SessionOverlay | None = None
         self.localhost_doors: dict[str, _socket.socket] = {}
@@ -104,12 +103,6 @@ class NamespacesBackend:
         """In the mode `open` nothing is refused, so `learn` wants to know what changes. None in other sessions."""
         settings = self.context.settings
         return settings.learn_files if settings.files.mode == OPEN else None
-
-    @property
-    def asks_files(self) -> bool:
-        """Elsewhere than in the mode `project` a session sees all files but secrets, and is not asked about those."""
-        settings = self.context.settings
-        return settings.ask_files is not None and settings.files.mode == PROJECT
 
     # Before the command
 
@@ -217,7 +210,7 @@ class NamespacesBackend:
         if not is_whole and not settings.files.listed_only:
             return (), broker_rows(b"", guarded)
         calls = observed_calls(machine, execution_only=not is_whole)
-        rows = call_rows(calls, tells=self.learned_changes is not None, asks=self.asks_files)
+        rows = call_rows(calls, tells=self.learned_changes is not None, asks=settings.asks_files)
         return tuple(calls), broker_rows(rows, guarded)
 
     def confine(self, policy: Policy) -> None:
@@ -237,7 +230,7 @@ class NamespacesBackend:
             __import__(f"{MODULES}.syscall_broker")  # imports ctypes too, from the interpreter
         if self.learned_changes is not None:
             __import__(f"{MODULES}.file_changes")
-        if self.asks_files:
+        if self.context.settings.asks_files:
             __import__(f"{MODULES}.asked_files")
             __import__(f"{MODULES}.mount_points")
         if self.context.sealed:

@@ -192,7 +192,6 @@ class NamespaceServing:
         from netsandbox.backends.namespaces.asked_files import AskedFiles, Limits
 
         backend = self._backend
-        assert backend.own is not None
         limits = Limits(backend.own, backend.context.settings.files)
         asked = AskedFiles(self._loop, listener, inbox, repeats, relay.refusals, limits)
         relay.held = asked.take
@@ -231,7 +230,7 @@ class NamespaceServing:
         repeats = FoldedRecords(self._log)
         relay = self._open_relay(repeats)
         listener = Listener(self._loop, fd, repeats, relay)
-        if self.inbox is not None and self._backend.asks_files:
+        if self.inbox is not None and self._backend.context.settings.asks_files:
             self._asked = self._open_asked(listener, self.inbox, repeats, relay)
         settings = self._backend.context.settings.localhost
         if settings.guarded:
