@@ -27,6 +27,7 @@ from netsandbox.cli.run_options import withheld_names
 from netsandbox.frozen import copy_with, frozen
 from netsandbox.paths import config_home, log_path, sessions_dir, state_home
 from netsandbox.policy.file_rules import PROJECT, FileRules
+from netsandbox.policy.limits import shown_value
 from netsandbox.policy.policy import Policy
 from netsandbox.runtime.protection import bytecode_folders, own_paths
 from netsandbox.settings import Bounds, RunSettings
@@ -144,7 +145,7 @@ def plan_lines(planned: Planned, policy: Policy, settings: RunSettings) -> list[
         *labelled("calls", _calls(planned.abi, planned.trapped_calls)),
         *labelled("mounts", planned.mounts),
         *labelled("variables", _variables(planned)),
-        *labelled("limits", [_limits(settings.bounds)]),
+        *labelled("limits", [_limits(settings.bounds), *_process_rules(settings)]),
         *labelled("log", [printable(planned.log)]),
         "",
         "# The policy:",
@@ -246,6 +247,15 @@ def _writable(view: View) -> list[str]:
 
 def _variables(planned: Planned) -> list[str]:
     return [*_wrapped("set: ", planned.added), *_wrapped("withheld: ", planned.withheld or ("none",))]
+
+
+def _process_rules(settings: RunSettings) -> list[str]:
+    found = [f"--limit {name}={shown_value(name, value)}" for name, value in settings.limits]
+    found += ["no program reads or traces another one"] if settings.no_debug else []
+    if settings.files.listed_only:
+        listed = (printable(rule.path) for rule in settings.files.allow_execute)
+        found.append(f"nothing is executed but {', '.join(('the command', *listed))}, and what they need to start")
+    return found
 
 
 def _limits(bounds: Bounds) -> str:

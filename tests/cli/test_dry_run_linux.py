@@ -13,9 +13,10 @@ from netsandbox.backends.namespaces import plan, seccomp
 from netsandbox.backends.namespaces.plan import View
 from netsandbox.backends.namespaces.seccomp import syscall_table
 from netsandbox.backends.namespaces.session_root import DENIED, PROJECT, PROTECTED, SessionRoot
-from netsandbox.cli.dry_run_linux import NAMESPACES, Planned, mount_lines, plan_lines, root_lines
+from netsandbox.cli.dry_run_linux import NAMESPACES, Planned, _process_rules, mount_lines, plan_lines, root_lines
 from netsandbox.cli.run import main
 from netsandbox.frozen import copy_with
+from netsandbox.policy.file_rules import FileRules, PathRule
 from netsandbox.policy.policy import Policy
 from netsandbox.settings import RunSettings
 
@@ -178,3 +179,13 @@ def test_it_looks_at_this_machine_and_leaves_nothing(
     assert os.listdir(home) == [".ssh"]
     main(["--dry-run", *options, "--", "touch", "ran"])
     assert capsys.readouterr().out == first
+
+
+def test_rules_about_processes_are_printed() -> None:
+    files = FileRules(allow_execute=(PathRule("/usr/bin/id", "test"),), listed_only=True)
+    assert _process_rules(RunSettings(limits=(("memory", 2 << 30),), no_debug=True, files=files)) == [
+        "--limit memory=2G",
+        "no program reads or traces another one",
+        "nothing is executed but the command, /usr/bin/id, and what they need to start",
+    ]
+    assert _process_rules(RunSettings()) == []
