@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from netsandbox.frozen import frozen
 from netsandbox.policy.file_rules import is_within
-from netsandbox.policy.overlay_changes import ADDED, FILE, FOLDER, MODE, OTHER, REMOVED, above
+from netsandbox.policy.overlay_changes import ADDED, FILE, FOLDER, LINK, MODE, OTHER, REMOVED, above
 from netsandbox.policy.shown_files import PROTECTED
 
 TYPE_CHECKING = False
@@ -171,7 +171,21 @@ def protected_root(change: Change, trees: Trees) -> str | None:
         at = whole.find(f"/{name}/")
         if at >= 0:
             return change.path[: at + len(name)]
+    if change.kind == LINK and change.action != REMOVED and _leads_to_protected(change.path, whole, trees.kept):
+        return change.path
     return _git_root(change, trees)
+
+
+def _leads_to_protected(path: str, whole: str, kept: tuple[str, ...]) -> bool:
+    """Whether a link at *path* stands above a protected name: what it leads to would be obeyed."""
+    return (
+        any(is_within(name, path) for name in kept)
+        or whole.endswith(_ABOVE)
+        or (f"/{GIT}/modules/" in whole or f"/{GIT}/worktrees/" in whole)
+    )
+
+
+_ABOVE = tuple(f"/{above(name)}/" for name in PROTECTED if above(name))
 
 
 def plainly(path: str) -> str:
@@ -201,9 +215,9 @@ def _git_root(change: Change, trees: Trees) -> str | None:
 
 
 def _is_bare(folder: str, trees: Trees) -> bool:
-    """Whether a git directory of another name is there."""
-    inner = [f"{folder}/{name}" if folder else name for name in ("HEAD", "objects")]
-    return all(path in trees.upper or path in trees.host for path in inner)
+    """Whether a git directory of another name is there, whose objects may be elsewhere."""
+    path = f"{folder}/HEAD" if folder else "HEAD"
+    return path in trees.upper or path in trees.host
 
 
 def mergeable(paths: Iterable[str], trees: Trees) -> list[str]:

@@ -272,6 +272,15 @@ def test_a_new_protected_file_must_be_named(netsandbox: Any, project: Path, name
     assert (project / name).read_text() == "planted\n"
 
 
+def test_a_link_does_not_lead_round_a_protected_name(netsandbox: Any, project: Path) -> None:
+    sh(netsandbox, "mkdir evil; echo planted > evil/settings.json; ln -s evil .claude; cat .claude/settings.json")
+    assert netsandbox("apply", "fix").returncode == 1
+    assert (project / "evil/settings.json").exists()
+    assert not (project / ".claude").is_symlink()
+    assert netsandbox("apply", "fix", ".claude").returncode == 0
+    assert (project / ".claude/settings.json").read_text() == "planted\n"
+
+
 def test_hooks_of_a_folder_that_the_configuration_names_must_be_named(netsandbox: Any, project: Path) -> None:
     home = netsandbox.home()
     assert home.plainly(["git", "config", "core.hooksPath", "tools/hooks"]).returncode == 0

@@ -161,6 +161,42 @@ def test_what_the_session_could_not_change_is_protected_whatever_it_is_called() 
     )
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".claude",
+        ".hg",
+        "sub/.config",
+        ".git/modules",
+        ".git/modules/m",
+        ".git/worktrees",
+        ".git/modules/m/refs",
+        "tools",
+    ],
+)
+def test_a_link_in_the_place_of_a_folder_above_a_protected_name_must_be_named(path: str) -> None:
+    """What it leads to would be obeyed under the protected name."""
+    upper = {**folders_of(path), path: Node(LINK, 0o777, target="../evil")}
+    found = planned(upper, REPOSITORY, "", kept=("tools/hooks",))
+    assert found.protected == (path,)
+    assert Step(path, WRITE) not in found.steps
+    assert Step(path, WRITE) in planned(upper, REPOSITORY, path, kept=("tools/hooks",)).steps
+    plain = planned({**folders_of(path), path: Node(FOLDER, 0o755)}, {}, "", kept=("tools/hooks",))
+    assert plain.protected == () or path.startswith(".git")
+
+
+def test_a_link_elsewhere_needs_no_name() -> None:
+    for path in ("claude", "config", "toolsx", ".git/refs/heads/link", "node_modules/.bin/x"):
+        found = planned({**folders_of(path), path: Node(LINK, 0o777, target="x")}, REPOSITORY, kept=("tools/hooks",))
+        assert found.protected == ()
+
+
+def test_a_git_directory_without_objects_is_protected() -> None:
+    """As a worktree has one: `commondir` names the other."""
+    upper = {"evil": Node(FOLDER, 0o755), "evil/HEAD": NEW, "evil/commondir": NEW, "evil/config": NEW}
+    assert set(planned(upper, {}).protected) == {"evil/commondir", "evil/config"}
+
+
 def test_a_bare_repository_is_protected() -> None:
     host = {"bare": old(FOLDER), "bare/HEAD": old(), "bare/objects": old(FOLDER)}
     upper = {"bare": Node(FOLDER, 0o755), "bare/config": NEW, "bare/description": NEW}

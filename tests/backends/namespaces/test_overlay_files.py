@@ -12,7 +12,7 @@ import pytest
 from netsandbox.backends.namespaces.kept_overlays import Overlay
 from netsandbox.backends.namespaces.overlay_files import MAX_DEPTH, content, few_changes, folder_of, scan
 from netsandbox.errors import NetsandboxError
-from netsandbox.policy.overlay_changes import FOLDER, OTHER, Change
+from netsandbox.policy.overlay_changes import FILE, OTHER, Change
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="whiteouts are devices, which only root makes by hand")
 
@@ -125,7 +125,7 @@ def test_a_bare_repository_of_the_host_is_recognized(overlay: Overlay) -> None:
     Path(overlay.folder, "bare/objects").mkdir(parents=True)
     Path(overlay.folder, "bare/HEAD").touch()
     upper(overlay, "bare/config").touch()
-    assert scan(overlay).trees.host["bare/objects"].kind == FOLDER
+    assert scan(overlay).trees.host["bare/HEAD"].kind == FILE
 
 
 def test_folders_are_reached_without_links(overlay: Overlay, tmp_path: Path) -> None:
