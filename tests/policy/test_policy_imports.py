@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -92,6 +93,7 @@ def test_a_launch_that_remembers_its_configuration_loads_nothing_to_read_one(
         folder = netsandbox.home().path / "config" / "netsandbox"
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "config.toml").write_text(settings)
+    shutil.rmtree(netsandbox.home().state / "netsandbox", ignore_errors=True)  # a test's home has a cache
     first, second = loaded_by_launch(netsandbox), loaded_by_launch(netsandbox)
     assert {"tomllib", "netsandbox.config.effective"} & first  # it did read something
     assert not second & HEAVY
