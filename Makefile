@@ -29,9 +29,12 @@ help:
 demo: deps-demo $(VENV)/.product
 	@$(BIN)/python scripts/demo
 
-# Two workers for each core, a file's tests together: they share what is made once for the file. pytest keeps the bytecode of the
-# tests even where the environment says that Python keeps none: compiling it takes each worker 20 seconds.
-test: deps-test lint
+# A file's tests run together: they share what is made once for the file. pytest keeps the bytecode of the tests even where the
+# environment says that Python keeps none: compiling it takes 15 seconds, which each worker of a new clone would need. So it is
+# made beside the linters, which use one core.
+test: deps-test $(VENV)/.test
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q --collect-only >/dev/null 2>&1 & \
+	$(MAKE) --no-print-directory lint; status=$$?; wait; exit $$status
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 	$(BIN)/python scripts/other-pythons
 
