@@ -60,6 +60,8 @@ def status_of(session: str, **changes: object) -> dict[str, object]:
         "allowed": 7,
         "denied": 2,
         "flows": 1,
+        "processes": 3,
+        "memory_bytes": 4096,
         "audit_log": "/srv/log",
         "ports": [port()],
         "pending": [],

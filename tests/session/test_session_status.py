@@ -42,7 +42,10 @@ def line(**changes: object) -> bytes:
 
 # A backend whose reservation has no window.
 BACKEND: Any = SimpleNamespace(
-    pid=1, open_loop=Loop, reservation=SimpleNamespace(name="shop", window=None, settings=LocalhostSettings())
+    pid=1,
+    open_loop=Loop,
+    reservation=SimpleNamespace(name="shop", window=None, settings=LocalhostSettings()),
+    usage=lambda: {"processes": 1, "cpu_seconds": 0.5, "memory_bytes": 4096, "limits": "memory=1G: cgroup"},
 )
 COMMAND = Command(["true"], {}, (0, 1, 2))
 
