@@ -83,3 +83,15 @@ def test_nothing_is_said_to_people_and_an_empty_list_to_programs(
 def test_words_are_an_error() -> None:
     with pytest.raises(UsageError, match="`netsandbox approve ID` answers"):
         dispatch(["pending", "shop"])
+
+
+def test_files_are_listed_with_what_is_done_and_what_is_secret(capsys: pytest.CaptureFixture[str]) -> None:
+    file = {key: value for key, value in question(1001).items() if key not in ("host", "port")}
+    files = [
+        {**file, "id": 1001, "path": "/srv/a", "operation": "read", "secret": False},
+        {**file, "id": 1002, "path": "/srv/b\x1b", "operation": "write", "secret": True},
+    ]
+    with sessions({"name": "shop", "pending": files}):
+        assert dispatch(["pending"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("  ")[1].strip() for line in lines[1:]] == ["read /srv/a", "write /srv/b\\x1b (secret)"]
