@@ -37,7 +37,7 @@ def test_a_habit_is_known_whether_or_not_the_command_succeeded(record: dict[str,
     [
         {**SOCKET, "path": "/run/user/0/bus", "call": "connect"},
         {**SOCKET, "path": "/run/nscd-of-mine/socket", "call": "connect"},
-        {**SOCKET, "path": "/work/db.sock", "call": "bind", "detail": "bind"},
+        {**SOCKET, "path": "/srv/shop/db.sock", "call": "bind", "detail": "bind"},
         {**SOCKET, "reason": "socket-family", "family": "inet", "type": "raw"},
         {**SOCKET, "reason": "socket-family", "family": "packet"},
         {**FILE, "path": "/h/.bashrc", "operation": "change"},
