@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Status = dict[str, "Any"]
 
-_TEXTS = ("folder", "mode", "strategy", "engine", "device", "audit_log")
+_TEXTS = ("folder", "mode", "strategy", "engine", "device", "audit_log", "limits")
 _COUNTS = ("init", "allowed", "denied", "flows", "processes", "memory_bytes")
 _PORT_TEXTS = ("address", "device_address", "url", "exe")
 _SCALARS = (str, int, float, bool, type(None))
@@ -44,6 +44,7 @@ def read_status(line: bytes, session: str) -> Status | None:
         **{key: value for key, value in answer.items() if isinstance(value, _SCALARS) and not _is_endless(value)},
         **{key: _text(answer.get(key)) for key in _TEXTS},
         **{key: _count(answer.get(key)) for key in _COUNTS},
+        "cpu_seconds": answer.get("cpu_seconds") if _is_moment(answer.get("cpu_seconds")) else None,
         "command": command,
         "window": _window(answer.get("window")),
         "ports": [port for port in map(_port, ports) if port is not None],

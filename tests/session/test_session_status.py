@@ -45,7 +45,7 @@ BACKEND: Any = SimpleNamespace(
     pid=1,
     open_loop=Loop,
     reservation=SimpleNamespace(name="shop", window=None, settings=LocalhostSettings()),
-    usage=lambda: {"processes": 1, "cpu_seconds": 0.5, "memory_bytes": 4096, "limits": "memory=1G: cgroup"},
+    usage=lambda: {"processes": 2, "cpu_seconds": 1.5, "memory_bytes": 4096, "limits": "limit files=9: rlimit"},
 )
 COMMAND = Command(["true"], {}, (0, 1, 2))
 
