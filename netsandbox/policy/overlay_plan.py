@@ -67,11 +67,12 @@ def plan(changes: list[Change], trees: Trees, named: tuple[str, ...] = (), *, fo
             chosen.append(change)
         else:
             protected[root] = None
-    chosen = [change for change in changes if change in _with_folders(chosen, changes)]
-    special = tuple(change.path for change in chosen if change.kind == OTHER and change.action != REMOVED)
+    whole = _with_folders(chosen, changes)
+    chosen = [change for change in changes if change in whole]
+    special = {change.path: None for change in chosen if change.kind == OTHER and change.action != REMOVED}
     chosen = [change for change in chosen if change.path not in special]
     conflicts = () if force else tuple(_conflicts(chosen, trees))
-    return Plan(tuple(_steps(chosen, trees)), conflicts, tuple(_faults(trees, named)), tuple(protected), special)
+    return Plan(tuple(_steps(chosen, trees)), conflicts, tuple(_faults(trees, named)), tuple(protected), tuple(special))
 
 
 def with_roots(changes: list[Change], trees: Trees) -> Iterator[tuple[Change, str | None]]:
@@ -211,6 +212,10 @@ def _git_root(change: Change, trees: Trees) -> str | None:
     for at, name in enumerate(plain):
         if name in GUARDED and _is_bare("/".join(names[:at]), trees):
             return "/".join(names[: at + 1])
+    if plain[-1] == "head" and change.action == ADDED:  # it makes a repository of what was applied before
+        folder = above(change.path)
+        if any((f"{folder}/{name}" if folder else name) in trees.host for name in GUARDED):
+            return change.path
     return None
 
 

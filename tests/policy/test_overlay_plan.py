@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
+from netsandbox.policy import overlay_plan
 from netsandbox.policy.overlay_changes import FILE, FOLDER, LINK, OTHER, WHITEOUT, Node, above, compare
 from netsandbox.policy.overlay_plan import REMOVE, WRITE, Plan, Step, Trees, mergeable, plan
 from netsandbox.policy.shown_files import PROTECTED
@@ -195,6 +196,26 @@ def test_a_git_directory_without_objects_is_protected() -> None:
     """As a worktree has one: `commondir` names the other."""
     upper = {"evil": Node(FOLDER, 0o755), "evil/HEAD": NEW, "evil/commondir": NEW, "evil/config": NEW}
     assert set(planned(upper, {}).protected) == {"evil/commondir", "evil/config"}
+
+
+@pytest.mark.parametrize("folder", ["", "evil/"])
+@pytest.mark.parametrize("name", ["config", "hooks", "commondir"])
+def test_a_head_that_makes_a_repository_of_what_the_host_has_must_be_named(folder: str, name: str) -> None:
+    """What git obeys may have come by an earlier `apply`, when it was no repository yet."""
+    upper, host = {f"{folder}HEAD": NEW}, {f"{folder}{name}": old(), **folders_of(f"{folder}{name}")}
+    upper |= folders_of(f"{folder}HEAD")
+    assert planned(upper, host).protected == (f"{folder}HEAD",)
+    assert planned(upper, {f"{folder}description": old()}).protected == ()
+    assert planned(upper, {**host, f"{folder}HEAD": old()}).protected == ()
+
+
+def test_many_changes_are_planned_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session decides how many there are."""
+    passes: list[int] = []
+    real = overlay_plan._with_folders
+    monkeypatch.setattr(overlay_plan, "_with_folders", lambda *both: passes.append(1) or real(*both))
+    assert len(planned({f"f{number}": NEW for number in range(50)}, {}).steps) == 50
+    assert passes == [1]
 
 
 def test_a_bare_repository_is_protected() -> None:

@@ -84,8 +84,8 @@ class _Walk:
             new = self.upper[path] = _upper_node(upper, name)
             self._check_size(depth)
             old = self._host_node(host, name, path)
-            if name in GUARDED:  # is it a bare repository?
-                self._host_node(host, "HEAD", f"{prefix}HEAD")
+            for mark in ("HEAD",) if name in GUARDED else GUARDED if name == "HEAD" else ():  # a bare repository?
+                self._host_node(host, mark, f"{prefix}{mark}")
             if new.kind == FOLDER and not new.fault:
                 self._inner(upper, host if old is not None and old.kind == FOLDER else None, path, depth)
             if old is None or host is None:
