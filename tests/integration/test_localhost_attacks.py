@@ -108,7 +108,7 @@ def test_races_for_a_port_outside_the_window_are_lost(
     iterations, good, outside = map(int, running.read_until(b"\n").split())
     assert running.wait() == 0
     assert iterations > 1000
-    assert good > 100
+    assert good > 30
     assert outside == 0
     assert host.accepts == 0
     allowed = [record for record in running.audit if record.get("verdict") == "allow"]

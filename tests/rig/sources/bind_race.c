@@ -18,7 +18,7 @@
 
 #define PAIRS 4
 #define LEAST_TRIED 1000
-#define LEAST_GOOD 100
+#define LEAST_GOOD 30
 #define LONGEST 300 /* tenths of a second */
 
 struct pair {
