@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MAX_SLOTS = 64  # sessions at once that use one cache
 _LOCK = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-ON_THE_WAY = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC  # this user may have no right to list it
+ON_THE_WAY = getattr(os, "O_PATH", 0) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC  # this user may have no right to list it
 
 
 class PrivateFolders:
