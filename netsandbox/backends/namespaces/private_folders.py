@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 MAX_SLOTS = 64  # sessions at once that use one cache
 _LOCK = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-ON_THE_WAY = getattr(os, "O_PATH", 0) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC  # this user may have no right to list it
+# This user may have no right to list it. A Mac imports this module, but has no such flag.
+ON_THE_WAY = getattr(os, "O_PATH", 0) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class PrivateFolders:
