@@ -41,6 +41,7 @@ KEYS = {
     "--allow-query-type": "network.allow_query_types",
     "--allow-read": "filesystem.allow_read",
     "--allow-write": "filesystem.allow_write",
+    "--allow-execute": "filesystem.allow_execute",
 }
 
 

@@ -73,6 +73,10 @@ def test_what_is_allowed_by_now_is_said_to_be() -> None:
             ("--allow-unix-socket '/run/a b'", "allow_unix_sockets"),
         ),
         ({"event": "dns", "reason": "query-type", "qtype": "TXT"}, ("--allow-query-type TXT", "allow_query_types")),
+        (
+            {"event": "exec", "reason": "not-listed", "operation": "execute", "path": "/gone/tool"},
+            ("--allow-execute /gone/tool", "allow_execute"),
+        ),
     ],
 )
 def test_the_smallest_change_fits_the_reason(entry: dict[str, object], change: tuple[str, str]) -> None:
