@@ -65,6 +65,7 @@ class Summary:
     files: dict[tuple[str, str, str], DeniedFiles] = field(default_factory=dict)
     files_unlisted: int = 0  # refused, and only counted
     habits: dict[tuple[str, str], int] = field(default_factory=dict)  # attempts, by what was tried and the reason
+    approved: dict[tuple[str, str], int] = field(default_factory=dict)  # uses of a file, by what was done and its path
     written: int = 0  # paths, where `learn` recorded them
     secrets: list[str] = field(default_factory=list)  # hidden places that were tried then
 
@@ -107,6 +108,9 @@ class Summary:
             "habits": [
                 {"what": what, "reason": reason, "attempts": attempts}
                 for (what, reason), attempts in self.habits.items()
+            ],
+            "approved": [
+                {"doing": doing, "path": path, "count": count} for (doing, path), count in self.approved.items()
             ],
             "written": self.written,
             "secrets": self.secrets,
@@ -173,6 +177,9 @@ def _add(summary: Summary, record: Record) -> None:
         _add_denied(summary, event, record)
     elif event in ("egress", "egress.end") and verdict in (None, ALLOW):
         _add_allowed(summary, event, record)
+    elif verdict == ALLOW and event in FILE_EVENTS:
+        key = (doing(record.get("operation")), str(record.get("path", "?")))
+        summary.approved[key] = summary.approved.get(key, 0) + _number(record, "count", 1)
     elif event == "file":
         summary.written += "path" in record
         summary.files_unlisted += _number(record, "count") if record.get("detail") == MORE_REFUSED else 0

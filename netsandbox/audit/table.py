@@ -16,7 +16,7 @@ from netsandbox.policy.file_denials import removal
 from netsandbox.policy.reasons import DENY_RULE
 from netsandbox.text import GAP, columns, printable
 
-MAX_HABITS = 8
+MAX_HABITS = MAX_APPROVED = 8
 RED, GREEN, DIM, RESET = "\x1b[31m", "\x1b[32m", "\x1b[2m", "\x1b[0m"
 _SHOWN = (
     *(
@@ -85,9 +85,8 @@ def aligned(rows: Iterable[tuple[str, ...]]) -> list[str]:
 def summary_text(summary: Summary, *, coloured: bool) -> str:
     lines = [_heading(summary)]
     hosts = sorted(summary.allowed.values(), key=lambda item: (-item.connections, item.host))
-    lines.append(
-        paint(f"Allowed: {plural(len(hosts), 'host')}" if hosts else "Allowed: nothing", GREEN, coloured=coloured)
-    )
+    counts = [plural(len(found), noun) for found, noun in ((hosts, "host"), (summary.approved, "file")) if found]
+    lines.append(paint(f"Allowed: {', '.join(counts) or 'nothing'}", GREEN, coloured=coloured))
     lines += aligned(
         (
             f"{printable(item.host)}:{','.join(map(str, sorted(item.ports)))}".rstrip(":"),
@@ -97,6 +96,7 @@ def summary_text(summary: Summary, *, coloured: bool) -> str:
         )
         for item in hosts
     )
+    lines += _approved(summary)
     if summary.written:
         lines.append(f"Written outside of the folders that are always open: {plural(summary.written, 'path')}")
     if summary.secrets:
@@ -140,6 +140,15 @@ def _denials(summary: Summary, *, coloured: bool) -> list[str]:
         total = sum(item.attempts for item in summary.files.values()) + summary.files_unlisted
         lines += [paint(f"Denied files: {plural(total, 'attempt')}", RED, coloured=coloured), *aligned(files)]
     return lines
+
+
+def _approved(summary: Summary) -> list[str]:
+    """Files that the user was asked about and allowed."""
+    found = list(summary.approved.items())
+    rows = [(f"{doing} {printable(path)}", f"{count}x", "approved") for (doing, path), count in found[:MAX_APPROVED]]
+    if len(found) > MAX_APPROVED:
+        rows.append((f"and {len(found) - MAX_APPROVED} more", "", ""))
+    return aligned(rows)
 
 
 def _habits(summary: Summary) -> list[str]:

@@ -60,6 +60,16 @@ def test_what_learn_saw_of_files_is_counted_by_path_and_place(tmp_path: Path) ->
     assert (summary.as_json()["written"], summary.as_json()["secrets"]) == (2, ["/home/me/.ssh"])
 
 
+def test_approved_files_are_allowed_and_not_taken_for_writes() -> None:
+    base = {"ts": "2025", "session": "s", "event": "file", "verdict": "allow", "reason": "approved", "count": 2}
+    summary = summarise(
+        [{**base, "operation": "read", "path": "/h/a"}, {**base, "operation": "change", "path": "/h/b"}]
+    )
+    assert summary.approved == {("reading", "/h/a"): 2, ("writing", "/h/b"): 2}
+    assert summary.written == 0
+    assert summary.as_json()["approved"][0] == {"doing": "reading", "path": "/h/a", "count": 2}
+
+
 def test_refused_files_are_folded_by_what_would_allow_them() -> None:
     base = {"ts": "2025", "session": "s", "event": "file", "verdict": "deny", "reason": "not-shown", "exe": "/bin/cat"}
     docs = {**base, "operation": "read", "path": "/h/docs/a", "hint": "--allow-read ~/docs"}

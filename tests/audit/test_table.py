@@ -49,6 +49,14 @@ def test_what_learn_saw_of_files_is_shown() -> None:
     assert "Secrets" not in nothing
 
 
+def test_approved_files_are_listed_as_allowed() -> None:
+    read = {**RECORD, "event": "file", "verdict": "allow", "operation": "read", "reason": "approved", "count": 1}
+    shown = table.summary_text(summarise([{**read, "path": "/h/\x1b"}]), coloured=False)
+    assert "Allowed: 1 file\n  reading /h/\\x1b  1x  approved\n" in shown
+    many = summarise({**read, "path": f"/h/{number}"} for number in range(table.MAX_APPROVED + 2))
+    assert "\n  and 2 more\n" in table.summary_text(many, coloured=False)
+
+
 def test_an_approval_is_shown_with_who_gave_it() -> None:
     record = {"ts": "2025-01-31T12:00:00.000000Z", "event": "approval", "host": "asked.test", "port": 443}
     more = {"outcome": "approved", "id": 4711, "scope": "session", "ttl": 60, "by_pid": 7, "by_uid": 1000}
