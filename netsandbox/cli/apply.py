@@ -58,18 +58,21 @@ def _apply(held: HeldOverlay, words: list[str], *, force: bool) -> int:
     application = Application(overlay, found.trees)
     try:
         application.carry_out(wanted.steps)
-        left = _merged(application, wanted, overlay, found)
+        left, partly = _merged(application, wanted, found)
     finally:
         application.close()
-    notice(f"{application.done} changes applied to {single_line(short(overlay.folder))}")
+    done = application.done
+    notice(f"{done} {'change' if done == 1 else 'changes'} applied to {single_line(short(overlay.folder))}")
     for path in wanted.special:
         notice(f"{path!a} is a socket, a pipe or a device, which is never made")
     if left:
         what = few(map(printable, left))
         notice(f"programs of this machine obey {what}; look, then name each: `netsandbox apply {overlay.name} PATH`")
-    elif not named or not scan(overlay).changes:
+    if partly:
+        notice(f"the rest of {few(map(printable, partly))} is kept; `netsandbox discard {overlay.name}` removes it")
+    if not left and not partly and (not named or "" in named or not scan(overlay).changes):
         held.remove()
-    return 1 if left else 0
+    return 1 if left or partly else 0
 
 
 def _inner(word: str, overlay: Overlay, found: Scan) -> str:
@@ -92,14 +95,14 @@ def _refuse(wanted: Plan, overlay: Overlay) -> None:
         path, why = wanted.conflicts[0]
         more = f", and {len(wanted.conflicts) - 1} more" if len(wanted.conflicts) > 1 else ""
         raise NetsandboxError(
-            f"nothing was applied: {path!a} {why} since the session began{more}; `netsandbox changes {overlay.name}`"
-            " lists them, name other paths, or replace them with --force"
+            f"nothing was applied: {path!a} {why} since the session began{more}; see `netsandbox changes"
+            f" {overlay.name} --diff`, then name other paths, or replace what the host has with --force"
         )
 
 
-def _merged(application: Application, wanted: Plan, overlay: Overlay, found: Scan) -> list[str]:
-    """Merge configuration files of git; what still must be named."""
-    left = list(wanted.protected)
+def _merged(application: Application, wanted: Plan, found: Scan) -> tuple[list[str], list[str]]:
+    """Merge configuration files of git; what still must be named, and which files got only a part."""
+    left, partly = list(wanted.protected), []
     for path in mergeable(wanted.protected, found.trees):
         merged = application.merge_config(path)
         if merged is None:
@@ -108,6 +111,7 @@ def _merged(application: Application, wanted: Plan, overlay: Overlay, found: Sca
             notice(f"{path!a} does not get {few(map(printable, merged.refused))}; set what you want with `git config`")
         if merged.moved:
             notice(f"{path!a} has new URLs now: {few(map(printable, merged.moved))}; check them before you push")
-        if not merged.refused:
-            left.remove(path)
-    return left
+        left.remove(path)
+        if merged.refused:
+            partly.append(path)
+    return left, partly

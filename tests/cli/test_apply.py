@@ -45,7 +45,9 @@ def test_what_is_protected_stays_until_it_is_named(app: Path, put: Put, capsys: 
     assert (app / "src/new").exists()
     assert dispatch(["apply", "fix", "."]) == 1
     assert not (app / ".envrc").exists()
+    capsys.readouterr()
     assert dispatch(["apply", "fix", ".envrc"]) == 0
+    assert "1 change applied to ~/app" in capsys.readouterr().err
     assert (app / ".envrc").exists()
     assert kept() == []
 
@@ -76,6 +78,33 @@ def test_special_files_are_named(app: Path, put: Put, capsys: pytest.CaptureFixt
     assert dispatch(["apply", "fix"]) == 0
     assert "'src/pipe' is a socket, a pipe or a device" in capsys.readouterr().err
     assert os.listdir(app / "src") == ["new"]
+
+
+def test_special_files_do_not_keep_the_overlay_if_the_whole_folder_is_named(app: Path, put: Put) -> None:  # noqa: F811
+    os.mkfifo(put("src/new", "x").parent / "pipe")
+    assert dispatch(["apply", "fix", "."]) == 0
+    assert kept() == []
+
+
+def test_the_rest_of_a_merged_configuration_is_not_to_be_named(
+    app: Path,  # noqa: F811
+    capsys: pytest.CaptureFixture[str],
+    request: pytest.FixtureRequest,
+) -> None:
+    """The host's file has changed by then, so that `apply .git/config` would be refused."""
+    (app / ".git").mkdir()
+    (app / ".git/config").write_text("[core]\n")
+    put: Put = request.getfixturevalue("put")  # noqa: F811
+    put(".git/config", '[core]\n\thooksPath = x\n[remote "up"]\n\turl = https://example.com/x\n')
+    assert dispatch(["apply", "fix"]) == 1
+    told = capsys.readouterr().err
+    assert "does not get core.hookspath" in told
+    assert "the rest of .git/config is kept; `netsandbox discard fix` removes it" in told
+    assert "name each" not in told
+    config = (app / ".git/config").read_text()
+    assert "https://example.com/x" in config
+    assert "hooksPath" not in config
+    assert kept() == ["fix"]
 
 
 @pytest.mark.parametrize(
