@@ -31,7 +31,14 @@ NOT_WRITABLE = "not writable, even if {it} appear{s} later; end {it} with / to h
 NOT_HIDDEN = "not hidden: the command can read what appears there; make {it} first"
 NOT_NEEDED = "is {what}, so the rule closes nothing; correct it, or leave it out"
 NOT_KEPT = "not read-only: the command can make {it}; make {it} first"
-MEANINGS = {"allow_read": NOT_SHOWN, "allow_write": NOT_WRITABLE, "deny_read": NOT_HIDDEN, "deny_write": NOT_KEPT}
+NOT_LISTED = "not listed, even if {it} appear{s} later; write the path of a program or folder, such as /usr/bin/git"
+MEANINGS = {
+    "allow_read": NOT_SHOWN,
+    "allow_write": NOT_WRITABLE,
+    "allow_execute": NOT_LISTED,
+    "deny_read": NOT_HIDDEN,
+    "deny_write": NOT_KEPT,
+}
 
 
 def rule_lines(found: EffectiveRules, *, verbose: bool) -> list[str]:
@@ -79,6 +86,8 @@ def _matters(rule: PathRule, name: str, rules: FileRules, writable: tuple[str, .
     """Not a rule of a profile; nor a rule that forbids what is not there anyway."""
     if is_profile_file(rule.origin):
         return False
+    if name == "allow_execute":
+        return rules.listed_only
     if name.startswith("allow"):
         return rules.mode == PROJECT or (name == "allow_write" and rules.mode != OPEN)
     literal = rule.path[: rule.wild] if rule.wild else rule.path

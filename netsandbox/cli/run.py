@@ -47,7 +47,7 @@ SESSION_OPTIONS = (
     Option(
         "mode", VALUE, "", "MODE", "dynamic: the same as --ask; static: ask about nothing (default)", (DYNAMIC, STATIC)
     ),
-    Option("ask-wait", VALUE, "", "SECONDS", "seconds to wait for an answer (60); then the connection is refused"),
+    Option("ask-wait", VALUE, "", "SECONDS", "seconds to wait for an answer (60); without one the attempt is refused"),
     Option("limit", LIST, "", "NAME=N,…", "limit memory=2G, processes=500, cpu=200%, files=1024, file-size=1G, core=0"),
     Option("no-debug", FLAG, "", "", "let no program inside read or trace another one"),
     Option("allow-execute", LIST, "", "PATH", "let nothing be executed but the command and this program or folder"),
@@ -228,7 +228,7 @@ def _describe_session(policy: Policy, settings: RunSettings) -> None:
 def report_rules(settings: RunSettings, flags: set[str]) -> RunSettings:
     """The settings with the rules for files as they hold on this host. What a user must know of them is printed."""
     files = settings.files
-    if not (files.allow_read or files.allow_write or files.deny_read or files.deny_write or files.needs_resolving):
+    if not (files.allow_read or files.allow_write or files.listed_only or files.needs_resolving):
         return settings
     from netsandbox.cli.file_notices import rule_lines
     from netsandbox.runtime.effective_rules import effective
@@ -241,12 +241,12 @@ def report_rules(settings: RunSettings, flags: set[str]) -> RunSettings:
 
 
 def report_settings(parsed: Parsed, settings: RunSettings) -> None:
-    """Print which variables and ports of options do not exist."""
-    variables, ports = parsed.all("pass-env"), settings.localhost.connect_host
-    if (variables or ports) and "quiet" not in parsed.flags:
-        from netsandbox.cli.setting_notices import unheard_lines, unset_lines
+    """Print which variables, ports and sockets of options do not exist."""
+    variables, ports, sockets = parsed.all("pass-env"), settings.localhost.connect_host, parsed.all("allow-unix-socket")
+    if (variables or ports or sockets) and "quiet" not in parsed.flags:
+        from netsandbox.cli.setting_notices import no_socket_lines, unheard_lines, unset_lines
 
-        for line in (*unset_lines(variables), *unheard_lines(ports)):
+        for line in (*unset_lines(variables), *unheard_lines(ports), *no_socket_lines(sockets)):
             _notice(line)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 
 from netsandbox.config.profiles.profile_files import is_profile_file
 from netsandbox.paths import short
@@ -89,6 +90,21 @@ def unheard_lines(ports: Iterable[int]) -> list[str]:
         for port in ports
         if port not in taken
     ]
+
+
+def no_socket_lines(paths: Iterable[str]) -> list[str]:
+    """The paths of --allow-unix-socket at which there is no socket. Those that are not absolute are an error later."""
+    lines = []
+    for path in dict.fromkeys(path for path in paths if path.startswith("/")):
+        try:
+            what = "" if stat.S_ISSOCK(os.stat(path).st_mode) else "this is no socket"
+        except (OSError, ValueError):
+            what = "nothing is there yet"
+        if what:
+            lines.append(
+                single_line(f"--allow-unix-socket {short(path)}: {what}; start its server first, or correct the path")
+            )
+    return lines
 
 
 def _host_ports() -> Iterator[int]:

@@ -54,6 +54,17 @@ def test_a_missing_path_says_what_it_will_mean(project: Path) -> None:
     assert lines(allow_read="~/project", allow_write="~/project") == []
 
 
+def test_a_missing_program_is_named_if_programs_are_listed(project: Path) -> None:
+    (project / "tool").touch()
+    listed = copy_with(rules(allow_execute="tool git no/*"), listed_only=True)
+    assert rule_lines(effective(listed), verbose=False) == [
+        f"--allow-execute: ~/project/{name} is {what}, so not listed, even if it appears later;"
+        " write the path of a program or folder, such as /usr/bin/git"
+        for name, what in (("git", "missing"), ("no/*", "matched by nothing"))
+    ]
+    assert lines(allow_execute="git") == []  # there is no list
+
+
 def test_missing_paths_of_a_file_share_a_line(project: Path) -> None:
     assert lines(allow_read="~/a@rules.toml:3 ~/b@rules.toml:5 ~/c") == [
         "rules.toml: ~/a (line 3), ~/b (line 5) are missing, so not shown, even if they appear later; make them first",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from netsandbox.cli.setting_notices import (
     closed_lines,
     contradiction_lines,
     localhost_lines,
+    no_socket_lines,
     unheard_lines,
     unset_lines,
 )
@@ -92,3 +94,16 @@ def test_a_port_where_nobody_listens_is_named_and_one_with_a_server_is_not(monke
     assert unheard_lines([port]) == []
     monkeypatch.setattr(setting_notices, "IS_LINUX", False)
     assert unheard_lines([port]) == []
+
+
+def test_a_path_without_a_socket_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    assert no_socket_lines([str(path), str(path), "relative"]) == [
+        f"--allow-unix-socket {path}: nothing is there yet; start its server first, or correct the path"
+    ]
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        assert no_socket_lines([str(path)]) == []
+    path.unlink()
+    path.touch()
+    assert "this is no socket" in no_socket_lines([str(path)])[0]
