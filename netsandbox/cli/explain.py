@@ -15,7 +15,7 @@ from netsandbox.cli.explain_path import answer as answer_path
 from netsandbox.cli.explain_path import is_path
 from netsandbox.cli.help import print_help
 from netsandbox.cli.run_options import LOCALHOST_OPTIONS, POLICY_OPTIONS, policy_of, read_config, settings_of
-from netsandbox.cli.terminal import print_text
+from netsandbox.cli.terminal import notice, print_text
 from netsandbox.errors import UsageError
 from netsandbox.policy import reasons
 from netsandbox.policy.explain import Explanation, because
@@ -61,6 +61,11 @@ def main(arguments: list[str]) -> int:
     file = read_config(parsed)
     policy, settings = policy_of(parsed, file), settings_of(parsed, file)
     as_json = "json" in parsed.flags
+    if file is not None and file.ignored and not as_json and (parsed.words or "last" in parsed.flags):
+        from netsandbox.cli.notices import ignored_lines
+
+        for line in ignored_lines(file.ignored):
+            notice(line)
     if "last" in parsed.flags or "event" in parsed.values:
         from netsandbox.cli.explain_denial import answer as answer_past
 

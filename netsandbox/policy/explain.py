@@ -30,7 +30,7 @@ _BECAUSE = {
     reasons.LOOPBACK: "it is the session's own loopback",
     reasons.APPROVED: "the user approved it while the session ran",
     reasons.ASK: "no rule allows this host, and a connection to it asks the user",
-    reasons.OFFLINE: "the session is offline",
+    reasons.OFFLINE: "the session is offline, so nothing leaves",
     reasons.NOT_ALLOWED: "no rule allows this host",
     reasons.DENY_RULE: "a deny rule names it",
     reasons.DOH_ENDPOINT: "it is a public resolver that would bypass the name filter",

@@ -48,9 +48,9 @@ example.com
         1,
         """\
 api.example.com
-  tcp 443      denied   the session is offline
+  tcp 443      denied   the session is offline, so nothing leaves
                         to allow it: --allow-domain api.example.com
-  dns          denied   the session is offline
+  dns          denied   the session is offline, so nothing leaves
                         to allow it: --allow-domain api.example.com
 """,
     ),
@@ -262,3 +262,18 @@ def test_a_port_of_the_hosts_localhost_is_allowed_by_its_option(
     found, shown = run(capsys, f"{word} --connect-host 5432")
     assert found == status
     assert ("a rule allows it: 5432 (--connect-host)" in shown) == (status == 0)
+
+
+def test_rules_of_a_file_that_nobody_trusts_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Or the user would look for the mistake in the rule."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".netsandbox.toml").write_text('[network]\nallow_domains = ["example.com"]\n')
+    assert main(["example.com"]) == 1
+    shown = capsys.readouterr()
+    assert "to allow it: --allow-domain example.com" in shown.out
+    assert "would open network.allow_domains; ignored until you run `netsandbox trust`" in shown.err
+    assert main(["example.com", "--json"]) == 1
+    assert main(["example.com", "--no-config"]) == 1
+    assert capsys.readouterr().err == ""
