@@ -14,7 +14,7 @@ import fcntl
 import os
 import time
 
-from netsandbox.backends.namespaces.private_folders import open_folder, remove_tree
+from netsandbox.backends.namespaces.private_folders import LOCK, open_folder, remove_tree
 from netsandbox.errors import HostError, NetsandboxError, UsageError
 from netsandbox.frozen import copy_with, frozen
 from netsandbox.paths import short
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 MAX_TRIES, PAUSE = 20, 0.01  # seconds
 MAX_OPTIONS = 4000  # the kernel takes a page of mount options
-_LOCK = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 @frozen
@@ -172,7 +171,7 @@ class KeptOverlays:
         for _ in range(MAX_TRIES):
             try:
                 os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-                lock = os.open(path, _LOCK, 0o600)
+                lock = os.open(path, LOCK, 0o600)
             except FileNotFoundError:
                 continue
             except OSError as error:

@@ -12,12 +12,12 @@ import os
 import stat
 from errno import EXDEV
 
-from netsandbox.backends.namespaces.overlay_files import PART, READ, content, folder_of, node_of
+from netsandbox.backends.namespaces.overlay_files import PART, content, node_of
 from netsandbox.backends.namespaces.private_folders import FOLDER as OPEN_FOLDER
-from netsandbox.backends.namespaces.private_folders import open_folder
+from netsandbox.backends.namespaces.private_folders import READ, open_folder
 from netsandbox.errors import NetsandboxError
 from netsandbox.policy.file_rules import is_within
-from netsandbox.policy.overlay_changes import FOLDER, LINK
+from netsandbox.policy.overlay_changes import FOLDER, LINK, above
 from netsandbox.policy.overlay_plan import REMOVE
 from netsandbox.runtime.private_file import NEW, write_new
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from netsandbox.policy.overlay_plan import Step, Trees
 
 DRAFT = ".netsandbox-"
-MAX_CONFIG = 1 << 20  # bytes of a configuration file of git
 
 
 class Application:
@@ -66,7 +65,7 @@ class Application:
 
     def _step(self, step: Step) -> None:
         name = step.path.rpartition("/")[2]
-        folder = folder_of(self._host, step.path)
+        folder = open_folder(above(step.path), self._host)
         try:
             self._check(folder, name, step.path)
             if step.action == REMOVE:
@@ -141,7 +140,7 @@ class Application:
             os.close(here)
 
     def _set_mode(self, path: str) -> None:
-        here = folder_of(self._host, f"{path}/")
+        here = open_folder(path, self._host)
         try:
             os.fchmod(here, self._trees.upper[path].mode)
         finally:
@@ -149,11 +148,11 @@ class Application:
 
     def _copy(self, drafts: int, draft: str, path: str, folder: int) -> None:
         node = self._trees.upper[path]
-        above = folder_of(self._upper, path)
+        holder = open_folder(above(path), self._upper)
         try:
-            source = os.open(path.rpartition("/")[2], READ, dir_fd=above)
+            source = os.open(path.rpartition("/")[2], READ, dir_fd=holder)
         finally:
-            os.close(above)
+            os.close(holder)
         with open(source, "rb", 0):
             if not _is_as_known(os.fstat(source), node):
                 raise NetsandboxError(f"{path!a} changed in the overlay while it was read; run it again")
@@ -167,8 +166,8 @@ class Application:
     def _keep_owner(self, target: int, path: str, folder: int) -> None:
         """A file that is replaced keeps its owner and group, as far as this user may give it away; a new one gets the
         group that its folder gives."""
-        own, above = os.fstat(target), os.fstat(folder)
-        owner, group = own.st_uid, above.st_gid if above.st_mode & stat.S_ISGID else own.st_gid
+        own, holder = os.fstat(target), os.fstat(folder)
+        owner, group = own.st_uid, holder.st_gid if holder.st_mode & stat.S_ISGID else own.st_gid
         if path in self._trees.host and path not in self._removed:
             found = os.stat(path.rpartition("/")[2], dir_fd=folder, follow_symlinks=False)
             owner, group = found.st_uid, found.st_gid
@@ -181,6 +180,7 @@ class Application:
     def merge_config(self, path: str) -> Merged | None:
         """Give a configuration file of git what makes no program run, as at the end of a session without an overlay.
         None: it cannot be read or written, or has errors."""
+        from netsandbox.policy.git_config import MAX_CONFIG
         from netsandbox.policy.git_merge import merge
 
         overlay = self._overlay
@@ -205,7 +205,7 @@ class Application:
         def make(drafts: int, draft: str) -> None:
             write_new(draft, data, self._trees.host[path].mode, drafts)
 
-        folder = folder_of(self._host, path)
+        folder = open_folder(above(path), self._host)
         try:
             self._put(folder, path.rpartition("/")[2], path, make)
         finally:
@@ -241,15 +241,6 @@ def _copy_content(source: int, target: int, size: int) -> None:
         except OSError:  # nothing follows
             break
         end = os.lseek(source, at, os.SEEK_HOLE)
-        os.lseek(source, at, os.SEEK_SET)
-        os.lseek(target, at, os.SEEK_SET)
-        while at < end:
-            part = os.read(source, min(PART, end - at))
-            if not part:
-                break
-            os.write(target, part)
-            at += len(part)
-        else:
-            continue
-        break
+        while at < end and (part := os.pread(source, min(PART, end - at), at)):
+            at += os.pwrite(target, part, at)
     os.ftruncate(target, size)

@@ -9,7 +9,7 @@ import os
 import stat
 
 from netsandbox.backends.namespaces.private_folders import FOLDER as OPEN_FOLDER
-from netsandbox.backends.namespaces.private_folders import open_folder
+from netsandbox.backends.namespaces.private_folders import READ, open_folder, read_file
 from netsandbox.errors import NetsandboxError
 from netsandbox.frozen import copy_with, frozen
 from netsandbox.policy.overlay_changes import (
@@ -20,7 +20,6 @@ from netsandbox.policy.overlay_changes import (
     OTHER,
     WHITEOUT,
     Node,
-    above,
     compare,
     with_attributes,
 )
@@ -35,7 +34,6 @@ MAX_NODES = 1_000_000
 MAX_COUNTED = 2000  # names that are compared when a session ends
 MAX_DEPTH = 200  # each level has two descriptors open
 PART = 1 << 16
-READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _KINDS = {stat.S_IFREG: FILE, stat.S_IFDIR: FOLDER, stat.S_IFLNK: LINK}
 
 
@@ -183,41 +181,15 @@ def _equal(upper: int, host: int, name: str) -> bool:
     return False
 
 
-def folder_of(root: int, path: str) -> int:
-    """A descriptor of the folder that holds *path*, which is relative to the folder *root*; an OSError if a link is on
-    the way."""
-    here = os.dup(root)
-    for name in above(path).split("/") if "/" in path else ():
-        outer = here
-        try:
-            here = os.open(name, OPEN_FOLDER, dir_fd=outer)
-        finally:
-            os.close(outer)
-    return here
-
-
 def content(root: str, path: str, limit: int) -> bytes | None:
     """The content of a plain file below the folder *root*; None if it is none, or larger."""
     try:
-        base = open_folder(root)
-        try:
-            folder = folder_of(base, path)
-        finally:
-            os.close(base)
-        try:
-            descriptor = os.open(path.rpartition("/")[2], READ, dir_fd=folder)
-        finally:
-            os.close(folder)
-        with open(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                return None
-            data = file.read(limit + 1)
+        return read_file(f"{root}/{path}", limit)
     except OSError:
         return None
-    return data if len(data) <= limit else None
 
 
-def few_changes(folder: str) -> int:
+def count_if_many(folder: str) -> int:
     """0 if an upper layer has few names; otherwise the number of files at which the count stopped."""
     files = names = 0
     waiting = [folder]

@@ -10,7 +10,7 @@ import os
 
 from netsandbox.backends.namespaces.git_files import GitFiles, config_at
 from netsandbox.backends.namespaces.kept_overlays import KeptOverlays
-from netsandbox.backends.namespaces.overlay_files import few_changes, scan
+from netsandbox.backends.namespaces.overlay_files import count_if_many, scan
 from netsandbox.backends.namespaces.project_view import ProjectView
 from netsandbox.backends.namespaces.session_root import HOST, PROJECT, PROTECTED
 from netsandbox.errors import NetsandboxError, UsageError
@@ -54,7 +54,7 @@ class SessionOverlay:
         """Say what is kept; an overlay without changes is removed."""
         overlay = self.held.overlay
         try:
-            many = few_changes(overlay.data)
+            many = count_if_many(overlay.data)
             count = many or len(folded(scan(overlay).changes))
             if count:
                 files = f"{'more than ' if many else ''}{count} change{'s' if count != 1 else ''}"

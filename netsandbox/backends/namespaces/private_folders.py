@@ -18,6 +18,7 @@ import fcntl
 import os
 import stat
 import sys
+from errno import EFBIG, EINVAL
 
 from netsandbox.errors import HostError
 from netsandbox.paths import is_made, memory_home, short
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from netsandbox.backends.namespaces.session_root import SessionRoot
 
 MAX_SLOTS = 64  # sessions at once that use one cache
-_LOCK = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+LOCK = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe keeps nobody waiting
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # This user may have no right to list it. A Mac imports this module, but has no such flag.
 ON_THE_WAY = getattr(os, "O_PATH", 0) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -153,7 +155,7 @@ class PrivateFolders:
             folder = os.path.join(base, str(slot))
             for name in ("data", "work"):
                 self._made(os.path.join(folder, name))
-            lock = os.open(os.path.join(folder, "lock"), _LOCK, 0o600)
+            lock = os.open(os.path.join(folder, "lock"), LOCK, 0o600)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
@@ -236,10 +238,10 @@ def _lock(kind: int) -> bytes:
     return kind.to_bytes(2, sys.byteorder) + bytes(30)
 
 
-def open_folder(path: str) -> int:
-    """A descriptor of a folder; an OSError if a link is on the way."""
+def open_folder(path: str, root: int | None = None) -> int:
+    """A descriptor of a folder, below the folder *root* if that is given; an OSError if a link is on the way."""
     names = [name for name in path.split("/") if name]
-    here = os.open("/", FOLDER)
+    here = os.open("/", FOLDER) if root is None else os.dup(root)
     for number, name in enumerate(names, 1):
         above = here
         try:
@@ -247,6 +249,23 @@ def open_folder(path: str) -> int:
         finally:
             os.close(above)
     return here
+
+
+def read_file(path: str, limit: int) -> bytes:
+    """The content of a plain file; an OSError if it is none or larger, or a link is on the way."""
+    folder, name = os.path.split(path)
+    above = open_folder(folder)
+    try:
+        descriptor = os.open(name, READ, dir_fd=above)
+    finally:
+        os.close(above)
+    with open(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(EINVAL, "it is no regular file")
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise OSError(EFBIG, f"it has more than {limit >> 20} MB")
+    return data
 
 
 def _clear(top: int, names: list[str], *, is_folder: bool) -> None:
@@ -309,6 +328,6 @@ def _remove(name: str, above: int) -> list[str]:
 
 
 def _writable_folder(name: str, above: int) -> int:
-    here = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
+    here = os.open(name, ON_THE_WAY, dir_fd=above)
     os.chmod(f"/proc/self/fd/{here}", 0o700)
     return here

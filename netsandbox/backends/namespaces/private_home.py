@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import stat
-from errno import EFBIG, EINVAL, ENOENT
+from errno import ENOENT
 
-from netsandbox.backends.namespaces.private_folders import open_folder, remove_tree
+from netsandbox.backends.namespaces.private_folders import read_file, remove_tree
 from netsandbox.frozen import frozen
 
 MAX_KEPT = 1 << 20  # bytes of a file that is copied out
@@ -75,19 +75,7 @@ class PrivateHome:
         """The content of the file that the session saw as *name*. OSError: it is none, or a link is on the way."""
         if not name.startswith(f"{self._name}/") or ".." in name.split("/"):
             raise FileNotFoundError(ENOENT, os.strerror(ENOENT))
-        folder, _, last = f"{self._folder}/{name[len(self._name) + 1 :]}".rpartition("/")
-        above = open_folder(folder)
-        try:
-            descriptor = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=above)
-        finally:
-            os.close(above)
-        with open(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise OSError(EINVAL, "it is no regular file")
-            content = file.read(MAX_KEPT + 1)
-        if len(content) > MAX_KEPT:
-            raise OSError(EFBIG, f"it has more than {MAX_KEPT >> 20} MB")
-        return content
+        return read_file(f"{self._folder}/{name[len(self._name) + 1 :]}", MAX_KEPT)
 
     def clear(self) -> None:
         remove_tree(self._folder)

@@ -215,6 +215,21 @@ def test_a_folder_below_one_that_cannot_be_listed_is_opened(tmp_path: Path) -> N
     (tmp_path / "closed").chmod(0o700)
 
 
+def test_folders_below_another_are_reached_without_links(tmp_path: Path) -> None:
+    (tmp_path / "src/inner").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("src")
+    root = os.open(tmp_path, os.O_RDONLY)
+    try:
+        for path in ("src/inner", ""):
+            found = open_folder(path, root)
+            assert os.path.samestat(os.fstat(found), os.stat(tmp_path / path))
+            os.close(found)
+        with pytest.raises(OSError, match="directory"):
+            open_folder("link/inner", root)
+    finally:
+        os.close(root)
+
+
 @pytest.fixture
 def git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path))
