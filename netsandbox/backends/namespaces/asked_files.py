@@ -23,7 +23,7 @@ from netsandbox.backends.namespaces import file_opener
 from netsandbox.backends.namespaces.file_calls import observed_calls
 from netsandbox.backends.namespaces.file_opener import FileOpener
 from netsandbox.backends.namespaces.file_refusals import OPERATIONS as RECORDED
-from netsandbox.backends.namespaces.procfs import process_of
+from netsandbox.backends.namespaces.procfs import process_of, status_field
 from netsandbox.backends.namespaces.seccomp_notify import TrappedCall
 from netsandbox.backends.namespaces.trap_relay import CALL, read_refusal
 from netsandbox.frozen import frozen
@@ -87,14 +87,14 @@ class AskedFiles:
         inbox: FileQuestions,
         repeats: FoldedRecords,
         refusals: Refusals,
-        limits: Limits,
+        rules: AskRules,
     ) -> None:
         self._loop = loop
         self._listener = listener
         self._inbox = inbox
         self._repeats = repeats
         self._refusals = refusals
-        self._limits = limits
+        self._rules = rules
         self._names = {number: call.name for number, call in observed_calls(os.uname().machine).items()}
         self._opener: FileOpener | None = None
         self.showing: Callable[[str], None] | None = None  # gets the path of a program before the session sees it
@@ -105,7 +105,7 @@ class AskedFiles:
         try:
             refusal = read_refusal(data[CALL:])
             held = self._held(call, refusal)
-            if held is None or not self._limits.is_askable(held):
+            if held is None or not self._rules.is_askable(held):
                 self._refusals.take(refusal)
                 self._listener.let_go_on(call)
                 return
@@ -142,7 +142,7 @@ class AskedFiles:
         )
 
     def _decide(self, held: HeldCall) -> None:
-        secret = self._limits.secret_place(held.path)
+        secret = self._rules.secret_place(held.path)
         answer = self._inbox.answer_for_file(held.path, held.operation, secret)
         if answer is None:
             place = (held.path, held.operation)
@@ -159,7 +159,7 @@ class AskedFiles:
                 self._record(held, reason)
                 self._listener.answer(held.call, error=errno.EACCES)
             else:
-                self._record(held, reason, hint=self._limits.advice.hint(held.path, held.recorded))
+                self._record(held, reason, hint=self._rules.advice.hint(held.path, held.recorded))
                 self._listener.let_go_on(held.call)
         except Exception as error:
             self._fail(held.call, error)
@@ -183,7 +183,7 @@ class AskedFiles:
             return
         makes = held.flags & os.O_CREAT and not os.path.lexists(held.path)
         flags, writes = held.flags & FLAGS, held.operation == WRITE
-        mode = held.mode & ~_umask(held.call.pid) if makes else 0
+        mode = held.mode & ~int(status_field(held.call.pid, "Umask"), 8) if makes else 0
         does = file_opener.MAKE if makes else file_opener.OPEN
         if held.flags & os.O_CREAT and held.flags & os.O_EXCL and not makes:
             self._finish(held, errno.EEXIST, -1)
@@ -221,7 +221,7 @@ class AskedFiles:
             self._listener.answer(call, error=errno.EACCES)
 
 
-class Limits:
+class AskRules:
     """What the user is never asked about, and what is a secret."""
 
     def __init__(self, own: OwnPaths, rules: FileRules) -> None:
@@ -262,9 +262,3 @@ class Limits:
             guarded = (*self._own, *self._secrets, *self._hidden)
             return operation == READ and os.access(path, os.R_OK) and not any(is_within(each, path) for each in guarded)
         return stat.S_ISREG(kind) and os.access(path, PERMISSIONS[operation])
-
-
-def _umask(pid: int) -> int:
-    with open(f"/proc/{pid}/status", "rb") as file:
-        lines = file.read().split(b"\n")
-    return next(int(line.split()[1], 8) for line in lines if line.startswith(b"Umask:"))

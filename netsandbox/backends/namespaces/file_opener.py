@@ -102,7 +102,7 @@ def session_namespaces(pid: int) -> tuple[int, int]:
         own = os.stat("/proc/self/ns/user")
         for _ in range(MAX_NESTED):
             parent = fcntl.ioctl(users, NS_GET_PARENT)
-            if _identity(parent) == (own.st_dev, own.st_ino):
+            if os.path.samestat(os.fstat(parent), own):
                 os.close(parent)
                 break
             os.close(users)
@@ -110,7 +110,7 @@ def session_namespaces(pid: int) -> tuple[int, int]:
         mounts = _open_namespace(pid, "mnt")
         try:
             owner = fcntl.ioctl(mounts, NS_GET_USERNS)
-            is_its = _identity(owner) == _identity(users)
+            is_its = os.path.sameopenfile(owner, users)
             os.close(owner)
             if not is_its:
                 raise OSError(errno.EPERM, "the process has mounts of its own")
@@ -125,8 +125,3 @@ def session_namespaces(pid: int) -> tuple[int, int]:
 
 def _open_namespace(pid: int, kind: str) -> int:
     return os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC)
-
-
-def _identity(fd: int) -> tuple[int, int]:
-    info = os.fstat(fd)
-    return info.st_dev, info.st_ino

@@ -172,24 +172,22 @@ class View:
 
 def build(view: View, filter_program: bytes, extra: tuple[Door, ...] = (), rules: bytes = b"") -> bytes:
     """The whole plan; *extra* doors follow those of `doors()`. *rules* are steps of `process_rules`."""
-    steps = [_step(b"I", _numbers(view.uid, view.gid)), *(_host_view(view) if view.root is None else _root(view.root))]
-    steps.append(_step(b"K", _numbers(NETLINK_ROUTE, ROUTE_ACKNOWLEDGEMENTS) + ROUTE))
-    steps.append(_step(b"K", _numbers(NETLINK_NETFILTER, FILTER_ACKNOWLEDGEMENTS) + FILTER))
+    steps = [step(b"I", numbers(view.uid, view.gid)), *(_host_view(view) if view.root is None else _root(view.root))]
+    steps.append(step(b"K", numbers(NETLINK_ROUTE, ROUTE_ACKNOWLEDGEMENTS) + ROUTE))
+    steps.append(step(b"K", numbers(NETLINK_NETFILTER, FILTER_ACKNOWLEDGEMENTS) + FILTER))
     for door in doors() + extra:
         steps += _door(door)
-    steps += [rules, _step(b"F", filter_program)]
+    steps += [rules, step(b"F", filter_program)]
     return b"".join(steps)
 
 
 def _root(root: Iterable[Step]) -> Iterable[bytes]:
-    yield _step(b"R", b"")
-    for operation, number, texts in root:
-        payload = ("\0".join(texts) + "\0").encode("utf-8", "surrogateescape")
-        if number is not None:
-            payload = number.to_bytes(4, sys.byteorder) + payload
-        yield operation.encode("ascii") + len(payload).to_bytes(4, sys.byteorder) + payload
+    yield step(b"R", b"")
+    for operation, number, paths in root:
+        payload = ("\0".join(paths) + "\0").encode("utf-8", "surrogateescape")
+        yield step(operation.encode("ascii"), payload if number is None else numbers(number) + payload)
     yield from _kernel_switches()
-    yield _step(b"E", b"")
+    yield step(b"E", b"")
 
 
 def _kernel_switches() -> Iterable[bytes]:
@@ -199,9 +197,9 @@ def _kernel_switches() -> Iterable[bytes]:
 
 def _host_view(view: View) -> list[bytes]:
     # A mount point cannot be renamed. These come early, so that later mounts are made on top of them.
-    steps = [_step(b"U", _texts(view.overlay[0], view.overlay[1], view.overlay[0]))] if view.overlay else []
+    steps = [step(b"U", texts(view.overlay[0], view.overlay[1], view.overlay[0]))] if view.overlay else []
     steps += [_mount(BIND, path, path) for path in view.pinned]
-    steps += [_step(b"L", _texts(path)) for path in view.links]
+    steps += [step(b"L", texts(path)) for path in view.links]
     steps.append(_mount(0, "proc", "/proc", "proc"))
     steps += _kernel_switches()
     steps.append(_mount(BIND | READ_ONLY | OPTIONAL, "/sys", "/sys"))
@@ -212,29 +210,29 @@ def _host_view(view: View) -> list[bytes]:
     steps += [_mount(READ_ONLY, "tmpfs", path, "tmpfs", "mode=0555,size=4k") for path in view.hidden]
     steps += [_mount(BIND | READ_ONLY, ours, theirs) for ours, theirs in view.covered]
     if view.writable is not None:  # last: earlier mounts stay as they are
-        steps.append(_step(b"W", _texts(*view.writable)))
+        steps.append(step(b"W", texts(*view.writable)))
     return steps
 
 
 def _door(door: Door) -> Iterable[bytes]:
     backlog = BACKLOG if door.kind == SOCK_STREAM else 0
-    yield _step(b"D", _numbers(door.family, door.kind, door.port, int(door.loopback), backlog))
+    yield step(b"D", numbers(door.family, door.kind, door.port, int(door.loopback), backlog))
     for (level, name), value in door.options:
-        yield _step(b"O", _numbers(level, name) + value)
-    yield _step(b"B", b"")
+        yield step(b"O", numbers(level, name) + value)
+    yield step(b"B", b"")
 
 
 def _mount(flags: int, source: str, target: str, kind: str = "", data: str = "") -> bytes:
-    return _step(b"M", _numbers(flags) + _texts(source, target, kind, data))
+    return step(b"M", numbers(flags) + texts(source, target, kind, data))
 
 
-def _texts(*texts: str) -> bytes:
-    return b"".join(text.encode("utf-8", "surrogateescape") + b"\0" for text in texts)
+def texts(*values: str) -> bytes:
+    return b"".join(value.encode("utf-8", "surrogateescape") + b"\0" for value in values)
 
 
-def _step(operation: bytes, payload: bytes) -> bytes:
-    return operation + _numbers(len(payload)) + payload
+def step(operation: bytes, payload: bytes) -> bytes:
+    return operation + numbers(len(payload)) + payload
 
 
-def _numbers(*values: int) -> bytes:
+def numbers(*values: int) -> bytes:
     return b"".join(value.to_bytes(4, sys.byteorder) for value in values)

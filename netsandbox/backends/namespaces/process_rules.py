@@ -16,7 +16,9 @@ import os
 import resource
 import sys
 
+from netsandbox.backends.contract import path_of
 from netsandbox.backends.namespaces.cgroup import ADVICE, FILES, find_cgroup
+from netsandbox.backends.namespaces.plan import numbers, step, texts
 from netsandbox.backends.namespaces.programs import find_program, needed_programs
 from netsandbox.errors import HostError
 from netsandbox.policy.limits import shown_value
@@ -52,7 +54,7 @@ class ProcessRules:
             self._hold(name, value)
         self.programs: tuple[str, ...] = ()
         if settings.files.listed_only:
-            path = os.fsdecode(command.environment.get(b"PATH", b""))
+            path = path_of(command.environment)
             started = find_program(command.words[0], path)
             listed = [os.path.realpath(rule.path) for rule in settings.files.allow_execute]
             self.programs = needed_programs([*([started] if started else ()), *listed], path)
@@ -77,15 +79,14 @@ class ProcessRules:
     @property
     def steps(self) -> bytes:
         """Steps of the plan (native/plan.h), for when the session has its mounts."""
-        made = [_step(b"Z", _number(number) + value.to_bytes(8, sys.byteorder)) for number, value in self._resources]
+        made = [step(b"Z", numbers(number) + value.to_bytes(8, sys.byteorder)) for number, value in self._resources]
         handled = (EXECUTE if self.programs else 0) | (READ_FILE | WRITE_FILE if self.no_debug else 0)
         if handled:
-            made.append(_step(b"H", _number(handled)))
+            made.append(step(b"H", numbers(handled)))
         if self.no_debug:
-            made.append(_step(b"P", _number(READ_FILE | WRITE_FILE)))
+            made.append(step(b"P", numbers(READ_FILE | WRITE_FILE)))
         if self.programs:
-            names = b"".join(os.fsencode(path) + b"\0" for path in self.programs)
-            made.append(_step(b"P", _number(EXECUTE) + names))
+            made.append(step(b"P", numbers(EXECUTE) + texts(*self.programs)))
         return b"".join(made)
 
     @property
@@ -126,11 +127,3 @@ def is_exempt() -> bool:
         return False
     with open("/proc/self/uid_map", encoding="ascii") as file:
         return file.readline().split()[1] == "0"
-
-
-def _step(operation: bytes, payload: bytes) -> bytes:
-    return operation + _number(len(payload)) + payload
-
-
-def _number(value: int) -> bytes:
-    return value.to_bytes(4, sys.byteorder)

@@ -17,9 +17,15 @@ def read(path: str) -> str:
 
 def process_of(thread: int) -> int:
     """The process of *thread*."""
-    for line in read(f"/proc/{thread}/status").split("\n"):
-        if line.startswith("Tgid:"):
-            return int(line[5:])
+    return int(status_field(thread, "Tgid"))
+
+
+def status_field(pid: int, name: str) -> str:
+    """A value of proc_pid_status(5), with the blanks around it."""
+    prefix = f"{name}:"
+    for line in read(f"/proc/{pid}/status").split("\n"):
+        if line.startswith(prefix):
+            return line[len(prefix) :]
     raise OSError(errno.ESRCH, os.strerror(errno.ESRCH))
 
 

@@ -58,10 +58,9 @@ def in_network_of(pid: int, sock: _socket.socket) -> bool:
     """Whether the socket was made in the caller's network. One that came from outside must not get a new target."""
     fd = fcntl.ioctl(sock, SIOCGSKNS)
     try:
-        theirs, its = os.stat(f"/proc/{pid}/ns/net"), os.fstat(fd)
+        return os.path.samestat(os.stat(f"/proc/{pid}/ns/net"), os.fstat(fd))
     finally:
         os.close(fd)
-    return (theirs.st_dev, theirs.st_ino) == (its.st_dev, its.st_ino)
 
 
 def memory(pid: int, address: int, length: int) -> bytes:

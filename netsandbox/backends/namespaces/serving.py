@@ -189,11 +189,11 @@ class NamespaceServing:
     def _open_asked(
         self, listener: Listener, inbox: FileQuestions, repeats: FoldedRecords, relay: TrapRelay
     ) -> AskedFiles:
-        from netsandbox.backends.namespaces.asked_files import AskedFiles, Limits
+        from netsandbox.backends.namespaces.asked_files import AskedFiles, AskRules
 
         backend = self._backend
-        limits = Limits(backend.own, backend.context.settings.files)
-        asked = AskedFiles(self._loop, listener, inbox, repeats, relay.refusals, limits)
+        rules = AskRules(backend.own, backend.context.settings.files)
+        asked = AskedFiles(self._loop, listener, inbox, repeats, relay.refusals, rules)
         relay.held = asked.take
         asked.showing = self._clean_later
         return asked

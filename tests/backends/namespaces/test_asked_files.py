@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from netsandbox.backends.namespaces import asked_files
-from netsandbox.backends.namespaces.asked_files import READ, WRITE, AskedFiles, Limits
+from netsandbox.backends.namespaces.asked_files import READ, WRITE, AskedFiles, AskRules
 from netsandbox.backends.namespaces.file_calls import observed_calls
 from netsandbox.backends.namespaces.seccomp_notify import NOTIFICATION
 from netsandbox.policy.file_rules import FileRules, path_rule
@@ -93,8 +93,8 @@ class Bench:
         own = OwnPaths((str(home / "state"),), (str(home / "config"),))
         deny = path_rule(str(home / "denied"), "--deny-read", "/", lambda: str(home))
         records: Any = self.records
-        limits = Limits(own, FileRules(deny_read=(deny,)))
-        self.asked = AskedFiles(None, self.listener, self.inbox, records, records, limits)  # type: ignore[arg-type]
+        rules = AskRules(own, FileRules(deny_read=(deny,)))
+        self.asked = AskedFiles(None, self.listener, self.inbox, records, records, rules)  # type: ignore[arg-type]
 
     def take(self, path: Path | bytes, does: bytes = b"r", flags: int = 0) -> str:
         """What became of the call."""

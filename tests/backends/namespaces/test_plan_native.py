@@ -61,11 +61,11 @@ def test_every_truncation_is_refused_or_lacks_its_doors(start: Start, tmp_path: 
 
 @pytest.mark.parametrize("step", ["unknown mount", "bad netlink", "bad option", "missing read-only path"])
 def test_a_step_that_fails_is_named(start: Start, step: str) -> None:
-    identity = plan._step(b"I", plan._numbers(os.geteuid(), os.getegid()))
+    identity = plan.step(b"I", plan.numbers(os.geteuid(), os.getegid()))
     broken = {
         "unknown mount": plan._mount(0, "none", "/proc", "no-such-file-system"),
-        "bad netlink": plan._step(b"K", plan._numbers(0, 1) + struct.pack("=IHHII", 16, 0xFFF, 5, 1, 0)),
-        "bad option": plan._step(b"D", plan._numbers(2, 1, 9, 0, 0)) + plan._step(b"O", plan._numbers(999, 999)),
+        "bad netlink": plan.step(b"K", plan.numbers(0, 1) + struct.pack("=IHHII", 16, 0xFFF, 5, 1, 0)),
+        "bad option": plan.step(b"D", plan.numbers(2, 1, 9, 0, 0)) + plan.step(b"O", plan.numbers(999, 999)),
         "missing read-only path": plan._mount(plan.BIND | plan.READ_ONLY, "/no/such/path", "/no/such/path"),
     }[step]
     named = {
@@ -121,5 +121,5 @@ def test_more_writable_paths_than_there_is_room_for_are_refused(start: Start, tm
 
 
 def test_a_plan_whose_paths_do_not_end_is_refused(start: Start) -> None:
-    identity = plan._step(b"I", plan._numbers(os.geteuid(), os.getegid()))
-    assert "reading the plan" in refused(start("true"), identity + plan._step(b"W", b"/tmp"))
+    identity = plan.step(b"I", plan.numbers(os.geteuid(), os.getegid()))
+    assert "reading the plan" in refused(start("true"), identity + plan.step(b"W", b"/tmp"))
