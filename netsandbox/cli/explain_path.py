@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 
 from netsandbox.api import inherited
 from netsandbox.backends.namespaces.path_access import ABSENT, HIDDEN, OWN, PRIVATE, PathAccess, path_access
@@ -28,6 +29,7 @@ WRITES = {
 }
 MISSING = "note: there is no such file now;"
 BELONGS = "no option does, because it belongs to netsandbox"
+DISK = "no option should, because whoever reads a disk reads every file on it"
 TOO_MUCH = "name the folders in it, or use --files "
 
 
@@ -58,6 +60,8 @@ def _change(real: str, operation: str, access: PathAccess) -> str | None:
         return removal(access.rule)
     if is_within(own, real):
         return TOO_MUCH + ("readable" if operation == READ else "open")
+    if is_within(real, "/dev") and access.why == ABSENT:
+        return _device(real)
     advice = Advice(own, str, own_paths)
     if access.why == OWN and not os.path.lexists(real):
         return "--share-tmp"
@@ -65,6 +69,16 @@ def _change(real: str, operation: str, access: PathAccess) -> str | None:
     if option is None:
         return BELONGS if advice.is_own(real, operation) else None
     return f"{option[0]} {shell_path(real if os.path.isdir(real) else option[1], own)}"
+
+
+def _device(real: str) -> str | None:
+    try:
+        mode = os.stat(real).st_mode
+    except OSError:
+        return None
+    if stat.S_ISBLK(mode):
+        return DISK
+    return f"--allow-device {shell_path(real, os.path.realpath(home()))}" if stat.S_ISCHR(mode) else None
 
 
 def lines(path: str, real: str, access: PathAccess) -> list[str]:

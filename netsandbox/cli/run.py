@@ -158,12 +158,12 @@ def _shell(file: FileSettings | None, settings: RunSettings) -> tuple[list[str],
 def take_profiles(parsed: Parsed) -> None:
     """Words before `--` are profiles, above those of --profile."""
     if parsed.words:
-        _check_profile_names(parsed.words)
+        _check_profile_names(parsed.words, overlay=parsed.values.get("overlay") == "")
         parsed.lists["profile"] = [*parsed.words, *parsed.all("profile")]
 
 
-def _check_profile_names(words: list[str]) -> None:
-    """Words are profiles. An unknown word may be a command whose `--` was forgotten."""
+def _check_profile_names(words: list[str], *, overlay: bool) -> None:
+    """Words are profiles. An unknown word may be a command whose `--` was forgotten, or the folder of an *overlay*."""
     from netsandbox.config.paths import is_profile_name
     from netsandbox.config.profiles.profile_files import find
 
@@ -171,6 +171,10 @@ def _check_profile_names(words: list[str]) -> None:
         if not is_profile_name(word) or find(word) is None:
             from netsandbox.config.profiles.profile_files import unknown_argument
 
+            if overlay and os.path.isdir(word):
+                from netsandbox.text import shell_quoted
+
+                raise UsageError(f"--overlay takes its folder after a =; write --overlay={shell_quoted(word)}")
             raise unknown_argument(words, at)
 
 

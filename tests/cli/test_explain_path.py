@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -114,3 +115,25 @@ def test_a_path_without_a_dot_or_a_slash_in_front_is_one_if_it_exists(no_session
 )
 def test_a_host_is_no_path(word: str) -> None:
     assert not is_path(word)
+
+
+@pytest.mark.parametrize(
+    ("mode", "change"),
+    [
+        (stat.S_IFCHR, "to allow it: --allow-device /dev/gone"),
+        (stat.S_IFBLK, "to allow it: no option should, because whoever reads a disk reads every file on it"),
+        (stat.S_IFDIR, None),
+    ],
+)
+def test_a_device_has_an_option_of_its_own(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, mode: int, change: str | None
+) -> None:
+    real = os.stat
+
+    def found(path: object, *rest: object, **more: object) -> object:
+        return os.stat_result((mode, *(0,) * 9)) if path == "/dev/gone" else real(path, *rest, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "stat", found)
+    assert explain.main(["/dev/gone"]) == 1
+    shown = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert [line for line in shown if line.startswith("to allow it")] == ([change] * 2 if change else [])

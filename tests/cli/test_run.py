@@ -24,6 +24,7 @@ MISTAKES = {
     "value where none is taken": ["--online=yes"],
     "option without its value": ["--allow-domain"],
     "unknown profile": ["no-such-profile"],
+    "overlay and its folder without =": ["--overlay", "/usr"],
     "command without --": ["curl", "https://example.com/"],
     "unknown backend": ["--backend", "magic"],
     "malformed pattern": ["--allow-domain", "exa mple.com"],
