@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 HEAD = r""".\" Made by `make man` from the tables of the command line; not edited by hand.
 .TH NETSANDBOX 1
 .SH NAME
-netsandbox \- run a command so that it reaches only the names it is allowed
+netsandbox \- run a command so that it reaches only allowed names and sees only the files it needs
 .SH SYNOPSIS
 .B netsandbox
 .I COMMAND

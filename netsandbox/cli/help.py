@@ -34,7 +34,7 @@ _COMMANDS = "\n".join(f"  {name:<12}{about}" for name, about in ABOUT.items())
 OVERVIEW = f"""\
 usage: netsandbox COMMAND …
 
-Run a command so that it reaches only the names it is allowed, with a record of every attempt.
+Run a command so that it reaches only allowed names and sees only the files it needs, with a record of every attempt.
 
   netsandbox run --allow-domain example.com -- curl https://example.com/
   netsandbox run -- npm install        (in a project: the registry of your npm is allowed)
