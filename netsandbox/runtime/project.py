@@ -180,7 +180,7 @@ def all_repositories(folder: str, kept: str) -> Repositories:
     hour: it is kept in the file *kept*, and its folders in another. Installed packages are left out."""
     near = find_repositories(folder, MAX_FOLDERS)
     if near.is_whole:
-        return near
+        return _with_known(near, f"{kept}-known")
     deep = _kept_search(kept)
     if deep is None:
         deep = _search([path for path in near.left if os.path.basename(path) not in INSTALLED], MAX_DEEPER)
@@ -190,8 +190,49 @@ def all_repositories(folder: str, kept: str) -> Repositories:
             replace(kept, head + b"".join(os.fsencode(path) + b"\0" for path in deep.found))
         except OSError:  # the next session searches again
             pass
-    found = (*near.found, *filter(os.path.lexists, deep.found))
-    return Repositories(tuple(dict.fromkeys(found)), near.seen, near.left, deep.is_whole)
+    found = tuple(dict.fromkeys((*near.found, *filter(None, map(_place_of, deep.found)))))
+    return _with_known(Repositories(found, near.seen, near.left, deep.is_whole), f"{kept}-known")
+
+
+def _with_known(search: Repositories, file: str) -> Repositories:
+    """With those that earlier sessions found, which come first and are kept in *file*: a command could make so many
+    folders or repositories that the others are not reached any more."""
+    top = f"{search.seen[0]}/.git" if search.seen else ""
+    try:
+        known = [os.fsdecode(path) for path in content(file, MAX_KEPT).split(b"\0")[:-1]]
+    except OSError:
+        known = []
+    there = {path: place for path in known if (place := _place_of(path)) is not None}
+    first = [top] if top in search.found else []
+    found = tuple(dict.fromkeys((*first, *there.values(), *search.found)))
+    nested = list(dict.fromkeys((*there, *(path for path in search.found if path != top))))
+    if nested != known:
+        try:
+            replace(file, b"".join(os.fsencode(path) + b"\0" for path in nested))
+        except OSError:  # the next session finds what it can reach
+            pass
+    return Repositories(found, search.seen, search.left, search.is_whole)
+
+
+def _place_of(repository: str) -> str | None:
+    """One that was found earlier, or the folder on the way that we may not look into, as in `_look`. None: it is gone,
+    or a command put a link on the way."""
+    place = repository
+    try:
+        while not _can_see(place):
+            place = os.path.dirname(place)
+    except (OSError, ValueError):
+        return None
+    folder = os.path.dirname(place) if place == repository else place
+    return place if os.path.isabs(place) and os.path.realpath(folder) == folder else None
+
+
+def _can_see(path: str) -> bool:
+    try:
+        os.lstat(path)
+    except PermissionError:
+        return False
+    return True
 
 
 def _kept_search(kept: str) -> Repositories | None:
