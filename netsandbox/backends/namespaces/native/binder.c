@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "call_path.h"
+#include "channel.h"
 
 #ifndef SYS_fsopen
 #define SYS_fsopen 430
@@ -41,32 +42,6 @@ static void make_folders(char *path, int remove)
             rmdir(path);
             path[at] = '/';
         }
-}
-
-static int send_one(int socket, const void *data, size_t length, int descriptor)
-{
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(sizeof(int))];
-    } control;
-    struct iovec vector = { (void *)(uintptr_t)data, length };
-    struct msghdr message = { .msg_iov = &vector, .msg_iovlen = 1 };
-
-    if (descriptor >= 0) {
-        memset(&control, 0, sizeof control);
-        message.msg_control = &control;
-        message.msg_controllen = sizeof control;
-        control.header.cmsg_level = SOL_SOCKET;
-        control.header.cmsg_type = SCM_RIGHTS;
-        control.header.cmsg_len = CMSG_LEN(sizeof descriptor);
-        memcpy(CMSG_DATA(&control.header), &descriptor, sizeof descriptor);
-    }
-    for (;;) {
-        ssize_t sent = sendmsg(socket, &message, MSG_NOSIGNAL);
-
-        if (sent >= 0 || errno != EINTR)
-            return sent == (ssize_t)length ? 0 : -1;
-    }
 }
 
 static ssize_t receive_one(int socket, void *data, size_t size, int *descriptor)
@@ -114,7 +89,7 @@ static noreturn void serve_binds(int requests, int process)
 
     if (dup2(requests, 0) < 0 || syscall(SYS_close_range, 1U, ~0U, 0U) < 0)
         _exit(1);
-    if (send_one(0, &error, sizeof error, -1) < 0 || error)
+    if (send_descriptors(0, &error, sizeof error, NULL, 0) < 0 || error)
         _exit(1);
     for (;;) {
         union address address;
@@ -136,7 +111,7 @@ static noreturn void serve_binds(int requests, int process)
         }
         make_folders(path, 1);
         close(socket);
-        if (send_one(0, &error, sizeof error, made) < 0)
+        if (send_descriptors(0, &error, sizeof error, &made, made >= 0) < 0)
             _exit(1);
         if (made >= 0)
             close(made);
@@ -178,7 +153,7 @@ int bind_apart(int socket, const union address *address, socklen_t length)
     int32_t error = EACCES;
     int made = -1;
 
-    if (send_one(binder, address, length, socket) < 0
+    if (send_descriptors(binder, address, length, &socket, 1) < 0
         || receive_one(binder, &error, sizeof error, &made) != (ssize_t)sizeof error)
         error = EACCES;
     errno = error ? error : made < 0 ? EMFILE : 0;

@@ -1,6 +1,7 @@
 #include "channel.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -21,35 +22,41 @@ void channel_number(char kind, int number)
     send_record(record, sizeof record);
 }
 
-int channel_descriptors(int socket, char kind, const int *descriptors, size_t count)
+int send_descriptors(int socket, const void *data, size_t length, const int *descriptors, size_t count)
 {
     union {
         struct cmsghdr header;
         char space[CMSG_SPACE(sizeof(int) * MAX_DOORS)];
     } control;
-    struct iovec vector = { .iov_base = &kind, .iov_len = 1 };
+    struct iovec vector = { (void *)(uintptr_t)data, length };
     struct msghdr message = { .msg_iov = &vector, .msg_iovlen = 1 };
-    struct cmsghdr *header;
 
     if (count > MAX_DOORS) {
         errno = E2BIG;
         return -1;
     }
-    memset(&control, 0, sizeof control);
-    message.msg_control = &control;
-    message.msg_controllen = CMSG_SPACE(sizeof(int) * count);
-    header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int) * count);
-    memcpy(CMSG_DATA(header), descriptors, sizeof(int) * count);
-    while (sendmsg(socket, &message, MSG_NOSIGNAL) < 0) {
-        if (errno == EPIPE || errno == ECONNRESET)
-            _exit(1); /* the supervisor is gone, so we end too */
+    if (count > 0) {
+        memset(&control, 0, sizeof control);
+        message.msg_control = &control;
+        message.msg_controllen = CMSG_SPACE(sizeof(int) * count);
+        control.header.cmsg_level = SOL_SOCKET;
+        control.header.cmsg_type = SCM_RIGHTS;
+        control.header.cmsg_len = CMSG_LEN(sizeof(int) * count);
+        memcpy(CMSG_DATA(&control.header), descriptors, sizeof(int) * count);
+    }
+    while (sendmsg(socket, &message, MSG_NOSIGNAL) < 0)
         if (errno != EINTR)
             return -1;
-    }
     return 0;
+}
+
+int channel_descriptors(int socket, char kind, const int *descriptors, size_t count)
+{
+    int sent = send_descriptors(socket, &kind, 1, descriptors, count);
+
+    if (sent < 0 && (errno == EPIPE || errno == ECONNRESET))
+        _exit(1); /* the supervisor is gone, so we end too */
+    return sent;
 }
 
 void channel_await_go(void)

@@ -22,6 +22,9 @@
 
 void channel_number(char kind, int number);
 
+/* One message with descriptors, of which there may be none. 0, or -1 with errno. */
+int send_descriptors(int socket, const void *data, size_t length, const int *descriptors, size_t count);
+
 /* Over the channel or another socket. 0, or -1 with errno: the kernel counts the descriptors in flight over all processes
  * of a user. */
 int channel_descriptors(int socket, char kind, const int *descriptors, size_t count);

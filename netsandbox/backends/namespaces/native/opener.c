@@ -173,25 +173,8 @@ static int show(char *path)
 
 static void reply(int32_t number, int file)
 {
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(sizeof(int))];
-    } control;
-    struct iovec vector = { &number, sizeof number };
-    struct msghdr message = { .msg_iov = &vector, .msg_iovlen = 1 };
-
-    memset(&control, 0, sizeof control);
-    if (file >= 0) {
-        message.msg_control = &control;
-        message.msg_controllen = sizeof control;
-        control.header.cmsg_level = SOL_SOCKET;
-        control.header.cmsg_type = SCM_RIGHTS;
-        control.header.cmsg_len = CMSG_LEN(sizeof file);
-        memcpy(CMSG_DATA(&control.header), &file, sizeof file);
-    }
-    while (sendmsg(CHANNEL, &message, MSG_NOSIGNAL) < 0)
-        if (errno != EINTR)
-            _exit(1);
+    if (send_descriptors(CHANNEL, &number, sizeof number, &file, file >= 0) < 0)
+        _exit(1);
 }
 
 static void serve_open(const struct open_request *request, char *path)

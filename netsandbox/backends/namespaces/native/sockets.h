@@ -24,7 +24,6 @@ enum question_kind {
     QUESTION_NETWORK = 'n',   /* a socket of another network, or of a family that no session has */
     QUESTION_MALFORMED = 'm', /* the address cannot be read */
     QUESTION_INTERNAL = 'i',  /* the caller cannot be looked into */
-    QUESTION_LIMIT = 'l',     /* too many calls wait */
 };
 
 struct question {
