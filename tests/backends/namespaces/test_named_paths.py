@@ -20,6 +20,16 @@ def test_the_whole_disk_is_too_much(build: Build, kind: str, mode: str) -> None:
         build(FileRules(**{kind: (PathRule("/", "--x"),)}))  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("kind", ["allow_read", "allow_write"])
+def test_a_device_has_an_option_of_its_own(home: Path, build: Build, kind: str) -> None:
+    (home / "link").symlink_to("/dev/ptmx")
+    for path in ("/dev", "/dev/ptmx", f"{home}/link"):
+        with pytest.raises(UsageError, match="--allow-device"):
+            build(FileRules(**{kind: (PathRule(path, "--x"),)}))  # type: ignore[arg-type]
+    root, _ = build(FileRules(**{kind: (PathRule("/dev/null", "--x"),)}))  # type: ignore[arg-type]
+    assert root.entries == build(FileRules())[0].entries
+
+
 def test_the_state_is_never_writable(home: Path, build: Build) -> None:
     (home / "state").mkdir()
     with pytest.raises(UsageError, match="state of netsandbox"):
