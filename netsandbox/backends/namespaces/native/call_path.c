@@ -54,8 +54,8 @@ size_t caller_link(pid_t pid, const char *what, char *into, size_t size)
 
     snprintf(name, sizeof name, "/proc/%d/%s", (int)pid, what);
     length = readlink(name, into, size - 1);
-    if (length <= 0 || (size_t)length >= size - 1)
-        return 0;
+    if (length < 0 || (size_t)length >= size - 1)
+        length = 0;
     into[length] = '\0';
     return (size_t)length;
 }

@@ -13,7 +13,7 @@
 /* Bytes of the caller's memory up to *size*; they may end at a page that is not there. */
 ssize_t caller_memory(pid_t pid, uint64_t address, void *into, size_t size);
 
-/* The target of /proc/PID/WHAT with NUL at its end; its length, or 0. */
+/* The target of /proc/PID/WHAT with NUL at its end, or an empty text; its length. */
 size_t caller_link(pid_t pid, const char *what, char *into, size_t size);
 
 /* What follows *name* in the status of a process, or an empty text. */

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "call_path.h"
-#include "socket_call.h"
+#include "traps.h"
 
 #define SIOCGSKNS_REQUEST 0x894C
 #ifndef SO_NETNS_COOKIE /* Linux 5.14 */

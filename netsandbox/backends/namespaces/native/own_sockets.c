@@ -11,6 +11,7 @@
 #include "binder.h"
 #include "refused.h"
 #include "sockets.h"
+#include "traps.h"
 
 #define MAX_OWN 8192    /* bound sockets of a session */
 #define MARK 110110110L /* nanoseconds in the time of a stand-in: one whose session is over is dead, not the host's */

@@ -6,7 +6,6 @@
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -47,13 +46,12 @@ void receive_hidden(void)
 int open_root(const struct seccomp_notif *call)
 {
     char name[64];
-    uint64_t id = call->id;
 
     if (root >= 0)
         return 1;
     snprintf(name, sizeof name, "/proc/%d/root", (int)call->pid);
     root = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (root >= 0 && ioctl(trap_listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) < 0) { /* it may be of another process */
+    if (root >= 0 && !is_waiting(call)) { /* it may be of another process */
         close(root);
         root = -1;
     }

@@ -66,7 +66,7 @@ static uint32_t counted(const char *path, char does)
     return seen[slot].times == 1 ? 1 : seen[slot].times / 2;
 }
 
-void report(int listener, const struct seccomp_notif *call, char why, char does, const char *path)
+void report(const struct seccomp_notif *call, char why, char does, const char *path)
 {
     char exe[PATH_MAX];
     char kind = 'F';
@@ -77,13 +77,12 @@ void report(int listener, const struct seccomp_notif *call, char why, char does,
                                .pid = (int32_t)call->pid,
                                .times = counted(path, does) };
     struct iovec parts[4] = { { &kind, 1 }, { &refusal, sizeof refusal }, { exe, 1 }, { (void *)(uintptr_t)path, size } };
-    uint64_t id = call->id;
 
     if (refusal.times == 0)
         return;
     exe[0] = '\0';
     parts[2].iov_len = caller_link((pid_t)call->pid, "exe", exe, sizeof exe) + 1;
-    if (ioctl(listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) < 0)
+    if (!is_waiting(call))
         return; /* the caller is gone, and what was read may be of another process */
     if (!to_supervisor(parts, 4, why == 'o' ? 0 : MSG_DONTWAIT))
         unreported++;
@@ -91,7 +90,7 @@ void report(int listener, const struct seccomp_notif *call, char why, char does,
         memcpy(missed[missed_count++ % MISSED], path, size);
 }
 
-int pass_question(int listener, const struct seccomp_notif *call, char why, char does, const char *path)
+int pass_question(const struct seccomp_notif *call, char why, char does, const char *path)
 {
     char exe[PATH_MAX] = "";
     char kind = 'A';
@@ -101,11 +100,10 @@ int pass_question(int listener, const struct seccomp_notif *call, char why, char
     size_t length = caller_link((pid_t)call->pid, "exe", exe, sizeof exe);
     struct iovec parts[5] = { { &kind, 1 }, { &copy, sizeof copy }, { &refusal, sizeof refusal }, { exe, length + 1 },
                               { (void *)(uintptr_t)path, strlen(path) + 1 } };
-    uint64_t id = call->id;
 
     if (length == 0)
         exe[0] = '\0';
-    if (ioctl(listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) < 0)
+    if (!is_waiting(call))
         return 0;
     return to_supervisor(parts, 5, 0);
 }

@@ -14,10 +14,10 @@ void pass_on(const struct seccomp_notif *call);
 
 /* A refused call, or for `learn` a change that is not refused. Nothing is sent if the caller is gone, or if the same was
  * sent often enough. */
-void report(int listener, const struct seccomp_notif *call, char why, char does, const char *path);
+void report(const struct seccomp_notif *call, char why, char does, const char *path);
 
 /* A refused call that waits for the user. 0: the caller is gone. */
-int pass_question(int listener, const struct seccomp_notif *call, char why, char does, const char *path);
+int pass_question(const struct seccomp_notif *call, char why, char does, const char *path);
 
 /* The session makes *path*: what it missed there, or below it, a moment ago, was no refusal. Programs open a file first
  * and make it if it is missing, or make the last folder of a path first. */

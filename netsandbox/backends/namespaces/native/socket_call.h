@@ -26,9 +26,6 @@ struct taken {
     char path[PATH_MAX]; /* of a Unix address, as the session's root has it; empty for an abstract name */
 };
 
-/* Whether the caller still waits. If not, what was taken may be of another process. */
-int is_waiting(const struct seccomp_notif *call);
-
 /* What the session's root could not do without capabilities must not be done for it either. Returns whether we have any. */
 int use_capabilities(int use);
 

@@ -52,13 +52,6 @@ int use_capabilities(int use)
     return 1;
 }
 
-int is_waiting(const struct seccomp_notif *call)
-{
-    uint64_t id = call->id;
-
-    return ioctl(trap_listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
-}
-
 /* Returns whether the caller heard the answer. */
 static int answer(const struct seccomp_notif *call, int error)
 {

@@ -55,6 +55,13 @@ static void receive_rows(void)
     }
 }
 
+int is_waiting(const struct seccomp_notif *call)
+{
+    uint64_t id = call->id;
+
+    return ioctl(trap_listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
+}
+
 void let_go_on(const struct seccomp_notif *call)
 {
     struct seccomp_notif_resp response = { .id = call->id, .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE };
@@ -127,9 +134,9 @@ static int look(const struct seccomp_notif *call, const struct path_row *row)
             why = 'o';
     }
     if ((why == 'h' || why == 'r') && row->tells & ASKS)
-        return pass_question(trap_listener, call, why, does == 'e' ? 'n' : does, path);
+        return pass_question(call, why, does == 'e' ? 'n' : does, path);
     if (why)
-        report(trap_listener, call, why, does == 'e' ? 'n' : does, path);
+        report(call, why, does == 'e' ? 'n' : does, path);
     if ((!why || why == 'o') && (does == 'n' || does == 'd' || does == 'e') && is_change(path, does))
         report_made(path);
     return 0;

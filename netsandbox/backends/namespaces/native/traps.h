@@ -63,6 +63,9 @@ struct refusal {
 
 extern int trap_listener;
 
+/* Whether the caller still waits. If not, what was read of it may be of another process. */
+int is_waiting(const struct seccomp_notif *call);
+
 void let_go_on(const struct seccomp_notif *call);
 
 /* Lets another thread receive, so that this one may wait. 0: too many wait already. */
