@@ -108,7 +108,7 @@ class NamedPaths:
                 f"{rule.origin}: the whole disk is too much for the mode project; name folders, or use"
                 f" --files {'open' if writable else 'readable'}"
             )
-        if is_within(real, "/dev") and not is_within(real, "/dev/shm"):
+        if is_within(real, "/dev") and not is_within(real, "/dev/shm"):  # noqa: S108 (a path to compare)
             if os.path.basename(real) in shown_files.DEVICES:
                 return  # every session has it
             raise UsageError(f"{rule.origin}: {rule.path!a} is of the devices; name each one with --allow-device")
