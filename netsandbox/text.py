@@ -29,6 +29,10 @@ def printable(value: object, limit: int | None = None) -> str:
     return shown if limit is None or len(text) <= limit else shown + CUT
 
 
+def plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def quoted(raw: bytes | str) -> str:
     """*raw* in quotes as printable ASCII, cut after `MAX_QUOTED` characters."""
     text = raw.decode("latin-1") if isinstance(raw, bytes) else raw

@@ -14,9 +14,9 @@ from netsandbox.audit.summary import UNLISTED, Denied, DeniedFiles, Summary
 from netsandbox.audit.verify import Report
 from netsandbox.policy.file_denials import removal
 from netsandbox.policy.reasons import DENY_RULE
-from netsandbox.text import GAP, columns, printable
+from netsandbox.text import GAP, columns, plural, printable
 
-MAX_HABITS = MAX_APPROVED = 8
+MAX_ROWS = 8
 RED, GREEN, DIM, RESET = "\x1b[31m", "\x1b[32m", "\x1b[2m", "\x1b[0m"
 _SHOWN = (
     *(
@@ -72,10 +72,6 @@ def size(count: int) -> str:
             return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
         amount /= _UNIT
     return f"{amount:.1f} TiB"
-
-
-def plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def aligned(rows: Iterable[tuple[str, ...]]) -> list[str]:
@@ -144,11 +140,13 @@ def _denials(summary: Summary, *, coloured: bool) -> list[str]:
 
 def _approved(summary: Summary) -> list[str]:
     """Files that the user was asked about and allowed."""
-    found = list(summary.approved.items())
-    rows = [(f"{doing} {printable(path)}", f"{count}x", "approved") for (doing, path), count in found[:MAX_APPROVED]]
-    if len(found) > MAX_APPROVED:
-        rows.append((f"and {len(found) - MAX_APPROVED} more", "", ""))
-    return aligned(rows)
+    found = summary.approved.items()
+    return _first([(f"{doing} {printable(path)}", f"{count}x", "approved") for (doing, path), count in found])
+
+
+def _first(rows: list[tuple[str, str, str]]) -> list[str]:
+    more = len(rows) - MAX_ROWS
+    return aligned([*rows[:MAX_ROWS], *([(f"and {more} more", "", "")] if more > 0 else [])])
 
 
 def _habits(summary: Summary) -> list[str]:
@@ -156,11 +154,9 @@ def _habits(summary: Summary) -> list[str]:
     if not summary.habits:
         return []
     found = sorted(summary.habits.items(), key=lambda item: (-item[1], item[0]))
-    rows = [(printable(what), f"{attempts}x", printable(reason)) for (what, reason), attempts in found[:MAX_HABITS]]
-    if len(found) > MAX_HABITS:
-        rows.append((f"and {len(found) - MAX_HABITS} more", "", ""))
+    rows = [(printable(what), f"{attempts}x", printable(reason)) for (what, reason), attempts in found]
     attempts = plural(sum(summary.habits.values()), "attempt")
-    return [f"Tried by habit, refused, and not counted as denied: {attempts}", *aligned(rows)]
+    return [f"Tried by habit, refused, and not counted as denied: {attempts}", *_first(rows)]
 
 
 def _file_row(item: DeniedFiles) -> tuple[str, ...]:

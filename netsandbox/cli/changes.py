@@ -16,7 +16,7 @@ from netsandbox.policy.overlay_changes import FILE, FOLDER, LINK, OTHER, REMOVED
 from netsandbox.policy.overlay_plan import conflict, with_roots
 from netsandbox.runtime.option_parser import FLAG, OVERLAYS, Option, parse
 from netsandbox.system import IS_MACOS
-from netsandbox.text import columns, printable, single_line
+from netsandbox.text import columns, plural, printable, single_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _rows(found: Scan) -> Iterator[tuple[str, ...]]:
         node = found.trees.upper.get(change.path)
         target = f" -> {printable(node.target)}" if node is not None and node.kind == LINK else ""
         slash = "/" if change.kind == FOLDER else ""
-        held = f"{files} file{'s' if files != 1 else ''}" if files else ""
+        held = plural(files, "file") if files else ""
         note = "; ".join(filter(None, (held, notes[change.path])))
         yield change.action, f"{printable(change.path)}{slash}{target}", note
 
@@ -136,11 +136,8 @@ def _document(overlay: Overlay, found: Scan, *, running: bool) -> dict[str, obje
 def _difference(overlay: Overlay, found: Scan, change: Change) -> list[str]:
     """The changed lines of a text; one line about anything else. All is escaped that a terminal would obey."""
     old, new = (
-        content(root, change.path, MAX_COMPARED) if path_kind == FILE else b""
-        for root, path_kind in (
-            (overlay.folder, _kind(found.trees.host.get(change.path))),
-            (overlay.data, _kind(found.trees.upper.get(change.path))),
-        )
+        content(root, change.path, MAX_COMPARED) if change.path in tree and tree[change.path].kind == FILE else b""
+        for root, tree in ((overlay.folder, found.trees.host), (overlay.data, found.trees.upper))
     )
     name = printable(change.path)
     if change.kind != FILE or old is None or new is None or b"\0" in old + new or old == new:
@@ -148,7 +145,3 @@ def _difference(overlay: Overlay, found: Scan, change: Change) -> list[str]:
     before, after = (text.decode("utf-8", "backslashreplace").splitlines() for text in (old, new))
     lines = difflib.unified_diff(before, after, f"a/{name}", f"b/{name}", lineterm="")
     return ["\t".join(map(printable, line.split("\t"))) for line in lines]
-
-
-def _kind(node: object) -> str:
-    return getattr(node, "kind", "")

@@ -53,7 +53,7 @@ def test_approved_files_are_listed_as_allowed() -> None:
     read = {**RECORD, "event": "file", "verdict": "allow", "operation": "read", "reason": "approved", "count": 1}
     shown = table.summary_text(summarise([{**read, "path": "/h/\x1b"}]), coloured=False)
     assert "Allowed: 1 file\n  reading /h/\\x1b  1x  approved\n" in shown
-    many = summarise({**read, "path": f"/h/{number}"} for number in range(table.MAX_APPROVED + 2))
+    many = summarise({**read, "path": f"/h/{number}"} for number in range(table.MAX_ROWS + 2))
     assert "\n  and 2 more\n" in table.summary_text(many, coloured=False)
 
 
@@ -135,9 +135,9 @@ def test_a_report_names_the_first_broken_line() -> None:
 
 def test_habits_come_last_in_few_plain_lines() -> None:
     refused = {**RECORD, "event": "socket", "verdict": "deny", "reason": "unix-socket", "host": None, "port": None}
-    records = [{**refused, "exe": f"/bin/{n}\x1b[2J"} for n in range(table.MAX_HABITS + 3)]
+    records = [{**refused, "exe": f"/bin/{n}\x1b[2J"} for n in range(table.MAX_ROWS + 3)]
     lines = table.summary_text(summarise([*records, records[0]]), coloured=False).splitlines()
-    start = lines.index(f"Tried by habit, refused, and not counted as denied: {table.MAX_HABITS + 4} attempts")
+    start = lines.index(f"Tried by habit, refused, and not counted as denied: {table.MAX_ROWS + 4} attempts")
     assert lines[start - 1] == "Denied: nothing"
     assert lines[start + 1].split() == ["/bin/0\\x1b[2J", "2x", "unix-socket"]
     assert lines[-1].strip() == "and 3 more"

@@ -19,7 +19,7 @@ from netsandbox.policy.file_rules import is_within
 from netsandbox.policy.overlay_changes import folded
 from netsandbox.runtime.inherited import write_notice
 from netsandbox.runtime.project import find_project
-from netsandbox.text import single_line
+from netsandbox.text import plural, single_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,9 +57,9 @@ class SessionOverlay:
             many = count_if_many(overlay.data)
             count = many or len(folded(scan(overlay).changes))
             if count:
-                files = f"{'more than ' if many else ''}{count} change{'s' if count != 1 else ''}"
+                amount = f"{'more than ' if many else ''}{plural(count, 'change')}"
                 advice = f"see `netsandbox changes {overlay.name}`; `apply` brings them out, `discard` removes them"
-                write_notice(stderr, f"{files} of {single_line(short(overlay.folder))} kept; {advice}")
+                write_notice(stderr, f"{amount} of {single_line(short(overlay.folder))} kept; {advice}")
             else:
                 self.held.remove()
         except NetsandboxError as error:

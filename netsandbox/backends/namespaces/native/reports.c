@@ -4,7 +4,6 @@
 #include <limits.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -80,7 +79,6 @@ void report(const struct seccomp_notif *call, char why, char does, const char *p
 
     if (refusal.times == 0)
         return;
-    exe[0] = '\0';
     parts[2].iov_len = caller_link((pid_t)call->pid, "exe", exe, sizeof exe) + 1;
     if (!is_waiting(call))
         return; /* the caller is gone, and what was read may be of another process */
@@ -92,7 +90,7 @@ void report(const struct seccomp_notif *call, char why, char does, const char *p
 
 int pass_question(const struct seccomp_notif *call, char why, char does, const char *path)
 {
-    char exe[PATH_MAX] = "";
+    char exe[PATH_MAX];
     char kind = 'A';
     struct seccomp_notif copy = *call;
     struct refusal refusal = { .why = (uint8_t)why, .does = (uint8_t)does, .call = (uint16_t)call->data.nr,
@@ -101,11 +99,7 @@ int pass_question(const struct seccomp_notif *call, char why, char does, const c
     struct iovec parts[5] = { { &kind, 1 }, { &copy, sizeof copy }, { &refusal, sizeof refusal }, { exe, length + 1 },
                               { (void *)(uintptr_t)path, strlen(path) + 1 } };
 
-    if (length == 0)
-        exe[0] = '\0';
-    if (!is_waiting(call))
-        return 0;
-    return to_supervisor(parts, 5, 0);
+    return is_waiting(call) && to_supervisor(parts, 5, 0);
 }
 
 void report_made(const char *path)

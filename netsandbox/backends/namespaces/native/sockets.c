@@ -75,7 +75,7 @@ static int option(int socket, int name)
 /* The supervisor's decision, once it has recorded it. */
 static int ask(const struct taken *taken, char kind, int error, const struct stat *found)
 {
-    char exe[PATH_MAX] = "";
+    char exe[PATH_MAX];
     char letter = 'Q';
     struct question question = { .id = taken->call->id, .pid = (int32_t)taken->call->pid, .error = error };
     struct iovec parts[4] = { { &letter, 1 }, { &question, sizeof question }, { exe, 1 }, { (void *)(uintptr_t)taken->path, 0 } };
