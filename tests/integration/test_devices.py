@@ -12,7 +12,7 @@ import pytest
 from netsandbox.backends.namespaces.file_view import HOST_DEVICES
 from tests.rig.workshop import ROOT
 
-pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.ordinary_user]
+pytestmark = pytest.mark.usefixtures("user_namespaces")
 
 NUMBERS = "import os, sys; found = os.stat(sys.argv[1]).st_rdev; print(os.major(found), os.minor(found))"
 
@@ -24,6 +24,7 @@ def documented() -> set[str]:
     return {name for cell in cells for name in re.findall(r"`(\w+)`", cell)}
 
 
+@pytest.mark.ordinary_user
 def test_a_project_has_the_devices_of_the_page_and_no_others(netsandbox: Any) -> None:
     run = netsandbox("run", "--files", "project", "--", "ls", "/dev")
     assert set(run.stdout.split()) == documented() - {"console"}
@@ -43,6 +44,7 @@ def host(path: str) -> str:
     return f"{os.major(found)} {os.minor(found)}"
 
 
+@pytest.mark.ordinary_user
 @pytest.mark.parametrize("mode", ["readable", "open"])
 def test_devices_that_control_the_machine_are_closed_in_every_mode(netsandbox: Any, mode: str) -> None:
     closed = [f"/dev/{name}" for name in HOST_DEVICES if os.path.exists(f"/dev/{name}")]
@@ -51,6 +53,7 @@ def test_devices_that_control_the_machine_are_closed_in_every_mode(netsandbox: A
     assert run.stdout.split() == ["3"] * len(closed)  # /dev/null
 
 
+@pytest.mark.ordinary_user
 @pytest.mark.parametrize("mode", ["project", "readable", "open"])
 def test_a_named_device_is_opened(netsandbox: Any, mode: str) -> None:
     device = next((path for path in ("/dev/kvm", "/dev/fuse", "/dev/vsock") if os.path.exists(path)), None)
@@ -60,6 +63,7 @@ def test_a_named_device_is_opened(netsandbox: Any, mode: str) -> None:
     assert numbers(netsandbox, device, "--files", mode) != host(device)
 
 
+@pytest.mark.ordinary_user
 def test_the_start_names_it_and_a_disk_is_refused(netsandbox: Any) -> None:
     run = netsandbox("run", "--allow-device", "/dev/full", "--", "true")
     assert run.stderr == "netsandbox: /dev/full: open to the command, with all that the driver lets this user do\n"

@@ -97,9 +97,9 @@ def test_processes(netsandbox: Any) -> None:
     assert sh(netsandbox, FORKS).stdout == "60\n"
 
 
+@pytest.mark.ordinary_user(only=True)
 def test_two_sessions_count_their_processes_apart(netsandbox: Any) -> None:
-    if netsandbox.identity.uid == 0:
-        pytest.skip("an ordinary user's processes are counted by the kernel's user namespace")
+    """The kernel counts an ordinary user's processes for each user namespace."""
     first = netsandbox.spawn("run", "--limit", "processes=20", "--", "sh", "-c", "sleep 60 & sleep 60 & echo on; wait")
     first.read_until(b"on")
     try:

@@ -143,12 +143,11 @@ pg_ctl -D data -m immediate stop >/dev/null
 """
 
 
+@pytest.mark.ordinary_user(only=True)
 def test_postgresql(netsandbox: Any) -> None:
-    """It listens on localhost too, and asks the kernel for the account of its peer. Debian's folder for its socket
-    belongs to another account, with a session or without."""
+    """As root it refuses to run. It listens on localhost too, and asks the kernel for the account of its peer. Debian's
+    folder for its socket belongs to another account, with a session or without."""
     home = netsandbox.home()
-    if home.identity.uid == 0:
-        pytest.skip("PostgreSQL refuses to run as root")
     folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
     programs = str(folders[-1]) if folders else os.path.dirname(need("initdb", "postgresql"))
     env = {"PATH": f"{programs}:{home.identity.path}"}
