@@ -86,13 +86,24 @@ def test_a_link_does_not_lead_round_a_protected_name(netsandbox: Any, project: P
     assert (project / ".claude/settings.json").read_text() == "planted\n"
 
 
-def test_hooks_of_a_folder_that_the_configuration_names_must_be_named(netsandbox: Any, project: Path) -> None:
+@pytest.mark.parametrize("mode", ["project", "readable", "open"])
+def test_what_git_is_told_to_run_must_be_named_in_every_mode(netsandbox: Any, project: Path, mode: str) -> None:
+    """In the last two nothing is read-only inside, so `apply` alone protects it."""
     home = netsandbox.home()
-    assert home.plainly(["git", "config", "core.hooksPath", "tools/hooks"]).returncode == 0
-    sh(netsandbox, "mkdir -p tools/hooks; echo planted > tools/hooks/pre-commit")
-    run = netsandbox("apply", "fix")
-    assert "tools/hooks" in run.stderr
+    for key, value in (("core.hooksPath", "tools/hooks"), ("include.path", "../inc/git")):
+        assert home.plainly(["git", "config", key, value]).returncode == 0
+    script = (
+        "mkdir -p tools/hooks inc; echo planted > tools/hooks/pre-commit; echo planted > inc/git; echo n > inc/other"
+    )
+    run = sh(netsandbox, script, "--files", mode)
+    assert run.returncode == 0, run.stderr
+    done = netsandbox("apply", "fix")
+    assert (done.returncode, "inc/git, tools/hooks" in done.stderr) == (1, True), done.stderr
+    assert (project / "inc/other").read_text() == "n\n"
+    assert not (project / "inc/git").exists()
     assert not (project / "tools/hooks").exists()
+    assert netsandbox("apply", "fix", "tools/hooks", "inc/git").returncode == 0
+    assert (project / "tools/hooks/pre-commit").read_text() == "planted\n"
 
 
 def test_a_repository_outside_of_the_overlay_is_read_only(netsandbox: Any, project: Path) -> None:

@@ -11,14 +11,16 @@ import os
 from netsandbox.backends.namespaces.git_files import GitFiles, config_at
 from netsandbox.backends.namespaces.kept_overlays import KeptOverlays
 from netsandbox.backends.namespaces.overlay_files import count_if_many, scan
+from netsandbox.backends.namespaces.private_folders import PrivateFolders
 from netsandbox.backends.namespaces.project_view import ProjectView
-from netsandbox.backends.namespaces.session_root import HOST, PROJECT, PROTECTED
+from netsandbox.backends.namespaces.session_root import HOST, PROJECT, PROTECTED, SessionRoot
 from netsandbox.errors import NetsandboxError, UsageError
 from netsandbox.paths import home, short, working_folder
+from netsandbox.policy.file_rules import PROJECT as PROJECT_MODE
 from netsandbox.policy.file_rules import is_within
 from netsandbox.policy.overlay_changes import folded
 from netsandbox.runtime.inherited import write_notice
-from netsandbox.runtime.project import find_project
+from netsandbox.runtime.project import all_repositories, find_project
 from netsandbox.text import plural, single_line
 
 TYPE_CHECKING = False
@@ -44,6 +46,8 @@ class SessionOverlay:
             reservation.take_name(settings.name)
         self.held: HeldOverlay = kept.begin(reservation.default_name(kept.has), folder)
         self.mount = (folder, self.held.overlay.options())
+        if settings.files.mode != PROJECT_MODE:  # nothing is read-only inside, and `apply` protects the same names
+            self.held.protect(obeyed_by_git(folder, state))
 
     def project_view(
         self, rules: FileRules, environment: Mapping[bytes, bytes], working: str | None, state: str
@@ -88,6 +92,24 @@ def overlay_folder(named: str, state: str) -> str:
     return folder
 
 
+def obeyed_by_git(folder: str, state: str) -> list[str]:
+    """The paths in *folder* that its repositories and the user's configuration have git run or read."""
+    root = SessionRoot()
+    root.show(folder, writable=True, rank=PROJECT)
+    root.overlay = folder, ""
+    folders = PrivateFolders(state, folder)
+    try:
+        git = OverlayGit(root, folders, ())
+        git.protect(all_repositories(folder, folders.repositories).found)
+    finally:
+        folders.close()
+    return [*_protected(root), *git.absent]
+
+
+def _protected(root: SessionRoot) -> list[str]:
+    return [path for path, entry in root.entries.items() if entry.rank == PROTECTED]
+
+
 class OverlayView(ProjectView):
     """The view of a project, of which the overlay's folder is a copy."""
 
@@ -110,8 +132,7 @@ class OverlayView(ProjectView):
 
     def _rules(self) -> None:
         super()._rules()
-        kept = [path for path, entry in self.root.entries.items() if entry.rank == PROTECTED]
-        self.held.protect([*kept, *self.forbidden, *(self.git.absent if self.git is not None else ())])
+        self.held.protect([*_protected(self.root), *self.forbidden, *(self.git.absent if self.git is not None else ())])
 
 
 class OverlayGit(GitFiles):
