@@ -35,7 +35,6 @@ MAX_ADDRESS = 128  # sizeof(struct sockaddr_storage)
 MAX_UNANSWERED = 1024
 INTERNET = (_socket.AF_INET, _socket.AF_INET6)
 OWN_MISTAKES = (errno.EBADF, errno.ENOTSOCK)  # the kernel would fail the same way before it reads an address
-DONE_ALREADY = {"bind": errno.EINVAL}
 
 
 class Broker:
@@ -74,16 +73,12 @@ class Broker:
             self._carry_out(decided)
 
     def _decide(self, call: TrappedCall, sock: _socket.socket) -> AllowedCall | Refusal:
-        _, pointer, length = call.arguments[:3]
-        length &= 0xFFFFFFFF
-        if self._names[call.number] == "listen":
-            return self._decide_address(call, sock, b"")
-        if length > MAX_ADDRESS:
-            return Refusal(errno.EINVAL)
-        return self._decide_address(call, sock, remote_process.memory(call.pid, pointer, length))
-
-    def _decide_address(self, call: TrappedCall, sock: _socket.socket, address: bytes) -> AllowedCall | Refusal:
-        name = self._names[call.number]
+        name, address = self._names[call.number], b""
+        if name == "bind":
+            pointer, length = call.arguments[1], call.arguments[2] & 0xFFFFFFFF
+            if length > MAX_ADDRESS:
+                return Refusal(errno.EINVAL)
+            address = remote_process.memory(call.pid, pointer, length)
         if not remote_process.in_network_of(call.pid, sock):
             detail = "the socket belongs to another network"
             return Refusal(errno.EPERM, {"reason": reasons.SOCKET_FAMILY, "detail": detail})
@@ -109,7 +104,7 @@ class Broker:
     def _make(self, task: AllowedCall) -> int:
         """Make the call. A caller that was interrupted repeats a call that we have made, and gets its success then."""
         number = task.act() if task.act is not None else _act(task)
-        if number == DONE_ALREADY.get(task.name) and _key(task) in self._unanswered:
+        if task.name == "bind" and number == errno.EINVAL and _key(task) in self._unanswered:
             self._unanswered.discard(_key(task))
             return 0
         return number

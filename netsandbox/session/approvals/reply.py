@@ -54,14 +54,16 @@ def read(line: bytes) -> Reply | None:
             number, _, rest = rest.partition(_SCOPE)
             scope, _, ttl = rest.partition(_TTL)
             reply = _checked(op, _count(number), scope.decode("ascii", "replace"), _count(ttl))
-            found = reply and copy_with(reply, above=min(_count(above) or 0, MAX_ABOVE))
-            return found if found is not None and written(found) == line else None
+            reply = reply and copy_with(reply, above=min(_count(above) or 0, MAX_ABOVE))
+            return reply if reply is not None and written(reply) == line else None
     return None
 
 
 def _checked(op: str, number: int | None, scope: str, ttl: int | None) -> Reply | None:
-    if number is None or op == DENY:
-        return None if number is None else Reply(op, number)
+    if number is None:
+        return None
+    if op == DENY:
+        return Reply(op, number)
     if scope not in SCOPES or ttl is None or ttl > MAX_SECONDS or (ttl and scope == ONCE):
         return None
     return Reply(op, number, scope, ttl)
