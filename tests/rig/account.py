@@ -88,7 +88,7 @@ class Identity:
         """Words that do the same before a command: to start a process as another account, subprocess copies that of the
         tests, which is large."""
         ids = (f"--reuid={self.uid}", f"--regid={self.gid}")
-        return [] if self.is_caller else ["setpriv", *ids, "--clear-groups"]
+        return [] if self.is_caller else ["/usr/bin/setpriv", *ids, "--clear-groups"]
 
 
 def import_path() -> str:

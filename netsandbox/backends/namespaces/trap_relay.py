@@ -170,6 +170,6 @@ class TrapRelay:
                 break
             if not data:
                 break
-            if data[:1] in (b"F", b"U"):
+            if data[:1] not in (b"T", b"Q"):
                 self._report(data)
         self.refusals.close()

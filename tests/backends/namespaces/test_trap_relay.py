@@ -159,11 +159,13 @@ def test_the_end_of_the_observer_is_reported(scene: Scene) -> None:
 
 
 def test_closing_records_what_was_reported_before_the_end(scene: Scene) -> None:
-    for data in (b"F" + message(), b"T" + b"\1" * 80, b"F" + message(path=b"/h/a/y")):
+    held = b"A" + b"\1" * 80 + message(path=b"/h/a/z")  # its command has ended
+    for data in (b"F" + message(), b"T" + b"\1" * 80, b"F" + message(path=b"/h/a/y"), held, b"M/h/a/x\0"):
         scene.far.send(data)
     scene.far.close()
     scene.relay.close()
-    assert [each.path for each in scene.refusals.taken] == ["/h/a/x", "/h/a/y"]
+    assert [each.path for each in scene.refusals.taken] == ["/h/a/x", "/h/a/y", "/h/a/z"]
+    assert scene.refusals.made_paths == ["/h/a/x"]
     assert scene.refusals.closed
     assert scene.lost == 0
 
