@@ -27,6 +27,8 @@ KEPT_FOR = 3600  # seconds that what it found is believed
 MAX_KEPT = 4 << 20  # bytes
 MAX_LEFT = 1024  # others that are asked for a `.git` of their own, about 2 µs each
 INSTALLED = ("node_modules", ".venv", "venv", "site-packages", "target", ".tox")
+# Folders of a git directory. Others in it may hold repositories: a command can make any folder look like one.
+GIT_DATA = ("objects", "refs", "logs", "hooks", "info", "branches", "lfs", "worktrees", "modules")
 # Folders that hold no project themselves, only below them.
 NOT_PROJECTS = (
     *("/tmp", "/var/tmp", "/home", "/srv", "/opt", "/mnt", "/media", "/var", "/usr", "/etc"),  # noqa: S108
@@ -165,7 +167,7 @@ def _search(folders: Iterable[str], most: int, top: str | None = None) -> Reposi
             found.append(f"{here}/.git")
         if is_bare and here != top:
             found.append(here)
-            names = []
+            names = [name for name in names if name not in GIT_DATA]
         for name in names:
             (later if name in INSTALLED else waiting).append(f"{here}/{name}")
         if len(waiting) == len(seen):
@@ -216,12 +218,15 @@ def _with_known(search: Repositories, file: str) -> Repositories:
 
 def _place_of(repository: str) -> str | None:
     """One that was found earlier, or the folder on the way that we may not look into, as in `_look`. None: it is gone,
-    or a command put a link on the way."""
+    or a command put a link on the way. A bare one may lack what a command can remove, but not its configuration."""
     place = repository
     try:
         while not _can_see(place):
             place = os.path.dirname(place)
     except (OSError, ValueError):
+        return None
+    is_bare = place == repository and os.path.basename(place) != ".git"
+    if is_bare and not os.path.isfile(f"{place}/config") and not _look(place)[0]:
         return None
     folder = os.path.dirname(place) if place == repository else place
     return place if os.path.isabs(place) and os.path.realpath(folder) == folder else None
@@ -274,7 +279,7 @@ def new_repositories(
         here_found = [f"{here}/.git"] if has_git else []
         if is_bare and here != top:
             here_found.append(here)
-            names = []
+            names = [name for name in names if name not in GIT_DATA]
         found += [path for path in here_found if path not in before.found and (is_new or _is_changed(path, since))]
         for name in names:
             if f"{here}/{name}" not in known:

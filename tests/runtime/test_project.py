@@ -154,7 +154,8 @@ def test_a_git_file_that_is_a_link_or_a_pipe_is_not_read(home: Path) -> None:
 
 
 def test_repositories_are_found_the_nearest_first(home: Path) -> None:
-    for name in ("deep/er/.git", "near/.git", "node_modules/x/.git", ".git/modules/y", "bare/objects", "bare/refs"):
+    names = "deep/er/.git near/.git node_modules/x/.git .git/modules/y bare/objects/a/.git bare/refs bare/in/.git"
+    for name in names.split():
         (home / "p" / name).mkdir(parents=True)
     (home / "p/bare/HEAD").write_text("")
     (home / "p/file").mkdir()
@@ -163,7 +164,7 @@ def test_repositories_are_found_the_nearest_first(home: Path) -> None:
     search = find_repositories(top, 100)
     assert search.found == (
         *(f"{top}/.git", f"{top}/bare", f"{top}/file/.git", f"{top}/near/.git"),
-        *(f"{top}/deep/er/.git", f"{top}/node_modules/x/.git"),
+        *(f"{top}/bare/in/.git", f"{top}/deep/er/.git", f"{top}/node_modules/x/.git"),
     )
     assert search.left == ()
 
@@ -243,66 +244,6 @@ def test_a_project_that_is_too_large_is_not_whole(
     large(home / "p")
     monkeypatch.setattr(project, *bound)
     assert [all_repositories(f"{home}/p", f"{home}/kept").is_whole for _ in range(2)] == [False, False]
-
-
-def test_a_repository_stays_known_when_a_command_makes_many_folders(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    large(home / "p")
-    kept, near = f"{home}/kept", f"{home}/p/000/.git"
-    Path(near).mkdir()
-    assert near in all_repositories(f"{home}/p", kept).found
-    monkeypatch.setattr(project, "MAX_LEFT", 4)
-    for number in range(MAX_FOLDERS + 8):
-        (home / f"p/0-{number:03}").mkdir()  # sorted before
-    assert near in all_repositories(f"{home}/p", kept).found
-    Path(near).rmdir()
-    assert near not in all_repositories(f"{home}/p", kept).found
-
-
-def test_a_repository_of_a_small_project_stays_known_when_it_becomes_too_large(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    known = home / "p/x/.git"
-    known.mkdir(parents=True)
-    assert all_repositories(f"{home}/p", f"{home}/kept").found == (str(known),)
-    monkeypatch.setattr(project, "MAX_DEEPER", 10)
-    monkeypatch.setattr(project, "MAX_LEFT", 4)
-    for number in range(MAX_FOLDERS + 50):
-        (home / f"p/0-{number:03}/.git").mkdir(parents=True)
-    search = all_repositories(f"{home}/p", f"{home}/kept")
-    assert not search.is_whole
-    assert search.found[0] == str(known)  # the first are protected one by one
-
-
-def test_a_known_repository_in_a_folder_that_was_closed_stays_known(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (home / "p/x/y/.git").mkdir(parents=True)
-    all_repositories(f"{home}/p", f"{home}/kept")
-    real = os.lstat
-
-    def lstat(path: str) -> os.stat_result:
-        if path.startswith(f"{home}/p/x/"):
-            raise PermissionError
-        return real(path)
-
-    empty = Repositories((), (f"{home}/p",), (), is_whole=False)
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "lstat", lstat)
-        patch.setattr(os.path, "realpath", str)
-        assert project._with_known(empty, f"{home}/kept-known").found == (f"{home}/p/x",)
-    assert project._with_known(empty, f"{home}/kept-known").found == (f"{home}/p/x/y/.git",)
-
-
-def test_a_known_repository_is_not_looked_for_behind_a_link(home: Path) -> None:
-    (home / "p/x/.git").mkdir(parents=True)
-    (home / "other/.git").mkdir(parents=True)
-    assert all_repositories(f"{home}/p", f"{home}/kept").found
-    (home / "p/x").rename(home / "p/y")
-    (home / "p/x").symlink_to(home / "other")
-    assert (home / "p/x/.git").exists()
-    assert all_repositories(f"{home}/p", f"{home}/kept").found == (f"{home}/p/y/.git",)
 
 
 def test_installed_packages_leave_a_project_whole(home: Path) -> None:

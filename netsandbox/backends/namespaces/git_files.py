@@ -34,7 +34,7 @@ from netsandbox.errors import HostError
 from netsandbox.paths import home
 from netsandbox.policy.file_rules import is_within
 from netsandbox.runtime.private_file import NEW, write_new
-from netsandbox.runtime.project import one_line
+from netsandbox.runtime.project import GIT_DATA, one_line
 from netsandbox.runtime.real_paths import RealPaths, names_in
 
 TYPE_CHECKING = False
@@ -312,8 +312,11 @@ class GitFiles:
                 continue
             if not _is_folder(own):
                 continue
-            if not _is_file(f"{own}/HEAD"):
-                waiting += [f"{own}/{name}" for name in names_in(own)]
+            # A command can add or remove a HEAD, but not the configuration that is held.
+            is_git = _is_file(f"{own}/HEAD") or _is_file(f"{own}/config")
+            inner = [f"{own}/{name}" for name in names_in(own) if not is_git or name not in GIT_DATA]
+            waiting += filter(_is_folder, inner)
+            if not is_git:
                 continue
             place = next((line.value for line in config_at(f"{own}/config") if _is(line, "core", "worktree")), None)
             inside = os.path.normpath(os.path.join(own, place)) if place and "\0" not in place else worktree

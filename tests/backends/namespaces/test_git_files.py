@@ -186,6 +186,18 @@ def test_submodules_are_protected_with_their_git_files(project: Path, protect: P
     assert git.root.entries[f"{project}/.git/modules/lib/deep/config"].kind == "cover"
 
 
+def test_a_submodule_is_protected_whatever_head_a_command_adds_or_removes(project: Path, protect: Protect) -> None:
+    """An earlier session can change every HEAD; the folder would be taken for another, and its hooks left open."""
+    repository(project / ".git")
+    (repository(project / ".git/modules/gone") / "HEAD").unlink(missing_ok=True)
+    repository(project / ".git/modules/lib/deep")
+    for name in ("lib/deep", "lib"):
+        (project / ".git/modules" / name / "HEAD").write_text("ref: refs/heads/main\n")
+    git = protect()
+    for name in ("gone", "lib/deep"):
+        assert is_read_only(git, project / ".git/modules" / name / "hooks")
+
+
 @pytest.mark.parametrize("text", [".", "./", "../.git", "../other", "/nonexistent", ""])
 def test_a_commondir_that_is_there_ends_nowhere_else(project: Path, protect: Protect, text: str) -> None:
     repository(project / ".git")
