@@ -170,12 +170,12 @@ def with_values(text: str, prefix: str, key: str, wanted: Sequence[str]) -> str:
         return text
     section = [line for line in lines if line.prefix == prefix]
     if not section:
-        return f"{_ended(text)}{header(prefix)}\n{new}"
+        return f"{ended(text)}{header(prefix)}\n{new}"
     last = section[-1].end
     after = _line_end(text, last)
     if not section[-1].key:  # a header, after which its line goes on
         last = after if not text[last:after].strip(SPACE) else last
-    return f"{_ended(text[:last])}{new}{text[last:]}"
+    return f"{ended(text[:last])}{new}{text[last:]}"
 
 
 def _begin(text: str, start: int) -> int:
@@ -199,7 +199,7 @@ def _without_empty(text: str, prefix: str) -> str:
     return text
 
 
-def _ended(text: str) -> str:
+def ended(text: str) -> str:
     return text if not text or text.endswith("\n") else f"{text}\n"
 
 

@@ -14,7 +14,7 @@ A setting that is refused stays as it is on the host and is reported.
 from __future__ import annotations
 
 from netsandbox.frozen import frozen
-from netsandbox.policy.git_config import parse, values, with_values
+from netsandbox.policy.git_config import ended, parse, values, with_values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +32,18 @@ HARMLESS = (
     *("user.name", "user.email", "pull.rebase", "push.default", "core.autocrlf", "core.filemode", "index.sparse"),
     *("core.bare", "core.logallrefupdates", "core.ignorecase", "core.symlinks", "core.precomposeunicode"),
     *("core.sparsecheckout", "core.sparsecheckoutcone", "extensions.worktreeconfig", "core.repositoryformatversion"),
+)
+HARMLESS_IF_NEW = (  # what git writes into a repository that it makes, besides
+    *("extensions.objectformat", "extensions.refstorage", "submodule.active", "core.eol", "core.safecrlf", "gc.auto"),
+    *(
+        "extensions.relativeworktrees",
+        "extensions.preciousobjects",
+        "commit.gpgsign",
+        "tag.gpgsign",
+        "init.defaultbranch",
+        "fetch.prune",
+        "pull.ff",
+    ),
 )
 NOT_IN_NAMES = frozenset('~^:?*[\\"')
 
@@ -89,6 +101,42 @@ def merge(base: str, mine: str, theirs: str, is_outside: IsOutside) -> Merged:
     if values(parse(text)) != expected:
         raise ValueError("the merged file would mean something else")
     return Merged(text if text != theirs else None, tuple(refused), tuple(moved))
+
+
+def reduced(text: str, is_outside: IsOutside, is_worktree: Callable[[str], bool]) -> tuple[str, tuple[str, ...]]:
+    """The configuration of a repository that the session made, without what the host does not obey, and the names of
+    that. *is_worktree* tells whether a path is the folder of its files: git would write files anywhere else."""
+    if "\0" in text:
+        raise ValueError("a zero byte, at which git and this may differ")
+    lines = parse(text)
+    found = values(lines)
+    kept: Values = {}
+    for each in sorted(found, key=lambda each: each[1] != "url"):
+        plain = [value for value in found[each] if value is not None]
+        is_fine = len(plain) == len(found[each]) and _is_allowed_if_new(each, plain, kept, is_outside)
+        if is_fine or _name(each) in HARMLESS or (_name(each) == "core.worktree" and all(map(is_worktree, plain))):
+            kept[each] = found[each]
+    if len(kept) == len(found):
+        return text, ()
+    pieces, at = [], 0
+    for line in lines:
+        if line.key and (line.prefix, line.key) not in kept:
+            pieces.append(ended(text[at : line.start].rstrip(" \t")))
+            at = line.end
+    text = "".join([*pieces, text[at:]])
+    if values(parse(text)) != kept:
+        raise ValueError("the reduced file would mean something else")
+    return text, tuple(_name(each) for each in found if each not in kept)
+
+
+def _is_allowed_if_new(each: tuple[str, str], plain: list[str], known: Values, is_outside: IsOutside) -> bool:
+    section, _, name = each[0].partition(".")
+    rule = _RULES_IF_NEW.get(f"{section}.{each[1]}")
+    if _name(each) == "extensions.partialclone":
+        return all((f"remote.{value}", "url") in known for value in plain)
+    if rule is not None and _is_name(name):
+        return all(map(rule, plain))
+    return _name(each) in HARMLESS_IF_NEW or _is_allowed(each, plain, known, is_outside)
 
 
 def _name(each: tuple[str, str]) -> str:
@@ -151,4 +199,12 @@ _RULES: dict[str, Callable[[str], bool]] = {
     "submodule.url": _is_name,
     "remote.fetch": _is_refspec,
     "submodule.active": lambda text: text.lower() in BOOLEANS,
+}
+_RULES_IF_NEW: dict[str, Callable[[str], bool]] = {
+    "remote.fetch": lambda text: text.removeprefix("+").startswith(("refs/", "HEAD:")) and " " not in text,
+    "remote.promisor": lambda text: text.lower() in BOOLEANS,
+    "remote.mirror": lambda text: text.lower() in BOOLEANS,
+    "remote.partialclonefilter": lambda text: text.startswith(("blob:", "tree:")) and " " not in text,
+    "remote.tagopt": lambda text: text in ("--tags", "--no-tags"),
+    "branch.rebase": lambda text: text.lower() in BOOLEANS,
 }

@@ -331,8 +331,9 @@ def _changed(path: str) -> float:
 def _is_changed(repository: str, since: float) -> bool:
     """Whether one that may be older was made or configured anew; a commit changes other files."""
     names = ("config", "hooks", "commondir")
+    is_file_or_closed = os.path.isfile(repository) or not os.access(repository, os.R_OK)
     return any(_changed(f"{repository}/{name}") >= since for name in names) or (
-        os.path.isfile(repository) and _changed(repository) >= since
+        is_file_or_closed and _changed(repository) >= since
     )
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netsandbox.policy.git_config import parse, quoted, values
-from netsandbox.policy.git_merge import changed, is_harmless, is_safe_url, merge
+from netsandbox.policy.git_merge import changed, is_harmless, is_safe_url, merge, reduced
 
 BASE = """\
 [core]
@@ -168,3 +168,54 @@ def test_whatever_the_session_wrote_only_allowed_settings_of_the_host_change(min
             assert is_harmless(".".join(each)) or each[1] in ("url", "remote")
             assert each[0].startswith(("branch.", "remote.", "submodule."))
             assert after.get(each) == wanted.get(each)
+
+
+def of_new(text: str) -> tuple[str, tuple[str, ...]]:
+    return reduced(text, lambda path: path.startswith("/srv/"), lambda path: path == "../own")
+
+
+NEW = (
+    "[extensions]\n\tobjectFormat = sha256\n\tworktreeConfig = true\n[core]\n\tworktree = ../own\n",
+    '[remote "p"]\n\turl = https://example.com/\n\tpromisor = true\n\tpartialclonefilter = blob:none\n'
+    "\ttagOpt = --no-tags\n[extensions]\n\tpartialClone = p\n",
+    '[remote "m"]\n\turl = https://example.com/\n\tmirror = true\n\tfetch = +refs/*:refs/*\n',
+    "[user]\n\tname = n\n[commit]\n\tgpgSign = false\n[submodule]\n\tactive = .\n",
+)
+
+
+@pytest.mark.parametrize("text", [*TAKEN, *NEW])
+def test_a_new_repository_keeps_what_git_writes(text: str) -> None:
+    assert of_new(BASE + text) == (BASE + text, ())
+
+
+KEPT_IF_NEW = ("extensions.worktreeconfig", "remote.origin.fetch", "remote.x.fetch", "branch.x.rebase")
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        *((text, name) for text, name in REFUSED if not is_harmless(name) and name not in KEPT_IF_NEW),
+        ("[core]\n\tworktree = /home/user\n", "core.worktree"),
+        ("[extensions]\n\tpartialClone = ./evil\n", "extensions.partialclone"),
+        ("[core] fsmonitor = evil\n", "core.fsmonitor"),
+        ("[core]\n\tfsmonitor = e\\\nvil\n", "core.fsmonitor"),
+    ],
+)
+def test_a_new_repository_loses_what_could_run_a_program(text: str, name: str) -> None:
+    result, gone = of_new(BASE + text)
+    assert name in gone
+    assert "evil" not in str(values(parse(result)).values())
+    assert values(parse(result)).items() >= values(parse(BASE)).items()
+
+
+@pytest.mark.parametrize("text", ["[core\n", "[a]\n\tb = \0\n"])
+def test_a_new_configuration_with_errors_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        of_new(text)
+
+
+@given(st.lists(st.sampled_from([*TAKEN, *NEW, *(text for text, _ in REFUSED)]), max_size=8))
+def test_what_is_left_of_a_new_configuration_is_harmless(parts: list[str]) -> None:
+    text, gone = of_new(BASE + "".join(parts))
+    assert of_new(text) == (text, ())
+    assert not set(gone) & set(changed("", text))

@@ -61,11 +61,13 @@ class NamespacesBackend:
         f"{MODULES}.file_refusals",
         f"{MODULES}.private_home",
         f"{MODULES}.project_results",
+        f"{MODULES}.new_repositories",
         f"{MODULES}.listen_watch",
         f"{MODULES}.inside_sockets",
         f"{MODULES}.session_sockets",
         f"{MODULES}.diagnosis",
         f"{MODULES}.procfs",
+        "netsandbox.policy.git_index",
         "netsandbox.policy.git_merge",
         "netsandbox_portmap.localhost_service",
     )

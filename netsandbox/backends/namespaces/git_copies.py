@@ -58,14 +58,14 @@ def identity(state: os.stat_result) -> Identity:
     return state.st_dev, state.st_ino, state.st_ctime_ns
 
 
-def read_file(path: str, folder: int | None = None) -> bytes:
+def read_file(path: str, folder: int | None = None, most: int = MAX_CONFIG) -> bytes:
     """The content of a plain file that is not a link and not too large; an OSError otherwise."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     try:
         state = os.fstat(descriptor)
-        if not stat.S_ISREG(state.st_mode) or state.st_size > MAX_CONFIG:
-            raise OSError(EFBIG, "it is not a plain file of less than 1 MB")
-        return os.read(descriptor, MAX_CONFIG)
+        if not stat.S_ISREG(state.st_mode) or state.st_size > most:
+            raise OSError(EFBIG, f"it is not a plain file of at most {most} bytes")
+        return os.read(descriptor, min(most, state.st_size + 1))
     finally:
         os.close(descriptor)
 

@@ -68,6 +68,7 @@ class GitFiles:
         self.copied: list[Copied] = []
         self.held: dict[str, int] = {}  # the git directories, with a lock
         self.made: list[str] = []  # on the host's disk
+        self.relative_hooks: list[str] = []  # values of core.hooksPath, which mean another folder in each worktree
         self.absent: list[str] = []  # what the configuration names and does not exist
         self.closed: list[str] = []  # read-only as a whole, since there are too many
         self.unprotected: list[str] = []
@@ -233,6 +234,7 @@ class GitFiles:
                 continue
             value = home() + value[1:] if value.startswith("~/") else value
             if _is(line, "core", "hookspath"):
+                self.relative_hooks += [value] if value[0] != "/" else []
                 for worktree in worktrees:
                     self._named(os.path.join(worktree, value))
             elif line.key == "path" and line.prefix.partition(".")[0] in ("include", "includeif"):

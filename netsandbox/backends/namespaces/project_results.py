@@ -32,6 +32,7 @@ SETTLING = 6  # pauses; more than another session takes for its copy
 MAX_PACKAGES = 16  # installed ones that are looked at
 INSTALLED = {".venv": "__init__.py", "node_modules": "package.json"}  # folders of packages, and a file of each
 MAX_LINES = 8  # about configuration files
+MAX_LOCKED = 4  # folders without rights, one in another
 MAX_SEARCHED = 20_000  # changed folders of the project in which new repositories are looked for
 
 
@@ -344,29 +345,26 @@ def _is_linked(path: str) -> bool:
 def _new_lines(view: ProjectView) -> list[str]:
     if view.project is None:
         return []
+    from netsandbox.backends.namespaces.new_repositories import NewRepositories, unlock
+
     top = view.project.folder
     names = [name for name in view.absent if os.path.lexists(f"{top}/{name}")]
     deeper = deeper_folders(view.folders.repositories)
     search = new_repositories(view.repositories, view.since, MAX_SEARCHED, deeper)
-    names += [path[len(top) + 1 :] + _risks(path, view) for path in search.found]
+    for _ in range(MAX_LOCKED):  # a folder may be closed, and others in it
+        if not unlock(search.found):
+            break
+        search = new_repositories(view.repositories, view.since, MAX_SEARCHED, deeper)
+    lines = NewRepositories(view, lambda path: _is_outside(path, view)).settle(search.found)
+    names += [path[len(top) + 1 :] for path in search.found if os.path.lexists(path)]
     if view.git is not None:
         names += [path.removeprefix(f"{top}/") for path in view.git.absent if os.path.lexists(path)]
-    lines = []
     if names:
         what = _few(dict.fromkeys(names))
         lines.append(f"new in the project: {what}; programs of the host obey or run these, so look at them first")
     if not search.is_whole:
         lines.append(f"more than {MAX_SEARCHED} folders are new in the project; there may be repositories in them")
     return lines
-
-
-def _risks(repository: str, view: ProjectView) -> str:
-    """The settings of a new repository that could run a program."""
-    try:
-        risky = _dangerous(b"", read_file(f"{repository}/config"), view)
-    except OSError:
-        return ""
-    return f" ({_few(risky)})" if risky else ""
 
 
 def unprotected_lines(view: ProjectView) -> list[str]:

@@ -63,6 +63,7 @@ class ProjectView:
         self.agents: list[AgentFile] = []
         self.forbidden: list[str] = []  # paths of `deny_write` that do not exist: a missing name cannot be held
         self.absent: list[str] = []
+        self.opened: list[str] = []  # real paths in the project that the user opened for writing
         self.repositories = Repositories()
         self.since = time.time() - 1  # the clock of files is a little behind
         self.git: GitFiles | None = None
@@ -301,11 +302,11 @@ class ProjectView:
         folder = self.project.folder
         self.absent = [name for name in shown_files.REPORTED if not os.path.lexists(f"{folder}/{name}")]
         self.repositories = all_repositories(folder, self.folders.repositories)
+        named = map(os.path.realpath, [rule.path for rule in self.rules.allow_write])
+        self.opened = [path for path in named if not is_within(folder, path)]
         if self.repositories.found:
             denied = [os.path.realpath(rule.path) for rule in (*self.rules.deny_read, *self.rules.deny_write)]
-            named = map(os.path.realpath, [rule.path for rule in self.rules.allow_write])
-            opened = [path for path in named if not is_within(folder, path)]
-            self.git = self._git_type()(self.root, self.folders, opened, denied)
+            self.git = self._git_type()(self.root, self.folders, self.opened, denied)
             self.git.protect(self.repositories.found)
 
     def _git_type(self) -> type[GitFiles]:

@@ -99,10 +99,15 @@ def test_sessions_wait_once_for_all_locks_of_git(project: Path, begin: Begin, mo
     assert all(lock.exists() for lock in locks)
 
 
-def test_new_repositories_are_named_with_what_could_run_a_program(project: Path, begin: Begin) -> None:
+def test_new_repositories_are_named_and_lose_what_could_run_a_program(project: Path, begin: Begin) -> None:
     view = begin()
     nested(project, ["plain", "risky"])
     (project / "risky/.git/config").write_text(CONFIG + REFUSED)
     (project / "plain/.git/config").write_text(CONFIG + "[core]\n\tlogallrefupdates = true\n")
-    [line] = finish(view)
-    assert "new in the project: plain/.git, risky/.git (core.fsmonitor); " in line
+    lost, named = finish(view)
+    assert "risky/.git is new and lost" in lost
+    assert "core.fsmonitor" in lost
+    assert "new in the project: plain/.git, risky/.git; " in named
+    assert (project / "risky/.git/config").read_text() == f"{CONFIG}[core]\n"
+    assert (project / "risky/.git/config.netsandbox").read_text() == CONFIG + REFUSED
+    assert (project / "plain/.git/config").read_text() == CONFIG + "[core]\n\tlogallrefupdates = true\n"
