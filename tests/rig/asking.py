@@ -71,6 +71,7 @@ class Inside:
 
     def pending(self, count: int = 1) -> list[dict[str, Any]]:
         until = time.monotonic() + PATIENCE
+        found: list[dict[str, Any]]
         while len(found := json.loads(self.netsandbox("pending", "--json").stdout)) != count:
             assert time.monotonic() < until, found
             time.sleep(0.05)
