@@ -44,6 +44,10 @@ if TYPE_CHECKING:
     from netsandbox.runtime.protection import OwnPaths
 
 MODULES = "netsandbox.backends.namespaces"
+LATE_MODULES = """
+    serving own_addresses attribution seccomp_notify trap_relay unix_connect file_refusals private_home
+    project_results new_repositories listen_watch inside_sockets session_sockets diagnosis procfs
+"""
 
 
 class NamespacesBackend:
@@ -52,21 +56,7 @@ class NamespacesBackend:
     name = "namespaces"
     serves_first = False
     needed_modules: tuple[str, ...] = (
-        f"{MODULES}.serving",
-        f"{MODULES}.own_addresses",
-        f"{MODULES}.attribution",
-        f"{MODULES}.seccomp_notify",
-        f"{MODULES}.trap_relay",
-        f"{MODULES}.unix_connect",
-        f"{MODULES}.file_refusals",
-        f"{MODULES}.private_home",
-        f"{MODULES}.project_results",
-        f"{MODULES}.new_repositories",
-        f"{MODULES}.listen_watch",
-        f"{MODULES}.inside_sockets",
-        f"{MODULES}.session_sockets",
-        f"{MODULES}.diagnosis",
-        f"{MODULES}.procfs",
+        *(f"{MODULES}.{name}" for name in LATE_MODULES.split()),
         "netsandbox.policy.git_index",
         "netsandbox.policy.git_merge",
         "netsandbox_portmap.localhost_service",
