@@ -9,35 +9,13 @@ from typing import Any
 
 import pytest
 
+from tests.integration.test_closed_files import SECRET, WRITES, git_init, own, put
+
 pytestmark = [
     pytest.mark.usefixtures("user_namespaces"),
     pytest.mark.ordinary_user,
     pytest.mark.closed_files,
 ]
-SECRET = "canary-7f1e"
-WRITES = 'echo planted >> "$1" && echo wrote || echo refused'
-
-
-def own(path: Path, home: Any) -> Path:
-    os.chown(path, home.identity.uid, home.identity.gid)
-    return path
-
-
-def put(home: Any, name: str, text: str = SECRET) -> Path:
-    """A file in the home on the host, owned by the account."""
-    path = home.path / name
-    for folder in reversed(path.relative_to(home.path).parents):
-        whole = home.path / folder
-        if not whole.exists():
-            whole.mkdir()
-            own(whole, home)
-    path.write_text(text)
-    return own(path, home)
-
-
-def git_init(home: Any, folder: Path) -> None:
-    done = home.plainly(["git", "init", "-q", str(folder)])
-    assert done.returncode == 0, done.stderr
 
 
 def test_other_worktrees_git_file_opens_no_other_repository(netsandbox: Any) -> None:

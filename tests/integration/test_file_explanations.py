@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.integration.test_closed_files import SECRET, git_init, put
+from tests.integration.test_file_records import denied, sh
 
 WORK = "~/work"  # the working folder of a test, as messages show it
 pytestmark = [
@@ -16,18 +17,6 @@ pytestmark = [
     pytest.mark.ordinary_user,
     pytest.mark.closed_files,
 ]
-
-
-def denied(run: Any) -> set[tuple[str, str, str, str]]:
-    return {
-        (each["event"], each["operation"], each["reason"], each["path"])
-        for each in run.audit
-        if each["event"] in ("file", "exec") and each.get("verdict") == "deny"
-    }
-
-
-def sh(netsandbox: Any, script: str, *options: str, **more: Any) -> Any:
-    return netsandbox("run", *options, "--", "sh", "-c", script, **more)
 
 
 def test_what_was_kept_inside_is_told_once(netsandbox: Any) -> None:

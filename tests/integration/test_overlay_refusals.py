@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 from pathlib import Path
@@ -10,39 +9,12 @@ from typing import Any
 
 import pytest
 
-from tests.integration.test_closed_files import git_init, put
+from tests.integration.test_closed_files import put
+from tests.integration.test_overlays import GIT, listed, project, sh, snapshot
+
+__all__ = ["project"]
 
 pytestmark = [pytest.mark.usefixtures("user_namespaces"), pytest.mark.ordinary_user, pytest.mark.closed_files]
-GIT = "git -c user.name=A -c user.email=a@example.com"
-
-
-@pytest.fixture
-def project(netsandbox: Any) -> Path:
-    home = netsandbox.home()
-    git_init(home, home.work)
-    put(home, "work/a", "one\n")
-    put(home, "work/src/b", "two\n")
-    put(home, "work/.vscode/settings.json", "{}")
-    done = home.plainly(["sh", "-c", f"{GIT} add -A && {GIT} commit -qm first"])
-    assert done.returncode == 0, done.stderr
-    return Path(home.work)
-
-
-def sh(netsandbox: Any, script: str, *options: str, name: str = "fix", **more: Any) -> Any:
-    return netsandbox("run", "--overlay", "--name", name, *options, "--", "sh", "-c", script, **more)
-
-
-def listed(netsandbox: Any, name: str = "fix") -> dict[str, str]:
-    run = netsandbox("changes", name, "--json")
-    assert run.returncode == 0, run.stderr
-    return {row["path"]: row["change"] for row in json.loads(run.stdout)["changes"]}
-
-
-def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
-    return {
-        str(path.relative_to(folder)): (path.lstat().st_mode, path.read_bytes() if path.is_file() else b"")
-        for path in folder.rglob("*")
-    }
 
 
 def test_protected_files_stay_protected_inside(netsandbox: Any, project: Path) -> None:
