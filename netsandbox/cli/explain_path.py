@@ -29,7 +29,7 @@ WRITES = {
 }
 MISSING = "note: there is no such file now;"
 BELONGS = "no option does, because it belongs to netsandbox"
-DISK = "no option should, because whoever reads a disk reads every file on it"
+DISK = "no option should, because a program that reads a disk reads every file on it"
 TOO_MUCH = "name the folders in it, or use --files "
 
 

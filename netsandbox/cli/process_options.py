@@ -51,7 +51,7 @@ def with_process_rules(settings: RunSettings, parsed: Parsed, file: FileSettings
 
 
 def check_device(text: str, origin: str) -> str:
-    """The real path of a device. Disks are refused: whoever writes a disk writes every file on it."""
+    """The real path of a device. Disks are refused: a program that writes a disk writes every file on it."""
     real = os.path.realpath(text)
     try:
         mode = os.stat(real).st_mode if text.startswith(DEVICES) and real.startswith(DEVICES) else 0

@@ -121,7 +121,7 @@ def test_a_host_is_no_path(word: str) -> None:
     ("mode", "change"),
     [
         (stat.S_IFCHR, "to allow it: --allow-device /dev/gone"),
-        (stat.S_IFBLK, "to allow it: no option should, because whoever reads a disk reads every file on it"),
+        (stat.S_IFBLK, "to allow it: no option should, because a program that reads a disk reads every file on it"),
         (stat.S_IFDIR, None),
     ],
 )

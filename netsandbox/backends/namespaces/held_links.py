@@ -1,4 +1,4 @@
-"""Links on the way to a protected path, covered by themselves: whoever replaces one leads the path elsewhere."""
+"""Links on the way to a protected path, covered by themselves: a command that replaces one leads the path elsewhere."""
 
 from __future__ import annotations
 
