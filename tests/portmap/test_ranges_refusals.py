@@ -10,6 +10,10 @@ import subprocess
 import pytest
 from netsandbox_portmap.ranges import RangeLock
 
+from tests.portmap.test_ranges import opened, path
+
+__all__ = ["opened", "path"]
+
 # An account that may not open a file is never root, so these two run as the ordinary account.
 FRESHLY_MADE = """
 import os, sys
@@ -34,25 +38,6 @@ try:
 except PermissionError:
     print("refused", len(pauses), round(sum(pauses), 3))
 """
-
-
-@pytest.fixture
-def path(tmp_path):
-    return str(tmp_path / "ports")
-
-
-@pytest.fixture
-def opened(path):
-    """Opens the lock file again, as another session would."""
-    locks = []
-
-    def again(*, shared=True):
-        locks.append(RangeLock.open(path, shared=shared))
-        return locks[-1]
-
-    yield again
-    for lock in locks:
-        lock.close()
 
 
 @pytest.fixture

@@ -7,53 +7,24 @@ from typing import Any
 
 import pytest
 
-from netsandbox.backends.seatbelt.profile.mac_paths import RUN_BY_GIT
-from netsandbox.backends.seatbelt.profile.profile_settings import NetworkSettings, OwnPaths, ProfileSettings
+from netsandbox.backends.seatbelt.profile.profile_settings import OwnPaths
 from netsandbox.backends.seatbelt.profile.session_profile import session_profile
 from netsandbox.errors import UsageError
-from tests.seatbelt_model.evaluator import allowed_under_all, denied_under_all
-from tests.seatbelt_model.profile import Profile, load
-from tests.seatbelt_model.request import Request, file, lookup
-
-HOME, APP = "/Users/me", "/Users/me/src/app"
-STATE, MAP = f"{HOME}/.local/state/netsandbox", f"{HOME}/.local/state/netsandbox/sessions/1/ports"
-SOCKET = f"{APP}/run/engine.sock"
-READING = ("file-read-data", "file-read-metadata", "file-read-xattr")
-WRITING = ("file-write-data", "file-write-create", "file-write-unlink", "file-write-mode", "file-write-xattr")
-REACHING = (*READING, *WRITING, "file-map-executable", "process-exec", "process-exec-interpreter", "file-ioctl")
-FULL: dict[str, Any] = {
-    "working": APP,
-    "home": HOME,
-    "temporary": ("/private/var/folders/ab/cd/T", "/private/tmp"),
-    "read": (f"{HOME}/data", HOME),
-    "write": (f"{HOME}/out", f"{HOME}/.config", f"{HOME}/Library"),
-    "deny": (f"{APP}/private",),
-    "kept": tuple((APP, f".git/{name}") for name in RUN_BY_GIT),
-    "executables": (f"{HOME}/tools/bin",),
-    "terminal": "/dev/ttys003",
-    "own": OwnPaths(
-        hidden=(STATE, "/private/tmp/netsandbox-ports", f"{APP}/audit.jsonl"),
-        sealed=(f"{APP}/.venv/netsandbox", f"{APP}/policy.toml"),
-        port_map=MAP,
-    ),
-    "network": NetworkSettings(unix_sockets=(SOCKET,)),
-}
-
-
-def settings(**changes: Any) -> ProfileSettings:
-    return ProfileSettings(**{**FULL, **changes})
-
-
-def profile(**changes: Any) -> Profile:
-    return load(session_profile(settings(**changes)))
-
-
-def allows(judged: Profile, path: str, *operations: str) -> bool:
-    return all(allowed_under_all(judged, file(operation, path)) for operation in operations)
-
-
-def denies(judged: Profile, path: str, *operations: str) -> bool:
-    return all(denied_under_all(judged, file(operation, path)) for operation in operations)
+from tests.backends.seatbelt.profile.test_file_rules import (
+    APP,
+    HOME,
+    REACHING,
+    READING,
+    STATE,
+    WRITING,
+    allows,
+    denies,
+    profile,
+    settings,
+)
+from tests.seatbelt_model.evaluator import denied_under_all
+from tests.seatbelt_model.profile import load
+from tests.seatbelt_model.request import Request, lookup
 
 
 @pytest.mark.parametrize(
