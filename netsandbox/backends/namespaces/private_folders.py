@@ -259,9 +259,10 @@ def read_file(path: str, limit: int) -> bytes:
         descriptor = os.open(name, READ, dir_fd=above)
     finally:
         os.close(above)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(EINVAL, "it is no regular file")
     with open(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(EINVAL, "it is no regular file")
         data = file.read(limit + 1)
     if len(data) > limit:
         raise OSError(EFBIG, f"it has more than {limit >> 20} MB")

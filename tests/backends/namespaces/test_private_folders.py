@@ -13,7 +13,7 @@ from threading import Event
 import pytest
 
 from netsandbox.backends.namespaces import private_folders
-from netsandbox.backends.namespaces.private_folders import PrivateFolders, is_last, open_folder, remove_tree
+from netsandbox.backends.namespaces.private_folders import PrivateFolders, is_last, open_folder, read_file, remove_tree
 from netsandbox.backends.namespaces.session_root import SessionRoot
 from netsandbox.errors import HostError
 
@@ -263,3 +263,18 @@ def test_a_git_directory_that_cannot_be_locked_is_an_error(
     monkeypatch.setattr(fcntl, "fcntl", fail)
     with pytest.raises(HostError, match=r"No locks available; leave it unprotected with --allow-write ~/x/\.git"):
         PrivateFolders(str(tmp_path), "/").git_lock(str(git))
+
+
+def test_only_a_plain_file_of_bounded_size_is_read_and_no_link_followed(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_bytes(b"12345678")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder/plain").write_bytes(b"x")
+    (tmp_path / "link").symlink_to("plain")
+    (tmp_path / "way").symlink_to("folder")
+    os.mkfifo(tmp_path / "pipe")
+    assert read_file(f"{tmp_path}/plain", 8) == b"12345678"
+    before = os.listdir("/proc/self/fd")
+    for name, limit in (("plain", 7), ("folder", 8), ("link", 8), ("way/plain", 8), ("pipe", 8), ("none", 8)):
+        with pytest.raises(OSError, match=r".+"):
+            read_file(f"{tmp_path}/{name}", limit)
+    assert os.listdir("/proc/self/fd") == before
