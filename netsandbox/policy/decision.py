@@ -3,7 +3,8 @@
 A `Decision` is built from a `Policy` for the first request, which comes after exec: the tables of a hundred thousand
 rules take longer than a launch may. Rules kept, in this order:
 
-1. Deny rules and known DNS-over-HTTPS endpoints are denied in every mode, even if another rule allows them (INV-6).
+1. Deny rules and known DNS-over-HTTPS endpoints are denied in every mode, even if another rule allows them. An
+   exception of a deny rule lifts that rule and no other (INV-6).
 2. The host's loopback is opened by an address rule alone.
 3. In the modes offline and localhost everything else is denied. A policy that allows nothing and names no mode is
    offline.
@@ -16,7 +17,7 @@ from __future__ import annotations
 from netsandbox.policy import address_guard, name_lists, reasons
 from netsandbox.policy.ip import Address, unmapped
 from netsandbox.policy.names import Host
-from netsandbox.policy.policy import LOCALHOST, OFFLINE, ONLINE, Policy
+from netsandbox.policy.policy import CLOSED, ONLINE, Policy
 from netsandbox.policy.trie import EVERY_PORT, SOME_PORT, AddressTable, NameTrie
 from netsandbox.policy.verdict import DNS, TCP, UDP, Request, Verdict, verdict
 from netsandbox.text import quoted
@@ -37,14 +38,15 @@ _LOOPBACK = (Address(4, 0x7F000001), Address(6, 1))
 class Decision:
     """The tables of one policy, and the decisions that follow from them."""
 
-    __slots__ = ("_addresses", "_allow", "_closed", "_deny", "mode")
+    __slots__ = ("_addresses", "_allow", "_closed", "_deny", "_origin", "mode")
 
     def __init__(self, policy: Policy) -> None:
         self.mode = policy.mode
         self._allow = NameTrie(policy.allow_domains, policy.default_ports)
         self._deny = NameTrie(policy.deny_domains, ())
         self._addresses = AddressTable(policy.allow_addresses, policy.default_ports)
-        self._closed = self.mode in (OFFLINE, LOCALHOST)
+        self._closed = self.mode in CLOSED
+        self._origin = policy.mode_origin or None
 
     def decide(self, request: Request) -> Verdict:
         """The one decision behind every door (INV-3)."""
@@ -67,7 +69,7 @@ class Decision:
         """
         address = unmapped(address)
         if self._closed:
-            return verdict(reasons.OFFLINE, host.text, port, address=address.text)
+            return verdict(reasons.OFFLINE, host.text, port, origin=self._origin, address=address.text)
         if name_lists.is_resolver_address(address) and self._addresses.match(address, port) is None:
             return verdict(reasons.DOH_ENDPOINT, host.text, port, address=address.text)
         return self._check_rules(host.text, address, port, own, reasons.ONLINE if self.mode == ONLINE else reasons.RULE)
@@ -93,7 +95,7 @@ class Decision:
         if is_loopback_name(name):
             return verdict(reasons.LOOPBACK, name, 0, allowed=True)
         if self._closed:
-            return verdict(reasons.OFFLINE, name, 0)
+            return verdict(reasons.OFFLINE, name, 0, origin=self._origin)
         allowed = self._by_rule(name, SOME_PORT, 0)
         if allowed is not None:
             return allowed
@@ -111,7 +113,7 @@ class Decision:
         if is_loopback_name(name):
             return self._reach_loopback(name, port)
         if self._closed:
-            return verdict(reasons.OFFLINE, name, port)
+            return verdict(reasons.OFFLINE, name, port, origin=self._origin)
         return self._by_rule(name, port, port) or self._without_rule(name, port)
 
     def _by_rule(self, name: str, wanted: int, port: int) -> Verdict | None:
@@ -141,7 +143,7 @@ class Decision:
 
     def _reach_address(self, name: str, address: Address, port: int) -> Verdict:
         if self._closed:
-            return verdict(reasons.OFFLINE, name, port, address=name)
+            return verdict(reasons.OFFLINE, name, port, origin=self._origin, address=name)
         if self.mode != ONLINE:
             return self._check_rules(name, address, port, (), None)
         if self._addresses.match(address, port) is None and (

@@ -9,14 +9,15 @@ from __future__ import annotations
 from netsandbox.frozen import frozen
 from netsandbox.policy import name_lists, reasons
 from netsandbox.policy.ip import parse
-from netsandbox.policy.policy import DEFAULT_PORTS, LOCALHOST, OFFLINE
-from netsandbox.text import join_host_port
+from netsandbox.policy.policy import DEFAULT_PORTS
+from netsandbox.system import ORGANISATION_FILE
+from netsandbox.text import join_host_port, shell_quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from netsandbox.policy.policy import Policy
+    from netsandbox.policy.policy import DomainRule, Policy
     from netsandbox.policy.verdict import Request, Verdict
 
 _NAME_REASONS = (
@@ -30,6 +31,10 @@ _BECAUSE = {
     reasons.LOOPBACK: "it is the session's own loopback",
     reasons.APPROVED: "the user approved it while the session ran",
     reasons.ASK: "no rule allows this host, and a connection to it asks the user",
+    reasons.INSPECTED: "the host is inspected, and no rule for requests denies it",
+    reasons.REQUEST_NOT_ALLOWED: "rules allow some requests to this host, and this is none of them",
+    reasons.REQUEST_DENIED: "a rule for requests denies it",
+    reasons.BUDGET: "a budget for this host, or for the session, is used up",
     reasons.OFFLINE: "the session is offline, so nothing leaves",
     reasons.NOT_ALLOWED: "no rule allows this host",
     reasons.DENY_RULE: "a deny rule names it",
@@ -79,6 +84,36 @@ TEXTS: dict[str, tuple[str, str]] = {
     reasons.SNI_MISSING: ("the TLS client names no host", "let the client name the host that it connects to (SNI)"),
     reasons.TLS_UNREADABLE: ("the beginning of the TLS connection cannot be read whole", "correct the client"),
     reasons.ECH: ("Encrypted ClientHello hides which host is wanted", "turn it off in the client"),
+    reasons.REQUEST_METHOD: ("CONNECT, TRACE and invalid methods are never passed to an inspected host", ""),
+    reasons.REQUEST_UNCLEAR: (
+        "the path, or a header that replaces the method, could be read in two ways, and rules depend on them",
+        "send the path without encoded slashes, dot segments, // and ;, and the method itself",
+    ),
+    reasons.NOT_HTTP: (
+        "rules for requests apply to this host, and this is no HTTP",
+        "the user can exempt the host with --inspect-except HOST and allow it with --allow-domain",
+    ),
+    reasons.CERTIFICATE: (
+        "the certificate of the server is not valid for this host",
+        "the user can add the server's CA to the system's or to the file in SSL_CERT_FILE, or correct the server",
+    ),
+    reasons.CLIENT_TLS: (
+        "the client does not accept the certificate of the session's own CA, as a program with pinned keys would not",
+        "let it trust the file in SSL_CERT_FILE, or exempt the host: --inspect-except HOST --allow-domain HOST",
+    ),
+    reasons.INSPECTION: (
+        "the process that inspects requests ended or could not serve this one",
+        "try again; if it persists, report it",
+    ),
+    reasons.SECRET_MISPLACED: (
+        "it has the placeholder of a secret where no value is put: another host or place, a body, a WebSocket, or HTTP"
+        " without TLS",
+        "send it to its host, in its header or parameter; the user can add places with --secret NAME@HOST,header=NAME",
+    ),
+    reasons.SECRET_ANSWER: (
+        "the server saw the value of a secret, and its answer is compressed or a part, so it cannot be searched for it",
+        "let the server answer without compression",
+    ),
     reasons.DEADLINE: ("the client took too long to send its request", "try again"),
     reasons.LIMIT: ("there were too many connections, questions or ports at once", "let it make fewer at a time"),
     reasons.SOCKET_FAMILY: ("raw, packet and other kinds of sockets could walk past the doors", ""),
@@ -115,6 +150,14 @@ TEXTS: dict[str, tuple[str, str]] = {
         "a program of the host has the one port that would do",
         "stop that program, or choose with --publish PORT:HOSTPORT",
     ),
+    reasons.NOT_PUBLISHED: (
+        "another session wanted a port that this one does not publish",
+        "publish it with --publish PORT",
+    ),
+    reasons.OWN_LOCALHOST: (
+        "nothing listens at this port of the session's own localhost, and a server of the host does at its own",
+        "bring the host's port into the session with --connect-host PORT",
+    ),
     reasons.SEATBELT: (
         "the session's Seatbelt profile does not allow it",
         "`netsandbox run --dry-run --backend seatbelt` prints its rules",
@@ -147,6 +190,8 @@ def because(verdict: Verdict) -> str:
     text = _BECAUSE.get(verdict.reason, verdict.reason)
     if verdict.rule is not None:
         text += f": {verdict.rule} ({verdict.origin})"
+    elif verdict.origin is not None:
+        text += f" ({verdict.origin})"
     elif verdict.guard is not None:
         text += f": {verdict.address} is {verdict.guard}"
     return text
@@ -154,8 +199,15 @@ def because(verdict: Verdict) -> str:
 
 def flag_for(verdict: Verdict, default_ports: Collection[int] = DEFAULT_PORTS, query_type: str = "") -> str | None:
     """The option that would allow what *verdict* denies; None where no option does. *query_type*: of a DNS query."""
-    if verdict.allowed:
+    closed_by = (verdict.origin or "") if verdict.reason == reasons.OFFLINE else ""
+    if verdict.allowed or closed_by.startswith(ORGANISATION_FILE):
         return None
+    flag = _flag(verdict, default_ports, query_type)
+    excludes = closed_by.startswith(("--", "the profile ")) and not closed_by.endswith("localhost")
+    return f"{flag} without {closed_by}" if flag and excludes else flag
+
+
+def _flag(verdict: Verdict, default_ports: Collection[int], query_type: str) -> str | None:
     if verdict.reason == reasons.QUERY_TYPE and query_type:
         return f"--allow-query-type {query_type}"
     if verdict.address is not None:
@@ -176,13 +228,33 @@ def hint(verdict: Verdict, default_ports: Collection[int] = DEFAULT_PORTS) -> st
     remedy = f"the user can allow it by starting the session with {flag}" if flag else advice or "no option allows it"
     if verdict.reason == reasons.DENY_RULE:
         remedy = f"the user can {_removal(verdict)}"
+    if verdict.reason == reasons.BUDGET:
+        remedy = "the user can start the session with a larger one"
     return f"{why[:1].upper()}{why[1:]}; {remedy}."
 
 
+def excepting(policy: Policy, name: str) -> list[DomainRule]:
+    """The deny rules that have an exception for the canonical *name*."""
+    return [rule for rule in policy.deny_domains if any(each.covers(name) for each in rule.exceptions)]
+
+
+def budget_notes(policy: Policy, host: str, ports: Collection[int]) -> list[str]:
+    """A note for each budget that covers the canonical *host* at one of *ports*."""
+    found = [rule for rule in policy.budgets if any(rule.covers(host, port) for port in ports)]
+    scopes = ["it" if rule.domain is not None else "the whole session" for rule in found]
+    return [f"a budget covers {scope}: {rule.text} ({rule.origin})" for scope, rule in zip(scopes, found, strict=True)]
+
+
 def _removal(verdict: Verdict) -> str:
-    if verdict.origin == "--deny-domain":
-        return f"remove --deny-domain {verdict.rule}"
-    return f"remove {verdict.rule} from deny_domains ({verdict.origin})"
+    """A wildcard may be meant for other names, so an exception is named too."""
+    rule = verdict.rule or ""
+    where = "remove {} from deny_domains" if verdict.origin != "--deny-domain" else "remove --deny-domain {}"
+    text = where.format(shell_quoted(rule) if " " in rule else rule)
+    if verdict.origin != "--deny-domain":
+        text += f" ({verdict.origin})"
+    if not rule.startswith("*"):
+        return text
+    return f"{text}, or except the name: '{rule}{', ' if ' except ' in rule else ' except '}{verdict.host}'"
 
 
 def _change(policy: Policy, verdict: Verdict) -> str | None:
@@ -190,7 +262,4 @@ def _change(policy: Policy, verdict: Verdict) -> str | None:
         return None
     if verdict.reason == reasons.DENY_RULE:
         return _removal(verdict)
-    flag = flag_for(verdict, policy.default_ports)
-    if flag is None or policy.mode not in (OFFLINE, LOCALHOST) or not (policy.allow_domains or policy.allow_addresses):
-        return flag
-    return f"{flag} without --{policy.mode}"
+    return flag_for(verdict, policy.default_ports)

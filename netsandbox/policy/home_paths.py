@@ -159,7 +159,7 @@ def moves(environment: Mapping[str, str], home: str, working: str) -> tuple[tupl
 def touches(path: str, home: str, places: tuple[str, ...]) -> bool:
     """Whether *path*, below *home*, holds one of *places* or lies in one; each place ends with a slash."""
     inner = f"{path}/"[len(home) + 1 :] if is_within(path, home) else ""
-    return bool(inner) and (inner.startswith(places) or any(place.startswith(inner) for place in places))
+    return bool(inner) and (inner.startswith(places) or f"\0{inner}" in "\0" + "\0".join(places))
 
 
 def moved_secrets(places: Iterable[str], environment: Mapping[str, str], home: str, working: str) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ KINDS = {
     "core": (SIZE, 0, 1 << 60),
     "address-space": (SIZE, 4 << 20, 1 << 60),
 }
+OWN_PROCESSES = 2  # of ours, which count too: the session's PID 1 and its spawner
 EXAMPLES = {SIZE: "2G or 512M", COUNT: "500", PERCENT: "200%"}
 
 

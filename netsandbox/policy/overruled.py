@@ -26,7 +26,7 @@ def overruled(policy: Policy) -> list[tuple[DomainRule, DomainRule]]:
         names = [allow.name] * allow.apex + [ANY_LABEL + allow.name] * allow.below
         ports = (policy.default_ports if allow.ports is None else allow.ports) or (EVERY_PORT,)
         closing = [denies.match(name, port) for name in names for port in ports]
-        if all(closing) and closing[0] is not None:
+        if all(rule and not (allow.below and rule.exceptions) for rule in closing) and closing[0] is not None:
             found.append((allow, closing[0]))
     return found
 

@@ -122,11 +122,13 @@ def _grown(places: dict[str, bool], limits: EntryLimits) -> dict[str, tuple[bool
         if not parents:
             break
         kept = {path: kept.get(path, True) for path in outermost((*kept, *parents))}
-    return {path: (folder, _folded(path, places)) for path, folder in kept.items()}
+    return {path: (folder, _folded(path, places, limits)) for path, folder in kept.items()}
 
 
-def _folded(path: str, places: dict[str, bool]) -> tuple[str, ...]:
-    return () if path in places else tuple(sorted(place for place in places if is_within(place, path)))
+def _folded(path: str, places: dict[str, bool], limits: EntryLimits) -> tuple[str, ...]:
+    """Nobody knows the paths inside a cache, so they are not listed."""
+    is_cache = _tool(f"{path}/x", limits) == path
+    return () if path in places or is_cache else tuple(sorted(place for place in places if is_within(place, path)))
 
 
 def _tool(path: str, limits: EntryLimits) -> str:

@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from typing import Any
 
+    from netsandbox.policy.budgets import BudgetRule
     from netsandbox.policy.decision import Decision
     from netsandbox.policy.explain import Explanation
+    from netsandbox.policy.inspection import Inspection
     from netsandbox.policy.ip import Address
     from netsandbox.policy.names import Host
     from netsandbox.policy.verdict import Request, Verdict
@@ -25,6 +27,7 @@ LOCALHOST = "localhost"
 FILTERED = "filtered"
 ONLINE = "online"
 MODES = (OFFLINE, LOCALHOST, FILTERED, ONLINE)
+CLOSED = (OFFLINE, LOCALHOST)
 DEFAULT_PORTS: tuple[int, ...] = (80, 443)
 EVERY_PORT = 0  # as `trie.EVERY_PORT`, which is not loaded before the first decision
 
@@ -32,10 +35,18 @@ EVERY_PORT = 0  # as `trie.EVERY_PORT`, which is not loaded before the first dec
 class DomainRule:
     """One domain rule. A policy may hold a hundred thousand, so it is a bare object with slots; nobody writes to it."""
 
-    __slots__ = ("apex", "below", "name", "origin", "ports", "text")
+    __slots__ = ("apex", "below", "exceptions", "name", "origin", "ports", "text")
 
     def __init__(
-        self, text: str, origin: str, name: str, ports: tuple[int, ...] | None, *, apex: bool, below: bool
+        self,
+        text: str,
+        origin: str,
+        name: str,
+        ports: tuple[int, ...] | None,
+        *,
+        apex: bool,
+        below: bool,
+        exceptions: tuple[DomainRule, ...] = (),
     ) -> None:
         self.text = text  # as the user wrote it
         self.origin = origin  # where: an option, or file:line
@@ -43,6 +54,11 @@ class DomainRule:
         self.ports = ports  # None: the default ports; (): every port
         self.apex = apex  # covers the name itself
         self.below = below  # covers every name under it
+        self.exceptions = exceptions  # of a deny rule: what it does not deny; their ports are among its own
+
+    def covers(self, name: str) -> bool:
+        """Whether *name* matches the pattern, whatever the port and the exceptions."""
+        return (self.apex and name == self.name) or (self.below and name.endswith(f".{self.name}"))
 
     def __repr__(self) -> str:
         return f"DomainRule({self.text!r}, {self.origin!r})"
@@ -76,8 +92,10 @@ class Policy:
     """Everything that one session may reach.
 
     Rules are strings as on the command line, or rules already parsed with their origins. *mode* is `offline`,
-    `localhost`, `filtered` or `online`; None is `filtered` when anything is allowed and `offline` when nothing is.
-    `UsageError` for anything that is not exactly a rule.
+    `localhost`, `filtered` or `online`; None is `filtered` when anything is allowed and `offline` when nothing is, and
+    `localhost` with rules is `filtered` too. *mode_origin* is the option or file that closes the network, for
+    explanations. *inspection* has the rules for requests; a host that they allow can be reached. *budgets* limit the
+    bytes of what is allowed. `UsageError` for anything that is not exactly a rule.
     """
 
     __slots__ = (
@@ -86,9 +104,12 @@ class Policy:
         "allow_domains",
         "allow_query_types",
         "allow_unix_sockets",
+        "budgets",
         "default_ports",
         "deny_domains",
+        "inspection",
         "mode",
+        "mode_origin",
     )
 
     def __init__(
@@ -100,6 +121,9 @@ class Policy:
         default_ports: Iterable[int] = DEFAULT_PORTS,
         allow_unix_sockets: Iterable[str] | None = (),
         allow_query_types: Iterable[str] | None = (),
+        mode_origin: str = "",
+        inspection: Inspection | None = None,
+        budgets: Iterable[str | BudgetRule] = (),
     ) -> None:
         given = (allow_domains, deny_domains, allow_addresses, allow_unix_sockets, allow_query_types)
         self.allow_domains: tuple[DomainRule, ...]
@@ -127,14 +151,27 @@ class Policy:
             self.allow_unix_sockets,
             self.allow_query_types,
         ) = parsed
-        if mode is None:
-            mode = FILTERED if self.allow_domains or self.allow_addresses else OFFLINE
+        self.inspection = inspection  # the rules for requests, if there are any
+        self.budgets: tuple[BudgetRule, ...] = ()
+        if budgets:
+            from netsandbox.policy.budgets import budget_rules
+
+            self.budgets = budget_rules(budgets)
+        if inspection is not None:
+            self.allow_domains += inspection.implied_domains
+        if mode is None or mode == LOCALHOST:
+            mode = FILTERED if self.allow_domains or self.allow_addresses else mode or OFFLINE
         if mode not in MODES:
             from netsandbox.text import quoted
 
             raise UsageError(f"mode {quoted(str(mode))} is unknown; use one of {', '.join(MODES)}")
         self.mode = mode
+        self.mode_origin = mode_origin
         self._decision: Decision | None = None
+
+    def __getstate__(self) -> object:
+        """What is sent to the process of a session: the rules, without what was computed from them."""
+        return None, {name: getattr(self, name) for name in self.__slots__ if name != "_decision"} | {"_decision": None}
 
     def decide(self, request: Request) -> Verdict:
         """The one decision behind every door (INV-3)."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 ANY_PORT: tuple[int, ...] = ()
 _ports_read = {"*": ANY_PORT}  # rules share their ports: a long list repeats a few
 _suffix_tests: list[Callable[[str], bool]] = []  # loaded at the first wildcard, which most command lines do not have
+_EXCEPT = " except "
 _SCHEMES = {"http": 80, "https": 443}
 _SHORTEST_PREFIX = {4: 8, 6: 7}  # a shorter one is no network but a large part of the world
 _ANSWERED = ("A", "AAAA", "HTTPS", "SVCB")  # forwarding them would let a session learn real addresses, or keys for ECH
@@ -34,7 +35,7 @@ _ANSWERED = ("A", "AAAA", "HTTPS", "SVCB")  # forwarding them would let a sessio
 def domains(given: Iterable[str | DomainRule] | None, origin: str, *, deny: bool) -> tuple[DomainRule, ...]:
     """Domain rules, parsed where they were strings."""
     found = []
-    for item in _items(given, origin):
+    for item in items(given, origin):
         if type(item) is str and is_plain(item):  # the same as by `parse_domain`, and shorter: lists can be long
             item = DomainRule(item, origin, item, None, apex=True, below=False)  # noqa: PLW2901
         elif isinstance(item, str):
@@ -49,7 +50,7 @@ def addresses(given: Iterable[str | AddressRule] | None) -> tuple[AddressRule, .
     """Address rules, parsed where they were strings."""
     origin = "--allow-address"
     found = []
-    for item in _items(given, origin):
+    for item in items(given, origin):
         if isinstance(item, str):
             item = parse_address(item, origin)  # noqa: PLW2901 (the loop narrows its own variable)
         elif not isinstance(item, AddressRule):
@@ -60,7 +61,7 @@ def addresses(given: Iterable[str | AddressRule] | None) -> tuple[AddressRule, .
 
 def ports(given: Iterable[int] | None, origin: str = "default_ports") -> tuple[int, ...]:
     """The ports that a rule without a port stands for. None at all would read as every port, so one is needed."""
-    numbers = tuple(_items(given, origin))
+    numbers = tuple(items(given, origin))
     for number in numbers:
         if type(number) is not int or not 0 < number < 65536:
             raise UsageError(f"{origin}: {quoted(repr(number))} is not a port; write numbers from 1 to 65535")
@@ -71,7 +72,7 @@ def ports(given: Iterable[int] | None, origin: str = "default_ports") -> tuple[i
 
 def unix_sockets(given: Iterable[str] | None, origin: str = "--allow-unix-socket") -> tuple[str, ...]:
     """Absolute paths of sockets that the session may use."""
-    paths = tuple(_items(given, origin))
+    paths = tuple(items(given, origin))
     for path in paths:
         if not isinstance(path, str) or not path.startswith("/") or "\0" in path or "/../" in path + "/":
             raise UsageError(f"{origin}: {quoted(str(path))} is not an absolute path; write it in full, without ..")
@@ -81,7 +82,7 @@ def unix_sockets(given: Iterable[str] | None, origin: str = "--allow-unix-socket
 def query_types(given: Iterable[str] | None, origin: str = "--allow-query-type") -> tuple[str, ...]:
     """Record types that the resolver may forward besides addresses, each by its one name."""
     types = []
-    for item in _items(given, origin):
+    for item in items(given, origin):
         from netsandbox.policy.query_types import canonical_type  # a list that most command lines never need
 
         name = canonical_type(item) if isinstance(item, str) else None
@@ -93,19 +94,24 @@ def query_types(given: Iterable[str] | None, origin: str = "--allow-query-type")
     return tuple(types)
 
 
-def _items(given: Iterable[T] | None, origin: str) -> Iterable[T]:
+def items(given: Iterable[T] | None, origin: str) -> Iterable[T]:
+    """What a program gave as a list of rules. One string is none: its letters would be taken for rules."""
     if given is None:
         return ()
     if isinstance(given, (str, bytes, dict)) or not hasattr(given, "__iter__"):
-        raise UsageError(f"{origin}: {quoted(repr(given))} is not a list; write it as a list of rules")
+        text = given if isinstance(given, str) else repr(given)
+        raise UsageError(f"{origin}: {quoted(text)} is not a list; write it as a list of rules")
     return given
 
 
 def parse_domain(text: str, origin: str, *, deny: bool = False) -> DomainRule:
     """Read `example.com`, `*.example.com`, `**.example.com`, any of them with `:PORT` or `:*`, or an http(s) URL.
 
-    With *deny*, wildcards may stand over a whole top-level domain: refusing too much opens nothing.
+    With *deny*, wildcards may stand over a whole top-level domain: refusing too much opens nothing. And there may be
+    exceptions: `**.example.com except www.example.com, api.example.com:443`.
     """
+    if _EXCEPT in text:
+        return _parse_exceptions(text, origin, deny=deny)
     pattern, ports = _split_url(text, origin) if ":/" in text else _split_port(text, origin)
     wildcard = "*." if pattern[:2] == "*." else "**." if pattern[:3] == "**." else ""
     name = pattern[len(wildcard) :]
@@ -113,8 +119,38 @@ def parse_domain(text: str, origin: str, *, deny: bool = False) -> DomainRule:
         _check_wildcards(pattern, name, text, origin, deny=deny)
         name = _canonical_name(name, ports, text, origin)
     if wildcard and not deny and _is_shared(name):
-        _refuse(origin, text, f"covers everybody's names under {name}", "name the domains one by one")
+        refuse(origin, text, f"covers everybody's names under {name}", "name the domains one by one")
     return DomainRule(text, origin, name, ports, apex=wildcard != "*.", below=bool(wildcard))
+
+
+def _parse_exceptions(text: str, origin: str, *, deny: bool) -> DomainRule:
+    pattern, _, listed = text.partition(_EXCEPT)
+    if not deny:
+        refuse(origin, text, "has an exception, and only a deny rule can have one", "deny the name with --deny-domain")
+    if _EXCEPT in listed:
+        refuse(origin, text, "says except twice", "write the exceptions as a list: except NAME, NAME")
+    rule = parse_domain(pattern.strip(), origin, deny=True)
+    exceptions = []
+    for item in listed.split(","):
+        found = parse_domain(item.strip(), origin, deny=True)
+        each = DomainRule(
+            found.text, origin, found.name, found.ports or rule.ports or (), apex=found.apex, below=found.below
+        )
+        if not _lies_in(each, rule):
+            refuse(origin, text, f"excepts {each.text}, which it does not deny", f"name a part of {rule.text}")
+        if _lies_in(rule, each):
+            refuse(origin, text, "excepts all that it denies", "leave the rule out")
+        exceptions.append(each)
+    return DomainRule(
+        text, origin, rule.name, rule.ports, apex=rule.apex, below=rule.below, exceptions=tuple(exceptions)
+    )
+
+
+def _lies_in(inner: DomainRule, outer: DomainRule) -> bool:
+    """Whether *outer* covers every name and port of *inner*; no ports are every port."""
+    names = [inner.name] * inner.apex + [f"*.{inner.name}"] * inner.below
+    ports = not outer.ports or bool(inner.ports and {*inner.ports} <= {*outer.ports})
+    return ports and all(map(outer.covers, names))
 
 
 def parse_address(text: str, origin: str) -> AddressRule:
@@ -123,18 +159,18 @@ def parse_address(text: str, origin: str) -> AddressRule:
     literal, slash, length_text = network.partition("/")
     address = parse(literal)
     if address is None:
-        _refuse(origin, text, "is not an address", "write 192.0.2.7, 192.0.2.0/24:5432 or [2001:db8::/32]:443")
+        refuse(origin, text, "is not an address", "write 192.0.2.7, 192.0.2.0/24:5432 or [2001:db8::/32]:443")
     bits = BITS[address.version]
     length = _number(length_text, 0, bits) if slash else bits
     if length is None:
-        _refuse(origin, text, f"has a bad prefix length {quoted(length_text)}", f"write /0 to /{bits}")
+        refuse(origin, text, f"has a bad prefix length {quoted(length_text)}", f"write /0 to /{bits}")
     if address.value & ((1 << (bits - length)) - 1):
         base = Address(address.version, address.value >> (bits - length) << (bits - length))
-        _refuse(origin, text, f"has host bits set below /{length}", f"write {base.text}/{length} or {address.text}")
+        refuse(origin, text, f"has host bits set below /{length}", f"write {base.text}/{length} or {address.text}")
     if unmapped(address) is not address and length >= 96:
         address, length = unmapped(address), length - 96
     if length < _SHORTEST_PREFIX[address.version]:
-        _refuse(origin, text, "covers a large part of the internet", "use --online to allow everything")
+        refuse(origin, text, "covers a large part of the internet", "use --online to allow everything")
     return AddressRule(text, origin, address, length, ports)
 
 
@@ -156,7 +192,7 @@ def _ports(port: str, text: str, origin: str) -> tuple[int, ...]:
         return ports
     number = read_port(port)
     if number is None:
-        _refuse(origin, text, f"has a bad port {quoted(port)}", "write a port from 1 to 65535, or * for every port")
+        refuse(origin, text, f"has a bad port {quoted(port)}", "write a port from 1 to 65535, or * for every port")
     return _ports_read.setdefault(port, (number,))
 
 
@@ -164,14 +200,19 @@ def _canonical_name(name: str, ports: tuple[int, ...] | None, text: str, origin:
     try:
         host = canonical(name)
     except BadName as error:
-        _refuse(origin, text, f"names no host ({error})", "write a host name such as example.com or *.example.com")
+        advice = "write a host name such as example.com or *.example.com"
+        if "/" in name:
+            advice = "a rule has no path: write the host alone, such as example.com"
+        elif "," in name:
+            advice = "a rule has one name: repeat the option, or write a list in a file"
+        refuse(origin, text, f"names no host ({error})", advice)
     if host.address is not None:
         advice = f"use --allow-address {_authority(host.address, ports)}"
         from netsandbox.policy.address_guard import LOOPBACK, guarded
 
         if guarded(host.address) == LOOPBACK:
             advice = "to reach a port of this machine use --connect-host PORT"
-        _refuse(origin, text, "is an address, not a name", advice)
+        refuse(origin, text, "is an address, not a name", advice)
     return host.text
 
 
@@ -183,7 +224,7 @@ def _split_port(text: str, origin: str) -> tuple[str, tuple[int, ...] | None]:
             return text[: len(inside) + 2], _ports(rest[1:], text, origin) if rest else None
     name, colon, port = text.partition(":")
     if ":" in port:
-        _refuse(origin, text, "is ambiguous", "for an IPv6 address use --allow-address, with brackets before a port")
+        refuse(origin, text, "is ambiguous", "for an IPv6 address use --allow-address, with brackets before a port")
     return name, _ports(port, text, origin) if colon else None
 
 
@@ -192,14 +233,14 @@ def _split_url(text: str, origin: str) -> tuple[str, tuple[int, ...] | None]:
     scheme, separator, rest = text.partition("://")
     port = _SCHEMES.get(scheme.lower())
     if not separator or port is None:
-        _refuse(origin, text, "is not an http or https URL", "write the host, such as example.com:443")
+        refuse(origin, text, "is not an http or https URL", "write the host, such as example.com:443")
     if "\\" in text or not text.isprintable() or " " in text:
-        _refuse(origin, text, "has characters that no URL has", "write the host, such as example.com")
+        refuse(origin, text, "has characters that no URL has", "write the host, such as example.com")
     authority = rest.partition("#")[0].partition("?")[0].partition("/")[0]
     if "@" in authority:
-        _refuse(origin, text, "carries a user name", "write only the host after the @")
+        refuse(origin, text, "carries a user name", "write only the host after the @")
     if "*" in authority:
-        _refuse(origin, text, "has a wildcard inside a URL", "write the pattern alone, such as *.example.com:443")
+        refuse(origin, text, "has a wildcard inside a URL", "write the pattern alone, such as *.example.com:443")
     host, ports = _split_port(authority, origin)
     return host, (port,) if ports is None else ports
 
@@ -208,10 +249,10 @@ def _check_wildcards(pattern: str, name: str, text: str, origin: str, *, deny: b
     """Refuse a pattern for every name, and a *name* with a wildcard left in it."""
     if pattern.strip("*.[]?") == "" and pattern.strip("."):
         instead = "use --offline to deny everything" if deny else "use --online to allow everything"
-        _refuse(origin, text, "matches every name", instead)
+        refuse(origin, text, "matches every name", instead)
     if "*" in name or "?" in name:
         what = "has a wildcard that is not its whole first label"
-        _refuse(origin, text, what, "write *.example.com or **.example.com")
+        refuse(origin, text, what, "write *.example.com or **.example.com")
 
 
 def _split_address(text: str, origin: str) -> tuple[str, tuple[int, ...] | None]:
@@ -219,12 +260,12 @@ def _split_address(text: str, origin: str) -> tuple[str, tuple[int, ...] | None]
     if text.startswith("["):
         network, bracket, rest = text[1:].partition("]")
         if not bracket or (rest and rest[0] != ":") or ":" not in network:
-            _refuse(origin, text, "has misplaced brackets", "write [2001:db8::/32]:443")
+            refuse(origin, text, "has misplaced brackets", "write [2001:db8::/32]:443")
         return network, _ports(rest[1:], text, origin) if rest else None
     if text.count(":") > 1:
         front, _, back = text.rpartition(":")
         if "/" in front or (read_port(back) is not None and parse6(front) is not None):
-            _refuse(origin, text, "may or may not end in a port", f"write [{front}]:{back} or [{text}]")
+            refuse(origin, text, "may or may not end in a port", f"write [{front}]:{back} or [{text}]")
         return text, None
     network, colon, port = text.partition(":")
     return network, _ports(port, text, origin) if colon else None
@@ -236,7 +277,8 @@ def _authority(address: Address, ports: tuple[int, ...] | None) -> str:
     return join_host_port(address.text, ports[0] if ports else "*")
 
 
-def _refuse(origin: str, text: str, what: str, instead: str) -> NoReturn:
+def refuse(origin: str, text: str, what: str, instead: str) -> NoReturn:
+    """`UsageError` for a rule: where it is written, what is wrong with it, and what to write."""
     raise UsageError(f"{origin}: {quoted(text)} {what}; {instead}")
 
 

@@ -33,6 +33,7 @@ VARIABLES = {
     "PIPENV_CACHE_DIR": ".cache/pipenv",
     "PIP_CACHE_DIR": ".cache/pip",
     "PNPM_HOME": ".local/share/pnpm",
+    "PLAYWRIGHT_BROWSERS_PATH": ".cache/ms-playwright",
     "POETRY_CACHE_DIR": ".cache/pypoetry",
     "UV_CACHE_DIR": ".cache/uv",
     "XDG_CACHE_HOME": ".cache",

@@ -4,6 +4,7 @@
 walk from the leaf to the root is one dictionary lookup a label, and a rule costs one entry to load.
 Matching is label by label because only whole suffixes are ever looked up. `AddressTable` is the same idea with bits.
 Rules that cover the same node are kept by their ports, so that many rules for one host stay one lookup too.
+The few rules with exceptions are kept apart: an exception lifts its own rule, so each of them is looked at alone.
 """
 
 from __future__ import annotations
@@ -29,30 +30,33 @@ EVERY_PORT = 0  # is there a rule that covers every port?
 class NameTrie:
     """Domain rules by name. *bare* are the ports of a rule without ports; () is every port."""
 
-    __slots__ = ("_bare", "_below", "_exact")
+    __slots__ = ("_bare", "_below", "_exact", "_excepting")
 
     def __init__(self, rules: Iterable[DomainRule], bare: tuple[int, ...]) -> None:
         self._bare = bare
         self._exact: dict[str, DomainBucket] = {}
         self._below: dict[str, DomainBucket] = {}
+        self._excepting: dict[str, list[DomainRule]] = {}
         exact, below = self._exact, self._below
         for rule in rules:
+            if rule.exceptions:
+                self._excepting.setdefault(rule.name, []).append(rule)
+                continue
             if rule.apex and exact.setdefault(rule.name, rule) is not rule:
                 _share(exact, rule)
             if rule.below and below.setdefault(rule.name, rule) is not rule:
                 _share(below, rule)
 
     def match(self, name: str, port: int) -> DomainRule | None:
-        """The closest rule that covers *name* and *port*: the name's own, else that of the nearest parent."""
+        """The closest rule that covers *name* and *port*: the name's own, else that of the nearest parent; a rule with
+        exceptions only if there is no other."""
         bucket = self._exact.get(name)
         if bucket is not None:
             rule = self._covering(bucket, port)
             if rule is not None:
                 return rule
         below = self._below
-        if not below:
-            return None
-        dot = name.find(".")
+        dot = name.find(".") if below else -1
         while dot >= 0:
             bucket = below.get(name[dot + 1 :])
             if bucket is not None:
@@ -60,6 +64,15 @@ class NameTrie:
                 if rule is not None:
                     return rule
             dot = name.find(".", dot + 1)
+        return self._match_excepting(name, port) if self._excepting else None
+
+    def _match_excepting(self, name: str, port: int) -> DomainRule | None:
+        start = 0
+        while start >= 0:
+            for rule in self._excepting.get(name[start:], ()):
+                if rule.covers(name) and self._covering(rule, port) and not _is_excepted(rule, name, port):
+                    return rule
+            start = name.find(".", start) + 1 or -1
         return None
 
     def _covering(self, bucket: DomainBucket, port: int) -> DomainRule | None:
@@ -72,6 +85,13 @@ class NameTrie:
         if rule is None and (not self._bare or port in self._bare):
             rule = bucket.get(None)
         return rule
+
+
+def _is_excepted(rule: DomainRule, name: str, port: int) -> bool:
+    """A rule that excepts one port of *name* does not cover every port of it."""
+    return any(
+        each.covers(name) and (not each.ports or port == EVERY_PORT or port in each.ports) for each in rule.exceptions
+    )
 
 
 def _share(nodes: dict[str, DomainBucket], rule: DomainRule) -> None:

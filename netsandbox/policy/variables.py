@@ -1,7 +1,8 @@
 """Which variables of the user's environment the command gets. Pure.
 
-Secrets are withheld: the command could send them to an allowed host. Variables of the dynamic loader are withheld too,
-since they are meant for programs of the host. Patterns are names in which `*` stands for anything, in any case.
+Secrets are withheld: the command could send them to an allowed host. A secret is known by its variable's name, or by a
+URL with a password in its value. Variables of the dynamic loader are withheld too, since they are meant for programs of
+the host. Patterns are names in which `*` stands for anything, in any case.
 The highest layer with a rule for a name decides; within it a name written out beats a pattern, and a deny beats a pass
 of the same kind.
 """
@@ -23,6 +24,11 @@ SECRETS = (
     *("SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "KUBECONFIG", "DOCKER_AUTH_CONFIG"),
 )
 LOADERS = ("LD_*", "DYLD_*")
+BASICS = (
+    *("HOME", "USER", "LOGNAME", "SHELL", "PATH", "PWD", "TMPDIR", "TZ", "LANG", "LANGUAGE", "LC_*"),
+    *("TERM", "COLORTERM", "NO_COLOR", "EDITOR", "VISUAL", "PAGER"),
+)
+SECRET_PARAMETERS = (b"password", b"passwd", b"pwd", b"token", b"access_token", b"auth_token", b"secret", b"api_key")
 
 
 class Patterns:
@@ -62,6 +68,9 @@ class Patterns:
                 return True
         return any(_fits(parts, name) for parts in self._others) if self._others else False
 
+    def matches(self, name: bytes) -> bool:
+        return self.names(name) or self.fits(name)
+
 
 @frozen
 class Layer:
@@ -72,6 +81,7 @@ class Layer:
 
 
 DEFAULTS = Layer(denied=(*SECRETS, *LOADERS))
+CLEAN = (Layer(denied=("*",)), Layer(passed=BASICS))  # below all others: only the basics pass, and what others name
 
 
 class VariableRules:
@@ -90,17 +100,45 @@ class VariableRules:
             self._tests += [(patterns.names, passes) for patterns, passes in rules]
             self._tests += [(patterns.fits, passes) for patterns, passes in rules]
 
-    def passes(self, name: bytes) -> bool:
+    def passes(self, name: bytes, value: bytes = b"") -> bool:
         name = name.upper()
         for applies, passes in self._tests:
             if applies(name):
                 return passes
-        return True
+        return not carries_credentials(value)
 
     def split(self, outer: Mapping[bytes, bytes]) -> tuple[dict[bytes, bytes], list[bytes]]:
         """The variables that the command gets, and the names of the others."""
-        inner = {name: value for name, value in outer.items() if self.passes(name)}
+        inner = {name: value for name, value in outer.items() if self.passes(name, value)}
         return inner, sorted(name for name in outer if name not in inner)
+
+
+def carries_credentials(value: bytes) -> bool:
+    """Whether *value* has a URL with a password. In an http URL a user name alone may be a token; ssh://git@host has
+    none."""
+    at = value.find(b"://")
+    while at >= 0:
+        is_http = value[max(0, at - 5) : at].lower().endswith((b"http", b"https"))
+        if _has_secret(value[at + 3 :], is_http=is_http):
+            return True
+        at = value.find(b"://", at + 3)
+    return False
+
+
+def _has_secret(rest: bytes, *, is_http: bool) -> bool:
+    """*rest* is what follows `://` of a URL, to the end of the value."""
+    url = rest.split(None, 1)[0] if rest[:1].strip() else b""
+    whole, _, query = url.partition(b"#")[0].partition(b"?")
+    authority = whole.partition(b"/")[0]
+    user, at, _ = authority.rpartition(b"@")
+    name, _, password = user.partition(b":")
+    if at and (password or (is_http and name)):
+        return True
+    port = b"" if authority.endswith(b"]") else authority.rpartition(b":")[2] if b":" in authority else b""
+    if not at and port and not port.isdigit() and b"@" in rest:  # a password with a character that ends the authority
+        return True
+    pairs = [pair.partition(b"=") for pair in query.replace(b";", b"&").split(b"&")]
+    return any(text and key.lower() in SECRET_PARAMETERS for key, _, text in pairs)
 
 
 def check_name(text: str, origin: str) -> str:

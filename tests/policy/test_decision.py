@@ -261,12 +261,22 @@ def test_a_mapped_literal_is_the_ipv4_address(decide):
 
 @pytest.mark.attack(19)
 @pytest.mark.parametrize("kind", KINDS)
-def test_offline_and_localhost_ignore_allow_rules(decide, kind):
-    for mode in ("offline", "localhost"):
-        policy = Policy(["example.test"], allow_addresses=["192.0.2.1"], mode=mode)
+def test_offline_ignores_allow_rules_and_localhost_has_none(decide, kind):
+    offline = Policy(["example.test"], allow_addresses=["192.0.2.1"], mode="offline")
+    for policy in (offline, Policy(mode="localhost"), Policy()):
         assert not decide(policy, "example.test", 443, kind).allowed
         assert not decide(policy, "192.0.2.1", 443, kind).allowed
         assert not policy.check_address(canonical("example.test"), address("203.0.113.1"), 443).allowed
+
+
+def test_localhost_with_rules_is_both(decide):
+    policy = Policy(["example.test"], mode="localhost")
+    assert policy.mode == "filtered"
+    assert decide(policy, "example.test", 443).allowed
+    assert decide(policy, "localhost", 0, "dns").reason == reasons.LOOPBACK
+    assert not decide(policy, "other.test", 443).allowed
+    assert Policy(allow_addresses=["192.0.2.1"], mode="localhost").mode == "filtered"
+    assert Policy(mode="localhost").mode == "localhost"
 
 
 def test_online_opens_names_at_every_port_and_public_addresses(decide):

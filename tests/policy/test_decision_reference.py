@@ -5,9 +5,13 @@ from __future__ import annotations
 import random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from netsandbox.errors import UsageError
 from netsandbox.policy.names import BadName, canonical
 from netsandbox.policy.policy import Policy
+from netsandbox.policy.rules import parse_domain
 from netsandbox.policy.verdict import Request
 
 ALLOW = [
@@ -85,3 +89,54 @@ def test_twelve_thousand_hostile_hosts_get_the_verdict_of_a_second_matcher(hosti
         assert [verdict.allowed for verdict in verdicts] == [expected, expected], (raw, port, verdicts)
         tally["allowed" if expected else "denied"] += 1
     assert min(tally.values()) > 500, tally
+
+
+PATTERNS = st.sampled_from(["a.test", "*.a.test", "**.a.test", "b.a.test", "*.b.a.test", "**.b.a.test", "c.b.a.test"])
+PORTS = st.sampled_from(["", "", ":443", ":22", ":*"])
+HOSTS = ("a.test", "b.a.test", "c.b.a.test", "d.c.b.a.test", "x.a.test", "ba.test")
+
+
+@st.composite
+def deny_rules(draw: st.DrawFn) -> str:
+    """With exceptions that the parser takes, or without any."""
+    rule = draw(PATTERNS) + draw(PORTS)
+    for _ in range(draw(st.integers(0, 3))):
+        wider = f"{rule}{', ' if ' except ' in rule else ' except '}{draw(PATTERNS)}{draw(PORTS)}"
+        try:
+            parse_domain(wider, "x", deny=True)
+        except UsageError:
+            continue
+        rule = wider
+    return rule
+
+
+def reference_denies(rule: str, labels: list[str], port: int) -> bool:
+    """INV-6: a rule denies what its pattern covers and no exception of its own does; other rules do not matter."""
+    pattern, _, listed = rule.partition(" except ")
+    exceptions = [each for each in listed.split(", ") if each]
+    covered = reference_covers(pattern, labels, port, None)
+    return covered and not any(reference_covers(each, labels, port, None) for each in exceptions)
+
+
+@given(st.lists(deny_rules(), max_size=4), st.sampled_from(["online", "filtered"]))
+def test_an_exception_lifts_its_own_rule_and_no_other(rules: list[str], mode: str) -> None:
+    policy = Policy(["a.test:*", "*.a.test:*", "ba.test:*"], rules, mode=mode)
+    for name in HOSTS:
+        labels = name.split(".")
+        for port in (22, 80, 443):
+            denied = any(reference_denies(rule, labels, port) for rule in rules)
+            assert policy.decide(Request(canonical(name), port, "tcp")).allowed is not denied, (name, port)
+        # A lookup needs one port that no single rule closes; three ports and one more stand for all.
+        closed = any(all(reference_denies(rule, labels, port) for port in (22, 80, 443, 9)) for rule in rules)
+        assert policy.decide(Request(canonical(name), 0, "dns")).allowed is not closed, name
+
+
+def test_an_exception_allows_nothing_by_itself() -> None:
+    rule = "**.a.test except b.a.test"
+    for policy in (Policy((), [rule]), Policy((), [rule], mode="filtered"), Policy(["c.test"], [rule])):
+        assert not policy.decide(Request(canonical("b.a.test"), 443, "tcp")).allowed
+    for policy in (Policy(["b.a.test"], [rule]), Policy((), [rule], mode="online")):
+        assert policy.decide(Request(canonical("b.a.test"), 443, "tcp")).allowed
+        assert not policy.decide(Request(canonical("x.a.test"), 443, "tcp")).allowed
+    both = Policy((), [rule, "b.a.test:443"], mode="online")
+    assert both.decide(Request(canonical("b.a.test"), 443, "tcp")).rule == "b.a.test:443"

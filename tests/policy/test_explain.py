@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from netsandbox.policy import reasons
 from netsandbox.policy.decision import bad_name
-from netsandbox.policy.explain import TEXTS, because, flag_for, hint
+from netsandbox.policy.explain import TEXTS, because, excepting, flag_for, hint
 from netsandbox.policy.ip import parse
 from netsandbox.policy.names import canonical
 from netsandbox.policy.policy import Policy
@@ -55,10 +55,49 @@ def test_a_deny_rule_from_a_file_is_named_with_its_line():
     assert explained(policy, "bad.x.test").change == "remove bad.x.test from deny_domains (netsandbox.toml:7)"
 
 
-def test_offline_beside_rules_must_go_as_well():
-    policy = Policy(["example.test"], mode="offline")
-    assert explained(policy, "example.test").change == "--allow-domain example.test without --offline"
-    assert explained(Policy(), "example.test").change == "--allow-domain example.test"
+@pytest.mark.parametrize(
+    ("origin", "change"),
+    [
+        ("", "--allow-domain example.test"),
+        ("f.toml:2", "--allow-domain example.test"),
+        ("--offline", "--allow-domain example.test without --offline"),
+        ("the profile offline", "--allow-domain example.test without the profile offline"),
+        ("--localhost", "--allow-domain example.test"),
+        ("the profile localhost", "--allow-domain example.test"),
+        ("/etc/netsandbox/config.toml:2", None),
+    ],
+)
+def test_what_closes_the_network_is_named_and_the_change_lifts_it(origin, change):
+    for kind in ("tcp", "dns"):
+        found = explained(Policy(mode="offline", mode_origin=origin), "example.test", kind=kind)
+        assert found.change == change
+        assert found.because == "the session is offline, so nothing leaves" + (f" ({origin})" if origin else "")
+    remedy = f"the user can allow it by starting the session with {change}" if change else "no option allows it"
+    assert hint(found.verdict).endswith(f"; {remedy}.")
+
+
+@pytest.mark.parametrize(
+    ("rule", "change"),
+    [
+        ("*.x.test", "remove --deny-domain *.x.test, or except the name: '*.x.test except a.x.test'"),
+        (
+            "*.x.test except b.x.test",
+            "remove --deny-domain '*.x.test except b.x.test', or except the name: '*.x.test except b.x.test, a.x.test'",
+        ),
+        ("a.x.test:* except a.x.test:22", "remove --deny-domain 'a.x.test:* except a.x.test:22'"),
+    ],
+)
+def test_a_wildcard_may_go_or_get_an_exception(rule, change):
+    assert explained(Policy(["*.x.test"], [rule]), "a.x.test").change == change
+    if "or except" in change:
+        wider = change.partition("name: ")[2].strip("'")
+        assert explained(Policy(["*.x.test"], [wider]), "a.x.test").verdict.allowed
+
+
+def test_the_rules_that_except_a_name_are_found():
+    policy = Policy((), ["**.x.test except a.x.test:443", "**.x.test", "a.x.test"], mode="online")
+    assert [rule.text for rule in excepting(policy, "a.x.test")] == ["**.x.test except a.x.test:443"]
+    assert excepting(policy, "b.x.test") == []
 
 
 def test_the_deciding_rule_is_named_with_its_origin():

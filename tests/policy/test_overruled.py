@@ -26,6 +26,10 @@ from netsandbox.policy.verdict import TCP, Request
         ("*.a.test", "ads.a.test", False),
         ("**.a.test", "*.a.test", False),
         ("**.a.test", "**.a.test", True),
+        ("x.a.test", "**.a.test except x.a.test", False),
+        ("y.a.test", "**.a.test except x.a.test", True),
+        ("*.a.test", "*.a.test except x.a.test", False),
+        ("x.a.test", "*.a.test except x.a.test:8080", True),
         ("*.x.a.test", "*.a.test", True),
         ("a.test:443", "a.test", True),
         ("a.test", "a.test:443", False),  # port 80 stays open

@@ -100,6 +100,9 @@ def test_what_runs_outside_of_the_sandbox_is_no_entry(path: str) -> None:
 def test_deep_in_a_cache_its_whole_folder_is_taken() -> None:
     written = [(f"{HOME}/.npm/_cacache/index-v5/98/20/x", MAKE), (f"{HOME}/.cargo/registry/index/x/y", MAKE)]
     assert [entry.path for entry in fold_paths(written, LIMITS).entries] == [f"{HOME}/.cargo/registry", f"{HOME}/.npm"]
+    deep = [(f"{HOME}/.npm/_cacache/index-v5/98/{number}/x", MAKE) for number in range(6)]
+    (entry,) = fold_paths(deep, LIMITS).entries
+    assert (entry.path, entry.comment()) == (f"{HOME}/.npm", "")
 
 
 def test_what_cannot_be_opened_is_left_unless_an_entry_makes_it() -> None:

@@ -52,7 +52,7 @@ def test_nothing_heavy_is_loaded_before_exec(statement):
 COLD: dict[str, tuple[str, ...]] = {
     "netsandbox.session.approvals": (),
     "netsandbox.runtime.bundle_writer": (),
-    "netsandbox.config": ("paths", "cache", "file_settings"),
+    "netsandbox.config": ("paths", "cache", "commands", "file_settings"),
     "netsandbox.doctor": (),
     "netsandbox.learn": (),
     "netsandbox.runtime.links": (),

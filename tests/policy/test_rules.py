@@ -339,3 +339,53 @@ def test_a_mistake_of_the_command_line_names_its_option() -> None:
 def test_a_port_of_this_machine_is_no_domain_and_the_advice_works(text: str) -> None:
     with pytest.raises(UsageError, match="--connect-host PORT"):
         parse_domain(text, "--allow-domain")
+
+
+@pytest.mark.parametrize(
+    ("text", "exceptions"),
+    [
+        ("**.corp.test except jira.corp.test", [("jira.corp.test", ())]),
+        (
+            "*.corp.test except  Jira.corp.test. ,*.dev.corp.test:443",
+            [("jira.corp.test", ()), ("dev.corp.test", (443,))],
+        ),
+        ("**.corp.test:443 except jira.corp.test", [("jira.corp.test", (443,))]),
+        ("**.corp.test:443 except jira.corp.test:*", [("jira.corp.test", (443,))]),
+        ("corp.test except corp.test:443", [("corp.test", (443,))]),
+        ("**.corp.test except *.corp.test", [("corp.test", ())]),
+        ("**.test except https://jira.corp.test/x", [("jira.corp.test", (443,))]),
+    ],
+)
+def test_a_deny_rule_may_have_exceptions_that_lie_in_it(text: str, exceptions: list[object]) -> None:
+    rule = parse_domain(text, "rules:1", deny=True)
+    assert rule.text == text
+    assert [(each.name, each.ports) for each in rule.exceptions] == exceptions
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("**.corp.test except jira.other.test", "excepts jira.other.test, which it does not deny; name a part of"),
+        ("**.corp.test except xcorp.test", "which it does not deny"),
+        ("*.corp.test except corp.test", "which it does not deny"),
+        ("*.corp.test except **.corp.test", "which it does not deny"),
+        ("corp.test except *.corp.test", "which it does not deny"),
+        ("**.corp.test:443 except jira.corp.test:80", "which it does not deny"),
+        ("**.corp.test except **.corp.test", "excepts all that it denies; leave the rule out"),
+        ("corp.test:443 except corp.test", "excepts all that it denies"),
+        ("**.corp.test except a.corp.test except b.corp.test", "says except twice"),
+        ("**.corp.test except a.corp.test b.corp.test", "names no host"),
+        ("**.corp.test except a.corp.test,", "names no host"),
+        ("**.corp.test except 192.0.2.7", "is an address"),
+        ("**.corp.test except", "names no host"),
+        (" except jira.corp.test", "names no host"),
+    ],
+)
+def test_an_exception_that_lies_elsewhere_or_lifts_the_whole_rule_is_an_error(text: str, why: str) -> None:
+    with pytest.raises(UsageError, match=f"^rules:1: .*{why}"):
+        parse_domain(text, "rules:1", deny=True)
+
+
+def test_an_allow_rule_has_no_exceptions() -> None:
+    with pytest.raises(UsageError, match="only a deny rule can have one; deny the name with --deny-domain"):
+        parse_domain("**.corp.test except jira.corp.test", "--allow-domain")

@@ -92,7 +92,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks the view of Linux up on this machine")
 def test_linux_does_what_the_table_says(home: Path) -> None:
-    from netsandbox.backends.namespaces.project_view import ProjectView
+    from netsandbox.backends.linux.project_view import ProjectView
     from netsandbox.runtime.protection import OwnPaths
 
     state = placed(STATE, str(home))

@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netsandbox.errors import UsageError
-from netsandbox.policy.variables import Layer, Patterns, VariableRules, check_pattern
+from netsandbox.policy.variables import (
+    CLEAN,
+    Layer,
+    Patterns,
+    VariableRules,
+    carries_credentials,
+    check_pattern,
+)
 
 
 @pytest.mark.parametrize(
@@ -106,3 +113,65 @@ def test_a_pattern_for_no_variable_or_all_of_them_is_an_error(text: str) -> None
 @pytest.mark.parametrize("text", ["A", "_", "AWS_*", "*_KEY", "*_SECRET_*", "npm_config_registry", "A*B", "*1"])
 def test_names_and_patterns_are_taken(text: str) -> None:
     assert check_pattern(text, "here") == text
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("postgres://u:p@h/x", "http://u:p@proxy:3128", "https://token@host/x", "HTTPS://T@h", "redis://:pw@h:6379"),
+        *("git+https://t@h/r.git", "a b mongodb://u:p@h1,h2/d", "jdbc:postgresql://h/d?user=u&password=p"),
+        *("pg://u:p/w@h", "pg://u:p#w@h", "pg://u:p?w@h", "pg://u:p w@h", "x://a;y://u:p@h", "https://h/?Token=1"),
+    ],
+)
+def test_a_url_with_credentials_is_withheld_whatever_its_variable_is_called(value: str) -> None:
+    assert carries_credentials(value.encode())
+    assert VariableRules().split({b"X": value.encode()}) == ({}, [b"X"])
+    assert VariableRules([Layer(passed=("X",))]).passes(b"X", value.encode())
+    assert VariableRules([Layer(passed=("*X",))]).passes(b"X", value.encode())
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("ssh://git@host/x", "https://h/@scope/p", "https://a.test,https://b.test/@x", "postgres://u@h", "pg://u:@h/"),
+        *("me@example.com", "git@example.com:a/b", "http://[::1]/@x", "http://h:80/@x", "https://h/?password=", "://"),
+        *("a:// b@c", "https://h/a#x@y", "https://example.com/user:name@x", "http://127.0.0.1:3000", ""),
+    ],
+)
+def test_a_url_without_credentials_passes(value: str) -> None:
+    assert not carries_credentials(value.encode())
+
+
+PLAIN = st.text(alphabet="abc019-._~%", min_size=1, max_size=12)
+
+
+@given(
+    before=st.binary(max_size=20), user=PLAIN | st.just(""), password=PLAIN, host=PLAIN, after=st.binary(max_size=20)
+)
+def test_no_url_with_a_password_passes_in_any_surroundings(
+    before: bytes, user: str, password: str, host: str, after: bytes
+) -> None:
+    assert carries_credentials(before + f"x://{user}:{password}@{host}".encode() + after)
+
+
+@given(st.binary(max_size=60))
+def test_no_value_is_too_odd_and_none_without_a_url_is_withheld(value: bytes) -> None:
+    assert not carries_credentials(value) or b"://" in value
+
+
+def test_in_a_clean_environment_only_the_basics_pass_and_what_others_name() -> None:
+    outer = dict.fromkeys(
+        (b"PATH", b"HOME", b"LC_ALL", b"lang", b"EDITOR", b"FOO", b"DB_URL", b"SHOP_A", b"A_TOKEN"), b"x"
+    )
+    inner, withheld = VariableRules(CLEAN).split(outer)
+    assert sorted(inner) == [b"EDITOR", b"HOME", b"LC_ALL", b"PATH", b"lang"]
+    assert withheld == [b"A_TOKEN", b"DB_URL", b"FOO", b"SHOP_A"]
+    layers = (*CLEAN, Layer(passed=("FOO", "SHOP_*")), Layer(passed=("A_TOKEN",), denied=("EDITOR",)))
+    assert sorted(VariableRules(layers).split(outer)[0]) == [
+        *(b"A_TOKEN", b"FOO", b"HOME", b"LC_ALL", b"PATH", b"SHOP_A", b"lang"),
+    ]
+
+
+@given(st.binary(min_size=1, max_size=20), st.binary(max_size=20))
+def test_a_clean_environment_is_a_part_of_the_usual_one(name: bytes, value: bytes) -> None:
+    assert not VariableRules(CLEAN).passes(name, value) or VariableRules().passes(name)
