@@ -111,6 +111,10 @@ def wanted(event: str, fields: Mapping[str, object]) -> str:
     if event == "seatbelt":
         on = fields.get("path") or fields.get("target") or host or (f"port {port}" if port else "")
         return printable(f"{fields.get('operation') or fields.get('detail') or 'something'} {on}".rstrip())
+    if event == "http":
+        from netsandbox.audit.requests import request_text  # sessions that inspect have loaded it
+
+        return request_text(fields)
     if event in FILE_EVENTS:
         return printable(f"{doing(fields.get('operation'))} {fields.get('path', '?')}")
     if event == "socket" and fields.get("path"):

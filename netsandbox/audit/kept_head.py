@@ -62,6 +62,13 @@ class HeadKeeper:
         except (OSError, NetsandboxError):
             pass
 
+    @property
+    def change(self) -> str:
+        """What happened to the log since an earlier session left it, for people; empty if nothing did."""
+        fate, _, session = self.fate.partition(" ")
+        found = f"the log of session {session} at this path is {fate}; `netsandbox audit verify` says more"
+        return "" if fate == NOTHING else found
+
     def keep(self, seq: int, head: str, *, state: str = OPEN) -> None:
         if self._fd < 0 or ((seq, head) == self._last and state == OPEN):
             return

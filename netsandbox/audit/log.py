@@ -20,6 +20,7 @@ import time
 from netsandbox.audit import record_line
 from netsandbox.audit.log_file import open_file, read_tail, refusal
 from netsandbox.audit.record_line import FILE_EVENTS, GENESIS
+from netsandbox.paths import home
 from netsandbox.runtime.private_file import sha256
 
 TYPE_CHECKING = False
@@ -43,15 +44,15 @@ ROTATE = "audit.rotate"
 END = "session.end"
 MAX_HELD = 1 << 18  # bytes that are held in memory until `release`
 
-DeniedKey = tuple[object, object, object, object]
+DeniedKey = tuple[object, object, object, object, str | None]
 
 
 class AuditLog:
     """One session's log. `failed` is the reason why it can no longer be written, or None."""
 
     __slots__ = (
-        *("_cap", "_dropped", "_fd", "_first_end", "_flood", "_held", "_holds", "_keep", "_loopback", "_prefix"),
-        *("_prev", "_second", "_seq", "_size", "_stamp", "_starts"),
+        *("_cap", "_dropped", "_fd", "_first_end", "_flood", "_habits", "_held", "_holds", "_home", "_keep"),
+        *("_loopback", "_prefix", "_prev", "_second", "_seq", "_size", "_stamp", "_starts"),
         *("counts", "denied", "denied_files", "failed", "keeper", "observer", "path", "session"),
     )
 
@@ -60,15 +61,19 @@ class AuditLog:
         self.path = path
         self.session = session
         self.failed: str | None = None
-        self.observer: Observer | None = None  # called with each denial after it was written or counted; must not raise
+        # Called with each denial that is no habit, after it was written or counted; must not raise.
+        self.observer: Observer | None = None
         self.keeper: HeadKeeper | None = None  # for a log that the user placed
         self.counts: dict[tuple[str, object], int] = {}  # (event, verdict) -> records, folded ones by their count
         # Attempts by (host or address, port, reason, hint), and by (path, operation, reason, rule): MAX_DENIED each.
+        # What programs try by habit is recorded, but is in neither.
         self.denied: dict[DeniedKey, int] = {}
         self.denied_files: dict[tuple[object, ...], int] = {}
         self._fd = fd
         self._cap = cap_bytes
         self._keep = keep
+        self._habits = 0  # denied attempts that programs make by habit
+        self._home: str | None = None
         self._loopback = 0  # allowed records about the session's own loopback
         self._second = ""  # the second that `_prefix` was formatted for
         self._prefix = ""
@@ -117,13 +122,13 @@ class AuditLog:
             if flood is not None:
                 self._write_folded(flood, at_once=event == END)
             return self._write(event, fields)
-        self._count_denial(event, fields.get, times)
+        is_habit = self._count_denial(event, fields, times)
         if flood is None:
             flood = self._begin_flood()
         else:
             self._write_folded(flood)
         written = self._write(event, fields) if flood.admits(event, fields, times) else self.failed is None
-        if self.observer is not None:
+        if self.observer is not None and not is_habit:
             self.observer(event, fields)
         return written
 
@@ -185,6 +190,11 @@ class AuditLog:
         """How many allowed attempts were for something else than the session's own loopback."""
         return self.total(record_line.ALLOW) - self._loopback
 
+    @property
+    def denied_in_need(self) -> int:
+        """How many denied attempts were no habit of a program."""
+        return self.total(record_line.DENY) - self._habits
+
     def close(self) -> None:
         """Seal and close. The seal repeats the time of the record before it, so every byte of it can be checked."""
         if self._fd < 0:
@@ -220,12 +230,22 @@ class AuditLog:
             return self._fail("the file was changed by someone else")
         return True
 
-    def _count_denial(self, event: str, get: Callable[[str], object], times: int) -> None:
-        """Files have a list of their own: they must not take the room of hosts."""
+    def _count_denial(self, event: str, fields: Mapping[str, object], times: int) -> bool:
+        """Whether it is a habit. Files have a list of their own: they must not take the room of hosts."""
+        from netsandbox.policy.habits import is_habit  # most sessions need none
+
+        if self._home is None:
+            self._home = os.path.realpath(home())
+        get = fields.get
+        if is_habit({**fields, "event": event}, self._home):
+            self._habits += times
+            return True
         if event in FILE_EVENTS:
             _count(self.denied_files, (get("path"), get("operation"), get("reason"), get("rule")), times)
         else:
-            _count(self.denied, (get("host") or get("address"), get("port"), get("reason"), get("hint")), times)
+            target = get("host") or get("address"), get("port"), get("reason"), get("hint"), _request(event, fields)
+            _count(self.denied, target, times)
+        return False
 
     def _next(self, event: str, fields: Mapping[str, object]) -> bytes:
         return record_line.line(self._stamp, self._seq + 1, self.session, event, fields=fields, prev=self._prev)
@@ -287,6 +307,15 @@ class AuditLog:
             "denied": self.total(record_line.DENY),
         }
         return self._commit(self._next(ROTATE, totals))
+
+
+def _request(event: str, fields: Mapping[str, object]) -> str | None:
+    """Of a denied request its method and URL: a host may have many."""
+    if event != "http":
+        return None
+    from netsandbox.audit.requests import request_text
+
+    return request_text(fields)
 
 
 def _count(into: dict[Key, int], key: Key, times: int) -> None:

@@ -1,4 +1,4 @@
-"""Opens the files that the supervisor appends to: audit logs and debug logs.
+"""Opens the files that the supervisor writes while a command runs: audit logs, debug logs and HAR files.
 
 - Only a regular file of our own is opened, under one name: a FIFO blocks, a symlink or a hard link planted by an
   earlier command would send records into another file, a device keeps nothing.
@@ -21,7 +21,8 @@ _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK 
 _NEW = os.O_CREAT | os.O_EXCL
 _TYPE, _REGULAR = 0o170000, 0o100000
 _OPENING = b'{"v":'
-AUDIT, DEBUG = "audit-log", "debug-log"  # the options that name such files
+AUDIT, DEBUG, HAR = "audit-log", "debug-log", "har"  # the options that name such files
+_CALLED = {AUDIT: "audit log", DEBUG: "debug log", HAR: "HAR file"}
 _MANY = {AUDIT: " (--audit-log DIRECTORY/)"}
 _WHY = {
     errno.ELOOP: "is a symbolic link; give the file it points to",
@@ -37,8 +38,12 @@ _WHY = {
 }
 
 
+class LogInUse(NetsandboxError):
+    """Another session writes the file."""
+
+
 def refusal(path: str, why: str, option: str = AUDIT) -> NetsandboxError:
-    return NetsandboxError(f"{option.replace('-', ' ')} {path!a} {why}")
+    return NetsandboxError(f"{_CALLED[option]} {path!a} {why}")
 
 
 def open_file(path: str, option: str = AUDIT) -> int:
@@ -98,7 +103,7 @@ def _check(fd: int, path: str, option: str) -> None:
         raise refusal(path, "has several names (hard links); give a path that does not exist yet", option)
     if not _lock(fd):
         own = "give each session its own log"
-        raise refusal(path, f"is in use by another session; {own}{_MANY.get(option, '')}", option)
+        raise LogInUse(str(refusal(path, f"is in use by another session; {own}{_MANY.get(option, '')}", option)))
 
 
 def _lock(fd: int) -> bool:

@@ -13,13 +13,13 @@ from netsandbox.errors import NetsandboxError
 from netsandbox.paths import is_session_id, state_home
 from netsandbox.runtime.private_file import content, replace
 
-_NAME = "placed-log"
+PLACED = "placed-log"
 _MAX_SIZE = 8192
 
 
 def note(session: str, path: str) -> None:
     try:
-        replace(os.path.join(state_home(), _NAME), os.fsencode(f"{session} {path}"))
+        replace(os.path.join(state_home(), PLACED), os.fsencode(f"{session} {path}"))
     except (OSError, NetsandboxError):
         pass
 
@@ -27,7 +27,7 @@ def note(session: str, path: str) -> None:
 def newest() -> tuple[str, str] | None:
     """The session and its log."""
     try:
-        text = os.fsdecode(content(os.path.join(state_home(), _NAME), _MAX_SIZE))
+        text = os.fsdecode(content(os.path.join(state_home(), PLACED), _MAX_SIZE))
     except (OSError, NetsandboxError):
         return None
     session, _, path = text.partition(" ")

@@ -132,6 +132,9 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 
 
+HTTP_EVENTS = ("http", "http.end")
+
+
 @dataclass(frozen=True, slots=True)
 class Filter:
     """A record passes when it satisfies every condition that is set."""
@@ -140,6 +143,7 @@ class Filter:
     host: str | None = None
     since: str | None = None  # a stamp as records carry it, so that text order is time order
     event: str | None = None
+    http: bool = False  # requests of inspected connections, and their ends
 
     def __call__(self, record: Record) -> bool:
         if self.denied and record.get("verdict") != DENY:
@@ -147,6 +151,8 @@ class Filter:
         if self.since is not None and record["ts"] < self.since:
             return False
         if self.event is not None and record["event"] != self.event:
+            return False
+        if self.http and record["event"] not in HTTP_EVENTS:
             return False
         return self.host is None or host_matches(self.host, record.get("host"))
 

@@ -16,6 +16,7 @@ from netsandbox.audit.folding import FOLD
 from netsandbox.audit.log import ROTATE
 from netsandbox.audit.reader import Record
 from netsandbox.audit.record_line import ALLOW, DENY, FILE_EVENTS, MORE_REFUSED
+from netsandbox.audit.requests import HTTP, request_text
 from netsandbox.policy.habits import did_well, is_habit
 
 UNLISTED = "others, only counted"  # in place of the targets of a flood
@@ -28,6 +29,7 @@ class Allowed:
     bytes_up: int = 0
     bytes_down: int = 0
     ports: set[int] = field(default_factory=set)
+    requests: int = 0  # of inspected connections
 
 
 @dataclass(slots=True)
@@ -52,6 +54,15 @@ class DeniedFiles:
 
 
 @dataclass(slots=True)
+class BudgetUse:
+    """Of several sessions, the one that used most."""
+
+    budget: str
+    bytes_up: int = 0
+    bytes_down: int = 0
+
+
+@dataclass(slots=True)
 class Summary:
     sessions: list[str] = field(default_factory=list)
     first: str | None = None
@@ -68,6 +79,7 @@ class Summary:
     approved: dict[tuple[str, str], int] = field(default_factory=dict)  # uses of a file, by what was done and its path
     written: int = 0  # paths, where `learn` recorded them
     secrets: list[str] = field(default_factory=list)  # hidden places that were tried then
+    budgets: dict[str, BudgetUse] = field(default_factory=dict)
 
     @property
     def attempts_denied(self) -> int:
@@ -102,6 +114,7 @@ class Summary:
             "ended": self.ended,
             "status": self.status,
             "allowed": [{**asdict(item), "ports": sorted(item.ports)} for item in self.allowed.values()],
+            "budgets": [asdict(item) for item in self.budgets.values()],
             "denied": [asdict(item) for item in sorted(self.denied.values(), key=_frequency)],
             "denied_files": [asdict(item) for item in self.refused_files()],
             "files_unlisted": self.files_unlisted,
@@ -177,13 +190,21 @@ def _add(summary: Summary, record: Record) -> None:
         _add_denied(summary, event, record)
     elif event in ("egress", "egress.end") and verdict in (None, ALLOW):
         _add_allowed(summary, event, record)
+    elif verdict == ALLOW and event == HTTP:
+        host = str(record.get("host", "?"))
+        summary.allowed.setdefault(host, Allowed(host)).requests += 1
     elif verdict == ALLOW and event in FILE_EVENTS:
         key = (doing(record.get("operation")), str(record.get("path", "?")))
         summary.approved[key] = summary.approved.get(key, 0) + _number(record, "count", 1)
     elif event == "file":
         summary.written += "path" in record
         summary.files_unlisted += _number(record, "count") if record.get("detail") == MORE_REFUSED else 0
+    elif event == "session.start":
+        for text in _items(record, "budgets", str):
+            summary.budgets.setdefault(text, BudgetUse(text))
     elif event == "session.end":
+        for used in _items(record, "budgets", dict):
+            _add_budget(summary, used)
         summary.ended = True
         summary.status = _number(record, "status") if "status" in record else None
     elif event == ROTATE:
@@ -199,6 +220,13 @@ def _add_allowed(summary: Summary, event: str, record: Record) -> None:
             item.ports.add(record["port"])
     item.bytes_up += _number(record, "bytes_up")
     item.bytes_down += _number(record, "bytes_down")
+
+
+def _add_budget(summary: Summary, used: dict[str, Any]) -> None:
+    found = BudgetUse(str(used.get("budget", "?")), _number(used, "bytes_up"), _number(used, "bytes_down"))
+    most = summary.budgets.get(found.budget)
+    if most is None or found.bytes_up + found.bytes_down >= most.bytes_up + most.bytes_down:
+        summary.budgets[found.budget] = found
 
 
 def _add_secret(summary: Summary, record: Record) -> None:
@@ -222,7 +250,7 @@ def _add_denied(summary: Summary, event: str, record: Record) -> None:
         host = UNLISTED
     else:
         host = _wanted(event, record)
-    port = record["port"] if type(record.get("port")) is int else None
+    port = record["port"] if type(record.get("port")) is int and event != HTTP else None
     reason = str(record.get("reason", "?"))
     item = summary.denied.setdefault((event, host, port, reason), Denied(event, host, port, reason))
     item.attempts += _number(record, "count", 1)
@@ -232,6 +260,8 @@ def _add_denied(summary: Summary, event: str, record: Record) -> None:
 
 def _wanted(event: str, record: Record) -> str:
     """The target of a denial by a socket's path, a host; of Seatbelt's refusals the operation and its object."""
+    if event == HTTP:
+        return request_text(record)
     if event == "seatbelt":
         on = record.get("path") or record.get("target") or record.get("address") or ("port" in record and "*")
         return " ".join(str(word) for word in (record.get("operation") or record.get("detail", "?"), on) if word)
@@ -242,3 +272,8 @@ def _wanted(event: str, record: Record) -> str:
 def _number(record: Record, name: str, default: int = 0) -> int:
     value = record.get(name, default)
     return value if type(value) is int else default
+
+
+def _items(record: Record, name: str, kind: type) -> list[Any]:
+    values = record.get(name)
+    return [each for each in values if isinstance(each, kind)] if isinstance(values, list) else []

@@ -1,8 +1,9 @@
 """Removes the logs of old sessions and the sockets of dead ones. It runs after a command or in a reader, never before
 exec.
 
-Only log files and control sockets without a listener are removed, and a session's directory when that leaves it empty.
-A log that a supervisor still holds locked stays, whatever its age, and so does everything that may still be in use.
+Only log files, kept output and control sockets without a listener are removed, and a session's directory when that
+leaves it empty. A log that a supervisor still holds locked stays, whatever its age, and so does
+everything that may still be in use.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import fcntl
 import os
 import time
 
-from netsandbox.paths import LOG_NAME, list_sessions, session_dir
+from netsandbox.paths import LOG_NAME, OUTPUT_NAME, list_sessions, session_dir
 from netsandbox.runtime.control_socket import CONTROL_NAME, EARLY_NAME, connect
 
 KEEP_SESSIONS = 200
@@ -28,7 +29,7 @@ def sweep(*, keep_sessions: int = KEEP_SESSIONS, keep_bytes: int = KEEP_BYTES) -
         forget_dead_control(directory)
         logs = _logs(directory)
         used += sum(size for _, size in logs)
-        if age > 0 and (age >= keep_sessions or used > keep_bytes) and not is_live(os.path.join(directory, LOG_NAME)):
+        if age > 0 and (age >= keep_sessions or used > keep_bytes) and not any(is_live(path) for path, _ in logs):
             _remove(directory, logs)
             removed += 1
     return removed
@@ -79,7 +80,7 @@ def _logs(directory: str) -> list[tuple[str, int]]:
     try:
         with os.scandir(directory) as entries:
             for item in entries:
-                if item.name.startswith(LOG_NAME) and item.is_file(follow_symlinks=False):
+                if item.name.startswith((LOG_NAME, OUTPUT_NAME)) and item.is_file(follow_symlinks=False):
                     found.append((item.path, item.stat(follow_symlinks=False).st_size))
     except OSError:
         return []

@@ -10,10 +10,14 @@ from collections.abc import Iterable
 
 from netsandbox.audit.reader import Record
 from netsandbox.audit.record_line import DENY
-from netsandbox.audit.summary import UNLISTED, Denied, DeniedFiles, Summary
+from netsandbox.audit.requests import HTTP, request_text
+from netsandbox.audit.summary import UNLISTED, BudgetUse, Denied, DeniedFiles, Summary
 from netsandbox.audit.verify import Report
+from netsandbox.errors import UsageError
+from netsandbox.policy.budgets import Account, parse_budget
 from netsandbox.policy.file_denials import removal
 from netsandbox.policy.reasons import DENY_RULE
+from netsandbox.policy.sizes import shown_size
 from netsandbox.text import GAP, columns, plural, printable
 
 MAX_ROWS = 8
@@ -21,7 +25,10 @@ RED, GREEN, DIM, RESET = "\x1b[31m", "\x1b[32m", "\x1b[2m", "\x1b[0m"
 _SHOWN = (
     *(
         "operation",
+        "method",
         "path",
+        "query",
+        "secret",
         "place",
         "target",
         "address",
@@ -29,14 +36,15 @@ _SHOWN = (
         "to",
         "host_address",
         "host_port",
+        "caller",
         "url",
         "pid",
         "exe",
     ),
     *("bytes_up", "bytes_down", "ms", "count", "qtype", "outcome", "status", "hint", "detail"),
-    *("id", "scope", "ttl", "by_pid", "by_uid"),
+    *("connection", "request", "id", "scope", "ttl", "by_pid", "by_uid"),
 )
-_UNIT = 1024
+_WAYS = ("bytes_up", "up"), ("bytes_down", "down")
 
 
 def paint(text: str, colour: str, *, coloured: bool) -> str:
@@ -59,19 +67,32 @@ def row(record: Record, *, coloured: bool) -> str:
     return " ".join(columns).rstrip()
 
 
+def request_row(record: Record, *, coloured: bool) -> str:
+    """A request and its end on one line: time, verdict, status, request, bytes of both bodies, duration; or why it was
+    refused, and the option that would allow it."""
+    verdict = printable(record.get("verdict", "-"))
+    colour = RED if verdict == DENY else GREEN if verdict == "allow" else DIM
+    exe = printable(record.get("exe", "")).rpartition("/")[2]
+    if verdict == DENY:
+        rest = [printable(record.get("reason", "-")), printable(record.get("hint", ""))]
+    else:
+        sizes = [f"{shown_size(record[name])} {way}" for name, way in _WAYS if type(record.get(name)) is int]
+        rest = [*sizes, f"{printable(record['ms'])} ms" if "ms" in record else "no end recorded"]
+    columns = (
+        printable(record["ts"])[11:19],
+        paint(f"{verdict:<5}", colour, coloured=coloured),
+        f"{printable(record.get('status', '-')):>3}",
+        f"{request_text(record):<48}",
+        *filter(None, rest),
+        *([f"by {exe}"] if exe else ()),
+    )
+    return GAP.join(columns)
+
+
 def destination(host: object, port: object) -> str:
     if host is None:
         return "-" if port is None else f":{printable(port)}"
     return printable(host) if port is None else f"{printable(host)}:{printable(port)}"
-
-
-def size(count: int) -> str:
-    amount = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if amount < _UNIT:
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= _UNIT
-    return f"{amount:.1f} TiB"
 
 
 def aligned(rows: Iterable[tuple[str, ...]]) -> list[str]:
@@ -87,12 +108,13 @@ def summary_text(summary: Summary, *, coloured: bool) -> str:
         (
             f"{printable(item.host)}:{','.join(map(str, sorted(item.ports)))}".rstrip(":"),
             f"{item.connections}x",
-            f"{size(item.bytes_up)} up",
-            f"{size(item.bytes_down)} down",
+            f"{shown_size(item.bytes_up)} up",
+            f"{shown_size(item.bytes_down)} down",
+            plural(item.requests, "request") if item.requests else "",
         )
         for item in hosts
     )
-    lines += _approved(summary)
+    lines += [*_approved(summary), *_budgets(summary)]
     if summary.written:
         lines.append(f"Written outside of the folders that are always open: {plural(summary.written, 'path')}")
     if summary.secrets:
@@ -104,11 +126,13 @@ def summary_text(summary: Summary, *, coloured: bool) -> str:
 
 
 def _heading(summary: Summary) -> str:
-    names = ", ".join(printable(name) for name in summary.sessions[-3:]) or "no session"
-    more = f" and {len(summary.sessions) - 3} before" if len(summary.sessions) > 3 else ""
+    if len(summary.sessions) > 1:
+        span = f"{printable(summary.first)} to {printable(summary.last)}"
+        return f"{plural(len(summary.sessions), 'session')} from {span}: {plural(summary.records, 'record')}"
+    names = printable(summary.sessions[0]) if summary.sessions else "no session"
     end = "" if summary.status is None else f", exit status {summary.status}"
     state = "ended" if summary.ended else "no session.end"
-    return f"Session {names}{more}: {summary.seconds:.1f} s, {plural(summary.records, 'record')}, {state}{end}"
+    return f"Session {names}: {summary.seconds:.1f} s, {plural(summary.records, 'record')}, {state}{end}"
 
 
 def _denials(summary: Summary, *, coloured: bool) -> list[str]:
@@ -116,6 +140,7 @@ def _denials(summary: Summary, *, coloured: bool) -> list[str]:
         return [paint("Denied: nothing", GREEN, coloured=coloured)]
     titles = {
         "egress": "Denied connections",
+        HTTP: "Denied requests",
         "dns": "Denied names (DNS)",
         "udp": "Dropped UDP",
         "socket": "Refused sockets",
@@ -142,6 +167,25 @@ def _approved(summary: Summary) -> list[str]:
     """Files that the user was asked about and allowed."""
     found = summary.approved.items()
     return _first([(f"{doing} {printable(path)}", f"{count}x", "approved") for (doing, path), count in found])
+
+
+def _budgets(summary: Summary) -> list[str]:
+    """What was used of each, and how much that is of its tightest limit."""
+    rows = [
+        (printable(item.budget), f"{shown_size(item.bytes_up)} up", f"{shown_size(item.bytes_down)} down", _share(item))
+        for item in summary.budgets.values()
+    ]
+    unknown = "" if summary.ended else ", known when the session has ended"
+    return [f"Budgets: {len(rows)}{unknown}", *aligned(rows)] if rows else []
+
+
+def _share(item: BudgetUse) -> str:
+    try:
+        account = Account(parse_budget(item.budget, "log"))
+    except UsageError:  # somebody else wrote that line
+        return ""
+    account.up, account.down = item.bytes_up, item.bytes_down
+    return f"{account.percent} %"
 
 
 def _first(rows: list[tuple[str, str, str]]) -> list[str]:

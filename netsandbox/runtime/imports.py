@@ -1,6 +1,6 @@
 """Where a process imports from: at its start the bytecode of everything that it loads, and after `go` memory alone.
 
-    <our package>/__pycache__/launch.cpython-311.bundle      for `netsandbox run`
+    <our package>/__pycache__/launch.cpython-311.bundle      for `netsandbox run` and the Python API
     <our package>/__pycache__/commands.cpython-311.bundle    for all others
 
 The search for a module takes longer than its execution, so one file, the bundle, holds the bytecode of our modules and
@@ -57,25 +57,35 @@ DOORS = (
     "netsandbox_dns.upstream",
     "netsandbox_dns.tcp_door",
     "netsandbox_dns.udp_recorder",
-    "netsandbox_proxy.parsers.head",
+    "netsandbox.runtime.http.head",
     "netsandbox_proxy.parsers.request_rewrite",
-    "netsandbox_proxy.parsers.clienthello",
+    "netsandbox.runtime.http.clienthello",
     "netsandbox_proxy.tunnel",
     "netsandbox_proxy.door",
     "netsandbox_proxy.forward_proxy",
     "netsandbox_proxy.http_stage",
+    "netsandbox_proxy.pinned_http",
     "netsandbox_proxy.handshakes",
     "netsandbox.policy.decision",
     "netsandbox.policy.idn",
     "netsandbox.session.gate",
     "netsandbox.session.doors",
     "netsandbox.session.control",
+    "netsandbox.session.exec_requests",
     "netsandbox_portmap.session_name",
+    "netsandbox.session.offered_port",
     "netsandbox_portmap.bind_responder",
     "netsandbox_portmap.bind_requests",
 )
 # What the command line needs when the command has ended.
-AT_END = ("netsandbox.cli.notices", "netsandbox.cli.terminal", "netsandbox.audit.sweep", "netsandbox.config.paths")
+AT_END = (
+    "netsandbox.cli.notices",
+    "netsandbox.cli.terminal",
+    "netsandbox.cli.unseen_paths",
+    "netsandbox.backends.namespaces.path_access",
+    "netsandbox.audit.sweep",
+    "netsandbox.config.paths",
+)
 # The layers above the session. What comes after `go` imports none of them but those listed.
 UPPER = tuple(f"netsandbox.{layer}." for layer in ("cli", "config", "doctor", "learn", "shells"))
 
@@ -119,8 +129,11 @@ class Bundle:
     @property
     def lacks(self) -> bool:
         """Whether modules are missing that may be written."""
-        folder = os.path.dirname(self.place)
-        return bool(self.missed) and not sys.dont_write_bytecode and os.access(folder, os.W_OK)
+        return bool(self.missed) and self.is_writable
+
+    @property
+    def is_writable(self) -> bool:
+        return not sys.dont_write_bytecode and os.access(os.path.dirname(self.place), os.W_OK)
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         entry = self.entries.get(name, ())
@@ -164,6 +177,7 @@ class Sealed:
 def _bundled_spec(name: str, file: str, code: bytes | memoryview) -> ModuleSpec:
     spec = ModuleSpec(name, BundledLoader(name, file, code), origin=file)
     spec.has_location = True
+    spec.cached = file  # otherwise the interpreter makes a path for each module, which nothing reads
     if file.endswith("/__init__.py"):
         spec.submodule_search_locations = [file.removesuffix("/__init__.py")]
     return spec
@@ -213,7 +227,7 @@ def start(command: list[str]) -> None:
     """Set the search path of an isolated process and import from the bundle of its subcommand."""
     gc.disable()  # nothing becomes garbage on the way to exec; the doors turn it on again
     sys.path += search_path(ROOT, sys.executable)
-    sys.meta_path.insert(0, read_bundle(LAUNCH if command == ["run"] else COMMANDS))
+    sys.meta_path.insert(0, read_bundle(LAUNCH if command in (["run"], ["--supervise"]) else COMMANDS))
 
 
 def search_path(root: str, interpreter: str) -> list[str]:
@@ -249,19 +263,21 @@ def seal(backend_modules: tuple[str, ...] = ()) -> None:
     load_needed()
     bundle = sys.meta_path[0]
     kept = bundle.late_code() if isinstance(bundle, Bundle) else None
+    listed = (*STANDARD, *DOORS, *backend_modules, *AT_END)
+    added: list[str] = []
     if kept is None:
         load_everything(backend_modules)
-    else:  # the bundle was written by a session that needed other modules
-        for name in (*DOORS, *backend_modules, *AT_END):
-            if name not in kept and name not in sys.modules:
-                __import__(name)
+    else:  # the bundle was written by a session that needed other modules, as one of another backend
+        added = [name for name in listed if name not in kept and name not in sys.modules]
+        for name in added:
+            __import__(name)
     if isinstance(bundle, Bundle):
-        if bundle.lacks:
+        if bundle.lacks or (added and bundle.is_writable):
             from netsandbox.runtime.bundle_writer import complete
 
-            if kept is None:
-                listed = (*STANDARD, *DOORS, *backend_modules, *AT_END)
-                bundle.late = tuple(name for name in sys.modules if name in listed or _is_of_the_session(name))
+            if kept is None or added:
+                more = [name for name in sys.modules if name in listed or _is_of_the_session(name)]
+                bundle.late = tuple(dict.fromkeys((*(bundle.late if added else ()), *more)))
             complete(bundle)
         bundle.close()
     sys.meta_path[:] = [BuiltinImporter, FrozenImporter, Sealed(kept or {})]

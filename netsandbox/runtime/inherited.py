@@ -37,6 +37,16 @@ FLAG_BYTES = 72
 NAMES = ("standard input", "standard output", "standard error")
 
 
+def hold_standard_descriptors() -> None:
+    """The next file that we open would get the number of a closed 0, 1 or 2, so open /dev/null there."""
+    while True:
+        fd = os.open("/dev/null", os.O_RDWR)
+        if fd > 2:
+            os.close(fd)
+            return
+        os.set_inheritable(fd, True)  # noqa: FBT003 (the standard library's own signature)
+
+
 def check_stdio(descriptors: tuple[int, int, int], kept: Iterable[str | None] = ()) -> None:
     """Refuse to start with a descriptor that leads out (attack 132), or to one of *kept*."""
     protected = {identity: path for path in kept if path is not None and (identity := _identity(path)) is not None}

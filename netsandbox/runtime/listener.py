@@ -7,6 +7,7 @@ descriptor left, newcomers wait in its queue for a moment and the loop sleeps me
 from __future__ import annotations
 
 import _socket
+import select
 
 from netsandbox.runtime.loop import IN
 
@@ -23,16 +24,19 @@ MAX_ACCEPTS = 64  # per round
 MAX_DESCRIPTORS = 65536
 MAX_DESCRIPTORS_OF_A_MAC = 10240  # OPEN_MAX: a Mac may name no hard limit and refuse more all the same
 PAUSE = 0.1  # seconds without accepting after the kernel ran out of something
+EXCLUSIVE = getattr(select, "EPOLLEXCLUSIVE", 0)  # epoll_ctl(2); a kqueue wakes all
 _ROUND = range(MAX_ACCEPTS)
 
 
 class Listener:
-    """Owns a listening socket. *receive* owns each accepted socket, which is non-blocking."""
+    """Owns a listening socket. *receive* owns each accepted socket, which is non-blocking. On a *shared* socket other
+    processes accept too, and the kernel wakes one of those that wait."""
 
-    __slots__ = ("_accepting", "_loop", "_pause", "_receive", "_sock")
+    __slots__ = ("_accepting", "_events", "_loop", "_pause", "_receive", "_sock")
 
-    def __init__(self, loop: Loop, sock: _socket.socket, receive: Receive) -> None:
+    def __init__(self, loop: Loop, sock: _socket.socket, receive: Receive, *, shared: bool = False) -> None:
         self._loop = loop
+        self._events = IN | EXCLUSIVE if shared else IN
         self._sock: _socket.socket | None = sock
         self._receive = receive
         self._pause: Timer | None = None
@@ -52,7 +56,7 @@ class Listener:
             self._pause = None
         if not self._accepting and self._sock is not None:
             self._accepting = True
-            self._loop.watch(self._sock.fileno(), IN, self._on_ready)
+            self._loop.watch(self._sock.fileno(), self._events, self._on_ready)
 
     def close(self) -> None:
         if self._sock is None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         def close(self) -> None: ...
 
 
-IN, OUT = 1, 4  # EPOLLIN and EPOLLOUT; the loops of other systems translate to these numbers
+IN, OUT, HUP = 1, 4, 16  # EPOLLIN, EPOLLOUT, EPOLLHUP; the loops of other systems translate to these numbers
 
 
 class Timer:

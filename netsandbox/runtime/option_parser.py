@@ -2,18 +2,17 @@
 
 Strict: an unknown option, a missing value, a value where none is taken or two different values of an option that takes
 one is an error, and nothing is run. Long options take `--name value` or `--name=value`; everything after `--` is the
-command.
+command. Where there is no `--`, the first word may start the command.
 """
 
 from __future__ import annotations
 
 from netsandbox.errors import UsageError
 from netsandbox.frozen import frozen
-from netsandbox.text import did_you_mean, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     Words = tuple[str, ...] | str
 
@@ -48,11 +47,14 @@ class Option:
 
 
 class Parsed:
-    """What was given: `flags` by name, `values` by name, `lists` by name in order."""
+    """What was given: `flags` by name, `values` by name, `lists` by name in order; `places` are those of `words` among
+    the arguments."""
 
-    __slots__ = ("command", "flags", "lists", "values", "words")
+    __slots__ = ("arguments", "command", "flags", "lists", "places", "values", "words")
 
-    def __init__(self) -> None:
+    def __init__(self, arguments: Sequence[str] = ()) -> None:
+        self.arguments = arguments
+        self.places: list[int] = []
         self.flags: set[str] = set()
         self.values: dict[str, str] = {}
         self.lists: dict[str, list[str]] = {}
@@ -63,11 +65,15 @@ class Parsed:
         return self.lists.get(name, [])
 
 
-def parse(arguments: Sequence[str], options: Sequence[Option], command: str) -> Parsed:
-    """*command* names the subcommand in messages, such as `netsandbox run`."""
+def parse(
+    arguments: Sequence[str], options: Sequence[Option], command: str, starts: Callable[[str], bool] | None = None
+) -> Parsed:
+    """*command* names the subcommand in messages, such as `netsandbox run`. *starts* tells whether the first word
+    starts the user's command, so that everything from it on is that command's; it is not called where there is a `--`.
+    """
     known = {f"--{option.name}": option for option in options}
     known.update({f"-{option.letter}": option for option in options if option.letter})
-    parsed = Parsed()
+    parsed = Parsed(arguments)
     at = 0
     while at < len(arguments):
         word = arguments[at]
@@ -76,13 +82,16 @@ def parse(arguments: Sequence[str], options: Sequence[Option], command: str) -> 
             parsed.command = list(arguments[at:])
             break
         if not word.startswith("-") or word == "-":
+            if starts is not None and not parsed.words and "--" not in arguments[at:] and starts(word):
+                parsed.command = list(arguments[at - 1 :])
+                break
             parsed.words.append(word)
+            parsed.places.append(at - 1)
             continue
         name, equals, value = word.partition("=") if word.startswith("--") else (word, "", "")
         option = known.get(name)
         if option is None:
-            forgot = parsed.words if command in RUNNING and "--" not in arguments[at:] else []
-            raise UsageError(_unknown(name, known, command, [*forgot, *arguments[at - 1 :]] if forgot else []))
+            raise UsageError(f"unknown option {name!a}; {_advice(name, known, command, parsed)}")
         if option.kind == FLAG:
             if equals:
                 raise UsageError(f"{name} takes no value; write {name}")
@@ -100,27 +109,10 @@ def parse(arguments: Sequence[str], options: Sequence[Option], command: str) -> 
     return parsed
 
 
-def _unknown(name: str, known: dict[str, Option], command: str, started: Sequence[str]) -> str:
-    """*started* is a command whose `--` may have been forgotten."""
-    if not started:
-        return f"unknown option {name!a}; {did_you_mean(name, known, f'see `{command} --help`')}"
-    near = did_you_mean(name, known, "")
-    return f"unknown option {name!a}; {near + ' ' if near else ''}{after_dashes(command, started)}"
+def _advice(name: str, known: dict[str, Option], command: str, parsed: Parsed) -> str:
+    """An option after a word may be that of a command whose `--` was forgotten."""
+    from netsandbox.runtime.option_advice import VERY_NEAR, option_advice, with_dashes
 
-
-def after_dashes(command: str, started: Sequence[str]) -> str:
-    """The advice to a user who wrote the command *started* without `--`."""
-    begun = " ".join(quoted(word)[1:-1] for word in started[:4])
-    more = " …" if len(started) > 4 or len(started) == 1 else ""
-    return f"to run a command write `{command} [OPTIONS] -- {begun}{more}`"
-
-
-def help_lines(options: Sequence[Option]) -> list[str]:
-    """The options as the help shows them; those with a star can be given several times."""
-    lines = []
-    for option in options:
-        short = f"-{option.letter}, " if option.letter else "    "
-        name = f"{short}--{option.name}{option.taken}"
-        star = " *" if option.kind == LIST else ""
-        lines.append(f"  {name + star:<36}{option.help}")
-    return lines
+    if command in RUNNING and parsed.words and "--" not in parsed.arguments:
+        return option_advice(name, known, with_dashes(command, parsed.arguments, parsed.places[0]), VERY_NEAR)
+    return option_advice(name, known, f"see `{command} --help`")

@@ -96,6 +96,8 @@ def _close(pipe: tuple[int, int]) -> None:
 class Pump:
     """`blocked`: bytes wait for the sink. `eof`: the source has ended. `ended`: the sink has got the end too."""
 
+    spent = False  # of a `MeteredPump`: a budget lets none of the bytes pass that wait
+
     __slots__ = ("blocked", "copying", "ended", "eof", "held", "in_pipe", "moved", "pipe", "pipes", "sink", "source")
 
     def __init__(self, source: Stream, sink: Stream, pipes: PipePool) -> None:

@@ -2,7 +2,7 @@
 
 Back-pressure is the loop's: a pump whose sink is full stops waiting for its source. Half-close passes through in both
 directions. While `inspect` is set, the client's bytes go to it and not to the server, though the server may already
-send.
+send. With a meter, both pumps pass on what its budgets have left, and `on_spent` is called when that is nothing.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import _socket
     from collections.abc import Callable
 
+    from netsandbox.policy.budgets import Meter
     from netsandbox.runtime.loop import Loop
 
     Done = Callable[[int, int], None]  # bytes up, bytes down
@@ -24,18 +25,29 @@ if TYPE_CHECKING:
 class Relay:
     """`on_end()` is called once, when both directions have ended normally; failures go to the streams' `on_failure`."""
 
-    __slots__ = ("client", "client_muted", "down", "inspect", "on_end", "server", "up")
+    __slots__ = ("client", "client_muted", "down", "inspect", "on_end", "on_spent", "server", "up")
 
     def __init__(
-        self, client: Stream, server: Stream, pipes: PipePool, inspect: Callable[[bytes], None] | None = None
+        self,
+        client: Stream,
+        server: Stream,
+        pipes: PipePool,
+        inspect: Callable[[bytes], None] | None = None,
+        meter: Meter | None = None,
     ) -> None:
         self.client = client
         self.server = server
         self.up = Pump(client, server, pipes)
         self.down = Pump(server, client, pipes)
+        if meter is not None:
+            from netsandbox.runtime.metered_pump import MeteredPump
+
+            self.up = MeteredPump(client, server, pipes, meter.left_up, meter.charge_up)
+            self.down = MeteredPump(server, client, pipes, meter.left_down, meter.charge_down)
         self.inspect = inspect
         self.client_muted = False  # the client has ended, but its first bytes have no verdict yet
         self.on_end: Callable[[], None] = _no_owner
+        self.on_spent: Callable[[], None] = _no_owner
         client.on_ready = self._on_client
         server.on_ready = self._on_server
 
@@ -68,7 +80,7 @@ class Relay:
             self._settle()
 
     def close(self) -> None:
-        self.on_end = _no_owner  # no reference cycle is left behind
+        self.on_end = self.on_spent = _no_owner  # no reference cycle is left behind
         self.inspect = None
         self.up.close()
         self.down.close()
@@ -100,6 +112,8 @@ class Relay:
     def _settle(self) -> None:
         """Wait for exactly those events that a pump can use."""
         up, down = self.up, self.down
+        if up.spent or down.spent:
+            return self.on_spent()
         up_over = up.eof and not up.blocked
         down_over = down.eof and not down.blocked
         if up_over and down_over:
@@ -125,21 +139,23 @@ class RelayPool:
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
-        self._pipes = PipePool()
+        self.pipes = PipePool()
         self._open: set[PooledRelay] = set()
         self.up = 0  # bytes of all relays that have ended
         self.down = 0
 
-    def join(self, client: _socket.socket, server: _socket.socket, held: bytes, done: Done) -> PooledRelay:
-        """Relay between two connected sockets and own them; *held* goes to the server first.
+    def join(
+        self, client: _socket.socket, server: _socket.socket, held: bytes, done: Done, down: bytes = b""
+    ) -> PooledRelay:
+        """Relay between two connected sockets and own them; *held* goes to the server first, *down* to the client.
 
         `done(bytes up, bytes down)` is called once at the end, also after `close` of the result.
         """
         streams = (Stream(self._loop, client, ignore_events), Stream(self._loop, server, ignore_events))
-        relay = PooledRelay(self, Relay(*streams, self._pipes), done)
+        relay = PooledRelay(self, Relay(*streams, self.pipes), done)
         self._open.add(relay)
-        self._pipes.share(len(self._open))
-        relay.start(held)
+        self.pipes.share(len(self._open))
+        relay.start(held, down)
         return relay
 
     @property
@@ -153,7 +169,7 @@ class RelayPool:
 
     def ended(self, relay: PooledRelay, up: int, down: int) -> None:
         self._open.discard(relay)
-        self._pipes.share(len(self._open))
+        self.pipes.share(len(self._open))
         self.up += up
         self.down += down
 
@@ -161,7 +177,7 @@ class RelayPool:
         """End all relays with a reset."""
         for relay in tuple(self._open):
             relay.close()
-        self._pipes.close()
+        self.pipes.close()
 
 
 class PooledRelay:
@@ -180,9 +196,9 @@ class PooledRelay:
     def moved(self) -> int:
         return self._relay.moved
 
-    def start(self, held: bytes) -> None:
+    def start(self, held: bytes, down: bytes) -> None:
         try:
-            self._relay.start(held)
+            self._relay.start(held, down)
         except OSError:  # the server left at once
             self.close()
         except Exception:

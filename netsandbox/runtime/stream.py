@@ -61,7 +61,7 @@ class Stream:
         except BlockingIOError:
             return None
 
-    def send(self, data: bytes) -> int:
+    def send(self, data: bytes | memoryview) -> int:
         """How many bytes the kernel took."""
         try:
             return self.sock.send(data)

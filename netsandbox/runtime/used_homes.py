@@ -20,6 +20,7 @@ from netsandbox.paths import (
     first_session,
     is_made,
     memory_home,
+    named_profile_folder,
     short,
     state_home,
     user_can_change,
@@ -28,7 +29,7 @@ from netsandbox.runtime.private_file import content, replace
 
 STATE, CONFIG = "S", "C"
 MAX_HOMES = 128  # each is a mount; of more, the oldest are forgotten
-_FILE = "homes"
+HOMES = "homes"  # in the memory home
 _MAX_SIZE = 1024 * 1024
 _checked: set[tuple[str, str]] = set()
 
@@ -50,11 +51,11 @@ def note_homes() -> None:
                 fcntl.flock(lock, fcntl.LOCK_EX)  # of two sessions that start at once, both are noted
                 text = "".join(f"{kind}{path}\0" for kind, path in _to_note() or ())
                 if text:
-                    replace(os.path.join(memory, _FILE), os.fsencode(text))
+                    replace(os.path.join(memory, HOMES), os.fsencode(text))
             finally:
                 os.close(lock)
     except (OSError, NetsandboxError) as error:
-        if user_can_change(os.path.dirname(os.path.join(memory_home(), _FILE))):
+        if user_can_change(os.path.dirname(os.path.join(memory_home(), HOMES))):
             reason = getattr(error, "strerror", None) or str(error)
             advice = "make room there"
             if getattr(error, "errno", None) == EROFS:
@@ -62,15 +63,38 @@ def note_homes() -> None:
             raise HostError(f"cannot note the homes in use in {memory_home()}: {reason}; {advice}") from None
 
 
+def made_known_state() -> None:
+    """Make the state home if it is missing, outside of any session. Nobody has filled one that did not exist, so it is
+    noted at once: later it would look like one that an earlier session left."""
+    try:
+        os.makedirs(state_home(), 0o700)
+    except FileExistsError:
+        return
+    if _known() is not None:
+        note_homes()
+
+
 def _to_note() -> list[tuple[str, str]] | None:
     """All homes to remember; None if they are noted. Those that are gone are forgotten. The first time, those without
     variables are noted too: an earlier version may have used them."""
     known, default = _known(), _default_homes()
-    present = ((STATE, os.path.realpath(state_home())), (CONFIG, os.path.realpath(config_home())))
+    configs = [path for path in (config_home(), named_profile_folder()) if path and _is_used(path)]
+    present = ((STATE, os.path.realpath(state_home())), *((CONFIG, os.path.realpath(path)) for path in configs))
     last = (*(home for home in default if known is None or home in known), *present)
     others = [home for home in known or () if home not in last]
     wanted = [home for home in dict.fromkeys((*others, *last)) if os.path.isdir(home[1])][-MAX_HOMES:]
     return None if known is not None and set(wanted) == set(known) else wanted
+
+
+def _is_used(config: str) -> bool:
+    """A configuration that was not read, with --no-config, is not known to be the user's."""
+    return (CONFIG, config) in _checked or not _may_be_planted(CONFIG, config)
+
+
+def adopt_home(config: str) -> None:
+    """Note a configuration home that the user has looked at."""
+    _checked.add((CONFIG, config))
+    note_homes()
 
 
 def _default_homes() -> tuple[tuple[str, str], ...]:
@@ -81,15 +105,15 @@ def _default_homes() -> tuple[tuple[str, str], ...]:
     return (STATE, os.path.realpath(state)), (CONFIG, os.path.realpath(config))
 
 
-def check_home(kind: str, path: str) -> str:
-    """*path*, unless an earlier session may have put there what this one would read."""
+def check_home(kind: str, path: str, variable: str = "") -> str:
+    """*path*, which *variable* names, unless an earlier session may have put there what this one would read."""
     if (kind, path) not in _checked:
         if _may_be_planted(kind, path):
-            what, variable = ("state", "XDG_STATE_HOME") if kind == STATE else ("configuration", "XDG_CONFIG_HOME")
+            what, usual = ("state", "XDG_STATE_HOME") if kind == STATE else ("configuration", "XDG_CONFIG_HOME")
             advice = "remove it" if kind == STATE else f"look at it, then run `netsandbox trust {short(path)}`"
             raise HostError(
                 f"{path!a} was never used as {what}, and an earlier session may have written it; {advice}, or unset"
-                f" {variable}"
+                f" {variable or usual}"
             )
         _checked.add((kind, path))
     return path
@@ -110,7 +134,7 @@ def _may_be_planted(kind: str, path: str) -> bool:
 def _known() -> tuple[tuple[str, str], ...] | None:
     """None: no session has noted anything yet."""
     try:
-        text = os.fsdecode(content(os.path.join(memory_home(), _FILE), _MAX_SIZE))
+        text = os.fsdecode(content(os.path.join(memory_home(), HOMES), _MAX_SIZE))
     except (FileNotFoundError, NotADirectoryError, NetsandboxError):
         return None
     except OSError as error:

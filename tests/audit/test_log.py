@@ -21,6 +21,7 @@ from netsandbox.audit.reader import read_lines, read_records
 from netsandbox.audit.record_line import GENESIS
 from netsandbox.audit.verify import verify
 from netsandbox.errors import NetsandboxError
+from netsandbox.paths import home
 from netsandbox.policy import reasons
 from netsandbox.runtime.private_file import digest
 
@@ -81,14 +82,27 @@ def test_denials_are_collected_with_their_counts_and_bounded(path: Path) -> None
         )
     log.write("udp", verdict="deny", address="203.0.113.9", port=443, reason="udp", count=5)
     assert log.denied == {
-        ("evil.test", 443, "not-allowed", "--allow-domain evil.test"): 2,
-        ("203.0.113.9", 443, "udp", None): 5,
+        ("evil.test", 443, "not-allowed", "--allow-domain evil.test", None): 2,
+        ("203.0.113.9", 443, "udp", None, None): 5,
     }
     assert log.counts == {("egress", "deny"): 2, ("udp", "deny"): 5}
     for number in range(MAX_DENIED + 10):
         log.write("egress", verdict="deny", host=f"h{number}.test")
     assert len(log.denied) == MAX_DENIED
     log.close()
+
+
+def test_each_denied_request_of_a_host_is_collected(path: Path) -> None:
+    log = AuditLog.open(str(path), "s")
+    for name in ("a", "b", "a"):
+        log.write(
+            "http", verdict="deny", reason="r", host="a.test", port=443, scheme="https", method="GET", path=f"/{name}"
+        )
+    log.close()
+    assert {key[4]: count for key, count in log.denied.items()} == {
+        "GET https://a.test/a": 2,
+        "GET https://a.test/b": 1,
+    }
 
 
 def stamps(path: Path) -> list[str]:
@@ -346,6 +360,19 @@ def test_what_stays_on_the_loopback_is_not_counted_as_allowed_outside(path: Path
     log.write("bind", verdict="deny", reason="outside-window")
     assert (log.allowed_outside, log.total("allow"), log.total("deny")) == (1, 5, 1)
     log.close()
+
+
+def test_what_programs_try_by_habit_is_recorded_but_counts_as_no_denial(path: Path) -> None:
+    log = AuditLog.open(str(path), "s")
+    bashrc = f"{os.path.realpath(home())}/.bashrc"
+    log.write("socket", verdict="deny", reason="unix-socket", path="/run/nscd/socket", count=3)
+    log.write("file", verdict="deny", reason="not-shown", operation="read", path=bashrc)
+    assert (log.denied, log.denied_files, log.total("deny"), log.denied_in_need) == ({}, {}, 4, 0)
+    log.write("socket", verdict="deny", reason="unix-socket", path="/srv/db.sock", call="bind")
+    log.write("file", verdict="deny", reason="not-shown", operation="read", path="/srv/x")
+    assert (len(log.denied), len(log.denied_files), log.denied_in_need) == (1, 1, 2)
+    log.close()
+    assert len(path.read_text().splitlines()) == 5  # with the seal
 
 
 def test_the_log_and_the_policy_call_loopback_the_same():

@@ -163,3 +163,40 @@ odd_record = st.fixed_dictionaries(
 @given(st.lists(odd_record, max_size=5))
 def test_records_with_odd_values_are_summed_up_too(records: list[dict[str, object]]) -> None:
     assert summarise(records).as_json()["records"] == len(records)
+
+
+def budget_log(tmp_path: Path, *uses: tuple[int, int]) -> str:
+    path = str(tmp_path / "audit.jsonl")
+    for number, (up, down) in enumerate(uses):
+        log = AuditLog.open(path, f"s{number}")
+        log.write("session.start", budgets=["a.test=10kB", "up=1MB"])
+        log.write("session.end", status=0, budgets=[{"budget": "a.test=10kB", "bytes_up": up, "bytes_down": down}])
+        log.close()
+    return path
+
+
+def test_budgets_are_told_with_what_was_used(tmp_path: Path) -> None:
+    summary = summarise(read_records(budget_log(tmp_path, (100, 200))))
+    assert summary.as_json()["budgets"] == [
+        {"budget": "a.test=10kB", "bytes_up": 100, "bytes_down": 200},
+        {"budget": "up=1MB", "bytes_up": 0, "bytes_down": 0},
+    ]
+
+
+def test_of_several_sessions_the_largest_use_is_told(tmp_path: Path) -> None:
+    summary = summarise(read_records(budget_log(tmp_path, (100, 200), (5, 5), (1, 9000))))
+    assert (summary.budgets["a.test=10kB"].bytes_up, summary.budgets["a.test=10kB"].bytes_down) == (1, 9000)
+
+
+def test_requests_are_counted_by_host_and_refused_ones_named(tmp_path: Path) -> None:
+    log = AuditLog.open(str(tmp_path / "audit.jsonl"), "s")
+    request = {"host": "a.test", "port": 443, "scheme": "https", "method": "POST"}
+    log.write("egress", verdict="allow", host="a.test", port=443)
+    for _ in range(2):
+        log.write("http", verdict="allow", reason="rule", path="/x", **request)
+        log.write("http", verdict="deny", reason="request-not-allowed", path="/y", hint="--x", **request)
+    log.close()
+    summary = summarise(read_records(log.path))
+    assert (summary.allowed["a.test"].connections, summary.allowed["a.test"].requests) == (1, 2)
+    (denied,) = summary.denied_by("http")
+    assert (denied.host, denied.port, denied.attempts, denied.hint) == ("POST https://a.test/y", None, 2, "--x")

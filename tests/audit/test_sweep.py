@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import socket
 from pathlib import Path
 
@@ -99,3 +100,18 @@ def test_a_killed_session_does_not_keep_its_log_for_ever(sessions: Path) -> None
     log.close()
     sweep(keep_sessions=1)
     assert not folder.exists()
+
+
+def test_the_output_of_a_session_in_the_background_goes_with_its_log_and_not_while_it_lives(sessions: Path) -> None:
+    ended, running = (sessions / paths.new_session_id() for _ in range(2))
+    newest = sessions / "20990101T120000000-0123456789abcdef"
+    for folder in (ended, running, newest):
+        folder.mkdir(parents=True)
+        (folder / "output").write_text("text")
+        (folder / "output.1").write_text("text")
+    with (running / "output").open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        sweep(keep_sessions=1)
+        assert sorted(folder.name for folder in sessions.iterdir()) == sorted((running.name, newest.name))
+    sweep(keep_sessions=1)
+    assert [folder.name for folder in sessions.iterdir()] == [newest.name]

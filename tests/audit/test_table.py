@@ -14,17 +14,17 @@ RECORD = {"ts": "2025-01-31T11:55:00.000000Z", "session": "s", "event": "egress"
 NAMES = (
     *("host", "reason", "exe", "hint", "verdict", "event", "ts", "session"),
     *("operation", "path", "place", "target", "address", "detail"),
+    *("method", "scheme", "query", "status", "ms"),
 )
 
 
 @pytest.mark.attack(172)
-@given(st.text(max_size=30), st.sampled_from(NAMES), st.sampled_from(["egress", "seatbelt", "file"]))
+@given(st.text(max_size=30), st.sampled_from(NAMES), st.sampled_from(["egress", "seatbelt", "file", "http"]))
 def test_172_no_field_can_write_to_the_terminal(text: str, name: str, event: str) -> None:
     verdict = {} if event == "file" else {"verdict": "deny"}
     record = {**RECORD, **verdict, "event": event, name: text}
-    shown = table.row(record, coloured=False) + table.summary_text(summarise([record]), coloured=False).replace(
-        "\n", ""
-    )
+    rows = table.row(record, coloured=False) + table.request_row(record, coloured=False)
+    shown = rows + table.summary_text(summarise([record]), coloured=False).replace("\n", "")
     assert shown.isascii()
     assert shown.isprintable()
 
@@ -75,13 +75,6 @@ def test_what_seatbelt_refused_is_shown_with_its_operation_and_target() -> None:
     assert "Refused by Seatbelt: 3 attempts" in text
     assert "file-read-data /x       2x  seatbelt" in text
     assert "network-outbound *:443  1x  seatbelt" in text
-
-
-@pytest.mark.parametrize(
-    ("count", "text"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (3 << 30, "3.0 GiB"), (2 << 40, "2.0 TiB")]
-)
-def test_sizes_are_readable(count: int, text: str) -> None:
-    assert table.size(count) == text
 
 
 def test_columns_line_up() -> None:
@@ -141,3 +134,34 @@ def test_habits_come_last_in_few_plain_lines() -> None:
     assert lines[start - 1] == "Denied: nothing"
     assert lines[start + 1].split() == ["/bin/0\\x1b[2J", "2x", "unix-socket"]
     assert lines[-1].strip() == "and 3 more"
+
+
+def test_a_summary_has_the_use_of_each_budget() -> None:
+    start = {**RECORD, "event": "session.start", "budgets": ["a.test=10kB,up=1kB", "nonsense", 7]}
+    used = [{"budget": "a.test=10kB,up=1kB", "bytes_up": 500, "bytes_down": 2000}, "x", {"bytes_up": "many"}]
+    running = table.summary_text(summarise([start]), coloured=False)
+    assert "Budgets: 2, known when the session has ended\n" in running
+    ended = table.summary_text(summarise([start, {**RECORD, "event": "session.end", "budgets": used}]), coloured=False)
+    assert [line.split() for line in ended.splitlines() if "a.test=" in line] == [
+        ["a.test=10kB,up=1kB", "500", "B", "up", "2", "kB", "down", "50", "%"]
+    ]
+    assert "Budgets" not in table.summary_text(summarise([{**RECORD, "event": "session.end"}]), coloured=False)
+
+
+def test_a_request_is_one_line() -> None:
+    request = {
+        **RECORD,
+        "event": "http",
+        "scheme": "https",
+        "host": "a.test",
+        "port": 443,
+        "method": "GET",
+        "path": "/x",
+    }
+    end = {"status": 200, "bytes_up": 0, "bytes_down": 2048, "ms": 43, "exe": "/bin/curl"}
+    shown = table.request_row({**request, **end, "verdict": "allow"}, coloured=False)
+    assert " ".join(shown.split()) == "11:55:00 allow 200 GET https://a.test/x 0 B up 2.048 kB down 43 ms by curl"
+    open_one = table.request_row({**request, "verdict": "allow"}, coloured=False)
+    assert " ".join(open_one.split()) == "11:55:00 allow - GET https://a.test/x no end recorded"
+    denied = {**request, "verdict": "deny", "reason": "request-denied", "hint": "--x"}
+    assert " ".join(table.request_row(denied, coloured=False).split()[-3:]) == "https://a.test/x request-denied --x"

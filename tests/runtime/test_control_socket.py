@@ -13,12 +13,15 @@ import pytest
 from netsandbox.runtime.control_socket import (
     CONTROL_NAME,
     MAX_ADDRESS,
+    MAX_DESCRIPTORS,
     address,
     connect,
     is_trusted,
     open_folder,
     peer_pid,
     peer_uid,
+    receive_descriptors,
+    send_descriptors,
 )
 
 STRANGER = 65534
@@ -112,3 +115,16 @@ def test_who_listens_as_another_user_is_not_believed(short_tmp: Path) -> None:
         assert not is_trusted(sock)
         sock.close()
         process.communicate(b"")
+
+
+def test_descriptors_arrive_with_the_bytes_and_are_closed_at_exec() -> None:
+    near, far = socket.socketpair()
+    with near, far, open(os.devnull) as file:
+        assert send_descriptors(near, b"line\n", [file.fileno()] * MAX_DESCRIPTORS) == 5
+        data, found = receive_descriptors(far, 100)
+        assert (data, len(found)) == (b"line\n", MAX_DESCRIPTORS)
+        for fd in found:
+            assert not os.get_inheritable(fd)
+            os.close(fd)
+        near.send(b"more")
+        assert receive_descriptors(far, 100) == (b"more", [])

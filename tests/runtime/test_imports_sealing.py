@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from netsandbox_portmap.localhost_settings import HostPort
 
 from netsandbox.backends.namespaces.backend import NamespacesBackend
 from netsandbox.runtime.imports import AT_END, DOORS, NEEDED, UPPER
@@ -48,6 +49,9 @@ def test_a_sealed_process_imports_our_packages_and_nothing_else(tmp_path: Path) 
     assert not marker.exists()
 
 
+INSPECTING = ("inspect_stage", "plain_request")  # sessions that inspect load these
+
+
 def test_the_list_of_doors_is_whole() -> None:
     """Loading the list leaves nothing of ours for later, but what a policy asks for and what speaks at the end."""
     script = f"""
@@ -64,7 +68,7 @@ def test_the_list_of_doors_is_whole() -> None:
         f"netsandbox_{part}.{path.stem}"
         for part in ("proxy", "dns")
         for path in (ROOT / part / f"netsandbox_{part}").glob("*.py")
-        if path.stem not in ("__init__", "reply_rebuild")
+        if path.stem not in ("__init__", "reply_rebuild", *INSPECTING)
     }
     assert ours <= loaded, sorted(ours - loaded)
 
@@ -121,6 +125,7 @@ time.sleep(0.5)
 """
 
 
+@pytest.mark.usefixtures("private_home")
 @pytest.mark.parametrize(
     ("localhost", "policy", "more"),
     [
@@ -129,7 +134,8 @@ time.sleep(0.5)
         ({"strategy": "fail"}, {}, {}),
         ({"strategy": "rewire-port", "engine": "preload"}, {}, {}),
         ({"strategy": "rewire-device", "engine": "preload"}, {}, {}),
-        ({"connect_host": (5999,)}, {}, {}),
+        ({"connect_host": (HostPort(5999),)}, {}, {}),
+        ({"connect_host": (HostPort(5999, session="db"),)}, {}, {}),
         ({}, {"allow_unix_sockets": ("/run/canary.sock",)}, {}),
         ({}, {"allow_domains": ("allowed.example",), "allow_query_types": ("TXT",)}, {}),
         ({}, {"mode": "filtered"}, {"ask": 1}),
@@ -139,13 +145,14 @@ time.sleep(0.5)
 def test_once_the_command_runs_nothing_of_ours_is_imported(
     workshop: Path, tmp_path: Path, localhost: dict[str, Any], policy: dict[str, Any], more: dict[str, Any]
 ) -> None:
-    """By the Python API imports are not sealed: what came late could have been written by the command."""
+    """Without a bundle all is loaded first: what came late could have been written by the command."""
     script = f"""
         import os, sys
         sys.path[:0] = {PATHS!r}
         os.environ.update(XDG_STATE_HOME={str(tmp_path)!r}, CANARY="/run/canary.sock")
         os.environ["OUTSIDE"] = {str(tmp_path / "made")!r}
-        from netsandbox import LocalhostSettings, Policy, RunSettings, Sandbox
+        from netsandbox import HostPort, LocalhostSettings, Policy, RunSettings
+        from tests.rig.in_process import run_here
         from netsandbox.backends.namespaces import launch
         go = launch.Helper.go
         def watched(self):
@@ -159,7 +166,7 @@ def test_once_the_command_runs_nothing_of_ours_is_imported(
         if more.pop("learn", False):
             more = dict(files=FileRules(mode="open"), learn_files=EntryLimits("/home"))
         settings = RunSettings(localhost=LocalhostSettings(**{localhost!r}), **more)
-        Sandbox(Policy(**{policy!r}), settings).run([sys.executable, "-c", {BUSY!r}])
+        run_here(Policy(**{policy!r}), [sys.executable, "-c", {BUSY!r}], settings)
         print(sorted(set(sys.modules) - before))
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=False)

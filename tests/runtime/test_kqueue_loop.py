@@ -26,6 +26,7 @@ from netsandbox.runtime.kqueue_loop import (
     merged,
     translate,
 )
+from netsandbox.runtime.listener import EXCLUSIVE
 from netsandbox.runtime.loop import IN, OUT
 from tests.rig.polled_queue import Event, PolledQueue
 
@@ -113,3 +114,8 @@ def test_the_mac_loop_asks_for_a_kqueue(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(kqueue_loop.select, "kevent", Event, raising=False)
     KqueueLoop().close()
     assert made[0].closed
+
+
+def test_a_shared_listener_waits_as_any_other() -> None:
+    """kqueue has no flag to wake one process alone."""
+    assert changes(7, 0, IN | EXCLUSIVE) == changes(7, 0, IN)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from netsandbox.cli.run import OPTIONS
 from netsandbox.errors import UsageError
-from netsandbox.runtime.option_parser import FLAG, LIST, OPTIONAL, VALUE, Option, help_lines, parse
+from netsandbox.runtime.option_parser import FLAG, LIST, OPTIONAL, VALUE, Option, parse
 
 SOME = (
     Option("allow-domain", LIST, "", "PATTERN", "let it through"),
@@ -83,18 +83,29 @@ def test_what_is_no_option_is_refused_with_advice(words: list[str], said: str) -
 @pytest.mark.parametrize(
     ("words", "advice"),
     [
-        (["python", "-m", "http.server"], "to run a command write `netsandbox run [OPTIONS] -- python -m http.server`"),
-        (["-q", "python", "-m", "a", "b", "c"], "to run a command write `netsandbox run [OPTIONS] -- python -m a b …`"),
-        (["node", "--allow-domian", "x"], "did you mean --allow-domain? to run a command write `netsandbox run"),
+        (["python", "-m", "http.server"], "to run a command write `netsandbox run -- python -m http.server`"),
+        (["-q", "python", "-m", "a"], "to run a command write `netsandbox run -q -- python -m a`"),
+        (["node", "--allow-domian", "x"], "did you mean --allow-domain?"),
         (["node", "--allow-domian", "x", "--", "npm"], "did you mean --allow-domain?"),
-        (["sh", "-x\x1b"], "-- sh -x\\x1b`"),
+        (["node", "--version"], "netsandbox run -- node --version`"),
+        (["sh", "-x\x1b"], "-- sh '-x\\x1b'`"),
     ],
 )
 def test_an_option_after_a_word_may_be_that_of_a_command_without_dashes(words: list[str], advice: str) -> None:
     with pytest.raises(UsageError) as caught:
         read(*words)
-    assert advice in str(caught.value)
-    assert ("[OPTIONS] --" in str(caught.value)) is ("--" not in words)
+    assert str(caught.value).endswith(advice)
+
+
+def test_the_first_word_may_start_the_command_where_there_are_no_dashes() -> None:
+    def starts(word: str) -> bool:
+        return word == "npm"
+
+    parsed = parse(["-q", "npm", "-v", "--nope"], SOME, "x", starts)
+    assert (parsed.flags, parsed.words, parsed.command) == ({"quiet"}, [], ["npm", "-v", "--nope"])
+    assert parse(["node", "npm"], SOME, "x", starts).words == ["node", "npm"]
+    assert parse(["npm", "--", "ls"], SOME, "x", starts).words == ["npm"]
+    assert parse(["--", "npm"], SOME, "x", starts).command == ["npm"]
 
 
 def test_a_command_that_runs_nothing_does_not_speak_of_dashes() -> None:
@@ -104,15 +115,6 @@ def test_a_command_that_runs_nothing_does_not_speak_of_dashes() -> None:
 
 def test_words_are_kept_for_the_subcommand_to_judge() -> None:
     assert parse(["profile", "-", "-q"], SOME, "x").words == ["profile", "-"]
-
-
-def test_every_option_has_a_line_in_the_help_that_fits_a_terminal() -> None:
-    lines = help_lines(OPTIONS)
-    assert len(lines) == len(OPTIONS)
-    for option, line in zip(OPTIONS, lines, strict=True):
-        assert f"--{option.name}" in line
-        assert option.help in line
-        assert len(line) <= 130
 
 
 def test_no_two_options_share_a_name_or_a_letter() -> None:
@@ -136,4 +138,4 @@ def test_a_value_that_may_be_left_out_needs_its_equals_sign() -> None:
     assert parse(["--overlay", "--", "cmd"], options, "x").command == ["cmd"]
     with pytest.raises(UsageError, match="given twice"):
         parse(["--overlay", "--overlay=src"], options, "x")
-    assert "--overlay[=DIR]" in help_lines(options)[0]
+    assert options[0].taken == "[=DIR]"

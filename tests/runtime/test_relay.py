@@ -119,7 +119,7 @@ def test_many_that_do_not_read_hold_little_each(scene: Scene, monkeypatch: pytes
         client.close()
         server.close()
     scene.wait_for(lambda: scene.relays.connections == 1)
-    assert scene.relays._pipes.buffer == 4 * pump.MIN_BUFFER  # who is left may read more again
+    assert scene.relays.pipes.buffer == 4 * pump.MIN_BUFFER  # who is left may read more again
 
 
 def test_silence_ends_nothing_and_costs_nothing(scene: Scene) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from netsandbox import paths
 from netsandbox.errors import HostError
 from netsandbox.runtime import used_homes
-from netsandbox.runtime.used_homes import CONFIG, STATE, check_home, note_homes
+from netsandbox.runtime.used_homes import CONFIG, STATE, check_home, made_known_state, note_homes
 
 
 @pytest.fixture
@@ -107,6 +107,21 @@ def test_a_home_that_was_gone_when_a_session_began_is_a_new_one(homes: Path, mon
 
 
 @pytest.mark.attack(228)
+def test_a_state_home_that_we_make_between_sessions_is_known(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `explain` does, which stores what it read: the next session would call it planted."""
+    begin_session()
+    monkeypatch.setenv("XDG_STATE_HOME", str(homes / "later"))
+    made_known_state()
+    (Path(paths.state_home()) / "cache").mkdir()
+    used_homes._checked.clear()
+    assert check_home(STATE, paths.state_home())
+    monkeypatch.setenv("XDG_STATE_HOME", str(homes / "planted"))
+    filled(Path(paths.state_home()))
+    made_known_state()
+    with pytest.raises(HostError, match="was never used"):
+        check_home(STATE, paths.state_home())
+
+
 def test_what_cannot_be_read_is_an_error_and_nothing_is_believed(homes: Path) -> None:
     begin_session()
     (homes / "memory" / "homes").unlink()
@@ -150,3 +165,28 @@ def test_any_text_in_the_list_names_absolute_paths_or_nothing(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(used_homes, "memory_home", lambda: str(folder))
         assert all(path.startswith("/") for _, path in used_homes._known() or ())
+
+
+@pytest.mark.attack(228)
+@pytest.mark.parametrize("variable", ["XDG_CONFIG_HOME", "NETSANDBOX_PROFILE_DIR"])
+def test_a_session_that_reads_no_configuration_adopts_none(
+    homes: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    """With --no-config nothing is checked, and what an earlier session planted must not count from then on."""
+    begin_session()
+    planted = homes / "planted"
+    folder = filled(planted / "netsandbox" if variable == "XDG_CONFIG_HOME" else planted)
+    monkeypatch.setenv(variable, str(planted))
+    begin_session()
+    assert os.path.realpath(folder) not in used_homes.used_homes(CONFIG)
+    with pytest.raises(HostError, match=f"unset {variable}"):
+        check_home(CONFIG, folder, variable)
+    used_homes.adopt_home(folder)
+    assert os.path.realpath(folder) in used_homes.used_homes(CONFIG)
+    assert check_home(CONFIG, folder, variable) == folder
+
+
+def test_a_folder_of_profiles_counts_as_configuration(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NETSANDBOX_PROFILE_DIR", filled(homes / "profiles"))
+    begin_session()
+    assert str(homes / "profiles") in used_homes.used_homes(CONFIG)

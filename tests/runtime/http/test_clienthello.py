@@ -8,8 +8,9 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from netsandbox_proxy.parsers.clienthello import ClientHello, ClientHelloReader
-from netsandbox_proxy.parsers.errors import ProtocolError
+
+from netsandbox.runtime.http.clienthello import ClientHello, ClientHelloReader
+from netsandbox.runtime.http.errors import ProtocolError
 
 
 def vector(size: int, data: bytes) -> bytes:

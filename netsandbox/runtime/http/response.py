@@ -1,4 +1,4 @@
-"""An origin's response, passed to the client verbatim, with a known end.
+"""An origin's response, passed to the client verbatim or with its head rewritten, and with a known end.
 
 Rules kept here:
 
@@ -9,10 +9,16 @@ Rules kept here:
 
 from __future__ import annotations
 
-from netsandbox_proxy.parsers.authority import DIGITS
-from netsandbox_proxy.parsers.body import CLOSE, NO_BODY, UNTIL_CLOSE, BodyReader, Framing, header_framing
-from netsandbox_proxy.parsers.errors import ProtocolError, malformed
-from netsandbox_proxy.parsers.head import CONTROLS, LOWER_NAMES, MAX_HEAD, LineBlock
+from netsandbox.runtime.http.authority import DIGITS
+from netsandbox.runtime.http.body import CLOSE, LENGTH, NO_BODY, UNTIL_CLOSE, BodyReader, Framing, header_framing
+from netsandbox.runtime.http.errors import ProtocolError, malformed
+from netsandbox.runtime.http.head import CONTROLS, LOWER_NAMES, MAX_HEAD, LineBlock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Rewrite = Callable[[list[bytes], bytes], bytes]  # the lines of a head, and its bytes -> the bytes for the client
 
 MAX_INTERIM = 16
 MAX_HEADERS = 500
@@ -29,17 +35,20 @@ class ResponseReader:
         "_body",
         "_interim",
         "_method",
+        "_rewrite",
         "_upgrade",
         "close_delimited",
         "done",
         "keep_alive",
+        "length",
         "started",
         "status",
         "upgraded",
     )
 
-    def __init__(self, method: bytes, *, upgrade: bool = True) -> None:
+    def __init__(self, method: bytes, *, upgrade: bool = True, rewrite: Rewrite | None = None) -> None:
         self._method = method
+        self._rewrite = rewrite
         self._upgrade = upgrade  # False: the request asked for none, so a 101 is a fault
         self._interim = 0
         self._block = _new_block()
@@ -50,6 +59,7 @@ class ResponseReader:
         self.upgraded = False
         self.keep_alive = False
         self.close_delimited = False
+        self.length: int | None = None  # of the body, if the head has it
 
     def feed(self, data: bytes) -> tuple[bytes, bytes]:
         """The bytes for the client, and those after the end of the response."""
@@ -81,7 +91,8 @@ class ResponseReader:
                 return b"".join(out), b""
             lines, data = block
             self._head(*parse_response(lines))
-            out.append(self._block.raw)
+            raw = self._block.raw
+            out.append(raw if self._rewrite is None else self._rewrite(lines, raw))
             if self._body is None and not self.upgraded:  # an interim response: another head follows
                 self._block = _new_block()
         if self.upgraded:
@@ -116,6 +127,7 @@ class ResponseReader:
         chosen = found or UNTIL_CLOSE
         self.close_delimited = chosen.kind == CLOSE
         self.keep_alive = self.keep_alive and not self.close_delimited
+        self.length = chosen.length if chosen.kind == LENGTH else None
         self._body = BodyReader(chosen, extensions=True)
         self.done = self._body.done
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from netsandbox_proxy.parsers.authority import fold_host, split_authority, split_url
-from netsandbox_proxy.parsers.errors import ProtocolError
+
+from netsandbox.runtime.http.authority import fold_host, split_authority, split_url
+from netsandbox.runtime.http.errors import ProtocolError
 
 
 @pytest.mark.parametrize(

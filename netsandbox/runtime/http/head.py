@@ -10,14 +10,20 @@ Rules kept here:
 
 from __future__ import annotations
 
-from netsandbox_proxy.parsers.authority import ALPHA, DIGITS, VISIBLE, split_authority
-from netsandbox_proxy.parsers.errors import ProtocolError, malformed
+from netsandbox.runtime.http.authority import ALPHA, DIGITS, VISIBLE, split_authority
+from netsandbox.runtime.http.errors import ProtocolError, malformed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 MAX_LINE = 16384
 MAX_HEAD = 65536
 MAX_HEADERS = 200
 MAX_CACHED_NAMES = 256
 MAX_CACHED_NAME = 64  # bytes
+MAX_CACHED_HEADS = 512
+MAX_CACHED_HEAD = 1024  # bytes
 TOKEN = ALPHA + DIGITS + b"!#$%&'*+-.^_`|~"
 CONTROLS = bytes(byte for byte in range(0x20) if byte != 0x09) + b"\x7f"
 # Their value decides where a message ends or where it goes, so not even harmless padding is tolerated around it.
@@ -215,6 +221,29 @@ def _check_host(head: RequestHead) -> None:
         split_authority(hosts[0], 80)
     elif head.version == b"HTTP/1.1":
         raise malformed("HTTP/1.1 without a Host header")
+
+
+class HeadCache:
+    """Parsed request heads, by their bytes. Bounded; the oldest entry is dropped first.
+
+    Parsing is a pure function of the bytes, and clients repeat their heads exactly, so a repeated head need not be
+    parsed again. Only a whole head that passed every check, the session's token included, is stored, and bytes that
+    came match it only if they are that head and nothing more: part of a head never does. No decision is stored: it is
+    made again each time (INV-3).
+    """
+
+    __slots__ = ("_parsed", "get")
+
+    def __init__(self) -> None:
+        self._parsed: dict[bytes, Any] = {}
+        self.get = self._parsed.get
+
+    def add(self, head: bytes, parsed: Any) -> None:
+        if len(head) > MAX_CACHED_HEAD:
+            return
+        if len(self._parsed) >= MAX_CACHED_HEADS:
+            del self._parsed[next(iter(self._parsed))]
+        self._parsed[head] = parsed
 
 
 def basic_token(head: RequestHead) -> bytes | None:

@@ -10,9 +10,9 @@ Rules kept here:
 from __future__ import annotations
 
 from netsandbox.frozen import frozen
-from netsandbox_proxy.parsers.authority import DIGITS
-from netsandbox_proxy.parsers.errors import ProtocolError, malformed
-from netsandbox_proxy.parsers.head import CONTROLS, LineBlock, RequestHead, parse_header
+from netsandbox.runtime.http.authority import DIGITS
+from netsandbox.runtime.http.errors import ProtocolError, malformed
+from netsandbox.runtime.http.head import CONTROLS, LineBlock, RequestHead, parse_header
 
 NONE, LENGTH, CHUNKED, CLOSE = "none", "length", "chunked", "close"
 MAX_LENGTH = 2**63 - 1

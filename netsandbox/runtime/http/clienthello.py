@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from _struct import Struct
 
-from netsandbox_proxy.parsers.authority import ALPHA, DIGITS
-from netsandbox_proxy.parsers.errors import ProtocolError
+from netsandbox.runtime.http.authority import ALPHA, DIGITS
+from netsandbox.runtime.http.errors import ProtocolError
 
 HANDSHAKE = 22
 CLIENT_HELLO = 1

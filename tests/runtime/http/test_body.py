@@ -7,9 +7,10 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from netsandbox_proxy.parsers.body import CHUNKED, CLOSE, LENGTH, NONE, BodyReader, Framing, framing
-from netsandbox_proxy.parsers.errors import ProtocolError
-from netsandbox_proxy.parsers.head import HeadReader
+
+from netsandbox.runtime.http.body import CHUNKED, CLOSE, LENGTH, NONE, BodyReader, Framing, framing
+from netsandbox.runtime.http.errors import ProtocolError
+from netsandbox.runtime.http.head import HeadReader
 
 
 def framing_of(lines: bytes, version: bytes = b"HTTP/1.1") -> Framing:

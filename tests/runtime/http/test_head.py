@@ -9,11 +9,15 @@ import h11
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from netsandbox_proxy.parsers.body import framing
-from netsandbox_proxy.parsers.errors import ProtocolError
-from netsandbox_proxy.parsers.head import (
+
+from netsandbox.runtime.http.body import framing
+from netsandbox.runtime.http.errors import ProtocolError
+from netsandbox.runtime.http.head import (
+    MAX_CACHED_HEAD,
+    MAX_CACHED_HEADS,
     MAX_CACHED_NAME,
     MAX_CACHED_NAMES,
+    HeadCache,
     HeaderNames,
     HeadReader,
     RequestHead,
@@ -292,3 +296,14 @@ def test_the_cache_of_names_is_bounded_and_holds_only_tokens() -> None:
         with pytest.raises(ProtocolError):
             names[wrong]
     assert not names
+
+
+@pytest.mark.attack(197)
+def test_the_memory_of_heads_is_bounded_and_the_oldest_goes_first() -> None:
+    heads = HeadCache()
+    for number in range(MAX_CACHED_HEADS + 1):
+        heads.add(b"%d" % number, (b"host", number, None))
+    assert heads.get(b"0") is None
+    assert heads.get(b"1") == (b"host", 1, None)
+    heads.add(b"x" * (MAX_CACHED_HEAD + 1), (b"host", 1, None))
+    assert heads.get(b"x" * (MAX_CACHED_HEAD + 1)) is None

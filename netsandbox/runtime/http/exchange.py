@@ -7,18 +7,19 @@ respond before the body has ended; then the rest of the body is read and dropped
 
 from __future__ import annotations
 
+from netsandbox.runtime.http.body import NO_BODY, BodyReader
+from netsandbox.runtime.http.errors import ProtocolError
+from netsandbox.runtime.http.response import ResponseReader
 from netsandbox.runtime.loop import IN, OUT
 from netsandbox.runtime.pump import Pump
 from netsandbox.runtime.stream import MAX_BUFFER
-from netsandbox_proxy.parsers.body import NO_BODY, BodyReader
-from netsandbox_proxy.parsers.errors import ProtocolError
-from netsandbox_proxy.parsers.response import ResponseReader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from netsandbox.runtime.http.request import ForwardRequest
+    from netsandbox.runtime.http.response import Rewrite
     from netsandbox.runtime.pump import PipePool
     from netsandbox.runtime.stream import Stream
-    from netsandbox_proxy.parsers.request_rewrite import ForwardRequest
 
 WITHOUT_BODY = BodyReader(NO_BODY)  # for all requests without one: it is done, and changes no more
 MIN_SPLICE = 4 * MAX_BUFFER  # bytes still to come that are worth a pipe
@@ -43,12 +44,19 @@ class Exchange:
         "up",
     )
 
-    def __init__(self, client: Stream, server: Stream, request: ForwardRequest, pipes: PipePool) -> None:
+    def __init__(
+        self,
+        client: Stream,
+        server: Stream,
+        request: ForwardRequest,
+        pipes: PipePool,
+        rewrite: Rewrite | None = None,
+    ) -> None:
         self.client = client
         self.server = server
         self.request = request
         self.body = WITHOUT_BODY if request.framing is NO_BODY else BodyReader(request.framing)
-        self.response = ResponseReader(request.method, upgrade=request.upgrade)
+        self.response = ResponseReader(request.method, upgrade=request.upgrade, rewrite=rewrite)
         self.pump: Pump | None = None  # for a response that goes by splice
         self.pipes = pipes
         self.to_server = b""
@@ -119,8 +127,10 @@ class Exchange:
             data = self.server.read(self.pipes.buffer)
         except OSError:
             return self._answer_cut()
-        if data is None:
-            return None
+        return None if data is None else self.take_answer(data)
+
+    def take_answer(self, data: bytes) -> None:
+        """Take bytes that came from the server; b"" if it closed."""
         if not data:
             return self._ended()
         try:

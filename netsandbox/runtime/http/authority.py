@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from _socket import AF_INET6, inet_pton
 
-from netsandbox_proxy.parsers.errors import ProtocolError, malformed
+from netsandbox.runtime.http.errors import ProtocolError, malformed
 
 ALPHA = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 DIGITS = b"0123456789"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from netsandbox_proxy.parsers.errors import ProtocolError
-from netsandbox_proxy.parsers.response import ResponseReader
+
+from netsandbox.runtime.http.errors import ProtocolError
+from netsandbox.runtime.http.response import ResponseReader
 
 OK = b"HTTP/1.1 200 OK\r\n"
 
@@ -202,3 +203,17 @@ PIECES = st.sampled_from(
 @given(st.lists(PIECES, max_size=10).map(b"".join), st.integers(1, 9), st.sampled_from([b"GET", b"HEAD", b"CONNECT"]))
 def test_a_response_in_pieces_is_read_like_a_whole_one(data: bytes, step: int, method: bytes) -> None:
     assert outcome(data, len(data) or 1, method) == outcome(data, step, method) == outcome(data, 1, method)
+
+
+def test_a_head_is_rewritten_and_the_body_is_not() -> None:
+    heads: list[list[bytes]] = []
+
+    def rewrite(lines: list[bytes], raw: bytes) -> bytes:
+        heads.append(lines)
+        return b"changed"
+
+    reader = ResponseReader(b"GET", rewrite=rewrite)
+    data = OK + b"Content-Length: 2\r\n\r\n"
+    assert reader.feed(data + b"ok") == (b"changedok", b"")
+    assert heads == [[OK[:-2], b"Content-Length: 2"]]
+    assert (reader.done, reader.length) == (True, 2)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from netsandbox_proxy.parsers.errors import ProtocolError, malformed
-
 from netsandbox.policy import reasons
+from netsandbox.runtime.http.errors import ProtocolError, malformed
 
 
 def test_an_error_says_reason_detail_and_status() -> None:
