@@ -55,13 +55,15 @@ _EMPTY_TYPES = (wire.AAAA, wire.HTTPS, wire.SVCB)
 class ResolverOptions:
     """What a session may set. *host_names* mean loopback; *forward* puts queries of *forward_types* to the servers.
 
-    *log* writes the records of several queries in one step; without it each record is written at once.
+    *log* writes the records of several queries in one step; without it each record is written at once. *on_denied* gets
+    every denied query with its source, repeats too.
     """
 
     host_names: tuple[str, ...] = ()
     forward: Forward | None = None
     forward_types: frozenset[str] = frozenset()
     log: HoldingLog | None = None
+    on_denied: Callable[[QueryKind, object], None] | None = None
 
 
 class TokenBucket:
@@ -107,6 +109,7 @@ class Resolver:
         self._forward = options.forward
         self._forward_types = options.forward_types
         self._log = options.log
+        self._on_denied = options.on_denied
         self._limit = TokenBucket(MAX_RATE, MAX_BURST)
         # Query without id -> reply without id. A door that counts the repeat, as `answer` does, may look here itself.
         self.replies: dict[bytes, tuple[bytes, Repeats]] = {}
@@ -143,7 +146,9 @@ class Resolver:
             if not self.release():  # the query leaves the host, so its record is written first
                 return wire.servfail(query)
             return self._forward_query(query, transport, source, destination, respond)
-        if len(data) <= MAX_KEY and kind[3] != reasons.INTERNAL:
+        if not kind[2] and self._on_denied is not None:
+            self._on_denied(kind, source)
+        elif len(data) <= MAX_KEY and kind[3] != reasons.INTERNAL:
             if len(self.replies) >= MAX_REPLIES:
                 self._forget_oldest_replies()
             self.replies[key] = (reply[2:], repeats)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Protocol
 
+    from netsandbox.policy.budgets import Meter
+    from netsandbox.policy.inspection import HttpRequest, RequestEnd
     from netsandbox.policy.verdict import Verdict
 else:
     Protocol = object
@@ -50,7 +52,7 @@ class Parent:
 class Grant:
     """The gate allows the attempt: these addresses, in this order, and no others."""
 
-    __slots__ = ("addresses", "allowed", "attempt", "host", "named", "parent", "port", "verdict")
+    __slots__ = ("addresses", "allowed", "attempt", "host", "inspection", "meter", "named", "parent", "port", "verdict")
 
     def __init__(
         self,
@@ -70,6 +72,8 @@ class Grant:
         self.named = named  # True: host is a name, so TLS must carry it as SNI
         self.parent = parent
         self.verdict = verdict  # for the records of the gate
+        self.inspection: int | None = None  # the connection's number in the log, if its requests are decided on
+        self.meter: Meter | None = None  # for the budgets that cover the host
 
 
 class Refusal:
@@ -125,11 +129,37 @@ class Gate(Protocol):
     def dialling(self, grant: Grant, address: str) -> bool:
         """Write the egress record for this address. False: the record could not be written, do not dial."""
 
-    def refuse(self, grant: Grant, reason: str) -> Refusal:
+    def refuse(self, grant: Grant, reason: str, detail: str | None = None) -> Refusal:
         """Record a denial found after the grant (a reason of the closed list, such as sni-mismatch)."""
+
+    def judge(self, grant: Grant, number: int, request: HttpRequest) -> Refusal | None:
+        """Decide on a request inside a grant with `inspection`. None: it may go on; its record is written (INV-5)."""
+
+    def answered(self, grant: Grant, end: RequestEnd) -> None:
+        """Record the end of such a request."""
 
     def reject(self, door: str, reason: str, detail: str, source: tuple[str, int]) -> None:
         """Record bytes that never became an attempt: malformed, unsupported, past the deadline."""
 
     def ended(self, grant: Grant, address: str | None, up: int, down: int, milliseconds: int, outcome: str) -> None:
         """Record the end of a granted attempt."""
+
+
+class ExchangeRecorder(Protocol):
+    """Gets the requests of inspected connections for a HAR file, by connection and number. It decides nothing, and
+    raises nothing. A *side* is "up" for the request, "down" for the response."""
+
+    def head(self, connection: int, number: int, version: str, headers: Sequence[tuple[str, str]], side: str) -> None:
+        """The head of a message, printable and bounded."""
+
+    def body(self, connection: int, number: int, data: bytes, side: str) -> None:
+        """A part of a body."""
+
+    def asked(self, grant: Grant, number: int, request: HttpRequest, refusal: Refusal | None) -> None:
+        """The gate decided on a request."""
+
+    def ended(self, grant: Grant, number: int, status: int, sizes: tuple[int, int]) -> None:
+        """A request has its whole response; the bytes of both bodies."""
+
+    def lost(self, grant: Grant) -> None:
+        """The connection is gone."""

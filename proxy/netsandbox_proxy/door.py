@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import _socket
 
+from netsandbox.runtime.http.head import HeadCache
 from netsandbox.runtime.listener import Listener
 from netsandbox.runtime.loop import IN
 from netsandbox.runtime.pump import PipePool
 from netsandbox.runtime.stream import MAX_BUFFER, Stream, ignore_events
-from netsandbox_proxy.flow import Flow, HeadCache
+from netsandbox_proxy.flow import Flow
 from netsandbox_proxy.replies import CONNECT, TRANSPARENT, refusal_response
 from netsandbox_proxy.tunnel import Tunnel
 
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from netsandbox.runtime.loop import Loop, Timer
-    from netsandbox_proxy.contract import Gate, Limits
+    from netsandbox_proxy.contract import ExchangeRecorder, Gate, Limits
+    from netsandbox_proxy.inspect.client import EngineClient
+    from netsandbox_proxy.inspect.secret_places import Placeholders
 
 SWEEP = 1.0  # seconds
 SOCKS_VERSION = 5
@@ -39,6 +42,9 @@ class Door:
         self.gate = gate
         self.limits = limits
         self.token: bytes | None = None
+        self.engine: EngineClient | None = None
+        self.placeholders: Placeholders | None = None
+        self.har: ExchangeRecorder | None = None
         self.pipes = PipePool()
         self.connect_heads = HeadCache()
         self.pinned_heads = HeadCache()

@@ -22,16 +22,15 @@ from netsandbox_proxy.contract import Attempt, Outcome, Refusal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Protocol, TypeAlias
+    from typing import Protocol
 
+    from netsandbox.runtime.http.head import HeadCache
     from netsandbox.runtime.loop import Loop
     from netsandbox.runtime.pump import PipePool
     from netsandbox.runtime.stream import Stream
-    from netsandbox_proxy.contract import Gate, Grant, Limits
-    from netsandbox_proxy.parsers.request_rewrite import ForwardRequest
-
-    # Host, port, and the request as it goes to the origin; CONNECT has none.
-    ParsedHead: TypeAlias = tuple[bytes, int, ForwardRequest | None]
+    from netsandbox_proxy.contract import ExchangeRecorder, Gate, Grant, Limits
+    from netsandbox_proxy.inspect.client import EngineClient
+    from netsandbox_proxy.inspect.secret_places import Placeholders
 else:
     Protocol = object
 
@@ -81,14 +80,21 @@ STAGES = (
         "tunnel",
         "the client's first bytes to the destination, which are held",
         "the gate decides on the destination, then the first bytes must name the same host (SNI or Host)",
-        ("RelayStage", "PinnedHttp", "FinalReply"),
+        ("RelayStage", "PinnedHttp", "InspectStage", "FinalReply"),
     ),
     StageRow(
         "PinnedHttp",
-        "http_stage",
+        "pinned_http",
         "the HTTP requests of a connection whose destination is decided",
         "whether each request names that destination",
         ("RelayStage", "FinalReply"),  # RelayStage: a WebSocket
+    ),
+    StageRow(
+        "InspectStage",
+        "inspect_stage",
+        "nothing; the engine serves copies of both sockets",
+        "each request that the engine asks about, by `Gate.judge`",
+        (),
     ),
     StageRow("RelayStage", "tunnel", "nothing; bytes pass in both directions", "when both sides have ended", ()),
     StageRow(
@@ -120,8 +126,6 @@ def stage_table() -> str:
 
 
 NEVER = float("inf")
-MAX_CACHED_HEADS = 512
-MAX_CACHED_HEAD = 1024  # bytes
 
 
 class Stage(Protocol):
@@ -142,29 +146,6 @@ class GateClient(Stage, Protocol):
     def refused(self, refusal: Refusal) -> None: ...
 
 
-class HeadCache:
-    """Parsed request heads, by their bytes. Bounded; the oldest entry is dropped first.
-
-    Parsing is a pure function of the bytes, and clients repeat their heads exactly, so a repeated head need not be
-    parsed again. Only a whole head that passed every check, the session's token included, is stored, and bytes that
-    came match it only if they are that head and nothing more: part of a head never does. No decision is stored: the
-    gate still decides each time (INV-3).
-    """
-
-    __slots__ = ("_parsed", "get")
-
-    def __init__(self) -> None:
-        self._parsed: dict[bytes, ParsedHead] = {}
-        self.get = self._parsed.get
-
-    def add(self, head: bytes, parsed: ParsedHead) -> None:
-        if len(head) > MAX_CACHED_HEAD:
-            return
-        if len(self._parsed) >= MAX_CACHED_HEADS:
-            del self._parsed[next(iter(self._parsed))]
-        self._parsed[head] = parsed
-
-
 class DoorContext(Protocol):
     """The parts of a door that its flows use."""
 
@@ -174,6 +155,9 @@ class DoorContext(Protocol):
     pipes: PipePool
     connect_heads: HeadCache
     pinned_heads: HeadCache  # of requests inside tunnels
+    engine: EngineClient | None  # None: the session inspects no TLS
+    placeholders: Placeholders | None  # of secrets, which are refused in plain HTTP
+    har: ExchangeRecorder | None  # None: the session writes no HAR file
     token: bytes | None  # what a client must present, if programs outside the session could reach the door
 
     def forget(self, flow: Flow) -> None: ...
@@ -254,6 +238,11 @@ class Flow:
             self.fail()
             raise
         return self.fail()
+
+    def exceed(self, active: ActiveGrant) -> None:
+        """A budget is used up: record that, and close with a reset."""
+        self.door.gate.refuse(active.grant, "budget")
+        self.fail(Outcome.REFUSED)
 
     def fail(self, outcome: str = Outcome.RESET) -> None:
         """Close with a reset, so that the client does not take a part of the response for the whole."""

@@ -8,33 +8,34 @@ from __future__ import annotations
 
 from _operator import _compare_digest as compare_digest
 
+from netsandbox.runtime.http.errors import ProtocolError
+from netsandbox.runtime.http.head import basic_token
 from netsandbox_proxy.contract import Outcome
 from netsandbox_proxy.dial import AUDIT_UNWRITABLE, Dial
 from netsandbox_proxy.http_stage import HttpStage
-from netsandbox_proxy.parsers.errors import ProtocolError
-from netsandbox_proxy.parsers.head import basic_token
 from netsandbox_proxy.parsers.request_rewrite import connect_request, forward_request
 from netsandbox_proxy.replies import CONNECT, FinalReply, refusal_response
 from netsandbox_proxy.tunnel import HINTS, Tunnel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from netsandbox.runtime.http.exchange import Exchange
+    from netsandbox.runtime.http.head import RequestHead
+    from netsandbox.runtime.http.request import ForwardRequest
     from netsandbox.runtime.stream import Stream
     from netsandbox_proxy.contract import Grant, Refusal
-    from netsandbox_proxy.exchange import Exchange
     from netsandbox_proxy.flow import ActiveGrant, Flow
-    from netsandbox_proxy.parsers.head import RequestHead
-    from netsandbox_proxy.parsers.request_rewrite import ForwardRequest
 
 
 class ForwardProxy(HttpStage):
     """`_server_key` is the destination of the open connection to a server."""
 
-    __slots__ = ("_dial", "_pending", "_server_key")
+    __slots__ = ("_dial", "_head", "_pending", "_server_key")
 
     def __init__(self, flow: Flow) -> None:
         super().__init__(flow, None, None)
         self._dial: Dial | None = None
+        self._head: RequestHead | None = None
         self._pending: ForwardRequest | None = None
         self._server_key: tuple[str, int, str, bool] | None = None
 
@@ -61,6 +62,7 @@ class ForwardProxy(HttpStage):
             self._drop_server()
             return Tunnel(flow, CONNECT, self._buffer, client_ended=self._ended).begin(host, port)
         request = self._pending = forward_request(head)
+        self._head = head
         self._settle()
         return flow.request_grant(self, "http", request.authority_host, request.port)
 
@@ -73,6 +75,10 @@ class ForwardProxy(HttpStage):
     def granted(self, active: ActiveGrant) -> None:
         flow, door, grant = self._flow, self._flow.door, active.grant
         self._active = active
+        assert self._pending is not None
+        assert self._head is not None
+        if not self._is_judged(active, self._head, self._pending):
+            return None
         if self._server is not None and self._server_matches(grant):
             return self._reuse_server(active)
         self._drop_server()

@@ -7,23 +7,24 @@ after a refusal the connection ends, so that no unread bytes can be taken for a 
 
 from __future__ import annotations
 
+from netsandbox.runtime.http.errors import ProtocolError
+from netsandbox.runtime.http.exchange import Exchange
+from netsandbox.runtime.http.head import HeadReader
 from netsandbox.runtime.loop import IN, OUT
 from netsandbox.runtime.relay import Relay
 from netsandbox_proxy.contract import Outcome
-from netsandbox_proxy.exchange import Exchange
 from netsandbox_proxy.flow import NEVER
-from netsandbox_proxy.parsers.errors import ProtocolError
-from netsandbox_proxy.parsers.head import HeadReader
-from netsandbox_proxy.parsers.request_rewrite import pinned_request
-from netsandbox_proxy.replies import FinalReply, refusal_response
+from netsandbox_proxy.replies import CONNECT, FinalReply, refusal_response
 from netsandbox_proxy.tunnel import IDLE_CHECKS, IdleCheck, RelayStage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from netsandbox.runtime.http.head import RequestHead
+    from netsandbox.runtime.http.request import ForwardRequest
     from netsandbox.runtime.stream import Stream
     from netsandbox_proxy.flow import ActiveGrant, Flow
-    from netsandbox_proxy.parsers.head import RequestHead
-    from netsandbox_proxy.parsers.request_rewrite import ForwardRequest
+    from netsandbox_proxy.inspect.secret_places import BodySearch
+    from netsandbox_proxy.plain_request import PlainRequest
 
 
 class HttpStage:
@@ -37,7 +38,10 @@ class HttpStage:
         "_exchange",
         "_flow",
         "_idle",
+        "_inspected",
+        "_judged",
         "_reader",
+        "_search",
         "_served",
         "_server",
     )
@@ -53,6 +57,9 @@ class HttpStage:
         self._busy = False
         self._ended = False
         self._served = 0
+        self._judged = 0  # requests that the gate decided on
+        self._search: BodySearch | None = None  # for placeholders of secrets, if the session has any
+        self._inspected: PlainRequest | None = None  # the present one of them
 
     def begin(self, data: bytes, *, client_ended: bool = False) -> None:
         """Start with *data*; the flow's present deadline is that of the first head."""
@@ -82,6 +89,7 @@ class HttpStage:
         return None
 
     def close(self, outcome: str) -> None:
+        self._end_inspected()
         if self._exchange is not None:
             self._exchange.close()
         if self._server is not None and outcome != Outcome.HTTP:
@@ -110,6 +118,40 @@ class HttpStage:
     def _end_grant(self, outcome: str) -> None:
         raise NotImplementedError
 
+    def _is_judged(self, active: ActiveGrant, head: RequestHead, request: ForwardRequest) -> bool:
+        """Whether the request may go on. Without rules for requests to this host, every one may."""
+        if active.grant.inspection is None:
+            return True
+        self._judged += 1
+        target = request.head_bytes.split(b" ", 2)[1].decode("ascii", "replace")
+        from netsandbox.policy.inspection import HttpRequest  # for sessions with rules for requests only
+        from netsandbox_proxy.inspect.request_check import replaces_method
+        from netsandbox_proxy.plain_request import PlainRequest
+
+        asked = HttpRequest("http", head.method.decode("ascii", "replace"), target, replaces_method(head.headers))
+        refusal = self._flow.door.gate.judge(active.grant, self._judged, asked)
+        inspected = PlainRequest(self._flow.door, active.grant, self._judged, head, asked)
+        inspected.judged(refusal)
+        if refusal is None:
+            self._inspected = inspected
+            return True
+        reply = CONNECT.refused(refusal)
+        self.close(Outcome.REFUSED)
+        FinalReply(self._flow, reply).start()
+        return False
+
+    def _check_head(self, head: RequestHead) -> None:
+        """Refuse a placeholder of a secret: here it would go in the clear."""
+        placeholders = self._flow.door.placeholders
+        fault = None if placeholders is None else placeholders.misplaced(head.target, head.headers)
+        if fault is not None:
+            raise ProtocolError("secret-misplaced", fault, 403)
+
+    def _check_body(self, data: bytes) -> None:
+        fault = None if self._search is None else self._search.feed(data)
+        if fault is not None:
+            raise ProtocolError("secret-misplaced", fault, 403)
+
     # The client
 
     def _on_client(self, events: int) -> None:
@@ -136,6 +178,7 @@ class HttpStage:
 
     def _read_body(self, exchange: Exchange, data: bytes) -> None:
         try:
+            self._check_body(data)
             self._buffer += exchange.feed_body(data)
         except ProtocolError as error:
             return self._bad_body(error)
@@ -158,6 +201,7 @@ class HttpStage:
             self._reader = None
             self._busy = True
             self._flow.deadline = NEVER
+            self._check_head(head)
             return self._request(head)
         except ProtocolError as error:
             return self._refuse_request(error)
@@ -177,15 +221,28 @@ class HttpStage:
     def _start(self, request: ForwardRequest, server: Stream) -> None:
         flow = self._flow
         server.on_ready = self._on_server
-        exchange = self._exchange = Exchange(flow.client, server, request, flow.door.pipes)
+        exchange = self._exchange = self._new_exchange(request, server)
         flow.deadline = flow.door.loop.now() + flow.door.limits.idle / IDLE_CHECKS
+        if flow.door.placeholders is not None:
+            self._search = flow.door.placeholders.body_search()
         try:
+            self._check_body(self._buffer)
             self._buffer = exchange.start(self._buffer)
         except ProtocolError as error:
             return self._bad_body(error)
         if self._ended and not exchange.body.done:
             return flow.fail()
         return self._settle()
+
+    def _new_exchange(self, request: ForwardRequest, server: Stream) -> Exchange:
+        flow, active = self._flow, self._active
+        assert active is not None
+        rewrite = None if self._inspected is None else self._inspected.rewrite
+        if active.grant.meter is None:
+            return Exchange(flow.client, server, request, flow.door.pipes, rewrite)
+        from netsandbox.runtime.http.metered_exchange import MeteredExchange
+
+        return MeteredExchange(flow.client, server, request, flow.door.pipes, active.grant.meter, rewrite)
 
     def _on_server(self, events: int) -> None:
         exchange = self._exchange
@@ -213,10 +270,16 @@ class HttpStage:
 
     def _complete(self, exchange: Exchange) -> None:
         self._served += 1
+        self._end_inspected()
         if exchange.reusable:
             return self._exchange_done(exchange)
         self.close(Outcome.HTTP)
         return FinalReply(self._flow, b"").start()
+
+    def _end_inspected(self) -> None:
+        inspected, self._inspected = self._inspected, None
+        if inspected is not None:
+            inspected.ended(self._exchange)
 
     def _await_request(self) -> None:
         flow = self._flow
@@ -236,7 +299,8 @@ class HttpStage:
         flow, active, server = self._flow, self._active, self._server
         assert active is not None
         assert server is not None
-        relay = Relay(flow.client, server, flow.door.pipes)
+        self._end_inspected()
+        relay = Relay(flow.client, server, flow.door.pipes, meter=active.grant.meter)
         relay.up.moved, relay.down.moved = self._totals()
         RelayStage(flow, active, server, relay, Outcome.HTTP)
         relay.start(exchange.to_server + self._buffer, exchange.to_client, client_ended=self._ended)
@@ -257,7 +321,7 @@ class HttpStage:
     def _bad_body(self, error: ProtocolError) -> None:
         active, exchange = self._active, self._exchange
         assert active is not None
-        self._flow.door.gate.refuse(active.grant, error.reason)
+        self._flow.door.gate.refuse(active.grant, error.reason, error.detail)
         if exchange is not None and exchange.answered:
             return self._flow.fail(Outcome.REFUSED)
         return self._reply(active, error, Outcome.REFUSED)
@@ -267,6 +331,8 @@ class HttpStage:
         retry."""
         active = self._active
         assert active is not None
+        if fault.reason == "budget":
+            return self._bad_body(fault)
         if exchange.answered:
             return self._flow.fail()
         if self._served and fault.reason == "unreachable":
@@ -293,63 +359,3 @@ class HttpStage:
         server, self._server = self._server, None
         if server is not None:
             server.close()
-
-
-class PinnedHttp(HttpStage):
-    """HTTP in a tunnel or on a transparent connection: the destination is decided, and requests may only repeat it.
-
-    The Host of each request of the connection is compared with the decided name, not only of the first (attack 25);
-    another one gets 421 and is recorded as a denial. The grant lasts as long as the connection, and the bytes of all
-    exchanges are counted for its one record at the end.
-    """
-
-    __slots__ = ("_down", "_host", "_up")
-
-    def __init__(self, flow: Flow, active: ActiveGrant, server: Stream) -> None:
-        super().__init__(flow, active, server)
-        self._host = active.grant.host.encode("ascii")
-        self._up = 0
-        self._down = 0
-
-    def _is_repeated(self) -> bool:
-        active, server = self._active, self._server
-        known = self._flow.door.pinned_heads.get(self._buffer)
-        if known is None or active is None or server is None:
-            return False
-        host, port, request = known
-        if request is None or host != self._host or port != active.grant.port:
-            return False  # that head was for another destination
-        self._buffer = b""
-        self._busy = True
-        self._start(request, server)
-        return True
-
-    def _request(self, head: RequestHead) -> None:
-        active, server = self._active, self._server
-        assert active is not None
-        assert server is not None
-        host, port = self._host, active.grant.port
-        request = pinned_request(head, host, port)
-        self._flow.door.pinned_heads.add(head.raw, (host, port, request))
-        self._start(request, server)
-
-    def _exchange_done(self, exchange: Exchange) -> None:
-        self._up, self._down = self._totals()
-        self._await_request()
-
-    def _end_grant(self, outcome: str) -> None:
-        if self._active is not None:
-            self._active.end(*self._totals(), outcome)
-
-    def _totals(self) -> tuple[int, int]:
-        up, down = super()._totals()
-        return self._up + up, self._down + down
-
-    def _server_left(self) -> None:
-        self._flow.close(Outcome.HTTP)
-
-    def _refuse_request(self, error: ProtocolError) -> None:
-        active = self._active
-        assert active is not None
-        self._flow.door.gate.refuse(active.grant, error.reason)
-        self._reply(active, error, Outcome.REFUSED)

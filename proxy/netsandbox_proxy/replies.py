@@ -6,6 +6,7 @@ Hostile bytes never get into a header or onto a second line.
 
 from __future__ import annotations
 
+from netsandbox.runtime.http.plain_response import plain_response
 from netsandbox.runtime.loop import IN, OUT
 from netsandbox.runtime.stream import MAX_BUFFER
 from netsandbox.text import join_host_port, printable
@@ -17,20 +18,6 @@ if TYPE_CHECKING:
     from netsandbox_proxy.flow import Flow
 
 CONNECT_OK = b"HTTP/1.1 200 Connection established\r\n\r\n"
-
-PHRASES = {
-    400: "Bad Request",
-    403: "Forbidden",
-    405: "Method Not Allowed",
-    407: "Proxy Authentication Required",
-    408: "Request Timeout",
-    421: "Misdirected Request",
-    431: "Request Header Fields Too Large",
-    500: "Internal Server Error",
-    502: "Bad Gateway",
-    503: "Service Unavailable",
-    505: "HTTP Version Not Supported",
-}
 STATUSES = {
     "malformed": 400,
     "unsupported": 400,
@@ -43,6 +30,9 @@ STATUSES = {
     "limit": 503,
     "audit-unwritable": 503,
     "internal": 500,
+    "certificate": 502,
+    "inspection": 503,
+    "request-unclear": 400,
 }
 MAX_TEXT = 300
 MAX_DRAIN = 16 * MAX_BUFFER  # a client that sends more after a refusal does not read it
@@ -56,22 +46,13 @@ def status_for(reason: str) -> int:
 def refusal_response(status: int, reason: str, host: str, port: int, hint: str) -> bytes:
     """A complete response; the connection closes after it."""
     reason, host, hint = (printable(text, MAX_TEXT) for text in (reason, host, hint))
-    body = f"netsandbox: {_sentence(status, reason, host, port)} {hint}".rstrip()
-    payload = body.encode("ascii") + b"\n"
-    lines = [
-        f"HTTP/1.1 {status} {PHRASES.get(status, 'Refused')}",
-        f"x-netsandbox-reason: {reason}",
-        "content-type: text/plain; charset=us-ascii",
-        f"content-length: {len(payload)}",
-        "cache-control: no-store",
-        "connection: close",
-    ]
-    if status == 407:
-        lines.append('proxy-authenticate: Basic realm="netsandbox"')
-    return "\r\n".join(lines).encode("ascii") + b"\r\n\r\n" + payload
+    text = f"{sentence(status, reason, host, port)} {hint}".rstrip()
+    token = ('proxy-authenticate: Basic realm="netsandbox"',) if status == 407 else ()
+    return plain_response(status, text, f"x-netsandbox-reason: {reason}", *token)
 
 
-def _sentence(status: int, reason: str, host: str, port: int) -> str:
+def sentence(status: int, reason: str, host: str, port: int) -> str:
+    """The first sentence of a refusal."""
     where = join_host_port(host, port) if host else "the request"
     if reason == "unanswered":
         return f"{where} was refused by the sandbox's network policy ({reason}); tell the user before you try again."

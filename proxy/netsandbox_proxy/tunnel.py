@@ -10,7 +10,7 @@ from netsandbox.runtime.loop import IN
 from netsandbox.runtime.relay import Relay
 from netsandbox_proxy.contract import Outcome, Refusal
 from netsandbox_proxy.dial import Dial
-from netsandbox_proxy.parsers.sniff import HTTP, PASSING, Sniffer
+from netsandbox_proxy.parsers.sniff import HTTP, PASSING, TLS, Sniffer
 from netsandbox_proxy.replies import FinalReply
 
 TYPE_CHECKING = False
@@ -119,7 +119,7 @@ class Tunnel:
             return flow.fail()
         if active.grant.named:
             return self._start_sniffing(active, server, leftover)
-        relay = self._relay = Relay(flow.client, server, flow.door.pipes)
+        relay = self._relay = Relay(flow.client, server, flow.door.pipes, meter=active.grant.meter)
         self._start_relay_stage(relay, Outcome.OPAQUE)  # an address was allowed, so there is no name to compare
         return relay.start(self._early, leftover, client_ended=self._ended)
 
@@ -127,10 +127,11 @@ class Tunnel:
         flow = self._flow
         flow.deadline = flow.door.loop.now() + flow.door.limits.handshake
         self._sniffer = Sniffer(active.grant.host)
-        self._relay = Relay(flow.client, server, flow.door.pipes, self._inspect)
+        self._relay = Relay(flow.client, server, flow.door.pipes, self._inspect, active.grant.meter)
+        self._relay.on_spent = lambda: flow.exceed(active)
         early, self._early = self._early, b""
         self._relay.start(down=leftover, client_muted=self._ended)
-        if early:
+        if early and not flow.closed:
             self._inspect(early)
         if self._ended and self._sniffer is not None and not flow.closed:
             self._inspect(b"")
@@ -145,13 +146,32 @@ class Tunnel:
         self._sniffer = None
         if verdict not in PASSING:
             return self._deny(verdict)
+        assert self._active is not None
+        if self._active.grant.inspection is not None and verdict != HTTP:
+            return self._start_inspection(relay, verdict, sniffer.held)
         if verdict == HTTP:
             if not relay.down.moved and not relay.down.blocked:
                 relay.close()  # its reference to this stage would be a cycle
                 return self._start_http(sniffer.held)
+            if self._active.grant.inspection is not None:
+                return self._deny("not-http")
             verdict = Outcome.OPAQUE  # the server sent first (SMTP, FTP, IMAP), so this is no HTTP request
         self._start_relay_stage(relay, verdict)
         return relay.release(sniffer.held, client_ended=self._ended or not data)
+
+    def _start_inspection(self, relay: Relay, verdict: str, held: bytes) -> None:
+        """Pass TLS to the engine. Anything else, or a server that spoke first, is no HTTP and is refused."""
+        flow, active, server = self._flow, self._active, self._server
+        assert active is not None
+        assert server is not None
+        if verdict != TLS or relay.down.moved or relay.down.blocked:
+            return self._deny("not-http")
+        relay.close()
+        if flow.door.engine is None or self._ended:
+            return self._deny("inspection")
+        from netsandbox_proxy.inspect_stage import InspectStage
+
+        return InspectStage(flow, active, server, flow.door.engine).begin(held)
 
     def _start_relay_stage(self, relay: Relay, outcome: str) -> None:
         active, server = self._active, self._server
@@ -160,7 +180,7 @@ class Tunnel:
         RelayStage(self._flow, active, server, relay, outcome)
 
     def _start_http(self, held: bytes) -> None:
-        from netsandbox_proxy.http_stage import PinnedHttp
+        from netsandbox_proxy.pinned_http import PinnedHttp
 
         active, server = self._active, self._server
         assert active is not None
@@ -217,6 +237,7 @@ class RelayStage:
         self._outcome = outcome  # of the audit record, if both sides end normally
         self._idle: IdleCheck | None = None
         relay.on_end = self._ended
+        relay.on_spent = lambda: flow.exceed(active)
         flow.stage = self
         flow.deadline = flow.door.loop.now() + flow.door.limits.handshake
 

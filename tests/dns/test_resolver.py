@@ -337,3 +337,12 @@ def test_a_query_is_forwarded_only_after_its_record_was_written() -> None:
         session.resolver.hold()
         session.resolver.answer(raw("allowed.test", "TXT"), "udp", respond=lambda *_: None)
     assert calls == ["release", "forward", "release"]
+
+
+def test_each_denied_query_is_passed_on_with_its_source_repeats_too(make_session: Any) -> None:
+    told: list[tuple[str, object]] = []
+    session = make_session(on_denied=lambda kind, source: told.append((kind[0], source)))
+    for name in ("denied.test", "denied.test", "allowed.test", "allowed.test"):
+        session.resolver.answer(raw(name), "udp", ("127.0.0.1", 9))
+    assert told == [("denied.test", ("127.0.0.1", 9))] * 2
+    assert [record["host"] for record in session.records] == ["denied.test", "allowed.test"]  # the log folds them

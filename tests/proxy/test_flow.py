@@ -15,11 +15,8 @@ from netsandbox_proxy import door
 from netsandbox_proxy.contract import Attempt, Grant
 from netsandbox_proxy.flow import (
     FIRST_STAGES,
-    MAX_CACHED_HEAD,
-    MAX_CACHED_HEADS,
     STAGES,
     ActiveGrant,
-    HeadCache,
     stage_diagram,
     stage_table,
 )
@@ -98,17 +95,6 @@ def test_a_remembered_head_with_bytes_behind_it_is_read_as_ever(rig: Any, speak:
     speak.read_all(client)
     assert canary.everything() == b""
     assert rig.gate.named("refuse") == [("refuse", "allowed.test", "sni-mismatch")]
-
-
-@pytest.mark.attack(197)
-def test_memory_is_bounded_and_the_oldest_goes_first() -> None:
-    heads = HeadCache()
-    for number in range(MAX_CACHED_HEADS + 1):
-        heads.add(b"%d" % number, (b"host", number, None))
-    assert heads.get(b"0") is None
-    assert heads.get(b"1") == (b"host", 1, None)
-    heads.add(b"x" * (MAX_CACHED_HEAD + 1), (b"host", 1, None))
-    assert heads.get(b"x" * (MAX_CACHED_HEAD + 1)) is None
 
 
 # The table of stages is the code's.

@@ -14,13 +14,13 @@ Rules kept here:
 
 from __future__ import annotations
 
-from netsandbox_proxy.parsers.clienthello import CLIENT_HELLO, HANDSHAKE, ClientHelloReader
-from netsandbox_proxy.parsers.errors import ProtocolError
-from netsandbox_proxy.parsers.head import TOKEN
+from netsandbox.runtime.http.clienthello import CLIENT_HELLO, HANDSHAKE, ClientHelloReader
+from netsandbox.runtime.http.errors import ProtocolError
+from netsandbox.runtime.http.head import TOKEN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from netsandbox_proxy.parsers.clienthello import ClientHello
+    from netsandbox.runtime.http.clienthello import ClientHello
 
 # What the first bytes can be; any other verdict is the reason of a denial.
 TLS = "tls"

@@ -6,10 +6,11 @@ import h11
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from netsandbox_proxy.parsers.body import CHUNKED, LENGTH, NONE
-from netsandbox_proxy.parsers.errors import ProtocolError
-from netsandbox_proxy.parsers.head import HeadReader, RequestHead
 from netsandbox_proxy.parsers.request_rewrite import connect_request, forward_request, pinned_request
+
+from netsandbox.runtime.http.body import CHUNKED, LENGTH, NONE
+from netsandbox.runtime.http.errors import ProtocolError
+from netsandbox.runtime.http.head import HeadReader, RequestHead
 
 
 def head_of(line: bytes, *headers: bytes) -> RequestHead:
