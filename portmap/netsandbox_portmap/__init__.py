@@ -27,3 +27,20 @@ PROXY_URL = b"http://127.0.0.1:%d" % MIXED_PORT
 def default_strategy(system: str) -> str:
     """*system* is a value of `sys.platform`."""
     return REWIRE_PORT if system == "darwin" else ISOLATE
+
+
+MAX_NAME = 40
+NAME_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
+
+
+def is_name(text: str) -> bool:
+    """Whether *text* can be the name of a session; `session_name` has the rules."""
+    return (
+        0 < len(text) <= MAX_NAME
+        and NAME_LETTERS.issuperset(text)
+        and text[0] != "-"
+        and text[-1] != "-"
+        and text[2:4] != "--"
+        and not text.isdigit()
+        and text != "localhost"
+    )

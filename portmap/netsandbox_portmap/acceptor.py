@@ -33,14 +33,16 @@ class Acceptor(Listener):
 
     __slots__ = ("address", "port")
 
-    def __init__(self, loop: Loop, bound: _socket.socket, receive: Callable[[_socket.socket], None]) -> None:
+    def __init__(
+        self, loop: Loop, bound: _socket.socket, receive: Callable[[_socket.socket], None], *, shared: bool = False
+    ) -> None:
         self.address, self.port = bound.getsockname()[:2]
         # Connections that outlive the listener must not block the same port for us. The kernel still refuses a port on
         # which another socket listens (socket(7), SO_REUSEADDR).
         bound.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
         tune(bound)
         bound.listen(BACKLOG)
-        super().__init__(loop, bound, lambda sock, source: receive(sock))
+        super().__init__(loop, bound, lambda sock, source: receive(sock), shared=shared)
 
 
 def bind(address: str, port: int) -> _socket.socket:
@@ -49,13 +51,14 @@ def bind(address: str, port: int) -> _socket.socket:
     The first try is without SO_REUSEADDR, so that a port which is only reserved cannot be taken over. The second try is
     with it, for a port that only our own closed connections still hold.
     """
-    kind = _socket.SOCK_STREAM | _socket.SOCK_NONBLOCK | _socket.SOCK_CLOEXEC
     try:
-        return bind_socket(address, port, kind)
+        bound = bind_socket(address, port, _socket.SOCK_STREAM)
     except OSError as error:
         if error.errno != EADDRINUSE:
             raise
-    return bind_socket(address, port, kind, reuse=True)
+        bound = bind_socket(address, port, _socket.SOCK_STREAM, reuse=True)
+    bound.setblocking(False)  # noqa: FBT003 (the C method takes no keyword)
+    return bound
 
 
 def bind_all(addresses: Iterable[str], port: int) -> list[_socket.socket]:
@@ -74,12 +77,14 @@ def bind_all(addresses: Iterable[str], port: int) -> list[_socket.socket]:
     return sockets
 
 
-def listen_all(loop: Loop, sockets: list[_socket.socket], receive: Callable[[_socket.socket], None]) -> list[Acceptor]:
-    """Listen on all *sockets*. On an error, none stays open."""
+def listen_all(
+    loop: Loop, sockets: list[_socket.socket], receive: Callable[[_socket.socket], None], *, shared: bool = False
+) -> list[Acceptor]:
+    """Listen on all *sockets*; other processes accept on *shared* ones too. On an error, none stays open."""
     acceptors: list[Acceptor] = []
     try:
         for sock in sockets:
-            acceptors.append(Acceptor(loop, sock, receive))
+            acceptors.append(Acceptor(loop, sock, receive, shared=shared))
     except OSError:
         for acceptor in acceptors:
             acceptor.close()

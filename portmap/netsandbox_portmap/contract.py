@@ -22,6 +22,12 @@ class Closeable(Protocol):
     def close(self) -> None: ...
 
 
+class Dial(Closeable, Protocol):
+    """One attempt to connect, which reports its result once it was started."""
+
+    def start(self) -> None: ...
+
+
 class Inside(Protocol):
     """Makes sockets in the session's own network."""
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from netsandbox.runtime.loop import Loop, Timer
     from netsandbox.runtime.relay import PooledRelay, RelayPool
-    from netsandbox_portmap.contract import Inside
+    from netsandbox_portmap.contract import Dial, Inside
 
     Moved = tuple[int, int]
 
@@ -139,11 +139,14 @@ class Forward:
         self._relays = relays
         self._done: Callable[[Forward, Moved | None], None] | None = done
         self._refused = refused
-        self._dial: InsideDial | None = None
+        self._dial: Dial | None = None
         self._relay: PooledRelay | None = None
 
     def start(self, loop: Loop, inside: Inside, addresses: Sequence[tuple[str, int]]) -> None:
-        self._dial = InsideDial(loop, inside, addresses, self._reached)
+        self.begin(lambda done: InsideDial(loop, inside, addresses, done))
+
+    def begin(self, dial: Callable[[Callable[[_socket.socket | None, str], None]], Dial]) -> None:
+        self._dial = dial(self._reached)
         self._dial.start()
 
     def close(self) -> None:

@@ -1,7 +1,8 @@
-"""One port of the host's localhost inside the session (`--connect-host`), at the same number on its loopback.
+"""One port of the host's localhost, or of another session, inside the session (`--connect-host`), on its loopback.
 
-The socket was made inside before the command ran. Each connection is recorded, then joined with the port on the host.
-Nothing is parsed: the user decided that the command may reach this port.
+The socket was made inside before the command ran. Each connection is recorded, then joined with the port on the host,
+or with the socket that the other session's supervisor hands out. Nothing is parsed: the user decided that the command
+may reach this port.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import _socket
 from netsandbox.policy import reasons
 from netsandbox_portmap.acceptor import Acceptor
 from netsandbox_portmap.forward import MAX_CONNECTIONS, Forward, hang_up
+from netsandbox_portmap.localhost_settings import HostPort
 from netsandbox_portmap.publish_addresses import LOCALHOST
 
 TYPE_CHECKING = False
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from netsandbox.audit.log import AuditLog
     from netsandbox.runtime.loop import Loop
     from netsandbox.runtime.relay import RelayPool
+    from netsandbox_portmap.contract import Dial
 
 
 class HostSockets:
@@ -28,10 +31,11 @@ class HostSockets:
     @staticmethod
     def take(family: int, done: Callable[[_socket.socket | None], None]) -> None:
         try:
-            made = _socket.socket(family, _socket.SOCK_STREAM | _socket.SOCK_NONBLOCK | _socket.SOCK_CLOEXEC)
+            made = _socket.socket(family, _socket.SOCK_STREAM)
         except OSError:
             done(None)
             return
+        made.setblocking(False)  # noqa: FBT003 (the C method takes no keyword)
         done(made)
 
 
@@ -42,16 +46,17 @@ class HostDoor:
         self,
         loop: Loop,
         sock: _socket.socket,
-        port: int,
+        door: HostPort,
         log: AuditLog,
         relays: RelayPool,
-        unheard: Callable[[int], None],
+        unheard: Callable[[HostPort, str], None],
     ) -> None:
         self._loop = loop
-        self._port = port
+        self._door = door
+        self._known: str | None = None  # the id of the session that had the name last
         self._log = log
         self._relays = relays
-        self._unheard = unheard  # nothing listens on the host, and the client gets a reset
+        self._unheard = unheard  # nothing listens there, or it is refused; the client gets a reset
         self._open: set[Forward] = set()
         self._acceptor = Acceptor(loop, sock, self._receive)
 
@@ -74,19 +79,35 @@ class HostDoor:
             self._open.discard(forward)
             self._ended(began, moved)
 
-        forward = Forward(client, self._relays, over, lambda: self._unheard(self._port))
+        forward = Forward(client, self._relays, over, lambda: self._unheard(self._door, ""))
         self._open.add(forward)
-        forward.start(self._loop, HostSockets, [(address, self._port) for address in LOCALHOST])
+        if self._door.session is None:
+            forward.start(self._loop, HostSockets, [(address, self._door.reached) for address in LOCALHOST])
+        else:
+            forward.begin(self._dial_session)
+
+    def _dial_session(self, done: Callable[[_socket.socket | None, str], None]) -> Dial:
+        from netsandbox_portmap.session_dial import PortRequest, SessionDial
+
+        def reached(sock: _socket.socket | None, why: str) -> None:
+            self._known = dial.known
+            if sock is None:
+                self._unheard(self._door, why)
+            done(sock, why)
+
+        request = PortRequest(str(self._door.session), self._door.reached, self._log.session)
+        dial = SessionDial(self._loop, request, self._known, reached)
+        return dial
 
     def _record(self) -> bool:
         return self._log.write(
             "egress",
             verdict="allow",
             reason=reasons.RULE,
-            rule=f"--connect-host {self._port}",
+            rule=f"--connect-host {self._door}",
             door="host",
-            host="localhost",
-            port=self._port,
+            host=self._door.host,
+            port=self._door.reached,
         )
 
     def _ended(self, began: float, moved: tuple[int, int] | None) -> None:
@@ -94,8 +115,8 @@ class HostDoor:
         self._log.write(
             "egress.end",
             door="host",
-            host="localhost",
-            port=self._port,
+            host=self._door.host,
+            port=self._door.reached,
             bytes_up=up,
             bytes_down=down,
             ms=int((self._loop.now() - began) * 1000),

@@ -6,6 +6,8 @@ and gives out nothing (INV-1).
 
 from __future__ import annotations
 
+import os
+
 from netsandbox.frozen import frozen
 from netsandbox.policy import reasons
 from netsandbox.runtime.listener import raise_descriptor_limit
@@ -14,21 +16,26 @@ from netsandbox.text import join_host_port
 from netsandbox_portmap import DOOR_PORTS, REWIRE_DEVICE, REWIRE_PORT
 from netsandbox_portmap.bind_rule import rule_for
 from netsandbox_portmap.bind_service import BindService
-from netsandbox_portmap.by_name import ByName
+from netsandbox_portmap.forward import InsideDial
+from netsandbox_portmap.gateway import Gateway, GatewayPlan
 from netsandbox_portmap.host_door import HostDoor
 from netsandbox_portmap.notices import Notices
 from netsandbox_portmap.published import Wanted
 from netsandbox_portmap.publisher import MAX_PORTS, Publisher, PublishPlan
 
+# vite and other servers clear the screen just after they began to listen, and the URL must stand below that.
+ANNOUNCE_SECONDS = 1.0
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import _socket
+    from collections.abc import Callable, Mapping
 
     from netsandbox.audit.log import AuditLog
     from netsandbox.runtime.loop import Loop
     from netsandbox_portmap.bind_responder import BindResponder
     from netsandbox_portmap.bind_rule import BindRule
-    from netsandbox_portmap.contract import Closeable, InsideSockets, SocketTable
+    from netsandbox_portmap.contract import Dial, InsideSockets, SocketTable
     from netsandbox_portmap.published import Published
     from netsandbox_portmap.reservation import Reservation
     from netsandbox_portmap.window import Window
@@ -40,14 +47,23 @@ class SessionNetwork:
 
     inside: InsideSockets
     table: SocketTable
-    doors: dict[str, _socket.socket]
+    doors: Mapping[str, _socket.socket]
 
 
 class LocalhostService:
-    """The service of one session. Notices go to *stderr*."""
+    """The service of one session. Notices go to *stderr*. With *announce*, a terminal gets the URL of each server."""
+
+    publisher_type: type[Publisher] = Publisher
 
     def __init__(
-        self, loop: Loop, log: AuditLog, reservation: Reservation, network: SessionNetwork, *, stderr: int
+        self,
+        loop: Loop,
+        log: AuditLog,
+        reservation: Reservation,
+        network: SessionNetwork,
+        *,
+        stderr: int,
+        announce: bool = False,
     ) -> None:
         raise_descriptor_limit()
         self._loop = loop
@@ -55,18 +71,20 @@ class LocalhostService:
         self._reservation = reservation
         self._network = network
         self._notices = Notices(stderr)
+        self._announces = announce and os.isatty(stderr)
         self._binds = BindService(loop, log, reservation, self._notices)
         self._repeats = self._binds.repeats
         self._forwarding = RelayPool(loop)
+        doors = {door.inside: door for door in reservation.settings.connect_host}
         self._doors = [
-            HostDoor(loop, sock, sock.getsockname()[1], log, self._forwarding, self._notices.unheard)
+            HostDoor(loop, sock, doors[sock.getsockname()[1]], log, self._forwarding, self._notices.unheard)
             for name, sock in network.doors.items()
             if name != "requests"
         ]
         self._rule: BindRule | None = None
         self._publisher: Publisher | None = None
-        self._names_at = reservation.by_name_port  # until that door opens
-        self._closing: list[Closeable] = []
+        self._gateway: Gateway | None = None
+        self._waiting: list[tuple[str, int, int, str]] | None = []  # listeners, until the gateway's port is decided
         if reservation.window is not None:
             self._open_window(reservation.window, network.doors.get("requests"))
 
@@ -89,11 +107,12 @@ class LocalhostService:
             window,
             held.name,
             Wanted(automatic=settings.publish is None, fixed=dict(settings.publish or ())),
-            held.by_name_port,
             device_given=settings.device is not None,
-            excluded={*DOOR_PORTS, *settings.connect_host},
+            excluded={*DOOR_PORTS, *(door.inside for door in settings.connect_host)},
         )
-        publisher = Publisher(self._loop, plan, self._assignment, self._network.inside, self._forwarding, self._note)
+        publisher = self.publisher_type(
+            self._loop, plan, self._assignment, self._network.inside, self._forwarding, self._note
+        )
         publisher.reserved = held.fixed
         return publisher
 
@@ -101,12 +120,31 @@ class LocalhostService:
     def responder(self) -> BindResponder | None:
         return self._binds.responder
 
-    def _open_names(self, publisher: Publisher) -> None:
-        """Open the door for NAME.localhost once something is published."""
-        port, self._names_at = self._names_at, None
-        if port is not None:
-            name = self._reservation.name
-            self._closing.append(ByName(self._loop, port, name, publisher, self._network.inside, self._forwarding))
+    def _open_gateway(self, publisher: Publisher) -> None:
+        """Offer the session's name once something is published."""
+        held = self._reservation
+        plan = GatewayPlan(held.name, held.settings.gateway_port, held.by_name_port, keep_host=held.settings.keep_host)
+        publisher.on_tls = self._announce
+        self._gateway = Gateway(self._loop, plan, publisher, self._network.inside, self._forwarding)
+        self._gateway.open(self._on_gateway)
+
+    def _on_gateway(self) -> None:
+        """The port for names is decided."""
+        waiting, self._waiting = self._waiting or [], None
+        assert self._publisher is not None
+        wanted, port = self._reservation.settings.gateway_port, self._publisher.by_name_port
+        if self._announces and port != wanted:
+            self._notices.not_shared(wanted, port)
+        for listener in waiting:
+            self._publish(self._publisher, *listener)
+
+    def _announce(self, port: int) -> None:
+        if self._announces:
+            self._loop.call_later(ANNOUNCE_SECONDS, lambda: self._write_url(port))
+
+    def _write_url(self, port: int) -> None:
+        if self._publisher is not None and self._publisher.targets(port):
+            self._notices.served(self._publisher.url(port), port)
 
     def _look_again(self, port: int) -> None:
         """Check the listeners: nothing answered inside at *port*."""
@@ -119,12 +157,12 @@ class LocalhostService:
 
     @property
     def flows(self) -> int:
-        return self._forwarding.connections
+        return self._forwarding.connections + (self._gateway.flows if self._gateway is not None else 0)
 
     @property
     def moved(self) -> int:
         """Bytes relayed between the host and the session."""
-        return self._forwarding.moved
+        return self._forwarding.moved + (self._gateway.moved if self._gateway is not None else 0)
 
     def published(self) -> list[Published]:
         """The published ports. Ports that no longer listen are withdrawn first."""
@@ -150,18 +188,36 @@ class LocalhostService:
             for found in self.published()
         ]
 
+    def dial(self, port: int, done: Callable[[_socket.socket | None, str], None]) -> Dial | None:
+        """Connect to a published port for another session. None: nothing listens there."""
+        targets = self._publisher.targets(port) if self._publisher is not None else []
+        if not targets:
+            return None
+        dial = InsideDial(self._loop, self._network.inside, targets, done)
+        dial.start()
+        return dial
+
     def listening(self, address: str, port: int, pid: int, exe: str) -> None:
         """Handle a new listening socket of the session."""
-        requested = self._requested_port(port)
         allowed: dict[str, object] = {"verdict": "allow", "reason": reasons.LOOPBACK}
         self._repeats.note(pid, event="listen", **allowed, address=address, port=port, exe=exe)
         if self._publisher is None or port in DOOR_PORTS:
             return
+        if self._waiting is None:
+            self._publish(self._publisher, address, port, pid, exe)
+            return
+        self._waiting.append((address, port, pid, exe))
+        if self._gateway is None:
+            self._open_gateway(self._publisher)
+
+    def _publish(self, publisher: Publisher, address: str, port: int, pid: int, exe: str) -> None:
         if self._assignment.full:
             self._make_room()
-        self._open_names(self._publisher)
-        published = self._publisher.listening(address, port, requested=requested, pid=pid, exe=exe)
-        if published is not None and self._reservation.map is None:
+        published = publisher.listening(address, port, requested=self._requested_port(port), pid=pid, exe=exe)
+        if published is None:
+            return
+        self._announce(published.port)
+        if self._reservation.map is None:
             self._record_rewrite(address, published)
 
     def refused(self, address: str, port: int) -> None:
@@ -182,7 +238,9 @@ class LocalhostService:
         self._binds.close()
         if self._publisher is not None:
             self._publisher.close()
-        for part in (*self._closing, *self._doors, self._network.inside, self._network.table, self._forwarding):
+        if self._gateway is not None:
+            self._gateway.close()
+        for part in (*self._doors, self._network.inside, self._network.table, self._forwarding):
             part.close()
 
     def _check(self) -> None:

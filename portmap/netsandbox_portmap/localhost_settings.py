@@ -7,7 +7,7 @@ from __future__ import annotations
 from netsandbox import system
 from netsandbox.errors import UsageError
 from netsandbox.frozen import frozen
-from netsandbox_portmap import DOOR_PORTS, FAIL, ISOLATE, REWIRE_PORT, STRATEGIES, default_strategy, window
+from netsandbox_portmap import DOOR_PORTS, FAIL, ISOLATE, REWIRE_PORT, STRATEGIES, default_strategy, is_name, window
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +15,36 @@ if TYPE_CHECKING:
 
 ENGINES = ("kernel", "preload")
 MAX_PORTS = window.MAX_PORTS
+GATEWAY_PORT = 7878  # where names are served, for all sessions of a user
 MAX_HOST_PORTS = 24  # each needs two descriptors of the helper's message
+
+
+@frozen
+class HostPort:
+    """One port of `--connect-host`: PORT inside, and what it leads to."""
+
+    inside: int
+    port: int | None = None  # at the other end; None: the same number
+    session: str | None = None  # the name of another session; None: the host's localhost
+
+    @property
+    def reached(self) -> int:
+        return self.inside if self.port is None else self.port
+
+    @property
+    def host(self) -> str:
+        """The host's name in records."""
+        return "localhost" if self.session is None else f"{self.session}.localhost"
+
+    @property
+    def owner(self) -> str:
+        """What the port belongs to, in notices."""
+        return "the host's localhost" if self.session is None else f"the session {self.session}"
+
+    def __str__(self) -> str:
+        """The option's value."""
+        end = str(self.reached) if self.session is None else f"{self.session}:{self.reached}"
+        return end if self.port is None else f"{self.inside}:{end}"
 
 
 @frozen
@@ -30,7 +59,9 @@ class LocalhostSettings:
     device: str | None = None
     pool: tuple[int, int] = window.POOL
     publish: tuple[tuple[int, int | None], ...] | None = None
-    connect_host: tuple[int, ...] = ()
+    connect_host: tuple[HostPort, ...] = ()
+    gateway_port: int = GATEWAY_PORT
+    keep_host: bool = False  # servers see the Host that a client by name sent, not localhost:PORT
 
     @property
     def publishes(self) -> bool:
@@ -69,9 +100,11 @@ def check(settings: LocalhostSettings) -> LocalhostSettings:
         raise UsageError("isolate without publishing has no window; leave out --listening-…, or --no-publish")
     _check_window(settings)
     _no_twice([outer for _, outer in settings.publish or () if outer is not None], "--publish")
-    for port in settings.connect_host:
-        if port in DOOR_PORTS:
-            raise UsageError(f"--connect-host {port}: that port is a door of ours inside a session; choose another")
+    for door in settings.connect_host:
+        if door.inside in DOOR_PORTS:
+            why = f"port {door.inside} is a door of ours inside a session"
+            raise UsageError(f"--connect-host {door}: {why}; write --connect-host PORT:{door.reached}")
+    _no_twice([door.inside for door in settings.connect_host], "--connect-host")
     if len(settings.connect_host) > MAX_HOST_PORTS:
         raise UsageError(f"--connect-host takes at most {MAX_HOST_PORTS} ports; leave some out")
     return settings
@@ -87,8 +120,11 @@ def _check_values(settings: LocalhostSettings) -> None:
         base_port(repr(settings.base), "base")
     if settings.count is not None:
         port_count(repr(settings.count), "count")
-    for port in settings.connect_host:
-        number(repr(port), "connect_host")
+    for door in settings.connect_host:
+        if not isinstance(door, HostPort):
+            raise UsageError(f"connect_host: {door!a} is no HostPort; write HostPort(5432)")
+        host_port(str(door), "connect_host")
+    gateway_port(repr(settings.gateway_port), "gateway_port")
     for inner, outer in settings.publish or ():
         number(repr(inner), "publish")
         if outer is not None:
@@ -129,6 +165,10 @@ def base_port(text: str, origin: str) -> int:
     return number(text, origin, window.FIRST_PORT, example=window.POOL[0])
 
 
+def gateway_port(text: str, origin: str) -> int:
+    return number(text, origin, window.FIRST_PORT, example=GATEWAY_PORT)
+
+
 def port_count(text: str, origin: str) -> int:
     return number(text, origin, high=MAX_PORTS, example=window.SIZES[0])
 
@@ -152,8 +192,29 @@ def publications(texts: Iterable[str], origin: str) -> tuple[tuple[int, int | No
     return tuple(found)
 
 
-def host_ports(texts: Iterable[str], origin: str) -> tuple[int, ...]:
-    return tuple(sorted({number(text, origin) for text in texts}))
+def host_port(text: str, origin: str) -> HostPort:
+    """`PORT[:HOSTPORT]` for the host's localhost, `[PORT:]NAME:PORT` for another session. A name is never a number."""
+    *front, last = text.split(":")
+    session = front.pop() if front and not front[-1].isdigit() else None
+    if len(front) > 1 or (session is not None and not is_name(session)):
+        forms = "5432, 5432:6432 (port 6432 of this machine), db:5432 or 6432:db:5432 (port 5432 of the session db)"
+        raise UsageError(f"{origin}: {text[:80]!a} is no port to reach; write one such as {forms}")
+    port = number(last, origin)
+    inside = number(front[0], origin) if front else port
+    return HostPort(inside, None if port == inside else port, session)
+
+
+def host_ports(texts: Iterable[str], origin: str) -> tuple[HostPort, ...]:
+    """In the order of the ports inside. One that leads to two places is an error."""
+    found = list(dict.fromkeys(host_port(text, origin) for text in texts))
+    _no_twice([door.inside for door in found], origin)
+    return joined(found)
+
+
+def joined(*lists: Iterable[HostPort]) -> tuple[HostPort, ...]:
+    """Where two lists name the same port inside, the later one wins."""
+    by_port = {door.inside: door for doors in lists for door in doors}
+    return tuple(by_port[port] for port in sorted(by_port))
 
 
 def _no_twice(ports: list[int], origin: str) -> None:

@@ -1,4 +1,5 @@
-"""The notices about a session's localhost: a bind that was refused, a port that cannot be published."""
+"""The notices about a session's localhost: where a server is reached, a bind that was refused, a port that cannot be
+published."""
 
 from __future__ import annotations
 
@@ -6,7 +7,12 @@ from netsandbox.runtime.inherited import write_notice
 from netsandbox.text import join_host_port
 from netsandbox_portmap.bind_rule import BindRule, needs_capability
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from netsandbox_portmap.localhost_settings import HostPort
+
 MAX_LINES = 64
+MAX_ANNOUNCED = 16
 
 
 class Notices:
@@ -15,6 +21,7 @@ class Notices:
     def __init__(self, stderr: int) -> None:
         self._stderr = stderr
         self._written: set[str] = set()
+        self._announced = 0
 
     def refused(self, rule: BindRule, address: str, port: int) -> None:
         allowed = f"this session may listen {rule.text()}"
@@ -27,10 +34,31 @@ class Notices:
         advice = "stop what is in the way, or choose with --publish PORT:HOSTPORT"
         self.write(f"port {port} listens, but the host cannot show it: {why}; {advice}")
 
-    def unheard(self, port: int) -> None:
-        """The command connected to a port of --connect-host, and nobody answered."""
-        advice = f"start its server on this machine, or leave out --connect-host {port} for one of the command"
-        self.write(f"nothing listens at port {port} of this machine's localhost; {advice}")
+    def unheard(self, door: HostPort, why: str) -> None:
+        """The command connected to a port of --connect-host, and was not let through; *why* is of `session_dial`."""
+        port = door.reached
+        if door.session is None:
+            advice = f"start its server on this machine, or leave out --connect-host {door} for one of the command"
+            self.write(f"nothing listens at port {port} of this machine's localhost; {advice}")
+            return
+        texts = {
+            "nobody": f"no session is called {door.session}; start it with `netsandbox run --name {door.session}`",
+            "hidden": f"the session {door.session} does not publish port {port}; start it with --publish {port}",
+            "unheard": f"nothing listens at port {port} in the session {door.session}; start its server there",
+        }
+        otherwise = f"the session {door.session} did not answer; see `netsandbox ps`"
+        self.write(f"--connect-host {door}: {texts.get(why, otherwise)}")
+
+    def served(self, url: str, port: int) -> None:
+        """A server of the session is published."""
+        if self._announced < MAX_ANNOUNCED:
+            self._announced += 1
+            self.write(f"{url} is port {port} of this session")
+
+    def not_shared(self, wanted: int, port: int | None) -> None:
+        """Another program has the gateway's port."""
+        instead = "this session has no names" if port is None else f"names of this session are at port {port}"
+        self.write(f"port {wanted} is taken by another program, so {instead}; choose with --gateway-port PORT")
 
     def write(self, text: str) -> None:
         if text in self._written or len(self._written) >= MAX_LINES:

@@ -46,7 +46,7 @@ TRY_ANOTHER_PORT = (
 class Listening:
     """One requested port and all its sockets; `targets` are (address as the kernel knows it, port)."""
 
-    __slots__ = ("acceptors", "exe", "pid", "port", "since", "targets")
+    __slots__ = ("acceptors", "exe", "pid", "port", "since", "targets", "tls")
 
     def __init__(self, port: int, target: tuple[str, int], pid: int, exe: str) -> None:
         self.port = port
@@ -54,6 +54,7 @@ class Listening:
         self.pid = pid
         self.exe = exe
         self.since = time.time()
+        self.tls = False  # as far as connections have shown
         self.acceptors: list[Acceptor] = []
 
     def close(self) -> None:
@@ -69,7 +70,6 @@ class PublishPlan:
     window: HasDevice
     name: str
     wanted: Wanted
-    by_name_port: int | None  # None: URLs have port numbers
     device_given: bool = False
     excluded: Container[int] = ()  # ports inside that are doors of the supervisor
 
@@ -93,13 +93,14 @@ class Publisher:
         self._inside = inside
         self._relays = relays
         self._note = note
-        self.by_name_port = plan.by_name_port
+        self.by_name_port: int | None = None  # set by the gateway; None: URLs have port numbers
         self.reserved: dict[int, list[_socket.socket]] = {}  # sockets of `reserve`, which we close
         self._live: dict[int, Listening] = {}
         self._order: dict[int, int] = {}  # requested port -> position in the order of first publication
         self._noted: set[tuple[object, ...]] = set()
         self._forwards: set[Forward] = set()
-        self.on_refused: Callable[[int], None] = _ignore_refusal
+        self.on_refused: Callable[[int], None] = _ignore
+        self.on_tls: Callable[[int], None] = _ignore  # gets a port whose URL begins with https from now on
 
     # Events of the session
 
@@ -163,10 +164,27 @@ class Publisher:
         """The addresses inside for a port; empty if it is not published. None means the port of the session's name: the
         published port that was published first.
         """
-        if requested is None and self._live:
-            requested = self._first().port
+        if requested is None:
+            requested = self.main_port()
         entry = self._live.get(requested) if requested is not None else None
         return [(dial_address(address) or address, port) for address, port in entry.targets] if entry else []
+
+    def main_port(self) -> int | None:
+        return self._first().port if self._live else None
+
+    def speaks_tls(self, requested: int) -> bool:
+        entry = self._live.get(requested)
+        return entry is not None and entry.tls
+
+    def learn_tls(self, requested: int, *, speaks: bool) -> None:
+        entry = self._live.get(requested)
+        if entry is not None and entry.tls != speaks:
+            entry.tls = speaks
+            if speaks:
+                self.on_tls(requested)
+
+    def url(self, requested: int) -> str:
+        return self._url(self._live[requested], self._first())
 
     @property
     def connections(self) -> int:
@@ -281,10 +299,11 @@ class Publisher:
         )
 
     def _url(self, entry: Listening, main: Listening) -> str:
+        scheme = "https" if entry.tls else "http"
         if self.by_name_port is None:
-            return f"http://{entry.acceptors[0].address}:{entry.acceptors[0].port}/"
+            return f"{scheme}://{entry.acceptors[0].address}:{entry.acceptors[0].port}/"
         label = "" if main is entry else f"{entry.port}."
-        return f"http://{label}{self._plan.name}.localhost:{self.by_name_port}/"
+        return f"{scheme}://{label}{self._plan.name}.localhost:{self.by_name_port}/"
 
     def _record(self, published: Published) -> bool:
         return self._record_once(
@@ -310,5 +329,5 @@ class Publisher:
         return written
 
 
-def _ignore_refusal(port: int) -> None:
-    """The default of `on_refused`."""
+def _ignore(port: int) -> None:
+    """The default of `on_refused` and `on_tls`."""

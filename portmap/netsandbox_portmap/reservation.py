@@ -82,6 +82,11 @@ class Reservation:
         """The session's name. Without a chosen one, it is made at first use from the working folder and its branch."""
         return self.default_name()
 
+    @property
+    def made_name(self) -> str | None:
+        """The same if it is known already."""
+        return self._name.name if self._name is not None else None
+
     def default_name(self, avoided: Callable[[str], bool] | None = None) -> str:
         """The same; a name that is *avoided* is not made."""
         if self._name is None:
@@ -187,7 +192,7 @@ class Reservation:
                 device="0.0.0.0" if any_device else window.device,  # noqa: S104 (the map's word for any)
                 window_base=window.base,
                 window_count=window.count,
-                **{**vars(doors), "passing": (*doors.passing, *wanted.connect_host)},
+                **{**vars(doors), "passing": (*doors.passing, *(door.inside for door in wanted.connect_host))},
             )
         except OSError as error:
             advice = "free space there, or set XDG_STATE_HOME to a directory that can be written"

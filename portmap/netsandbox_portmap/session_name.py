@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 
 from netsandbox.errors import HostError, UsageError
+from netsandbox_portmap import MAX_NAME, NAME_LETTERS, is_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,31 +21,17 @@ if TYPE_CHECKING:
 
     from netsandbox_portmap.ranges import RangeLock
 
-MAX_NAME = 40
 SHORTEST_FOLDER = 12  # characters kept of a folder's name beside a long branch
 MAIN_BRANCHES = ("main", "master", "trunk")
-_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
 _FALLBACK = "session"
 _MAX_FILE, _MAX_DEPTH, _MAX_TWINS = 4096, 64, 1000
 _TYPE, _REGULAR = 0o170000, 0o100000
 _BRANCH, _GITDIR = "ref: refs/heads/", "gitdir: "
 
 
-def is_name(text: str) -> bool:
-    return (
-        0 < len(text) <= MAX_NAME
-        and _LETTERS.issuperset(text)
-        and text[0] != "-"
-        and text[-1] != "-"
-        and text[2:4] != "--"
-        and not text.isdigit()
-        and text != "localhost"
-    )
-
-
 def slug(text: str) -> str:
     """The valid name nearest to any *text*."""
-    cleaned = "".join(char if char in _LETTERS else "-" for char in text.lower())
+    cleaned = "".join(char if char in NAME_LETTERS else "-" for char in text.lower())
     label = "-".join(filter(None, cleaned.split("-")))[:MAX_NAME].rstrip("-")
     if is_name(label):
         return label
@@ -67,6 +54,8 @@ def default_name(folder: str, branch: str | None) -> str:
         base = ""
     if branch is None or branch in MAIN_BRANCHES:
         return slug(base)
+    if not any(char.isalnum() and char in NAME_LETTERS for char in base.lower()):
+        base = _FALLBACK  # a branch alone, which its author named, would be the name of another project
     if len(base) + 1 + len(branch) > MAX_NAME:
         base = base[: max(SHORTEST_FOLDER, MAX_NAME - 1 - len(branch))]
     return slug(f"{base}-{branch}")

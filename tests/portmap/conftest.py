@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from netsandbox_portmap import fixed_ports
 from netsandbox_portmap.assignment import Assignment
-from netsandbox_portmap.by_name import ByName
+from netsandbox_portmap.gateway import Gateway, GatewayPlan
 from netsandbox_portmap.published import Wanted
 from netsandbox_portmap.publisher import Publisher, PublishPlan
 from netsandbox_portmap.ranges import RangeLock
@@ -159,13 +159,14 @@ def make(rig: Any, speak: Any) -> Any:
         base = speak.free_range(COUNT)
         place = FakeWindow(base)
         assignment = Assignment(base, COUNT, {base + COUNT - 1}, speak.is_free)
-        options = {"note": rig.note, "by_name_port": base + COUNT - 1, **more}
+        options = {"note": rig.note, "by_name_port": base + COUNT - 1, **more}  # as the gateway would set it
         fixed = {port: outer for port, outer in wanted.fixed.items() if outer is not None}
         note, by_name = options.pop("note"), options.pop("by_name_port")
         if "ours" in options:
             options["excluded"] = options.pop("ours")
-        plan = PublishPlan(strategy, place, "shop", wanted, by_name, **options)
+        plan = PublishPlan(strategy, place, "shop", wanted, **options)
         made = Publisher(rig.loop, plan, assignment, rig.inside, rig.relays, note)
+        made.by_name_port = by_name
         made.reserved = fixed_ports.reserve(fixed, strategy, place, device_given="device_given" in more)
         rig.keep(made)
         return made, place
@@ -174,13 +175,39 @@ def make(rig: Any, speak: Any) -> Any:
 
 
 @pytest.fixture
-def door(rig: Any, speak: Any) -> Any:
-    """The door of a session named shop; `book` says what it publishes."""
-    port = speak.free_range(1)
-    book = Book(port)
-    made = rig.keep(rig.run(lambda: ByName(rig.loop, port, "shop", book, rig.inside, rig.relays)))
-    made.book = book
-    return made
+def neighbours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A state folder in which only this test's sessions are found."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+
+@pytest.fixture
+def open_gateway(rig: Any, speak: Any, neighbours: None) -> Callable[..., Any]:
+    """open_gateway(name, port, **plan) -> the part of one session; `book` says what it publishes."""
+
+    def opened(name: str = "shop", port: int = 0, **plan: Any) -> Any:
+        book = Book()
+        wanted = GatewayPlan(name, port or speak.free_range(1), plan.pop("fallback", None), **plan)
+        made = rig.keep(rig.run(lambda: Gateway(rig.loop, wanted, book, rig.inside, rig.relays)))
+        made.book = book
+        ready = threading.Event()
+        rig.run(lambda: made.open(ready.set))
+        assert ready.wait(PATIENCE)
+        made.port = book.by_name_port
+        return made
+
+    return opened
+
+
+@pytest.fixture
+def door(open_gateway: Callable[..., Any]) -> Any:
+    """The gateway of one session named shop."""
+    return open_gateway()
+
+
+@pytest.fixture
+def raw_door(open_gateway: Callable[..., Any]) -> Any:
+    """The same, whose servers see the Host that the client sent."""
+    return open_gateway(keep_host=True)
 
 
 @pytest.fixture
@@ -189,7 +216,7 @@ def pages(door: Any) -> Iterator[int]:
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Pages)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
-    door.book.entries = {None: [("127.0.0.1", server.server_port)], 3000: [("127.0.0.1", server.server_port)]}
+    door.book.publish(3000, server.server_port)
     yield server.server_port
     server.shutdown()
     server.server_close()

@@ -70,10 +70,10 @@ def test_all_or_none_listens(rig: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     port = first.getsockname()[1]
     real = Acceptor
 
-    def second_fails(loop: Any, sock: Any, receive: Any) -> Any:
+    def second_fails(loop: Any, sock: Any, receive: Any, **more: Any) -> Any:
         if sock is second:
             raise OSError(errno.EADDRINUSE, "Address already in use")
-        return real(loop, sock, receive)
+        return real(loop, sock, receive, **more)
 
     monkeypatch.setattr(module, "Acceptor", second_fails)
     with pytest.raises(OSError, match="in use"):

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from netsandbox_portmap import host_door
 from netsandbox_portmap.host_door import HostDoor, HostSockets
+from netsandbox_portmap.localhost_settings import HostPort
 
 from netsandbox.runtime.loop import Loop
 from netsandbox.runtime.relay import RelayPool
@@ -21,21 +22,22 @@ from tests.rig.counting_listener import CountingListener
 from tests.rig.waiting import turn_until
 
 PATIENCE = 10.0
+Make = Callable[[int | HostPort], "Scene"]
 
 
 class Scene:
     """A loop that the test turns itself; a door whose socket stands for the one inside; a server of the host."""
 
-    def __init__(self, log: Any, port: int) -> None:
+    def __init__(self, log: Any, port: HostPort) -> None:
         self.log = log
         self.errors: list[BaseException] = []
-        self.unheard: list[int] = []
+        self.unheard: list[tuple[HostPort, str]] = []
         self.loop = Loop(self.errors.append)
         self.relays = RelayPool(self.loop)
         self.inside = CountingListener(_socket.AF_INET, _socket.SOCK_STREAM)
         self.inside.bind(("127.0.0.1", 0))
         self.place = self.inside.getsockname()
-        self.door = HostDoor(self.loop, self.inside, port, log, self.relays, self.unheard.append)
+        self.door = HostDoor(self.loop, self.inside, port, log, self.relays, lambda *told: self.unheard.append(told))
 
     def until(self, condition: Callable[[], bool]) -> None:
         turn_until(self.loop, condition)
@@ -55,13 +57,13 @@ class Scene:
 
 
 @pytest.fixture
-def make(log: Any) -> Iterator[Callable[[int], Scene]]:
+def make(log: Any) -> Iterator[Make]:
     gc.collect()
     before = len(os.listdir("/proc/self/fd"))
     scenes: list[Scene] = []
 
-    def begin(port: int) -> Scene:
-        scenes.append(Scene(log, port))
+    def begin(port: int | HostPort) -> Scene:
+        scenes.append(Scene(log, HostPort(port) if isinstance(port, int) else port))
         return scenes[-1]
 
     yield begin
@@ -78,7 +80,7 @@ def was_reset(client: socket.socket) -> bool:
         return True
 
 
-def test_bytes_go_both_ways_and_are_counted(make: Callable[[int], Scene], server: socket.socket, log: Any) -> None:
+def test_bytes_go_both_ways_and_are_counted(make: Make, server: socket.socket, log: Any) -> None:
     port = server.getsockname()[1]
     scene = make(port)
     with scene.client() as client:
@@ -107,7 +109,7 @@ def _ready(sock: socket.socket) -> bool:
         return False
 
 
-def test_no_record_no_connection(make: Callable[[int], Scene], server: socket.socket, log: Any) -> None:
+def test_no_record_no_connection(make: Make, server: socket.socket, log: Any) -> None:
     """INV-5: with a log that cannot be written the host is not reached at all."""
     scene = make(server.getsockname()[1])
     log.failed = "disk full"
@@ -120,7 +122,7 @@ def test_no_record_no_connection(make: Callable[[int], Scene], server: socket.so
 
 
 def test_too_many_connections_are_hung_up(
-    make: Callable[[int], Scene], server: socket.socket, log: Any, monkeypatch: pytest.MonkeyPatch
+    make: Make, server: socket.socket, log: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(host_door, "MAX_CONNECTIONS", 1)
     scene = make(server.getsockname()[1])
@@ -132,20 +134,20 @@ def test_too_many_connections_are_hung_up(
         assert len(log.of("egress")) == 1
 
 
-def test_nothing_there_is_a_reset_and_an_end_in_the_log(make: Callable[[int], Scene], log: Any) -> None:
+def test_nothing_there_is_a_reset_and_an_end_in_the_log(make: Make, log: Any) -> None:
     port = ports.free_port()
     scene = make(port)
     with scene.client() as client:
         scene.until(lambda: bool(log.of("egress.end")))
         assert was_reset(client)
-    assert scene.unheard == [port]
+    assert scene.unheard == [(HostPort(port), "")]
     assert [(end["outcome"], end["bytes_up"], end["bytes_down"]) for end in log.of("egress.end")] == [
         ("unreachable", 0, 0)
     ]
     assert scene.door.flows == 0
 
 
-def test_a_server_on_ipv6_alone_is_reached(make: Callable[[int], Scene], log: Any) -> None:
+def test_a_server_on_ipv6_alone_is_reached(make: Make, log: Any) -> None:
     with socket.create_server(("::1", 0), family=socket.AF_INET6) as server:
         scene = make(server.getsockname()[1])
         with scene.client():
@@ -154,7 +156,7 @@ def test_a_server_on_ipv6_alone_is_reached(make: Callable[[int], Scene], log: An
 
 
 def test_no_descriptor_for_the_host_is_a_reset(
-    make: Callable[[int], Scene], server: socket.socket, log: Any, monkeypatch: pytest.MonkeyPatch
+    make: Make, server: socket.socket, log: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """EMFILE: the connection is refused and its end is in the log (INV-1)."""
     scene = make(server.getsockname()[1])
@@ -180,9 +182,7 @@ def test_a_socket_that_cannot_be_made_is_none(monkeypatch: pytest.MonkeyPatch) -
     assert given == [None]
 
 
-def test_closing_the_door_ends_what_is_open_and_says_so_once(
-    make: Callable[[int], Scene], server: socket.socket, log: Any
-) -> None:
+def test_closing_the_door_ends_what_is_open_and_says_so_once(make: Make, server: socket.socket, log: Any) -> None:
     scene = make(server.getsockname()[1])
     with scene.client() as client:
         scene.until(lambda: scene.relays.connections == 1)
@@ -195,7 +195,7 @@ def test_closing_the_door_ends_what_is_open_and_says_so_once(
 
 
 def test_closing_while_the_host_is_being_reached(
-    make: Callable[[int], Scene], server: socket.socket, log: Any, monkeypatch: pytest.MonkeyPatch
+    make: Make, server: socket.socket, log: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waiting: list[Any] = []
     monkeypatch.setattr(HostSockets, "take", staticmethod(lambda family, done: waiting.append(done)))
@@ -210,9 +210,7 @@ def test_closing_while_the_host_is_being_reached(
     assert [end["outcome"] for end in log.of("egress.end")] == ["unreachable"]
 
 
-def test_a_log_that_fails_later_does_not_keep_a_connection_alive(
-    make: Callable[[int], Scene], server: socket.socket, log: Any
-) -> None:
+def test_a_log_that_fails_later_does_not_keep_a_connection_alive(make: Make, server: socket.socket, log: Any) -> None:
     scene = make(server.getsockname()[1])
     with scene.client():
         scene.until(lambda: scene.relays.connections == 1)

@@ -12,6 +12,7 @@ import pytest
 from netsandbox_portmap import DOOR_PORTS
 from netsandbox_portmap.bind_requests import MAGIC, REQUEST, REQUEST_BIND, reply
 from netsandbox_portmap.bind_responder import BindResponder
+from netsandbox_portmap.localhost_settings import HostPort
 
 PATIENCE = 10.0
 
@@ -101,7 +102,7 @@ def test_doors_of_ours_and_ports_of_the_host_are_never_published(
     serve: Callable[..., Any], server: socket.socket, log: Any
 ) -> None:
     """They lead out again."""
-    scene = serve(connect_host=(server.getsockname()[1],))
+    scene = serve(connect_host=(HostPort(server.getsockname()[1]),))
     for port in DOOR_PORTS:
         scene.service.listening("127.0.0.1", port, 1, "/bin/x")
     scene.hear(server)
@@ -151,13 +152,13 @@ def test_a_window_full_of_the_dead_has_room_for_the_living(serve: Callable[..., 
 def test_the_session_is_found_by_its_name(serve: Callable[..., Any], server: socket.socket) -> None:
     scene = serve()
     scene.hear(server)
-    assert scene.reservation.by_name_port is not None
-    with socket.create_connection(("127.0.0.1", scene.reservation.by_name_port), timeout=PATIENCE) as client:
+    gateway = ("127.0.0.1", scene.reservation.settings.gateway_port)
+    with socket.create_connection(gateway, timeout=PATIENCE) as client:
         client.sendall(f"GET / HTTP/1.1\r\nHost: {scene.reservation.name}.localhost\r\n\r\n".encode())
         scene.until(lambda: scene.service.flows == 1)
         peer, _ = server.accept()
         peer.close()
-    with socket.create_connection(("127.0.0.1", scene.reservation.by_name_port), timeout=PATIENCE) as client:
+    with socket.create_connection(gateway, timeout=PATIENCE) as client:
         client.sendall(b"GET / HTTP/1.1\r\nHost: attacker.example.com\r\n\r\n")
         client.setblocking(False)
         scene.until(lambda: _ready(client))
@@ -179,7 +180,7 @@ def test_doors_of_the_host_are_served(serve: Callable[..., Any], server: socket.
     inside = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
     inside.bind(("127.0.0.9", port))
     inside.listen()
-    scene = serve({f"host-{port}": inside}, connect_host=(port,))
+    scene = serve({f"host-{port}": inside}, connect_host=(HostPort(port),))
     with socket.create_connection(("127.0.0.9", port), timeout=PATIENCE):
         scene.until(lambda: scene.service.flows == 1)
         server.accept()[0].close()
@@ -191,7 +192,7 @@ def test_closing_gives_every_port_back(serve: Callable[..., Any], server: socket
     scene.hear(server)
     (shown,) = scene.service.published()
     scene.service.close()
-    for port in (shown.host_port, scene.reservation.by_name_port):
+    for port in (shown.host_port, scene.reservation.settings.gateway_port):
         with socket.socket() as client:
             assert client.connect_ex(("127.0.0.1", port)) == errno.ECONNREFUSED
 
@@ -213,3 +214,56 @@ def test_a_question_that_we_fail_to_answer_is_a_refusal_on_record(
     (record,) = log.of("bind")
     assert (record["verdict"], record["reason"]) == ("deny", "internal")
     assert "_window" in record["detail"]
+
+
+def test_listeners_wait_until_the_port_for_names_is_decided(
+    serve: Callable[..., Any], server: socket.socket, log: Any
+) -> None:
+    """Another program has the gateway's port: the record of the listener has the URL that holds."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        scene = serve(gateway_port=taken.getsockname()[1])
+        scene.service.listening("127.0.0.1", server.getsockname()[1], 7, "/bin/server")
+        assert scene.service.published() == []
+        scene.until(scene.service.published)
+    (publish,) = log.of("publish")
+    assert publish["url"] == f"http://{scene.reservation.name}.localhost:{scene.reservation.by_name_port}/"
+    assert scene.told() == ""  # only a terminal is told
+
+
+def test_a_terminal_is_told_where_names_are_and_each_server(
+    serve: Callable[..., Any], server: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = announcing(serve, monkeypatch)
+    port = scene.hear(server)
+    url = f"http://{scene.reservation.name}.localhost:{scene.reservation.settings.gateway_port}/"
+    text = f"netsandbox: {url} is port {port} of this session\n"
+    assert scene.told() == "", "it would be lost where the server clears the screen"
+    assert wait_for_line(scene) == text
+    scene.service._publisher.learn_tls(port, speaks=True)
+    assert f"https{url[4:]} is port {port}" in wait_for_line(scene)
+
+
+def test_a_server_that_is_gone_again_is_not_announced(
+    serve: Callable[..., Any], server: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = announcing(serve, monkeypatch)
+    with socket.create_server(("127.0.0.1", 0)) as short:
+        gone = scene.hear(short)
+    assert scene.service.published() == []
+    port = scene.hear(server)
+    assert gone != port
+    assert f" is port {port} of" in wait_for_line(scene)
+
+
+def announcing(serve: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr("netsandbox_portmap.localhost_service.ANNOUNCE_SECONDS", 0.05)
+    monkeypatch.setattr("os.isatty", lambda descriptor: True)
+    scene = serve(announce=True)
+    monkeypatch.setattr("os.isatty", lambda descriptor: False)
+    return scene
+
+
+def wait_for_line(scene: Any) -> str:
+    said: list[str] = []
+    scene.until(lambda: said.append(scene.told()) or any(said))
+    return "".join(said)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from netsandbox_portmap import DOOR_PORTS, localhost_settings
-from netsandbox_portmap.localhost_settings import LocalhostSettings, check
+from netsandbox_portmap.localhost_settings import HostPort, LocalhostSettings, check
 
 from netsandbox.errors import UsageError
 
@@ -88,11 +88,74 @@ def test_no_port_is_published_twice_and_no_host_port_has_two(pairs: list[tuple[i
 @given(st.lists(hostile, max_size=4))
 def test_host_ports_are_numbers_sorted_and_once(texts: list[str]) -> None:
     if all(text.isascii() and text.isdigit() and 1 <= int(text) <= 65535 and len(text) < 6 for text in texts):
-        assert list(localhost_settings.host_ports(texts, ORIGIN)) == sorted({int(text) for text in texts})
+        assert [door.inside for door in localhost_settings.host_ports(texts, ORIGIN)] == sorted(set(map(int, texts)))
         return
     with pytest.raises(UsageError) as error:
         localhost_settings.host_ports(texts, ORIGIN)
     refused(error)
+
+
+doors = st.builds(
+    lambda inside, port, session: HostPort(inside, None if port == inside else port, session),
+    st.integers(1, 65535),
+    st.none() | st.integers(1, 65535),
+    st.none() | st.sampled_from(["db", "shop-2", "a1"]),
+)
+
+
+@given(doors)
+def test_a_host_port_is_read_as_it_is_written(door: HostPort) -> None:
+    assert localhost_settings.host_port(str(door), ORIGIN) == door
+
+
+@pytest.mark.parametrize(
+    ("text", "inside", "reached", "session"),
+    [
+        ("5432", 5432, 5432, None),
+        ("5432:6432", 5432, 6432, None),
+        ("5432:5432", 5432, 5432, None),
+        ("db:5432", 5432, 5432, "db"),
+        ("6432:db:5432", 6432, 5432, "db"),
+    ],
+)
+def test_the_port_inside_comes_first_and_then_where_it_leads(
+    text: str, inside: int, reached: int, session: str | None
+) -> None:
+    found = localhost_settings.host_port(text, ORIGIN)
+    assert (found.inside, found.reached, found.session) == (inside, reached, session)
+
+
+@given(st.text(alphabet="0159:-adbAB.\0\u00b2 ", max_size=14))
+def test_any_text_is_a_host_port_of_one_spelling_or_one_line(text: str) -> None:
+    """What is read can be written, and means the same; numbers of other scripts are none."""
+    found, told = None, ""
+    try:
+        found = localhost_settings.host_port(text, ORIGIN)
+    except UsageError as error:
+        told = str(error)
+    assert told.isprintable()
+    assert (found is None) == ("; write " in told)
+    if found is not None:
+        assert localhost_settings.host_port(str(found), ORIGIN) == found
+        assert 0 < found.inside < 65536
+        assert 0 < found.reached < 65536
+
+
+@pytest.mark.parametrize("text", ["db:", "db:0", "db:70000", ":5432", "db:x", "a:b:1", "1:2:3", "-db:1", "1:d:2:3", ""])
+def test_a_malformed_host_port_is_one_line_with_advice(text: str) -> None:
+    with pytest.raises(UsageError) as error:
+        localhost_settings.host_port(text, ORIGIN)
+    refused(error)
+
+
+def test_a_port_inside_leads_to_one_place() -> None:
+    with pytest.raises(UsageError, match="port 5432 is named twice; leave one out"):
+        localhost_settings.host_ports(["5432", "5432:6432"], ORIGIN)
+    assert localhost_settings.host_ports(["5432", "5432"], ORIGIN) == (HostPort(5432),)
+    assert localhost_settings.joined([HostPort(5432), HostPort(1)], [HostPort(5432, 6432)]) == (
+        HostPort(1),
+        HostPort(5432, 6432),
+    )
 
 
 @given(st.one_of(st.text(max_size=20), st.ip_addresses().map(str), st.ip_addresses(network="127.0.0.0/8").map(str)))
@@ -177,8 +240,8 @@ def test_publishing_guard_and_window_follow_from_the_settings(
     [
         ({"engine": "preload"}, "isolate needs no rewriting"),
         ({"strategy": "rewire-port", "device": "127.0.0.2"}, "leave out --listening-loopback"),
-        *(({"connect_host": (port,)}, "a door of ours") for port in (53, 1008, 1009, 1010, 1011)),
-        ({"connect_host": tuple(range(2000, 2025))}, "at most 24 ports"),
+        *(({"connect_host": (HostPort(port),)}, "a door of ours") for port in (53, 1008, 1009, 1010, 1011)),
+        ({"connect_host": tuple(map(HostPort, range(2000, 2025)))}, "at most 24 ports"),
         ({"publish": ((3000, 9000), (4000, 9000))}, "port 9000 is named twice"),
     ],
 )
@@ -199,7 +262,7 @@ def test_choices_that_do_not_go_together(asked: dict[str, Any], says: str) -> No
         ({"base": "20000"}, "no number"),
         ({"count": 0}, "from 1 to 4096; write one, such as 100"),
         ({"pool": (80, 29999)}, "no range of unprivileged ports"),
-        ({"connect_host": (None,)}, "no number"),
+        ({"connect_host": (None,)}, "is no HostPort"),
         ({"publish": ((None, 8000),)}, "no number"),
         ({"publish": ((3000, True),)}, "no number"),
     ],
@@ -219,8 +282,16 @@ def test_every_door_of_ours_is_known_here() -> None:
 
 def test_as_many_host_ports_as_fit_in_the_helpers_message() -> None:
     """Its record carries 64 descriptors: the doors of the network, the requests door, and two for each port."""
-    from netsandbox.backends.namespaces import launch, plan
+    from netsandbox.backends.linux.helper_process import MAX_DESCRIPTORS
+    from netsandbox.backends.namespaces import plan
 
     most = plan.doors() + plan.localhost_doors(range(2000, 2000 + localhost_settings.MAX_HOST_PORTS), requests=True)
-    assert len(most) <= launch.MAX_DESCRIPTORS
-    check(LocalhostSettings(connect_host=tuple(range(2000, 2000 + localhost_settings.MAX_HOST_PORTS))))
+    assert len(most) <= MAX_DESCRIPTORS
+    check(LocalhostSettings(connect_host=tuple(map(HostPort, range(2000, 2000 + localhost_settings.MAX_HOST_PORTS)))))
+
+
+@pytest.mark.parametrize("port", [0, 80, 1023, 65536, "7878", True])
+def test_a_gateway_port_is_one_that_a_user_may_bind(port: object) -> None:
+    with pytest.raises(UsageError, match="gateway_port"):
+        check(LocalhostSettings(gateway_port=port))  # type: ignore[arg-type]
+    assert check(LocalhostSettings(gateway_port=1024)).gateway_port == 1024

@@ -6,7 +6,7 @@ import fcntl
 import os
 
 from netsandbox_portmap.bind_rule import rule_for
-from netsandbox_portmap.notices import MAX_LINES, Notices
+from netsandbox_portmap.notices import MAX_ANNOUNCED, MAX_LINES, Notices
 from netsandbox_portmap.window import Window
 
 from tests.rig.pipe import Pipe
@@ -55,3 +55,22 @@ def test_a_reader_that_sleeps_is_not_waited_for(pipe: Pipe) -> None:
 
 def test_a_terminal_that_is_gone_is_no_error() -> None:
     Notices(1 << 20).refused(RULE, "127.0.0.1", 80)
+
+
+def test_the_first_servers_are_announced_and_not_each_of_a_test_suite(pipe: Pipe) -> None:
+    notices = Notices(pipe.writing)
+    for port in range(3000, 3100):
+        notices.served(f"http://{port}.shop.localhost:7878/", port)
+    lines = pipe.lines()
+    assert len(lines) == MAX_ANNOUNCED
+    assert lines[0] == "netsandbox: http://3000.shop.localhost:7878/ is port 3000 of this session"
+
+
+def test_a_gateway_port_that_is_taken_is_named_with_where_names_are_instead(pipe: Pipe) -> None:
+    Notices(pipe.writing).not_shared(7878, 20099)
+    Notices(pipe.writing).not_shared(7878, None)
+    advice = "choose with --gateway-port PORT"
+    assert pipe.lines() == [
+        f"netsandbox: port 7878 is taken by another program, so names of this session are at port 20099; {advice}",
+        f"netsandbox: port 7878 is taken by another program, so this session has no names; {advice}",
+    ]

@@ -251,3 +251,21 @@ def test_without_descriptors_it_is_refused_and_no_port_is_lost(
     number = publisher._assignment.port_of(server.port)
     monkeypatch.setattr(acceptor, "bind", real)
     assert found(rig, publisher, "127.0.0.1", server.port).host_port == number
+
+
+def test_a_url_says_https_once_a_connection_has_shown_it(rig: Any, make: Any) -> None:
+    """And http again for a server that gave TLS up, or that listens anew."""
+    server = rig.server()
+    publisher, _ = make()
+    learned: list[int] = []
+    publisher.on_tls = learned.append
+    one = found(rig, publisher, "127.0.0.1", server.port)
+    assert one.url.startswith("http://shop.localhost:")
+    for _ in range(2):
+        publisher.learn_tls(server.port, speaks=True)
+    assert publisher.url(server.port) == one.url.replace("http", "https", 1)
+    assert (learned, publisher.speaks_tls(server.port)) == ([server.port], True)
+    publisher.learn_tls(server.port, speaks=False)
+    assert publisher.url(server.port) == one.url
+    publisher.learn_tls(1, speaks=True)
+    assert not publisher.speaks_tls(1)

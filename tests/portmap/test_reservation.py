@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from netsandbox_portmap import reservation
-from netsandbox_portmap.localhost_settings import LocalhostSettings
+from netsandbox_portmap.localhost_settings import HostPort, LocalhostSettings
 from netsandbox_portmap.ranges import RangeLock
 from netsandbox_portmap.reservation import Reservation
 
@@ -312,7 +312,7 @@ def test_a_guarded_window_is_free_on_the_host_as_a_whole(reserve: Reserve, free_
 
 def test_doors_are_those_of_the_ports_that_were_asked_for(reserve: Reserve) -> None:
     assert reserve().doors() == ()
-    names = [door.name for door in reserve(connect_host=(5432, 6379)).doors()]
+    names = [door.name for door in reserve(connect_host=(HostPort(5432), HostPort(6379))).doors()]
     assert names == ["host-5432", "host6-5432", "host-6379", "host6-6379"]
 
 

@@ -80,7 +80,8 @@ def test_any_label_is_a_name(text: str) -> None:
         ("/srv/shop", "feature/Cart", "shop-feature-cart"),
         ("/srv/2024", "dev", "2024-dev"),
         ("/", None, "session"),
-        ("/", "dev", "dev"),
+        ("/", "dev", "session-dev"),
+        ("/srv/\u5546\u5e97", "shop", "session-shop"),  # else a branch alone would take the name of another project
         ("/srv/a-very-long-folder-name-of-a-shop", "fix/the-cart", "a-very-long-folder-name-of-fix-the-cart"),
     ],
 )

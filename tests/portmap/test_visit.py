@@ -27,7 +27,7 @@ def test_a_page_by_name(door: Any, pages: int, host: str, face: str) -> None:
     connection = http.client.HTTPConnection(face, door.port, timeout=20)
     connection.request("GET", "/page", headers={"Host": f"{host}:{door.port}"})
     response = connection.getresponse()
-    assert json.load(response) == {"host": f"{host}:{door.port}", "path": "/page"}  # unchanged
+    assert json.load(response) == {"host": "localhost:3000", "path": "/page"}
     connection.close()
 
 
@@ -67,7 +67,7 @@ def test_events_arrive_one_by_one(rig: Any, door: Any) -> None:
             peer.sendall(b"data: %d\n\n" % number)
             read.acquire(timeout=60)
 
-    door.book.entries = {None: [("127.0.0.1", rig.server(serve).port)]}
+    door.book.publish(3000, rig.server(serve).port)
     connection = http.client.HTTPConnection("127.0.0.1", door.port, timeout=20)
     connection.request("GET", "/events", headers={"Host": NAME})
     response = connection.getresponse()
@@ -111,7 +111,7 @@ def websocket_echo(peer: socket.socket) -> None:
 
 
 def test_a_websocket_is_upgraded_and_talks_both_ways(rig: Any, door: Any) -> None:
-    door.book.entries[None] = [("127.0.0.1", rig.server(websocket_echo).port)]
+    door.book.publish(3000, rig.server(websocket_echo).port)
     client = rig.client(door.port)
     client.sendall(
         f"GET /hmr HTTP/1.1\r\nHost: {NAME}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -129,7 +129,7 @@ def test_a_websocket_is_upgraded_and_talks_both_ways(rig: Any, door: Any) -> Non
 def test_curl_finds_the_name_by_itself(door: Any, pages: int) -> None:
     url = f"http://3000.{NAME}:{door.port}/from-curl"
     done = subprocess.run(["curl", "-sS", "--noproxy", "*", url], capture_output=True, check=False, timeout=60)
-    assert json.loads(done.stdout) == {"host": f"3000.{NAME}:{door.port}", "path": "/from-curl"}
+    assert json.loads(done.stdout) == {"host": "localhost:3000", "path": "/from-curl"}
 
 
 NODE = """
@@ -159,6 +159,6 @@ def test_pythons_own_file_server(rig: Any, door: Any, tmp_path: Path, speak: Any
     with http.server.HTTPServer(("127.0.0.1", 0), partial(Files, directory=str(tmp_path))) as server:
         thread = threading.Thread(target=server.handle_request, daemon=True)
         thread.start()
-        door.book.entries[None] = [("127.0.0.1", server.server_port)]
+        door.book.publish(3000, server.server_port)
         assert b"<p>files</p>" in ask(rig, speak, door.port, f"GET / HTTP/1.0\r\nHost: {NAME}\r\n\r\n".encode())
         thread.join()
