@@ -19,19 +19,20 @@ import errno
 import os
 import stat
 
+from netsandbox.backends.linux.procfs import process_of, status_field
+from netsandbox.backends.linux.seccomp_notify import TrappedCall
+from netsandbox.backends.linux.trap_relay import CALL, read_refusal
 from netsandbox.backends.namespaces import file_opener
 from netsandbox.backends.namespaces.file_calls import observed_calls
 from netsandbox.backends.namespaces.file_opener import FileOpener
 from netsandbox.backends.namespaces.file_refusals import OPERATIONS as RECORDED
-from netsandbox.backends.namespaces.procfs import process_of, status_field
-from netsandbox.backends.namespaces.seccomp_notify import TrappedCall
-from netsandbox.backends.namespaces.trap_relay import CALL, read_refusal
 from netsandbox.frozen import frozen
 from netsandbox.paths import home
 from netsandbox.policy import home_paths, reasons
 from netsandbox.policy.file_denials import Advice, DenyRules, is_quiet
 from netsandbox.policy.file_rules import is_within
 from netsandbox.policy.shown_files import PROTECTED, SYSTEM_SECRETS
+from netsandbox.runtime.written_folders import remember_written
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
 
     from netsandbox.audit.folding import FoldedRecords
     from netsandbox.backends.contract import FileQuestions
-    from netsandbox.backends.namespaces.seccomp_notify import Listener
-    from netsandbox.backends.namespaces.trap_relay import FileRefusal, Refusals
+    from netsandbox.backends.linux.seccomp_notify import Listener
+    from netsandbox.backends.linux.trap_relay import FileRefusal, Refusals
     from netsandbox.policy.file_rules import FileRules
     from netsandbox.runtime.loop import Loop
     from netsandbox.runtime.protection import OwnPaths
@@ -183,6 +184,8 @@ class AskedFiles:
             return
         makes = held.flags & os.O_CREAT and not os.path.lexists(held.path)
         flags, writes = held.flags & FLAGS, held.operation == WRITE
+        if writes:
+            remember_written(held.path)
         mode = held.mode & ~int(status_field(held.call.pid, "Umask"), 8) if makes else 0
         does = file_opener.MAKE if makes else file_opener.OPEN
         if held.flags & os.O_CREAT and held.flags & os.O_EXCL and not makes:

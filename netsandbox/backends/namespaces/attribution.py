@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import os
 
-from netsandbox.backends.namespaces import procfs
-from netsandbox.backends.namespaces.socket_table import MAPPED, find_inode, table_address
+from netsandbox.backends.linux import procfs
+from netsandbox.backends.linux.socket_table import MAPPED, find_inode, table_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,46 +22,46 @@ MAX_PROCESSES = 512
 
 
 class Attribution:
-    """One per session; *init* is the pid of its PID 1 on the host."""
+    """One per session; *init* is the pid of its PID 1 on the host. *is_bounded*: it keeps to its share of our time."""
 
-    def __init__(self, init: int, clock: Callable[[], float]) -> None:
+    def __init__(self, init: int, clock: Callable[[], float], *, is_bounded: bool = True) -> None:
         self._init = init
+        self._is_bounded = is_bounded
         self._clock = clock
         self._left = BURST
         self._counted = clock()
 
-    def __call__(self, source: tuple[str, int]) -> tuple[int, str] | None:
+    def __call__(self, source: tuple[str, int], protocol: str = "tcp") -> tuple[int, str] | None:
         """The pid and the program of the client *source*; None if unknown, or if the search costs too much."""
         began = self._clock()
         self._left = min(BURST, self._left + (began - self._counted) * SHARE)
         self._counted = began
-        if self._left <= 0:
+        if self._left <= 0 and self._is_bounded:
             return None
         try:
-            inode = self._inode(*source)
-            pid = self._holder(f"socket:[{inode}]") if inode is not None else None
+            inode = self._inode(protocol, *source[:2])
+            pid = self._holder(inode) if inode is not None else None
             return (pid, os.readlink(f"/proc/{pid}/exe")) if pid is not None else None
         except OSError:  # it has ended
             return None
         finally:
             self._left -= self._clock() - began
 
-    def _inode(self, address: str, port: int) -> str | None:
-        local = table_address(address, port)
+    def _inode(self, protocol: str, address: str, port: int) -> str | None:
+        local, table = table_address(address, port), f"/proc/{self._init}/net/{protocol}"
         if ":" in address:
-            return find_inode(procfs.read(f"/proc/{self._init}/net/tcp6"), local)
-        found = find_inode(procfs.read(f"/proc/{self._init}/net/tcp"), local)
-        return found or find_inode(procfs.read(f"/proc/{self._init}/net/tcp6"), MAPPED + local)
+            return find_inode(procfs.read(f"{table}6"), local)
+        found = find_inode(procfs.read(table), local)
+        return found or find_inode(procfs.read(f"{table}6"), MAPPED + local)
 
-    def _holder(self, link: str) -> int | None:
+    def _holder(self, inode: str) -> int | None:
         for pid in self._processes():
-            folder = f"/proc/{pid}/fd"
             try:
-                for descriptor in os.listdir(folder):
-                    if os.readlink(f"{folder}/{descriptor}") == link:
-                        return pid
-            except OSError:  # the process or the descriptor is gone
+                descriptors = os.listdir(f"/proc/{pid}/fd")
+            except OSError:  # it has ended
                 continue
+            if any(procfs.socket_inode(pid, descriptor) == inode for descriptor in descriptors):
+                return pid
         return None
 
     def _processes(self) -> Iterator[int]:
@@ -70,12 +70,9 @@ class Attribution:
         for _ in range(MAX_PROCESSES):
             if not waiting:
                 return
-            pid = waiting.pop(0)
             try:
-                threads = os.listdir(f"/proc/{pid}/task")
-                children = [procfs.read(f"/proc/{pid}/task/{thread}/children") for thread in threads]
-            except OSError:
+                found = procfs.children(waiting.pop(0))
+            except OSError:  # it has ended
                 continue
-            found = [int(word) for text in children for word in text.split()]
             yield from found
             waiting += found

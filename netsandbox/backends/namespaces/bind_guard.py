@@ -10,8 +10,9 @@ from __future__ import annotations
 import _socket
 import errno
 
-from netsandbox.backends.namespaces import procfs, remote_process, sockaddr
-from netsandbox.backends.namespaces.syscall_outcome import AllowedCall, Refusal
+from netsandbox.backends.linux import procfs, sockaddr
+from netsandbox.backends.linux.syscall_outcome import AllowedCall, Refusal
+from netsandbox.backends.namespaces import remote_process
 from netsandbox.policy import reasons
 
 TYPE_CHECKING = False
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from netsandbox_portmap.bind_rule import BindRule
 
     from netsandbox.audit.folding import FoldedRecords
-    from netsandbox.backends.namespaces.seccomp_notify import Listener, TrappedCall
+    from netsandbox.backends.linux.seccomp_notify import Listener, TrappedCall
 
     OnListening = Callable[[str, int, int, str], None]
 PROTOCOLS = {1: "tcp", 2: "udp"}

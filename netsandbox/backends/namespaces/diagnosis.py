@@ -12,6 +12,16 @@ ADVICE = {"mounting the overlay": "leave out --overlay, or set XDG_STATE_HOME to
 ID_FILES = ("/proc/self/setgroups", "/proc/self/uid_map", "/proc/self/gid_map")
 
 
+def is_of_machine(step: str, number: int) -> bool:
+    """Whether the machine, or a sandbox around us, refuses what every session of this backend needs. Steps that carry
+    out rules of one session, and a lack of descriptors, are not of this kind."""
+    if number in (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.E2BIG):
+        return False
+    return step in ("creating namespaces", "making mounts private", "/proc", "dropping capabilities", *ID_FILES) or (
+        "nftables" in step or step == "configuring loopback"
+    )
+
+
 def explain_failure(step: str, number: int) -> str:
     """The message for a failed set-up step; an empty step means that the helper died without a message."""
     if not step:
@@ -47,17 +57,21 @@ def explain_failure(step: str, number: int) -> str:
 
 def _namespaces(number: int) -> str:
     """The kernel setting that forbids user namespaces on this host."""
-    for path, wanted, command in (
-        ("/proc/sys/kernel/unprivileged_userns_clone", "1", "sysctl -w kernel.unprivileged_userns_clone=1"),
+    for path, wanted, advice in (
+        (
+            "/proc/sys/kernel/unprivileged_userns_clone",
+            "1",
+            "as root run `sysctl -w kernel.unprivileged_userns_clone=1`",
+        ),
         (
             "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
             "0",
-            "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
+            "run `netsandbox doctor --fix`, which prints an AppArmor profile for the helper alone",
         ),
     ):
         value = _read(path)
         if value is not None and value != wanted:
-            return f"User namespaces are forbidden by {path}={value}; as root run `{command}`"
+            return f"User namespaces are forbidden by {path}={value}; {advice}"
     if _read("/proc/sys/user/max_user_namespaces") == "0":
         return (
             "User namespaces are forbidden by user.max_user_namespaces=0; "

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from netsandbox.backends.namespaces.path_notes import PathNotes
+from netsandbox.backends.linux.path_notes import PathNotes
 from netsandbox.policy.file_rules import CHANGE, FOLDER, is_within
 
 TYPE_CHECKING = False

@@ -13,7 +13,8 @@ import fcntl
 import os
 import sys
 
-from netsandbox.backends.namespaces.launch import CHANNEL, HELPER, SIGKILL, SIGPIPE, SIGXFSZ
+from netsandbox.backends.linux.helper_process import CHANNEL, SIGKILL, SIGPIPE, SIGXFSZ
+from netsandbox.backends.namespaces.launch import HELPER
 from netsandbox.runtime.loop import IN
 
 TYPE_CHECKING = False

@@ -13,8 +13,8 @@ import os
 
 from netsandbox.audit.folding import COUNT_ONLY, Folding
 from netsandbox.audit.record_line import MORE_REFUSED
+from netsandbox.backends.linux.procfs import process_of
 from netsandbox.backends.namespaces.file_calls import observed_calls
-from netsandbox.backends.namespaces.procfs import process_of
 from netsandbox.paths import home
 from netsandbox.policy import reasons
 from netsandbox.policy.file_denials import Advice, DenyRules, is_secret
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from netsandbox.audit.log import AuditLog
+    from netsandbox.backends.linux.trap_relay import FileRefusal
     from netsandbox.backends.namespaces.file_changes import FileChanges
-    from netsandbox.backends.namespaces.trap_relay import FileRefusal
 
     Held = tuple[tuple[str, str, str, str | None], int, Mapping[str, object]]
 

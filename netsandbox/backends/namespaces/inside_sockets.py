@@ -13,7 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from netsandbox.backends.namespaces.launch import Helper, Message
+    from netsandbox.backends.linux.helper_process import Message
+    from netsandbox.backends.namespaces.launch import Helper
 
 READY = 4  # TCP sockets of each family, after the first use
 # Requests without a reply. The channel holds some hundred records in each direction; with more requests, PID 1 would

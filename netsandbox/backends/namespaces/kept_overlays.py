@@ -14,7 +14,7 @@ import fcntl
 import os
 import time
 
-from netsandbox.backends.namespaces.private_folders import LOCK, open_folder, remove_tree
+from netsandbox.backends.linux.private_folders import LOCK, open_folder, remove_tree
 from netsandbox.errors import HostError, NetsandboxError, UsageError
 from netsandbox.frozen import copy_with, frozen
 from netsandbox.paths import short

@@ -1,15 +1,14 @@
-"""Starts the helper and exchanges messages with it over the channel (native/channel.h). `plan` builds the plan."""
+"""The helper of the namespaces backend, and what it is started with. `plan` builds the plan."""
 
 from __future__ import annotations
 
 import _socket
-import errno
-import fcntl
 import os
 import sys
 
+from netsandbox.backends.linux.helper_process import HelperProcess
 from netsandbox.backends.namespaces import plan
-from netsandbox.errors import HostError
+from netsandbox.errors import BackendUnavailable, HostError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,27 +20,9 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 HELPER = os.path.join(_HERE, "native", "netsandbox-init")
 FILES = os.path.join(_HERE, "files")  # ours, which cover files of the host
 NETWORK_FILES = ((os.path.join(FILES, "resolv.conf"), "/etc/resolv.conf"), (os.path.join(FILES, "hosts"), "/etc/hosts"))
-CHANNEL = 3
-SIGKILL = 9
-SIGPIPE, SIGXFSZ = 13, 25  # CPython ignores these two signals; the command must not inherit that
-MAX_RECORD = 512
-PLAN_PART = 1 << 16  # bytes in one message; more may not fit in the buffer of a socket
-MAX_DESCRIPTORS = 64
 
 
-class Message:
-    """One record from the helper."""
-
-    __slots__ = ("descriptors", "kind", "number", "text")
-
-    def __init__(self, data: bytes, descriptors: list[int]) -> None:
-        self.kind = data[:1].decode("ascii", "replace")
-        self.number = int.from_bytes(data[1:5], sys.byteorder, signed=True)
-        self.text = data[5:].decode("utf-8", "replace")
-        self.descriptors = descriptors
-
-
-class Helper:
+class Helper(HelperProcess):
     """The session's first process, until the command has ended. `pid` is that of PID 1 on the host.
 
     The helper itself stays outside and receives the trapped calls; `relay` leads to it. *rows* is its table
@@ -55,84 +36,22 @@ class Helper:
         stdio: tuple[int, int, int],
         rows: bytes,
     ) -> None:
-        ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0)
-        self.relay, far = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0)
-        self.relay.send(rows)
-        passed = (*stdio, theirs.fileno(), far.fileno())
-        # Copy the descriptors to higher numbers first: a source between 0 and 4 would be overwritten before its turn.
-        sources = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, CHANNEL + 2) for fd in passed]
-        actions = [(os.POSIX_SPAWN_DUP2, source, number) for number, source in enumerate(sources)]
-        try:
-            self._spawned = os.posix_spawn(
-                HELPER,
-                [HELPER, *command],
-                environment,
-                file_actions=actions,
-                setsigmask=[],
-                setsigdef=[SIGPIPE, SIGXFSZ],
-            )
-        except OSError as error:
-            ours.close()
-            self.relay.close()
-            raise _cannot_start(error) from None
-        finally:
-            theirs.close()
-            far.close()
-            for source in sources:
-                os.close(source)
-        self.channel = ours
-        self.pid = 0
-
-    def send_plan(self, plan_bytes: bytes) -> None:
-        """Send the plan, with which the helper begins; `doors` waits for the result."""
-        for at in range(0, len(plan_bytes) or 1, PLAN_PART):
-            end = at + PLAN_PART
-            self._send(self.channel, bytes([end < len(plan_bytes)]) + plan_bytes[at:end], "the plan to the helper")
+        super().__init__(HELPER, command, environment, stdio, rows)
 
     def hide(self, paths: Sequence[str]) -> None:
         """Tell the observer which paths a rule hides, before the command starts."""
         names = b"".join(path.encode("utf-8", "surrogateescape") + b"\0" for path in paths)
-        self._send(self.relay, names + b"\0", "the hidden paths to the observer")
-
-    def _send(self, channel: _socket.socket, data: bytes, what: str) -> None:
-        try:
-            channel.send(data)
-        except ConnectionError:  # it has failed already; `doors` gets the reason
-            pass
-        except OSError as error:  # too long for one message
-            self.close()
-            raise HostError(f"cannot send {what}: {error.strerror}; hide or protect fewer paths") from None
+        self.send(self.relay, names + b"\0", "the hidden paths to the observer")
 
     def doors(self, expected: Sequence[plan.Door]) -> dict[str, _socket.socket]:
         """Wait until the session is set up. Returns its doors by name, as in the plan."""
-        descriptors: list[int] = []
-        while not (self.pid and descriptors):
-            message = self.receive()
-            if message.kind == "P":
-                self.pid = message.number
-            elif message.kind == "D":
-                descriptors = message.descriptors
-                if len(descriptors) != len(expected):  # the kernel drops those beyond our limit of open files
-                    for descriptor in descriptors:
-                        os.close(descriptor)
-                    raise HostError("not all doors arrived: too many open files; raise the limit, `ulimit -n 1024`")
-            else:
-                raise set_up_failure(message.text, message.number)
         return {
             door.name: _socket.socket(door.family, door.kind, 0, descriptor)
-            for door, descriptor in zip(expected, descriptors, strict=True)
+            for door, descriptor in zip(expected, self.set_up(len(expected)), strict=True)
         }
 
-    def go(self) -> None:
-        """Start the command. Nothing of it has run before."""
-        self.channel.send(b"G")
-
-    def signal(self, number: int) -> None:
-        """Forward a signal to the command, unless PID 1 saw it arrive at the whole process group."""
-        try:
-            self.channel.send(b"K" + number.to_bytes(4, sys.byteorder))
-        except OSError:  # the session has ended
-            pass
+    def set_up_failure(self, step: str, number: int) -> HostError:
+        return set_up_failure(step, number)
 
     def resume(self) -> None:
         """Answer a message of kind C, for which the session stopped."""
@@ -144,64 +63,6 @@ class Helper:
     def ask_socket(self, family: int) -> None:
         """Request a socket made inside the session; it arrives as a message of kind N."""
         self.channel.send(b"N" + family.to_bytes(4, sys.byteorder))
-
-    def receive(self) -> Message:
-        """The next record; an empty kind means that the helper is gone."""
-        try:
-            data, ancillary = self._receive()
-        except ConnectionResetError:  # raised once if the helper left without reading; its last messages follow
-            data, ancillary = self._receive()
-        descriptors = [
-            int.from_bytes(payload[start : start + 4], sys.byteorder)
-            for level, kind, payload in ancillary
-            if (level, kind) == (_socket.SOL_SOCKET, _socket.SCM_RIGHTS)
-            for start in range(0, len(payload) - 3, 4)
-        ]
-        return Message(data, descriptors)
-
-    def _receive(self) -> tuple[bytes, list[tuple[int, int, bytes]]]:
-        size = _socket.CMSG_SPACE(4 * MAX_DESCRIPTORS)
-        return self.channel.recvmsg(MAX_RECORD, size, _socket.MSG_CMSG_CLOEXEC)[:2]
-
-    def close(self) -> None:
-        """End the session, if it still runs, and reap it. PID 1 exits when the channel closes."""
-        if self.channel.fileno() < 0:
-            return
-        if not self.pid:
-            self._learn_pid()
-        self.channel.close()
-        self.relay.close()
-        os.kill(self._spawned, SIGKILL)  # our own child, not reaped yet
-        _reap(self._spawned)
-        if self.pid:
-            _reap(self.pid)
-
-    def _learn_pid(self) -> None:
-        """Read PID 1's pid from the channel: if we stop before the doors exist, PID 1 may already run."""
-        try:
-            while (message := self.receive()).kind:
-                for descriptor in message.descriptors:
-                    os.close(descriptor)
-                if message.kind == "P":
-                    self.pid = message.number
-                    return  # others keep the channel open
-        except OSError:  # no more messages
-            pass
-
-
-def _cannot_start(error: OSError) -> HostError:
-    if error.errno == errno.ENOENT:
-        return HostError("the native helper is missing; reinstall netsandbox with a C compiler at hand")
-    if error.errno == errno.E2BIG:
-        return HostError("the command's arguments and environment are too long for this system; shorten them")
-    return HostError(f"cannot start the native helper: {error.strerror}; see `netsandbox doctor`")
-
-
-def _reap(pid: int) -> None:
-    try:
-        os.waitpid(pid, 0)
-    except ChildProcessError:
-        pass
 
 
 def project_environment(inside: dict[bytes, bytes], settings: RunSettings, program: str) -> dict[bytes, bytes]:
@@ -218,7 +79,7 @@ def project_environment(inside: dict[bytes, bytes], settings: RunSettings, progr
     if b"TMPDIR" in kept:
         kept[b"TMPDIR"] = b"/tmp"
     if settings.files.caches or program.rpartition("/")[2] in ("pnpm", "pnpx", "uv", "uvx"):
-        from netsandbox.backends.namespaces.tool_variables import tool_variables
+        from netsandbox.backends.linux.tool_variables import tool_variables
 
         known = {os.fsdecode(name): os.fsdecode(value) for name, value in kept.items()}
         added = tool_variables(settings.files.caches, known, program)
@@ -227,6 +88,7 @@ def project_environment(inside: dict[bytes, bytes], settings: RunSettings, progr
 
 
 def set_up_failure(step: str, number: int) -> HostError:
-    from netsandbox.backends.namespaces.diagnosis import explain_failure
+    from netsandbox.backends.namespaces.diagnosis import explain_failure, is_of_machine
 
-    return HostError(explain_failure(step, number))
+    kind = BackendUnavailable if is_of_machine(step, number) else HostError
+    return kind(explain_failure(step, number))

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import os
 
-from netsandbox.backends.namespaces import procfs
-from netsandbox.backends.namespaces.seccomp import syscall_table
+from netsandbox.backends.linux import procfs
+from netsandbox.backends.linux.seccomp import syscall_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from netsandbox.backends.namespaces.seccomp_notify import Listener, TrappedCall
+    from netsandbox.backends.linux.seccomp_notify import Listener, TrappedCall
     from netsandbox.backends.namespaces.session_sockets import SessionSockets
     from netsandbox.runtime.loop import Loop
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from netsandbox.backends.namespaces import procfs
+from netsandbox.backends.linux import procfs
 
 _START_TIME = 19  # field of /proc/<pid>/stat, counted after the program's name, which may hold anything
 

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import os
 
-from netsandbox.backends.namespaces.file_view import TEMPORARY, second_names, used_caches
 from netsandbox.backends.namespaces.launch import FILES, NETWORK_FILES
 from netsandbox.backends.namespaces.plan import View
-from netsandbox.backends.namespaces.private_folders import PrivateFolders
-from netsandbox.paths import short, user_can_change, working_folder
+from netsandbox.paths import user_can_change
 from netsandbox.policy.file_rules import outermost
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from netsandbox.backends.namespaces.file_view import FileView
-    from netsandbox.policy.file_rules import FileRules
+    from netsandbox.backends.linux.file_view import FileView
     from netsandbox.runtime.protection import OwnPaths
 
 
@@ -78,24 +73,3 @@ def _folders_above(*paths: str, links: tuple[str, ...] = ()) -> tuple[str, ...]:
             movable[folder] = user_can_change(above)
             folder = above
     return tuple(sorted((folder for folder, moves in movable.items() if moves), key=len))
-
-
-def second_name_notice(view: FileView) -> str | None:
-    found = second_names(view)
-    if not found:
-        return None
-    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
-    text = f"{short(found[0])!a}{more}: hidden, but a hard link is a second name by which it may be read"
-    return f"{text}; use --files project, which shows no other folder"
-
-
-def remember_written(rules: FileRules, environment: Mapping[bytes, bytes], state: str) -> None:
-    """What a session can write besides its project: later ones follow no link there that leads elsewhere. In the mode
-    `open` a session can write everywhere, and only the usual places are remembered. *environment* is the command's."""
-    working = working_folder()
-    folders = PrivateFolders(state, working or "/")
-    usual = (working, *TEMPORARY, os.fsdecode(environment.get(b"TMPDIR", b"")))
-    named = (rule.path for rule in (*rules.allow_write, *used_caches(rules, environment, working)))
-    for path in (*usual, *named):
-        if path and os.path.isdir(path):
-            folders.remember_written(os.path.realpath(path))

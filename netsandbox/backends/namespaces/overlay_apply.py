@@ -12,9 +12,9 @@ import os
 import stat
 from errno import EXDEV
 
+from netsandbox.backends.linux.private_folders import FOLDER as OPEN_FOLDER
+from netsandbox.backends.linux.private_folders import READ, open_folder
 from netsandbox.backends.namespaces.overlay_files import PART, content, node_of
-from netsandbox.backends.namespaces.private_folders import FOLDER as OPEN_FOLDER
-from netsandbox.backends.namespaces.private_folders import READ, open_folder
 from netsandbox.errors import NetsandboxError
 from netsandbox.policy.file_rules import is_within
 from netsandbox.policy.overlay_changes import FOLDER, LINK, above

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import stat
 
-from netsandbox.backends.namespaces.private_folders import FOLDER as OPEN_FOLDER
-from netsandbox.backends.namespaces.private_folders import READ, open_folder, read_file
+from netsandbox.backends.linux.private_folders import FOLDER as OPEN_FOLDER
+from netsandbox.backends.linux.private_folders import READ, open_folder, read_file
 from netsandbox.errors import NetsandboxError
 from netsandbox.frozen import copy_with, frozen
 from netsandbox.policy.overlay_changes import (

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 
-from netsandbox.backends.namespaces.git_files import GitFiles, config_at
+from netsandbox.backends.linux.git_files import GitFiles, config_at
+from netsandbox.backends.linux.private_folders import PrivateFolders
+from netsandbox.backends.linux.project_view import ProjectView
+from netsandbox.backends.linux.session_root import HOST, PROJECT, PROTECTED, SessionRoot
 from netsandbox.backends.namespaces.kept_overlays import KeptOverlays
 from netsandbox.backends.namespaces.overlay_files import count_if_many, scan
-from netsandbox.backends.namespaces.private_folders import PrivateFolders
-from netsandbox.backends.namespaces.project_view import ProjectView
-from netsandbox.backends.namespaces.session_root import HOST, PROJECT, PROTECTED, SessionRoot
 from netsandbox.errors import NetsandboxError, UsageError
 from netsandbox.paths import home, short, working_folder
 from netsandbox.policy.file_rules import PROJECT as PROJECT_MODE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from netsandbox.backends.namespaces.file_view import file_view
+from netsandbox.backends.linux.file_view import file_view
 from netsandbox.backends.namespaces.planned_view import PlannedView
 from netsandbox.frozen import copy_with, frozen
 from netsandbox.paths import home
@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from netsandbox.backends.namespaces.session_root import Entry
+    from netsandbox.backends.linux.session_root import Entry
     from netsandbox.policy.file_rules import FileRules
 
 PRIVATE = "the home inside is private: it has toolchains and plain settings of yours, and what sessions wrote there"

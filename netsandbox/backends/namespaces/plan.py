@@ -11,13 +11,14 @@ import sys
 
 from netsandbox_portmap import DATAGRAM_PORT, DNS_PORT, MIXED_PORT, REQUESTS_PORT, TRANSPARENT_PORT
 
+from netsandbox.backends.linux.plan_steps import numbers, step, texts
 from netsandbox.frozen import frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from netsandbox.backends.namespaces.session_root import Step
+    from netsandbox.backends.linux.session_root import Step
 
     Option = tuple[tuple[int, int], bytes]
 
@@ -224,15 +225,3 @@ def _door(door: Door) -> Iterable[bytes]:
 
 def _mount(flags: int, source: str, target: str, kind: str = "", data: str = "") -> bytes:
     return step(b"M", numbers(flags) + texts(source, target, kind, data))
-
-
-def texts(*values: str) -> bytes:
-    return b"".join(value.encode("utf-8", "surrogateescape") + b"\0" for value in values)
-
-
-def step(operation: bytes, payload: bytes) -> bytes:
-    return operation + numbers(len(payload)) + payload
-
-
-def numbers(*values: int) -> bytes:
-    return b"".join(value.to_bytes(4, sys.byteorder) for value in values)

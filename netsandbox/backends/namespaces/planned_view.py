@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import os
 
-from netsandbox.backends.namespaces.named_paths import NamedPaths
-from netsandbox.backends.namespaces.private_folders import PrivateFolders
-from netsandbox.backends.namespaces.project_view import ProjectView
-from netsandbox.backends.namespaces.session_root import PROTECTED, SessionRoot
+from netsandbox.backends.linux.named_paths import NamedPaths
+from netsandbox.backends.linux.private_folders import PrivateFolders
+from netsandbox.backends.linux.project_view import ProjectView
+from netsandbox.backends.linux.session_root import PROTECTED, SessionRoot
 from netsandbox.paths import state_home, working_folder
 from netsandbox.runtime.project import MAX_FOLDERS, find_repositories
 from netsandbox.runtime.protection import own_paths
@@ -35,6 +35,9 @@ class PlannedFolders(PrivateFolders):
 
     def _emptied(self) -> str:
         return os.path.join(self._shared, "fresh", "0", "data")
+
+    def remember_written(self, path: str) -> None:
+        pass
 
     def clear_way(self, home: str, root: SessionRoot) -> None:
         pass

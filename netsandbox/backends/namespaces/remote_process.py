@@ -13,7 +13,7 @@ import errno
 import fcntl
 import os
 
-from netsandbox.backends.namespaces.procfs import process_of
+from netsandbox.backends.linux.procfs import process_of
 
 SYS_PIDFD_GETFD = 438  # the same on every architecture
 PIDFD_THREAD = os.O_EXCL  # since Linux 6.9; before, a thread is reached through its process

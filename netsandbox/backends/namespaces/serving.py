@@ -10,7 +10,8 @@ import _socket
 import errno
 import os
 
-from netsandbox.backends.namespaces.launch import SIGKILL
+from netsandbox.backends.linux.helper_process import SIGKILL
+from netsandbox.backends.linux.helper_serving import HelperServing
 from netsandbox.policy.file_rules import is_within
 from netsandbox.runtime.loop import IN
 
@@ -22,28 +23,27 @@ if TYPE_CHECKING:
 
     from netsandbox.audit.folding import FoldedRecords
     from netsandbox.backends.contract import FileQuestions
+    from netsandbox.backends.linux.helper_process import Message
+    from netsandbox.backends.linux.local_calls import LocalCalls
+    from netsandbox.backends.linux.seccomp_notify import Listener
+    from netsandbox.backends.linux.trap_relay import TrapRelay
     from netsandbox.backends.namespaces.asked_files import AskedFiles
     from netsandbox.backends.namespaces.backend import NamespacesBackend
     from netsandbox.backends.namespaces.bind_guard import BindGuard
     from netsandbox.backends.namespaces.file_changes import FileChanges
     from netsandbox.backends.namespaces.inside_sockets import InsideSockets
-    from netsandbox.backends.namespaces.launch import Message
-    from netsandbox.backends.namespaces.seccomp_notify import Listener
     from netsandbox.backends.namespaces.session_sockets import SessionSockets
-    from netsandbox.backends.namespaces.trap_relay import TrapRelay
     from netsandbox.runtime.loop import Loop
 
 
-class NamespaceServing:
-    """One per session. `exec_errno` is set if the command could not be executed."""
+class NamespaceServing(HelperServing):
+    """One per session."""
 
     def __init__(self, backend: NamespacesBackend, loop: Loop, ended: Callable[[int | None], None]) -> None:
         assert backend.helper is not None
+        super().__init__(backend.helper, backend.context, loop, ended)
         self._backend = backend
         self._helper = backend.helper
-        self._log = backend.context.log
-        self._loop = loop
-        self._ended = ended
         self._inside: InsideSockets | None = None
         self._sockets: SessionSockets | None = None
         self._listener: Listener | None = None
@@ -51,11 +51,10 @@ class NamespaceServing:
         self.localhost: LocalhostService | None = None
         self.inbox: FileQuestions | None = None  # the questions to the user; None: no call on a file is held
         self._asked: AskedFiles | None = None
-        self.exec_errno = 0
-        self.failure: tuple[str, int] | None = None  # what failed after the doors were made
+        self._local_calls: LocalCalls | None = None
 
     def begin(self) -> None:
-        self._loop.watch(self._helper.channel.fileno(), IN, self._on_channel)
+        self.watch_helper()
         for sock in self._backend.localhost_doors.values():
             self._loop.watch(sock.fileno(), IN, self._on_localhost_door)
 
@@ -69,10 +68,13 @@ class NamespaceServing:
             self._asked.close()
         if self._listener is not None:
             self._listener.close()
+        if self._local_calls is not None:
+            self._local_calls.close()
         if self.localhost is not None:
             self.localhost.close()
         if self._unserved is not None:
             os.close(self._unserved)
+        self.close_helper()
         for sock in self._backend.localhost_doors.values():
             sock.close()
 
@@ -88,22 +90,10 @@ class NamespaceServing:
 
     # The helper's messages
 
-    def _on_channel(self, events: int) -> None:
-        """An error here is recorded and not raised: the loop would stop watching, and the end would go unnoticed."""
-        try:
-            message = self._helper.receive()
-        except OSError:
-            self._finish(None)
-            return
-        try:
-            self._on_message(message)
-        except Exception as error:
-            self._log.write("policy", verdict="deny", reason="internal", detail=repr(error))
-
     def _repair_repositories(self) -> None:
         """The host replaced a configuration file of git, and for a moment the command could reach the new one. The
         session is stopped until the file is in order."""
-        from netsandbox.backends.namespaces.project_results import repair
+        from netsandbox.backends.linux.project_results import repair
         from netsandbox.runtime.inherited import write_notice
 
         view = self._backend.project_view
@@ -116,42 +106,36 @@ class NamespaceServing:
             raise
         self._helper.resume()
 
-    def _on_message(self, message: Message) -> None:
+    def on_message(self, message: Message) -> bool:
         if message.kind == "L":
             self._watch_traps(message)
         elif message.kind == "C":
             self._repair_repositories()
-        elif message.kind == "X":
-            self.exec_errno = message.number
-        elif message.kind == "E":
-            self.failure = (message.text, message.number)
         elif message.kind == "N":
             self._open_localhost()
             assert self._inside is not None
             self._inside.arrived(message)
         else:
-            self._finish(message.number if message.kind == "S" else None)
-
-    def _finish(self, status: int | None) -> None:
-        self._loop.unwatch(self._helper.channel.fileno())
-        self._ended(status)
+            return False
+        return True
 
     # Trapped system calls
 
     def _watch_traps(self, message: Message) -> None:
         """A listener that cannot be served is closed: a trapped call then fails at once instead of waiting forever."""
         try:
-            if not message.descriptors:  # the kernel drops those beyond our limit of open files
+            if len(message.descriptors) < 2:  # the kernel drops those beyond our limit of open files
                 raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-            if self._unserved is not None or self._listener is not None or len(message.descriptors) != 1:
+            if self._unserved is not None or self._listener is not None or len(message.descriptors) != 2:
                 raise OSError("the helper sent a listener that was not expected")
-            fd = message.descriptors[0]
+            fd, report = message.descriptors
             watched = self._helper.relay.fileno()
             self._loop.watch(watched, IN, lambda events: self._on_first_trap(watched, events))
         except BaseException as error:
             self._give_up(error, *message.descriptors)
             raise
         self._unserved = fd
+        self.watch_report(report)
 
     def _give_up(self, error: BaseException, *listeners: int) -> None:
         """Nobody answers trapped calls from now on, and the helper holds the listener too, so the command is killed."""
@@ -177,14 +161,26 @@ class NamespaceServing:
         return self._listener
 
     def _open_relay(self, repeats: FoldedRecords) -> TrapRelay:
+        from netsandbox.backends.linux.trap_relay import TrapRelay
+        from netsandbox.backends.linux.unix_connect import UnixConnect
         from netsandbox.backends.namespaces.file_refusals import FileRefusals
-        from netsandbox.backends.namespaces.trap_relay import TrapRelay
-        from netsandbox.backends.namespaces.unix_connect import UnixConnect
 
         rules, later = self._backend.context.settings.files, self._loop.call_later
         refusals = FileRefusals(self._log, later, rules, self._backend.secrets, self._open_changes())
         decide = UnixConnect(repeats, self._backend.pins)
-        return TrapRelay(self._helper.relay, refusals, decide, self._on_lost_relay)
+        relay = TrapRelay(self._helper.relay, refusals, decide, self._on_lost_relay)
+        relay.local = self._on_local_call
+        return relay
+
+    def _on_local_call(self, data: bytes) -> None:
+        """A connect or bind failed at the session's own loopback."""
+        if self._local_calls is None:
+            from netsandbox.backends.linux.local_calls import LocalCalls
+
+            context = self._backend.context
+            localhost = context.settings.localhost
+            self._local_calls = LocalCalls(self._log, self._loop.call_later, localhost, context.stderr)
+        self._local_calls.take(data)
 
     def _open_asked(
         self, listener: Listener, inbox: FileQuestions, repeats: FoldedRecords, relay: TrapRelay
@@ -209,8 +205,8 @@ class NamespaceServing:
         limits, environment = self._backend.learned_changes, self._backend.context.command.environment
         if limits is None:
             return None
+        from netsandbox.backends.linux.file_view import always_writable
         from netsandbox.backends.namespaces.file_changes import FileChanges
-        from netsandbox.backends.namespaces.file_view import always_writable
 
         return FileChanges(self._log, always_writable(environment), limits)
 
@@ -225,7 +221,7 @@ class NamespaceServing:
 
     def _open_listener(self, fd: int) -> Listener:
         from netsandbox.audit.folding import FoldedRecords
-        from netsandbox.backends.namespaces.seccomp_notify import Listener
+        from netsandbox.backends.linux.seccomp_notify import Listener
 
         repeats = FoldedRecords(self._log)
         relay = self._open_relay(repeats)
@@ -276,7 +272,12 @@ class NamespaceServing:
             network = SessionNetwork(self._inside, self._sockets, doors)
             context = self._backend.context
             self.localhost = LocalhostService(
-                self._loop, self._log, self._backend.reservation, network, stderr=context.stderr
+                self._loop,
+                self._log,
+                self._backend.reservation,
+                network,
+                stderr=context.stderr,
+                announce=context.settings.announce,
             )
         return self.localhost
 

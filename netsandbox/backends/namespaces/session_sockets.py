@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import _socket
 
-from netsandbox.backends.namespaces import procfs
-from netsandbox.backends.namespaces.socket_diag import ANY, BOUND, LISTENING, TCP, UDP, internet_sockets
-from netsandbox.backends.namespaces.socket_table import listeners, local_ports
+from netsandbox.backends.linux import procfs
+from netsandbox.backends.linux.socket_diag import ANY, BOUND, LISTENING, TCP, UDP, internet_sockets
+from netsandbox.backends.linux.socket_table import listeners, local_ports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ import _socket
 import errno
 import os
 
+from netsandbox.backends.linux.seccomp import syscall_table
+from netsandbox.backends.linux.syscall_outcome import AllowedCall, Refusal
 from netsandbox.backends.namespaces import remote_process
 from netsandbox.backends.namespaces.close_later import CloseLater
-from netsandbox.backends.namespaces.seccomp import syscall_table
-from netsandbox.backends.namespaces.syscall_outcome import AllowedCall, Refusal
 from netsandbox.policy import reasons
 
 TYPE_CHECKING = False
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from netsandbox.audit.folding import FoldedRecords
-    from netsandbox.backends.namespaces.seccomp_notify import Listener, TrappedCall
+    from netsandbox.backends.linux.seccomp_notify import Listener, TrappedCall
 
     Judge = Callable[[TrappedCall, str, _socket.socket, bytes], AllowedCall | Refusal]
 

@@ -13,12 +13,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from netsandbox.backends.linux.seccomp_notify import NOTIFICATION
 from netsandbox.backends.namespaces import asked_files
 from netsandbox.backends.namespaces.asked_files import READ, WRITE, AskedFiles, AskRules
 from netsandbox.backends.namespaces.file_calls import observed_calls
-from netsandbox.backends.namespaces.seccomp_notify import NOTIFICATION
 from netsandbox.policy.file_rules import FileRules, path_rule
 from netsandbox.runtime.protection import OwnPaths
+from netsandbox.runtime.written_folders import writers
 
 OPENAT = next(number for number, call in observed_calls(os.uname().machine).items() if call.name == "openat")
 
@@ -168,6 +169,21 @@ def test_only_a_yes_hands_the_file_over(bench: Bench, answer: str, outcome: str)
     bench.inbox.answer = answer
     assert bench.take(bench.home / "docs" / "plan") == outcome
     assert [note["reason"] for note in bench.records.notes] == [answer]
+
+
+@pytest.mark.attack(228)
+@pytest.mark.parametrize(("does", "flags", "marks"), [(b"r", os.O_RDONLY, 0), (b"w", os.O_RDWR, 1)])
+def test_a_file_that_may_be_written_is_no_longer_the_users_own(
+    bench: Bench, does: bytes, flags: int, marks: int
+) -> None:
+    """Otherwise a session that may write ~/.npmrc once would choose what later sessions reach."""
+    bench.inbox.answer = "approved"
+    assert bench.take(bench.home / "docs" / "plan", does, flags) == "canary"
+    assert len(list(writers(str(bench.home / "docs" / "plan")))) == marks
+    (bench.home / ".local/share/netsandbox/written").mkdir(parents=True, exist_ok=True)
+    (bench.home / ".local/share/netsandbox/written").rename(bench.home / "away")
+    (bench.home / ".local/share/netsandbox/written").write_text("no folder for marks")
+    assert bench.take(bench.home / "docs" / "plan", does, flags) == ("EACCES" if marks else "canary")
 
 
 def test_a_yes_without_a_record_an_error_and_a_caller_that_left_open_nothing(bench: Bench) -> None:

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from netsandbox_portmap.bind_rule import BindRule
 from netsandbox_portmap.window import Window
 
-from netsandbox.backends.namespaces import procfs, remote_process, sockaddr
+from netsandbox.backends.linux import procfs, sockaddr
+from netsandbox.backends.namespaces import remote_process
 from tests.rig.guarded import ANY, COUNT, V4, V6, Scene, port_of, v4
 
 

@@ -51,7 +51,6 @@ def test_every_message_ends_with_what_to_do(step: str, number: int, switches: di
     ("path", "value"),
     [
         ("/proc/sys/kernel/unprivileged_userns_clone", "0"),
-        ("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1"),
         ("/proc/sys/user/max_user_namespaces", "0"),
     ],
 )
@@ -62,6 +61,13 @@ def test_the_switch_that_forbids_is_named_with_the_command_that_turns_it(
     text = diagnosis.explain_failure("creating namespaces", errno.EPERM)
     name = path.removeprefix("/proc/sys/").replace("/", ".")
     assert f"sysctl -w {name}=" in text
+
+
+def test_for_apparmor_the_advice_is_a_profile_and_no_switch_for_all_programs(switches: dict[str, str]) -> None:
+    switches["/proc/sys/kernel/apparmor_restrict_unprivileged_userns"] = "1"
+    text = diagnosis.explain_failure("/proc/self/setgroups", errno.EACCES)
+    assert "apparmor_restrict_unprivileged_userns=1; run `netsandbox doctor --fix`" in text
+    assert "sysctl" not in text
 
 
 def test_switches_that_permit_are_not_blamed(switches: dict[str, str]) -> None:

@@ -6,9 +6,9 @@ import struct
 
 import pytest
 
+from netsandbox.backends.linux.seccomp import syscall_table
 from netsandbox.backends.namespaces.file_calls import call_rows, observed_calls
-from netsandbox.backends.namespaces.seccomp import syscall_table
-from tests.backends.namespaces.test_seccomp import HEADERS, numbers_of
+from tests.backends.linux.test_seccomp import HEADERS, numbers_of
 
 NEWER_THAN_SOME_HEADERS = {"fchmodat2"}
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from netsandbox.backends.linux.trap_relay import FileRefusal
 from netsandbox.backends.namespaces import file_refusals
 from netsandbox.backends.namespaces.file_refusals import FileRefusals
-from netsandbox.backends.namespaces.trap_relay import FileRefusal
 from netsandbox.paths import home
 from netsandbox.policy import reasons
 from netsandbox.policy.file_rules import FileRules, PathRule

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from netsandbox.backends.linux.helper_process import Message
 from netsandbox.backends.namespaces import inside_sockets
 from netsandbox.backends.namespaces.inside_sockets import InsideSockets
-from netsandbox.backends.namespaces.launch import Message
 
 V4, V6 = socket.AF_INET, socket.AF_INET6
 Given = list[_socket.socket | None]

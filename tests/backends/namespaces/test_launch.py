@@ -58,14 +58,14 @@ def test_a_go_runs_it_and_its_status_comes_back(start: Start, tmp_path: Path) ->
     helper.go()
     kinds = []
     while (message := helper.receive()).kind:
-        kinds.append(message.kind)
+        kinds.append(message.kind)  # R, the spawner's, comes at any time
         if message.kind == "S":
             assert os.WEXITSTATUS(message.number) == 7
         for fd in message.descriptors:
             os.close(fd)
     for sock in doors.values():
         sock.close()
-    assert kinds == ["L", "S"]
+    assert [kind for kind in kinds if kind != "R"] == ["L", "S"]
     assert (tmp_path / "ran").exists()
 
 
@@ -143,7 +143,7 @@ def test_an_observer_that_is_given_up_leaves_nothing(told: bool) -> None:
     if told:
         helper.hide(["/srv/a", "/srv/b"])
     helper.close()
-    for pid in (helper.pid, helper._spawned):
+    for pid in (helper.pid, helper.spawned):
         assert pid
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)

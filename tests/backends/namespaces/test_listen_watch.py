@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from netsandbox.backends.namespaces import listen_watch, procfs
+from netsandbox.backends.linux import procfs
+from netsandbox.backends.linux.seccomp import syscall_table
+from netsandbox.backends.linux.socket_table import listeners
+from netsandbox.backends.namespaces import listen_watch
 from netsandbox.backends.namespaces.listen_watch import LOOKS, MAX_PATIENT, SOON, ListenWatch
-from netsandbox.backends.namespaces.seccomp import syscall_table
-from netsandbox.backends.namespaces.socket_table import listeners
 
 CALLS = syscall_table(os.uname().machine).calls
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from netsandbox.backends.linux.file_view import FileView
 from netsandbox.backends.namespaces import launch, mount_view
-from netsandbox.backends.namespaces.file_view import FileView
 from netsandbox.runtime.protection import OwnPaths, own_paths
 
 

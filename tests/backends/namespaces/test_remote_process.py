@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from netsandbox.backends.linux.procfs import process_of
 from netsandbox.backends.namespaces import remote_process
-from netsandbox.backends.namespaces.procfs import process_of
 
 
 @pytest.fixture

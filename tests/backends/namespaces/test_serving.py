@@ -6,13 +6,14 @@ import errno
 import os
 import socket
 import struct
+import time
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from netsandbox.backends.namespaces.launch import Message
+from netsandbox.backends.linux.helper_process import Message
 from netsandbox.backends.namespaces.serving import NamespaceServing
 from netsandbox.errors import HostError
 from netsandbox.policy.file_rules import FileRules
@@ -21,6 +22,8 @@ from tests.rig.fake_log import FakeLog
 
 class Watching:
     """A loop that only notes what is watched."""
+
+    now = staticmethod(time.monotonic)
 
     def __init__(self) -> None:
         self.watched: list[int] = []
@@ -70,7 +73,7 @@ class Scene:
         self.log, self.loop, self.ended = FakeLog(), Watching(), list[int | None]()
         backend: Any = SimpleNamespace(
             helper=helper,
-            context=SimpleNamespace(log=self.log),
+            context=SimpleNamespace(log=self.log, started=None),
             localhost_doors={},
         )
         self.serving = NamespaceServing(backend, self.loop, self.ended.append)  # type: ignore[arg-type]
@@ -115,6 +118,13 @@ def listener() -> tuple[int, int]:
     return os.pipe()
 
 
+def report() -> int:
+    """The reading end of a report about a command that was executed."""
+    reading, writing = os.pipe()
+    os.close(writing)
+    return reading
+
+
 def is_closed(shown: int) -> bool:
     """Whether nobody reads the pipe *shown* any more."""
     try:
@@ -127,7 +137,7 @@ def is_closed(shown: int) -> bool:
 def test_a_listener_is_kept_and_watched(scene: Scene) -> None:
     """The twin of the faults below."""
     fd, shown = listener()
-    scene.get(Message(b"L", [fd]))
+    scene.get(Message(b"L", [fd, report()]))
     assert scene.loop.watched == [scene.channel.fileno(), scene.serving._helper.relay.fileno()]
     assert not is_closed(shown)
     scene.serving.close()
@@ -139,15 +149,15 @@ def test_a_listener_is_kept_and_watched(scene: Scene) -> None:
 def test_a_listener_that_cannot_be_watched_is_closed_so_that_no_trapped_call_waits(scene: Scene) -> None:
     fd, shown = listener()
     scene.loop.refuses = True
-    scene.get(Message(b"L", [fd]))
+    scene.get(Message(b"L", [fd, report()]))
     assert is_closed(shown)
     assert scene.log.records[-1]["reason"] == "internal"
     assert scene.ended == []
     os.close(shown)
 
 
-@pytest.mark.parametrize("count", [0, 2])
-def test_a_listener_that_is_none_or_two_is_closed(scene: Scene, count: int) -> None:
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_a_listener_that_is_none_or_does_not_come_with_its_report_is_closed(scene: Scene, count: int) -> None:
     pairs = [listener() for _ in range(count)]
     scene.get(Message(b"L", [fd for fd, _ in pairs]))
     assert all(is_closed(shown) for _, shown in pairs)
@@ -159,8 +169,8 @@ def test_a_listener_that_is_none_or_two_is_closed(scene: Scene, count: int) -> N
 
 def test_a_second_listener_is_closed_and_the_first_kept(scene: Scene) -> None:
     (first, shown_first), (second, shown_second) = listener(), listener()
-    scene.get(Message(b"L", [first]))
-    scene.get(Message(b"L", [second]))
+    scene.get(Message(b"L", [first, report()]))
+    scene.get(Message(b"L", [second, report()]))
     assert (is_closed(shown_first), is_closed(shown_second)) == (False, True)
     os.close(shown_first)
     os.close(shown_second)
@@ -186,7 +196,7 @@ def settled(scene: Scene) -> Scene:
     """With the settings that opening a listener reads."""
     settings = SimpleNamespace(localhost=SimpleNamespace(guarded=False, publishes=False), files=FileRules())
     scene.serving._backend = SimpleNamespace(  # type: ignore[assignment]
-        context=SimpleNamespace(settings=settings, command=SimpleNamespace(environment={})),
+        context=SimpleNamespace(settings=settings, command=SimpleNamespace(environment={}), started=None),
         secrets=(),
         learned_changes=None,
         pins=(),
@@ -199,7 +209,7 @@ def test_an_observer_is_watched_instead_of_the_listener(observed: tuple[Scene, s
     scene, far = observed
     settled(scene)
     fd, shown = listener()
-    scene.get(Message(b"L", [fd]))
+    scene.get(Message(b"L", [fd, report()]))
     relay = scene.loop.watched[-1]
     assert relay != fd
     far.send(refusal(b"/srv/shop/x"))
@@ -213,7 +223,7 @@ def test_the_end_of_an_observer_kills_and_no_call_goes_on_before(observed: tuple
     scene, far = observed
     settled(scene)
     fd, shown = listener()
-    scene.get(Message(b"L", [fd]))
+    scene.get(Message(b"L", [fd, report()]))
     far.close()
     scene.loop.callbacks[scene.loop.watched[-1]](1)
     assert scene.signals == [9]
@@ -265,7 +275,7 @@ def test_an_error_at_the_first_trapped_call_is_the_reason_of_the_end(
 
     scene, _ = observed
     fd, shown = listener()
-    scene.get(Message(b"L", [fd]))
+    scene.get(Message(b"L", [fd, report()]))
     monkeypatch.setattr(scene.serving, "_open_listener", fail)
     with pytest.raises(type(error)):
         scene.loop.callbacks[scene.loop.watched[-1]](1)
@@ -278,10 +288,32 @@ def test_what_was_reported_in_the_last_moment_is_recorded(observed: tuple[Scene,
     scene, far = observed
     settled(scene)
     fd, shown = listener()
-    scene.get(Message(b"L", [fd]))
+    scene.get(Message(b"L", [fd, report()]))
     far.send(refusal(b"/srv/shop/x"))
     scene.serving.close()
     scene.serving._listener = None
     assert [record["path"] for record in scene.log.of("file")] == ["/srv/shop/x"]
     assert is_closed(shown)
+    os.close(shown)
+
+
+@pytest.mark.parametrize(
+    ("written", "failure", "starts"),
+    [(b"", None, 1), ((2).to_bytes(4, "little"), None, 0), (b"", ("setting the limits", 1), 0)],
+)
+def test_the_start_is_told_only_of_a_command_that_was_executed(
+    scene: Scene, written: bytes, failure: tuple[str, int] | None, starts: int
+) -> None:
+    told: list[bool] = []
+    scene.serving._backend.context.started = lambda: told.append(True)  # type: ignore[misc]
+    fd, shown = listener()
+    reading, writing = os.pipe()
+    os.write(writing, written)
+    os.close(writing)
+    scene.get(Message(b"L", [fd, reading]))
+    if failure is not None:
+        scene.get(Message(b"E" + failure[1].to_bytes(4, "little") + failure[0].encode(), []))
+    scene.loop.callbacks[reading](1)
+    assert len(told) == starts
+    assert scene.serving.exec_errno == int.from_bytes(written, "little")
     os.close(shown)

@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "call_path.h"
+#include "caller.h"
 #include "channel.h"
 
 #ifndef SYS_fsopen

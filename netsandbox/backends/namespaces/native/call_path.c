@@ -4,23 +4,13 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
+#include "caller.h"
 #include "reports.h"
 
 #define PAGE 4096UL
 #define SHORT_PATH 256UL /* most paths are shorter */
-
-ssize_t caller_memory(pid_t pid, uint64_t address, void *into, size_t size)
-{
-    struct iovec here = { into, size };
-    struct iovec there = { (void *)(uintptr_t)address, size };
-
-    return process_vm_readv(pid, &here, 1, &there, 1, 0);
-}
 
 /* The path at *address*: its length, or 0 for one that is empty or cannot be read, which the kernel refuses too. */
 static size_t path_text(pid_t pid, uint64_t address, char *into, size_t size)
@@ -45,42 +35,6 @@ static size_t path_text(pid_t pid, uint64_t address, char *into, size_t size)
         length += (size_t)got;
     }
     return 0;
-}
-
-size_t caller_link(pid_t pid, const char *what, char *into, size_t size)
-{
-    char name[64];
-    ssize_t length;
-
-    snprintf(name, sizeof name, "/proc/%d/%s", (int)pid, what);
-    length = readlink(name, into, size - 1);
-    if (length < 0 || (size_t)length >= size - 1)
-        length = 0;
-    into[length] = '\0';
-    return (size_t)length;
-}
-
-const char *status_field(pid_t pid, const char *name)
-{
-    static _Thread_local char text[8192];
-    char path[64];
-    const char *found;
-    ssize_t length;
-    int file;
-
-    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-    file = open(path, O_RDONLY | O_CLOEXEC);
-    length = file < 0 ? 0 : read(file, text, sizeof text - 1);
-    if (file >= 0)
-        close(file);
-    text[length > 0 ? length : 0] = '\0';
-    found = strstr(text, name);
-    return found == NULL ? "" : found + strlen(name);
-}
-
-pid_t process_of(pid_t thread)
-{
-    return (pid_t)strtol(status_field(thread, "\nTgid:"), NULL, 10);
 }
 
 size_t full_path(const struct seccomp_notif *call, const struct path_row *row, char *into)

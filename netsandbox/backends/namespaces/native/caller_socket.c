@@ -10,7 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "call_path.h"
+#include "caller.h"
+#include "trap_pool.h"
 #include "traps.h"
 
 #define SIOCGSKNS_REQUEST 0x894C

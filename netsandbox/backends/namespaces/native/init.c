@@ -1,6 +1,7 @@
 /* netsandbox-init: makes the namespaces, carries out the plan, and is PID 1 of the session.
  *
  *   supervisor -- posix_spawn --> this program -- clone --> PID 1 (same program) -- fork --> the command
+ *                                                                                      \----> the spawner (spawner.h)
  *
  * The clone uses CLONE_PARENT, so PID 1 is the supervisor's own child. This first process stays outside, as the one that
  * receives trapped calls (traps.h). PID 1 keeps three promises: it reaps, it forwards the signals that the supervisor reports, and it dies with the supervisor (INV-10).
@@ -11,8 +12,8 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
-#include <linux/close_range.h>
 #include <linux/netlink.h>
 #include <poll.h>
 #include <sched.h>
@@ -21,100 +22,50 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "channel.h"
+#include "descriptors.h"
 #include "jail.h"
 #include "opener.h"
 #include "plan.h"
+#include "plan_reader.h"
 #include "process.h"
 #include "root.h"
+#include "spawner.h"
 #include "traps.h"
 
-#define MAX_PLAN 1048576
-#define RESERVED_FILES 512 /* a message carries 253 at most */
-#define MIN_FILES 2048     /* a lower limit stays unchanged: programs need what they have */
 #define COVER_CHECK 1000   /* milliseconds between looks at the covers, without inotify */
 #define SAME_SIGNAL 500 /* milliseconds between our copy of a signal and the supervisor's message about it */
 
-static unsigned char plan[MAX_PLAN] __attribute__((aligned(8)));
-
-/* The plan comes in parts, as long as the first byte of each is not zero. */
-static size_t read_plan(void)
-{
-    size_t length = 0;
-    unsigned char more;
-
-    do {
-        struct iovec parts[] = { { &more, sizeof more }, { plan + length, sizeof plan - length } };
-        struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2 };
-        ssize_t part;
-
-        do
-            part = recvmsg(CHANNEL, &message, 0);
-        while (part < 0 && errno == EINTR);
-        if (part <= 0)
-            _exit(1);
-        if (message.msg_flags & MSG_TRUNC) {
-            errno = E2BIG;
-            fail("reading the plan");
-        }
-        length += (size_t)part - 1;
-    } while (more);
-    return length;
-}
-
-/* A user may have as many descriptors in flight as the sender's limit of open files, counted over all processes of that
- * user (unix(7), ETOOMANYREFS). We take the whole limit and give the command less, so that it cannot use up what this
- * or another session needs to pass a socket out. */
-static struct rlimit files;
-
-static void take_descriptors(void)
-{
-    struct rlimit all;
-
-    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
-        fail("reading the limit of open files");
-    all.rlim_cur = all.rlim_max = files.rlim_max;
-    if (setrlimit(RLIMIT_NOFILE, &all) < 0)
-        fail("raising the limit of open files");
-}
-
-static void keep_descriptors_in_reserve(void)
-{
-    if (files.rlim_max > MIN_FILES)
-        files.rlim_max -= RESERVED_FILES;
-    if (files.rlim_cur > files.rlim_max)
-        files.rlim_cur = files.rlim_max;
-    if (setrlimit(RLIMIT_NOFILE, &files) < 0)
-        fail("setting the limit of open files");
-}
-
-/* Becomes the command. The channel and all descriptors but 0, 1 and 2 close at exec. */
+/* Becomes the command. The channel and all descriptors but 0, 1 and 2 close at exec, the report's among them: then the
+ * supervisor sees its end, or before it the errno of an exec that failed. */
 static noreturn void become(char **command, const struct outcome *outcome, const sigset_t *mask, int observer)
 {
-    int listener = lock_down(&outcome->filter);
+    int passed[2];
+    int report[2];
+    int number;
 
-    if (channel_descriptors(CHANNEL, 'L', &listener, 1) < 0)
+    give_up_rights(0);
+    passed[0] = install_filter(&outcome->filter);
+    if (pipe2(report, O_CLOEXEC | O_NONBLOCK) < 0)
+        fail("making a pipe");
+    passed[1] = report[0];
+    if (channel_descriptors(CHANNEL, 'L', passed, 2) < 0)
         fail("passing the listener out");
-    if (channel_descriptors(observer, 'L', &listener, 1) < 0)
+    if (channel_descriptors(observer, 'L', passed, 1) < 0)
         fail("passing the listener to the observer");
     keep_descriptors_in_reserve();
     limits_set();
-    if (syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
-        fail("marking descriptors");
-    if (sigprocmask(SIG_SETMASK, mask, NULL) < 0)
-        fail("restoring the signal mask");
-    execvp(command[0], command);
-    channel_number('X', errno);
-    _exit(127);
+    fork_spawner(command, -1);
+    execute(command, mask);
+    number = errno;
+    _exit(write(report[1], &number, sizeof number) == sizeof number ? 127 : 1);
 }
 
 /* Reaps every child that has ended; returns non-zero if the command itself ended. */
@@ -144,11 +95,19 @@ static int64_t now(void)
     return (int64_t)clock.tv_sec * 1000 + clock.tv_nsec / 1000000;
 }
 
+/* Messages of kind C. Nothing inside runs while there are any, so only the first of them can be about the command. */
+static int unanswered;
+
 /* Forwards a signal that only the supervisor got; one for the whole group has reached the command already. */
 static void pass_on(int number, pid_t command)
 {
     if (number <= 0 || number >= NSIG)
         return;
+    if (number == SIGCONT) { /* the session was suspended as a whole, and is to end */
+        if (unanswered == 0)
+            kill(-1, SIGCONT);
+        return;
+    }
     if (received[number] && now() - received[number] < SAME_SIGNAL && getpgid(command) == getpgid(0))
         received[number] = 0;
     else
@@ -167,9 +126,6 @@ static void make_socket(int family)
     if (made >= 0)
         close(made);
 }
-
-/* Messages of kind C. Nothing inside runs while there are any, so only the first of them can be about the command. */
-static int unanswered;
 
 static void obey(pid_t command)
 {
@@ -244,6 +200,8 @@ static void return_to(const char *folder)
 static noreturn void session(char **command, const sigset_t *mask, int observer)
 {
     struct outcome outcome = { .door_count = 0 };
+    const unsigned char *plan;
+    size_t length;
     static char here[PATH_MAX];
     const char *folder = getcwd(here, sizeof here);
     sigset_t everything;
@@ -254,7 +212,8 @@ static noreturn void session(char **command, const sigset_t *mask, int observer)
     take_descriptors();
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         fail("making mounts private");
-    carry_out(plan, read_plan(), &outcome);
+    length = read_plan(&plan);
+    carry_out(plan, length, &outcome);
     return_to(folder);
     if (prctl(PR_SET_DUMPABLE, 0) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
         fail("hardening init");

@@ -11,6 +11,7 @@
 #include "binder.h"
 #include "refused.h"
 #include "sockets.h"
+#include "trap_pool.h"
 #include "traps.h"
 
 #define MAX_OWN 8192    /* bound sockets of a session */

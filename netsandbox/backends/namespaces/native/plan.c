@@ -15,18 +15,13 @@
 #include <unistd.h>
 
 #include "netlink.h"
+#include "plan_reader.h"
 #include "process.h"
 #include "root.h"
 
 #ifndef AT_RECURSIVE
 #define AT_RECURSIVE 0x8000
 #endif
-
-/* A step's payload, read from the front; every read is checked against its end. */
-struct reader {
-    const unsigned char *at;
-    size_t left;
-};
 
 /* The door between its D step and its B step. */
 struct door {
@@ -37,34 +32,6 @@ struct door {
     int loopback;
     int backlog;
 };
-
-static uint32_t number(struct reader *reader)
-{
-    uint32_t value;
-
-    if (reader->left < sizeof value) {
-        errno = EBADMSG;
-        fail("reading the plan");
-    }
-    memcpy(&value, reader->at, sizeof value);
-    reader->at += sizeof value;
-    reader->left -= sizeof value;
-    return value;
-}
-
-static const char *text(struct reader *reader)
-{
-    const char *start = (const char *)reader->at;
-    size_t length = strnlen(start, reader->left);
-
-    if (length == reader->left) {
-        errno = EBADMSG;
-        fail("reading the plan");
-    }
-    reader->at += length + 1;
-    reader->left -= length + 1;
-    return start;
-}
 
 static void write_file(const char *path, const char *content)
 {
@@ -79,8 +46,8 @@ static void write_file(const char *path, const char *content)
 static void identity(struct reader *reader)
 {
     char line[64];
-    uint32_t uid = number(reader);
-    uint32_t gid = number(reader);
+    uint32_t uid = plan_number(reader);
+    uint32_t gid = plan_number(reader);
 
     write_file("/proc/self/setgroups", "deny");
     snprintf(line, sizeof line, "%u %u 1", uid, uid);
@@ -91,11 +58,11 @@ static void identity(struct reader *reader)
 
 static void mount_step(struct reader *reader)
 {
-    uint32_t flags = number(reader);
-    const char *source = text(reader);
-    const char *target = text(reader);
-    const char *type = text(reader);
-    const char *data = text(reader);
+    uint32_t flags = plan_number(reader);
+    const char *source = plan_text(reader);
+    const char *target = plan_text(reader);
+    const char *type = plan_text(reader);
+    const char *data = plan_text(reader);
     struct mount_attr attributes = { .attr_set = MOUNT_ATTR_RDONLY };
     unsigned long how = flags & MOUNT_BIND ? MS_BIND | MS_REC : MS_NOSUID | MS_NODEV;
 
@@ -118,7 +85,7 @@ static void mount_step(struct reader *reader)
 /* Mounts a symbolic link over itself: its target stays, and as a mount point it can be neither removed nor renamed. */
 static void link_step(struct reader *reader)
 {
-    const char *path = text(reader);
+    const char *path = plan_text(reader);
     int tree = (int)syscall(SYS_open_tree, AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
 
     if (tree < 0 || syscall(SYS_move_mount, tree, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH) < 0)
@@ -140,7 +107,7 @@ static void writable_step(struct reader *reader)
     size_t count = 0;
 
     while (reader->left > 0) {
-        const char *path = text(reader);
+        const char *path = plan_text(reader);
 
         if (count == MAX_WRITABLE) {
             errno = E2BIG;
@@ -169,57 +136,57 @@ static void writable_step(struct reader *reader)
 
 static void folder_step(struct reader *reader)
 {
-    mode_t mode = (mode_t)number(reader);
+    mode_t mode = (mode_t)plan_number(reader);
 
-    root_folder(text(reader), mode);
+    root_folder(plan_text(reader), mode);
 }
 
 static void root_link_step(struct reader *reader)
 {
-    const char *target = text(reader);
+    const char *target = plan_text(reader);
 
-    root_link(target, text(reader));
+    root_link(target, plan_text(reader));
 }
 
 static void show_step(struct reader *reader)
 {
-    uint32_t flags = number(reader);
-    const char *source = text(reader);
+    uint32_t flags = plan_number(reader);
+    const char *source = plan_text(reader);
 
-    root_show(flags, source, text(reader));
+    root_show(flags, source, plan_text(reader));
 }
 
 static void cache_step(struct reader *reader)
 {
-    const char *options = text(reader);
-    const char *upper = text(reader);
+    const char *options = plan_text(reader);
+    const char *upper = plan_text(reader);
 
-    root_cache(options, upper, text(reader));
+    root_cache(options, upper, plan_text(reader));
 }
 
 static void overlay_step(struct reader *reader)
 {
-    const char *lower = text(reader);
-    const char *options = text(reader);
+    const char *lower = plan_text(reader);
+    const char *options = plan_text(reader);
 
-    root_overlay(lower, options, text(reader));
+    root_overlay(lower, options, plan_text(reader));
 }
 
 static void cover_step(struct reader *reader)
 {
-    const char *target = text(reader);
-    const char *source = text(reader);
+    const char *target = plan_text(reader);
+    const char *source = plan_text(reader);
 
-    root_cover(target, source, text(reader));
+    root_cover(target, source, plan_text(reader));
 }
 
 static void door_step(struct reader *reader, struct door *door)
 {
-    door->family = (sa_family_t)number(reader);
-    door->type = (int)number(reader);
-    door->port = (uint16_t)number(reader);
-    door->loopback = (int)number(reader);
-    door->backlog = (int)number(reader);
+    door->family = (sa_family_t)plan_number(reader);
+    door->type = (int)plan_number(reader);
+    door->port = (uint16_t)plan_number(reader);
+    door->loopback = (int)plan_number(reader);
+    door->backlog = (int)plan_number(reader);
     door->descriptor = socket(door->family, door->type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (door->descriptor < 0)
         fail("opening a door");
@@ -227,8 +194,8 @@ static void door_step(struct reader *reader, struct door *door)
 
 static void option_step(struct reader *reader, const struct door *door)
 {
-    int level = (int)number(reader);
-    int name = (int)number(reader);
+    int level = (int)plan_number(reader);
+    int name = (int)plan_number(reader);
 
     if (setsockopt(door->descriptor, level, name, reader->at, (socklen_t)reader->left) < 0)
         fail("setting an option of a door");
@@ -266,28 +233,28 @@ static void bind_step(struct door *door, struct outcome *outcome)
 
 static void netlink_step(struct reader *reader)
 {
-    int protocol = (int)number(reader);
-    uint32_t acknowledgements = number(reader);
+    int protocol = (int)plan_number(reader);
+    uint32_t acknowledgements = plan_number(reader);
 
     netlink_replay(protocol, reader->at, reader->left, acknowledgements);
 }
 
 static void limit_step(struct reader *reader)
 {
-    uint32_t resource = number(reader);
-    uint64_t low = number(reader);
+    uint32_t resource = plan_number(reader);
+    uint64_t low = plan_number(reader);
 
-    limit_add(resource, (uint64_t)number(reader) << 32 | low);
+    limit_add(resource, (uint64_t)plan_number(reader) << 32 | low);
 }
 
 static void permit_step(struct reader *reader)
 {
-    uint32_t rights = number(reader);
+    uint32_t rights = plan_number(reader);
 
     if (reader->left == 0)
         access_permit_all_but_processes(rights);
     while (reader->left > 0)
-        access_permit(rights, text(reader));
+        access_permit(rights, plan_text(reader));
 }
 
 static void step(unsigned char operation, struct reader *reader, struct door *door, struct outcome *outcome)
@@ -345,7 +312,7 @@ static void step(unsigned char operation, struct reader *reader, struct door *do
         limit_step(reader);
         break;
     case 'H':
-        access_begin(number(reader));
+        access_begin(plan_number(reader), 0);
         break;
     case 'P':
         permit_step(reader);
@@ -363,22 +330,10 @@ static void step(unsigned char operation, struct reader *reader, struct door *do
 void carry_out(const unsigned char *plan, size_t length, struct outcome *outcome)
 {
     struct reader all = { .at = plan, .left = length };
+    struct reader payload;
     struct door door = { .descriptor = -1 };
+    unsigned char operation;
 
-    while (all.left > 0) {
-        unsigned char operation = *all.at;
-        struct reader payload;
-
-        all.at++;
-        all.left--;
-        payload.left = number(&all);
-        payload.at = all.at;
-        if (payload.left > all.left) {
-            errno = EBADMSG;
-            fail("reading the plan");
-        }
-        all.at += payload.left;
-        all.left -= payload.left;
+    while (plan_step(&all, &operation, &payload))
         step(operation, &payload, &door, outcome);
-    }
 }

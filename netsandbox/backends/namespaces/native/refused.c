@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "trap_pool.h"
 #include "traps.h"
 
 #define MAX_HIDDEN 131072 /* bytes of their names */

@@ -8,7 +8,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "call_path.h"
+#include "caller.h"
+#include "trap_pool.h"
 #include "traps.h"
 
 #define SEEN 1024 /* a power of two */

@@ -24,6 +24,10 @@
 #define AT_RECURSIVE 0x8000
 #endif
 
+#ifndef STATX_ATTR_MOUNT_ROOT /* musl's <sys/stat.h> has only some of the attributes */
+#define STATX_ATTR_MOUNT_ROOT 0x2000
+#endif
+
 #ifndef OVERLAYFS_SUPER_MAGIC
 #define OVERLAYFS_SUPER_MAGIC 0x794c7630
 #endif

@@ -35,14 +35,7 @@ ino_t socket_number(int socket);
 /* A refusal, or a question for the supervisor, which records it: 0, or an errno. Other calls go on meanwhile. */
 int refusal(const struct taken *taken, char kind, int error, const struct stat *found);
 
-/* Makes the call on the copies; with a *target*, connects to the socket file that is open there. 0, or an errno. If it
- * waits, other calls go on meanwhile, and signals and timeouts have the effect that they have on the caller's own. */
+/* Makes the call on the copies; with a *target*, connects to the socket file that is open there. 0, or an errno. */
 int make_call(const struct taken *taken, int target);
-
-/* Closes the copy, without waiting as SO_LINGER says if the caller has closed its own meanwhile. */
-void close_copy(int copy);
-
-/* Called once, before the first call. */
-void waiting_begin(void);
 
 #endif

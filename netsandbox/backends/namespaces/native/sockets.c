@@ -15,12 +15,15 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "call_path.h"
+#include "caller.h"
 #include "caller_socket.h"
+#include "local_calls.h"
 #include "own_sockets.h"
 #include "refused.h"
 #include "reports.h"
+#include "trap_pool.h"
 #include "traps.h"
+#include "waiting_connect.h"
 
 #define MAX_UNHEARD 64
 #define UNPRIVILEGED_PORT 1024 /* portmap/bind_rule.py */
@@ -70,6 +73,18 @@ static int option(int socket, int name)
     socklen_t length = sizeof value;
 
     return getsockopt(socket, SOL_SOCKET, name, &value, &length) < 0 ? -1 : value;
+}
+
+int make_call(const struct taken *taken, int target)
+{
+    struct sockaddr_un file = { .sun_family = AF_UNIX };
+
+    if (taken->binds)
+        return bind(taken->copy, &taken->address.any, taken->length) < 0 ? errno : 0;
+    if (target < 0)
+        return connect_waiting(taken->call, taken->copy, &taken->address.any, taken->length);
+    snprintf(file.sun_path, sizeof file.sun_path, "/proc/self/fd/%d", target);
+    return connect_waiting(taken->call, taken->copy, (struct sockaddr *)&file, sizeof file);
 }
 
 /* The supervisor's decision, once it has recorded it. */
@@ -295,6 +310,8 @@ int serve_socket(const struct seccomp_notif *call, int guarded)
             error = EACCES;
         else
             error = make_call(&taken, -1);
+        if (is_internet)
+            report_local(&taken, error);
     }
     finish(&taken, error);
     return 1;

@@ -12,6 +12,7 @@
  *   T <struct seccomp_notif>                     a call to answer
  *   F <struct refusal> exe NUL path NUL          a call on a file that is refused
  *   A <struct seccomp_notif> <struct refusal> exe NUL path NUL   the same, held: the supervisor asks the user, and answers
+ *   L <struct local_call> exe NUL                a call that the session's own loopback refused (local_calls.h)
  *   M path NUL                                   the session makes itself what was not there, or a folder above it
  *   U <u32 count>                                this many reports did not fit, or could not be made out
  *
@@ -60,16 +61,6 @@ struct refusal {
     int32_t pid; /* the host's */
     uint32_t times;
 };
-
-extern int trap_listener;
-
-/* Whether the caller still waits. If not, what was read of it may be of another process. */
-int is_waiting(const struct seccomp_notif *call);
-
-void let_go_on(const struct seccomp_notif *call);
-
-/* Lets another thread receive, so that this one may wait. 0: too many wait already. */
-int hand_over(void);
 
 /* *source* is where the listener comes from. */
 noreturn void serve_traps(int source);
