@@ -1,0 +1,23 @@
+/* The processes of the session: every process below this one. Orphans among them become children of the broker or of the
+ * keeper, which are subreapers (prctl(2), PR_SET_CHILD_SUBREAPER), so none leaves the tree. */
+#ifndef NETSANDBOX_DESCENDANTS_H
+#define NETSANDBOX_DESCENDANTS_H
+
+#include <stddef.h>
+#include <stdnoreturn.h>
+#include <sys/types.h>
+
+/* Their pids, to be freed; NULL if /proc cannot be read. */
+pid_t *descendants(size_t *count);
+
+int is_descendant(pid_t pid);
+
+/* Kills and reaps every process below this one, until there is none; *status* gets the wait status of *kept* if it is met.
+ * Processes that fork as fast as they are killed are stopped first. */
+void kill_descendants(pid_t kept, int *status);
+
+/* Ends every process below this one, then this one: the supervisor is gone, or nothing can be trusted any more. It is not left
+ * to the keeper, which may be stopped. */
+noreturn void end_session(void);
+
+#endif
